@@ -1,0 +1,1 @@
+//! Experiments, processes, pinning, CPU accounting, statistics.

@@ -1,0 +1,1 @@
+//! TLS 1.3 by rustls, packet and header protection in batches, tokens.

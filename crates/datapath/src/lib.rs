@@ -1,0 +1,1 @@
+//! The batch traits behind which kernel UDP, AF_XDP and the simulator are interchangeable.

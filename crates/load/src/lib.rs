@@ -1,0 +1,1 @@
+//! HTTP clients: downloads and generated load.

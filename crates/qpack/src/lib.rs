@@ -1,0 +1,1 @@
+//! QPACK field compression, RFC 9204.

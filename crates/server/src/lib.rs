@@ -1,0 +1,1 @@
+//! The HTTP server: files, generated bodies, access log, certificates.

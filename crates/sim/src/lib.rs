@@ -1,0 +1,1 @@
+//! A virtual clock and virtual links as a data path.

@@ -1,0 +1,1 @@
+//! The tercel library: what an embedder uses.

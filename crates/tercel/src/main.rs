@@ -1,0 +1,3 @@
+//! The tercel command.
+
+fn main() {}

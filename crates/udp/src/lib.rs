@@ -1,0 +1,1 @@
+//! Kernel UDP as a data path: GSO, GRO, recvmmsg, ECN and packet-info control messages.

@@ -1,0 +1,1 @@
+//! One thread: the turn loop, the timer wheel, connections in a slab.

@@ -1,0 +1,1 @@
+//! AF_XDP as a data path.
