@@ -1,1 +1,24 @@
-//! QUIC version 1 and 2, sans-IO: RFC 9000, RFC 9001, RFC 9369.
+//! QUIC versions 1 and 2 as state machines without sockets, clocks or threads: RFC 9000, RFC 9001, RFC 9369, RFC 9221.
+//!
+//! Four kinds of method, on the endpoint and on a connection alike: bytes and time go in (`route`, `receive`,
+//! `on_timeout`), bytes come out (`transmit`), the application asks (`open`, `write`, `close`, …), and what happened is
+//! taken out (`next_event`, `next_timeout`). Every method takes the time it needs; none reads a clock or asks for
+//! randomness that a seed did not provide.
+#![forbid(unsafe_code)]
+
+mod announce;
+mod builder;
+mod cid;
+mod config;
+mod connection;
+mod datagrams;
+mod endpoint;
+mod error;
+mod event;
+mod flow;
+mod path;
+mod reassembly;
+mod sent;
+mod space;
+mod stream_id;
+mod streams;

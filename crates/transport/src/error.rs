@@ -1,0 +1,37 @@
+//! Errors by fault. What the peer does wrong closes its connection with a code; what a stranger sends is dropped and
+//! counted (`endpoint::DropReason`); what the application does wrong is answered by the error type of the verb it used.
+
+use wire::Malformed;
+use wire::error::Code;
+
+/// The peer broke the protocol: the connection closes with `code`. Source: RFC 9000 §11.1, §20.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransportError {
+    /// What the CONNECTION_CLOSE frame says.
+    pub code: Code,
+    /// The type of the frame that was at fault, 0 when unknown.
+    pub frame: u64,
+    /// For people: what was wrong.
+    pub reason: &'static str,
+}
+
+impl TransportError {
+    /// An error whose frame type the dispatcher fills in.
+    pub const fn new(code: Code, reason: &'static str) -> TransportError {
+        TransportError { code, frame: 0, reason }
+    }
+}
+
+impl From<Malformed> for TransportError {
+    fn from(Malformed(reason): Malformed) -> TransportError {
+        TransportError::new(Code::FRAME_ENCODING_ERROR, reason)
+    }
+}
+
+impl core::fmt::Display for TransportError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(out, "{} ({:#x}, frame type {:#x})", self.reason, self.code.0, self.frame)
+    }
+}
+
+impl core::error::Error for TransportError {}

@@ -1,0 +1,110 @@
+//! What a connection tells its application.
+
+use crate::error::TransportError;
+use crate::stream_id::{Dir, StreamId};
+use wire::error::Code;
+
+/// Something happened that the application may want to act on. Stream data is not an event: it is lent through
+/// [`StreamSink`] while the packet is being received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The handshake is complete; streams may carry data both ways.
+    Connected,
+    /// The peer reset the sending part of a stream: no more data will come.
+    StreamReset {
+        /// Which stream.
+        id: StreamId,
+        /// The application's code.
+        code: u64,
+    },
+    /// The peer asks us to stop sending; the stream has been reset with the same code.
+    StopSending {
+        /// Which stream.
+        id: StreamId,
+        /// The application's code.
+        code: u64,
+    },
+    /// A stream whose send buffer was full has room again.
+    Writable {
+        /// Which stream.
+        id: StreamId,
+    },
+    /// All data of the stream and its end were acknowledged.
+    Finished {
+        /// Which stream.
+        id: StreamId,
+    },
+    /// The peer allows more streams after `open` was refused.
+    StreamsAvailable {
+        /// Of which kind.
+        dir: Dir,
+    },
+    /// An address token for the next connection to this server.
+    NewToken {
+        /// Opaque bytes.
+        token: Vec<u8>,
+    },
+    /// The connection is over; nothing follows.
+    Closed(CloseReason),
+}
+
+/// Why a connection ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The local application closed it.
+    Local {
+        /// The application's code.
+        code: u64,
+    },
+    /// The peer's application closed it.
+    PeerApplication {
+        /// The application's code.
+        code: u64,
+        /// What the peer said, made printable.
+        reason: String,
+    },
+    /// The peer's transport closed it.
+    PeerTransport {
+        /// The transport's code.
+        code: Code,
+        /// What the peer said, made printable.
+        reason: String,
+    },
+    /// The peer broke the protocol and we closed.
+    Violation(TransportError),
+    /// TLS failed here; `reason` says what to do where that is known.
+    Tls {
+        /// The TLS alert.
+        alert: u8,
+        /// One line.
+        reason: String,
+    },
+    /// Nothing was heard for the idle timeout.
+    IdleTimeout,
+    /// The handshake did not finish in time.
+    HandshakeTimeout,
+    /// The peer lost its state and said so by a stateless reset.
+    StatelessReset,
+    /// The peer speaks none of our versions.
+    VersionNegotiation,
+}
+
+/// Where in-order stream data goes the moment it arrives, lent from the packet's own memory.
+pub trait StreamSink {
+    /// Lends the next bytes of a stream; returns how many were taken. When fewer than all are taken the transport keeps
+    /// the rest, pauses the stream and its flow-control credit, and lends it again in `Connection::deliver`.
+    /// The end of the stream counts as seen when all bytes were taken.
+    fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize;
+
+    /// Lends the payload of a DATAGRAM frame (RFC 9221).
+    fn on_datagram(&mut self, _bytes: &[u8]) {}
+}
+
+/// Whether the bytes lent are the last of their stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fin {
+    /// More may come.
+    Open,
+    /// The stream ends after these bytes.
+    End,
+}
