@@ -1,1 +1,17 @@
-//! The batch traits behind which kernel UDP, AF_XDP and the simulator are interchangeable.
+//! The batch traits behind which kernel UDP, AF_XDP and the simulator are interchangeable, and the middleware that
+//! wraps any of them.
+//!
+//! A worker owns one [`Port`] and drives it turn by turn: `poll` takes a batch of trains in, the [`base::sink`] methods
+//! fill trains that leave at the next `flush`, `wait` sleeps until something arrives or a deadline passes. Memory is
+//! lent in both directions and nothing here allocates per packet; the middleware, which copies, is for tests and
+//! diagnosis.
+#![forbid(unsafe_code)]
+
+pub mod fault;
+pub mod pcap;
+pub mod port;
+#[cfg(test)]
+mod toy;
+pub mod trains;
+
+pub use port::{Capabilities, Counters, Port, Rx, RxCounters, SendFault, Tx, TxCounters};

@@ -1,0 +1,195 @@
+//! What a data path is to the worker that drives it.
+//!
+//! One call takes in or sends many trains, because system calls are what packets cost most. Receiving lends memory until
+//! the next `poll`; sending lends memory between `begin` and `end` (see [`base::sink`]). Static dispatch everywhere: a
+//! worker is compiled for its port.
+//!
+//! Faults are sorted by whom they concern: what one destination causes is counted and never returned, since a peer must
+//! not be able to stop a worker that serves others; `io::Error` means that the port itself is broken.
+//!
+//! Rejected: a queue of owned packet buffers between path and protocol (an allocation or a reference count per packet),
+//! and one trait object per port (an indirect call per packet).
+
+use core::net::SocketAddr;
+use core::ops::AddAssign;
+use std::io;
+
+use base::net::Train;
+use base::sink::PacketSink;
+use base::time::Instant;
+
+/// The receiving half.
+pub trait Rx {
+    /// Takes in one batch and gives back the memory of the batch before. Returns how many trains are there now: 0 if
+    /// nothing has arrived. Never blocks, and does a bounded amount of work even under a flood of worthless datagrams.
+    ///
+    /// # Errors
+    /// Only when the port itself has failed.
+    fn poll(&mut self) -> io::Result<usize>;
+
+    /// Train `index` of the current batch, counted from 0, below what `poll` returned.
+    fn train(&mut self, index: usize) -> Train<'_>;
+}
+
+/// The sending half.
+pub trait Tx: PacketSink {
+    /// Hands every queued train on, oldest first. Trains for which there is no room now stay queued for the next flush;
+    /// trains that their destination refuses are counted and forgotten, as a network would.
+    ///
+    /// # Errors
+    /// Only when the port itself has failed.
+    fn flush(&mut self) -> io::Result<()>;
+}
+
+/// A data path as one worker owns it.
+pub trait Port: Rx + Tx {
+    /// The time. The only clock there is: a worker asks once per turn.
+    fn now(&mut self) -> Instant;
+
+    /// Blocks until a datagram has arrived, queued trains can leave, someone else asked for attention, or `deadline`
+    /// has passed; `None` is no deadline. A deadline in the past returns at once. May return early for no reason.
+    ///
+    /// # Errors
+    /// Only when the port itself has failed.
+    fn wait(&mut self, deadline: Option<Instant>) -> io::Result<()>;
+
+    /// Where the port is bound. The IP address may be unspecified, the port number is set.
+    fn local_address(&self) -> SocketAddr;
+
+    /// What has happened so far.
+    fn counters(&self) -> Counters;
+
+    /// What the path can do now; it may become less while running, when the kernel turns something down.
+    fn capabilities(&self) -> Capabilities;
+}
+
+/// What a path can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The name of the path and its variant, for reports.
+    pub name: &'static str,
+    /// Most datagrams in one outgoing train.
+    pub train_segments: usize,
+    /// Most bytes of UDP payload in one outgoing train.
+    pub train_bytes: usize,
+    /// Whether a train of many leaves as one unit rather than datagram by datagram.
+    pub segments_offloaded: bool,
+    /// Whether datagrams of one flow arrive merged into trains.
+    pub coalesces: bool,
+    /// Whether the ECN field is carried both ways.
+    pub ecn: bool,
+}
+
+/// Why a destination did not take a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendFault {
+    /// Nobody listens there (an ICMP error came back for an earlier datagram).
+    Refused,
+    /// No route, or the way is forbidden.
+    Unreachable,
+    /// Longer than the interface's MTU: a path MTU probe learns from this, by silence, that it was too bold.
+    TooLarge,
+    /// Anything else, such as a full queue of the interface.
+    Other,
+}
+
+/// What arrived, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RxCounters {
+    /// Datagrams handed up.
+    pub datagrams: u64,
+    /// Their UDP payload.
+    pub bytes: u64,
+    /// Trains they came in.
+    pub trains: u64,
+    /// System calls (or ring reads), including those that found nothing.
+    pub calls: u64,
+    /// Datagrams without payload: worthless to QUIC, but not free.
+    pub empty: u64,
+    /// Trains that did not fit their buffer or lost their control data, and were discarded.
+    pub truncated: u64,
+    /// Datagrams that the kernel discarded because the receive buffer was full, where it says so.
+    pub overflowed: u64,
+    /// Errors that were reported on the socket and do not concern it.
+    pub errors: u64,
+}
+
+/// What was sent, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TxCounters {
+    /// Datagrams the kernel or ring took.
+    pub datagrams: u64,
+    /// Their UDP payload.
+    pub bytes: u64,
+    /// Units they left in: a train sent whole counts one, a train sent in pieces counts each piece.
+    pub trains: u64,
+    /// System calls (or ring kicks), including those that failed.
+    pub calls: u64,
+    /// Flushes that left trains queued because there was no room.
+    pub deferred: u64,
+    /// Trains that had to be resent in pieces because segmentation was turned down.
+    pub split: u64,
+    /// Datagrams lost to [`SendFault::Refused`].
+    pub refused: u64,
+    /// Datagrams lost to [`SendFault::Unreachable`].
+    pub unreachable: u64,
+    /// Datagrams lost to [`SendFault::TooLarge`].
+    pub too_large: u64,
+    /// Datagrams lost to [`SendFault::Other`].
+    pub dropped: u64,
+}
+
+/// Both halves and the waits between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// What arrived.
+    pub rx: RxCounters,
+    /// What was sent.
+    pub tx: TxCounters,
+    /// Times the worker went to sleep.
+    pub waits: u64,
+}
+
+impl TxCounters {
+    /// Books `datagrams` as lost to `fault`.
+    pub fn on_fault(&mut self, fault: SendFault, datagrams: u64) {
+        let field = match fault {
+            SendFault::Refused => &mut self.refused,
+            SendFault::Unreachable => &mut self.unreachable,
+            SendFault::TooLarge => &mut self.too_large,
+            SendFault::Other => &mut self.dropped,
+        };
+        *field += datagrams;
+    }
+
+    /// Datagrams that no destination took, whatever the fault.
+    pub fn lost(&self) -> u64 {
+        self.refused + self.unreachable + self.too_large + self.dropped
+    }
+}
+
+/// Sums the counters of several workers.
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Counters) {
+        let (rx, tx) = (&mut self.rx, &mut self.tx);
+        rx.datagrams += other.rx.datagrams;
+        rx.bytes += other.rx.bytes;
+        rx.trains += other.rx.trains;
+        rx.calls += other.rx.calls;
+        rx.empty += other.rx.empty;
+        rx.truncated += other.rx.truncated;
+        rx.overflowed += other.rx.overflowed;
+        rx.errors += other.rx.errors;
+        tx.datagrams += other.tx.datagrams;
+        tx.bytes += other.tx.bytes;
+        tx.trains += other.tx.trains;
+        tx.calls += other.tx.calls;
+        tx.deferred += other.tx.deferred;
+        tx.split += other.tx.split;
+        tx.refused += other.tx.refused;
+        tx.unreachable += other.tx.unreachable;
+        tx.too_large += other.tx.too_large;
+        tx.dropped += other.tx.dropped;
+        self.waits += other.waits;
+    }
+}
