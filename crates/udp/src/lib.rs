@@ -1,1 +1,20 @@
 //! Kernel UDP as a data path: GSO, GRO, recvmmsg, ECN and packet-info control messages.
+//!
+//! [`UdpPort`] is the whole of it: bind it with [`BindOptions`], then drive it as a [`datapath::Port`]. Which system
+//! calls it makes is a run-time choice, [`Variant`]; whatever the kernel or an interface turns down it does without,
+//! at start or in the middle of a transfer, and loses nothing by it.
+
+mod control;
+mod name;
+mod options;
+mod port;
+mod receiver;
+mod refusals;
+mod sender;
+mod socket;
+mod sys;
+mod waker;
+
+pub use options::{BindError, BindOptions, Variant};
+pub use port::UdpPort;
+pub use waker::Waker;

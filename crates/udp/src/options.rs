@@ -1,0 +1,79 @@
+//! What a port is bound with, and what can go wrong then.
+
+use core::fmt;
+use core::net::SocketAddr;
+use std::error::Error;
+use std::io;
+
+/// Which system calls carry the datagrams. A choice per run, so that their costs can be compared on one binary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Variant {
+    /// A train leaves as one message that the kernel or the interface cuts up, and arrives merged; several per call.
+    #[default]
+    Gso,
+    /// One message per datagram, many messages per call.
+    Mmsg,
+    /// One datagram per call.
+    Plain,
+}
+
+/// How a port is bound. `BindOptions::new` fills in what suits a busy endpoint.
+#[derive(Clone, Debug)]
+pub struct BindOptions {
+    /// Where. An unspecified IP address means all of its family, and port 0 any free port.
+    pub address: SocketAddr,
+    /// Whether an IPv6 socket on `::` carries IPv4 as well. IPv4 peers then appear with IPv4 addresses all the same.
+    pub dual_stack: bool,
+    /// Whether other sockets of the same user may share the address, each getting a share of the flows.
+    pub reuse_port: bool,
+    /// Which system calls to use.
+    pub variant: Variant,
+    /// The kernel's receive buffer in bytes, granted as far as the system allows.
+    pub receive_buffer: usize,
+    /// The kernel's send buffer in bytes, granted as far as the system allows.
+    pub send_buffer: usize,
+    /// Most messages (trains with GRO, datagrams without) taken in by one `poll`; at least 1. Each has 64 KiB of memory,
+    /// of which only what datagrams fill is ever touched.
+    pub receive_batch: usize,
+    /// Bytes of memory for outgoing trains between two flushes; raised to hold at least one full train.
+    pub send_memory: usize,
+}
+
+impl BindOptions {
+    /// Options for `address`: dual stack, not shared, 8 MiB buffers, and batches that stay in a core's own cache.
+    pub fn new(address: SocketAddr, variant: Variant) -> BindOptions {
+        BindOptions {
+            address,
+            dual_stack: true,
+            reuse_port: false,
+            variant,
+            receive_buffer: 8 << 20,
+            send_buffer: 4 << 20,
+            receive_batch: if variant == Variant::Gso { 8 } else { 64 },
+            send_memory: 256 << 10,
+        }
+    }
+}
+
+/// Why a port could not be bound.
+#[derive(Debug)]
+pub struct BindError {
+    /// Where it should have been bound.
+    pub address: SocketAddr,
+    /// What was being done: "create a socket for", "set IPV6_V6ONLY on", "bind".
+    pub step: &'static str,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} UDP {}: {}", self.step, self.address, self.source)
+    }
+}
+
+impl Error for BindError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.source)
+    }
+}

@@ -1,0 +1,212 @@
+//! A UDP socket as a port: the two halves, the clock, and the wait.
+
+use core::net::SocketAddr;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use base::net::Train;
+use base::sink::{PacketSink, TrainPath};
+use base::time::Instant;
+use datapath::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
+use datapath::{Capabilities, Counters, Port, Rx, Tx};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
+use socket2::Socket;
+
+use crate::options::{BindError, BindOptions, Variant};
+use crate::receiver::Receiver;
+use crate::sender::Sender;
+use crate::socket::{self, Granted};
+use crate::waker::Waker;
+
+/// A bound UDP socket, owned by one worker.
+///
+/// A worker that has its own event loop calls `poll`, the sink and `flush` when [`UdpPort::descriptors`] are readable,
+/// and never `wait`.
+pub struct UdpPort {
+    socket: Socket,
+    local: SocketAddr,
+    variant: Variant,
+    granted: Granted,
+    receiver: Receiver,
+    sender: Sender,
+    waker: Waker,
+    waits: u64,
+}
+
+impl UdpPort {
+    /// Binds a socket.
+    ///
+    /// # Errors
+    /// When the address is taken, not ours or not allowed, or when the system has no sockets left.
+    pub fn bind(options: &BindOptions) -> Result<UdpPort, BindError> {
+        let bound = socket::bind(options)?;
+        let waker = Waker::new().map_err(|source| BindError {
+            address: options.address,
+            step: "make a waker for",
+            source,
+        })?;
+        // A kernel that does not segment gets the datagrams of a train in one call all the same.
+        let (variant, batch) = match options.variant {
+            Variant::Gso if !bound.granted.gso => (Variant::Mmsg, options.receive_batch.max(64)),
+            variant => (variant, options.receive_batch),
+        };
+        Ok(UdpPort {
+            receiver: Receiver::new(variant, batch, bound.local),
+            sender: Sender::new(variant, options.send_memory, bound.family, bound.local),
+            socket: bound.socket,
+            local: bound.local,
+            variant,
+            granted: bound.granted,
+            waker,
+            waits: 0,
+        })
+    }
+
+    /// What interrupts this port's wait from another thread.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// The variant in use: the one asked for, unless the kernel turned it down.
+    pub fn variant(&self) -> Variant {
+        self.variant
+    }
+
+    /// The kernel's receive and send buffers in bytes, as granted.
+    ///
+    /// # Errors
+    /// When the system refuses to say.
+    pub fn buffer_sizes(&self) -> io::Result<(usize, usize)> {
+        Ok((self.socket.recv_buffer_size()?, self.socket.send_buffer_size()?))
+    }
+
+    /// The socket and the waker's event, both readable when `wait` would return.
+    pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.socket.as_fd(), self.waker.as_fd()]
+    }
+
+    /// Takes note that the waker's event was readable; for owners of their own event loop, as `wait` does it itself.
+    pub fn on_woken(&mut self) {
+        self.waker.clear();
+    }
+}
+
+impl fmt::Debug for UdpPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UdpPort")
+            .field("local", &self.local)
+            .field("variant", &self.variant)
+            .field("granted", &self.granted)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Rx for UdpPort {
+    #[inline]
+    fn poll(&mut self) -> io::Result<usize> {
+        self.receiver.poll(self.socket.as_fd())
+    }
+
+    #[inline]
+    fn train(&mut self, index: usize) -> Train<'_> {
+        self.receiver.train(index)
+    }
+}
+
+impl PacketSink for UdpPort {
+    #[inline]
+    fn begin(&mut self, path: TrainPath, segment_size: usize) -> Option<usize> {
+        self.sender.begin(path, segment_size)
+    }
+
+    #[inline]
+    fn room(&mut self) -> &mut [u8] {
+        self.sender.room()
+    }
+
+    #[inline]
+    fn push(&mut self, len: usize) {
+        self.sender.push(len);
+    }
+
+    #[inline]
+    fn packet(&mut self, index: usize) -> &mut [u8] {
+        self.sender.packet(index)
+    }
+
+    #[inline]
+    fn end(&mut self) {
+        self.sender.end();
+    }
+}
+
+impl Tx for UdpPort {
+    #[inline]
+    fn flush(&mut self) -> io::Result<()> {
+        self.sender.flush(self.socket.as_fd())
+    }
+}
+
+impl Port for UdpPort {
+    #[inline]
+    fn now(&mut self) -> Instant {
+        let now = clock_gettime(ClockId::Monotonic);
+        let (seconds, nanos) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
+        Instant::from_nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+    }
+
+    fn wait(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        let timeout = match deadline {
+            None => None,
+            Some(deadline) => {
+                let span = deadline.saturating_since(self.now());
+                if span.is_zero() {
+                    return Ok(());
+                }
+                Timespec::try_from(core::time::Duration::from(span)).ok()
+            }
+        };
+        self.waits += 1;
+        let room = if self.sender.has_queued() { PollFlags::OUT } else { PollFlags::empty() };
+        let mut events =
+            [PollFd::new(&self.socket, PollFlags::IN | room), PollFd::new(&self.waker, PollFlags::IN)];
+        match poll(&mut events, timeout.as_ref()) {
+            // Interrupted by a signal: an early return, which the caller allows for.
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let [_, woken] = events.map(|event| event.revents());
+        if woken.intersects(PollFlags::IN) {
+            self.waker.clear();
+        }
+        Ok(())
+    }
+
+    fn local_address(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn counters(&self) -> Counters {
+        Counters { rx: self.receiver.counters, tx: self.sender.counters, waits: self.waits }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: match self.variant {
+                Variant::Gso => "udp-gso",
+                Variant::Mmsg => "udp-mmsg",
+                Variant::Plain => "udp-plain",
+            },
+            train_segments: MAX_TRAIN_SEGMENTS,
+            train_bytes: MAX_TRAIN_BYTES,
+            segments_offloaded: self.sender.segments(),
+            coalesces: self.granted.gro,
+            ecn: self.granted.ecn,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+use std::net::UdpSocket;
+use std::thread;
+
+use base::net::{Addresses, Ecn};
+use base::time::Duration;
+
+use super::*;
+
+fn port(address: &str, variant: Variant) -> UdpPort {
+    UdpPort::bind(&BindOptions::new(address.parse().unwrap(), variant)).unwrap()
+}
+
+/// The path from `from` to `to`, whose addresses may be unspecified and are then reached by loopback.
+fn path(from: &UdpPort, to: SocketAddr) -> TrainPath {
+    TrainPath { addresses: Addresses { local: from.local_address(), peer: to }, ecn: Ecn::Ect0 }
+}
+
+fn send(port: &mut UdpPort, path: TrainPath, packets: &[Vec<u8>]) {
+    let segment = packets[0].len();
+    let mut packets = packets.iter().peekable();
+    while packets.peek().is_some() {
+        let Some(room) = port.begin(path, segment) else {
+            port.flush().unwrap();
+            continue;
+        };
+        for packet in packets.by_ref().take(room) {
+            port.room()[..packet.len()].copy_from_slice(packet);
+            port.push(packet.len());
+        }
+        port.end();
+    }
+}
+
+/// Datagrams with their addresses and marking, until there are `count` or nothing has come for two seconds.
+fn receive(port: &mut UdpPort, count: usize) -> Vec<(Vec<u8>, Addresses, Ecn)> {
+    let mut all = Vec::new();
+    while all.len() < count {
+        let deadline = port.now() + Duration::from_secs(2);
+        port.wait(Some(deadline)).unwrap();
+        let trains = port.poll().unwrap();
+        if trains == 0 && port.now() >= deadline {
+            break;
+        }
+        for index in 0..trains {
+            let train = port.train(index);
+            for bytes in train.bytes.chunks(train.segment_size) {
+                all.push((bytes.to_vec(), train.addresses, train.ecn));
+            }
+        }
+    }
+    all
+}
+
+fn bytes_of(received: Vec<(Vec<u8>, Addresses, Ecn)>) -> Vec<Vec<u8>> {
+    received.into_iter().map(|(bytes, ..)| bytes).collect()
+}
+
+/// `count` different datagrams of `len` bytes.
+fn numbered(count: u32, len: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|n| n.to_be_bytes().into_iter().cycle().take(len).collect()).collect()
+}
+
+#[test]
+fn a_train_leaves_in_one_message_and_arrives_as_the_same_datagrams() {
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let (mut a, mut b) = (port(address, Variant::Gso), port(address, Variant::Gso));
+        let mut packets = numbered(43, 1472);
+        packets.push(vec![9; 100]);
+        let to = path(&a, b.local_address());
+        send(&mut a, to, &packets);
+        a.flush().unwrap();
+        assert_eq!(bytes_of(receive(&mut b, 44)), packets);
+        let (sent, got) = (a.counters().tx, b.counters().rx);
+        assert_eq!((sent.calls, sent.trains, sent.datagrams, sent.bytes), (1, 1, 44, 43 * 1472 + 100));
+        assert_eq!((got.trains, got.datagrams, got.bytes), (1, 44, 43 * 1472 + 100));
+        assert!(a.capabilities().segments_offloaded && b.capabilities().coalesces);
+    }
+}
+
+#[test]
+fn thousands_of_datagrams_arrive_intact_whatever_the_variants() {
+    let variants = [Variant::Gso, Variant::Mmsg, Variant::Plain];
+    for (from, to) in variants.into_iter().flat_map(|a| variants.map(|b| (a, b))) {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let (mut a, mut b) = (port(address, from), port(address, to));
+            let way = path(&a, b.local_address());
+            for (round, len) in [1200, 1472, 40, 1, 9000, 32_000].into_iter().enumerate() {
+                let mut packets = numbered(if len > 5_000 { 60 } else { 300 }, len);
+                packets.push(vec![round as u8; len.div_ceil(3)]);
+                send(&mut a, way, &packets);
+                a.flush().unwrap();
+                assert_eq!(bytes_of(receive(&mut b, packets.len())), packets, "{from:?} to {to:?}, {len}");
+            }
+            assert_eq!(a.counters().tx.lost() + b.counters().rx.overflowed, 0);
+            assert!(from != Variant::Plain || a.counters().tx.calls >= a.counters().tx.datagrams);
+        }
+    }
+}
+
+#[test]
+fn the_largest_datagram_passes() {
+    let (mut a, mut b) = (port("127.0.0.1:0", Variant::Gso), port("127.0.0.1:0", Variant::Gso));
+    let to = path(&a, b.local_address());
+    let packets = numbered(1, MAX_TRAIN_BYTES);
+    send(&mut a, to, &packets);
+    a.flush().unwrap();
+    assert_eq!(bytes_of(receive(&mut b, 1)), packets);
+}
+
+#[test]
+fn trains_for_different_peers_leave_in_one_call() {
+    let mut a = port("127.0.0.1:0", Variant::Gso);
+    let mut peers = [0; 3].map(|_| port("127.0.0.1:0", Variant::Gso));
+    let packets = numbered(10, 500);
+    for peer in &peers {
+        let to = path(&a, peer.local_address());
+        send(&mut a, to, &packets);
+    }
+    a.flush().unwrap();
+    assert_eq!((a.counters().tx.calls, a.counters().tx.trains), (1, 3));
+    for peer in &mut peers {
+        assert_eq!(bytes_of(receive(peer, 10)), packets);
+    }
+}
+
+#[test]
+fn the_marking_is_carried_in_every_family_and_variant() {
+    let pairs = [("127.0.0.1:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0"), ("[::]:0", "127.0.0.1:0")];
+    for (from, to) in pairs.into_iter().chain([("127.0.0.1:0", "[::]:0")]) {
+        for variant in [Variant::Gso, Variant::Mmsg, Variant::Plain] {
+            let (mut a, mut b) = (port(from, variant), port(to, variant));
+            let mut peer = b.local_address();
+            if peer.ip().is_unspecified() {
+                peer.set_ip("127.0.0.1".parse().unwrap());
+            }
+            for ecn in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce] {
+                let way = TrainPath { ecn, ..path(&a, peer) };
+                send(&mut a, way, &numbered(5, 100));
+                a.flush().unwrap();
+                let got = receive(&mut b, 5);
+                assert_eq!(got.len(), 5);
+                assert!(
+                    got.iter().all(|(.., marking)| *marking == ecn),
+                    "{from} to {to}, {variant:?}, {ecn:?}"
+                );
+            }
+            assert!(b.capabilities().ecn);
+        }
+    }
+}
+
+#[test]
+fn a_wildcard_socket_learns_where_a_datagram_came_to_and_answers_from_there() {
+    // Deleted, a server with several addresses could answer from the wrong one, and the client would not know it.
+    for (wildcard, client, target) in [
+        ("0.0.0.0:0", "127.0.0.1:0", "127.0.0.5"),
+        ("[::]:0", "127.0.0.1:0", "127.0.0.7"),
+        ("[::]:0", "[::1]:0", "::1"),
+    ] {
+        let (mut server, mut client) = (port(wildcard, Variant::Gso), port(client, Variant::Gso));
+        let target = SocketAddr::new(target.parse().unwrap(), server.local_address().port());
+        let to = path(&client, target);
+        send(&mut client, to, &numbered(3, 80));
+        client.flush().unwrap();
+        let got = receive(&mut server, 3);
+        let addresses = got[2].1;
+        assert_eq!(addresses, Addresses { local: target, peer: client.local_address() });
+        send(&mut server, TrainPath { addresses, ecn: Ecn::NotEct }, &numbered(3, 90));
+        server.flush().unwrap();
+        assert_eq!(receive(&mut client, 3)[0].1.peer, target);
+    }
+}
+
+#[test]
+fn a_destination_that_cannot_be_reached_harms_no_other() {
+    let (mut a, mut b) = (port("127.0.0.1:0", Variant::Gso), port("127.0.0.1:0", Variant::Gso));
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let packets = numbered(4, 100);
+    // Broadcast is not permitted, an IPv6 address has the wrong family, at the closed port nobody listens.
+    let unreachable = ["255.255.255.255:9".parse().unwrap(), "[::1]:9".parse().unwrap(), closed];
+    for _ in 0..3 {
+        for peer in unreachable.into_iter().chain([b.local_address()]) {
+            let way = path(&a, peer);
+            send(&mut a, way, &packets);
+        }
+        a.flush().unwrap();
+        a.poll().unwrap();
+    }
+    assert_eq!(receive(&mut b, 12).len(), 12);
+    let sent = a.counters().tx;
+    assert_eq!((sent.unreachable, sent.dropped, sent.datagrams), (12, 12, 24));
+    assert!(a.capabilities().segments_offloaded);
+}
+
+#[test]
+fn worthless_datagrams_cost_a_bounded_turn_and_are_counted() {
+    let mut a = port("127.0.0.1:0", Variant::Gso);
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..20 {
+        stranger.send_to(&[], a.local_address()).unwrap();
+    }
+    stranger.send_to(b"x", a.local_address()).unwrap();
+    assert_eq!(a.poll().unwrap(), 0);
+    assert_eq!(a.counters().rx.calls, 1);
+    assert_eq!(receive(&mut a, 1).len(), 1);
+    assert_eq!(a.counters().rx.empty, 20);
+}
+
+#[test]
+fn what_the_kernel_discards_for_want_of_room_is_counted() {
+    let mut options = BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Mmsg);
+    options.receive_buffer = 8 << 10;
+    let mut b = UdpPort::bind(&options).unwrap();
+    let mut a = port("127.0.0.1:0", Variant::Mmsg);
+    let way = path(&a, b.local_address());
+    send(&mut a, way, &numbered(200, 1000));
+    a.flush().unwrap();
+    let mut got = 0;
+    loop {
+        match b.poll().unwrap() as u64 {
+            0 => break,
+            trains => got += trains,
+        }
+    }
+    // The kernel reports the loss beside the next datagram that it accepts.
+    send(&mut a, way, &numbered(1, 10));
+    a.flush().unwrap();
+    receive(&mut b, 1);
+    assert!(got < 200);
+    assert_eq!(b.counters().rx.overflowed + got, 200);
+}
+
+#[test]
+fn a_wait_ends_at_its_deadline_or_by_the_waker() {
+    let mut a = port("127.0.0.1:0", Variant::Gso);
+    let start = a.now();
+    a.wait(Some(start + Duration::from_millis(20))).unwrap();
+    let waited = a.now().saturating_since(start);
+    assert!(waited >= Duration::from_millis(20), "{waited:?}");
+    a.wait(Some(start)).unwrap();
+
+    let waker = a.waker();
+    for _ in 0..100 {
+        let waker = waker.clone();
+        let thread = thread::spawn(move || waker.wake());
+        a.wait(None).unwrap();
+        thread.join().unwrap();
+    }
+    // Woken before the wait, any number of times, it returns once and then sleeps again.
+    waker.wake();
+    waker.wake();
+    a.wait(None).unwrap();
+    let start = a.now();
+    a.wait(Some(start + Duration::from_millis(10))).unwrap();
+    assert!(a.now().saturating_since(start) >= Duration::from_millis(10));
+}
+
+#[test]
+fn binding_twice_says_what_is_wrong_unless_shared() {
+    let first = port("127.0.0.1:0", Variant::Gso);
+    let mut options = BindOptions::new(first.local_address(), Variant::Gso);
+    let error = UdpPort::bind(&options).unwrap_err();
+    assert_eq!(error.source.kind(), io::ErrorKind::AddrInUse);
+    let text = error.to_string();
+    assert!(text.starts_with(&format!("cannot bind UDP {}: ", first.local_address())), "{text}");
+
+    options.address.set_port(0);
+    options.reuse_port = true;
+    let first = UdpPort::bind(&options).unwrap();
+    options.address = first.local_address();
+    UdpPort::bind(&options).unwrap();
+}
+
+#[test]
+fn buffers_are_granted_and_descriptors_are_readable_with_something_to_do() {
+    let (mut a, mut b) = (port("127.0.0.1:0", Variant::Gso), port("127.0.0.1:0", Variant::Gso));
+    let (receive_buffer, send_buffer) = a.buffer_sizes().unwrap();
+    assert!(receive_buffer >= 200 << 10 && send_buffer >= 200 << 10);
+    let way = path(&a, b.local_address());
+    send(&mut a, way, &numbered(1, 10));
+    a.flush().unwrap();
+    b.waker().wake();
+    let mut events = b.descriptors().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    assert_eq!(poll(&mut events, None).unwrap(), 2);
+    b.on_woken();
+    let mut events = b.descriptors().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    assert_eq!(poll(&mut events, None).unwrap(), 1);
+    assert_eq!(receive(&mut b, 1).len(), 1);
+}

@@ -1,0 +1,115 @@
+//! Makes the socket: creates, sets every option, binds, and finds out what the kernel grants.
+//!
+//! Options that the protocol can live without (ECN, packet info, GSO, GRO) may be refused, as some sandboxes do; what was
+//! granted is in [`Granted`].
+
+use core::net::SocketAddr;
+use std::io;
+use std::os::fd::AsFd;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::name::Family;
+use crate::options::{BindError, BindOptions, Variant};
+use crate::sys;
+
+/// What the kernel agreed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Granted {
+    /// Segmented sends are known to this kernel. An interface may still refuse.
+    pub(crate) gso: bool,
+    /// Arriving datagrams are merged.
+    pub(crate) gro: bool,
+    /// The ECN field is reported.
+    pub(crate) ecn: bool,
+}
+
+/// A bound socket.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) socket: Socket,
+    pub(crate) local: SocketAddr,
+    pub(crate) family: Family,
+    pub(crate) granted: Granted,
+}
+
+/// Binds a socket as `options` say.
+pub(crate) fn bind(options: &BindOptions) -> Result<Bound, BindError> {
+    let address = options.address;
+    let fail = |step| move |source| BindError { address, step, source };
+    let domain = Domain::for_address(address);
+    let socket =
+        Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).map_err(fail("create a socket for"))?;
+    let dual = address.is_ipv6() && options.dual_stack && address.ip().is_unspecified();
+    if address.is_ipv6() {
+        socket.set_only_v6(!dual).map_err(fail("set IPV6_V6ONLY on"))?;
+    }
+    if options.reuse_port {
+        socket.set_reuse_port(true).map_err(fail("set SO_REUSEPORT on"))?;
+    }
+    socket.set_nonblocking(true).map_err(fail("set O_NONBLOCK on"))?;
+    let ecn = set_ip_options(&socket, address, dual);
+    raise_buffers(&socket, options);
+    socket.bind(&address.into()).map_err(fail("bind"))?;
+    let local = socket
+        .local_addr()
+        .and_then(|local| local.as_socket().ok_or_else(|| io::Error::other("the socket has no IP address")));
+    let local = local.map_err(fail("find the address of"))?;
+    let (gso, gro) = offloads(&socket, options.variant);
+    let family = if address.is_ipv6() { Family::V6 } else { Family::V4 };
+    Ok(Bound { socket, local, family, granted: Granted { gso, gro, ecn } })
+}
+
+/// Sets what concerns the IP header. Returns whether ECN will be reported.
+fn set_ip_options(socket: &Socket, address: SocketAddr, dual: bool) -> bool {
+    let fd = socket.as_fd();
+    let set = |level, option, value| sys::set_option(fd, level, option, value).is_ok();
+    let wildcard = address.ip().is_unspecified();
+    let mut ecn = true;
+    if address.is_ipv4() || dual {
+        // RFC 9000 §14: never fragment. PROBE also ignores what ICMP says of the path's MTU, which anyone can forge;
+        // the MTU is searched by probing (RFC 8899).
+        set(libc::SOL_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE);
+        ecn &= set(libc::SOL_IP, libc::IP_RECVTOS, 1);
+        if wildcard {
+            set(libc::SOL_IP, libc::IP_PKTINFO, 1);
+        }
+    }
+    if address.is_ipv6() {
+        set(libc::SOL_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE);
+        set(libc::SOL_IPV6, libc::IPV6_DONTFRAG, 1);
+        ecn &= set(libc::SOL_IPV6, libc::IPV6_RECVTCLASS, 1);
+        if wildcard {
+            set(libc::SOL_IPV6, libc::IPV6_RECVPKTINFO, 1);
+        }
+    }
+    set(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
+    ecn
+}
+
+/// Asks for the buffers in the way only root may, then in the way that the system caps.
+fn raise_buffers(socket: &Socket, options: &BindOptions) {
+    let fd = socket.as_fd();
+    let pairs = [
+        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, options.receive_buffer),
+        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, options.send_buffer),
+    ];
+    for (force, ask, size) in pairs {
+        // The kernel doubles what it is told, for its own books; a quarter of i32 is beyond any use.
+        let size = i32::try_from(size).unwrap_or(i32::MAX / 4).min(i32::MAX / 4);
+        if sys::set_option(fd, libc::SOL_SOCKET, force, size).is_err() {
+            let _ = sys::set_option(fd, libc::SOL_SOCKET, ask, size);
+        }
+    }
+}
+
+/// Whether this kernel segments and merges. Both are asked of the socket itself: a sandbox may differ from its host.
+fn offloads(socket: &Socket, variant: Variant) -> (bool, bool) {
+    if variant != Variant::Gso {
+        return (false, false);
+    }
+    let fd = socket.as_fd();
+    let gso = sys::option(fd, libc::SOL_UDP, libc::UDP_SEGMENT).is_ok();
+    let gro = sys::set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
+    (gso, gro)
+}
