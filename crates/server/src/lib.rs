@@ -1,1 +1,19 @@
 //! The HTTP server: files, generated bodies, access log, certificates.
+//!
+//! One handler answers requests of every HTTP version: [`request::Head`] in, [`response::Response`] out, and its
+//! [`body::Body`] is pulled chunk by chunk by whoever sends it. Nothing here knows a socket, TLS or a stream.
+#![forbid(unsafe_code)]
+
+//al
+pub mod body;
+//ce
+mod conditional;
+mod content_type;
+pub mod date;
+pub mod files;
+pub mod generated;
+pub mod handler;
+mod pool;
+mod range;
+pub mod request;
+pub mod response;

@@ -1,0 +1,300 @@
+//! What follows a response's head: a source that is pulled, the same for HTTP/1.1, 2 and 3.
+//!
+//! The puller says how much it can take, gets chunks that it may keep as long as it likes (until they are acknowledged),
+//! and nothing is read before it is asked for. A file is read with `pread` through one shared descriptor, so that many
+//! parts and many responses read one open file. Errors end the body: a file that became shorter cannot be mended once
+//! its length was announced, the stream must be reset.
+
+use crate::pool::{CHUNK, Pool};
+use base::pattern;
+use bytes::Bytes;
+use core::ops::Range;
+use rustix::fd::OwnedFd;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+/// Reads are at least this long, in bytes, where the file is.
+const READ_AHEAD: usize = 16 * 1024;
+
+/// The whole content of a representation: any part of it can become a body.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// In memory.
+    Memory(Bytes),
+    /// Made up, see [`crate::generated`].
+    Generated,
+    /// On disk.
+    File {
+        /// The open file.
+        file: Arc<OwnedFd>,
+        /// Where its chunks are read to.
+        pool: Arc<Pool>,
+    },
+}
+
+impl Source {
+    /// The bytes `range` as a body. The range must lie within the representation.
+    pub(crate) fn body(&self, range: Range<u64>) -> Body {
+        if range.is_empty() {
+            return Body::Empty;
+        }
+        match self {
+            Source::Memory(bytes) => {
+                let clamp = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(bytes.len());
+                Body::Static(bytes.slice(clamp(range.start)..clamp(range.end)))
+            }
+            Source::Generated => Body::Generated(GeneratedBody { offset: range.start, end: range.end }),
+            Source::File { file, pool } => Body::File(FileBody {
+                file: Arc::clone(file),
+                pool: Arc::clone(pool),
+                offset: range.start,
+                end: range.end,
+                current: Bytes::new(),
+            }),
+        }
+    }
+}
+
+/// Content that is pulled chunk by chunk.
+#[derive(Debug, Default)]
+pub enum Body {
+    /// Nothing (more).
+    #[default]
+    Empty,
+    /// Bytes in memory.
+    Static(Bytes),
+    /// Bytes that are made up.
+    Generated(GeneratedBody),
+    /// A part of a file.
+    File(FileBody),
+    /// Parts with a header each. RFC 9110 §14.6.
+    Multipart(Box<Multipart>),
+}
+
+/// A part of the pattern.
+#[derive(Debug)]
+pub struct GeneratedBody {
+    offset: u64,
+    end: u64,
+}
+
+/// A part of a file.
+#[derive(Debug)]
+pub struct FileBody {
+    file: Arc<OwnedFd>,
+    pool: Arc<Pool>,
+    /// The first byte that was not read yet.
+    offset: u64,
+    end: u64,
+    /// Read and not yet lent.
+    current: Bytes,
+}
+
+/// `multipart/byteranges`: pieces one after the other, each text or a part of the source.
+#[derive(Debug)]
+pub struct Multipart {
+    source: Source,
+    pieces: VecDeque<Piece>,
+    current: Body,
+    /// Everything that was not lent yet.
+    remaining: u64,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Text(Bytes),
+    Part(Range<u64>),
+}
+
+impl Body {
+    /// The next at most `max` bytes (`max` ≥ 1), never an empty chunk; `None` at the end. An error means that the
+    /// announced length cannot be kept.
+    pub fn next_chunk(&mut self, max: usize) -> io::Result<Option<Bytes>> {
+        let max = max.max(1);
+        match self {
+            Body::Empty => Ok(None),
+            Body::Static(bytes) if bytes.is_empty() => Ok(None),
+            Body::Static(bytes) => Ok(Some(bytes.split_to(max.min(bytes.len())))),
+            Body::Generated(body) => Ok(body.next_chunk(max)),
+            Body::File(body) => body.next_chunk(max),
+            Body::Multipart(body) => body.next_chunk(max),
+        }
+    }
+
+    /// How many bytes are still to come.
+    pub fn remaining(&self) -> u64 {
+        match self {
+            Body::Empty => 0,
+            Body::Static(bytes) => bytes.len() as u64,
+            Body::Generated(body) => body.end - body.offset,
+            Body::File(body) => body.end - body.offset + body.current.len() as u64,
+            Body::Multipart(body) => body.remaining,
+        }
+    }
+
+    /// Whether everything was lent.
+    pub fn is_finished(&self) -> bool {
+        self.remaining() == 0
+    }
+}
+
+impl GeneratedBody {
+    fn next_chunk(&mut self, max: usize) -> Option<Bytes> {
+        let lent = pattern::at(self.offset);
+        let left = usize::try_from(self.end - self.offset).unwrap_or(usize::MAX);
+        let chunk = lent.get(..max.min(left)).unwrap_or(lent);
+        self.offset += chunk.len() as u64;
+        (!chunk.is_empty()).then(|| Bytes::from_static(chunk))
+    }
+}
+
+impl FileBody {
+    fn next_chunk(&mut self, max: usize) -> io::Result<Option<Bytes>> {
+        if self.current.is_empty() {
+            if self.offset == self.end {
+                return Ok(None);
+            }
+            // No further ahead than the puller can take: what is read and not lent is memory that a peer who stopped
+            // reading makes us hold. Tiny pulls share a read.
+            let want = (self.end - self.offset).min(max.clamp(READ_AHEAD, CHUNK) as u64);
+            self.current = self.pool.read(&self.file, self.offset, want)?;
+            self.offset += self.current.len() as u64;
+            if self.current.is_empty() {
+                let what = "the file became shorter while it was sent";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+            }
+        }
+        let len = max.min(self.current.len());
+        // The last piece takes the buffer with it, so that the pool gets it back as soon as that is acknowledged.
+        let whole = len == self.current.len();
+        Ok(Some(if whole { std::mem::take(&mut self.current) } else { self.current.split_to(len) }))
+    }
+}
+
+impl Multipart {
+    /// The `parts` of `source` (`size` bytes in all, of type `content_type`), separated by `boundary`.
+    pub(crate) fn new(source: Source, parts: &[Range<u64>], of: PartHeader<'_>) -> Multipart {
+        let mut pieces = VecDeque::with_capacity(parts.len() * 2 + 1);
+        let mut line_end = "";
+        for part in parts {
+            pieces.push_back(Piece::Text(Bytes::from(format!(
+                "{line_end}--{}\r\ncontent-type: {}\r\ncontent-range: bytes {}-{}/{}\r\n\r\n",
+                of.boundary,
+                of.content_type,
+                part.start,
+                part.end.saturating_sub(1),
+                of.size,
+            ))));
+            pieces.push_back(Piece::Part(part.clone()));
+            line_end = "\r\n";
+        }
+        pieces.push_back(Piece::Text(Bytes::from(format!("{line_end}--{}--\r\n", of.boundary))));
+        let remaining = pieces.iter().map(Piece::len).fold(0, u64::saturating_add);
+        Multipart { source, pieces, current: Body::Empty, remaining }
+    }
+
+    fn next_chunk(&mut self, max: usize) -> io::Result<Option<Bytes>> {
+        loop {
+            if let Some(chunk) = self.current.next_chunk(max)? {
+                self.remaining = self.remaining.saturating_sub(chunk.len() as u64);
+                return Ok(Some(chunk));
+            }
+            self.current = match self.pieces.pop_front() {
+                Some(Piece::Text(text)) => Body::Static(text),
+                Some(Piece::Part(range)) => self.source.body(range),
+                None => return Ok(None),
+            };
+        }
+    }
+}
+
+/// What all parts of a multipart body say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PartHeader<'a> {
+    /// Must not occur in the content.
+    pub(crate) boundary: &'a str,
+    /// The type of the representation.
+    pub(crate) content_type: &'a str,
+    /// The length of the representation.
+    pub(crate) size: u64,
+}
+
+impl Piece {
+    fn len(&self) -> u64 {
+        match self {
+            Piece::Text(text) => text.len() as u64,
+            Piece::Part(range) => range.end - range.start,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn drain(mut body: Body, max: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        let length = body.remaining();
+        while let Some(chunk) = body.next_chunk(max).unwrap() {
+            assert!(!chunk.is_empty() && chunk.len() <= max);
+            all.extend_from_slice(&chunk);
+            assert_eq!(body.remaining(), length - all.len() as u64);
+        }
+        assert_eq!(all.len() as u64, length);
+        assert!(body.is_finished());
+        all
+    }
+
+    fn file_of(content: &[u8]) -> (std::fs::File, Source) {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(content).unwrap();
+        let source = Source::File {
+            file: Arc::new(file.try_clone().unwrap().into()),
+            pool: Arc::new(Pool::default()),
+        };
+        (file, source)
+    }
+
+    #[test]
+    fn every_source_lends_the_same_bytes() {
+        let content: Vec<u8> = (0..6).flat_map(|_| pattern::at(0)).copied().collect();
+        let (_file, on_disk) = file_of(&content);
+        let sources = [Source::Memory(Bytes::from(content.clone())), Source::Generated, on_disk];
+        let end = content.len() as u64;
+        for source in &sources {
+            for range in [0..end, 0..0, 1..2, 65_520..65_523, 131_000..end - 1] {
+                for max in [1_200, 65_536, usize::MAX] {
+                    let right = &content[range.start as usize..range.end as usize];
+                    assert!(drain(source.body(range.clone()), max) == right, "{source:?} {range:?} {max}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_shrinks_ends_in_an_error() {
+        let (file, source) = file_of(&[1; 300_000]);
+        let mut body = source.body(0..300_000);
+        assert!(body.next_chunk(1_000).unwrap().is_some());
+        file.set_len(1_000).unwrap();
+        let error = loop {
+            match body.next_chunk(100_000) {
+                Ok(chunk) => assert!(chunk.is_some(), "must not end as if all were well"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn parts_have_headers_and_an_end() {
+        let of = PartHeader { boundary: "XX", content_type: "text/plain", size: 10 };
+        let source = Source::Memory(Bytes::from_static(b"0123456789"));
+        let body = Body::Multipart(Box::new(Multipart::new(source, &[0..2, 9..10], of)));
+        let text = "--XX\r\ncontent-type: text/plain\r\ncontent-range: bytes 0-1/10\r\n\r\n01\r\n\
+                    --XX\r\ncontent-type: text/plain\r\ncontent-range: bytes 9-9/10\r\n\r\n9\r\n--XX--\r\n";
+        assert_eq!(String::from_utf8(drain(body, 7)).unwrap(), text);
+    }
+}

@@ -1,0 +1,274 @@
+//! What was found under a path, remembered for a moment: small files with their content, large ones with their open
+//! descriptor.
+//!
+//! An entry is used without asking the file system for [`CacheLimits::fresh_for`]; after that the file is opened again and
+//! the entry lives on if it is still the same one (device, inode, size, times). So a hot small file costs no system call,
+//! and a change is seen within a second. Each handler has its own cache: no lock.
+//!
+//! Two generations: look-ups go to the young one, then to the old one (a hit moves up). When the young one holds half of
+//! a limit it becomes the old one, and what was old is forgotten. It bounds count and bytes at the one place of insertion,
+//! needs no links between entries, and a scan of many files costs the hot ones nothing more than a move. Large files are
+//! held weakly, so that a deleted one frees its disk space as soon as nobody reads it.
+
+use crate::body::Source;
+use crate::conditional::Validators;
+use crate::pool::Pool;
+use crate::response::Value;
+use base::time::{Duration, Instant};
+use bytes::Bytes;
+use rustix::fd::OwnedFd;
+use rustix::fs::Stat;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+/// Bounds of a handler's cache.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheLimits {
+    /// Files up to this many bytes are kept in memory. Default 64 KiB; 0 turns that off.
+    pub file_bytes: u64,
+    /// All contents and names together, in bytes. Default 32 MiB.
+    pub total_bytes: u64,
+    /// Entries. Default 8,192.
+    pub entries: usize,
+    /// How long an entry is used before the file is looked at again. Default one second.
+    pub fresh_for: Duration,
+}
+
+impl Default for CacheLimits {
+    fn default() -> CacheLimits {
+        CacheLimits {
+            file_bytes: 64 * 1024,
+            total_bytes: 32 * 1024 * 1024,
+            entries: 8_192,
+            fresh_for: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What an entry costs beside its name and content.
+const OVERHEAD: u64 = 256;
+
+/// What tells one state of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Identity {
+    pub(crate) fn of(stat: &Stat) -> Identity {
+        Identity {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
+            changed: (stat.st_ctime, stat.st_ctime_nsec as i64),
+        }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// An entity tag of modification time (nanoseconds) and size; and the time in seconds unless it is before 1970.
+    pub(crate) fn validators(&self) -> Validators {
+        let (seconds, nanoseconds) = self.modified;
+        let etag = Value::from(format!("\"{seconds:x}.{nanoseconds:x}-{:x}\"", self.size));
+        Validators { etag, modified_s: u64::try_from(seconds).ok() }
+    }
+}
+
+/// A file as responses need it.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) identity: Identity,
+    pub(crate) validators: Validators,
+    /// The Last-Modified field, if there is one.
+    pub(crate) modified_text: Option<Value>,
+    pub(crate) content_type: &'static str,
+    content: Content,
+    /// When the file system was last asked.
+    checked_at: Instant,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Memory(Bytes),
+    Open(Weak<OwnedFd>),
+}
+
+impl Entry {
+    /// An entry for a small file and all of its content.
+    pub(crate) fn in_memory(
+        identity: Identity,
+        content_type: &'static str,
+        bytes: Bytes,
+        now: Instant,
+    ) -> Entry {
+        Entry::new(identity, content_type, Content::Memory(bytes), now)
+    }
+
+    /// An entry for a file that is read as it is sent.
+    pub(crate) fn open(
+        identity: Identity,
+        content_type: &'static str,
+        file: &Arc<OwnedFd>,
+        now: Instant,
+    ) -> Entry {
+        Entry::new(identity, content_type, Content::Open(Arc::downgrade(file)), now)
+    }
+
+    fn new(identity: Identity, content_type: &'static str, content: Content, now: Instant) -> Entry {
+        let validators = identity.validators();
+        let modified_text = validators.modified_s.map(|at| Value::copied(&crate::date::http_date(at)));
+        Entry { identity, validators, modified_text, content_type, content, checked_at: now }
+    }
+
+    /// Where its bytes come from; `None` when the descriptor was closed in the meantime.
+    pub(crate) fn source(&self, pool: &Arc<Pool>) -> Option<Source> {
+        match &self.content {
+            Content::Memory(bytes) => Some(Source::Memory(bytes.clone())),
+            Content::Open(file) => file.upgrade().map(|file| Source::File { file, pool: Arc::clone(pool) }),
+        }
+    }
+
+    fn cost(&self, path: &[u8]) -> u64 {
+        let content = match &self.content {
+            Content::Memory(bytes) => bytes.len() as u64,
+            Content::Open(_) => 0,
+        };
+        OVERHEAD + path.len() as u64 + content
+    }
+}
+
+/// Entries by path, bounded. See the file's head.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    limits: CacheLimits,
+    young: HashMap<Box<[u8]>, Entry>,
+    old: HashMap<Box<[u8]>, Entry>,
+    young_bytes: u64,
+}
+
+impl Cache {
+    pub(crate) fn new(limits: CacheLimits) -> Cache {
+        Cache { limits, ..Cache::default() }
+    }
+
+    /// Whether a file of `size` bytes is worth its memory.
+    pub(crate) fn wants(&self, size: u64) -> bool {
+        // An empty file needs none: its entry says all.
+        size <= self.limits.file_bytes && size.saturating_add(OVERHEAD) <= self.limits.total_bytes / 8
+    }
+
+    /// The entry of `path` if it may be used without asking the file system.
+    pub(crate) fn fresh(&mut self, path: &[u8], now: Instant) -> Option<&Entry> {
+        let fresh_for = self.limits.fresh_for;
+        self.known(path).filter(|entry| now.saturating_since(entry.checked_at) < fresh_for)
+    }
+
+    /// The entry of `path` if the file was opened again and is still in the state `identity`; it is then fresh.
+    pub(crate) fn confirmed(&mut self, path: &[u8], identity: Identity, now: Instant) -> Option<&Entry> {
+        self.promote(path);
+        let entry = self.young.get_mut(path).filter(|entry| entry.identity == identity)?;
+        entry.checked_at = now;
+        Some(entry)
+    }
+
+    fn known(&mut self, path: &[u8]) -> Option<&Entry> {
+        self.promote(path);
+        self.young.get(path)
+    }
+
+    fn promote(&mut self, path: &[u8]) {
+        if !self.old.is_empty()
+            && let Some((path, entry)) = self.old.remove_entry(path)
+        {
+            self.insert(path, entry);
+        }
+    }
+
+    /// Remembers `entry`. The only place where the cache grows.
+    pub(crate) fn insert(&mut self, path: Box<[u8]>, entry: Entry) {
+        let cost = entry.cost(&path);
+        if cost > self.limits.total_bytes / 2 || self.limits.entries < 2 {
+            return;
+        }
+        let full = self.young.len() + 1 > self.limits.entries / 2;
+        if full || self.young_bytes.saturating_add(cost) > self.limits.total_bytes / 2 {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+        self.old.remove(&path);
+        self.young_bytes += cost;
+        if let Some(replaced) = self.young.insert(path.clone(), entry) {
+            self.young_bytes = self.young_bytes.saturating_sub(replaced.cost(&path));
+        }
+    }
+
+    /// Forgets `path`: it led nowhere.
+    pub(crate) fn remove(&mut self, path: &[u8]) {
+        self.old.remove(path);
+        if let Some(entry) = self.young.remove(path) {
+            self.young_bytes = self.young_bytes.saturating_sub(entry.cost(path));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(size: u64) -> Identity {
+        Identity { device: 1, inode: 2, size, modified: (3, 4), changed: (5, 6) }
+    }
+
+    fn entry(size: usize, now: Instant) -> Entry {
+        Entry::in_memory(identity(size as u64), "text/plain", Bytes::from(vec![0; size]), now)
+    }
+
+    #[test]
+    fn bounded_in_count_and_bytes_and_hot_entries_stay() {
+        let limits = CacheLimits { total_bytes: 100_000, entries: 64, ..CacheLimits::default() };
+        let now = Instant::from_nanos(1);
+        for size in [0, 10, 5_000] {
+            let mut cache = Cache::new(limits);
+            cache.insert(b"hot"[..].into(), entry(size, now));
+            for number in 0..1_000 {
+                cache.insert(number.to_string().as_bytes().into(), entry(size, now));
+                assert!(cache.fresh(b"hot", now).is_some(), "size {size}, after {number}");
+                let held = cache.young.iter().chain(&cache.old);
+                assert!(cache.young.len() + cache.old.len() <= 64);
+                assert!(held.map(|(path, entry)| entry.cost(path)).sum::<u64>() <= 100_000);
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_is_asked_about_after_its_time() {
+        let mut cache = Cache::new(CacheLimits::default());
+        let start = Instant::from_nanos(5);
+        cache.insert(b"a"[..].into(), entry(7, start));
+        let later = start + Duration::from_secs(1);
+        assert!(cache.fresh(b"a", later - Duration::from_nanos(1)).is_some());
+        assert!(cache.fresh(b"a", later).is_none());
+        assert!(cache.confirmed(b"a", identity(8), later).is_none(), "another file");
+        assert!(cache.confirmed(b"a", identity(7), later).is_some());
+        assert!(cache.fresh(b"a", later).is_some());
+        cache.remove(b"a");
+        assert!(cache.fresh(b"a", later).is_none());
+        assert_eq!(cache.young_bytes, 0);
+    }
+
+    #[test]
+    fn what_is_too_large_or_turned_off_is_not_kept() {
+        let mut cache = Cache::new(CacheLimits { entries: 0, ..CacheLimits::default() });
+        cache.insert(b"a"[..].into(), entry(7, Instant::ZERO));
+        assert!(cache.young.is_empty());
+        let cache = Cache::new(CacheLimits::default());
+        assert!(cache.wants(65_536) && !cache.wants(65_537));
+    }
+}

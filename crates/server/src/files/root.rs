@@ -1,0 +1,203 @@
+//! The folder that is served, and how files below it are opened.
+//!
+//! The kernel does the confinement: `openat2` with RESOLVE_BENEATH resolves the whole path, symbolic links included, in
+//! one step and fails if any part of it would leave the root, so there is no moment between a check and its use. The
+//! policy on symbolic links: one that stays inside the root is followed, one that leads outside never is, absolute ones
+//! included even when they point back inside. Where `openat2` is missing (Linux before 5.6, some sandboxes) the path is
+//! walked with one `openat` per segment and no symbolic link is followed at all.
+//!
+//! What is opened is judged by its descriptor, never by its name: only regular files are served. O_NONBLOCK keeps a FIFO
+//! from blocking the worker. Kernel file systems (proc, sysfs and the like) are refused even if a careless root contains
+//! them, since their "regular files" are the machine's secrets.
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// `openat2` gives up with EAGAIN when something is renamed while it resolves `..` in a symbolic link.
+const RENAME_RETRIES: usize = 4;
+
+/// `f_type` of file systems whose files are views into the kernel. From linux/magic.h.
+const KERNEL_FILE_SYSTEMS: [u64; 12] = [
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0x7363_6673, // securityfs
+    0xf97c_ff8c, // selinuxfs
+    0xcafe_4a11, // bpf
+    0x6165_676c, // pstore
+    0xde5e_81e4, // efivarfs
+    0x6265_6570, // configfs
+];
+
+/// Why a root cannot be served. The text says what to do.
+#[derive(Debug)]
+pub struct RootError {
+    path: PathBuf,
+    errno: Errno,
+}
+
+impl fmt::Display for RootError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match self.errno {
+            Errno::NOENT => write!(f, "the root folder {path} does not exist: create it or name another one"),
+            Errno::NOTDIR => {
+                write!(f, "the root {path} is not a folder: name the folder that holds the files")
+            }
+            Errno::ACCESS | Errno::PERM => {
+                write!(
+                    f,
+                    "the root folder {path} may not be read: change its permissions or name another one"
+                )
+            }
+            errno => write!(f, "cannot open the root folder {path}: {errno}"),
+        }
+    }
+}
+
+impl std::error::Error for RootError {}
+
+/// How paths are resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resolver {
+    /// One `openat2`.
+    Kernel,
+    /// One `openat` per segment, no symbolic links.
+    Walk,
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A regular file and its state when it was opened.
+    File(OwnedFd, Stat),
+    /// A folder.
+    Folder,
+}
+
+/// Why a path leads nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenError {
+    /// 404: it does not exist, leads outside, or is nothing to be served.
+    Absent,
+    /// 403: it exists and we may not read it.
+    Forbidden,
+    /// 503: the process or the machine has no more descriptors or memory.
+    Exhausted,
+    /// 500: the disk, most likely.
+    Broken,
+}
+
+/// An open root folder. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Root {
+    folder: Arc<OwnedFd>,
+    device: u64,
+    resolver: Resolver,
+}
+
+impl Root {
+    /// Opens the folder at `path`, following symbolic links: the operator named it.
+    pub fn open(path: &Path) -> Result<Root, RootError> {
+        let error = |errno| RootError { path: path.to_owned(), errno };
+        // Opened for reading, not as O_PATH, so that a folder without permission is found out now.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(path, flags, Mode::empty()).map_err(error)?;
+        let device = rustix::fs::fstat(&folder).map_err(error)?.st_dev;
+        let resolver = match open_beneath(folder.as_fd(), b".") {
+            Ok(_) => Resolver::Kernel,
+            Err(_) => Resolver::Walk,
+        };
+        Ok(Root { folder: Arc::new(folder), device, resolver })
+    }
+
+    /// Opens `path`: segments joined by single slashes, as [`super::path::resolve`] makes them; empty for the root.
+    pub(crate) fn find(&self, path: &[u8]) -> Result<Found, OpenError> {
+        let path = if path.is_empty() { b"." } else { path };
+        let opened = match self.resolver {
+            Resolver::Kernel => open_beneath(self.folder.as_fd(), path),
+            Resolver::Walk => open_walking(self.folder.as_fd(), path),
+        };
+        let file = opened.map_err(OpenError::of)?;
+        let stat = rustix::fs::fstat(&file).map_err(OpenError::of)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => Ok(Found::Folder),
+            FileType::RegularFile if self.is_on_disk(&file, &stat) => Ok(Found::File(file, stat)),
+            _ => Err(OpenError::Absent),
+        }
+    }
+
+    fn is_on_disk(&self, file: &OwnedFd, stat: &Stat) -> bool {
+        // Nearly every file is on the root's own device, which saves the call; and a root that is itself such a file
+        // system was named by the operator.
+        stat.st_dev == self.device
+            || rustix::fs::fstatfs(file)
+                .is_ok_and(|system| !KERNEL_FILE_SYSTEMS.contains(&(system.f_type as u64)))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn without_openat2(mut self) -> Root {
+        self.resolver = Resolver::Walk;
+        self
+    }
+}
+
+impl OpenError {
+    fn of(errno: Errno) -> OpenError {
+        match errno {
+            // EXDEV: it would leave the root. ENXIO, ENODEV: a device or socket.
+            Errno::NOENT
+            | Errno::NOTDIR
+            | Errno::LOOP
+            | Errno::XDEV
+            | Errno::NAMETOOLONG
+            | Errno::NXIO
+            | Errno::NODEV
+            | Errno::INVAL
+            | Errno::ILSEQ => OpenError::Absent,
+            Errno::ACCESS | Errno::PERM => OpenError::Forbidden,
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => OpenError::Exhausted,
+            _ => OpenError::Broken,
+        }
+    }
+}
+
+fn flags() -> OFlags {
+    OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY
+}
+
+fn open_beneath(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let mut tries = 0;
+    loop {
+        match rustix::fs::openat2(root, path, flags(), Mode::empty(), resolve) {
+            Err(Errno::AGAIN) if tries < RENAME_RETRIES => tries += 1,
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+fn open_walking(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let (folders, name) = match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (path.get(..slash), path.get(slash + 1..).unwrap_or(b"")),
+        None => (None, path),
+    };
+    let mut folder: Option<OwnedFd> = None;
+    let no_links = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for segment in folders.into_iter().flat_map(|folders| folders.split(|byte| *byte == b'/')) {
+        let at = folder.as_ref().map_or(root, AsFd::as_fd);
+        let next =
+            rustix::fs::openat(at, segment, OFlags::PATH | OFlags::DIRECTORY | no_links, Mode::empty())?;
+        folder = Some(next);
+    }
+    let at = folder.as_ref().map_or(root, AsFd::as_fd);
+    rustix::fs::openat(at, name, flags() | no_links, Mode::empty())
+}

@@ -1,0 +1,367 @@
+//! The one function that answers requests, whichever HTTP version they came by: a head in, a response out.
+//!
+//! In order: limits and method, then the path, then a file below the root, then a generated body (a file that exists wins
+//! over a made-up one of the same name), then preconditions, then ranges. It waits for nothing but the disk. Every worker
+//! has a handler of its own, so that the caches need no lock.
+
+use crate::body::{Body, Multipart, PartHeader, Source};
+use crate::conditional::{self, Validators, Verdict};
+use crate::content_type;
+use crate::date::{self, Clock};
+use crate::files::cache::{Cache, CacheLimits, Entry, Identity};
+use crate::files::path::{self, DotFiles, PathError, Shape};
+use crate::files::root::{Found, OpenError, Root};
+use crate::generated;
+use crate::pool::Pool;
+use crate::range::{self, Selection};
+use crate::request::{Head, Method, Name};
+use crate::response::{Fields, Response, Value, reason};
+use base::time::Instant;
+use bytes::Bytes;
+use core::ops::Range;
+use rustix::buffer::spare_capacity;
+use rustix::fd::OwnedFd;
+use rustix::fs::Advice;
+use std::sync::Arc;
+
+#[cfg(test)]
+mod tests;
+
+const ALLOWED: &str = "GET, HEAD, OPTIONS";
+const INDEX: &[u8] = b"index.html";
+
+/// What a handler serves and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder whose files are served; none: only generated bodies. Default none.
+    pub root: Option<Root>,
+    /// Whether names that begin with a dot are served. Default: hidden.
+    pub dot_files: DotFiles,
+    /// Bounds of what is remembered of files.
+    pub cache: CacheLimits,
+    /// Seconds since 1970. Default: the operating system's clock.
+    pub clock: fn() -> u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            root: None,
+            dot_files: DotFiles::default(),
+            cache: CacheLimits::default(),
+            clock: date::unix_now,
+        }
+    }
+}
+
+/// Answers requests.
+#[derive(Debug)]
+pub struct Handler {
+    root: Option<Root>,
+    dot_files: DotFiles,
+    cache: Cache,
+    pool: Arc<Pool>,
+    clock: Clock,
+    /// Separates the parts of multipart bodies. Random, so that no file can contain it on purpose.
+    boundary: String,
+    /// The path at hand; kept for its memory.
+    path: Vec<u8>,
+}
+
+/// A thing that exists and can be sent.
+struct Representation {
+    source: Source,
+    size: u64,
+    content_type: &'static str,
+    validators: Validators,
+    modified_text: Option<Value>,
+}
+
+enum Lookup {
+    Representation(Representation),
+    Folder,
+}
+
+impl Handler {
+    /// A handler with empty caches.
+    pub fn new(options: Options) -> Handler {
+        let mut random = [0; 16];
+        // Without randomness a boundary could be guessed, which confuses a client that asked for parts of a hostile file.
+        let _ = getrandom::fill(&mut random);
+        Handler {
+            root: options.root,
+            dot_files: options.dot_files,
+            cache: Cache::new(options.cache),
+            pool: Arc::default(),
+            clock: Clock::new(options.clock),
+            boundary: format!("{:032x}", u128::from_le_bytes(random)),
+            path: Vec::new(),
+        }
+    }
+
+    /// Answers a request. `now` is the worker's clock.
+    pub fn handle(&mut self, head: &Head, now: Instant) -> Response {
+        self.clock.advance(now);
+        let mut path = std::mem::take(&mut self.path);
+        let mut response = self.answer(head, &mut path, now);
+        self.path = path;
+        if head.method() == Method::Head {
+            response.body = Body::Empty;
+        }
+        response
+    }
+
+    /// The wall clock, for the access log.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn answer(&mut self, head: &Head, path: &mut Vec<u8>, now: Instant) -> Response {
+        if head.is_too_large() {
+            return self.error(431, "");
+        }
+        match head.method() {
+            Method::Get | Method::Head => {}
+            Method::Options => return self.options(),
+            Method::Other => {
+                let mut response = self.error(405, "");
+                response.fields.push("allow", Value::Static(ALLOWED));
+                return response;
+            }
+        }
+        match path::resolve(head.target(), self.dot_files, path) {
+            Ok(Shape::Folder) => {
+                if !path.is_empty() {
+                    path.push(b'/');
+                }
+                path.extend_from_slice(INDEX);
+                match self.find(path, now) {
+                    Ok(Lookup::Representation(representation)) => self.respond(head, representation),
+                    Ok(Lookup::Folder) => self.error(404, ""),
+                    Err(error) => self.open_error(error),
+                }
+            }
+            Ok(Shape::File) => match self.find(path, now) {
+                Ok(Lookup::Representation(representation)) => self.respond(head, representation),
+                Ok(Lookup::Folder) => self.redirect(path::folder_target(path, head.target())),
+                Err(OpenError::Absent) => match generated::size_of(path) {
+                    Some(size) => self.respond(head, Representation::generated(size)),
+                    None => self.error(404, ""),
+                },
+                Err(error) => self.open_error(error),
+            },
+            Err(PathError::Malformed(what)) => self.error(400, what),
+            Err(PathError::Hidden | PathError::TooLongForAFile) => self.error(404, ""),
+            Err(PathError::TooLong) => self.error(414, ""),
+        }
+    }
+
+    fn find(&mut self, path: &[u8], now: Instant) -> Result<Lookup, OpenError> {
+        let Some(root) = &self.root else { return Err(OpenError::Absent) };
+        if let Some(found) =
+            self.cache.fresh(path, now).and_then(|entry| Representation::of(entry, &self.pool))
+        {
+            return Ok(Lookup::Representation(found));
+        }
+        let (file, identity) = match root.find(path) {
+            Ok(Found::File(file, stat)) => (file, Identity::of(&stat)),
+            Ok(Found::Folder) => {
+                self.cache.remove(path);
+                return Ok(Lookup::Folder);
+            }
+            Err(error) => {
+                self.cache.remove(path);
+                return Err(error);
+            }
+        };
+        if let Some(entry) = self.cache.confirmed(path, identity, now)
+            && let Some(found) = Representation::of(entry, &self.pool)
+        {
+            return Ok(Lookup::Representation(found));
+        }
+        let found = self.load(path, file, identity, now);
+        found.map(Lookup::Representation)
+    }
+
+    /// Makes and remembers the entry of a file that was just opened.
+    fn load(
+        &mut self,
+        path: &[u8],
+        file: OwnedFd,
+        identity: Identity,
+        now: Instant,
+    ) -> Result<Representation, OpenError> {
+        let content_type = content_type::of(path);
+        if self.cache.wants(identity.size())
+            && let Some(content) = read_whole(&file, identity)
+        {
+            let entry = Entry::in_memory(identity, content_type, content, now);
+            let found = Representation::of(&entry, &self.pool).ok_or(OpenError::Broken);
+            self.cache.insert(path.into(), entry);
+            return found;
+        }
+        // Files are mostly read from front to back: let the kernel read further ahead. Only advice, so errors do not matter.
+        let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
+        let file = Arc::new(file);
+        let entry = Entry::open(identity, content_type, &file, now);
+        let found = Representation::of(&entry, &self.pool).ok_or(OpenError::Broken);
+        self.cache.insert(path.into(), entry);
+        found
+    }
+
+    fn respond(&self, head: &Head, found: Representation) -> Response {
+        match conditional::evaluate(head, &found.validators) {
+            Verdict::Proceed => {}
+            Verdict::NotModified => {
+                let mut fields = self.fields();
+                fields.push("etag", found.validators.etag);
+                return Response { status: 304, fields, body: Body::Empty };
+            }
+            Verdict::Failed => return self.error(412, ""),
+        }
+        // RFC 9110 §14.2: a range means something for GET only.
+        let asked = head.value(Name::Range).filter(|_| head.method() == Method::Get);
+        let selection = match asked {
+            Some(value) if conditional::range_applies(head, &found.validators, self.clock.unix_s()) => {
+                range::select(value, found.size)
+            }
+            _ => Selection::Whole,
+        };
+        match selection {
+            Selection::Whole => {
+                let mut fields = self.content_fields(found.size, Value::Static(found.content_type));
+                let body = found.source.body(0..found.size);
+                self.push_validators(&mut fields, found);
+                Response { status: 200, fields, body }
+            }
+            Selection::Parts(parts) => self.partial(&parts, found),
+            Selection::Unsatisfiable => {
+                let mut response = self.error(416, "");
+                response.fields.push("content-range", Value::from(format!("bytes */{}", found.size)));
+                response
+            }
+        }
+    }
+
+    fn partial(&self, parts: &[Range<u64>], found: Representation) -> Response {
+        let (mut fields, body) = match parts {
+            [part] => {
+                let mut fields =
+                    self.content_fields(part.end - part.start, Value::Static(found.content_type));
+                let text = format!("bytes {}-{}/{}", part.start, part.end.saturating_sub(1), found.size);
+                fields.push("content-range", Value::from(text));
+                (fields, found.source.body(part.clone()))
+            }
+            parts => {
+                let (boundary, content_type, size) = (self.boundary.as_str(), found.content_type, found.size);
+                let of = PartHeader { boundary, content_type, size };
+                let body = Body::Multipart(Box::new(Multipart::new(found.source.clone(), parts, of)));
+                let content_type = Value::from(format!("multipart/byteranges; boundary={boundary}"));
+                (self.content_fields(body.remaining(), content_type), body)
+            }
+        };
+        self.push_validators(&mut fields, found);
+        Response { status: 206, fields, body }
+    }
+
+    fn redirect(&self, location: String) -> Response {
+        let mut response = self.error(301, "");
+        response.fields.push("location", Value::from(location));
+        response
+    }
+
+    fn options(&self) -> Response {
+        let mut fields = self.fields();
+        fields.push("allow", Value::Static(ALLOWED));
+        Response { status: 204, fields, body: Body::Empty }
+    }
+
+    fn open_error(&self, error: OpenError) -> Response {
+        match error {
+            OpenError::Absent => self.error(404, ""),
+            OpenError::Forbidden => self.error(403, ""),
+            OpenError::Broken => self.error(500, ""),
+            OpenError::Exhausted => {
+                let mut response = self.error(503, "");
+                response.fields.push("retry-after", Value::Static("1"));
+                response
+            }
+        }
+    }
+
+    /// A response whose body says in one line what is the matter. `what` must come from us, not from the request.
+    fn error(&self, status: u16, what: &str) -> Response {
+        let colon = if what.is_empty() { "" } else { ": " };
+        let text = format!("{status} {}{colon}{what}\n", reason(status));
+        let fields = self.content_fields(text.len() as u64, Value::Static("text/plain; charset=utf-8"));
+        Response { status, fields, body: Body::Static(Bytes::from(text)) }
+    }
+
+    /// RFC 9110 §6.6.1: an origin server with a clock sends Date.
+    fn fields(&self) -> Fields {
+        let mut fields = Fields::default();
+        fields.push("date", Value::copied(self.clock.text()));
+        fields
+    }
+
+    fn content_fields(&self, length: u64, content_type: Value) -> Fields {
+        let mut fields = self.fields();
+        fields.push("content-type", content_type);
+        fields.push("content-length", Value::decimal(length));
+        fields
+    }
+
+    fn push_validators(&self, fields: &mut Fields, found: Representation) {
+        fields.push("accept-ranges", Value::Static("bytes"));
+        fields.push("etag", found.validators.etag);
+        // RFC 9110 §8.8.2.1: never a date in the future.
+        let is_past = found.validators.modified_s.is_some_and(|modified| modified <= self.clock.unix_s());
+        if let Some(text) = found.modified_text.filter(|_| is_past) {
+            fields.push("last-modified", text);
+        }
+    }
+}
+
+impl Representation {
+    fn of(entry: &Entry, pool: &Arc<Pool>) -> Option<Representation> {
+        Some(Representation {
+            source: entry.source(pool)?,
+            size: entry.identity.size(),
+            content_type: entry.content_type,
+            validators: entry.validators.clone(),
+            modified_text: entry.modified_text.clone(),
+        })
+    }
+
+    fn generated(size: u64) -> Representation {
+        // The 1 is the version of the pattern.
+        let etag = Value::from(format!("\"generated-1-{size:x}\""));
+        Representation {
+            source: Source::Generated,
+            size,
+            content_type: content_type::UNKNOWN,
+            validators: Validators { etag, modified_s: None },
+            modified_text: None,
+        }
+    }
+}
+
+/// The content of a small file; `None` if it changed while it was read or cannot be read.
+fn read_whole(file: &OwnedFd, identity: Identity) -> Option<Bytes> {
+    let size = usize::try_from(identity.size()).ok()?;
+    let mut content = Vec::with_capacity(size + 1);
+    while content.len() < content.capacity() {
+        let offset = content.len() as u64;
+        let read =
+            rustix::io::retry_on_intr(|| rustix::io::pread(file, spare_capacity(&mut content), offset))
+                .ok()?;
+        if read == 0 {
+            break;
+        }
+    }
+    let after = rustix::fs::fstat(file).ok()?;
+    (content.len() == size && Identity::of(&after) == identity).then(|| {
+        content.shrink_to_fit();
+        Bytes::from(content)
+    })
+}

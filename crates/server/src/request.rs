@@ -1,0 +1,206 @@
+//! The head of a request, reduced to what the handler and the access log read.
+//!
+//! One text buffer and a table of spans into it, both reused from request to request: a head costs no allocation once
+//! warm, and the three HTTP versions fill it through the same call, field by field. A field that occurs more than once
+//! is joined with ", " (RFC 9110 §5.3): for lists that is what it means, and for single values it makes a text that
+//! does not parse and is then ignored, which is what the RFC asks for too. Rejected: a map of all fields, since a peer
+//! chooses its size and we read ten of them.
+
+/// Fields longer than this together (name + value + 32 each) are answered with 431.
+pub const MAX_FIELDS_SIZE: usize = 64 * 1024;
+/// More fields than this are answered with 431.
+pub const MAX_FIELDS: usize = 256;
+
+/// What the handler reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Name {
+    /// `:method`
+    Method,
+    /// `:path`, the request target.
+    Target,
+    /// `:authority` or `host`
+    Authority,
+    /// `range`
+    Range,
+    /// `if-range`
+    IfRange,
+    /// `if-match`
+    IfMatch,
+    /// `if-none-match`
+    IfNoneMatch,
+    /// `if-modified-since`
+    IfModifiedSince,
+    /// `if-unmodified-since`
+    IfUnmodifiedSince,
+    /// `user-agent`
+    UserAgent,
+    /// `referer`
+    Referer,
+}
+
+const NAMES: usize = Name::Referer as usize + 1;
+
+impl Name {
+    fn of(field: &[u8]) -> Option<Name> {
+        Some(match field {
+            b":method" => Name::Method,
+            b":path" => Name::Target,
+            b":authority" | b"host" => Name::Authority,
+            b"range" => Name::Range,
+            b"if-range" => Name::IfRange,
+            b"if-match" => Name::IfMatch,
+            b"if-none-match" => Name::IfNoneMatch,
+            b"if-modified-since" => Name::IfModifiedSince,
+            b"if-unmodified-since" => Name::IfUnmodifiedSince,
+            b"user-agent" => Name::UserAgent,
+            b"referer" => Name::Referer,
+            _ => return None,
+        })
+    }
+}
+
+/// Where a value lies in the text. Never beyond its end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    start: u32,
+    end: u32,
+    present: bool,
+}
+
+/// What a request asks to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// GET
+    Get,
+    /// HEAD
+    Head,
+    /// OPTIONS
+    Options,
+    /// Anything else, which the handler refuses with 405.
+    Other,
+}
+
+/// A request's head. Filled by [`on_field`](Head::on_field), reused after [`clear`](Head::clear).
+#[derive(Debug, Default)]
+pub struct Head {
+    text: Vec<u8>,
+    spans: [Span; NAMES],
+    fields: usize,
+    size: usize,
+}
+
+impl Head {
+    /// An empty head.
+    pub fn new() -> Head {
+        Head::default()
+    }
+
+    /// A head with a method and a target, as HTTP/1.1 and tests have them.
+    pub fn of(method: &str, target: &str) -> Head {
+        let mut head = Head::new();
+        head.on_field(b":method", method.as_bytes());
+        head.on_field(b":path", target.as_bytes());
+        head
+    }
+
+    /// Forgets the request, keeps the memory.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.spans = [Span::default(); NAMES];
+        self.fields = 0;
+        self.size = 0;
+    }
+
+    /// Takes in a field in order of arrival. `name` is in lower case, as HTTP/2 and HTTP/3 require. Fields that nobody
+    /// reads are only counted, and nothing is kept of a head that is already too large.
+    pub fn on_field(&mut self, name: &[u8], value: &[u8]) {
+        self.fields = self.fields.saturating_add(1);
+        self.size = self.size.saturating_add(name.len()).saturating_add(value.len()).saturating_add(32);
+        if self.is_too_large() {
+            return;
+        }
+        if let Some(name) = Name::of(name) {
+            self.keep(name, value);
+        }
+    }
+
+    fn keep(&mut self, name: Name, value: &[u8]) {
+        let start = self.text.len();
+        let Some(span) = self.spans.get_mut(name as usize) else { return };
+        if span.present {
+            // HTTP/1.1 clients send Host beside an absolute target, HTTP/2 ones sometimes beside :authority.
+            if name == Name::Authority {
+                return;
+            }
+            self.text.extend_from_within(span.start as usize..span.end as usize);
+            self.text.extend_from_slice(b", ");
+        }
+        self.text.extend_from_slice(value);
+        // The text stays below MAX_FIELDS_SIZE times a small number, so 32 bits hold its length.
+        *span = Span { start: start as u32, end: self.text.len() as u32, present: true };
+        if self.text.len() > 4 * MAX_FIELDS_SIZE {
+            self.size = usize::MAX;
+        }
+    }
+
+    /// Whether the fields passed a limit. RFC 6585 §5.
+    pub fn is_too_large(&self) -> bool {
+        self.size > MAX_FIELDS_SIZE || self.fields > MAX_FIELDS
+    }
+
+    /// The value of `name`, all of its occurrences joined; `None` when there was none.
+    pub fn value(&self, name: Name) -> Option<&[u8]> {
+        let span = self.spans.get(name as usize).filter(|span| span.present)?;
+        self.text.get(span.start as usize..span.end as usize)
+    }
+
+    /// The method.
+    pub fn method(&self) -> Method {
+        match self.value(Name::Method) {
+            Some(b"GET") => Method::Get,
+            Some(b"HEAD") => Method::Head,
+            Some(b"OPTIONS") => Method::Options,
+            _ => Method::Other,
+        }
+    }
+
+    /// The request target, empty when there was none.
+    pub fn target(&self) -> &[u8] {
+        self.value(Name::Target).unwrap_or(b"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_sent_in_two_lines_is_one_list() {
+        let mut head = Head::of("GET", "/");
+        head.on_field(b"if-none-match", b"\"a\"");
+        head.on_field(b"user-agent", b"test");
+        head.on_field(b"if-none-match", b"\"b\"");
+        assert_eq!(head.value(Name::IfNoneMatch), Some(&b"\"a\", \"b\""[..]));
+        assert_eq!(head.value(Name::UserAgent), Some(&b"test"[..]));
+        head.clear();
+        assert_eq!(head.value(Name::IfNoneMatch), None);
+        assert_eq!(head.method(), Method::Other);
+    }
+
+    /// A peer that repeats one field must not make us copy it quadratically.
+    #[test]
+    fn repeated_fields_are_bounded() {
+        let mut head = Head::of("GET", "/");
+        for _ in 0..10_000 {
+            head.on_field(b"range", &[b'x'; 1_000]);
+        }
+        assert!(head.is_too_large());
+        assert!(head.text.capacity() < 16 * MAX_FIELDS_SIZE, "{}", head.text.capacity());
+        let mut head = Head::of("GET", "/");
+        for _ in 0..MAX_FIELDS {
+            head.on_field(b"x", b"");
+        }
+        assert!(head.is_too_large());
+    }
+}

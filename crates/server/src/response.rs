@@ -1,0 +1,158 @@
+//! A response: a status, a short list of fields, and a body to be pulled.
+//!
+//! The list is ours because what fills it is ours: names are static and in lower case, most values are static or short
+//! enough to lie in the entry itself, so that a response costs one small allocation. All three HTTP versions read it as
+//! pairs of byte strings.
+
+use crate::body::Body;
+use bytes::Bytes;
+
+/// The longest value that needs no memory of its own.
+const INLINE: usize = 38;
+
+/// A field's value.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// Known when we were compiled.
+    Static(&'static str),
+    /// Short.
+    Inline {
+        /// How many of the bytes count.
+        len: u8,
+        /// The value and what is left over.
+        bytes: [u8; INLINE],
+    },
+    /// Anything else.
+    Shared(Bytes),
+}
+
+impl Value {
+    /// A copy of `bytes`.
+    pub fn copied(bytes: &[u8]) -> Value {
+        let mut inline = [0; INLINE];
+        match inline.get_mut(..bytes.len()) {
+            Some(room) => {
+                room.copy_from_slice(bytes);
+                Value::Inline { len: bytes.len() as u8, bytes: inline }
+            }
+            None => Value::Shared(Bytes::copy_from_slice(bytes)),
+        }
+    }
+
+    /// `number` in decimal.
+    pub fn decimal(mut number: u64) -> Value {
+        let mut bytes = [0; INLINE];
+        let mut digits = [0_u8; 20];
+        let mut len = 0_usize;
+        for digit in &mut digits {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+            len += 1;
+            if number == 0 {
+                break;
+            }
+        }
+        for (place, digit) in bytes.iter_mut().zip(digits.iter().take(len).rev()) {
+            *place = *digit;
+        }
+        Value::Inline { len: len as u8, bytes }
+    }
+
+    /// The value as it is sent.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Value::Static(text) => text.as_bytes(),
+            Value::Inline { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or(bytes),
+            Value::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::copied(text.as_bytes())
+    }
+}
+
+/// A response's fields in the order in which they are sent.
+#[derive(Clone, Debug, Default)]
+pub struct Fields(Vec<(&'static str, Value)>);
+
+impl Fields {
+    /// Adds a field. `name` must be in lower case.
+    pub fn push(&mut self, name: &'static str, value: Value) {
+        debug_assert!(!name.bytes().any(|byte| byte.is_ascii_uppercase()));
+        if self.0.capacity() == 0 {
+            // Enough for a file's response, so that the list grows once.
+            self.0.reserve_exact(8);
+        }
+        self.0.push((name, value));
+    }
+
+    /// The fields as names and values, without pseudo-header fields.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'static [u8], &[u8])> {
+        self.0.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+    }
+
+    /// The first value of `name`.
+    pub fn value(&self, name: &str) -> Option<&[u8]> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_bytes())
+    }
+}
+
+/// What the handler answers.
+#[derive(Debug)]
+pub struct Response {
+    /// The status code, 200 to 599.
+    pub status: u16,
+    /// The fields, content-length among them whenever the status allows one.
+    pub fields: Fields,
+    /// The content that follows. Empty for HEAD, whatever content-length says.
+    pub body: Body,
+}
+
+impl Response {
+    /// The three digits of the status, for `:status`.
+    pub fn status_text(&self) -> [u8; 3] {
+        let digit = |unit: u16| b'0' + (self.status / unit % 10) as u8;
+        [digit(100), digit(10), digit(1)]
+    }
+}
+
+/// The reason phrase, for HTTP/1.1 and for the text of error bodies. RFC 9110 §15.
+pub fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        204 => "No Content",
+        206 => "Partial Content",
+        301 => "Moved Permanently",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        412 => "Precondition Failed",
+        414 => "URI Too Long",
+        416 => "Range Not Satisfiable",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        503 => "Service Unavailable",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_say_what_they_were_given() {
+        for number in [0, 7, 10, 1_234_567_890, u64::MAX] {
+            assert_eq!(Value::decimal(number).as_bytes(), number.to_string().as_bytes());
+        }
+        for len in [0, 1, INLINE, INLINE + 1, 1_000] {
+            assert_eq!(Value::copied(&vec![b'x'; len]).as_bytes(), &vec![b'x'; len][..]);
+        }
+        assert!(size_of::<Value>() <= 40, "{}", size_of::<Value>());
+    }
+}
