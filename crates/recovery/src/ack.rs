@@ -1,0 +1,247 @@
+//! What was received in one packet-number space: duplicates, and what to acknowledge when.
+//!
+//! Data structure: a set of at most [`MAX_RANGES`] ranges of packet numbers. In order, a packet extends the last range.
+//! Everything below `floor` counts as received: it was, or it is too old to be told apart, and is dropped as a
+//! duplicate (RFC 9000 §13.2.3 asks exactly that of a receiver that forgets).
+//!
+//! RFC 9000 §13.2, §13.4.1; draft-ietf-quic-ack-frequency for the policy's three numbers.
+
+use crate::ecn::EcnCounts;
+use base::net::Ecn;
+use base::ranges::RangeSet;
+use base::time::{Duration, Instant};
+use core::ops::Range;
+
+/// Ranges that are remembered, and sent at most.
+pub const MAX_RANGES: usize = 64;
+
+/// When acknowledgements are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckPolicy {
+    /// Send one when this many ack-eliciting packets have come in since the last. At least 1.
+    pub eliciting_threshold: u32,
+    /// Send one this long after the first unacknowledged ack-eliciting packet came in.
+    pub max_ack_delay: Duration,
+    /// Send one at once when a packet is missing that lies this many numbers below the largest; 1 is any gap, 0 is never.
+    pub reordering_threshold: u64,
+}
+
+impl AckPolicy {
+    /// Initial and Handshake packets: at once. Source: RFC 9000 §13.2.1.
+    pub const IMMEDIATE: AckPolicy =
+        AckPolicy { eliciting_threshold: 1, max_ack_delay: Duration::ZERO, reordering_threshold: 1 };
+    /// 1-RTT packets by default: every second one, or after 25 ms. Source: RFC 9000 §13.2.2, §18.2.
+    pub const EVERY_SECOND: AckPolicy = AckPolicy {
+        eliciting_threshold: 2,
+        max_ack_delay: Duration::from_millis(25),
+        reordering_threshold: 1,
+    };
+}
+
+impl Default for AckPolicy {
+    fn default() -> AckPolicy {
+        AckPolicy::EVERY_SECOND
+    }
+}
+
+/// Whether a received packet is ack-eliciting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eliciting {
+    /// It must be acknowledged.
+    Yes,
+    /// It is acknowledged along with others.
+    No,
+}
+
+/// When an acknowledgement is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckUrgency {
+    /// Nothing to acknowledge.
+    None,
+    /// At [`AckTracker::next_timeout`], or earlier with whatever else is sent.
+    Delayed,
+    /// Now.
+    Immediate,
+}
+
+/// The received packets of one space.
+#[derive(Clone, Debug)]
+pub struct AckTracker {
+    received: RangeSet,
+    /// One more than the largest received; also what comes next in order.
+    next: u64,
+    /// Below, everything counts as received.
+    floor: u64,
+    largest_at: Instant,
+    counts: EcnCounts,
+    policy: AckPolicy,
+    urgency: AckUrgency,
+    /// Ack-eliciting packets since the last acknowledgement.
+    eliciting: u32,
+    /// Largest ack-eliciting packet, plus one.
+    eliciting_next: u64,
+    /// Largest acknowledged in the last ACK frame sent, plus one.
+    reported_next: u64,
+    timeout: Option<Instant>,
+}
+
+impl AckTracker {
+    /// Nothing received yet.
+    pub const fn new(policy: AckPolicy) -> AckTracker {
+        AckTracker {
+            received: RangeSet::new(),
+            next: 0,
+            floor: 0,
+            largest_at: Instant::ZERO,
+            counts: EcnCounts { ect0: 0, ect1: 0, ce: 0 },
+            policy,
+            urgency: AckUrgency::None,
+            eliciting: 0,
+            eliciting_next: 0,
+            reported_next: 0,
+            timeout: None,
+        }
+    }
+
+    /// The policy from now on (an ACK_FREQUENCY frame, or a measured choice).
+    pub fn set_policy(&mut self, policy: AckPolicy) {
+        self.policy = policy;
+    }
+
+    /// Whether packet `pn` was received before, or is too old to tell. Ask after decryption, before its frames.
+    #[inline]
+    pub fn is_duplicate(&self, pn: u64) -> bool {
+        pn < self.next && (pn < self.floor || self.received.contains(pn))
+    }
+
+    /// A packet that is not a duplicate was received and its frames were taken in. Returns how urgent it is now to
+    /// acknowledge.
+    #[inline]
+    pub fn on_received(&mut self, now: Instant, pn: u64, eliciting: Eliciting, ecn: Ecn) -> AckUrgency {
+        if pn < self.floor || self.received.insert(pn..pn + 1) == 0 {
+            debug_assert!(false, "packet {pn} is a duplicate");
+            return self.urgency;
+        }
+        let expected = self.next;
+        if pn >= self.next {
+            self.next = pn + 1;
+            self.largest_at = now;
+        }
+        if self.received.count() > MAX_RANGES {
+            self.forget_lowest();
+        }
+        self.counts.add(ecn);
+        if eliciting == Eliciting::Yes {
+            self.on_eliciting(now, pn, expected);
+        }
+        // RFC 9000 §13.2.1: a mark is reported without delay.
+        if ecn == Ecn::Ce && self.eliciting > 0 {
+            self.urgency = AckUrgency::Immediate;
+        }
+        self.urgency
+    }
+
+    #[inline]
+    fn on_eliciting(&mut self, now: Instant, pn: u64, expected: u64) {
+        self.eliciting = self.eliciting.saturating_add(1);
+        if self.timeout.is_none() {
+            self.timeout = Some(now + self.policy.max_ack_delay);
+        }
+        let is_out_of_order = pn != expected && self.is_reordering(pn);
+        self.eliciting_next = self.eliciting_next.max(pn + 1);
+        if is_out_of_order || self.eliciting >= self.policy.eliciting_threshold {
+            self.urgency = AckUrgency::Immediate;
+        } else if self.urgency == AckUrgency::None {
+            self.urgency = AckUrgency::Delayed;
+        }
+    }
+
+    /// Whether an ack-eliciting packet that is not the expected one has to be acknowledged at once.
+    fn is_reordering(&self, pn: u64) -> bool {
+        match self.policy.reordering_threshold {
+            0 => false,
+            // RFC 9000 §13.2.1: it is below an ack-eliciting one, or there are gaps between that one and it.
+            1 => pn < self.eliciting_next || self.is_missing_any(self.eliciting_next, pn),
+            // draft-ietf-quic-ack-frequency §6.2: the oldest gap not reported yet has become this old.
+            threshold => {
+                let largest = self.eliciting_next.saturating_sub(1).max(pn);
+                let reported = self.reported_next.saturating_sub(threshold);
+                let oldest_gap = self.first_missing(reported.max(self.floor));
+                largest.saturating_sub(oldest_gap) >= threshold
+            }
+        }
+    }
+
+    fn is_missing_any(&self, from: u64, to: u64) -> bool {
+        self.first_missing(from.max(self.floor)) < to
+    }
+
+    /// The lowest number from `from` on that was not received.
+    fn first_missing(&self, from: u64) -> u64 {
+        self.received.iter().rev().find(|range| range.contains(&from)).map_or(from, |range| range.end)
+    }
+
+    #[cold]
+    fn forget_lowest(&mut self) {
+        self.received.keep_highest(MAX_RANGES);
+        self.floor = self.floor.max(self.received.first().map_or(0, |range| range.start));
+    }
+
+    /// How urgent an acknowledgement is, by what was received and, once the timer has run out, by `now`.
+    #[inline]
+    pub fn urgency(&self, now: Instant) -> AckUrgency {
+        if self.timeout.is_some_and(|timeout| timeout <= now) { AckUrgency::Immediate } else { self.urgency }
+    }
+
+    /// An IMMEDIATE_ACK frame, or another reason to acknowledge now.
+    pub fn expedite(&mut self) {
+        if !self.received.is_empty() {
+            self.urgency = AckUrgency::Immediate;
+        }
+    }
+
+    /// What to acknowledge, descending as on the wire. Empty if nothing was received.
+    pub fn ranges(&self) -> impl ExactSizeIterator<Item = Range<u64>> + '_ {
+        self.received.iter().rev()
+    }
+
+    /// The largest received, which the frame's ACK Delay refers to.
+    pub const fn largest(&self) -> Option<u64> {
+        self.next.checked_sub(1)
+    }
+
+    /// How long ago the largest was received.
+    pub fn ack_delay(&self, now: Instant) -> Duration {
+        now.saturating_since(self.largest_at)
+    }
+
+    /// The ECN counts to report; a plain ACK frame will do if they are zero.
+    pub const fn ecn_counts(&self) -> EcnCounts {
+        self.counts
+    }
+
+    /// An ACK frame was written with the highest of [`AckTracker::ranges`].
+    pub fn on_ack_sent(&mut self) {
+        self.urgency = AckUrgency::None;
+        self.eliciting = 0;
+        self.timeout = None;
+        self.reported_next = self.next;
+    }
+
+    /// The peer acknowledged a packet with an ACK frame of ours whose Largest Acknowledged was `largest`: what that
+    /// frame could report need not be reported again. Source: RFC 9000 §13.2.4.
+    pub fn on_ack_of_ack(&mut self, largest: u64) {
+        // The last range stays whole: a frame always has at least one.
+        let keep_from = self.received.last().map_or(0, |range| range.start);
+        let floor = largest.saturating_add(1).min(keep_from);
+        if floor > self.floor {
+            self.received.remove(0..floor);
+            self.floor = floor;
+        }
+    }
+
+    /// When a delayed acknowledgement is due; `None` if none is waiting.
+    pub const fn next_timeout(&self) -> Option<Instant> {
+        self.timeout
+    }
+}

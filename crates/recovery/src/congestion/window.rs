@@ -1,0 +1,159 @@
+//! What the loss-based controllers share: the window and its bounds, slow start, the recovery period, and the rule that
+//! a window which is not used does not grow.
+//!
+//! Use is judged twice. The caller says when it had nothing to send (`app_limited`); and whatever the caller says, the
+//! window does not grow beyond twice the bytes that were in flight at most in this round trip and the one before, so
+//! that a sender held back by anything else (flow control, its own CPU) does not save up a burst.
+//!
+//! RFC 9002 §7.2 to §7.3, §7.8, B.1 to B.8.
+
+use base::time::{Duration, Instant};
+
+/// No window is larger: 1 TiB, more than any path holds, and far from where arithmetic ends.
+pub const MAX_WINDOW: u64 = 1 << 40;
+/// Smallest max_datagram_size; a smaller one is taken for this. Source: RFC 9000 §14.
+const SMALLEST_MTU: u16 = 1200;
+
+/// What the peer acknowledged, as one ACK frame tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct AckedBytes {
+    /// Bytes that left flight.
+    pub bytes: u64,
+    /// When the latest of their packets was sent.
+    pub largest_sent_at: Instant,
+    /// Whether the sender had nothing more to send while the window had room. Waiting for the pacer does not count.
+    pub app_limited: bool,
+    /// The smoothed round-trip time.
+    pub rtt: Duration,
+}
+
+/// The window that a path starts with, in bytes. Source: RFC 9002 §7.2.
+pub fn initial_window(mtu: u16) -> u64 {
+    let mtu = u64::from(mtu.max(SMALLEST_MTU));
+    (10 * mtu).min((2 * mtu).max(14_720))
+}
+
+/// The window that is never gone below, in bytes. Source: RFC 9002 §7.2.
+pub fn minimum_window(mtu: u16) -> u64 {
+    2 * u64::from(mtu.max(SMALLEST_MTU))
+}
+
+/// How the window may grow by an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Growth {
+    /// Not: in recovery, or not used.
+    Barred,
+    /// In congestion avoidance, by this many acknowledged bytes; 0 if slow start took all.
+    Avoidance(u64),
+}
+
+/// A congestion window that shrinks by loss.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LossWindow {
+    size: u64,
+    ssthresh: u64,
+    mtu: u16,
+    /// Signs of congestion from packets sent until then were already answered.
+    recovery_start: Option<Instant>,
+    round_start: Instant,
+    peak: u64,
+    peak_before: u64,
+}
+
+impl LossWindow {
+    pub(super) fn new(mtu: u16) -> LossWindow {
+        let mtu = mtu.max(SMALLEST_MTU);
+        LossWindow {
+            size: initial_window(mtu),
+            ssthresh: u64::MAX,
+            mtu,
+            recovery_start: None,
+            round_start: Instant::ZERO,
+            peak: 0,
+            peak_before: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) const fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(super) const fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    pub(super) fn ssthresh(&self) -> Option<u64> {
+        (self.ssthresh != u64::MAX).then_some(self.ssthresh)
+    }
+
+    pub(super) const fn is_in_slow_start(&self) -> bool {
+        self.size < self.ssthresh
+    }
+
+    #[inline]
+    pub(super) fn on_sent(&mut self, in_flight: u64) {
+        self.peak = self.peak.max(in_flight);
+    }
+
+    /// Takes the part of an acknowledgement that slow start uses, and says what is left for congestion avoidance.
+    pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes) -> Growth {
+        let used = self.peak.max(self.peak_before);
+        if acked.largest_sent_at >= self.round_start {
+            self.round_start = now;
+            self.peak_before = core::mem::take(&mut self.peak);
+        }
+        // RFC 9002 §7.8: a window that is not used does not grow.
+        if acked.app_limited || self.size >= used.saturating_mul(2) {
+            return Growth::Barred;
+        }
+        // RFC 9002 §7.3.2: nor does it in recovery.
+        if self.recovery_start.is_some_and(|start| acked.largest_sent_at <= start) {
+            return Growth::Barred;
+        }
+        if !self.is_in_slow_start() {
+            return Growth::Avoidance(acked.bytes);
+        }
+        // RFC 9002 §7.3.1: by the bytes acknowledged, up to the threshold.
+        let room = self.ssthresh - self.size;
+        self.set(self.size.saturating_add(acked.bytes.min(room)));
+        Growth::Avoidance(acked.bytes.saturating_sub(room))
+    }
+
+    /// Whether a sign of congestion is news; if so, recovery starts. Source: RFC 9002 B.6.
+    pub(super) fn start_recovery(&mut self, now: Instant, sent_at: Instant) -> bool {
+        if self.recovery_start.is_some_and(|start| sent_at <= start) {
+            return false;
+        }
+        self.recovery_start = Some(now);
+        true
+    }
+
+    /// Shrinks to `target`, the new threshold, or to the minimum.
+    pub(super) fn shrink(&mut self, target: u64) {
+        self.set(target);
+        self.ssthresh = self.size;
+    }
+
+    pub(super) fn set(&mut self, size: u64) {
+        self.size = size.clamp(minimum_window(self.mtu), MAX_WINDOW);
+    }
+
+    /// Source: RFC 9002 §7.6.2.
+    pub(super) fn collapse(&mut self) {
+        self.size = minimum_window(self.mtu);
+        self.recovery_start = None;
+    }
+
+    pub(super) fn on_mtu_change(&mut self, mtu: u16) {
+        let mtu = mtu.max(SMALLEST_MTU);
+        let is_untouched = self.recovery_start.is_none() && self.size == initial_window(self.mtu);
+        // RFC 9002 §7.2: a smaller size shrinks the window to the new initial window (only if no larger was earned);
+        // a window still at its initial value follows in both directions.
+        self.mtu = mtu;
+        if is_untouched {
+            self.size = initial_window(mtu);
+        }
+        self.set(self.size);
+    }
+}

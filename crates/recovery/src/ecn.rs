@@ -1,0 +1,184 @@
+//! Whether a path carries ECN marks to the peer and the peer reports them: a label-only machine per path.
+//!
+//! The first packets leave marked ECT(0) (Testing); then none until the peer's counts show that marks arrive (Unknown);
+//! then all (Capable). A report that cannot be true, none at all, or marked packets that all vanish end it (Failed).
+//! Counts are kept per packet-number space, since the peer counts so.
+//!
+//! RFC 9000 §13.4.2, A.4; RFC 9002 §7.1, B.7.
+
+use crate::packet::Space;
+use base::net::Ecn;
+
+/// Packets sent marked before the marking waits for a report. Source: RFC 9000 A.4.
+const TESTING_PACKETS: u64 = 10;
+
+/// The counts of an ACK frame of type 0x03. Source: RFC 9000 §19.3.2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EcnCounts {
+    /// Packets received marked ECT(0).
+    pub ect0: u64,
+    /// Packets received marked ECT(1).
+    pub ect1: u64,
+    /// Packets received marked CE.
+    pub ce: u64,
+}
+
+impl EcnCounts {
+    /// Counts a received packet.
+    #[inline]
+    pub fn add(&mut self, mark: Ecn) {
+        match mark {
+            Ecn::NotEct => {}
+            Ecn::Ect0 => self.ect0 = self.ect0.saturating_add(1),
+            Ecn::Ect1 => self.ect1 = self.ect1.saturating_add(1),
+            Ecn::Ce => self.ce = self.ce.saturating_add(1),
+        }
+    }
+
+    /// Whether no packet was marked: the plain ACK frame will do.
+    pub fn is_zero(&self) -> bool {
+        *self == EcnCounts::default()
+    }
+}
+
+/// Where validation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnState {
+    /// Marking, to find out.
+    Testing,
+    /// Waiting for the report on the marked packets; not marking.
+    Unknown,
+    /// The path and the peer support ECN; marking.
+    Capable,
+    /// They do not; not marking any more.
+    Failed,
+}
+
+/// What a report came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnOutcome {
+    /// Nothing new.
+    Nothing,
+    /// So many more packets were marked CE: a sign of congestion.
+    Congestion(u64),
+}
+
+/// ECN validation of one path.
+#[derive(Clone, Copy, Debug)]
+pub struct EcnValidator {
+    state: EcnState,
+    /// Marked packets sent, by space.
+    sent: [u64; 3],
+    /// What the peer last reported, by space.
+    reported: [EcnCounts; 3],
+    /// Marked packets sent, acknowledged and lost, over all spaces.
+    marked: u64,
+    acked: u64,
+    lost: u64,
+}
+
+impl EcnValidator {
+    /// Marks from the first packet on; for a path that supports it as far as the data path can tell.
+    pub const fn new() -> EcnValidator {
+        EcnValidator::in_state(EcnState::Testing)
+    }
+
+    /// Never marks: the data path cannot, or the configuration says so.
+    pub const fn disabled() -> EcnValidator {
+        EcnValidator::in_state(EcnState::Failed)
+    }
+
+    const fn in_state(state: EcnState) -> EcnValidator {
+        let zero = EcnCounts { ect0: 0, ect1: 0, ce: 0 };
+        EcnValidator { state, sent: [0; 3], reported: [zero; 3], marked: 0, acked: 0, lost: 0 }
+    }
+
+    /// Where validation stands.
+    pub const fn state(&self) -> EcnState {
+        self.state
+    }
+
+    /// The mark that packets leave with now.
+    #[inline]
+    pub const fn mark(&self) -> Ecn {
+        match self.state {
+            EcnState::Testing | EcnState::Capable => Ecn::Ect0,
+            EcnState::Unknown | EcnState::Failed => Ecn::NotEct,
+        }
+    }
+
+    /// `packets` left with `mark` in `space`; once for a train.
+    #[inline]
+    pub fn on_sent(&mut self, space: Space, mark: Ecn, packets: u64) {
+        if mark == Ecn::NotEct {
+            return;
+        }
+        self.sent[space.index()] += packets;
+        self.marked += packets;
+        if self.state == EcnState::Testing && self.marked >= TESTING_PACKETS {
+            self.state = EcnState::Unknown;
+        }
+    }
+
+    /// An ACK frame that raised the largest acknowledged newly acknowledged `newly_acked_ect0` packets sent marked
+    /// ECT(0). `counts` are its counts, if it has any. Source: RFC 9000 §13.4.2.1.
+    pub fn on_ack(&mut self, space: Space, newly_acked_ect0: u64, counts: Option<EcnCounts>) -> EcnOutcome {
+        if self.state == EcnState::Failed {
+            return EcnOutcome::Nothing;
+        }
+        let Some(counts) = counts else {
+            // RFC 9000 §13.4.2.1: marked packets acknowledged without counts.
+            if newly_acked_ect0 > 0 {
+                self.state = EcnState::Failed;
+            }
+            return EcnOutcome::Nothing;
+        };
+        let before = self.reported[space.index()];
+        let increase = |now: u64, before: u64| now.checked_sub(before);
+        let (Some(ect0), Some(ect1), Some(ce)) = (
+            increase(counts.ect0, before.ect0),
+            increase(counts.ect1, before.ect1),
+            increase(counts.ce, before.ce),
+        ) else {
+            self.state = EcnState::Failed; // counts never fall
+            return EcnOutcome::Nothing;
+        };
+        // RFC 9000 §13.4.2.1: each marked packet is reported as ECT(0) or CE; nothing is reported that was not sent.
+        let is_short = ect0.saturating_add(ce) < newly_acked_ect0;
+        let is_long = counts.ect0.saturating_add(counts.ce) > self.sent[space.index()];
+        if is_short || is_long || ect1 > 0 {
+            self.state = EcnState::Failed;
+            return EcnOutcome::Nothing;
+        }
+        self.reported[space.index()] = counts;
+        self.acked += newly_acked_ect0;
+        if newly_acked_ect0 > 0 && matches!(self.state, EcnState::Testing | EcnState::Unknown) {
+            self.state = EcnState::Capable;
+        }
+        if ce > 0 { EcnOutcome::Congestion(ce) } else { EcnOutcome::Nothing }
+    }
+
+    /// `packets` sent marked were declared lost. If none ever arrived, the path drops what is marked.
+    /// Source: RFC 9000 §13.4.2.
+    pub fn on_lost(&mut self, packets: u64) {
+        self.lost += packets;
+        let is_testing = matches!(self.state, EcnState::Testing | EcnState::Unknown);
+        if is_testing && packets > 0 && self.acked == 0 && self.lost >= self.marked {
+            self.state = EcnState::Failed;
+        }
+    }
+
+    /// A probe timeout: while nothing marked has arrived, what follows leaves unmarked, so that a path that drops
+    /// marked packets does not end the handshake.
+    pub fn on_pto(&mut self) {
+        if self.state == EcnState::Testing && self.acked == 0 {
+            self.state = EcnState::Unknown;
+        }
+    }
+}
+
+impl Default for EcnValidator {
+    fn default() -> EcnValidator {
+        EcnValidator::new()
+    }
+}

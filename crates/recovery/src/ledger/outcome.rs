@@ -1,0 +1,69 @@
+//! What an event at the ledger brought to light.
+
+use base::time::{Duration, Instant};
+
+/// The largest packet that an ACK frame newly acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LargestAcked {
+    /// Its packet number.
+    pub pn: u64,
+    /// When it was sent.
+    pub sent_at: Instant,
+    /// Whether the ACK frame's Largest Acknowledged field names this packet.
+    pub is_frame_largest: bool,
+}
+
+/// What an ACK frame newly acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AckOutcome {
+    /// Packets newly acknowledged, of any kind.
+    pub packets: u64,
+    /// Ack-eliciting packets among them.
+    pub ack_eliciting: u64,
+    /// Bytes that left flight: what the congestion controller is told.
+    pub bytes: u64,
+    /// The largest newly acknowledged packet; `None` if the frame said nothing new.
+    pub largest: Option<LargestAcked>,
+    /// Whether the frame's Largest Acknowledged is higher than that of any before: only then ECN counts are looked at.
+    pub is_largest_raised: bool,
+    /// Newly acknowledged packets that left marked ECT(0).
+    pub ect0: u64,
+    /// Newly acknowledged packets that left marked ECT(1).
+    pub ect1: u64,
+    /// Ack-eliciting packets among them that had been declared lost: the declaration was wrong. Their bytes had left
+    /// flight before.
+    pub spurious: u64,
+}
+
+impl AckOutcome {
+    /// The round-trip sample of this frame, if it gives one. Source: RFC 9002 §5.1.
+    pub fn rtt_sample(&self, now: Instant) -> Option<Duration> {
+        let largest = self.largest.filter(|largest| largest.is_frame_largest && self.ack_eliciting > 0)?;
+        Some(now.saturating_since(largest.sent_at))
+    }
+}
+
+/// What loss detection declared lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossOutcome {
+    /// Packets declared lost, of any kind.
+    pub packets: u64,
+    /// Bytes that left flight.
+    pub bytes: u64,
+    /// When the latest lost packet was sent whose loss is a sign of congestion; `None` if there is none.
+    /// MTU probes and packets that were not in flight are no sign.
+    pub congestion: Option<Instant>,
+    /// Lost packets that left marked ECT(0) or ECT(1).
+    pub ect: u64,
+    /// The longest span between the sending of two ack-eliciting packets that are lost with nothing between them
+    /// acknowledged. Source: RFC 9002 §7.6.2.
+    pub persistent_span: Option<Duration>,
+}
+
+/// What is wrong with an ACK frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckError {
+    /// It acknowledges this packet number, which was skipped or is yet to be sent: PROTOCOL_VIOLATION.
+    /// Source: RFC 9000 §13.1.
+    NeverSent(u64),
+}

@@ -1,0 +1,164 @@
+//! One packet number's entry, the ring of them, and the memory of skipped numbers.
+
+use crate::packet::{PacketFlags, SentPacket};
+use base::time::Instant;
+
+/// Slots that a ring starts with.
+const FIRST_SLOTS: u64 = 64;
+/// Skipped numbers that are remembered after their slot is gone.
+const REMEMBERED_SKIPS: usize = 8;
+
+/// What became of a packet number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum State {
+    /// Never sent, on purpose.
+    Skipped,
+    /// Sent; fate unknown.
+    Outstanding,
+    /// Acknowledged.
+    Acked,
+    /// Declared lost; may still be acknowledged.
+    Lost,
+}
+
+/// 24 bytes. The packet number is the index.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    sent_at: Instant,
+    /// Position of the packet's frames in their ring; monotonic over the slots.
+    pub(super) frames_start: u32,
+    /// If acknowledged: so many slots from this one on are known to be acknowledged.
+    pub(super) run: u32,
+    pub(super) frames_count: u16,
+    size: u16,
+    pub(super) flags: PacketFlags,
+    pub(super) state: State,
+}
+
+const _: () = assert!(size_of::<Slot>() == 24, "the ledger's cost is its cache lines");
+
+impl Slot {
+    #[inline]
+    pub(super) const fn outstanding(packet: &SentPacket, frames_start: u32, frames_count: u16) -> Slot {
+        Slot {
+            sent_at: packet.sent_at,
+            frames_start,
+            run: 1,
+            frames_count,
+            size: packet.size,
+            flags: packet.flags,
+            state: State::Outstanding,
+        }
+    }
+
+    pub(super) const fn skipped(frames_start: u32) -> Slot {
+        Slot {
+            sent_at: Instant::ZERO,
+            frames_start,
+            run: 1,
+            frames_count: 0,
+            size: 0,
+            flags: PacketFlags::NONE,
+            state: State::Skipped,
+        }
+    }
+
+    /// The packet of this slot, whose number is `pn`.
+    #[inline]
+    pub(super) const fn packet(&self, pn: u64) -> SentPacket {
+        SentPacket { pn, sent_at: self.sent_at, size: self.size, flags: self.flags }
+    }
+
+    /// How far to the next slot that may be in another state.
+    #[inline]
+    pub(super) fn step(&self) -> u64 {
+        if self.state == State::Acked { u64::from(self.run.max(1)) } else { 1 }
+    }
+}
+
+/// Slots by packet number.
+#[derive(Clone, Debug)]
+pub(super) struct SlotRing {
+    /// A power of two of them, or none.
+    slots: Vec<Slot>,
+}
+
+impl SlotRing {
+    pub(super) const fn new() -> SlotRing {
+        SlotRing { slots: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) const fn capacity(&self) -> u64 {
+        self.slots.len() as u64
+    }
+
+    #[inline]
+    fn index(&self, pn: u64) -> usize {
+        pn as usize & self.slots.len().wrapping_sub(1)
+    }
+
+    /// The slot of `pn`, which must be one that the ring holds.
+    #[inline]
+    pub(super) fn at(&self, pn: u64) -> &Slot {
+        &self.slots[self.index(pn)]
+    }
+
+    #[inline]
+    pub(super) fn at_mut(&mut self, pn: u64) -> &mut Slot {
+        let index = self.index(pn);
+        &mut self.slots[index]
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, pn: u64, slot: Slot) {
+        *self.at_mut(pn) = slot;
+    }
+
+    /// Doubles the ring, which holds the numbers from `base` up to `next`.
+    #[cold]
+    pub(super) fn grow(&mut self, base: u64, next: u64) {
+        let capacity = (self.capacity() * 2).max(FIRST_SLOTS);
+        let mut grown = SlotRing { slots: vec![Slot::skipped(0); capacity as usize] };
+        for pn in base..next {
+            grown.set(pn, *self.at(pn));
+        }
+        *self = grown;
+    }
+}
+
+/// The last few skipped numbers, so that acknowledging one is noticed long after its slot was reused.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SkippedNumbers {
+    numbers: [u64; REMEMBERED_SKIPS],
+    at: usize,
+    newest: Option<u64>,
+}
+
+impl SkippedNumbers {
+    pub(super) const fn new() -> SkippedNumbers {
+        SkippedNumbers { numbers: [u64::MAX; REMEMBERED_SKIPS], at: 0, newest: None }
+    }
+
+    pub(super) fn push(&mut self, pn: u64) {
+        self.numbers[self.at % REMEMBERED_SKIPS] = pn;
+        self.at = self.at.wrapping_add(1);
+        self.newest = Some(pn);
+    }
+
+    /// The lowest number remembered; larger than any number if there is none.
+    pub(super) fn oldest(&self) -> u64 {
+        self.numbers.iter().copied().fold(u64::MAX, u64::min)
+    }
+
+    /// A remembered number from `low` to `high`, both included.
+    #[inline]
+    pub(super) fn first_within(&self, low: u64, high: u64) -> Option<u64> {
+        // Nearly always the range lies above the last skip.
+        if self.newest.is_none_or(|newest| newest < low) {
+            return None;
+        }
+        self.numbers.iter().copied().find(|number| (low..=high).contains(number))
+    }
+}
