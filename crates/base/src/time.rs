@@ -22,16 +22,19 @@ impl Instant {
     pub const FAR_FUTURE: Instant = Instant(u64::MAX);
 
     /// The instant `nanos` nanoseconds after the origin.
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Instant {
         Instant(nanos)
     }
 
     /// Nanoseconds since the origin.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// The span from `earlier` to `self`; zero if `earlier` is in fact later.
+    #[inline]
     pub const fn saturating_since(self, earlier: Instant) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
@@ -44,26 +47,32 @@ impl Duration {
     pub const MAX: Duration = Duration(u64::MAX);
 
     /// A span of `n` nanoseconds.
+    #[inline]
     pub const fn from_nanos(n: u64) -> Duration {
         Duration(n)
     }
     /// A span of `n` microseconds.
+    #[inline]
     pub const fn from_micros(n: u64) -> Duration {
         Duration(n.saturating_mul(1_000))
     }
     /// A span of `n` milliseconds.
+    #[inline]
     pub const fn from_millis(n: u64) -> Duration {
         Duration(n.saturating_mul(1_000_000))
     }
     /// A span of `n` seconds.
+    #[inline]
     pub const fn from_secs(n: u64) -> Duration {
         Duration(n.saturating_mul(1_000_000_000))
     }
     /// Whole nanoseconds.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
     /// Whole microseconds, rounded down.
+    #[inline]
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
@@ -76,18 +85,22 @@ impl Duration {
         self.0 as f64 / 1e9
     }
     /// Whether the span is empty.
+    #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
     /// The span less `other`, at least zero.
+    #[inline]
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
     }
     /// The absolute difference of two spans.
+    #[inline]
     pub const fn abs_diff(self, other: Duration) -> Duration {
         Duration(self.0.abs_diff(other.0))
     }
     /// The span times 2^`shift`, saturating: exponential back-off.
+    #[inline]
     pub const fn saturating_shl(self, shift: u32) -> Duration {
         if self.0 == 0 {
             return self;
@@ -98,6 +111,7 @@ impl Duration {
 
 impl Add<Duration> for Instant {
     type Output = Instant;
+    #[inline]
     fn add(self, span: Duration) -> Instant {
         Instant(self.0.saturating_add(span.0))
     }
@@ -105,6 +119,7 @@ impl Add<Duration> for Instant {
 
 impl Sub<Duration> for Instant {
     type Output = Instant;
+    #[inline]
     fn sub(self, span: Duration) -> Instant {
         Instant(self.0.saturating_sub(span.0))
     }
@@ -112,6 +127,7 @@ impl Sub<Duration> for Instant {
 
 impl Add for Duration {
     type Output = Duration;
+    #[inline]
     fn add(self, other: Duration) -> Duration {
         Duration(self.0.saturating_add(other.0))
     }
@@ -119,6 +135,7 @@ impl Add for Duration {
 
 impl Mul<u64> for Duration {
     type Output = Duration;
+    #[inline]
     fn mul(self, factor: u64) -> Duration {
         Duration(self.0.saturating_mul(factor))
     }
@@ -127,6 +144,7 @@ impl Mul<u64> for Duration {
 impl Div<u64> for Duration {
     type Output = Duration;
     /// Division by zero gives the longest span, in keeping with saturation.
+    #[inline]
     fn div(self, divisor: u64) -> Duration {
         Duration(self.0.checked_div(divisor).unwrap_or(u64::MAX))
     }

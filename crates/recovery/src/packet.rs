@@ -21,6 +21,7 @@ impl Space {
     pub const ALL: [Space; 3] = [Space::Initial, Space::Handshake, Space::Application];
 
     /// 0, 1 or 2, for arrays with one entry per space.
+    #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -49,21 +50,25 @@ impl PacketFlags {
     pub const DATA: PacketFlags = PacketFlags::ACK_ELICITING.with(PacketFlags::IN_FLIGHT);
 
     /// The union of both sets.
+    #[inline]
     pub const fn with(self, other: PacketFlags) -> PacketFlags {
         PacketFlags(self.0 | other.0)
     }
 
     /// This set less `other`.
+    #[inline]
     pub const fn without(self, other: PacketFlags) -> PacketFlags {
         PacketFlags(self.0 & !other.0)
     }
 
     /// Whether all of `other` is in this set.
+    #[inline]
     pub const fn has(self, other: PacketFlags) -> bool {
         self.0 & other.0 == other.0
     }
 
     /// The flag that records the marking a datagram leaves with; CE and Not-ECT leave none.
+    #[inline]
     pub const fn of_ecn(mark: Ecn) -> PacketFlags {
         match mark {
             Ecn::Ect0 => PacketFlags::ECT0,
@@ -88,16 +93,19 @@ pub struct SentPacket {
 
 impl SentPacket {
     /// Whether the peer must acknowledge it.
+    #[inline]
     pub const fn is_ack_eliciting(&self) -> bool {
         self.flags.has(PacketFlags::ACK_ELICITING)
     }
 
     /// Whether it counts towards bytes in flight.
+    #[inline]
     pub const fn is_in_flight(&self) -> bool {
         self.flags.has(PacketFlags::IN_FLIGHT)
     }
 
     /// Whether its frames were already sent again by a probe, so that its loss need not send them a third time.
+    #[inline]
     pub const fn is_probed(&self) -> bool {
         self.flags.has(PacketFlags::PROBED)
     }

@@ -1,8 +1,8 @@
 //! Loss detection by packet and time threshold, and the memory of what was declared lost. RFC 9002 §6.1, §7.6.2, A.10.
 
-use super::Ledger;
 use super::outcome::LossOutcome;
 use super::slot::State;
+use super::{Flight, Ledger};
 use crate::packet::{PacketFlags, SentPacket};
 use crate::rtt::LossThresholds;
 use base::time::{Duration, Instant};
@@ -83,6 +83,7 @@ impl<F: Copy> Ledger<F> {
         }
         let expired_below = self.losses.expired_below;
         let end = self.acked_end.max(expired_below);
+        let mut left = Flight::default();
         let mut lost_end = 0;
         let mut series_from = None;
         let mut loss_time: Option<Instant> = None;
@@ -100,7 +101,7 @@ impl<F: Copy> Ledger<F> {
                     if pn < expired_below || is_late {
                         slot.state = State::Lost;
                         lost_end = pn + 1;
-                        outcome.bytes += self.flight.leave(&packet);
+                        left.add(&packet);
                         let frames = self.frames.slice(slot.frames_start, slot.frames_count);
                         outcome.count(&packet, pn >= self.acked_end);
                         outcome.extend_series(&packet, &mut series_from, thresholds.persistent_from);
@@ -115,6 +116,8 @@ impl<F: Copy> Ledger<F> {
         }
         self.losses.loss_time = loss_time;
         if outcome.packets > 0 {
+            outcome.bytes = left.bytes;
+            self.flight.remove(left);
             self.losses.remember(lost_end, now);
             self.settle();
         }

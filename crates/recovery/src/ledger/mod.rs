@@ -71,17 +71,22 @@ struct Flight {
 }
 
 impl Flight {
-    /// Takes out a packet that was outstanding; returns the bytes that left flight.
     #[inline]
-    fn leave(&mut self, packet: &SentPacket) -> u64 {
-        self.ack_eliciting -= u32::from(packet.is_ack_eliciting());
+    fn add(&mut self, packet: &SentPacket) {
+        self.ack_eliciting += u32::from(packet.is_ack_eliciting());
         if packet.is_in_flight() {
-            self.bytes -= u64::from(packet.size);
-            u64::from(packet.size)
+            self.bytes += u64::from(packet.size);
         } else {
-            self.ack_only -= 1;
-            0
+            self.ack_only += 1;
         }
+    }
+
+    /// Takes out packets that were outstanding.
+    #[inline]
+    fn remove(&mut self, left: Flight) {
+        self.bytes -= left.bytes;
+        self.ack_eliciting -= left.ack_eliciting;
+        self.ack_only -= left.ack_only;
     }
 }
 
@@ -125,14 +130,12 @@ impl<F: Copy> Ledger<F> {
         };
         self.slots.set(self.next, Slot::outstanding(&packet, start, frames.len() as u16));
         self.next += 1;
-        if packet.is_in_flight() {
-            self.flight.bytes += u64::from(packet.size);
-        } else {
-            self.on_ack_only_sent();
-        }
+        self.flight.add(&packet);
         if packet.is_ack_eliciting() {
-            self.flight.ack_eliciting += 1;
             self.last_ack_eliciting_at = Some(packet.sent_at);
+        }
+        if self.flight.ack_only > MAX_ACK_ONLY {
+            self.evict_oldest();
         }
     }
 
@@ -180,41 +183,43 @@ impl<F: Copy> Ledger<F> {
         outcome: &mut AckOutcome,
         acked: &mut impl FnMut(&SentPacket, &[F]),
     ) -> Result<(), AckError> {
+        // Summed up here and booked once, so that the loop keeps the sums in registers.
+        let mut new = AckOutcome::default();
+        let mut left = Flight::default();
+        let mut last = None;
         let mut pn = low;
         while pn <= high {
             let slot = self.slots.at_mut(pn);
             let state = slot.state;
             // Everything from here to the range's end will be acknowledged when this walk is over.
             let known = (high - pn + 1) as u32;
-            match state {
-                State::Acked => {
-                    let run = slot.run;
-                    slot.run = run.max(known);
-                    pn += u64::from(run.max(1));
-                    continue;
-                }
-                State::Skipped => return Err(AckError::NeverSent(pn)),
-                State::Outstanding | State::Lost => {}
+            if state == State::Acked {
+                pn += slot.step();
+                slot.run = slot.run.max(known);
+                continue;
+            }
+            if state == State::Skipped {
+                return Err(AckError::NeverSent(pn));
             }
             slot.state = State::Acked;
             slot.run = known;
             let packet = slot.packet(pn);
-            let frames = self.frames.slice(slot.frames_start, slot.frames_count);
-            outcome.packets += 1;
-            outcome.ack_eliciting += u64::from(packet.is_ack_eliciting());
-            outcome.ect0 += u64::from(packet.flags.has(PacketFlags::ECT0));
-            outcome.ect1 += u64::from(packet.flags.has(PacketFlags::ECT1));
-            if outcome.largest.is_none_or(|largest| largest.pn < pn) {
-                outcome.largest = Some(LargestAcked { pn, sent_at: packet.sent_at, is_frame_largest: false });
-            }
-            if state == State::Lost {
-                outcome.spurious += u64::from(packet.is_ack_eliciting());
+            new.packets += 1;
+            new.ect0 += u64::from(packet.flags.has(PacketFlags::ECT0));
+            new.ect1 += u64::from(packet.flags.has(PacketFlags::ECT1));
+            if state == State::Outstanding {
+                left.add(&packet);
             } else {
-                outcome.bytes += self.flight.leave(&packet);
+                new.spurious += u64::from(packet.is_ack_eliciting());
             }
-            acked(&packet, frames);
+            last = Some(packet);
+            acked(&packet, self.frames.slice(slot.frames_start, slot.frames_count));
             pn += 1;
         }
+        new.bytes = left.bytes;
+        new.ack_eliciting = u64::from(left.ack_eliciting) + new.spurious;
+        self.flight.remove(left);
+        outcome.merge(new, last);
         Ok(())
     }
 
@@ -362,16 +367,8 @@ impl<F: Copy> Ledger<F> {
         Some(())
     }
 
-    /// Too many packets that the peer may never acknowledge: the oldest slots go. Those in flight among them are
+    /// Too many packets that the peer may never acknowledge: the oldest go. One that is in flight or ack-eliciting is
     /// declared lost by the next look for losses, which is due at once.
-    #[inline]
-    fn on_ack_only_sent(&mut self) {
-        self.flight.ack_only += 1;
-        if self.flight.ack_only > MAX_ACK_ONLY {
-            self.evict_oldest();
-        }
-    }
-
     #[cold]
     fn evict_oldest(&mut self) {
         let pn = self.first_outstanding;
@@ -385,7 +382,9 @@ impl<F: Copy> Ledger<F> {
                 self.losses.expire_below(pn + 1, packet.sent_at);
             } else {
                 slot.state = State::Lost;
-                self.flight.leave(&packet);
+                let mut left = Flight::default();
+                left.add(&packet);
+                self.flight.remove(left);
                 self.losses.forget_below(pn + 1);
             }
         }

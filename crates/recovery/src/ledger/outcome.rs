@@ -1,5 +1,6 @@
 //! What an event at the ledger brought to light.
 
+use crate::packet::SentPacket;
 use base::time::{Duration, Instant};
 
 /// The largest packet that an ACK frame newly acknowledged.
@@ -36,6 +37,23 @@ pub struct AckOutcome {
 }
 
 impl AckOutcome {
+    /// Adds what one range brought; `last` is its largest newly acknowledged packet. Ranges descend, so the first that
+    /// brings anything holds the largest of all.
+    #[inline]
+    pub(super) fn merge(&mut self, new: AckOutcome, last: Option<SentPacket>) {
+        self.packets += new.packets;
+        self.ack_eliciting += new.ack_eliciting;
+        self.bytes += new.bytes;
+        self.ect0 += new.ect0;
+        self.ect1 += new.ect1;
+        self.spurious += new.spurious;
+        if let Some(SentPacket { pn, sent_at, .. }) = last
+            && self.largest.is_none_or(|largest| largest.pn < pn)
+        {
+            self.largest = Some(LargestAcked { pn, sent_at, is_frame_largest: false });
+        }
+    }
+
     /// The round-trip sample of this frame, if it gives one. Source: RFC 9002 §5.1.
     pub fn rtt_sample(&self, now: Instant) -> Option<Duration> {
         let largest = self.largest.filter(|largest| largest.is_frame_largest && self.ack_eliciting > 0)?;
