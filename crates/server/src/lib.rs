@@ -4,9 +4,9 @@
 //! [`body::Body`] is pulled chunk by chunk by whoever sends it. Nothing here knows a socket, TLS or a stream.
 #![forbid(unsafe_code)]
 
-//al
+pub mod access_log;
 pub mod body;
-//ce
+pub mod certificate;
 mod conditional;
 mod content_type;
 pub mod date;

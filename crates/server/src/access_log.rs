@@ -1,0 +1,340 @@
+//! The access log: one line per request, written in the background.
+//!
+//! ```text
+//! 192.0.2.7 - - [21/Nov/2026:04:31:20 +0000] "GET /index.html HTTP/3" 200 1234 "referer" "user agent" 0.000153
+//! ```
+//!
+//! The combined format that log tools know, with the protocol that was spoken and, last, the seconds from the head's
+//! arrival to the last byte's hand-over. What a client sent is escaped, so that no request can write a line of its own.
+//!
+//! Each worker formats into its own batch and offers full batches to one writing thread over a bounded queue. A worker
+//! never waits: when the disk is slower than the requests, whole batches are dropped and counted, and the log says so in
+//! a line that begins with `#`. Rejected: a shared buffer behind a lock, whose holder may be off the CPU.
+
+use crate::request::{Head, Name};
+use base::time::{Duration, Instant};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+
+#[cfg(test)]
+mod tests;
+
+/// A batch of this many bytes is handed over at once.
+const BATCH: usize = 16 * 1024;
+/// An incomplete batch is handed over after this long.
+const LINGER: Duration = Duration::from_millis(250);
+/// How many batches may wait for the disk.
+const QUEUE: usize = 128;
+/// Longer texts of a client's are cut, in bytes as sent.
+const MAX_TEXT: usize = 2_048;
+/// How long the end of the program waits for the disk.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
+/// How often the thread looks whether it is to stop or to reopen.
+const GLANCE: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Where the log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Nowhere.
+    Off,
+    /// The standard output.
+    Stdout,
+    /// The end of a file.
+    File(PathBuf),
+}
+
+impl Target {
+    /// The value of `--access-log`: a path, `-` or `off`.
+    pub fn parse(text: &str) -> Target {
+        match text {
+            "off" => Target::Off,
+            "-" => Target::Stdout,
+            path => Target::File(PathBuf::from(path)),
+        }
+    }
+}
+
+/// The HTTP version of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.0 or 1.1
+    Http1,
+    /// HTTP/2
+    Http2,
+    /// HTTP/3
+    Http3,
+}
+
+/// A request that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// The client's validated address.
+    pub peer: IpAddr,
+    /// When it was over, in seconds since 1970.
+    pub unix_s: u64,
+    /// What was asked.
+    pub head: &'a Head,
+    /// How.
+    pub protocol: Protocol,
+    /// What was answered.
+    pub status: u16,
+    /// How many bytes of the body were handed over.
+    pub bytes: u64,
+    /// From the head's arrival to now.
+    pub duration: Duration,
+}
+
+struct Batch {
+    text: Vec<u8>,
+    lines: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    lost: AtomicU64,
+    stop: AtomicBool,
+    reopen: AtomicBool,
+}
+
+/// The log and its thread. Dropping it writes what was handed over, for two seconds at most.
+#[derive(Debug)]
+pub struct AccessLog {
+    shared: Arc<Shared>,
+    queue: Option<SyncSender<Batch>>,
+    thread: Option<JoinHandle<()>>,
+    done: Option<Receiver<()>>,
+}
+
+impl AccessLog {
+    /// Opens the log. With [`Target::Off`] there is no thread and recording costs nothing.
+    pub fn start(target: Target) -> io::Result<AccessLog> {
+        let shared = Arc::new(Shared::default());
+        let output: Box<dyn Write + Send> = match &target {
+            Target::Off => return Ok(AccessLog { shared, queue: None, thread: None, done: None }),
+            Target::Stdout => Box::new(io::stdout()),
+            Target::File(path) => Box::new(open(path)?),
+        };
+        AccessLog::start_on(output, target, shared)
+    }
+
+    fn start_on(output: Box<dyn Write + Send>, target: Target, shared: Arc<Shared>) -> io::Result<AccessLog> {
+        let (queue, batches) = sync_channel(QUEUE);
+        let (finished, done) = sync_channel(1);
+        let writer = Background { output, target, shared: Arc::clone(&shared), batches };
+        let thread = std::thread::Builder::new().name("access-log".to_string()).spawn(move || {
+            writer.run();
+            // Nobody may be waiting any more.
+            let _ = finished.try_send(());
+        })?;
+        Ok(AccessLog { shared, queue: Some(queue), thread: Some(thread), done: Some(done) })
+    }
+
+    /// A worker's end of the log.
+    pub fn recorder(&self) -> Recorder {
+        Recorder {
+            shared: Arc::clone(&self.shared),
+            queue: self.queue.clone(),
+            batch: Batch { text: Vec::new(), lines: 0 },
+            begun: None,
+            timestamp: (u64::MAX, [0; 26]),
+        }
+    }
+
+    /// Opens the file anew before the next line, after a rotation moved it.
+    pub fn reopen(&self) {
+        self.shared.reopen.store(true, Ordering::Relaxed);
+    }
+
+    /// How many lines were lost because they could not be written fast enough, or at all.
+    pub fn lost(&self) -> u64 {
+        self.shared.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for AccessLog {
+    fn drop(&mut self) {
+        self.queue = None;
+        self.shared.stop.store(true, Ordering::Relaxed);
+        let finished = self.done.take().is_some_and(|done| done.recv_timeout(PATIENCE).is_ok());
+        if let Some(thread) = self.thread.take().filter(|_| finished) {
+            // A panic in there has been reported by its hook already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A worker's end of the log. Dropping it hands over what is left.
+pub struct Recorder {
+    shared: Arc<Shared>,
+    queue: Option<SyncSender<Batch>>,
+    batch: Batch,
+    /// When the first line of the batch was written.
+    begun: Option<Instant>,
+    /// A second and its text.
+    timestamp: (u64, [u8; 26]),
+}
+
+impl Recorder {
+    /// Whether lines are written at all; otherwise nobody needs to make entries.
+    pub fn is_on(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// Writes a line about a request that is over.
+    pub fn record(&mut self, entry: &Entry<'_>, now: Instant) {
+        if !self.is_on() {
+            return;
+        }
+        if self.timestamp.0 != entry.unix_s {
+            self.timestamp = (entry.unix_s, timestamp(entry.unix_s));
+        }
+        write_line(&mut self.batch.text, entry, &self.timestamp.1);
+        self.batch.lines += 1;
+        self.begun.get_or_insert(now);
+        if self.batch.text.len() >= BATCH {
+            self.flush();
+        }
+    }
+
+    /// When an incomplete batch is due, if there is one.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.begun.map(|begun| begun + LINGER)
+    }
+
+    /// Hands over an incomplete batch that is due.
+    pub fn on_timeout(&mut self, now: Instant) {
+        if self.next_timeout().is_some_and(|due| due <= now) {
+            self.flush();
+        }
+    }
+
+    /// Hands over the batch. Never waits: if the queue is full, the batch is lost and counted.
+    pub fn flush(&mut self) {
+        self.begun = None;
+        let Some(queue) = &self.queue else { return };
+        if self.batch.lines == 0 {
+            return;
+        }
+        let next = Batch { text: Vec::with_capacity(BATCH + MAX_TEXT), lines: 0 };
+        match queue.try_send(std::mem::replace(&mut self.batch, next)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) => {
+                self.shared.lost.fetch_add(batch.lines, Ordering::Relaxed);
+                batch.text.clear();
+                batch.lines = 0;
+                self.batch = batch;
+            }
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+/// The writing thread.
+struct Background {
+    output: Box<dyn Write + Send>,
+    target: Target,
+    shared: Arc<Shared>,
+    batches: Receiver<Batch>,
+}
+
+impl Background {
+    fn run(mut self) {
+        let mut told = 0;
+        loop {
+            match self.batches.recv_timeout(GLANCE) {
+                Ok(batch) => self.write(&batch),
+                Err(RecvTimeoutError::Timeout) if !self.shared.stop.load(Ordering::Relaxed) => {}
+                Err(_) => return,
+            }
+            let lost = self.shared.lost.load(Ordering::Relaxed);
+            if lost > told {
+                let note =
+                    format!("# {} lines lost: the log could not be written fast enough\n", lost - told);
+                // If even this cannot be written, the next attempt says a larger number.
+                if self.output.write_all(note.as_bytes()).is_ok() {
+                    told = lost;
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, batch: &Batch) {
+        if self.shared.reopen.swap(false, Ordering::Relaxed)
+            && let Target::File(path) = &self.target
+            && let Ok(file) = open(path)
+        {
+            self.output = Box::new(file);
+        }
+        if self.output.write_all(&batch.text).and_then(|()| self.output.flush()).is_err() {
+            self.shared.lost.fetch_add(batch.lines, Ordering::Relaxed);
+        }
+    }
+}
+
+fn open(path: &PathBuf) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+/// `21/Nov/2026:04:31:20 +0000`, cut out of the HTTP date of the same second.
+fn timestamp(unix_s: u64) -> [u8; 26] {
+    let date = crate::date::http_date(unix_s);
+    let mut text = *b"01/Jan/1970:00:00:00 +0000";
+    let places = [(0..2, 5..7), (3..6, 8..11), (7..11, 12..16), (12..20, 17..25)];
+    for (to, from) in places {
+        if let (Some(to), Some(from)) = (text.get_mut(to), date.get(from)) {
+            to.copy_from_slice(from);
+        }
+    }
+    text
+}
+
+fn write_line(line: &mut Vec<u8>, entry: &Entry<'_>, timestamp: &[u8]) {
+    let version = match entry.protocol {
+        Protocol::Http1 => "1.1",
+        Protocol::Http2 => "2",
+        Protocol::Http3 => "3",
+    };
+    // Writing to a Vec cannot fail.
+    let _ = write!(line, "{} - - [", entry.peer.to_canonical());
+    line.extend_from_slice(timestamp);
+    line.extend_from_slice(b"] \"");
+    escape(line, entry.head.value(Name::Method));
+    line.push(b' ');
+    escape(line, entry.head.value(Name::Target));
+    let _ = write!(line, " HTTP/{version}\" {} {} \"", entry.status, entry.bytes);
+    escape(line, entry.head.value(Name::Referer));
+    line.extend_from_slice(b"\" \"");
+    escape(line, entry.head.value(Name::UserAgent));
+    let micros = entry.duration.as_micros();
+    let _ = writeln!(line, "\" {}.{:06}", micros / 1_000_000, micros % 1_000_000);
+}
+
+/// A client's text inside quotation marks: everything but plain printable ASCII as `\xHH`. CVE-2025-58189 and its kind.
+fn escape(line: &mut Vec<u8>, text: Option<&[u8]>) {
+    let text = text.filter(|text| !text.is_empty()).unwrap_or(b"-");
+    for byte in text.iter().take(MAX_TEXT) {
+        match byte {
+            b'"' | b'\\' => line.extend_from_slice(&[b'\\', *byte]),
+            0x20..=0x7e => line.push(*byte),
+            _ => {
+                const DIGITS: &[u8; 16] = b"0123456789abcdef";
+                let digit = |nibble: u8| DIGITS[usize::from(nibble & 15)];
+                line.extend_from_slice(&[b'\\', b'x', digit(byte >> 4), digit(*byte)]);
+            }
+        }
+    }
+    if text.len() > MAX_TEXT {
+        line.extend_from_slice(b"...");
+    }
+}

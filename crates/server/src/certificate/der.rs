@@ -1,0 +1,167 @@
+//! The few facts that we need of an X.509 certificate: its public key and how long it is valid.
+//!
+//! A walk over the outer elements of the DER text, total on any input. Rejected: a certificate library, since nothing is
+//! decided here; trust is TLS's business. RFC 5280 §4.1, X.690 §8.1.
+
+const SEQUENCE: u8 = 0x30;
+const INTEGER: u8 = 0x02;
+const BIT_STRING: u8 = 0x03;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+const VERSION: u8 = 0xa0;
+
+/// What a certificate says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Facts<'a> {
+    /// SubjectPublicKeyInfo, the whole element.
+    pub(super) spki: &'a [u8],
+    /// The key itself: the content of the bit string within.
+    pub(super) public_key: &'a [u8],
+    /// Seconds since 1970.
+    pub(super) not_before_s: u64,
+    /// Seconds since 1970.
+    pub(super) not_after_s: u64,
+}
+
+/// The facts of the certificate `der`; `None` if it is none.
+pub(super) fn facts(der: &[u8]) -> Option<Facts<'_>> {
+    let mut certificate = Reader(Reader(der).expect(SEQUENCE)?.content);
+    let mut body = Reader(certificate.expect(SEQUENCE)?.content);
+    if body.0.first() == Some(&VERSION) {
+        body.expect(VERSION)?;
+    }
+    body.expect(INTEGER)?; // serialNumber
+    body.expect(SEQUENCE)?; // signature
+    body.expect(SEQUENCE)?; // issuer
+    let mut validity = Reader(body.expect(SEQUENCE)?.content);
+    let not_before_s = time(validity.next()?)?;
+    let not_after_s = time(validity.next()?)?;
+    body.expect(SEQUENCE)?; // subject
+    let spki = body.expect(SEQUENCE)?;
+    let mut info = Reader(spki.content);
+    info.expect(SEQUENCE)?; // algorithm
+    // The first byte of a bit string says how many bits of the last byte do not count; a key has none of those.
+    let public_key = info.expect(BIT_STRING)?.content.strip_prefix(&[0])?;
+    Some(Facts { spki: spki.whole, public_key, not_before_s, not_after_s })
+}
+
+/// One tag, length and value.
+#[derive(Clone, Copy)]
+struct Element<'a> {
+    tag: u8,
+    content: &'a [u8],
+    whole: &'a [u8],
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn next(&mut self) -> Option<Element<'a>> {
+        let [tag, first, after @ ..] = self.0 else { return None };
+        let (length, after) = match first {
+            0..=0x7f => (usize::from(*first), after),
+            0x81..=0x84 => {
+                let (digits, after) = after.split_at_checked(usize::from(first & 0x7f))?;
+                (digits.iter().fold(0_usize, |sum, digit| sum << 8 | usize::from(*digit)), after)
+            }
+            _ => return None,
+        };
+        let (content, rest) = after.split_at_checked(length)?;
+        let whole = self.0.get(..self.0.len() - rest.len())?;
+        self.0 = rest;
+        Some(Element { tag: *tag, content, whole })
+    }
+
+    fn expect(&mut self, tag: u8) -> Option<Element<'a>> {
+        self.next().filter(|element| element.tag == tag)
+    }
+}
+
+/// `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`. RFC 5280 §4.1.2.5.
+fn time(element: Element<'_>) -> Option<u64> {
+    let digits = element.content.strip_suffix(b"Z")?;
+    let (year, rest) = match (element.tag, digits.len()) {
+        (UTC_TIME, 12) => {
+            let (year, rest) = digits.split_at_checked(2)?;
+            let year = number(year)?;
+            (if year < 50 { 2_000 + year } else { 1_900 + year }, rest)
+        }
+        (GENERALIZED_TIME, 14) => {
+            let (year, rest) = digits.split_at_checked(4)?;
+            (number(year)?, rest)
+        }
+        _ => return None,
+    };
+    let mut fields = [0; 5];
+    for (field, digits) in fields.iter_mut().zip(rest.chunks(2)) {
+        *field = number(digits)?;
+    }
+    let [month, day, hour, minute, second] = fields;
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    // Before 1970 is as good as 1970: long over.
+    Some(days_since_1970(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let is_number = digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| digits.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
+
+/// Days from 1970-01-01 in the Gregorian calendar; 0 for earlier years. Years are counted from March, so that the leap
+/// day is the last of its year.
+fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
+    const DAYS_TO_1970_FROM_YEAR_0: u64 = 719_468;
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year.saturating_sub(1), month + 9) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
+    days.saturating_sub(DAYS_TO_1970_FROM_YEAR_0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn times() {
+        let at = |tag, content: &[u8]| time(Element { tag, content, whole: content });
+        assert_eq!(at(UTC_TIME, b"700101000000Z"), Some(0));
+        assert_eq!(at(UTC_TIME, b"261121043120Z"), Some(1_795_235_480));
+        assert_eq!(at(GENERALIZED_TIME, b"20240229235959Z"), Some(1_709_251_199));
+        assert_eq!(at(GENERALIZED_TIME, b"20000301000000Z"), Some(951_868_800));
+        assert_eq!(at(UTC_TIME, b"500101000000Z"), Some(0));
+        for bad in [&b"261121043120"[..], b"261321043120Z", b"26112104312xZ", b"20261121043120Z", b"Z", b""] {
+            assert_eq!(at(UTC_TIME, bad), None);
+        }
+    }
+
+    #[test]
+    fn a_certificate_and_every_damage_to_it() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(["localhost".to_string()]).unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let der = certificate.der();
+        let found = facts(der).unwrap();
+        assert_eq!(found.spki, rcgen::PublicKeyData::subject_public_key_info(&key));
+        assert_eq!(found.public_key, key.public_key_raw());
+        for end in 0..der.len() {
+            assert_eq!(facts(&der[..end]), None);
+        }
+        let mut damaged = der.to_vec();
+        for place in 0..damaged.len() {
+            for bit in 0..8 {
+                damaged[place] ^= 1 << bit;
+                facts(&damaged);
+                damaged[place] ^= 1 << bit;
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(der in prop::collection::vec(any::<u8>(), 0..80)) {
+            facts(&der);
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The certificate with which a server proves who it is: given by the operator, or made for development.
+
+mod der;
+mod development;
+mod error;
+mod identity;
+#[cfg(test)]
+mod tests;
+
+pub use development::{Development, default_folder};
+pub use error::{CertificateError, Role};
+pub use identity::Identity;
