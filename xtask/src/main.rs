@@ -1,3 +1,59 @@
-//! Project automation.
+//! Project automation: `cargo xtask ci | tidy | rfc`.
 
-fn main() {}
+mod ci;
+mod imports;
+mod rfc;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+usage: cargo xtask COMMAND
+
+  ci     everything that has to pass before a change lands: format, lints, tidy, rfc, tests
+  tidy   walls between crates, import cycles inside them, sizes of files
+  rfc    normative rules cited in the code against specs/*.toml";
+
+fn main() -> ExitCode {
+    let command = std::env::args().nth(1).unwrap_or_default();
+    let outcome = match command.as_str() {
+        "ci" => ci::run(),
+        "tidy" => tidy::run(),
+        "rfc" => rfc::run(),
+        _ => Err(HELP.to_owned()),
+    };
+    match outcome {
+        Ok(summary) => {
+            println!("{summary}");
+            ExitCode::SUCCESS
+        }
+        Err(problems) => {
+            eprintln!("{problems}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the workspace.
+fn root() -> std::path::PathBuf {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// All Rust files below `directory`, sorted.
+fn rust_files(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    let mut waiting = vec![directory.to_path_buf()];
+    while let Some(next) = waiting.pop() {
+        for entry in std::fs::read_dir(&next).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}

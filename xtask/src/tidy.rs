@@ -1,0 +1,99 @@
+//! `cargo xtask tidy`: the walls of the design as a check.
+//!
+//! - A crate depends only on the crates that its row names; rows name lower rooms only (docs/decisions/001).
+//! - Inside a crate no import cycle, at any level of its module tree.
+//! - A file has at most 600 lines; tests are exempt.
+
+use crate::imports;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A crate, its level, and the crates of ours that it may use. `*` is every crate of a lower level.
+const ROOMS: &[(&str, u8, &[&str])] = &[
+    ("base", 0, &[]),
+    ("wire", 0, &["base"]),
+    ("crypto", 1, &["wire", "base"]),
+    ("recovery", 1, &["base"]),
+    ("qpack", 1, &["base"]),
+    ("datapath", 1, &["base"]),
+    ("transport", 2, &["wire", "crypto", "recovery", "base"]),
+    ("udp", 2, &["datapath", "wire", "base"]),
+    ("xdp", 2, &["datapath", "wire", "base"]),
+    ("http3", 3, &["transport", "qpack", "wire", "base"]),
+    ("worker", 3, &["transport", "datapath", "base"]),
+    ("server", 4, &["*"]),
+    ("load", 4, &["*"]),
+    ("sim", 4, &["*"]),
+    ("bench", 5, &["*"]),
+    ("tercel", 6, &["*"]),
+];
+
+/// A file is one noun; above this a room is missing.
+const MAX_LINES: usize = 600;
+
+/// Runs all checks; the error lists every finding.
+pub(crate) fn run() -> Result<String, String> {
+    let root = crate::root();
+    let mut findings = Vec::new();
+    let mut files = 0;
+    for entry in std::fs::read_dir(root.join("crates")).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        check_dependencies(&name, &entry.path(), &mut findings);
+        let source = entry.path().join("src");
+        for path in crate::rust_files(&source) {
+            files += 1;
+            check_size(&root, &path, &mut findings);
+        }
+        findings.extend(
+            imports::cycles(&source).into_iter().map(|cycle| format!("{name}: import cycle: {cycle}")),
+        );
+    }
+    findings.sort();
+    if findings.is_empty() {
+        return Ok(format!("tidy: {} crates, {files} files, nothing to report", ROOMS.len()));
+    }
+    Err(format!("{}\ntidy: {} findings", findings.join("\n"), findings.len()))
+}
+
+fn level(name: &str) -> Option<u8> {
+    ROOMS.iter().find(|(room, ..)| *room == name).map(|(_, level, _)| *level)
+}
+
+fn check_dependencies(name: &str, directory: &Path, findings: &mut Vec<String>) {
+    let Some((_, own_level, allowed)) = ROOMS.iter().find(|(room, ..)| *room == name) else {
+        findings.push(format!("{name}: not in the table of rooms (xtask/src/tidy.rs)"));
+        return;
+    };
+    for dependency in dependencies(directory) {
+        let Some(its_level) = level(&dependency) else { continue };
+        let permitted = match allowed {
+            ["*"] => its_level < *own_level,
+            list => list.contains(&dependency.as_str()),
+        };
+        if !permitted {
+            findings.push(format!("{name}: may not depend on {dependency} (upward or sideways)"));
+        }
+    }
+}
+
+/// The names under which a crate depends on others, for its code; what only its tests use may come from anywhere below.
+fn dependencies(directory: &Path) -> Vec<String> {
+    let manifest = std::fs::read_to_string(directory.join("Cargo.toml")).unwrap_or_default();
+    let manifest: toml::Table = manifest.parse().unwrap_or_default();
+    let table = manifest.get("dependencies").and_then(toml::Value::as_table);
+    table.into_iter().flatten().map(|(name, _)| name.clone()).collect()
+}
+
+fn check_size(root: &Path, path: &Path, findings: &mut Vec<String>) {
+    let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+    if name.ends_with("tests.rs") || name.contains("/tests/") {
+        return;
+    }
+    let lines = std::fs::read_to_string(path).map_or(0, |text| text.lines().count());
+    if lines > MAX_LINES {
+        findings.push(format!("{name}: {lines} lines, more than {MAX_LINES}: a room is missing"));
+    }
+}
+
+/// A directed graph by name.
+pub(crate) type Graph = BTreeMap<String, std::collections::BTreeSet<String>>;
