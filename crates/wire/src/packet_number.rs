@@ -73,3 +73,75 @@ pub const fn expand(truncated: u32, size: usize, expected: u64) -> u64 {
         candidate
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// RFC 9000 appendix A.2: the two numbers sent when 0xabe8b3 is acknowledged.
+    #[test]
+    fn appendix_a2() {
+        assert_eq!(encoded_size(0xac5c02, Some(0xabe8b3)), 2);
+        assert_eq!(encoded_size(0xace8fe, Some(0xabe8b3)), 3);
+    }
+
+    /// RFC 9000 appendix A.3: 0x9b32 behind 0xa82f30ea is 0xa82f9b32.
+    #[test]
+    fn appendix_a3() {
+        assert_eq!(expand(0x9b32, 2, 0xa82f30eb), 0xa82f9b32);
+    }
+
+    /// RFC 9001 appendix A.2, A.3 and A.5: what the published packets carry.
+    #[test]
+    fn published_packets() {
+        for (pn, size, bytes) in
+            [(2u64, 4, &[0, 0, 0, 2][..]), (1, 2, &[0, 1]), (654_360_564, 3, &[0x00, 0xbf, 0xf4])]
+        {
+            let mut buffer = [0; 4];
+            let mut writer = Writer::new(&mut buffer);
+            write(&mut writer, pn, size);
+            assert_eq!(writer.written(), bytes);
+            assert_eq!(expand(read(bytes, size).unwrap(), size, pn), pn);
+        }
+    }
+
+    #[test]
+    fn stays_in_range_at_both_ends() {
+        assert_eq!(expand(0, 1, 0), 0);
+        assert_eq!(expand(0xff, 1, 0), 0xff, "below 0 there is nothing, so it must be ahead");
+        assert_eq!(expand(0, 1, varint::MAX), varint::MAX - 0xff);
+        assert_eq!(expand(0xff, 1, varint::MAX + 1), varint::MAX);
+        assert_eq!(expand(0, 1, varint::MAX + 1), varint::MAX - 0xff);
+        assert_eq!(encoded_size(0, None), 1);
+        assert_eq!(encoded_size(u64::MAX, None), 4);
+    }
+
+    proptest! {
+        /// Whatever was lost, and however packets were reordered within the range that the size was chosen for, the
+        /// receiver finds the number that was sent. If this breaks, packets fail to decrypt.
+        #[test]
+        fn receiver_recovers_what_was_sent(acked in 0..varint::MAX - (1 << 32), ahead in 1u64..1 << 31, seen in any::<u64>()) {
+            let pn = acked + ahead;
+            let size = encoded_size(pn, Some(acked));
+            // The receiver has seen at least what it acknowledged and at most what has been sent since.
+            let expected = acked + 1 + seen % ahead;
+            let mut buffer = [0; 4];
+            let mut writer = Writer::new(&mut buffer);
+            write(&mut writer, pn, size);
+            prop_assert_eq!(writer.position(), size);
+            let truncated = read(writer.written(), size).unwrap();
+            prop_assert_eq!(expand(truncated, size, expected), pn);
+        }
+
+        /// Any input gives a possible packet number with the given lowest bytes.
+        #[test]
+        fn expand_is_total(truncated: u32, size in 0usize..6, expected: u64) {
+            let expected = expected.min(varint::MAX + 1);
+            let pn = expand(truncated, size, expected);
+            let mask = if (1..=3).contains(&size) { (1 << (8 * size)) - 1 } else { u64::from(u32::MAX) };
+            prop_assert!(pn <= varint::MAX);
+            prop_assert_eq!(pn & mask, u64::from(truncated) & mask);
+        }
+    }
+}

@@ -371,3 +371,6 @@ fn write_bytes(out: &mut Vec<u8>, id: u64, value: &[u8]) {
     varint::append(out, value.len() as u64);
     out.extend_from_slice(value);
 }
+
+#[cfg(test)]
+mod tests;
