@@ -15,8 +15,8 @@ use base::rng::Rng;
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 
+use crate::port::{Capabilities, Counters, Port, Rx, Tx};
 use crate::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, TrainQueue};
-use crate::{Capabilities, Counters, Port, Rx, Tx};
 
 /// Outgoing bytes that may wait for the port below before `begin` refuses.
 const MAX_QUEUED_BYTES: usize = 1 << 20;

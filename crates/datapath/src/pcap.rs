@@ -16,7 +16,7 @@ use base::net::{Addresses, Ecn, Train};
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 
-use crate::{Capabilities, Counters, Port, Rx, Tx};
+use crate::port::{Capabilities, Counters, Port, Rx, Tx};
 
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 const LINK_TYPE_RAW_IP: u32 = 101;

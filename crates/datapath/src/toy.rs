@@ -7,8 +7,8 @@ use base::net::{Addresses, Ecn, Train};
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 
+use crate::port::{Capabilities, Counters, Port, Rx, Tx};
 use crate::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, TrainQueue};
-use crate::{Capabilities, Counters, Port, Rx, Tx};
 
 /// A path between two made-up hosts.
 pub(crate) fn path() -> TrainPath {

