@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::net::SocketAddr;
+use core::str::FromStr;
 use std::error::Error;
 use std::io;
 
@@ -15,6 +16,36 @@ pub enum Variant {
     Mmsg,
     /// One datagram per call.
     Plain,
+}
+
+impl Variant {
+    /// All of them, fastest first.
+    pub const ALL: [Variant; 3] = [Variant::Gso, Variant::Mmsg, Variant::Plain];
+
+    /// The name by which users choose it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Variant::Gso => "gso",
+            Variant::Mmsg => "mmsg",
+            Variant::Plain => "plain",
+        }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Reads what [`Variant::name`] writes; the error says what there is to choose from.
+impl FromStr for Variant {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Variant, String> {
+        let found = Variant::ALL.into_iter().find(|variant| variant.name() == name);
+        found.ok_or_else(|| format!("there is no variant \"{name}\": gso, mmsg or plain"))
+    }
 }
 
 /// How a port is bound. `BindOptions::new` fills in what suits a busy endpoint.

@@ -33,7 +33,7 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_turn_allocates_nothing() {
-    for variant in [Variant::Gso, Variant::Mmsg, Variant::Plain] {
+    for variant in Variant::ALL {
         let options = BindOptions::new("127.0.0.1:0".parse().unwrap(), variant);
         let (mut a, mut b) = (UdpPort::bind(&options).unwrap(), UdpPort::bind(&options).unwrap());
         let addresses = Addresses { local: a.local_address(), peer: b.local_address() };

@@ -79,8 +79,7 @@ fn a_train_leaves_in_one_message_and_arrives_as_the_same_datagrams() {
 
 #[test]
 fn thousands_of_datagrams_arrive_intact_whatever_the_variants() {
-    let variants = [Variant::Gso, Variant::Mmsg, Variant::Plain];
-    for (from, to) in variants.into_iter().flat_map(|a| variants.map(|b| (a, b))) {
+    for (from, to) in Variant::ALL.into_iter().flat_map(|a| Variant::ALL.map(|b| (a, b))) {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let (mut a, mut b) = (port(address, from), port(address, to));
             let way = path(&a, b.local_address());
@@ -127,7 +126,7 @@ fn trains_for_different_peers_leave_in_one_call() {
 fn the_marking_is_carried_in_every_family_and_variant() {
     let pairs = [("127.0.0.1:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0"), ("[::]:0", "127.0.0.1:0")];
     for (from, to) in pairs.into_iter().chain([("127.0.0.1:0", "[::]:0")]) {
-        for variant in [Variant::Gso, Variant::Mmsg, Variant::Plain] {
+        for variant in Variant::ALL {
             let (mut a, mut b) = (port(from, variant), port(to, variant));
             let mut peer = b.local_address();
             if peer.ip().is_unspecified() {

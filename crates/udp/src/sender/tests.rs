@@ -230,7 +230,7 @@ fn memory_is_refused_while_it_is_full_and_free_again_after_a_flush() {
 
 #[test]
 fn whatever_part_of_a_batch_is_taken_each_datagram_goes_once_and_in_order() {
-    for variant in [Variant::Gso, Variant::Mmsg, Variant::Plain] {
+    for variant in Variant::ALL {
         let mut rng = base::rng::Rng::from_u64(5);
         let mut bench = Bench::new(variant);
         bench.sender.kernel = Some(FakeKernel(Box::new(move |messages| {
