@@ -1,0 +1,163 @@
+//! Decoding an encoded field section with a dynamic table of capacity 0. RFC 9204 §4.5.
+//!
+//! What could refer to the dynamic table is an error. Every length is checked against what is left of the limit before
+//! the bytes it announces are looked at, and the limit counts decoded bytes, so that a small section cannot become a
+//! large one.
+
+use crate::error::DecodeError;
+use crate::huffman::{self, Refused};
+use crate::integer::{self, Invalid};
+use crate::section::{FieldSection, Flags, LINE_OVERHEAD};
+use crate::static_table::Index;
+
+/// How much a field section may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The decoded size in bytes: name, value and 32 for each line. RFC 9114 §4.2.2. Values above 1 GiB count as 1 GiB.
+    pub max_field_section_size: u64,
+    /// The number of lines.
+    pub max_lines: usize,
+}
+
+/// More than this is never decoded, so that 32 bits count text.
+const MOST: u64 = 1 << 30;
+
+impl FieldSection {
+    /// Replaces the section's lines by those of an encoded field section.
+    ///
+    /// # Errors
+    /// Afterwards the lines up to the error are there; they mean nothing.
+    pub fn decode(&mut self, encoded: &[u8], limits: &Limits) -> Result<(), DecodeError> {
+        self.clear();
+        let mut input = Input { rest: encoded, budget: limits.max_field_section_size.min(MOST) as usize };
+        input.prefix()?;
+        while let Some((&first, rest)) = input.rest.split_first() {
+            input.rest = rest;
+            if self.len() >= limits.max_lines {
+                return Err(DecodeError::TooLarge);
+            }
+            input.spend(LINE_OVERHEAD)?;
+            self.decode_line(first, &mut input)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn decode_line(&mut self, first: u8, input: &mut Input<'_>) -> Result<(), DecodeError> {
+        match first >> 4 {
+            // 1 T index(6+): indexed field line
+            0b1100..=0b1111 => {
+                let index = input.static_index(first, 6)?;
+                let (name, value) = index.spans();
+                input.spend(usize::from(name.len) + usize::from(value.len))?;
+                self.push_static(index);
+                Ok(())
+            }
+            // 01 N T index(4+): literal field line with name reference
+            0b0101 | 0b0111 => {
+                let index = input.static_index(first, 4)?;
+                let (name, _) = index.spans();
+                input.spend(usize::from(name.len))?;
+                let start = self.text_mut().len();
+                input.value(self.text_mut())?;
+                self.push_value(
+                    start,
+                    Flags { static_name: Some(index), never_indexed: first & 0b0010_0000 != 0 },
+                );
+                Ok(())
+            }
+            // 001 N H length(3+): literal field line with literal name
+            0b0010 | 0b0011 => {
+                let start = self.text_mut().len();
+                input.literal(first, 3, self.text_mut())?;
+                let middle = self.text_mut().len();
+                input.value(self.text_mut())?;
+                let flags = Flags { static_name: None, never_indexed: first & 0b0001_0000 != 0 };
+                self.push_literal(start, middle, flags);
+                Ok(())
+            }
+            _ => Err(DecodeError::failed("reference to a dynamic table of capacity 0")),
+        }
+    }
+}
+
+/// What is left of the section, and of the limit.
+struct Input<'a> {
+    rest: &'a [u8],
+    budget: usize,
+}
+
+impl Input<'_> {
+    /// RFC 9204 §4.5.1. With capacity 0 the only possible Required Insert Count is 0, and no Base lies below it.
+    fn prefix(&mut self) -> Result<(), DecodeError> {
+        let first = self.byte()?;
+        if self.integer(first, 8)? != 0 {
+            return Err(DecodeError::failed("Required Insert Count above 0 without a dynamic table"));
+        }
+        let first = self.byte()?;
+        if first & 0x80 != 0 {
+            return Err(DecodeError::failed("negative Base"));
+        }
+        self.integer(first, 7)?;
+        Ok(())
+    }
+
+    fn byte(&mut self) -> Result<u8, DecodeError> {
+        let (&first, rest) = self.rest.split_first().ok_or(ENDS_EARLY)?;
+        self.rest = rest;
+        Ok(first)
+    }
+
+    #[inline]
+    fn integer(&mut self, first: u8, bits: u32) -> Result<u64, DecodeError> {
+        integer::read(first, bits, &mut self.rest).map_err(|invalid| match invalid {
+            Invalid::EndsEarly => ENDS_EARLY,
+            Invalid::TooLong => DecodeError::failed("integer above 62 bits or 10 bytes"),
+        })
+    }
+
+    #[inline]
+    fn static_index(&mut self, first: u8, bits: u32) -> Result<Index, DecodeError> {
+        let index = self.integer(first, bits)?;
+        Index::new(index).ok_or(DecodeError::failed("index beyond the static table"))
+    }
+
+    #[inline]
+    fn spend(&mut self, bytes: usize) -> Result<(), DecodeError> {
+        self.budget = self.budget.checked_sub(bytes).ok_or(DecodeError::TooLarge)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn value(&mut self, text: &mut Vec<u8>) -> Result<(), DecodeError> {
+        let first = self.byte()?;
+        self.literal(first, 7, text)
+    }
+
+    /// A string literal whose length has a prefix of `bits` bits in `first`, with the Huffman flag above. RFC 9204 §4.1.2.
+    #[inline]
+    fn literal(&mut self, first: u8, bits: u32, text: &mut Vec<u8>) -> Result<(), DecodeError> {
+        let length = usize::try_from(self.integer(first, bits)?).unwrap_or(usize::MAX);
+        let coded = first & 1 << bits != 0;
+        if !coded && length > self.budget {
+            return Err(DecodeError::TooLarge);
+        }
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(ENDS_EARLY)?;
+        self.rest = rest;
+        if !coded {
+            text.extend_from_slice(bytes);
+            return self.spend(length);
+        }
+        let start = text.len();
+        huffman::decode_within(bytes, text, self.budget).map_err(|refused| match refused {
+            Refused::Invalid => DecodeError::failed("invalid Huffman code"),
+            Refused::TooLarge => DecodeError::TooLarge,
+        })?;
+        self.spend(text.len() - start)
+    }
+}
+
+const ENDS_EARLY: DecodeError = DecodeError::failed("field section ends early");
+
+#[cfg(test)]
+mod tests;
