@@ -1,0 +1,21 @@
+# tercel: the main jobs. Each target does its own set-up on a fresh Debian 12 with Rust, cc, make and Python 3.11.
+
+.PHONY: help build test demo clean
+
+help:
+	@echo "make build   the tercel binary, optimised: target/release/tercel"
+	@echo "make demo    serve, download over HTTP/3, verify, measure, print"
+	@echo "make test    everything that has to pass before a change lands"
+
+build:
+	cargo build --release --locked --package tercel
+
+demo: build
+	tests/demo/run
+
+test:
+	tests/setup
+	cargo xtask ci
+
+clean:
+	cargo clean
