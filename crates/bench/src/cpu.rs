@@ -1,0 +1,31 @@
+//! What a process may run on, and what it has used.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Keeps the calling thread on one core, so that two processes do not share one and caches stay warm.
+///
+/// # Errors
+/// When there is no such core, or it is not ours.
+pub fn pin(core: usize) -> std::io::Result<()> {
+    let mut cores = CpuSet::new();
+    if core >= CpuSet::MAX_CPU {
+        return Err(std::io::Error::other(format!("there is no core {core}")));
+    }
+    cores.set(core);
+    sched_setaffinity(None, &cores)?;
+    Ok(())
+}
+
+/// The cores that the calling thread may run on, in order; empty when the system does not say.
+pub fn allowed() -> Vec<usize> {
+    let Ok(cores) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU).filter(|&core| cores.is_set(core)).collect()
+}
+
+/// CPU seconds that this process has used so far, its own and the kernel's on its behalf: what getrusage sums up,
+/// with a resolution of nanoseconds.
+pub fn process_seconds() -> f64 {
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
+}
