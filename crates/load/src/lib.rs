@@ -1,1 +1,13 @@
 //! HTTP clients: downloads and generated load.
+//!
+//! What a download needs beside its connection: where it goes ([`target`]), where it is put ([`output`], [`destination`], [`part`]), what
+//! is still missing ([`pieces`]), whether an answer is what was asked for ([`answer`]), and how it fails ([`error`]).
+#![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod destination;
+pub mod error;
+pub mod output;
+pub mod part;
+pub mod pieces;
+pub mod target;

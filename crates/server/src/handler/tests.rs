@@ -283,3 +283,12 @@ fn dates_in_the_future_are_not_sent() {
     let answer = site.request("GET", "/f", &[]);
     assert_eq!((answer.response.status, answer.field("last-modified").as_str()), (200, "-"));
 }
+
+/// Other HTTP versions hold handlers and bodies on other threads.
+#[test]
+fn handlers_and_bodies_can_move_between_threads() {
+    fn is_send<T: Send + 'static>() {}
+    is_send::<Handler>();
+    is_send::<Response>();
+    is_send::<crate::access_log::Recorder>();
+}

@@ -1,0 +1,224 @@
+//! One way to write for all outputs: a file that can be continued and filled in any order, or a pipe that cannot.
+
+use crate::answer::Version;
+use crate::error::GetError;
+use crate::output::Output;
+use crate::part::{PartFile, Resume, Run};
+use core::ops::Range;
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Where a download's bytes go while it runs.
+#[derive(Debug)]
+pub enum Destination {
+    /// A file that is incomplete for now.
+    Part(PartFile),
+    /// The standard output, a device or a pipe.
+    Sequential(Sequential),
+}
+
+/// Bytes in order, each once.
+pub struct Sequential {
+    out: Box<dyn Write + Send>,
+    /// For messages.
+    name: PathBuf,
+    next: u64,
+    version: Version,
+}
+
+impl fmt::Debug for Sequential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sequential({}, next {})", self.name.display(), self.next)
+    }
+}
+
+impl Destination {
+    /// Opens `output` for a download of `url`.
+    pub fn open(output: &Output, url: &str, resume: Resume) -> Result<Destination, GetError> {
+        let sequential = |out, name| Sequential { out, name, next: 0, version: Version::default() };
+        Ok(match output {
+            Output::File(path) => Destination::Part(PartFile::open(path, url, resume)?),
+            Output::Stdout => {
+                Destination::Sequential(sequential(Box::new(io::stdout()), "standard output".into()))
+            }
+            Output::Device(path) => {
+                let file = OpenOptions::new().write(true).open(path);
+                let file = file.map_err(|error| GetError::Write(path.clone(), error))?;
+                Destination::Sequential(sequential(Box::new(file), path.clone()))
+            }
+        })
+    }
+
+    /// Whether several streams can fill it at once, given that [`validator`](Self::validator) has one.
+    pub fn takes_any_order(&self) -> bool {
+        matches!(self, Destination::Part(_))
+    }
+
+    /// See [`PartFile::validator`].
+    pub fn validator(&self) -> Option<&str> {
+        match self {
+            Destination::Part(part) => part.validator(),
+            Destination::Sequential(out) => out.version.validator().filter(|_| out.next > 0),
+        }
+    }
+
+    /// How many bytes are there.
+    pub fn received(&self) -> u64 {
+        match self {
+            Destination::Part(part) => part.received(),
+            Destination::Sequential(out) => out.next,
+        }
+    }
+
+    /// What is not there, in order; see [`PartFile::missing`].
+    pub fn missing(&self) -> Vec<Range<u64>> {
+        match self {
+            Destination::Part(part) => part.missing(),
+            Destination::Sequential(out) => {
+                let rest = out.next..out.version.size.unwrap_or(u64::MAX);
+                if rest.is_empty() { Vec::new() } else { std::iter::once(rest).collect() }
+            }
+        }
+    }
+
+    /// Begins again with another version. A pipe cannot take back what went through it.
+    pub fn restart(&mut self, version: Version) -> Result<(), GetError> {
+        match self {
+            Destination::Part(part) => part.restart(version),
+            Destination::Sequential(out) if out.next > 0 => Err(GetError::Changed),
+            Destination::Sequential(out) => {
+                out.version = version;
+                Ok(())
+            }
+        }
+    }
+
+    /// An answer says which version it is of; see [`PartFile::on_version`].
+    pub fn on_version(&mut self, version: &Version) -> Result<(), GetError> {
+        match self {
+            Destination::Part(part) => part.on_version(version),
+            Destination::Sequential(out) if out.version.agrees_with(version) => {
+                if out.next == 0 {
+                    out.version = version.clone();
+                }
+                Ok(())
+            }
+            Destination::Sequential(_) => Err(GetError::Changed),
+        }
+    }
+
+    /// Adds bytes of a run. A pipe takes only the bytes that are next.
+    pub fn append(&mut self, run: &mut Run, bytes: &[u8]) -> Result<(), GetError> {
+        match self {
+            Destination::Part(part) => part.append(run, bytes),
+            Destination::Sequential(out) if run.offset() == out.next => {
+                out.out.write_all(bytes).map_err(|error| GetError::Write(out.name.clone(), error))?;
+                out.next = out.next.saturating_add(bytes.len() as u64);
+                *run = Run::new(out.next);
+                Ok(())
+            }
+            Destination::Sequential(out) => {
+                Err(GetError::Range(format!("byte {} of {}", run.offset(), out.next)))
+            }
+        }
+    }
+
+    /// Writes what a run holds.
+    pub fn flush(&mut self, run: &mut Run) -> Result<(), GetError> {
+        match self {
+            Destination::Part(part) => part.flush(run),
+            Destination::Sequential(out) => {
+                out.out.flush().map_err(|error| GetError::Write(out.name.clone(), error))
+            }
+        }
+    }
+
+    /// See [`PartFile::checkpoint`].
+    pub fn checkpoint(&mut self) -> Result<(), GetError> {
+        match self {
+            Destination::Part(part) => part.checkpoint(),
+            Destination::Sequential(_) => Ok(()),
+        }
+    }
+
+    /// Keeps what is there for a later attempt; returns where, if it can be kept.
+    pub fn suspend(&mut self) -> Result<Option<PathBuf>, GetError> {
+        match self {
+            Destination::Part(part) => part.suspend().map(Some),
+            Destination::Sequential(_) => Ok(None),
+        }
+    }
+
+    /// Everything is there. Returns the file's name, if it is one.
+    pub fn finish(self) -> Result<Option<PathBuf>, GetError> {
+        match self {
+            Destination::Part(part) => part.finish().map(Some),
+            Destination::Sequential(mut out) => {
+                out.out.flush().map_err(|error| GetError::Write(out.name.clone(), error))?;
+                match out.version.size {
+                    Some(size) if out.next < size => Err(GetError::Short(size, out.next)),
+                    _ => Ok(None),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Pipe(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    #[expect(clippy::single_range_in_vec_init, reason = "a list of one range is what is compared")]
+    fn a_pipe_takes_bytes_in_order_and_one_version() {
+        let pipe = Pipe::default();
+        let version = Version { etag: Some("\"a\"".into()), last_modified: None, size: Some(6) };
+        let other = Version { etag: Some("\"b\"".into()), ..version.clone() };
+        let mut to = Destination::Sequential(Sequential {
+            out: Box::new(pipe.clone()),
+            name: "pipe".into(),
+            next: 0,
+            version: Version::default(),
+        });
+        to.restart(other.clone()).unwrap();
+        to.restart(version.clone()).unwrap();
+        let mut run = Run::new(0);
+        to.append(&mut run, b"abc").unwrap();
+        assert_eq!((to.received(), to.missing(), to.validator()), (3, vec![3..6], Some("\"a\"")));
+        assert!(to.append(&mut Run::new(5), b"x").is_err());
+        assert_eq!(to.on_version(&other).unwrap_err().exit_code(), 33);
+        assert!(to.restart(other).is_err());
+        to.on_version(&version).unwrap();
+        to.append(&mut Run::new(3), b"def").unwrap();
+        assert!(to.finish().unwrap().is_none());
+        assert_eq!(*pipe.0.lock().unwrap(), b"abcdef");
+    }
+
+    #[test]
+    fn devices_are_written_and_not_renamed() {
+        let mut to =
+            Destination::open(&Output::Device("/dev/null".into()), "https://h/", Resume::Allowed).unwrap();
+        to.append(&mut Run::new(0), b"gone").unwrap();
+        assert!(to.finish().unwrap().is_none());
+        let full = Destination::open(&Output::Device("/dev/full".into()), "https://h/", Resume::Allowed);
+        let error = full.unwrap().append(&mut Run::new(0), b"x").unwrap_err();
+        assert!(error.exit_code() == 23 && error.to_string().contains("the disk is full"), "{error}");
+    }
+}
