@@ -88,6 +88,17 @@ impl RangeSet {
         self.ranges.get(next).is_some_and(|range| range.start <= number)
     }
 
+    /// What the set has in common with `range`, ascending.
+    pub fn overlapping(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        let first = self.ranges.partition_point(|held| held.end <= range.start);
+        self.ranges
+            .get(first..)
+            .unwrap_or(&[])
+            .iter()
+            .map(move |held| held.start.max(range.start)..held.end.min(range.end))
+            .take_while(|common| !common.is_empty())
+    }
+
     /// The ranges, ascending.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + ExactSizeIterator + '_ {
         self.ranges.iter().cloned()
@@ -155,6 +166,8 @@ mod tests {
                 }
                 check_shape(&set);
                 prop_assert!((0..90).all(|number| set.contains(number) == plain.contains(&number)));
+                let common: Vec<u64> = set.overlapping(start..start + 9).flatten().collect();
+                prop_assert_eq!(common, plain.range(start..start + 9).copied().collect::<Vec<_>>());
             }
         }
     }

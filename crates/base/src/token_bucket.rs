@@ -20,9 +20,14 @@ impl TokenBucket {
 
     /// Takes one token; `false` when there is none.
     pub fn take(&mut self, now: Instant) -> bool {
+        self.take_many(1, now)
+    }
+
+    /// Takes `count` tokens; `false`, and none is left, when there are fewer.
+    pub fn take_many(&mut self, count: u64, now: Instant) -> bool {
         self.refill(now);
-        let granted = self.tokens > 0;
-        self.tokens = self.tokens.saturating_sub(1);
+        let granted = self.tokens >= count;
+        self.tokens = self.tokens.saturating_sub(count);
         granted
     }
 
