@@ -1,0 +1,272 @@
+//! Flow control, one file for bytes on a stream, bytes on the connection, and numbers of streams. Source: RFC 9000 §4.
+//!
+//! [`Credit`] is what the peer grants us: a limit that only rises and what we have used of it. [`Window`] is what we grant
+//! the peer: a limit that follows what was consumed. Neither knows what it counts.
+//!
+//! Invariants: the limit that we announce is never more than the window above what was consumed, and "consumed" means
+//! taken by the application in order, so that data which sits in a buffer never earns the peer new credit. Both limits
+//! only rise.
+
+use crate::announce::Announce;
+use base::time::{Duration, Instant};
+use wire::varint;
+
+/// What the peer allows us to use, and how much of it we have used.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Credit {
+    limit: u64,
+    used: u64,
+    /// The limit that is in the way, for the *_BLOCKED frame.
+    pub(crate) blocked: Announce<u64>,
+    /// The limit we last complained about plus one; 0 if we never did.
+    complained: u64,
+}
+
+impl Credit {
+    pub(crate) fn new(limit: u64) -> Credit {
+        Credit { limit, ..Credit::default() }
+    }
+
+    /// How much more may be used.
+    #[inline]
+    pub(crate) fn available(&self) -> u64 {
+        self.limit.saturating_sub(self.used)
+    }
+
+    /// How much was used so far.
+    #[inline]
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Uses `count`, which must be available.
+    #[inline]
+    pub(crate) fn use_up(&mut self, count: u64) {
+        debug_assert!(count <= self.available(), "flow control credit overdrawn");
+        self.used += count;
+    }
+
+    /// The peer's limit is at least `limit`. Returns whether that is news.
+    pub(crate) fn on_limit(&mut self, limit: u64) -> bool {
+        // RFC 9000 §4.1: a limit that is not larger is ignored, packets may arrive out of order.
+        let raised = limit > self.limit;
+        if raised {
+            self.limit = limit;
+            self.blocked.cancel();
+        }
+        raised
+    }
+
+    /// There is more to send than the limit allows: the peer is told, once for each limit. Returns whether a frame is
+    /// pending. Source: RFC 9000 §4.1.
+    pub(crate) fn note_blocked(&mut self) -> bool {
+        if self.available() == 0 && self.complained <= self.limit {
+            self.complained = self.limit + 1;
+            self.blocked.request(self.limit);
+        }
+        self.blocked.is_pending()
+    }
+}
+
+/// What part of a window must be consumed before the peer hears of a new limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// For bytes: few frames, and the peer still has half a window to send meanwhile.
+    Half,
+    /// For streams: a peer that keeps nearly all of them open must not wait for half of them to close.
+    Eighth,
+}
+
+/// What we allow the peer to use.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    limit: u64,
+    consumed: u64,
+    /// How far ahead of `consumed` the limit may be.
+    size: u64,
+    max_size: u64,
+    step: Step,
+    /// When the part that is being consumed now was begun; `None` before anything was consumed.
+    since: Option<Instant>,
+    /// The limit for the MAX_* frame.
+    announce: Announce<u64>,
+}
+
+impl Window {
+    /// A window of `size`, which grows up to `max_size` when the peer fills it fast. The peer knows of the first limit
+    /// from the transport parameters.
+    pub(crate) fn new(size: u64, max_size: u64, step: Step) -> Window {
+        let size = size.min(varint::MAX);
+        Window {
+            limit: size,
+            consumed: 0,
+            size,
+            max_size: max_size.max(size),
+            step,
+            since: None,
+            announce: Announce::Idle,
+        }
+    }
+
+    /// The highest limit announced or about to be.
+    #[inline]
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The current size.
+    #[inline]
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The application took `count` more, in order. Returns whether a MAX_* frame is due.
+    #[inline]
+    pub(crate) fn on_consumed(&mut self, count: u64, now: Instant, rtt: Duration) -> bool {
+        self.consumed = self.consumed.saturating_add(count);
+        let since = *self.since.get_or_insert(now);
+        let step = match self.step {
+            Step::Half => self.size >> 1,
+            Step::Eighth => self.size >> 3,
+        };
+        let used = self.consumed.saturating_add(self.size).saturating_sub(self.limit);
+        if used < step.max(1) {
+            return false;
+        }
+        self.on_step(now.saturating_since(since), now, rtt);
+        true
+    }
+
+    /// Half a window in less than one round trip, a whole one in less than two: the peer is held back by the window
+    /// rather than by the path, so the window doubles.
+    fn on_step(&mut self, elapsed: Duration, now: Instant, rtt: Duration) {
+        if elapsed < rtt {
+            self.grow_to(self.size.saturating_mul(2));
+        }
+        self.since = Some(now);
+        self.raise_limit();
+        self.announce.request(self.limit);
+    }
+
+    /// Makes the window at least `size`, as far as its maximum permits. The peer hears of it with the next limit.
+    pub(crate) fn grow_to(&mut self, size: u64) {
+        self.size = self.size.max(size.min(self.max_size));
+    }
+
+    fn raise_limit(&mut self) {
+        let limit = self.consumed.saturating_add(self.size).min(varint::MAX);
+        self.limit = self.limit.max(limit);
+    }
+
+    /// Whether a MAX_* frame should be written.
+    #[inline]
+    pub(crate) fn is_pending(&self) -> bool {
+        self.announce.is_pending()
+    }
+
+    /// The limit to write, brought up to date, if a frame is due.
+    pub(crate) fn pending(&mut self) -> Option<u64> {
+        if !self.announce.is_pending() {
+            return None;
+        }
+        self.raise_limit();
+        self.announce.request(self.limit);
+        Some(self.limit)
+    }
+
+    pub(crate) fn on_sent(&mut self) {
+        self.announce.on_sent();
+    }
+
+    pub(crate) fn on_acked(&mut self, limit: u64) {
+        self.announce.on_value_acked(&limit);
+    }
+
+    /// Returns whether a frame is pending again.
+    pub(crate) fn on_lost(&mut self, limit: u64) -> bool {
+        self.announce.on_value_lost(&limit);
+        self.announce.is_pending()
+    }
+
+    /// The peer needs no more credit.
+    pub(crate) fn close(&mut self) {
+        self.announce.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(10);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_limit_is_complained_about_once() {
+        let mut credit = Credit::new(10);
+        assert!(!credit.note_blocked(), "there is credit left");
+        credit.use_up(10);
+        assert!(credit.note_blocked());
+        credit.blocked.on_sent();
+        assert!(!credit.note_blocked());
+        assert!(!credit.on_limit(10) && !credit.on_limit(3));
+        assert!(credit.on_limit(11));
+        assert_eq!(credit.blocked, Announce::Idle, "the loss of an outdated complaint resends nothing");
+        credit.use_up(1);
+        assert!(credit.note_blocked());
+    }
+
+    #[test]
+    fn a_blocked_credit_of_zero_is_complained_about() {
+        assert!(Credit::new(0).note_blocked());
+    }
+
+    #[test]
+    fn the_limit_follows_consumption_by_halves() {
+        let mut window = Window::new(100, 100, Step::Half);
+        assert!(!window.on_consumed(49, at(0), RTT));
+        assert!(window.on_consumed(1, at(100), RTT));
+        window.on_consumed(7, at(100), RTT);
+        assert_eq!(window.pending(), Some(157), "brought up to date when written");
+        window.on_sent();
+        assert_eq!(window.pending(), None);
+        assert!(window.on_lost(157));
+        window.on_sent();
+        window.on_acked(157);
+        assert!(!window.on_lost(157));
+        assert_eq!(window.limit(), 157);
+    }
+
+    #[test]
+    fn a_window_filled_within_two_round_trips_doubles_up_to_its_maximum() {
+        let mut window = Window::new(100, 300, Step::Half);
+        let mut limits = Vec::new();
+        for step in 0..4 {
+            window.on_consumed(1, at(step * 9), RTT);
+            window.on_consumed(window.size() / 2, at(step * 9 + 5), RTT);
+            limits.push(window.size());
+        }
+        assert_eq!(limits, [200, 300, 300, 300]);
+    }
+
+    #[test]
+    fn a_slow_consumer_keeps_its_window() {
+        let mut window = Window::new(100, 1_000, Step::Half);
+        for step in 0..100 {
+            window.on_consumed(10, at(step * 10), RTT);
+        }
+        assert_eq!(window.size(), 100);
+    }
+
+    #[test]
+    fn extremes_neither_wrap_nor_pass_the_largest_varint() {
+        let mut window = Window::new(u64::MAX, u64::MAX, Step::Half);
+        assert_eq!(window.limit(), varint::MAX);
+        window.on_consumed(u64::MAX, Instant::FAR_FUTURE, Duration::MAX);
+        window.on_consumed(u64::MAX, Instant::ZERO, Duration::ZERO);
+        assert_eq!(window.limit(), varint::MAX);
+    }
+}

@@ -1,0 +1,145 @@
+//! Which streams may exist: how many we may open, how many the peer may, and which of the peer's are still to come.
+//! Source: RFC 9000 §2.1, §4.6.
+//!
+//! The peer may use its streams in any order: a higher number opens the lower ones too. Those are not made until a frame
+//! names them; a set of ranges remembers which they are, so that one frame with a high number costs one range, and a
+//! stream that is over can be told from one that never began.
+
+use crate::flow::{Credit, Step, Window};
+use crate::stream_id::Dir;
+use base::ranges::RangeSet;
+use base::time::{Duration, Instant};
+
+/// Our own streams of one kind. The credit counts streams.
+#[derive(Debug, Default)]
+pub(super) struct LocalStreams {
+    pub(super) credit: Credit,
+    /// Opening was refused since the last event about it.
+    pub(super) refused: bool,
+    /// The application must hear that it may open streams again.
+    pub(super) available: bool,
+}
+
+impl LocalStreams {
+    /// The number of the next stream, if the peer allows one.
+    pub(super) fn open(&mut self) -> Option<u64> {
+        if self.credit.available() == 0 {
+            self.refused = true;
+            self.credit.note_blocked();
+            return None;
+        }
+        let index = self.credit.used();
+        self.credit.use_up(1);
+        Some(index)
+    }
+
+    /// Whether stream `index` has been opened.
+    pub(super) fn was_opened(&self, index: u64) -> bool {
+        index < self.credit.used()
+    }
+
+    /// The peer allows `limit` streams in all.
+    pub(super) fn on_limit(&mut self, limit: u64) {
+        if self.credit.on_limit(limit) {
+            self.available |= core::mem::take(&mut self.refused);
+        }
+    }
+}
+
+/// What a stream number of the peer's means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// A stream that begins now.
+    New,
+    /// It was there and is over.
+    Over,
+    /// Above the limit.
+    Refused,
+}
+
+/// The peer's streams of one kind.
+#[derive(Debug)]
+pub(super) struct PeerStreams {
+    /// Counts streams; "consumed" are those that are over.
+    pub(super) window: Window,
+    /// One above the highest number seen.
+    next: u64,
+    /// Below `next` and never named.
+    unseen: RangeSet,
+}
+
+impl PeerStreams {
+    /// At most `max` streams at a time.
+    pub(super) fn new(max: u64) -> PeerStreams {
+        let max = max.min(wire::frame::MAX_STREAM_COUNT);
+        PeerStreams { window: Window::new(max, max, Step::Eighth), next: 0, unseen: RangeSet::new() }
+    }
+
+    /// A frame names stream `index`, which does not exist.
+    #[inline]
+    pub(super) fn admit(&mut self, index: u64) -> Admission {
+        if index >= self.window.limit().min(wire::frame::MAX_STREAM_COUNT) {
+            return Admission::Refused;
+        }
+        if index >= self.next {
+            self.unseen.insert(self.next..index);
+            self.next = index + 1;
+            return Admission::New;
+        }
+        if self.unseen.remove(index..index + 1) > 0 { Admission::New } else { Admission::Over }
+    }
+
+    /// A stream is over, and the application has heard of it: the peer may open another. Returns whether a MAX_STREAMS
+    /// frame is due.
+    pub(super) fn on_over(&mut self) -> bool {
+        // Counts of streams never grow by themselves, so the time does not matter.
+        self.window.on_consumed(1, Instant::ZERO, Duration::ZERO)
+    }
+
+    /// The limit for a MAX_STREAMS frame, if one is due.
+    pub(super) fn pending_limit(&mut self) -> Option<u64> {
+        self.window.pending().map(|limit| limit.min(wire::frame::MAX_STREAM_COUNT))
+    }
+}
+
+/// The same kind in the wire's type.
+pub(super) const fn to_wire(dir: Dir) -> wire::Dir {
+    match dir {
+        Dir::Bidi => wire::Dir::Bidi,
+        Dir::Uni => wire::Dir::Uni,
+    }
+}
+
+/// The same kind in ours.
+pub(super) const fn from_wire(dir: wire::Dir) -> Dir {
+    match dir {
+        wire::Dir::Bidi => Dir::Bidi,
+        wire::Dir::Uni => Dir::Uni,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peer_may_use_its_streams_in_any_order_but_only_once() {
+        let mut streams = PeerStreams::new(8);
+        assert_eq!(streams.admit(5), Admission::New);
+        assert_eq!(streams.admit(8), Admission::Refused);
+        for index in [3, 0, 4, 2, 1, 6, 7] {
+            assert_eq!(streams.admit(index), Admission::New);
+            assert_eq!(streams.admit(index), Admission::Over);
+        }
+        assert!(streams.unseen.is_empty());
+        assert!(streams.on_over());
+        assert_eq!(streams.pending_limit(), Some(9));
+    }
+
+    #[test]
+    fn one_high_number_costs_one_range() {
+        let mut streams = PeerStreams::new(1 << 60);
+        assert_eq!(streams.admit((1 << 60) - 1), Admission::New);
+        assert_eq!(streams.unseen.count(), 1);
+    }
+}

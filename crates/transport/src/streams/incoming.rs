@@ -1,0 +1,133 @@
+//! Frames of the peer that concern streams and flow control. Source: RFC 9000 §19.4, §19.5, §19.8 to §19.14.
+
+use super::slots::Slot;
+use super::stream::Notices;
+use super::{MAX_CONNECTION_PIECES, Part, Streams, ids};
+use crate::error::TransportError;
+use crate::event::{Fin, StreamSink};
+use crate::reassembly::{Held, TooManyPieces};
+use base::time::{Duration, Instant};
+use wire::error::Code;
+use wire::frame;
+
+impl Streams {
+    /// Stream data. Lends to `sink` what is in order now. `rtt` is the smoothed round-trip time.
+    #[inline]
+    pub(crate) fn on_stream(
+        &mut self,
+        frame: &frame::Stream<'_>,
+        now: Instant,
+        rtt: Duration,
+        sink: &mut impl StreamSink,
+    ) -> Result<(), TransportError> {
+        let Some(slot) = self.check_stream_id(frame.id, Part::Recv)? else { return Ok(()) };
+        let end = frame.offset.saturating_add(frame.data.len() as u64);
+        let fin = if frame.fin { Fin::End } else { Fin::Open };
+        let room = self.window.limit().saturating_sub(self.received);
+        let stream = &mut self.slots[slot];
+        self.received += stream.recv.admit(end, fin, room)?;
+        let held = stream.recv.held();
+        let consumed =
+            stream.recv.on_data(stream.id, frame.offset, frame.data, sink).map_err(|TooManyPieces| TOO_SCATTERED)?;
+        self.settle_held(slot, held);
+        if self.held.is_excessive(MAX_CONNECTION_PIECES) {
+            return Err(TOO_SCATTERED);
+        }
+        self.settle_consumed(slot, consumed, now, rtt);
+        Ok(())
+    }
+
+    /// What a reassembly buffer holds has changed.
+    #[inline]
+    pub(super) fn settle_held(&mut self, slot: Slot, before: Held) {
+        let after = self.slots[slot].recv.held();
+        if before != after {
+            self.held.pieces = self.held.pieces - before.pieces + after.pieces;
+            self.held.bytes = self.held.bytes - before.bytes + after.bytes;
+        }
+    }
+
+    /// `count` bytes of the stream need no memory any more: the peer gets credit for them.
+    #[inline]
+    pub(super) fn settle_consumed(&mut self, slot: Slot, count: u64, now: Instant, rtt: Duration) {
+        let stream = &mut self.slots[slot];
+        if count > 0 {
+            if stream.recv.wants_credit() && stream.recv.window.on_consumed(count, now, rtt) {
+                // The connection must not become what holds back a single fast stream.
+                self.window.grow_to(stream.recv.window.size().saturating_mul(3) / 2);
+                self.want_control(slot);
+            }
+            self.connection_control |= self.window.on_consumed(count, now, rtt);
+        }
+        if self.slots[slot].recv.is_over() {
+            self.retire(slot);
+        }
+    }
+
+    /// The peer gives up sending.
+    pub(crate) fn on_reset_stream(&mut self, frame: &frame::ResetStream) -> Result<(), TransportError> {
+        let Some(slot) = self.check_stream_id(frame.id, Part::Recv)? else { return Ok(()) };
+        let room = self.window.limit().saturating_sub(self.received);
+        let stream = &mut self.slots[slot];
+        self.received += stream.recv.admit(frame.final_size, Fin::End, room)?;
+        let held = stream.recv.held();
+        let Some(consumed) = stream.recv.on_reset() else { return Ok(()) };
+        if !stream.recv.is_stopped() {
+            stream.reset_code = frame.code;
+            self.notify(slot, Notices::RESET);
+        }
+        self.settle_held(slot, held);
+        // A reset says nothing about how fast the application reads, so it must not grow a window.
+        self.settle_consumed(slot, consumed, Instant::ZERO, Duration::ZERO);
+        Ok(())
+    }
+
+    /// The peer does not want what we send: we reset with its code. Source: RFC 9000 §3.5.
+    pub(crate) fn on_stop_sending(&mut self, frame: &frame::StopSending) -> Result<(), TransportError> {
+        let Some(slot) = self.check_stream_id(frame.id, Part::Send)? else { return Ok(()) };
+        if self.reset_slot(slot, frame.code) {
+            self.slots[slot].stop_code = frame.code;
+            self.notify(slot, Notices::STOPPED);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn on_max_data(&mut self, frame: &frame::MaxData) -> Result<(), TransportError> {
+        self.credit.on_limit(frame.maximum);
+        Ok(())
+    }
+
+    pub(crate) fn on_max_stream_data(&mut self, frame: &frame::MaxStreamData) -> Result<(), TransportError> {
+        let Some(slot) = self.check_stream_id(frame.id, Part::Send)? else { return Ok(()) };
+        if self.slots[slot].send.credit.on_limit(frame.maximum) {
+            self.refresh(slot);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn on_max_streams(&mut self, frame: &frame::MaxStreams) -> Result<(), TransportError> {
+        self.local[ids::from_wire(frame.dir) as usize].on_limit(frame.maximum);
+        Ok(())
+    }
+
+    /// The peer is blocked. Credit comes from consumption alone, so there is nothing to do; nor for the next two, but that
+    /// the stream named must be one that the peer may name.
+    pub(crate) fn on_data_blocked(&mut self, _: &frame::DataBlocked) -> Result<(), TransportError> {
+        Ok(())
+    }
+
+    pub(crate) fn on_stream_data_blocked(
+        &mut self,
+        frame: &frame::StreamDataBlocked,
+    ) -> Result<(), TransportError> {
+        self.check_stream_id(frame.id, Part::Recv).map(|_| ())
+    }
+
+    pub(crate) fn on_streams_blocked(&mut self, _: &frame::StreamsBlocked) -> Result<(), TransportError> {
+        Ok(())
+    }
+}
+
+/// Our limit on scattered data is not flow control, so no code fits better than this one.
+const TOO_SCATTERED: TransportError =
+    TransportError::new(Code::INTERNAL_ERROR, "stream data in too many small pieces");

@@ -1,0 +1,305 @@
+//! The streams of a connection: their data, their limits, and who sends next. Source: RFC 9000 §2 to §4, RFC 9218.
+//!
+//! One stream is `stream.rs` (its parts `send.rs` and `recv.rs`, its bytes `buffer.rs`); the set is here. Frames come in
+//! through `incoming.rs`, packets go out through `outgoing.rs`, their fate comes back through `fate.rs`, and the application
+//! speaks through `verbs.rs`. Which streams may exist is in `ids.rs`, where they live in `slots.rs`, whose turn it is in
+//! `queue.rs`.
+//!
+//! Invariants: a stream is in `resend` exactly when it has lost data or a bare FIN to send, and in `fresh` exactly when it
+//! has new data and stream credit for it, so that "is there anything to send" is two loads; `unsent`, `retained` and `held`
+//! are the sums over all streams; a stream's place is free as soon as both its parts are over and the application has
+//! taken its events, and only then does the peer get its MAX_STREAMS credit back. What we owe the peer is state of a
+//! stream, never a queue of frames.
+
+mod buffer;
+mod config;
+mod fate;
+mod ids;
+mod incoming;
+mod outgoing;
+mod queue;
+mod recv;
+mod send;
+mod slots;
+mod stream;
+mod verbs;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::{OpenError, Priority, StreamConfig, WriteError};
+
+use crate::error::TransportError;
+use crate::flow::{Credit, Step, Window};
+use crate::reassembly::Held;
+use crate::stream_id::{Dir, StreamId};
+use ids::{Admission, LocalStreams, PeerStreams};
+use queue::SendQueue;
+use slots::{Slot, Slots};
+use std::collections::VecDeque;
+use stream::{Notices, Writer};
+use wire::Side;
+use wire::error::Code;
+use wire::transport_parameters::TransportParameters;
+
+/// How far a stream's writer may always run ahead of the network, in bytes. Beyond that it may by what is in flight, so
+/// that a fast path finds data for a whole round trip and a slow one pins little memory.
+const WRITE_AHEAD: u64 = 256 * 1024;
+
+/// Pieces that all reassembly buffers of a connection may hold whatever their bytes.
+const MAX_CONNECTION_PIECES: usize = 8 * 1_024;
+
+/// The part of a stream that a frame is about, as we see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Send,
+    Recv,
+}
+
+/// The peer's first limits for our sending parts.
+#[derive(Clone, Copy, Debug, Default)]
+struct PeerLimits {
+    our_bidi: u64,
+    their_bidi: u64,
+    our_uni: u64,
+}
+
+/// All streams of a connection.
+pub(crate) struct Streams {
+    side: Side,
+    config: StreamConfig,
+    slots: Slots,
+    local: [LocalStreams; 2],
+    peer: [PeerStreams; 2],
+    peer_limits: PeerLimits,
+    /// What the peer allows us to send on all streams.
+    credit: Credit,
+    /// What we allow the peer to send on all streams.
+    window: Window,
+    /// The sum of the highest offsets of all receiving parts, past ones included.
+    received: u64,
+    held: Held,
+    resend: SendQueue,
+    fresh: SendQueue,
+    /// Places with control frames to send. A place may have lost its reason since.
+    control: VecDeque<Slot>,
+    /// A control frame of the connection may be pending.
+    connection_control: bool,
+    /// Places with events for the application.
+    events: VecDeque<Slot>,
+    unsent: u64,
+    retained: u64,
+    /// A writer was turned away because of `retained`.
+    connection_full: bool,
+    /// Room in a send buffer from which on its writer is told, and below half of which it is turned away.
+    writable_at: u64,
+}
+
+impl Streams {
+    pub(crate) fn new(side: Side, config: &StreamConfig) -> Streams {
+        let window = Window::new(config.initial_connection_window, config.max_connection_window, Step::Half);
+        Streams {
+            side,
+            slots: Slots::new(),
+            local: Default::default(),
+            peer: [PeerStreams::new(config.max_bidi_streams), PeerStreams::new(config.max_uni_streams)],
+            peer_limits: PeerLimits::default(),
+            credit: Credit::default(),
+            window,
+            received: 0,
+            held: Held::default(),
+            resend: SendQueue::new(),
+            fresh: SendQueue::new(),
+            control: VecDeque::new(),
+            connection_control: false,
+            events: VecDeque::new(),
+            unsent: 0,
+            retained: 0,
+            connection_full: false,
+            writable_at: WRITE_AHEAD.min(config.send_buffer).min(config.connection_send_buffer) / 2,
+            config: config.clone(),
+        }
+    }
+
+    /// Announces our first limits. To be called before anything was received.
+    pub(crate) fn fill_parameters(&self, parameters: &mut TransportParameters) {
+        let stream_window = self.config.initial_stream_window.min(wire::varint::MAX);
+        parameters.initial_max_data = self.window.limit();
+        parameters.initial_max_stream_data_bidi_local = stream_window;
+        parameters.initial_max_stream_data_bidi_remote = stream_window;
+        parameters.initial_max_stream_data_uni = stream_window;
+        parameters.initial_max_streams_bidi = self.peer[Dir::Bidi as usize].window.limit();
+        parameters.initial_max_streams_uni = self.peer[Dir::Uni as usize].window.limit();
+    }
+
+    /// The peer's first limits are known. Source: RFC 9000 §18.2; the names there are seen from the peer's side.
+    pub(crate) fn on_peer_parameters(&mut self, parameters: &TransportParameters) {
+        self.peer_limits = PeerLimits {
+            our_bidi: parameters.initial_max_stream_data_bidi_remote,
+            their_bidi: parameters.initial_max_stream_data_bidi_local,
+            our_uni: parameters.initial_max_stream_data_uni,
+        };
+        self.credit.on_limit(parameters.initial_max_data);
+        self.local[Dir::Bidi as usize].on_limit(parameters.initial_max_streams_bidi);
+        self.local[Dir::Uni as usize].on_limit(parameters.initial_max_streams_uni);
+        // Streams that were opened on remembered limits, for early data.
+        for slot in self.slots.all() {
+            let id = self.slots[slot].id;
+            if !self.slots[slot].send.is_over() {
+                let limit = self.send_limit(id);
+                self.slots[slot].send.credit.on_limit(limit);
+                self.refresh(slot);
+            }
+        }
+    }
+
+    /// The peer's first limit for our sending part.
+    fn send_limit(&self, id: StreamId) -> u64 {
+        match (id.initiator() == self.side, id.dir()) {
+            (true, Dir::Bidi) => self.peer_limits.our_bidi,
+            (false, Dir::Bidi) => self.peer_limits.their_bidi,
+            (_, Dir::Uni) => self.peer_limits.our_uni,
+        }
+    }
+
+    /// Makes stream `id`, which must be new.
+    fn create(&mut self, id: StreamId) -> Slot {
+        let local = id.initiator() == self.side;
+        let limit = self.send_limit(id);
+        let slot = self.slots.insert(id);
+        let stream = &mut self.slots[slot];
+        if local || id.dir() == Dir::Bidi {
+            stream.send.open(limit);
+        }
+        if !local || id.dir() == Dir::Bidi {
+            let StreamConfig { initial_stream_window, max_stream_window, .. } = self.config;
+            stream.recv.open(Window::new(initial_stream_window, max_stream_window, Step::Half));
+        }
+        slot
+    }
+
+    /// The one check that every frame naming a stream goes through. `None`: the stream is over and the frame came late.
+    #[inline]
+    fn check_stream_id(&mut self, id: u64, part: Part) -> Result<Option<Slot>, TransportError> {
+        let Some(slot) = self.slots.find(id) else { return self.admit_stream(StreamId::from_u64(id), part) };
+        let stream = &self.slots[slot];
+        let absent = match part {
+            Part::Send => stream.send.is_absent(),
+            Part::Recv => stream.recv.is_absent(),
+        };
+        if absent { Err(WRONG_DIRECTION) } else { Ok(Some(slot)) }
+    }
+
+    fn admit_stream(&mut self, id: StreamId, part: Part) -> Result<Option<Slot>, TransportError> {
+        let local = id.initiator() == self.side;
+        if id.dir() == Dir::Uni && local == (part == Part::Recv) {
+            // RFC 9000 §19.4, §19.5, §19.8, §19.10, §19.13: a part that the stream does not have.
+            return Err(WRONG_DIRECTION);
+        }
+        if local {
+            return if self.local[id.dir() as usize].was_opened(id.index()) {
+                Ok(None)
+            } else {
+                // RFC 9000 §19.5, §19.8, §19.10: a stream of ours that we have not opened.
+                Err(TransportError::new(Code::STREAM_STATE_ERROR, "stream not opened yet"))
+            };
+        }
+        match self.peer[id.dir() as usize].admit(id.index()) {
+            Admission::New => Ok(Some(self.create(id))),
+            Admission::Over => Ok(None),
+            // RFC 9000 §4.6.
+            Admission::Refused => Err(TransportError::new(Code::STREAM_LIMIT_ERROR, "stream above the limit")),
+        }
+    }
+
+    /// Puts a stream where its send state belongs, and says who is blocked.
+    fn refresh(&mut self, slot: Slot) {
+        let stream = &mut self.slots[slot];
+        if stream.send.wants_resend() {
+            self.resend.push(slot, stream.priority);
+        } else {
+            self.resend.remove(slot);
+        }
+        let wants_send = stream.send.wants_send();
+        if wants_send && stream.send.credit.available() > 0 {
+            self.fresh.push(slot, stream.priority);
+            self.note_connection_blocked();
+        } else {
+            self.fresh.remove(slot);
+            if wants_send && stream.send.credit.note_blocked() {
+                self.want_control(slot);
+            }
+        }
+    }
+
+    /// Tells the peer if its limit on the connection keeps data back.
+    #[inline]
+    fn note_connection_blocked(&mut self) {
+        if self.credit.available() == 0 && !self.fresh.is_empty() {
+            self.connection_control |= self.credit.note_blocked();
+        }
+    }
+
+    /// The stream has a control frame to send.
+    fn want_control(&mut self, slot: Slot) {
+        if !core::mem::replace(&mut self.slots[slot].in_control, true) {
+            self.control.push_back(slot);
+        }
+    }
+
+    /// The application must hear of something.
+    fn notify(&mut self, slot: Slot, notice: Notices) {
+        let stream = &mut self.slots[slot];
+        stream.notices.add(notice);
+        if !core::mem::replace(&mut stream.in_events, true) {
+            self.events.push_back(slot);
+        }
+    }
+
+    /// Room that the stream's writer has, in bytes; too little counts as none, so that writes stay large.
+    fn capacity(&self, slot: Slot) -> u64 {
+        let send = &self.slots[slot].send;
+        let ahead = WRITE_AHEAD.max(send.in_flight()).saturating_sub(send.unsent());
+        let stream = self.config.send_buffer.saturating_sub(send.retained());
+        let connection = self.config.connection_send_buffer.saturating_sub(self.retained);
+        let capacity = ahead.min(stream).min(connection);
+        if capacity < self.writable_at.div_ceil(2) { 0 } else { capacity }
+    }
+
+    /// Tells a waiting writer when it has room again.
+    fn check_writer(&mut self, slot: Slot) {
+        if self.slots[slot].writer == Writer::Waiting && self.capacity(slot) >= self.writable_at {
+            self.slots[slot].writer = Writer::Content;
+            self.notify(slot, Notices::WRITABLE);
+        }
+    }
+
+    /// Retained bytes went.
+    fn on_released(&mut self, bytes: u64) {
+        self.retained -= bytes;
+        let room = self.config.connection_send_buffer.saturating_sub(self.retained);
+        if self.connection_full && room >= self.writable_at {
+            self.connection_full = false;
+            for slot in self.slots.all() {
+                self.check_writer(slot);
+            }
+        }
+    }
+
+    /// Frees the stream's place if it is over.
+    fn retire(&mut self, slot: Slot) {
+        if !self.slots[slot].is_over() {
+            return;
+        }
+        let id = self.slots[slot].id;
+        self.resend.remove(slot);
+        self.fresh.remove(slot);
+        self.slots.remove(slot);
+        if id.initiator() != self.side {
+            self.connection_control |= self.peer[id.dir() as usize].on_over();
+        }
+    }
+}
+
+const WRONG_DIRECTION: TransportError =
+    TransportError::new(Code::STREAM_STATE_ERROR, "the stream does not go in that direction");

@@ -1,0 +1,354 @@
+//! The sending part of a stream. Source: RFC 9000 §3.1, §3.3.
+//!
+//! Offsets run `acked ≤ sent ≤ end`: below `acked` all is acknowledged and forgotten, up to `sent` all went out at least
+//! once, up to `end` the application has written. Between `acked` and `sent` two range sets hold what is known beyond
+//! that: acknowledged out of order, and lost. Lost bytes go again before new ones and need no flow-control credit.
+//!
+//! ```text
+//! Open ── finish ──> Finished ── all acknowledged ──> Closed
+//!   └──── reset ───────┴───────> Reset ── acknowledged ──┘
+//! ```
+
+use super::buffer::SendBuffer;
+use super::config::WriteError;
+use crate::announce::Announce;
+use crate::builder::PacketBuilder;
+use crate::flow::Credit;
+use crate::sent::SentFrame;
+use crate::stream_id::StreamId;
+use base::ranges::RangeSet;
+use bytes::Bytes;
+use core::ops::Range;
+use wire::frame::{stream_header, stream_header_size};
+
+/// What RESET_STREAM says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reset {
+    pub(super) code: u64,
+    pub(super) final_size: u64,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum SendState {
+    /// Only the peer sends on this stream.
+    Absent,
+    /// RFC 9000 "Ready" and "Send".
+    Open,
+    /// The final size is fixed; the announcement is the FIN bit. "Data Sent" once everything went out.
+    Finished(Announce<()>),
+    /// "Reset Sent".
+    Reset(Announce<Reset>),
+    /// "Data Recvd" or "Reset Recvd".
+    Closed,
+}
+
+/// What a reset let go, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dropped {
+    pub(super) unsent: u64,
+    pub(super) retained: u64,
+}
+
+/// The sending part of a stream.
+#[derive(Debug)]
+pub(super) struct SendStream {
+    pub(super) state: SendState,
+    /// The peer's limit on this stream; what is used of it is how much was sent.
+    pub(super) credit: Credit,
+    buffer: SendBuffer,
+    acked: u64,
+    /// Acknowledged above `acked`.
+    acked_beyond: RangeSet,
+    /// Sent, lost, and not acknowledged since.
+    lost: RangeSet,
+}
+
+impl SendStream {
+    pub(super) fn new() -> SendStream {
+        SendStream {
+            state: SendState::Absent,
+            credit: Credit::default(),
+            buffer: SendBuffer::default(),
+            acked: 0,
+            acked_beyond: RangeSet::new(),
+            lost: RangeSet::new(),
+        }
+    }
+
+    /// Makes it the part of a new stream.
+    pub(super) fn open(&mut self, limit: u64) {
+        self.state = SendState::Open;
+        self.credit = Credit::new(limit);
+    }
+
+    /// Makes it ready for the next stream; a little memory stays.
+    pub(super) fn recycle(&mut self) {
+        self.state = SendState::Absent;
+        self.buffer.recycle();
+        self.acked = 0;
+        self.acked_beyond.clear();
+        self.lost.clear();
+    }
+
+    pub(super) fn is_absent(&self) -> bool {
+        self.state == SendState::Absent
+    }
+
+    /// Whether nothing is left to do here.
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.state, SendState::Absent | SendState::Closed)
+    }
+
+    /// Whether data may still have to be sent or resent.
+    #[inline]
+    fn is_sending(&self) -> bool {
+        matches!(self.state, SendState::Open | SendState::Finished(_))
+    }
+
+    #[inline]
+    fn sent(&self) -> u64 {
+        self.credit.used()
+    }
+
+    /// Written and never sent, in bytes.
+    #[inline]
+    pub(super) fn unsent(&self) -> u64 {
+        self.buffer.end().saturating_sub(self.sent())
+    }
+
+    /// Sent and not acknowledged, in bytes, but for gaps.
+    #[inline]
+    pub(super) fn in_flight(&self) -> u64 {
+        self.sent() - self.acked
+    }
+
+    /// Bytes of the application's buffers held.
+    #[inline]
+    pub(super) fn retained(&self) -> u64 {
+        self.buffer.retained()
+    }
+
+    /// Whether the application may still write.
+    pub(super) fn check_writable(&self) -> Result<(), WriteError> {
+        match self.state {
+            SendState::Open => Ok(()),
+            SendState::Finished(_) => Err(WriteError::Finished),
+            SendState::Reset(_) => Err(WriteError::Reset),
+            SendState::Absent | SendState::Closed => Err(WriteError::NoSuchStream),
+        }
+    }
+
+    /// The application hands over bytes, which it may.
+    pub(super) fn write(&mut self, bytes: Bytes) {
+        self.buffer.push(bytes);
+    }
+
+    /// As `write`, with a copy.
+    pub(super) fn write_slice(&mut self, bytes: &[u8]) {
+        self.buffer.push_slice(bytes);
+    }
+
+    /// Nothing follows what was written.
+    pub(super) fn finish(&mut self) {
+        self.state = SendState::Finished(Announce::Pending(()));
+    }
+
+    /// Gives up. `None` if there is nothing to give up any more.
+    pub(super) fn reset(&mut self, code: u64) -> Option<Dropped> {
+        if !self.is_sending() {
+            return None;
+        }
+        let unsent = self.unsent();
+        self.state = SendState::Reset(Announce::Pending(Reset { code, final_size: self.sent() }));
+        self.acked_beyond.clear();
+        self.lost.clear();
+        Some(Dropped { unsent, retained: self.buffer.clear() })
+    }
+
+    /// Whether something must go that needs no flow-control credit: lost data, or a FIN behind data that all went out.
+    #[inline]
+    pub(super) fn wants_resend(&self) -> bool {
+        !self.lost.is_empty() || self.wants_bare_fin()
+    }
+
+    #[inline]
+    fn wants_bare_fin(&self) -> bool {
+        self.state == SendState::Finished(Announce::Pending(())) && self.sent() == self.buffer.end()
+    }
+
+    /// Whether there is new data; the credit may still forbid to send it.
+    #[inline]
+    pub(super) fn wants_send(&self) -> bool {
+        self.unsent() > 0 && self.is_sending()
+    }
+
+    /// Writes a frame of new data, at most `credit` bytes of it. Returns how many; 0 when the packet has no room.
+    #[inline]
+    pub(super) fn write_next(&mut self, id: StreamId, credit: u64, packet: &mut PacketBuilder<'_>) -> u64 {
+        let offset = self.sent();
+        let available = self.unsent().min(self.credit.available()).min(credit);
+        let Some(layout) = Layout::of(id, offset, available, packet.remaining()) else { return 0 };
+        self.credit.use_up(layout.len as u64);
+        let fin = self.take_fin(offset + layout.len as u64);
+        stream_header(&mut packet.writer, id.as_u64(), offset, fin, layout.length_field);
+        if let Some(room) = packet.writer.room(layout.len) {
+            self.buffer.copy_next(offset, room);
+        }
+        packet.writer.advance(layout.len);
+        packet.sent(SentFrame::Stream { id, offset, len: layout.len as u16, fin });
+        layout.len as u64
+    }
+
+    /// Writes a frame of lost data, or a FIN without data. Returns whether the packet had room.
+    pub(super) fn write_resend(&mut self, id: StreamId, packet: &mut PacketBuilder<'_>) -> bool {
+        let Range { start, end } = self.lost.first().unwrap_or(self.sent()..self.sent());
+        let Some(layout) = Layout::of(id, start, end - start, packet.remaining()) else { return false };
+        let sent = start..start + layout.len as u64;
+        let fin = self.take_fin(sent.end);
+        stream_header(&mut packet.writer, id.as_u64(), start, fin, layout.length_field);
+        if let Some(room) = packet.writer.room(layout.len) {
+            self.buffer.copy(start, room);
+        }
+        packet.writer.advance(layout.len);
+        packet.sent(SentFrame::Stream { id, offset: start, len: layout.len as u16, fin });
+        self.lost.remove(sent);
+        true
+    }
+
+    /// Whether a frame that ends at `end` ends the stream; if so the FIN is on its way.
+    #[inline]
+    fn take_fin(&mut self, end: u64) -> bool {
+        match &mut self.state {
+            SendState::Finished(fin) if end == self.buffer.end() => {
+                fin.on_sent();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Data was acknowledged, and the FIN if so. Returns how many retained bytes went.
+    #[inline]
+    pub(super) fn on_acked(&mut self, range: Range<u64>, fin: bool) -> u64 {
+        if !self.is_sending() {
+            return 0;
+        }
+        let Range { start, end } = range;
+        if !self.lost.is_empty() {
+            self.lost.remove(start..end);
+        }
+        let mut released = 0;
+        if start > self.acked {
+            self.acked_beyond.insert(start..end);
+        } else if end > self.acked {
+            self.acked = end;
+            while let Some(next) = self.acked_beyond.first().filter(|next| next.start <= self.acked) {
+                self.acked = self.acked.max(next.end);
+                self.acked_beyond.pop_first();
+            }
+            released = self.buffer.release_below(self.acked);
+        }
+        if let SendState::Finished(announce) = &mut self.state {
+            if fin {
+                announce.on_acked();
+            }
+            if *announce == Announce::Idle && self.acked == self.buffer.end() {
+                self.state = SendState::Closed;
+            }
+        }
+        released
+    }
+
+    /// Data was lost, and the FIN if so.
+    pub(super) fn on_lost(&mut self, range: Range<u64>, fin: bool) {
+        if !self.is_sending() {
+            return;
+        }
+        let range = range.start.max(self.acked)..range.end.max(self.acked);
+        self.lost.insert(range.clone());
+        // What was resent in the meantime may be acknowledged already.
+        for acked in self.acked_beyond.overlapping(range) {
+            self.lost.remove(acked);
+        }
+        if let SendState::Finished(announce) = &mut self.state
+            && fin
+        {
+            announce.on_lost();
+        }
+    }
+
+    /// The RESET_STREAM was acknowledged.
+    pub(super) fn on_reset_acked(&mut self) {
+        if matches!(self.state, SendState::Reset(_)) {
+            self.state = SendState::Closed;
+        }
+    }
+
+    /// The RESET_STREAM was written.
+    pub(super) fn on_reset_sent(&mut self) {
+        if let SendState::Reset(reset) = &mut self.state {
+            reset.on_sent();
+        }
+    }
+
+    /// The RESET_STREAM was lost.
+    pub(super) fn on_reset_lost(&mut self) {
+        if let SendState::Reset(reset) = &mut self.state {
+            reset.on_lost();
+        }
+    }
+
+    /// The RESET_STREAM to be written.
+    pub(super) fn pending_reset(&self) -> Option<Reset> {
+        match &self.state {
+            SendState::Reset(reset) => reset.pending().copied(),
+            _ => None,
+        }
+    }
+}
+
+/// How a STREAM frame lies in the rest of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    len: usize,
+    /// Without it the frame reaches to the packet's end.
+    length_field: Option<usize>,
+}
+
+impl Layout {
+    /// A frame of up to `available` bytes at `offset` in `room` bytes; `None` if not even one byte fits, or for
+    /// `available` 0 the header.
+    #[inline]
+    fn of(id: StreamId, offset: u64, available: u64, room: usize) -> Option<Layout> {
+        let fill = room.checked_sub(stream_header_size(id.as_u64(), offset, None))?;
+        if fill > 0 && available >= fill as u64 {
+            return Some(Layout { len: fill, length_field: None });
+        }
+        let available = available as usize;
+        let header = stream_header_size(id.as_u64(), offset, Some(available));
+        let len = room.checked_sub(header)?.min(available);
+        (len > 0 || available == 0).then_some(Layout { len, length_field: Some(len) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_is_left_out_only_when_the_frame_fills_the_packet() {
+        let id = StreamId::from_u64(0);
+        let layout = |offset, available, room| Layout::of(id, offset, available, room);
+        let frame = |len, length_field| Some(Layout { len, length_field });
+        assert_eq!(layout(0, 1_000, 100), frame(98, None));
+        assert_eq!(layout(0, 98, 100), frame(98, None));
+        // One byte short: the length field takes two, so a byte of data has to wait for the next packet.
+        assert_eq!(layout(0, 97, 100), frame(96, Some(96)));
+        assert_eq!(layout(0, 50, 100), frame(50, Some(50)));
+        assert_eq!(layout(70_000, 50, 100), frame(50, Some(50)));
+        assert_eq!(layout(70_000, 50, 6), None);
+        assert_eq!(layout(0, 0, 3), frame(0, Some(0)));
+        assert_eq!(layout(0, 0, 2), None);
+    }
+}

@@ -1,0 +1,132 @@
+//! Where streams live: places in one vector, found by stream ID through a small hash map.
+//!
+//! A place is used again by a later stream together with the memory that its queues have grown to, so short streams cost
+//! no allocation once a connection has run for a while. The last stream looked up is remembered, so a single bulk stream
+//! costs one comparison per packet. The hash is a multiplication: IDs are validated against our own limits before they
+//! come here, so a peer that chose them to collide could only make a search among the few streams it may have open.
+//!
+//! Rejected: a ring indexed by stream number, which grows without bound behind one stream that stays open (HTTP/3's
+//! control streams do); a `BTreeMap`, slower for what is always a point look-up.
+
+use super::stream::Stream;
+use crate::stream_id::StreamId;
+use core::hash::{BuildHasherDefault, Hasher};
+use core::ops::{Index, IndexMut};
+use std::collections::HashMap;
+
+/// A stream's place. Valid as long as the stream exists; never leaves this room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot(pub(super) u32);
+
+impl Slot {
+    #[inline]
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Spreads sequential numbers over the table.
+#[derive(Default)]
+pub(super) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    #[inline]
+    fn write_u64(&mut self, id: u64) {
+        // The golden ratio's bits; the rotation brings the well-mixed upper half to where the table looks.
+        self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(self.0 ^ u64::from(byte));
+        }
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// No stream has this ID: it is above 2^62.
+const NO_ID: u64 = u64::MAX;
+
+/// All streams that exist.
+#[derive(Debug)]
+pub(super) struct Slots {
+    streams: Vec<Stream>,
+    free: Vec<Slot>,
+    by_id: HashMap<u64, Slot, BuildHasherDefault<IdHasher>>,
+    recent: (u64, Slot),
+}
+
+impl Slots {
+    pub(super) fn new() -> Slots {
+        Slots {
+            streams: Vec::new(),
+            free: Vec::new(),
+            by_id: HashMap::default(),
+            recent: (NO_ID, Slot(0)),
+        }
+    }
+
+    /// The place of stream `id`, if it exists.
+    #[inline]
+    pub(super) fn find(&mut self, id: u64) -> Option<Slot> {
+        if self.recent.0 == id {
+            return Some(self.recent.1);
+        }
+        let slot = *self.by_id.get(&id)?;
+        self.recent = (id, slot);
+        Some(slot)
+    }
+
+    /// Makes a stream, in the place of a former one if there is any.
+    pub(super) fn insert(&mut self, id: StreamId) -> Slot {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.streams.push(Stream::new());
+            Slot(self.streams.len() as u32 - 1)
+        });
+        self[slot].id = id;
+        self.by_id.insert(id.as_u64(), slot);
+        self.recent = (id.as_u64(), slot);
+        slot
+    }
+
+    /// The stream is over; its place waits for the next one.
+    pub(super) fn remove(&mut self, slot: Slot) {
+        let id = self[slot].id.as_u64();
+        if self.recent.0 == id {
+            self.recent.0 = NO_ID;
+        }
+        if self.by_id.remove(&id).is_some() {
+            self[slot].recycle();
+            self.free.push(slot);
+        }
+    }
+
+    /// How many streams exist.
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// All places, those of former streams included.
+    pub(super) fn all(&self) -> impl Iterator<Item = Slot> + use<> {
+        (0..self.streams.len() as u32).map(Slot)
+    }
+}
+
+impl Index<Slot> for Slots {
+    type Output = Stream;
+    #[inline]
+    fn index(&self, slot: Slot) -> &Stream {
+        &self.streams[slot.index()]
+    }
+}
+
+impl IndexMut<Slot> for Slots {
+    #[inline]
+    fn index_mut(&mut self, slot: Slot) -> &mut Stream {
+        &mut self.streams[slot.index()]
+    }
+}

@@ -1,0 +1,185 @@
+//! What the application asks of streams, and what it hears of them.
+
+use super::config::{OpenError, Priority, WriteError};
+use super::slots::Slot;
+use super::stream::{Notices, Writer};
+use super::Streams;
+use crate::event::{Event, StreamSink};
+use crate::stream_id::{Dir, StreamId};
+use base::time::{Duration, Instant};
+use bytes::Bytes;
+
+impl Streams {
+    /// Opens a stream of our own.
+    pub(crate) fn open(&mut self, dir: Dir) -> Result<StreamId, OpenError> {
+        let local = &mut self.local[dir as usize];
+        match local.open() {
+            Some(index) => {
+                let id = StreamId::new(self.side, dir, index);
+                self.create(id);
+                Ok(id)
+            }
+            None => {
+                self.connection_control |= local.credit.blocked.is_pending();
+                Err(OpenError::Limit)
+            }
+        }
+    }
+
+    fn writable_slot(&mut self, id: StreamId) -> Result<Slot, WriteError> {
+        let slot = self.slots.find(id.as_u64()).ok_or(WriteError::NoSuchStream)?;
+        self.slots[slot].send.check_writable()?;
+        Ok(slot)
+    }
+
+    /// Takes bytes to be sent; they are kept, not copied, until acknowledged. Takes them whatever `send_capacity` says:
+    /// they are the application's memory, and it is the application's to wait.
+    pub(crate) fn write(&mut self, id: StreamId, bytes: Bytes) -> Result<(), WriteError> {
+        let slot = self.writable_slot(id)?;
+        let len = bytes.len() as u64;
+        self.slots[slot].send.write(bytes);
+        self.on_written(slot, len);
+        Ok(())
+    }
+
+    /// As `write`, but copies. Slices of up to 30 bytes cost no allocation.
+    pub(crate) fn write_slice(&mut self, id: StreamId, bytes: &[u8]) -> Result<(), WriteError> {
+        let slot = self.writable_slot(id)?;
+        self.slots[slot].send.write_slice(bytes);
+        self.on_written(slot, bytes.len() as u64);
+        Ok(())
+    }
+
+    fn on_written(&mut self, slot: Slot, len: u64) {
+        self.unsent += len;
+        self.retained += len;
+        self.refresh(slot);
+    }
+
+    /// No more bytes follow.
+    pub(crate) fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
+        let slot = self.writable_slot(id)?;
+        let stream = &mut self.slots[slot];
+        stream.send.finish();
+        stream.writer = Writer::Content;
+        self.refresh(slot);
+        Ok(())
+    }
+
+    /// Gives up sending. Does nothing if there is nothing to give up.
+    pub(crate) fn reset(&mut self, id: StreamId, code: u64) {
+        if let Some(slot) = self.slots.find(id.as_u64()) {
+            self.reset_slot(slot, code);
+        }
+    }
+
+    /// Returns whether there was something to give up.
+    pub(super) fn reset_slot(&mut self, slot: Slot, code: u64) -> bool {
+        let stream = &mut self.slots[slot];
+        // An application's code that no frame can carry is cut rather than left to break the packet.
+        let Some(dropped) = stream.send.reset(code.min(wire::varint::MAX)) else { return false };
+        stream.writer = Writer::Content;
+        stream.notices.remove(Notices::WRITABLE);
+        self.unsent -= dropped.unsent;
+        self.refresh(slot);
+        self.want_control(slot);
+        self.on_released(dropped.retained);
+        true
+    }
+
+    /// Asks the peer to give up sending; what is here and what still comes is discarded.
+    pub(crate) fn stop_sending(&mut self, id: StreamId, code: u64) {
+        let Some(slot) = self.slots.find(id.as_u64()) else { return };
+        let recv = &mut self.slots[slot].recv;
+        let held = recv.held();
+        let consumed = recv.stop(code.min(wire::varint::MAX));
+        let wants_control = recv.stop.is_pending();
+        self.settle_held(slot, held);
+        if wants_control {
+            self.want_control(slot);
+        }
+        self.settle_consumed(slot, consumed, Instant::ZERO, Duration::ZERO);
+    }
+
+    /// Lends a paused stream's bytes again.
+    pub(crate) fn deliver(&mut self, id: StreamId, now: Instant, rtt: Duration, sink: &mut impl StreamSink) {
+        let Some(slot) = self.slots.find(id.as_u64()) else { return };
+        let recv = &mut self.slots[slot].recv;
+        if recv.is_over() {
+            return;
+        }
+        let held = recv.held();
+        let consumed = recv.deliver(id, sink);
+        self.settle_held(slot, held);
+        self.settle_consumed(slot, consumed, now, rtt);
+    }
+
+    /// How the stream shares the connection with others. Source: RFC 9218.
+    pub(crate) fn set_priority(&mut self, id: StreamId, priority: Priority) {
+        let Some(slot) = self.slots.find(id.as_u64()) else { return };
+        let before = core::mem::replace(&mut self.slots[slot].priority, priority);
+        if before.urgency != priority.urgency {
+            self.resend.remove(slot);
+            self.fresh.remove(slot);
+            self.refresh(slot);
+        }
+    }
+
+    /// Bytes that the stream's writer should write now. 0 asks it to wait for `Event::Writable`, or means that nothing can
+    /// be written to such a stream.
+    pub(crate) fn send_capacity(&mut self, id: StreamId) -> usize {
+        let Ok(slot) = self.writable_slot(id) else { return 0 };
+        let capacity = self.capacity(slot);
+        if capacity == 0 {
+            self.slots[slot].writer = Writer::Waiting;
+            let room = self.config.connection_send_buffer.saturating_sub(self.retained);
+            self.connection_full |= room < self.writable_at;
+        }
+        usize::try_from(capacity).unwrap_or(usize::MAX)
+    }
+
+    /// Takes out the next event about a stream. One event of each kind per stream may wait, so a peer that makes them
+    /// faster than they are taken makes no queue grow.
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
+        for dir in [Dir::Bidi, Dir::Uni] {
+            if core::mem::take(&mut self.local[dir as usize].available) {
+                return Some(Event::StreamsAvailable { dir });
+            }
+        }
+        while let Some(&slot) = self.events.front() {
+            let stream = &mut self.slots[slot];
+            let (id, reset_code, stop_code) = (stream.id, stream.reset_code, stream.stop_code);
+            let notice = stream.notices.take_first();
+            if stream.notices.is_empty() {
+                stream.in_events = false;
+                self.events.pop_front();
+            }
+            let event = match notice {
+                None => continue,
+                Some(Notices::RESET) => Event::StreamReset { id, code: reset_code },
+                Some(Notices::STOPPED) => Event::StopSending { id, code: stop_code },
+                Some(Notices::WRITABLE) => Event::Writable { id },
+                Some(_) => Event::Finished { id },
+            };
+            self.retire(slot);
+            return Some(event);
+        }
+        None
+    }
+
+    /// Whether anything waits to be sent or resent, flow control permitting or not: without, the application is what
+    /// limits the connection (RFC 9002 §7.8).
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.unsent > 0 || !self.resend.is_empty()
+    }
+
+    /// Bytes that streams hold: written and not acknowledged, or received and not taken.
+    pub(crate) fn retained_bytes(&self) -> u64 {
+        self.retained + self.held.bytes as u64
+    }
+
+    /// How many streams exist.
+    pub(crate) fn count(&self) -> usize {
+        self.slots.len()
+    }
+}
