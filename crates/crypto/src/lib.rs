@@ -1,1 +1,39 @@
-//! TLS 1.3 by rustls, packet and header protection in batches, tokens.
+//! TLS 1.3 by rustls, packet and header protection in batches, tokens. RFC 9001, RFC 9369.
+//!
+//! Three groups of files, each usable alone:
+//!
+//! - **Protection.** [`suite`] names the AEADs and their limits, [`secret`] is the key schedule, [`packet`] seals and opens
+//!   packets in place, [`header`] makes masks for a whole batch in one pass, [`keys`] puts them together.
+//! - **TLS.** [`config`] says what an endpoint offers and trusts, [`session`] drives rustls and turns what it agreed on into
+//!   our keys. rustls knows how to do QUIC packet protection, but one packet at a time and behind a trait object; [`carrier`]
+//!   explains how the secrets get out instead.
+//! - **Statements about addresses.** [`retry`], [`token`] and [`reset`]: what an endpoint without connection state can seal
+//!   into a datagram and recognise later.
+//!
+//! Nothing here reads a clock or holds a generator of random numbers of its own; rustls does both, for certificates' dates
+//! and for key shares.
+#![forbid(unsafe_code)]
+
+mod carrier;
+pub mod config;
+pub mod header;
+pub mod keys;
+pub mod level;
+pub mod packet;
+pub mod reset;
+pub mod retry;
+mod secret;
+pub mod session;
+pub mod suite;
+pub mod token;
+
+pub use config::{ClientTls, ConfigError, Identity, KeyExchange, KeyLog, Roots, ServerTls, TlsOptions};
+pub use header::{HeaderKey, SAMPLE_LEN};
+pub use keys::{DirectionalKeys, Keys, OneRttSecrets, initial_keys};
+pub use level::Level;
+pub use packet::{OpenError, PacketKey, TAG_LEN};
+pub use reset::StatelessResetKey;
+pub use retry::RetryIntegrity;
+pub use session::{KeyChange, TlsError, TlsSession};
+pub use suite::{Suite, SuiteChoice};
+pub use token::{AddressToken, TokenCheck, TokenKey};

@@ -1,0 +1,78 @@
+//! A client's TLS configuration.
+
+use super::error::ConfigError;
+use super::identity::certificates;
+use super::options::TlsOptions;
+use super::verify::AcceptAny;
+use rustls::client::Resumption;
+use rustls::{ClientConfig, RootCertStore, version::TLS13};
+use std::sync::Arc;
+
+/// Whom a client trusts.
+#[derive(Clone, Debug)]
+pub enum Roots {
+    /// The authorities that the operating system trusts.
+    System,
+    /// The authorities in this PEM text, and no others. A server's self-signed certificate may stand for its authority.
+    Pem(Vec<u8>),
+    /// Everybody: the certificate is not looked at. For tests only.
+    Insecure,
+}
+
+/// A client's TLS configuration; clones share it.
+#[derive(Clone, Debug)]
+pub struct ClientTls {
+    config: Arc<ClientConfig>,
+}
+
+impl ClientTls {
+    /// The configuration of a client that trusts `roots`.
+    ///
+    /// # Errors
+    /// If there is nobody to trust, the options cannot work, or the key log cannot be opened.
+    pub fn new(roots: &Roots, options: &TlsOptions) -> Result<ClientTls, ConfigError> {
+        options.check()?;
+        let provider = options.provider();
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(|error| ConfigError::Refused(error.to_string()))?;
+        let builder = match roots {
+            Roots::System => builder.with_root_certificates(system_roots()?),
+            Roots::Pem(text) => builder.with_root_certificates(pem_roots(text)?),
+            Roots::Insecure => {
+                let verifier = Arc::new(AcceptAny::new(provider.signature_verification_algorithms));
+                builder.dangerous().with_custom_certificate_verifier(verifier)
+            }
+        };
+        let mut config = builder.with_no_client_auth();
+        config.alpn_protocols.clone_from(&options.alpn);
+        config.resumption = Resumption::disabled();
+        if let Some(key_log) = options.key_log.open()? {
+            config.key_log = key_log;
+        }
+        Ok(ClientTls { config: Arc::new(config) })
+    }
+
+    pub(crate) fn config(&self) -> Arc<ClientConfig> {
+        self.config.clone()
+    }
+}
+
+fn system_roots() -> Result<RootCertStore, ConfigError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    if added == 0 {
+        let reason = found.errors.first().map_or_else(|| "the system has none".into(), ToString::to_string);
+        return Err(ConfigError::NoRoots(reason));
+    }
+    Ok(roots)
+}
+
+fn pem_roots(text: &[u8]) -> Result<RootCertStore, ConfigError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates("CA file", text)? {
+        roots.add(certificate).map_err(|error| ConfigError::BadCertificate(error.to_string()))?;
+    }
+    Ok(roots)
+}

@@ -1,0 +1,18 @@
+//! What an endpoint offers in the TLS handshake, who it is, and whom it trusts.
+
+mod client;
+mod error;
+mod identity;
+mod keylog;
+mod options;
+mod server;
+mod verify;
+
+pub use client::{ClientTls, Roots};
+pub use error::ConfigError;
+pub use identity::Identity;
+pub use options::{KeyExchange, KeyLog, TlsOptions};
+pub use server::ServerTls;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! What both ends of a connection may choose.
+
+use super::error::ConfigError;
+use super::keylog::KeyLogFile;
+use crate::carrier::tls_suite;
+use crate::suite::SuiteChoice;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::kx_group;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Settings of the TLS handshake, for clients and servers.
+#[derive(Clone, Debug)]
+pub struct TlsOptions {
+    /// Application protocols, the preferred one first. QUIC does not do without (RFC 9001 §8.1). Default: `h3`.
+    pub alpn: Vec<Vec<u8>>,
+    /// Cipher suites. Default: all.
+    pub suites: SuiteChoice,
+    /// Key exchange. Default: post-quantum preferred.
+    pub key_exchange: KeyExchange,
+    /// Where secrets are logged. Default: nowhere.
+    pub key_log: KeyLog,
+}
+
+impl Default for TlsOptions {
+    fn default() -> TlsOptions {
+        TlsOptions {
+            alpn: vec![b"h3".to_vec()],
+            suites: SuiteChoice::All,
+            key_exchange: KeyExchange::PostQuantum,
+            key_log: KeyLog::Off,
+        }
+    }
+}
+
+/// How the ends agree on a secret.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyExchange {
+    /// X25519MLKEM768 where the peer knows it, else X25519 and the NIST curves. A client's first flight takes two packets.
+    #[default]
+    PostQuantum,
+    /// X25519 and nothing else: less CPU and a first flight of one packet.
+    X25519,
+}
+
+/// Where the secrets of connections are written, for dissectors. Whoever reads them reads the connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KeyLog {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// To the file that the environment variable SSLKEYLOGFILE names, if it is set.
+    Environment,
+    /// To this file.
+    File(PathBuf),
+}
+
+impl KeyLog {
+    /// Opens the log; `None` if there is none to write.
+    pub(super) fn open(&self) -> Result<Option<Arc<dyn rustls::KeyLog>>, ConfigError> {
+        let path = match self {
+            KeyLog::Off => None,
+            KeyLog::Environment => {
+                let set = |path: &OsString| !path.is_empty();
+                std::env::var_os("SSLKEYLOGFILE").filter(set).map(PathBuf::from)
+            }
+            KeyLog::File(path) => Some(path.clone()),
+        };
+        match path {
+            Some(path) => Ok(Some(Arc::new(KeyLogFile::open(&path)?))),
+            None => Ok(None),
+        }
+    }
+}
+
+impl TlsOptions {
+    /// The algorithms that these options leave.
+    pub(super) fn provider(&self) -> Arc<CryptoProvider> {
+        let kx_groups = match self.key_exchange {
+            KeyExchange::PostQuantum => {
+                vec![kx_group::X25519MLKEM768, kx_group::X25519, kx_group::SECP256R1, kx_group::SECP384R1]
+            }
+            KeyExchange::X25519 => vec![kx_group::X25519],
+        };
+        Arc::new(CryptoProvider {
+            cipher_suites: self.suites.suites().into_iter().map(tls_suite).collect(),
+            kx_groups,
+            ..rustls::crypto::aws_lc_rs::default_provider()
+        })
+    }
+
+    /// Refuses what cannot work.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        if self.alpn.is_empty() || self.alpn.iter().any(|name| name.is_empty() || name.len() > 255) {
+            return Err(ConfigError::Refused(
+                "name at least one application protocol of 1 to 255 bytes".into(),
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! Packet protection: AEAD keys that seal and open whole packets in place. RFC 9001 §5.3.
+//!
+//! A key is a closed enum over library and suite, not a trait object: the call is a jump that predicts well, and the
+//! compiler sees through it. Which library does which suite on which CPU is decided once, from measurements:
+//! docs/decisions/002. The nonce is the IV with the packet number added by exclusive or; the IV is kept as two integers so
+//! that this is one operation.
+//!
+//! Invariants: the associated data is everything before the payload, which must be final (packet number included) but not
+//! yet header-protected. A failed `open` leaves the ciphertext destroyed, except for the last 16 bytes, which a caller may
+//! still compare with stateless reset tokens.
+
+use crate::suite::Suite;
+use core::fmt;
+use zeroize::Zeroize;
+
+/// Bytes that sealing adds to a payload.
+pub const TAG_LEN: usize = 16;
+
+/// A packet is not authentic: forged, damaged, or sealed with other keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenError;
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the packet failed authentication")
+    }
+}
+
+impl core::error::Error for OpenError {}
+
+/// A key that seals or opens the packets of one direction.
+pub struct PacketKey {
+    cipher: Cipher,
+    /// The last eight bytes of the IV, as a number.
+    iv_tail: u64,
+    iv_head: [u8; 4],
+    suite: Suite,
+}
+
+/// A library's key with all that it computes ahead.
+enum Cipher {
+    Ring(ring::aead::LessSafeKey),
+    AwsLc(aws_lc_rs::aead::LessSafeKey),
+}
+
+/// A library that implements the AEADs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    /// ring.
+    Ring,
+    /// aws-lc-rs.
+    AwsLc,
+}
+
+impl Library {
+    /// The libraries compiled in.
+    pub const ALL: [Library; 2] = [Library::Ring, Library::AwsLc];
+
+    /// The fastest on this CPU.
+    #[inline]
+    pub fn fastest(_suite: Suite) -> Library {
+        Library::Ring
+    }
+}
+
+impl PacketKey {
+    /// The key of `key` and `iv` in the library that is fastest here.
+    pub(crate) fn new(suite: Suite, key: &[u8], iv: &[u8; 12]) -> PacketKey {
+        PacketKey::with_library(Library::fastest(suite), suite, key, iv)
+    }
+
+    /// The key of `key` and `iv` in the given library; for tests and measurements.
+    ///
+    /// # Panics
+    /// If `key` does not have the suite's length.
+    pub fn with_library(library: Library, suite: Suite, key: &[u8], iv: &[u8; 12]) -> PacketKey {
+        let &[a, b, c, d, ref tail @ ..] = iv;
+        assert_eq!(key.len(), suite.key_len(), "a key of {suite}");
+        PacketKey {
+            cipher: Cipher::new(library, suite, key),
+            iv_head: [a, b, c, d],
+            iv_tail: u64::from_be_bytes(*tail),
+            suite,
+        }
+    }
+
+    /// The suite.
+    #[inline]
+    pub fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    /// Packets that may be sealed with this key. RFC 9001 §6.6.
+    #[inline]
+    pub fn confidentiality_limit(&self) -> u64 {
+        self.suite.confidentiality_limit()
+    }
+
+    /// Packets that may fail to open, over all keys of the connection. RFC 9001 §6.6.
+    #[inline]
+    pub fn integrity_limit(&self) -> u64 {
+        self.suite.integrity_limit()
+    }
+
+    /// Encrypts a packet in place. `packet` is header, payload and 16 bytes of room for the tag; the header, of
+    /// `header_len` bytes with the packet number, is authenticated.
+    ///
+    /// # Panics
+    /// If `packet` is shorter than header and tag.
+    #[inline]
+    pub fn seal(&self, pn: u64, packet: &mut [u8], header_len: usize) {
+        let (header, rest) = packet.split_at_mut(header_len);
+        let Some((payload, tag)) = rest.split_last_chunk_mut::<TAG_LEN>() else {
+            unreachable!("the assembler leaves room for the tag");
+        };
+        self.cipher.seal(self.nonce(pn), header, payload, tag);
+    }
+
+    /// Decrypts a packet in place and returns how many bytes of plaintext begin at `header_len`.
+    ///
+    /// # Errors
+    /// If the packet is not authentic, or shorter than header and tag. What stood between header and the last 16 bytes is
+    /// then lost.
+    #[inline]
+    pub fn open(&self, pn: u64, packet: &mut [u8], header_len: usize) -> Result<usize, OpenError> {
+        let (header, rest) = packet.split_at_mut_checked(header_len).ok_or(OpenError)?;
+        let (payload, tag) = rest.split_last_chunk_mut::<TAG_LEN>().ok_or(OpenError)?;
+        self.cipher.open(self.nonce(pn), header, payload, tag)?;
+        Ok(payload.len())
+    }
+
+    /// RFC 9001 §5.3: the IV, exclusive-ored with the packet number at its end.
+    #[inline]
+    fn nonce(&self, pn: u64) -> [u8; 12] {
+        let mut nonce = [0; 12];
+        nonce[..4].copy_from_slice(&self.iv_head);
+        nonce[4..].copy_from_slice(&(self.iv_tail ^ pn).to_be_bytes());
+        nonce
+    }
+}
+
+impl Drop for PacketKey {
+    fn drop(&mut self) {
+        self.iv_head.zeroize();
+        self.iv_tail.zeroize();
+    }
+}
+
+impl fmt::Debug for PacketKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PacketKey({})", self.suite)
+    }
+}
+
+impl Cipher {
+    fn new(library: Library, suite: Suite, key: &[u8]) -> Cipher {
+        let cipher = match library {
+            Library::Ring => {
+                use ring::aead::{AES_128_GCM, AES_256_GCM, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
+                let algorithm = match suite {
+                    Suite::Aes128Gcm => &AES_128_GCM,
+                    Suite::Aes256Gcm => &AES_256_GCM,
+                    Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+                };
+                UnboundKey::new(algorithm, key).ok().map(|key| Cipher::Ring(LessSafeKey::new(key)))
+            }
+            Library::AwsLc => {
+                use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
+                let algorithm = match suite {
+                    Suite::Aes128Gcm => &AES_128_GCM,
+                    Suite::Aes256Gcm => &AES_256_GCM,
+                    Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+                };
+                UnboundKey::new(algorithm, key).ok().map(|key| Cipher::AwsLc(LessSafeKey::new(key)))
+            }
+        };
+        let Some(cipher) = cipher else {
+            unreachable!("a library refuses keys only for their length, which is checked");
+        };
+        cipher
+    }
+
+    #[inline]
+    fn seal(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8], tag: &mut [u8; TAG_LEN]) {
+        let sealed = match self {
+            Cipher::Ring(key) => {
+                use ring::aead::{Aad, Nonce};
+                let nonce = Nonce::assume_unique_for_key(nonce);
+                key.seal_in_place_separate_tag(nonce, Aad::from(aad), payload)
+                    .map(|sealed| tag.copy_from_slice(sealed.as_ref()))
+                    .is_ok()
+            }
+            Cipher::AwsLc(key) => {
+                use aws_lc_rs::aead::{Aad, Nonce};
+                let nonce = Nonce::assume_unique_for_key(nonce);
+                key.seal_in_place_scatter(nonce, Aad::from(aad), payload, &[], tag).is_ok()
+            }
+        };
+        assert!(sealed, "an AEAD refuses only payloads of gigabytes");
+    }
+
+    #[inline]
+    fn open(
+        &self,
+        nonce: [u8; 12],
+        aad: &[u8],
+        payload: &mut [u8],
+        tag: &[u8; TAG_LEN],
+    ) -> Result<(), OpenError> {
+        let opened = match self {
+            Cipher::Ring(key) => {
+                use ring::aead::{Aad, Nonce};
+                let nonce = Nonce::assume_unique_for_key(nonce);
+                key.open_in_place_separate_tag(nonce, Aad::from(aad), (*tag).into(), payload, 0..).is_ok()
+            }
+            Cipher::AwsLc(key) => {
+                use aws_lc_rs::aead::{Aad, Nonce};
+                let nonce = Nonce::assume_unique_for_key(nonce);
+                key.open_in_place_separate_tag(nonce, Aad::from(aad), tag, payload).is_ok()
+            }
+        };
+        if opened { Ok(()) } else { Err(OpenError) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,317 @@
+//! The TLS handshake of one connection: CRYPTO bytes in, CRYPTO bytes and keys out. RFC 9001 §4.
+//!
+//! Bytes are cut into handshake messages here, and rustls sees whole messages only. That bounds what a peer can make us
+//! hold (one message, as far as it has arrived), gives one place where each message is checked against the level it came
+//! in, and spares rustls from joining a message that arrives in a thousand pieces.
+
+use crate::carrier::{suite_of, take_secret};
+use crate::config::{ClientTls, ServerTls};
+use crate::keys::{DirectionalKeys, Keys, OneRttSecrets};
+use crate::level::Level;
+use crate::suite::Suite;
+use core::fmt;
+use rustls::pki_types::ServerName;
+use rustls::quic::{ClientConnection, Connection, ServerConnection};
+use rustls::{CertificateError, Error};
+use wire::{Code, Version};
+
+/// The longest handshake message that is accepted, in bytes after its four-byte header.
+pub const MAX_MESSAGE_LEN: usize = (64 << 10) - 1;
+
+/// TLS alerts that arise here rather than in rustls. RFC 8446 §6.
+mod alert {
+    pub(super) const UNEXPECTED_MESSAGE: u8 = 10;
+    pub(super) const DECODE_ERROR: u8 = 50;
+    pub(super) const INTERNAL_ERROR: u8 = 80;
+    pub(super) const UNRECOGNISED_NAME: u8 = 112;
+}
+
+/// A handshake that failed. The connection must close.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsError {
+    /// The TLS alert that describes it. RFC 8446 §6.
+    pub alert: u8,
+    /// The error code to close with: the alert's, or PROTOCOL_VIOLATION where RFC 9001 asks for it.
+    pub code: Code,
+    /// What went wrong, in one line.
+    pub reason: String,
+}
+
+impl TlsError {
+    fn new(alert: u8, reason: impl Into<String>) -> TlsError {
+        TlsError { alert, code: Code::crypto(alert), reason: reason.into() }
+    }
+
+    fn violation(reason: &str) -> TlsError {
+        TlsError { alert: alert::UNEXPECTED_MESSAGE, code: Code::PROTOCOL_VIOLATION, reason: reason.into() }
+    }
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TLS handshake failed: {}", self.reason)
+    }
+}
+
+impl core::error::Error for TlsError {}
+
+/// Keys that the handshake brought. What TLS writes from then on belongs to their level.
+#[derive(Debug)]
+pub enum KeyChange {
+    /// Keys of Handshake packets.
+    Handshake(Keys),
+    /// Keys of 1-RTT packets, and where the next generations come from.
+    OneRtt(Keys, OneRttSecrets),
+}
+
+/// One connection's TLS.
+pub struct TlsSession {
+    tls: Box<Connection>,
+    version: Version,
+    /// The level that bytes come from now.
+    level: Level,
+    /// The beginning of a message that has not arrived whole.
+    partial: Vec<u8>,
+    /// Set once the handshake failed: every later call says the same.
+    failed: Option<Box<TlsError>>,
+}
+
+impl TlsSession {
+    /// A client's session with `server_name`, a host name or an IP address without brackets. `params` are the encoded
+    /// transport parameters.
+    ///
+    /// # Errors
+    /// If the name is neither, or rustls refuses.
+    pub fn client(
+        config: &ClientTls,
+        version: Version,
+        server_name: &str,
+        params: &[u8],
+    ) -> Result<TlsSession, TlsError> {
+        let name = ServerName::try_from(server_name.to_owned()).map_err(|_| {
+            let reason = format!("{server_name:?} is neither a host name nor an IP address");
+            TlsError::new(alert::UNRECOGNISED_NAME, reason)
+        })?;
+        // Version 1 whatever the version: see the carrier.
+        ClientConnection::new(config.config(), rustls::quic::Version::V1, name, params.to_vec())
+            .map(|tls| TlsSession::new(tls.into(), version))
+            .map_err(|error| TlsError::new(alert::INTERNAL_ERROR, error.to_string()))
+    }
+
+    /// A server's session. `params` are the encoded transport parameters.
+    ///
+    /// # Errors
+    /// If rustls refuses.
+    pub fn server(config: &ServerTls, version: Version, params: &[u8]) -> Result<TlsSession, TlsError> {
+        ServerConnection::new(config.config(), rustls::quic::Version::V1, params.to_vec())
+            .map(|tls| TlsSession::new(tls.into(), version))
+            .map_err(|error| TlsError::new(alert::INTERNAL_ERROR, error.to_string()))
+    }
+
+    fn new(tls: Connection, version: Version) -> TlsSession {
+        TlsSession { tls: Box::new(tls), version, level: Level::Initial, partial: Vec::new(), failed: None }
+    }
+
+    /// The connection settled on another version, before any key came out. RFC 9369 §4.1.
+    pub fn set_version(&mut self, version: Version) {
+        self.version = version;
+    }
+
+    /// Takes bytes of CRYPTO frames, in order and each once, that came in packets of `level`.
+    ///
+    /// # Errors
+    /// If the peer breaks the protocol or does not satisfy us; the connection must close with the error's code.
+    pub fn read(&mut self, level: Level, bytes: &[u8]) -> Result<(), TlsError> {
+        if let Some(error) = &self.failed {
+            return Err((**error).clone());
+        }
+        let outcome = self.on_bytes(level, bytes);
+        if let Err(error) = &outcome {
+            self.failed = Some(Box::new(error.clone()));
+            self.partial = Vec::new();
+        }
+        outcome
+    }
+
+    fn on_bytes(&mut self, level: Level, bytes: &[u8]) -> Result<(), TlsError> {
+        if level != self.level {
+            // RFC 9001 §4.1.3: a message lies within one level, and levels only go up.
+            if !self.partial.is_empty() {
+                return Err(TlsError::violation("a handshake message reaches across encryption levels"));
+            }
+            if level < self.level {
+                return Err(TlsError::violation("handshake data from an encryption level that is done with"));
+            }
+            self.level = level;
+        }
+        let mut bytes = bytes;
+        while !bytes.is_empty() {
+            if self.partial.is_empty()
+                && let Some(len) = message_len(level, bytes)?
+                && let Some((message, rest)) = bytes.split_at_checked(len)
+            {
+                self.on_message(message)?;
+                bytes = rest;
+                continue;
+            }
+            bytes = self.on_piece(level, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Adds to the message that is incomplete; returns what lies behind it.
+    fn on_piece<'a>(&mut self, level: Level, bytes: &'a [u8]) -> Result<&'a [u8], TlsError> {
+        let wanted = match message_len(level, &self.partial)? {
+            Some(len) => len,
+            None => 4,
+        };
+        let (piece, rest) = bytes.split_at(bytes.len().min(wanted.saturating_sub(self.partial.len())));
+        self.partial.extend_from_slice(piece);
+        // Asked again, because the piece may have completed the message's header: its type must be checked at once.
+        if message_len(level, &self.partial)? == Some(self.partial.len()) {
+            let message = core::mem::take(&mut self.partial);
+            self.on_message(&message)?;
+        }
+        Ok(rest)
+    }
+
+    fn on_message(&mut self, message: &[u8]) -> Result<(), TlsError> {
+        let outcome = self.tls.read_hs(message);
+        outcome.map_err(|error| {
+            let alert = self.tls.alert().map_or(alert::INTERNAL_ERROR, u8::from);
+            TlsError::new(alert, in_words(&error))
+        })
+    }
+
+    /// Lets TLS write: appends handshake bytes, which belong to the level whose keys came last, and returns the keys that
+    /// come next. To be called until it returns `None`, after creation and after each `read`.
+    pub fn write(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
+        let change = self.tls.write_hs(out)?;
+        // The suite is settled when the first keys come.
+        let suite = self.suite()?;
+        let take =
+            |keys: &rustls::quic::Keys| (take_secret(suite, &keys.local), take_secret(suite, &keys.remote));
+        Some(match change {
+            rustls::quic::KeyChange::Handshake { keys } => {
+                let (local, peer) = take(&keys);
+                KeyChange::Handshake(Keys::new(self.version, &local, &peer))
+            }
+            rustls::quic::KeyChange::OneRtt { keys, next: _ } => {
+                let (local, peer) = take(&keys);
+                let keys = Keys::new(self.version, &local, &peer);
+                KeyChange::OneRtt(keys, OneRttSecrets::new(self.version, local, peer))
+            }
+        })
+    }
+
+    /// Whether the handshake is not complete yet. RFC 9001 §4.1.1.
+    pub fn is_handshaking(&self) -> bool {
+        self.tls.is_handshaking()
+    }
+
+    /// The peer's transport parameters, encoded; authentic only once the handshake is complete.
+    pub fn peer_parameters(&self) -> Option<&[u8]> {
+        self.tls.quic_transport_parameters()
+    }
+
+    /// The application protocol.
+    pub fn alpn(&self) -> Option<&[u8]> {
+        self.tls.alpn_protocol()
+    }
+
+    /// The cipher suite.
+    pub fn suite(&self) -> Option<Suite> {
+        suite_of(self.tls.negotiated_cipher_suite()?.suite())
+    }
+
+    /// The name of the key exchange, as IANA lists it.
+    pub fn key_exchange(&self) -> Option<&'static str> {
+        self.tls.negotiated_key_exchange_group()?.name().as_str()
+    }
+
+    /// On a server, the name that the client asked for.
+    pub fn server_name(&self) -> Option<&str> {
+        match &*self.tls {
+            Connection::Server(tls) => tls.server_name(),
+            Connection::Client(_) => None,
+        }
+    }
+
+    /// Keys of 0-RTT packets, if both ends agree to have any: a client's to send, a server's to receive.
+    pub fn zero_rtt_keys(&self) -> Option<DirectionalKeys> {
+        let keys = self.tls.zero_rtt_keys()?;
+        Some(DirectionalKeys::new(self.version, &take_secret(self.suite()?, &keys)))
+    }
+}
+
+impl fmt::Debug for TlsSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsSession").field("version", &self.version).field("level", &self.level).finish()
+    }
+}
+
+/// The length, with its header, of the message that begins here; `None` while the header is incomplete. The type is checked
+/// as soon as it is there, the length before anything is kept for it.
+fn message_len(level: Level, message: &[u8]) -> Result<Option<usize>, TlsError> {
+    let Some(&kind) = message.first() else { return Ok(None) };
+    check_kind(level, kind)?;
+    let &[_, a, b, c, ..] = message else { return Ok(None) };
+    let len = u32::from_be_bytes([0, a, b, c]) as usize;
+    if len > MAX_MESSAGE_LEN {
+        return Err(TlsError::new(alert::DECODE_ERROR, "a handshake message of more than 64 KiB"));
+    }
+    Ok(Some(len + 4))
+}
+
+/// Whether a message of this type belongs to the level. RFC 8446 §4, RFC 9001 §4.1.3.
+fn check_kind(level: Level, kind: u8) -> Result<(), TlsError> {
+    const CERTIFICATE_REQUEST: u8 = 13;
+    match (level, kind) {
+        // ClientHello, ServerHello (and HelloRetryRequest).
+        (Level::Initial, 1 | 2) => Ok(()),
+        // EncryptedExtensions, Certificate, CertificateRequest, CertificateVerify, Finished, CompressedCertificate.
+        (Level::Handshake, 8 | 11 | CERTIFICATE_REQUEST | 15 | 20 | 25) => Ok(()),
+        // NewSessionTicket.
+        (Level::OneRtt, 4) => Ok(()),
+        // RFC 9001 §4.4.
+        (Level::OneRtt, CERTIFICATE_REQUEST) => {
+            Err(TlsError::violation("client authentication after the handshake"))
+        }
+        // RFC 9001 §6: keys are updated by QUIC.
+        (_, 24) => Err(TlsError::new(alert::UNEXPECTED_MESSAGE, "a TLS KeyUpdate message")),
+        _ => {
+            let reason = format!("a handshake message of type {kind} in {level:?} packets");
+            Err(TlsError::new(alert::UNEXPECTED_MESSAGE, reason))
+        }
+    }
+}
+
+/// What went wrong, for a person who may be able to mend it.
+fn in_words(error: &Error) -> String {
+    let Error::InvalidCertificate(why) = error else {
+        return match error {
+            Error::NoApplicationProtocol => {
+                "the peer speaks none of the application protocols offered".into()
+            }
+            other => other.to_string(),
+        };
+    };
+    match why {
+        CertificateError::UnknownIssuer => {
+            "the server's certificate is not from a trusted authority: trust its CA, or skip verification in a test".into()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "the server's certificate is for another name: connect by a name that it lists".into()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the server's certificate has expired: renew it, or check this computer's clock".into()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the server's certificate is not valid yet: check this computer's clock".into()
+        }
+        other => format!("the server's certificate cannot be accepted: {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
