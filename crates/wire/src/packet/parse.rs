@@ -156,7 +156,7 @@ fn parse_version_negotiation(
     scid: ConnectionId,
 ) -> Result<Packet, Malformed> {
     let list = reader.rest();
-    if list.is_empty() || list.len() % 4 != 0 {
+    if list.is_empty() || !list.len().is_multiple_of(4) {
         return Err(Malformed("version list is empty or torn"));
     }
     let versions = range_behind(reader.position(), list.len());
