@@ -1,4 +1,4 @@
-//! Prints the roofline: `cargo run --release -p tercel-bench --example roofline -- [whole|kernel] [gso|mmsg|plain] [SIZE…]`.
+//! Prints the roofline: `cargo run --release -p tercel-bench --example roofline -- [kernel] [mmsg|plain] [json] [SIZE…]`.
 
 use std::env;
 use std::io;
