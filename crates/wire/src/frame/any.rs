@@ -1,11 +1,18 @@
 //! Any frame, as one value: for tests, the simulator, fuzzing and dissectors. A connection dispatches on the type instead
 //! and parses only the view it needs.
 
-use super::{
-    Ack, AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram, MaxData, MaxStreamData, MaxStreams,
-    NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream, RetireConnectionId, StopSending,
-    Stream, StreamDataBlocked, StreamsBlocked, read_type, ty,
-};
+use super::ack::Ack;
+use super::ack_frequency::AckFrequency;
+use super::cids::{NewConnectionId, RetireConnectionId};
+use super::close::ConnectionClose;
+use super::datagram::Datagram;
+use super::frame_type::read_type;
+use super::limits::{DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked};
+use super::path::{PathChallenge, PathResponse};
+use super::reset::{ResetStream, StopSending};
+use super::stream::{Crypto, Stream};
+use super::token::NewToken;
+use super::ty;
 use crate::error::Malformed;
 use crate::reader::Reader;
 use crate::writer::Writer;

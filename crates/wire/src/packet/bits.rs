@@ -12,6 +12,9 @@ const CODE_ZERO_RTT: u8 = 1;
 const CODE_HANDSHAKE: u8 = 2;
 const CODE_RETRY: u8 = 3;
 
+/// How many bytes the integrity tag at the end of a Retry packet has. RFC 9001 §5.8.
+pub const RETRY_TAG_LEN: usize = 16;
+
 /// Whether the header is a long one. RFC 8999 §5.1.
 #[inline]
 pub const fn is_long(first: u8) -> bool {

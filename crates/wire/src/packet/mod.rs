@@ -14,14 +14,11 @@ mod write;
 mod tests;
 
 pub use bits::{
-    KeyPhase, LongType, Spin, has_fixed_bit, has_reserved_bits_long, has_reserved_bits_short, is_long,
-    packet_number_size,
+    KeyPhase, LongType, RETRY_TAG_LEN, Spin, has_fixed_bit, has_reserved_bits_long, has_reserved_bits_short,
+    is_long, packet_number_size,
 };
 pub use parse::{Packet, ShortHeader, sample, versions};
 pub use write::{
     LengthMark, LongHeader, patch_length, retry_size, short_header_size, write_retry, write_short,
     write_version_negotiation,
 };
-
-/// How many bytes the integrity tag at the end of a Retry packet has. RFC 9001 §5.8.
-pub const RETRY_TAG_LEN: usize = 16;

@@ -3,8 +3,7 @@
 //! A long packet tells where it ends, so that the caller can go on with the packet coalesced behind it; all others reach to
 //! the end of the datagram. RFC 9000 §12.2.
 
-use super::RETRY_TAG_LEN;
-use super::bits::{LongType, TypeBits, has_fixed_bit, is_long};
+use super::bits::{LongType, RETRY_TAG_LEN, TypeBits, has_fixed_bit, is_long};
 use crate::cid::ConnectionId;
 use crate::error::Malformed;
 use crate::reader::Reader;

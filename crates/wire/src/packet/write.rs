@@ -3,8 +3,7 @@
 //! A long header's length field is always two bytes, written as a mark to be patched when the packet's end is known: a
 //! packet is then filled in one pass.
 
-use super::RETRY_TAG_LEN;
-use super::bits::{FIXED, KeyPhase, LONG, LongType, Spin, TypeBits};
+use super::bits::{FIXED, KeyPhase, LONG, LongType, RETRY_TAG_LEN, Spin, TypeBits};
 use crate::cid::ConnectionId;
 use crate::packet_number;
 use crate::varint;
