@@ -25,7 +25,11 @@ pub mod retry;
 mod secret;
 pub mod session;
 pub mod suite;
+#[cfg(test)]
+mod testing;
 pub mod token;
+#[cfg(test)]
+mod vectors;
 
 pub use config::{ClientTls, ConfigError, Identity, KeyExchange, KeyLog, Roots, ServerTls, TlsOptions};
 pub use header::{HeaderKey, SAMPLE_LEN};

@@ -38,6 +38,10 @@ pub struct PacketKey {
 }
 
 /// A library's key with all that it computes ahead.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few per connection, used by every packet: no pointer to follow"
+)]
 enum Cipher {
     Ring(ring::aead::LessSafeKey),
     AwsLc(aws_lc_rs::aead::LessSafeKey),
@@ -55,6 +59,13 @@ pub enum Library {
 impl Library {
     /// The libraries compiled in.
     pub const ALL: [Library; 2] = [Library::Ring, Library::AwsLc];
+
+    /// Whether the library does the suite on this CPU.
+    pub fn is_available(self, _suite: Suite) -> bool {
+        match self {
+            Library::Ring | Library::AwsLc => true,
+        }
+    }
 
     /// The fastest on this CPU.
     #[inline]

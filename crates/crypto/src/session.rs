@@ -13,6 +13,7 @@ use core::fmt;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, ServerConnection};
 use rustls::{CertificateError, Error};
+use std::collections::VecDeque;
 use wire::{Code, Version};
 
 /// The longest handshake message that is accepted, in bytes after its four-byte header.
@@ -64,6 +65,12 @@ pub enum KeyChange {
     OneRtt(Keys, OneRttSecrets),
 }
 
+/// What TLS wrote at one level, and the keys of the next.
+struct Flight {
+    bytes: Vec<u8>,
+    change: Option<rustls::quic::KeyChange>,
+}
+
 /// One connection's TLS.
 pub struct TlsSession {
     tls: Box<Connection>,
@@ -72,6 +79,8 @@ pub struct TlsSession {
     level: Level,
     /// The beginning of a message that has not arrived whole.
     partial: Vec<u8>,
+    /// What TLS wrote and `write` has not handed out.
+    flights: VecDeque<Flight>,
     /// Set once the handshake failed: every later call says the same.
     failed: Option<Box<TlsError>>,
 }
@@ -109,7 +118,14 @@ impl TlsSession {
     }
 
     fn new(tls: Connection, version: Version) -> TlsSession {
-        TlsSession { tls: Box::new(tls), version, level: Level::Initial, partial: Vec::new(), failed: None }
+        TlsSession {
+            tls: Box::new(tls),
+            version,
+            level: Level::Initial,
+            partial: Vec::new(),
+            flights: VecDeque::new(),
+            failed: None,
+        }
     }
 
     /// The connection settled on another version, before any key came out. RFC 9369 §4.1.
@@ -161,10 +177,7 @@ impl TlsSession {
 
     /// Adds to the message that is incomplete; returns what lies behind it.
     fn on_piece<'a>(&mut self, level: Level, bytes: &'a [u8]) -> Result<&'a [u8], TlsError> {
-        let wanted = match message_len(level, &self.partial)? {
-            Some(len) => len,
-            None => 4,
-        };
+        let wanted = message_len(level, &self.partial)?.unwrap_or(4);
         let (piece, rest) = bytes.split_at(bytes.len().min(wanted.saturating_sub(self.partial.len())));
         self.partial.extend_from_slice(piece);
         // Asked again, because the piece may have completed the message's header: its type must be checked at once.
@@ -180,25 +193,52 @@ impl TlsSession {
         outcome.map_err(|error| {
             let alert = self.tls.alert().map_or(alert::INTERNAL_ERROR, u8::from);
             TlsError::new(alert, in_words(&error))
-        })
+        })?;
+        self.collect();
+        Ok(())
+    }
+
+    /// Fetches what rustls has to say. After every message, because rustls counts the first bytes that it has not handed out
+    /// to the level below the new keys, even if they came after them.
+    fn collect(&mut self) {
+        loop {
+            let mut bytes = Vec::new();
+            let change = self.tls.write_hs(&mut bytes);
+            let last = change.is_none();
+            if !bytes.is_empty() || !last {
+                self.flights.push_back(Flight { bytes, change });
+            }
+            if last {
+                return;
+            }
+        }
     }
 
     /// Lets TLS write: appends handshake bytes, which belong to the level whose keys came last, and returns the keys that
     /// come next. To be called until it returns `None`, after creation and after each `read`.
     pub fn write(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
-        let change = self.tls.write_hs(out)?;
-        // The suite is settled when the first keys come.
-        let suite = self.suite()?;
-        let take =
-            |keys: &rustls::quic::Keys| (take_secret(suite, &keys.local), take_secret(suite, &keys.remote));
-        Some(match change {
-            rustls::quic::KeyChange::Handshake { keys } => {
-                let (local, peer) = take(&keys);
-                KeyChange::Handshake(Keys::new(self.version, &local, &peer))
+        if self.flights.is_empty() {
+            self.collect();
+        }
+        while let Some(flight) = self.flights.pop_front() {
+            out.extend_from_slice(&flight.bytes);
+            if let Some(change) = flight.change {
+                return self.ours(&change);
             }
-            rustls::quic::KeyChange::OneRtt { keys, next: _ } => {
-                let (local, peer) = take(&keys);
-                let keys = Keys::new(self.version, &local, &peer);
+        }
+        None
+    }
+
+    /// The keys of rustls as ours. `None` never happens: the suite is settled when the first keys come.
+    fn ours(&self, change: &rustls::quic::KeyChange) -> Option<KeyChange> {
+        let suite = self.suite()?;
+        let (rustls::quic::KeyChange::Handshake { keys } | rustls::quic::KeyChange::OneRtt { keys, .. }) =
+            change;
+        let (local, peer) = (take_secret(suite, &keys.local), take_secret(suite, &keys.remote));
+        let keys = Keys::new(self.version, &local, &peer);
+        Some(match change {
+            rustls::quic::KeyChange::Handshake { .. } => KeyChange::Handshake(keys),
+            rustls::quic::KeyChange::OneRtt { .. } => {
                 KeyChange::OneRtt(keys, OneRttSecrets::new(self.version, local, peer))
             }
         })

@@ -1,1 +1,79 @@
-//! Tests.
+//! Libraries must agree with each other byte for byte, and no damage may pass.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Every library that can do the suite here.
+fn libraries(suite: Suite) -> impl Iterator<Item = Library> {
+    Library::ALL.into_iter().filter(move |library| library.is_available(suite))
+}
+
+fn key(library: Library, suite: Suite) -> PacketKey {
+    let bytes: Vec<u8> = (0..suite.key_len() as u8).collect();
+    PacketKey::with_library(library, suite, &bytes, &[0xa5; 12])
+}
+
+proptest! {
+    /// If libraries differed, a connection would break with the CPU it runs on.
+    #[test]
+    fn libraries_agree(pn: u64, header_len in 0usize..60, len in 0usize..3_000, fill: u8) {
+        for suite in Suite::ALL {
+            let plain: Vec<u8> = (0..header_len + len + TAG_LEN).map(|at| fill ^ at as u8).collect();
+            let mut sealed: Option<Vec<u8>> = None;
+            for library in libraries(suite) {
+                let mut packet = plain.clone();
+                key(library, suite).seal(pn, &mut packet, header_len);
+                prop_assert_eq!(sealed.get_or_insert_with(|| packet.clone()), &packet);
+            }
+            for library in libraries(suite) {
+                let mut packet = sealed.clone().unwrap();
+                prop_assert_eq!(key(library, suite).open(pn, &mut packet, header_len), Ok(len));
+                prop_assert_eq!(&packet[..header_len + len], &plain[..header_len + len]);
+            }
+        }
+    }
+
+    /// A packet with one bit flipped anywhere, or with another number, is refused, and its last 16 bytes stay as they came:
+    /// the caller compares them with stateless reset tokens.
+    #[test]
+    fn damage_is_noticed(pn: u64, len in 0usize..200, at: usize, bit in 0u8..8) {
+        for suite in Suite::ALL {
+            for library in libraries(suite) {
+                let key = key(library, suite);
+                let mut packet = vec![1; 20 + len + TAG_LEN];
+                key.seal(pn, &mut packet, 20);
+                let mut damaged = packet.clone();
+                let at = at % damaged.len();
+                damaged[at] ^= 1 << bit;
+                let tail = damaged[20 + len..].to_vec();
+                prop_assert_eq!(key.open(pn, &mut damaged, 20), Err(OpenError));
+                prop_assert_eq!(&damaged[20 + len..], &tail[..]);
+                prop_assert_eq!(key.open(pn ^ 1, &mut packet, 20), Err(OpenError));
+            }
+        }
+    }
+}
+
+/// What is too short to be a packet is refused, not a panic: these lengths come from the peer.
+#[test]
+fn short_packets_are_refused() {
+    for suite in Suite::ALL {
+        for library in libraries(suite) {
+            for len in 0..20 + TAG_LEN {
+                assert_eq!(key(library, suite).open(0, &mut vec![0; len], 20), Err(OpenError));
+            }
+        }
+    }
+}
+
+/// RFC 9001 §6.6.
+#[test]
+fn limits() {
+    let limits = |suite| {
+        let key = key(Library::Ring, suite);
+        (key.confidentiality_limit(), key.integrity_limit())
+    };
+    assert_eq!(limits(Suite::Aes128Gcm), (1 << 23, 1 << 52));
+    assert_eq!(limits(Suite::Aes256Gcm), (1 << 23, 1 << 52));
+    assert_eq!(limits(Suite::ChaCha20Poly1305), (u64::MAX, 1 << 36));
+}

@@ -1,1 +1,306 @@
-//! Tests.
+//! Handshakes in memory, and what must make them fail.
+
+use super::*;
+use crate::config::{KeyExchange, KeyLog, Roots, TlsOptions};
+use crate::packet::TAG_LEN;
+use crate::suite::SuiteChoice;
+use crate::testing::{Authority, Pair, pair};
+use proptest::prelude::*;
+
+fn only(suite: Suite) -> TlsOptions {
+    TlsOptions { suites: SuiteChoice::Only(suite), ..TlsOptions::default() }
+}
+
+/// What one end seals the other opens, with these keys.
+fn check_keys(ours: &Keys, theirs: &Keys, suite: Suite) {
+    assert_eq!(ours.local.packet.suite(), suite);
+    for (from, to) in [(&ours.local, &theirs.peer), (&theirs.local, &ours.peer)] {
+        let mut packet = [7; 60 + TAG_LEN];
+        from.packet.seal(3, &mut packet, 20);
+        assert_eq!(to.packet.open(3, &mut packet, 20), Ok(40));
+        assert_eq!(packet[..60], [7; 60]);
+        assert_eq!(from.header.mask(&[9; 16]), to.header.mask(&[9; 16]));
+    }
+}
+
+/// The whole journey with each suite and version, in pieces of each size that matters: what is left out here cannot be
+/// relied on, because the keys come out of rustls by a way of our own.
+#[test]
+fn handshakes_with_each_suite_and_version() {
+    for suite in Suite::ALL {
+        for version in [Version::V1, Version::V2] {
+            for piece in [1, 3, 4, 1_000, 100_000] {
+                let mut pair = pair(version, &only(suite));
+                pair.run(piece).unwrap();
+                check_complete(&mut pair, suite);
+            }
+        }
+    }
+}
+
+fn check_complete(pair: &mut Pair, suite: Suite) {
+    let Pair { client, server } = pair;
+    assert!(!client.tls.is_handshaking() && !server.tls.is_handshaking());
+    assert_eq!((client.tls.suite(), server.tls.suite()), (Some(suite), Some(suite)));
+    assert_eq!(client.tls.alpn(), Some(&b"h3"[..]));
+    assert_eq!(server.tls.alpn(), Some(&b"h3"[..]));
+    assert_eq!(client.tls.peer_parameters(), Some(&b"server parameters"[..]));
+    assert_eq!(server.tls.peer_parameters(), Some(&b"client parameters"[..]));
+    assert_eq!(server.tls.server_name(), Some("localhost"));
+    assert_eq!(client.tls.key_exchange(), Some("X25519MLKEM768"));
+    assert!(client.tls.zero_rtt_keys().is_none() && server.tls.zero_rtt_keys().is_none());
+    check_keys(client.handshake.as_ref().unwrap(), server.handshake.as_ref().unwrap(), suite);
+    let (client_keys, client_secrets) = client.one_rtt.as_mut().unwrap();
+    let (server_keys, server_secrets) = server.one_rtt.as_mut().unwrap();
+    check_keys(client_keys, server_keys, suite);
+    for _ in 0..3 {
+        let ((ours, our_peer), (theirs, their_peer)) = (client_secrets.next(), server_secrets.next());
+        for (from, to) in [(ours, their_peer), (theirs, our_peer)] {
+            let mut packet = [7; 60 + TAG_LEN];
+            from.seal(3, &mut packet, 20);
+            assert_eq!(client_keys.peer.packet.open(3, &mut packet.clone(), 20), Err(crate::OpenError));
+            assert_eq!(to.open(3, &mut packet, 20), Ok(40));
+        }
+    }
+}
+
+/// The version may be settled after the session was made: a client that began with version 1 and was answered in version 2
+/// must have the keys of version 2.
+#[test]
+fn version_may_change_before_keys() {
+    let mut pair = pair(Version::V1, &only(Suite::Aes128Gcm));
+    pair.server.tls.set_version(Version::V2);
+    pair.client.tls.set_version(Version::V2);
+    pair.run(1_000).unwrap();
+    check_complete(&mut pair, Suite::Aes128Gcm);
+}
+
+#[test]
+fn classic_key_exchange_fits_one_packet_and_post_quantum_falls_back() {
+    let classic = TlsOptions { key_exchange: KeyExchange::X25519, ..TlsOptions::default() };
+    let authority = Authority::new();
+    let identity = authority.identity().unwrap();
+    for (client, server) in
+        [(&classic, &classic), (&classic, &TlsOptions::default()), (&TlsOptions::default(), &classic)]
+    {
+        let client_tls = ClientTls::new(&authority.roots(), client).unwrap();
+        let server_tls = ServerTls::new(&identity, server).unwrap();
+        let mut pair = Pair::new(Version::V1, &client_tls, &server_tls);
+        pair.run(1_000).unwrap();
+        assert_eq!(pair.server.tls.key_exchange(), Some("X25519"));
+    }
+    let client = ClientTls::new(&Roots::Insecure, &classic).unwrap();
+    let mut hello = Vec::new();
+    let mut tls = TlsSession::client(&client, Version::V1, "localhost", &[0; 100]).unwrap();
+    assert!(tls.write(&mut hello).is_none());
+    assert!(hello.len() < 1_000, "{} bytes", hello.len());
+}
+
+/// With all suites at both ends the fastest is taken.
+#[test]
+fn the_first_choice_wins() {
+    let mut pair = pair(Version::V1, &TlsOptions::default());
+    pair.run(1_000).unwrap();
+    assert_eq!(pair.client.tls.suite(), SuiteChoice::All.suites().first().copied());
+}
+
+/// The alert and the words of each failure that a user can cause.
+#[test]
+fn failures_have_their_alert_and_say_what_to_do() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let options = TlsOptions::default();
+    let fail = |roots: &Roots, client: &TlsOptions, server: &TlsOptions, name: &str| {
+        let client = ClientTls::new(roots, client).unwrap();
+        let server = ServerTls::new(&authority.identity().unwrap(), server).unwrap();
+        let error = Pair::named(Version::V1, &client, &server, name).run(1_000).unwrap_err();
+        assert!(!error.reason.contains('\n'));
+        assert_eq!(error.code, Code::crypto(error.alert));
+        (error.alert, error.reason)
+    };
+    // unknown_ca
+    let (alert, reason) = fail(&stranger.roots(), &options, &options, "localhost");
+    assert!(alert == 48 && reason.contains("not from a trusted authority"), "{alert} {reason}");
+    // bad_certificate
+    let (alert, reason) = fail(&authority.roots(), &options, &options, "example.com");
+    assert!(alert == 42 && reason.contains("for another name"), "{alert} {reason}");
+    // no_application_protocol
+    let other = TlsOptions { alpn: vec![b"perf".to_vec()], ..TlsOptions::default() };
+    let (alert, reason) = fail(&authority.roots(), &other, &options, "localhost");
+    assert!(alert == 120 && reason.contains("application protocols"), "{alert} {reason}");
+    // handshake_failure
+    let (alert, _) = fail(&authority.roots(), &only(Suite::Aes128Gcm), &only(Suite::Aes256Gcm), "localhost");
+    assert_eq!(alert, 40);
+}
+
+#[test]
+fn expired_certificates_are_refused_unless_nobody_looks() {
+    let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(2001, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2002, 1, 1);
+    let authority = Authority::issuing(params);
+    let options = TlsOptions::default();
+    let server = ServerTls::new(&authority.identity().unwrap(), &options).unwrap();
+    let strict = ClientTls::new(&authority.roots(), &options).unwrap();
+    let error = Pair::new(Version::V1, &strict, &server).run(1_000).unwrap_err();
+    assert!(error.alert == 45 && error.reason.contains("expired"), "{error:?}");
+    let insecure = ClientTls::new(&Roots::Insecure, &options).unwrap();
+    Pair::named(Version::V1, &insecure, &server, "somewhere.example").run(1_000).unwrap();
+}
+
+#[test]
+fn names_are_hosts_or_addresses() {
+    let authority = Authority::new();
+    let options = TlsOptions::default();
+    let client = ClientTls::new(&authority.roots(), &options).unwrap();
+    let server = ServerTls::new(&authority.identity().unwrap(), &options).unwrap();
+    let mut pair = Pair::named(Version::V1, &client, &server, "127.0.0.1");
+    pair.run(1_000).unwrap();
+    assert_eq!(pair.server.tls.server_name(), None, "addresses are not sent as names");
+    for name in ["", "not a name", "[::1]", "a..b"] {
+        assert!(TlsSession::client(&client, Version::V1, name, &[]).is_err(), "{name:?}");
+    }
+}
+
+/// A message header with this type and length, and the error that reading it must give.
+fn read_error(level: Level, bytes: &[u8]) -> TlsError {
+    let mut pair = pair(Version::V1, &TlsOptions::default());
+    pair.server.tls.read(level, bytes).unwrap_err()
+}
+
+/// Each message type in a level where it does not belong. CVE-2025-61730.
+#[test]
+fn messages_belong_to_their_levels() {
+    for (level, kind) in [
+        (Level::Initial, 8),
+        (Level::Initial, 20),
+        (Level::Handshake, 1),
+        (Level::Handshake, 2),
+        (Level::OneRtt, 1),
+        (Level::OneRtt, 20),
+        (Level::ZeroRtt, 5),
+        (Level::OneRtt, 24),
+        (Level::Handshake, 24),
+    ] {
+        // One byte is enough: nothing is kept for a message that can never be welcome.
+        assert_eq!(read_error(level, &[kind]).code, Code::crypto(10), "{level:?} {kind}");
+    }
+    assert_eq!(read_error(Level::OneRtt, &[13]).code, Code::PROTOCOL_VIOLATION);
+}
+
+/// RFC 9001 §4.1.3. The server here would otherwise wait for the rest of a message that began at another level.
+#[test]
+fn levels_only_go_up_and_messages_do_not_reach_across() {
+    let mut partial = pair(Version::V1, &TlsOptions::default());
+    partial.server.tls.read(Level::Initial, &[1, 0, 1]).unwrap();
+    let error = partial.server.tls.read(Level::Handshake, &[0]).unwrap_err();
+    assert_eq!(error.code, Code::PROTOCOL_VIOLATION);
+
+    let mut complete = pair(Version::V1, &TlsOptions::default());
+    complete.run(1_000).unwrap();
+    complete.client.tls.read(Level::OneRtt, &[]).unwrap();
+    let error = complete.client.tls.read(Level::Initial, &[2]).unwrap_err();
+    assert_eq!(error.code, Code::PROTOCOL_VIOLATION);
+    assert_eq!(complete.client.tls.read(Level::OneRtt, &[4]).unwrap_err(), error, "a failure is for good");
+}
+
+/// A declared length must not reserve memory, and a message of more than 64 KiB must not be collected at all.
+#[test]
+fn message_size_is_bounded() {
+    assert_eq!(read_error(Level::Initial, &[1, 1, 0, 0]).alert, 50);
+    let mut pair = pair(Version::V1, &TlsOptions::default());
+    pair.server.tls.read(Level::Initial, &[1, 0, 0xff, 0xff]).unwrap();
+    assert!(pair.server.tls.partial.capacity() < 64);
+}
+
+/// A client must not be able to make a server take a second hello, nor a server a client.
+#[test]
+fn repeated_hellos_are_refused() {
+    let mut pair = pair(Version::V1, &TlsOptions::default());
+    let hello = pair.client.take_output().remove(0).1;
+    pair.server.tls.read(Level::Initial, &hello).unwrap();
+    assert_eq!(pair.server.tls.read(Level::Initial, &hello).unwrap_err().alert, 10);
+}
+
+/// Both ends log, and log the same secrets: without it no dissector could read a capture.
+#[test]
+fn key_logs_of_both_ends_agree() {
+    let directory = std::env::temp_dir().join(format!("tercel-keylog-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let options =
+        |name: &str| TlsOptions { key_log: KeyLog::File(directory.join(name)), ..TlsOptions::default() };
+    let authority = Authority::new();
+    let client = ClientTls::new(&authority.roots(), &options("client")).unwrap();
+    let server = ServerTls::new(&authority.identity().unwrap(), &options("server")).unwrap();
+    Pair::new(Version::V1, &client, &server).run(1_000).unwrap();
+    let lines = |name: &str| {
+        let text = std::fs::read_to_string(directory.join(name)).unwrap();
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(lines("client"), lines("server"));
+    for label in [
+        "CLIENT_HANDSHAKE_TRAFFIC_SECRET ",
+        "SERVER_HANDSHAKE_TRAFFIC_SECRET ",
+        "CLIENT_TRAFFIC_SECRET_0 ",
+        "SERVER_TRAFFIC_SECRET_0 ",
+    ] {
+        assert_eq!(lines("client").iter().filter(|line| line.starts_with(label)).count(), 1, "{label}");
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// A damaged handshake fails at one of the ends, and neither panics.
+    #[test]
+    fn damaged_handshakes_fail(at: usize, bit in 0u8..8, from_client: bool, piece in 1usize..3_000) {
+        let mut pair = pair(Version::V1, &TlsOptions { key_exchange: KeyExchange::X25519, ..TlsOptions::default() });
+        let mut hello = pair.client.take_output().remove(0).1;
+        if from_client {
+            // Behind the header: a length that is too long makes the server wait, which is not a failure.
+            let at = 4 + at % (hello.len() - 4);
+            hello[at] ^= 1 << bit;
+        }
+        let mut outcome = Ok(());
+        for piece in hello.chunks(piece) {
+            outcome = outcome.and_then(|()| pair.server.tls.read(Level::Initial, piece));
+        }
+        let mut flights = pair.server.take_output();
+        if !from_client {
+            let (_, flight) = flights.last_mut().unwrap();
+            let at = 4 + at % (flight.len() - 4);
+            flight[at] ^= 1 << bit;
+        }
+        for (level, bytes) in flights {
+            outcome = outcome.and_then(|()| pair.client.tls.read(level, &bytes));
+        }
+        let outcome = outcome.and_then(|()| pair.run(piece));
+        let handshaking = pair.client.tls.is_handshaking() || pair.server.tls.is_handshaking();
+        prop_assert!(outcome.is_err() || handshaking);
+    }
+
+    /// Whatever comes, no panic, and no more is kept than has arrived.
+    #[test]
+    fn invented_messages_do_no_harm(
+        pieces in proptest::collection::vec((0usize..4, proptest::collection::vec(any::<u8>(), 0..300)), 0..8),
+        first in prop::sample::select(vec![1u8, 2, 8, 11, 15, 20, 4]),
+    ) {
+        let mut pair = pair(Version::V1, &TlsOptions { key_exchange: KeyExchange::X25519, ..TlsOptions::default() });
+        drop(pair.client.take_output());
+        for (level, mut bytes) in pieces {
+            if let Some(byte) = bytes.first_mut() {
+                *byte = first;
+            }
+            if bytes.len() > 3 {
+                (bytes[1], bytes[2]) = (0, 0);
+            }
+            let level = [Level::Initial, Level::ZeroRtt, Level::Handshake, Level::OneRtt][level];
+            for end in [&mut pair.client, &mut pair.server] {
+                let _ = end.tls.read(level, &bytes);
+                prop_assert!(end.tls.partial.len() <= 300 * 8);
+            }
+        }
+    }
+}
