@@ -4,16 +4,8 @@
 //! remembered. The header in front and the tag behind are the sealer's business.
 
 use crate::sent::SentFrame;
+use recovery::packet::PacketFlags;
 use wire::writer::Writer;
-
-/// What the frames of a packet mean for its treatment. Source: RFC 9002 §2.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Content {
-    /// The peer must acknowledge the packet.
-    pub ack_eliciting: bool,
-    /// The packet counts as bytes in flight.
-    pub in_flight: bool,
-}
 
 /// Room for frames, and the record of those written.
 #[derive(Debug)]
@@ -22,13 +14,14 @@ pub(crate) struct PacketBuilder<'a> {
     pub writer: Writer<'a>,
     /// Frames to remember, in order. Reused from packet to packet.
     frames: &'a mut Vec<SentFrame>,
-    content: Content,
+    /// What the frames mean for the packet's treatment. Source: RFC 9002 §2.
+    flags: PacketFlags,
 }
 
 impl<'a> PacketBuilder<'a> {
     pub(crate) fn new(writer: Writer<'a>, frames: &'a mut Vec<SentFrame>) -> PacketBuilder<'a> {
         frames.clear();
-        PacketBuilder { writer, frames, content: Content::default() }
+        PacketBuilder { writer, frames, flags: PacketFlags::NONE }
     }
 
     /// Bytes of payload that still fit.
@@ -41,7 +34,7 @@ impl<'a> PacketBuilder<'a> {
     #[inline]
     pub(crate) fn sent(&mut self, frame: SentFrame) {
         self.frames.push(frame);
-        self.content = Content { ack_eliciting: true, in_flight: true };
+        self.flags = self.flags.with(PacketFlags::DATA);
     }
 
     /// Notes an ACK frame: remembered, but neither ack-eliciting nor in flight.
@@ -53,21 +46,27 @@ impl<'a> PacketBuilder<'a> {
     /// Notes an ack-eliciting frame that nobody resends (PING, PATH_RESPONSE).
     #[inline]
     pub(crate) fn sent_unremembered(&mut self) {
-        self.content = Content { ack_eliciting: true, in_flight: true };
+        self.flags = self.flags.with(PacketFlags::DATA);
     }
 
     /// Fills up with PADDING until the payload is `len` bytes long. Padding counts as in flight (RFC 9002 §2).
     pub(crate) fn pad_to(&mut self, len: usize) {
-        while self.writer.position() < len && self.writer.remaining() > 0 {
-            self.writer.u8(0);
-            self.content.in_flight = true;
+        let missing = len.saturating_sub(self.writer.position()).min(self.writer.remaining());
+        if missing > 0 {
+            self.writer.zeros(missing);
+            self.flags = self.flags.with(PacketFlags::IN_FLIGHT);
         }
     }
 
-    /// What has been written so far.
+    /// Marks the packet as a probe of the path MTU: its loss is no sign of congestion.
+    pub(crate) fn mark_mtu_probe(&mut self) {
+        self.flags = self.flags.with(PacketFlags::MTU_PROBE);
+    }
+
+    /// What the frames written so far mean.
     #[inline]
-    pub(crate) fn content(&self) -> Content {
-        self.content
+    pub(crate) fn flags(&self) -> PacketFlags {
+        self.flags
     }
 
     /// Whether nothing has been written.

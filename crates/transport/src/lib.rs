@@ -6,11 +6,13 @@
 //! randomness that a seed did not provide.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod announce;
 mod builder;
 mod cid;
 mod config;
 mod connection;
+mod crypto_stream;
 mod datagrams;
 mod endpoint;
 mod error;
@@ -22,3 +24,17 @@ mod sent;
 mod space;
 mod stream_id;
 mod streams;
+mod tidings;
+
+pub use admission::{ClientConfig, ServerConfig};
+pub use config::{InvalidConfig, MAX_PACKET_SIZE, MIN_PACKET_SIZE, Switch, TransportConfig};
+pub use connection::{Connection, Counters, Transmitted};
+pub use crypto::TlsError;
+pub use datagrams::DatagramError;
+pub use endpoint::{
+    DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, RetryPolicy, Route, split_run,
+};
+pub use error::TransportError;
+pub use event::{CloseReason, Event, Fin, StreamSink};
+pub use stream_id::{Dir, StreamId};
+pub use streams::{OpenError, Priority, StreamConfig, WriteError};

@@ -1,15 +1,7 @@
 //! Stream identifiers. Source: RFC 9000 §2.1.
 
+pub use wire::Dir;
 use wire::Side;
-
-/// Whether both ends send on a stream or only the one that opened it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Dir {
-    /// Both ends send.
-    Bidi,
-    /// Only the initiator sends.
-    Uni,
-}
 
 /// A stream's identifier: at most 2^62 - 1; the two low bits say who opened it and its direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

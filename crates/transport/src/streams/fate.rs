@@ -55,7 +55,7 @@ impl Streams {
                     self.slots[slot].recv.window.on_acked(limit);
                 }
             }
-            SentFrame::MaxStreams { dir, limit } => self.peer[dir as usize].window.on_acked(limit),
+            SentFrame::MaxStreams { dir, limit } => self.peer[dir.index()].window.on_acked(limit),
             SentFrame::DataBlocked { limit } => self.credit.blocked.on_value_acked(&limit),
             SentFrame::StreamDataBlocked { id, limit } => {
                 if let Some(slot) = self.slots.find(id.as_u64()) {
@@ -63,7 +63,7 @@ impl Streams {
                 }
             }
             SentFrame::StreamsBlocked { dir, limit } => {
-                self.local[dir as usize].credit.blocked.on_value_acked(&limit);
+                self.local[dir.index()].credit.blocked.on_value_acked(&limit);
             }
             _ => {}
         }
@@ -92,14 +92,14 @@ impl Streams {
             }),
             SentFrame::MaxData { limit } => self.connection_control |= self.window.on_lost(limit),
             SentFrame::MaxStreams { dir, limit } => {
-                self.connection_control |= self.peer[dir as usize].window.on_lost(limit);
+                self.connection_control |= self.peer[dir.index()].window.on_lost(limit);
             }
             SentFrame::DataBlocked { limit } => {
                 self.credit.blocked.on_value_lost(&limit);
                 self.connection_control |= self.credit.blocked.is_pending();
             }
             SentFrame::StreamsBlocked { dir, limit } => {
-                let blocked = &mut self.local[dir as usize].credit.blocked;
+                let blocked = &mut self.local[dir.index()].credit.blocked;
                 blocked.on_value_lost(&limit);
                 self.connection_control |= blocked.is_pending();
             }

@@ -6,7 +6,6 @@
 //! stream that is over can be told from one that never began.
 
 use crate::flow::{Credit, Step, Window};
-use crate::stream_id::Dir;
 use base::ranges::RangeSet;
 use base::time::{Duration, Instant};
 
@@ -99,22 +98,6 @@ impl PeerStreams {
     /// The limit for a MAX_STREAMS frame, if one is due.
     pub(super) fn pending_limit(&mut self) -> Option<u64> {
         self.window.pending().map(|limit| limit.min(wire::frame::MAX_STREAM_COUNT))
-    }
-}
-
-/// The same kind in the wire's type.
-pub(super) const fn to_wire(dir: Dir) -> wire::Dir {
-    match dir {
-        Dir::Bidi => wire::Dir::Bidi,
-        Dir::Uni => wire::Dir::Uni,
-    }
-}
-
-/// The same kind in ours.
-pub(super) const fn from_wire(dir: wire::Dir) -> Dir {
-    match dir {
-        wire::Dir::Bidi => Dir::Bidi,
-        wire::Dir::Uni => Dir::Uni,
     }
 }
 

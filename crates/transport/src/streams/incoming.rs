@@ -2,7 +2,7 @@
 
 use super::slots::Slot;
 use super::stream::Notices;
-use super::{MAX_CONNECTION_PIECES, Part, Streams, ids};
+use super::{MAX_CONNECTION_PIECES, Part, Streams};
 use crate::error::TransportError;
 use crate::event::{Fin, StreamSink};
 use crate::reassembly::{Held, TooManyPieces};
@@ -106,7 +106,7 @@ impl Streams {
     }
 
     pub(crate) fn on_max_streams(&mut self, frame: &frame::MaxStreams) -> Result<(), TransportError> {
-        self.local[ids::from_wire(frame.dir) as usize].on_limit(frame.maximum);
+        self.local[frame.dir.index()].on_limit(frame.maximum);
         Ok(())
     }
 

@@ -128,8 +128,8 @@ impl Streams {
         parameters.initial_max_stream_data_bidi_local = stream_window;
         parameters.initial_max_stream_data_bidi_remote = stream_window;
         parameters.initial_max_stream_data_uni = stream_window;
-        parameters.initial_max_streams_bidi = self.peer[Dir::Bidi as usize].window.limit();
-        parameters.initial_max_streams_uni = self.peer[Dir::Uni as usize].window.limit();
+        parameters.initial_max_streams_bidi = self.peer[Dir::Bidi.index()].window.limit();
+        parameters.initial_max_streams_uni = self.peer[Dir::Uni.index()].window.limit();
     }
 
     /// The peer's first limits are known. Source: RFC 9000 §18.2; the names there are seen from the peer's side.
@@ -140,8 +140,8 @@ impl Streams {
             our_uni: parameters.initial_max_stream_data_uni,
         };
         self.credit.on_limit(parameters.initial_max_data);
-        self.local[Dir::Bidi as usize].on_limit(parameters.initial_max_streams_bidi);
-        self.local[Dir::Uni as usize].on_limit(parameters.initial_max_streams_uni);
+        self.local[Dir::Bidi.index()].on_limit(parameters.initial_max_streams_bidi);
+        self.local[Dir::Uni.index()].on_limit(parameters.initial_max_streams_uni);
         // Streams that were opened on remembered limits, for early data.
         for slot in self.slots.all() {
             let id = self.slots[slot].id;
@@ -197,14 +197,14 @@ impl Streams {
             return Err(WRONG_DIRECTION);
         }
         if local {
-            return if self.local[id.dir() as usize].was_opened(id.index()) {
+            return if self.local[id.dir().index()].was_opened(id.index()) {
                 Ok(None)
             } else {
                 // RFC 9000 §19.5, §19.8, §19.10: a stream of ours that we have not opened.
                 Err(TransportError::new(Code::STREAM_STATE_ERROR, "stream not opened yet"))
             };
         }
-        match self.peer[id.dir() as usize].admit(id.index()) {
+        match self.peer[id.dir().index()].admit(id.index()) {
             Admission::New => Ok(Some(self.create(id))),
             Admission::Over => Ok(None),
             // RFC 9000 §4.6.
@@ -296,7 +296,7 @@ impl Streams {
         self.fresh.remove(slot);
         self.slots.remove(slot);
         if id.initiator() != self.side {
-            self.connection_control |= self.peer[id.dir() as usize].on_over();
+            self.connection_control |= self.peer[id.dir().index()].on_over();
         }
     }
 }

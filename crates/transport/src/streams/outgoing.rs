@@ -5,7 +5,6 @@
 //! up to its end: a look at two queues, a header of six to eight bytes, one copy.
 
 use super::Streams;
-use super::ids;
 use super::slots::Slot;
 use super::stream::{Stream, Writer};
 use crate::builder::PacketBuilder;
@@ -135,13 +134,13 @@ impl Streams {
             packet.sent(SentFrame::DataBlocked { limit });
             self.credit.blocked.on_sent();
         }
-        [Dir::Bidi, Dir::Uni].into_iter().all(|dir| self.write_stream_limits(dir, packet))
+        Dir::ALL.into_iter().all(|dir| self.write_stream_limits(dir, packet))
     }
 
     fn write_stream_limits(&mut self, dir: Dir, packet: &mut PacketBuilder<'_>) -> bool {
-        let peer = &mut self.peer[dir as usize];
+        let peer = &mut self.peer[dir.index()];
         if let Some(limit) = peer.pending_limit() {
-            let frame = frame::MaxStreams { dir: ids::to_wire(dir), maximum: limit };
+            let frame = frame::MaxStreams { dir, maximum: limit };
             if packet.remaining() < frame.size() {
                 return false;
             }
@@ -149,9 +148,9 @@ impl Streams {
             packet.sent(SentFrame::MaxStreams { dir, limit });
             peer.window.on_sent();
         }
-        let local = &mut self.local[dir as usize];
+        let local = &mut self.local[dir.index()];
         if let Some(&limit) = local.credit.blocked.pending() {
-            let frame = frame::StreamsBlocked { dir: ids::to_wire(dir), limit };
+            let frame = frame::StreamsBlocked { dir, limit };
             if packet.remaining() < frame.size() {
                 return false;
             }

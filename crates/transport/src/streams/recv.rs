@@ -114,6 +114,8 @@ impl RecvStream {
     /// Makes it ready for the next stream.
     pub(super) fn recycle(&mut self) {
         self.reading.state = RecvState::Absent;
+        self.window.close();
+        self.stop.cancel();
         self.buffer.clear();
     }
 

@@ -84,6 +84,7 @@ impl SendStream {
     /// Makes it ready for the next stream; a little memory stays.
     pub(super) fn recycle(&mut self) {
         self.state = SendState::Absent;
+        self.credit = Credit::default();
         self.buffer.recycle();
         self.acked = 0;
         self.acked_beyond.clear();
@@ -161,6 +162,7 @@ impl SendStream {
         }
         let unsent = self.unsent();
         self.state = SendState::Reset(Announce::Pending(Reset { code, final_size: self.sent() }));
+        self.credit.blocked.cancel();
         self.acked_beyond.clear();
         self.lost.clear();
         Some(Dropped { unsent, retained: self.buffer.clear() })

@@ -12,7 +12,7 @@ use bytes::Bytes;
 impl Streams {
     /// Opens a stream of our own.
     pub(crate) fn open(&mut self, dir: Dir) -> Result<StreamId, OpenError> {
-        let local = &mut self.local[dir as usize];
+        let local = &mut self.local[dir.index()];
         match local.open() {
             Some(index) => {
                 let id = StreamId::new(self.side, dir, index);
@@ -141,8 +141,8 @@ impl Streams {
     /// Takes out the next event about a stream. One event of each kind per stream may wait, so a peer that makes them
     /// faster than they are taken makes no queue grow.
     pub(crate) fn next_event(&mut self) -> Option<Event> {
-        for dir in [Dir::Bidi, Dir::Uni] {
-            if core::mem::take(&mut self.local[dir as usize].available) {
+        for dir in Dir::ALL {
+            if core::mem::take(&mut self.local[dir.index()].available) {
                 return Some(Event::StreamsAvailable { dir });
             }
         }

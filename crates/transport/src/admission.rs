@@ -1,0 +1,105 @@
+//! Where endpoint and connection meet: connections begin, their connection IDs are registered, and they are forgotten.
+
+use crate::config::TransportConfig;
+use crate::connection::{Beginning, Connection, FirstInitial};
+use crate::endpoint::{Endpoint, Incoming};
+use base::net::Addresses;
+use base::slab::Handle;
+use base::time::Instant;
+use crypto::{ClientTls, ServerTls, TlsError, TlsSession};
+use std::sync::Arc;
+
+/// What a server needs to take connections.
+#[derive(Clone)]
+pub struct ServerConfig {
+    /// Certificates, cipher suites and application protocols.
+    pub tls: ServerTls,
+    /// How its connections behave.
+    pub transport: Arc<TransportConfig>,
+}
+
+/// What a client needs to open connections.
+#[derive(Clone)]
+pub struct ClientConfig {
+    /// Whom to trust, cipher suites and application protocols.
+    pub tls: ClientTls,
+    /// How its connections behave.
+    pub transport: Arc<TransportConfig>,
+    /// An address token from an earlier connection to the same server; empty when there is none.
+    pub token: Vec<u8>,
+}
+
+impl Endpoint {
+    /// Begins the connection that an Initial packet asked for. The train that carried it is still to be given to
+    /// `receive`.
+    ///
+    /// # Errors
+    /// TLS does not work as configured.
+    pub fn accept(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        incoming: Incoming,
+        server: &ServerConfig,
+    ) -> Result<Connection, TlsError> {
+        let new_token = Some(self.new_token(now, incoming.addresses));
+        let first = FirstInitial {
+            dcid: incoming.dcid,
+            scid: incoming.scid,
+            original_dcid: incoming.original_dcid,
+            retry_scid: incoming.retry_scid,
+            address: incoming.address,
+            new_token,
+        };
+        let version = incoming.version;
+        let beginning = self.beginning(now, &server.transport, incoming.addresses, version);
+        let mut connection = Connection::server(beginning, first, |parameters| {
+            TlsSession::server(&server.tls, version, parameters)
+        })?;
+        self.admit(handle, &incoming);
+        self.update(handle, &mut connection);
+        Ok(connection)
+    }
+
+    /// Begins a connection to `addresses.peer`, whose certificate must be for `server_name`.
+    ///
+    /// # Errors
+    /// The name is no DNS name and no IP address, or TLS does not work as configured.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        client: &ClientConfig,
+        (server_name, addresses): (&str, Addresses),
+    ) -> Result<Connection, TlsError> {
+        let version = client.transport.version;
+        let beginning = self.beginning(now, &client.transport, addresses, version);
+        let mut connection = Connection::client(beginning, client.token.clone(), |parameters| {
+            TlsSession::client(&client.tls, version, server_name, parameters)
+        })?;
+        self.update(handle, &mut connection);
+        Ok(connection)
+    }
+
+    fn beginning(
+        &mut self,
+        now: Instant,
+        config: &Arc<TransportConfig>,
+        addresses: Addresses,
+        version: wire::version::Version,
+    ) -> Beginning {
+        let local_cids = self.local_cids();
+        Beginning { now, config: Arc::clone(config), addresses, version, local_cids, rng: self.fork_rng() }
+    }
+
+    /// Learns which connection IDs a connection has added and dropped, and that its handshake is complete.
+    #[inline]
+    pub fn update(&mut self, handle: Handle, connection: &mut Connection) {
+        if connection.has_cid_changes() {
+            connection.take_cid_changes(|change| self.register(handle, change));
+            if connection.is_connected() {
+                self.on_established(handle);
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Connection IDs: those that we gave the peer, and those that the peer gave us. Source: RFC 9000 §5.1.
+//!
+//! Both sets are small and bounded, whatever the peer does: at most [`MAX_ACTIVE`] of either kind are active, and at most
+//! three times as many wait to be retired.
+
+mod generator;
+mod local;
+mod peer;
+
+pub(crate) use generator::{CidGenerator, worker_of};
+pub use generator::LOCAL_CID_LEN;
+pub(crate) use local::{CidChange, LocalCids};
+pub(crate) use peer::PeerCids;
+
+/// How many connection IDs of the peer we keep: the value of our active_connection_id_limit. Source: RFC 9000 §18.2.
+pub(crate) const MAX_ACTIVE: usize = peer::MAX_ACTIVE;

@@ -1,0 +1,289 @@
+//! The connection IDs by which we reach the peer. Source: RFC 9000 §5.1.2, §9.5, §19.15, §10.3.1.
+//!
+//! Data structure: at most [`MAX_ACTIVE`] entries, one of which is in use on the active path and at most one other on paths
+//! that are only probed; the sequence numbers seen, as ranges; and the retirements that the peer has not acknowledged.
+//!
+//! A peer can make us retire IDs as fast as it can send (by a rising Retire Prior To, and by repeating numbers below it), and
+//! stop acknowledging. Every way to a retirement goes through one function, which counts them all: beyond
+//! [`MAX_RETIREMENTS`] the connection closes. Eleven stacks of seventeen once had a queue there without a limit, and one
+//! that had the limit missed the second way.
+
+use crate::announce::Announce;
+use crate::builder::PacketBuilder;
+use crate::error::TransportError;
+use crate::sent::SentFrame;
+use base::ranges::RangeSet;
+use crypto::StatelessResetKey;
+use wire::cid::ConnectionId;
+use wire::error::Code;
+use wire::frame;
+
+/// How many connection IDs of the peer we keep.
+pub(super) const MAX_ACTIVE: usize = 4;
+
+/// Retirements that may be unacknowledged. Source: RFC 9000 §5.1.2 asks for at least twice the limit on active ones.
+pub(super) const MAX_RETIREMENTS: usize = 3 * MAX_ACTIVE;
+
+/// Gaps in the sequence numbers seen. An honest peer leaves one only for the time that a lost packet takes to come again.
+const MAX_GAPS: usize = 16;
+
+/// What the peer sends when it has lost the connection's state.
+type ResetToken = [u8; 16];
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    sequence: u64,
+    cid: ConnectionId,
+    /// A server's first connection ID has one only if its transport parameters say so, a client's has none.
+    token: Option<ResetToken>,
+}
+
+/// A retirement that the peer has not acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct Retirement {
+    sequence: u64,
+    announcement: Announce<()>,
+}
+
+/// The peer's connection IDs.
+#[derive(Debug)]
+pub(crate) struct PeerCids {
+    /// In use on the active path; copied out of the entries because every packet needs it.
+    active: Entry,
+    /// In use on the other paths.
+    probing: Option<Entry>,
+    /// Not used yet, ascending by sequence number.
+    spare: Vec<Entry>,
+    /// All sequence numbers received so far that are not below `retire_prior_to`.
+    seen: RangeSet,
+    /// The largest received.
+    retire_prior_to: u64,
+    retirements: Vec<Retirement>,
+    pending: usize,
+}
+
+impl PeerCids {
+    /// `first` is where the first packet goes: what the client made up, or the client's source connection ID.
+    pub(crate) fn new(first: ConnectionId) -> PeerCids {
+        let mut seen = RangeSet::new();
+        seen.insert(0..1);
+        PeerCids {
+            active: Entry { sequence: 0, cid: first, token: None },
+            probing: None,
+            spare: Vec::new(),
+            seen,
+            retire_prior_to: 0,
+            retirements: Vec::new(),
+            pending: 0,
+        }
+    }
+
+    /// Where packets on the active path go.
+    #[inline]
+    pub(crate) fn active(&self) -> ConnectionId {
+        self.active.cid
+    }
+
+    /// Where packets on any other path go: one ID never used on the active path, so that the two cannot be linked; without
+    /// a spare one the active ID has to do. Source: RFC 9000 §9.5.
+    pub(crate) fn for_probe(&mut self) -> ConnectionId {
+        if self.probing.is_none() && !self.spare.is_empty() {
+            self.probing = Some(self.spare.remove(0));
+        }
+        self.probing.unwrap_or(self.active).cid
+    }
+
+    /// The server's Retry names another ID. Source: RFC 9000 §17.2.5.2.
+    pub(crate) fn on_retry(&mut self, cid: ConnectionId) {
+        self.active.cid = cid;
+    }
+
+    /// The peer's first packet names the ID that it chose. Source: RFC 9000 §7.2.
+    pub(crate) fn on_first_packet(&mut self, cid: ConnectionId) {
+        if self.active.sequence == 0 {
+            self.active.cid = cid;
+        }
+    }
+
+    /// The server's transport parameters have a token for its first ID.
+    pub(crate) fn on_initial_reset_token(&mut self, token: ResetToken) {
+        if self.active.sequence == 0 {
+            self.active.token = Some(token);
+        }
+    }
+
+    /// A NEW_CONNECTION_ID frame arrived.
+    ///
+    /// # Errors
+    /// The peer uses no connection IDs, contradicts itself, gives more than we keep, or makes us retire too many.
+    pub(crate) fn on_new_connection_id(&mut self, new: &frame::NewConnectionId) -> Result<(), TransportError> {
+        if self.active.cid.is_empty() {
+            return Err(violation("new connection ID from a peer that uses none"));
+        }
+        self.check_contradiction(new)?;
+        let is_new = self.see(new.sequence)?;
+        self.raise_retire_prior_to(new.retire_prior_to)?;
+        if new.sequence < self.retire_prior_to {
+            // Too late to be used. RFC 9000 §19.15: it is retired too, which must not escape the limit.
+            return self.retire(new.sequence);
+        }
+        if is_new {
+            let entry = Entry { sequence: new.sequence, cid: new.cid, token: Some(new.reset_token) };
+            let at = self.spare.partition_point(|spare| spare.sequence < new.sequence);
+            self.spare.insert(at, entry);
+        }
+        self.replace_retired_active()?;
+        if 1 + usize::from(self.probing.is_some()) + self.spare.len() > MAX_ACTIVE {
+            let reason = "more connection IDs than active_connection_id_limit";
+            return Err(TransportError::new(Code::CONNECTION_ID_LIMIT_ERROR, reason));
+        }
+        Ok(())
+    }
+
+    /// One sequence number, one ID, one token. Source: RFC 9000 §19.15.
+    fn check_contradiction(&self, new: &frame::NewConnectionId) -> Result<(), TransportError> {
+        let contradicts = |entry: &Entry| {
+            let same_token = entry.token.is_none_or(|token| StatelessResetKey::same(&token, &new.reset_token));
+            let same_number = entry.sequence == new.sequence;
+            let same_cid = entry.cid == new.cid;
+            (same_number || same_cid) && !(same_number && same_cid && same_token)
+        };
+        if self.entries().any(contradicts) {
+            return Err(violation("connection ID, sequence number or token used twice"));
+        }
+        Ok(())
+    }
+
+    /// Remembers a sequence number; whether it is new. Numbers below `retire_prior_to` need not be remembered.
+    fn see(&mut self, sequence: u64) -> Result<bool, TransportError> {
+        if sequence < self.retire_prior_to {
+            return Ok(false);
+        }
+        let is_new = self.seen.insert(sequence..sequence + 1) > 0;
+        if self.seen.count() > MAX_GAPS {
+            return Err(violation("sequence numbers of connection IDs with too many gaps"));
+        }
+        Ok(is_new)
+    }
+
+    /// Retires what the peer asks to retire. Source: RFC 9000 §5.1.2.
+    fn raise_retire_prior_to(&mut self, bound: u64) -> Result<(), TransportError> {
+        if bound <= self.retire_prior_to {
+            return Ok(());
+        }
+        self.retire_prior_to = bound;
+        self.seen.remove(0..bound);
+        while let Some(first) = self.spare.first().filter(|spare| spare.sequence < bound).copied() {
+            self.spare.remove(0);
+            self.retire(first.sequence)?;
+        }
+        if let Some(probing) = self.probing.take_if(|probing| probing.sequence < bound) {
+            self.retire(probing.sequence)?;
+        }
+        Ok(())
+    }
+
+    /// The ID in use may itself be one of those to retire.
+    fn replace_retired_active(&mut self) -> Result<(), TransportError> {
+        if self.active.sequence >= self.retire_prior_to {
+            return Ok(());
+        }
+        let retired = self.active.sequence;
+        self.active = self.take_next().ok_or(violation("retires every connection ID it gave"))?;
+        self.retire(retired)
+    }
+
+    /// The ID that the active path should use next: one that a probe has already brought to the peer's new address, or else
+    /// the oldest spare one.
+    fn take_next(&mut self) -> Option<Entry> {
+        self.probing.take().or_else(|| (!self.spare.is_empty()).then(|| self.spare.remove(0)))
+    }
+
+    /// Moves to an unused ID and retires the one in use; `false`, and nothing happens, when there is none.
+    /// Source: RFC 9000 §9.5.
+    pub(crate) fn switch(&mut self) -> bool {
+        if self.retirements.len() >= MAX_RETIREMENTS {
+            return false;
+        }
+        let Some(next) = self.take_next() else { return false };
+        let retired = core::mem::replace(&mut self.active, next);
+        self.retire(retired.sequence).is_ok()
+    }
+
+    /// The one way to a retirement.
+    fn retire(&mut self, sequence: u64) -> Result<(), TransportError> {
+        if self.retirements.iter().any(|retirement| retirement.sequence == sequence) {
+            return Ok(()); // it is on its way
+        }
+        if self.retirements.len() >= MAX_RETIREMENTS {
+            let reason = "more connection IDs to retire than it acknowledges";
+            return Err(TransportError::new(Code::CONNECTION_ID_LIMIT_ERROR, reason));
+        }
+        self.retirements.push(Retirement { sequence, announcement: Announce::Pending(()) });
+        self.pending += 1;
+        Ok(())
+    }
+
+    /// Whether a RETIRE_CONNECTION_ID frame waits.
+    #[inline]
+    pub(crate) fn wants(&self) -> bool {
+        self.pending > 0
+    }
+
+    /// Writes the RETIRE_CONNECTION_ID frames that wait, as far as there is room.
+    pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
+        for retirement in self.retirements.iter_mut().filter(|it| it.announcement.is_pending()) {
+            let frame = frame::RetireConnectionId { sequence: retirement.sequence };
+            if packet.remaining() < frame.size() {
+                return;
+            }
+            frame.write(&mut packet.writer);
+            packet.sent(SentFrame::RetireConnectionId { sequence: retirement.sequence });
+            retirement.announcement.on_sent();
+            self.pending -= 1;
+        }
+    }
+
+    /// A frame of ours was acknowledged: the retirement is over.
+    pub(crate) fn on_acked(&mut self, frame: &SentFrame) {
+        let SentFrame::RetireConnectionId { sequence } = *frame else { return };
+        if let Some(at) = self.retirements.iter().position(|it| it.sequence == sequence) {
+            let retirement = self.retirements.swap_remove(at);
+            self.pending -= usize::from(retirement.announcement.is_pending());
+        }
+    }
+
+    /// A frame of ours was lost: it goes again.
+    pub(crate) fn on_lost(&mut self, frame: &SentFrame) {
+        let SentFrame::RetireConnectionId { sequence } = *frame else { return };
+        let Some(retirement) = self.retirements.iter_mut().find(|it| it.sequence == sequence) else { return };
+        self.pending -= usize::from(retirement.announcement.is_pending());
+        retirement.announcement.on_lost();
+        self.pending += usize::from(retirement.announcement.is_pending());
+    }
+
+    /// Whether the last bytes of a datagram are the token of an ID in use: a stateless reset. Tokens of IDs not yet used or
+    /// retired do not count, and the time it takes tells nothing. Source: RFC 9000 §10.3.1.
+    pub(crate) fn is_reset_token(&self, tail: &ResetToken) -> bool {
+        let in_use = [Some(&self.active), self.probing.as_ref()];
+        let mut found = false;
+        for token in in_use.into_iter().flatten().filter_map(|entry| entry.token.as_ref()) {
+            found |= StatelessResetKey::same(token, tail);
+        }
+        found
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        core::iter::once(&self.active).chain(&self.probing).chain(&self.spare)
+    }
+
+    /// How many IDs there are, and how many retirements wait for an acknowledgement.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> (usize, usize) {
+        (self.entries().count(), self.retirements.len())
+    }
+}
+
+fn violation(reason: &'static str) -> TransportError {
+    TransportError::new(Code::PROTOCOL_VIOLATION, reason)
+}

@@ -1,0 +1,115 @@
+//! What an embedder may set. Plain values with units; `build` refuses combinations that cannot work.
+
+use crate::streams::StreamConfig;
+use base::time::Duration;
+use recovery::congestion::Algorithm;
+use wire::version::Version;
+
+/// How a connection behaves. The defaults suit a server on the open internet.
+#[derive(Clone, Debug)]
+pub struct TransportConfig {
+    /// The QUIC version a client starts with. Servers take both. Default: 1.
+    pub version: Version,
+    /// The connection ends when nothing was heard for so long; zero means never. Default: 30 s.
+    pub idle_timeout: Duration,
+    /// The handshake must be complete after so long. Default: 10 s.
+    pub handshake_timeout: Duration,
+    /// A PING is sent when the connection was quiet for so long. Default: none.
+    pub keep_alive: Option<Duration>,
+    /// UDP payload, in bytes, that every path is assumed to carry. At least 1,200, the default.
+    pub initial_packet_size: u16,
+    /// UDP payload, in bytes, that is probed for once the handshake is confirmed and used when the probe arrives.
+    /// Default: 1,452, an Ethernet frame over IPv6.
+    pub max_packet_size: u16,
+    /// Longest wait before an ack-eliciting packet is acknowledged. Default: 25 ms.
+    pub max_ack_delay: Duration,
+    /// An acknowledgement leaves at the latest after so many ack-eliciting packets. RFC 9000 §13.2.2 proposes 2; once a
+    /// path is steady fewer acknowledgements cost less. Default: 10.
+    pub ack_every: u32,
+    /// The congestion controller. Default: CUBIC.
+    pub congestion: Algorithm,
+    /// The round-trip time assumed before the first sample. Source: RFC 9002 §6.2.2. Default: 333 ms.
+    pub initial_rtt: Duration,
+    /// Streams, windows and send buffers.
+    pub streams: StreamConfig,
+    /// Largest DATAGRAM frame accepted, in bytes; 0, the default, accepts none. Source: RFC 9221 §3.
+    pub max_datagram_frame_size: u16,
+    /// Keys are updated after so many packets. Well below every AEAD's confidentiality limit. Default: 2^22.
+    pub key_update_after: u64,
+    /// Whether packets carry ECN marks until the path proves to lose them. Default: on.
+    pub ecn: Switch,
+}
+
+/// A technique on or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// In use.
+    On,
+    /// Not used.
+    Off,
+}
+
+impl Default for TransportConfig {
+    fn default() -> Self {
+        TransportConfig {
+            version: Version::V1,
+            idle_timeout: Duration::from_secs(30),
+            handshake_timeout: Duration::from_secs(10),
+            keep_alive: None,
+            initial_packet_size: MIN_PACKET_SIZE,
+            max_packet_size: 1_452,
+            max_ack_delay: Duration::from_millis(25),
+            ack_every: 10,
+            congestion: Algorithm::Cubic,
+            initial_rtt: Duration::from_millis(333),
+            streams: StreamConfig::default(),
+            max_datagram_frame_size: 0,
+            key_update_after: 1 << 22,
+            ecn: Switch::On,
+        }
+    }
+}
+
+/// The smallest UDP payload that every QUIC path carries. Source: RFC 9000 §14.
+pub const MIN_PACKET_SIZE: u16 = 1_200;
+
+/// The largest UDP payload that IPv4 carries.
+pub const MAX_PACKET_SIZE: u16 = 65_507;
+
+/// A setting that cannot work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidConfig(pub &'static str);
+
+impl core::fmt::Display for InvalidConfig {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(self.0)
+    }
+}
+
+impl core::error::Error for InvalidConfig {}
+
+impl TransportConfig {
+    /// Checks the settings against each other.
+    ///
+    /// # Errors
+    /// The first setting that cannot work, in words.
+    pub fn build(self) -> Result<TransportConfig, InvalidConfig> {
+        let sizes = MIN_PACKET_SIZE..=MAX_PACKET_SIZE;
+        if !sizes.contains(&self.initial_packet_size) || !sizes.contains(&self.max_packet_size) {
+            return Err(InvalidConfig("packet sizes lie between 1,200 and 65,507 bytes"));
+        }
+        if self.initial_packet_size > self.max_packet_size {
+            return Err(InvalidConfig("initial_packet_size is larger than max_packet_size"));
+        }
+        if self.max_ack_delay >= Duration::from_millis(1 << 14) {
+            return Err(InvalidConfig("max_ack_delay must be below 2^14 ms"));
+        }
+        if self.ack_every == 0 {
+            return Err(InvalidConfig("ack_every must be at least 1"));
+        }
+        if !self.version.is_supported() {
+            return Err(InvalidConfig("version must be QUIC 1 or 2"));
+        }
+        Ok(self)
+    }
+}

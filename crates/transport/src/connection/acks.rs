@@ -1,0 +1,217 @@
+//! What acknowledgements and losses mean: the ledger says which packets, the owners of their frames hear of it, the path
+//! learns from the timing. Source: RFC 9000 §13.2, §13.3; RFC 9002 §5 to §7.
+
+use super::Connection;
+use crate::cid::{LocalCids, PeerCids};
+use crate::crypto_stream::CryptoStream;
+use crate::error::TransportError;
+use crate::sent::SentFrame;
+use crate::space::SpaceId;
+use crate::stream_id::StreamId;
+use crate::streams::Streams;
+use crate::tidings::Tidings;
+use base::time::{Duration, Instant};
+use core::ops::Range;
+use recovery::ack::AckTracker;
+use recovery::congestion::{AckedBytes, Cause};
+use recovery::ecn::{EcnCounts, EcnOutcome};
+use recovery::ledger::{AckOutcome, LossOutcome};
+use recovery::packet::PacketFlags;
+use wire::error::Code;
+use wire::frame;
+
+/// Everyone who may own a frame of a packet.
+struct Owners<'a> {
+    streams: &'a mut Streams,
+    local_cids: &'a mut LocalCids,
+    peer_cids: &'a mut PeerCids,
+    tidings: &'a mut Tidings,
+    crypto: &'a mut CryptoStream,
+    acks: &'a mut AckTracker,
+    /// Adjacent acknowledged data of one stream, before the stream hears of it.
+    run: Option<(StreamId, Range<u64>)>,
+}
+
+impl Owners<'_> {
+    #[inline]
+    fn on_acked(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Stream { id, offset, len, fin: false } => {
+                let range = offset..offset + u64::from(len);
+                match &mut self.run {
+                    Some((run_id, run)) if *run_id == id && run.end == range.start => run.end = range.end,
+                    _ => {
+                        self.settle_run();
+                        self.run = Some((id, range));
+                    }
+                }
+            }
+            SentFrame::Stream { id, offset, len, fin: true } => {
+                self.settle_run();
+                self.streams.on_stream_acked(id, offset..offset + u64::from(len), true);
+            }
+            SentFrame::Ack { largest } => self.acks.on_ack_of_ack(largest),
+            SentFrame::Crypto { offset, len } => self.crypto.on_acked(offset, len),
+            SentFrame::NewConnectionId { .. } => self.local_cids.on_acked(frame),
+            SentFrame::RetireConnectionId { .. } => self.peer_cids.on_acked(frame),
+            SentFrame::HandshakeDone | SentFrame::NewToken => self.tidings.on_acked(frame),
+            SentFrame::PathChallenge | SentFrame::Datagram => {}
+            _ => self.streams.on_frame_acked(frame),
+        }
+    }
+
+    fn settle_run(&mut self) {
+        if let Some((id, range)) = self.run.take() {
+            self.streams.on_stream_acked(id, range, false);
+        }
+    }
+
+    fn on_lost(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Crypto { offset, len } => self.crypto.on_lost(offset, len),
+            SentFrame::NewConnectionId { .. } => self.local_cids.on_lost(frame),
+            SentFrame::RetireConnectionId { .. } => self.peer_cids.on_lost(frame),
+            SentFrame::HandshakeDone | SentFrame::NewToken => self.tidings.on_lost(frame),
+            SentFrame::Ack { .. } | SentFrame::PathChallenge | SentFrame::Datagram => {}
+            _ => self.streams.on_frame_lost(frame),
+        }
+    }
+}
+
+/// The ledger of a space and the owners of what it remembers, borrowed apart; `None` if the space is gone.
+macro_rules! ledger_and_owners {
+    ($connection:expr, $id:expr) => {
+        $connection.spaces.space_mut($id).map(|space| {
+            let owners = Owners {
+                streams: &mut $connection.streams,
+                local_cids: &mut $connection.local_cids,
+                peer_cids: &mut $connection.peer_cids,
+                tidings: &mut $connection.tidings,
+                crypto: &mut space.crypto,
+                acks: &mut space.acks,
+                run: None,
+            };
+            (&mut space.ledger, owners)
+        })
+    };
+}
+
+impl Connection {
+    /// An ACK frame arrived. Source: RFC 9002 appendix A.7.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Instant,
+        id: SpaceId,
+        ack: &frame::Ack<'_>,
+    ) -> Result<(), TransportError> {
+        let Some((ledger, mut owners)) = ledger_and_owners!(self, id) else { return Ok(()) };
+        let mut mtu_probe_acked = false;
+        let outcome = ledger
+            .on_ack(ack.ranges(), &mut |packet, frames| {
+                mtu_probe_acked |= packet.flags.has(PacketFlags::MTU_PROBE);
+                for frame in frames {
+                    owners.on_acked(frame);
+                }
+            })
+            // RFC 9000 §13.1: an acknowledgement of what was never sent.
+            .map_err(|_| TransportError::new(Code::PROTOCOL_VIOLATION, "acknowledges a packet never sent"))?;
+        owners.settle_run();
+        if mtu_probe_acked {
+            self.paths.active_mut().on_mtu_probe_acked(now);
+        }
+        let Some(largest) = outcome.largest else { return Ok(()) };
+        if let Some(keys) = self.keys.one_rtt.as_mut().filter(|_| id == SpaceId::Application) {
+            keys.on_acknowledged(largest.pn);
+        }
+        if let Some(sample) = outcome.rtt_sample(now) {
+            let delay = self.acceptable_ack_delay(id, ack.delay());
+            self.paths.active_mut().rtt.on_sample(now, sample, delay);
+        }
+        self.on_ecn(now, id, &outcome, ack);
+        self.detect_losses(now, id);
+        let path = self.paths.active_mut();
+        let acked = AckedBytes {
+            bytes: outcome.bytes,
+            largest_sent_at: largest.sent_at,
+            app_limited: path.app_limited,
+            rtt: path.rtt.smoothed(),
+        };
+        path.congestion.on_ack(now, acked);
+        path.repace();
+        self.handshake.on_ack(id);
+        if self.side.is_server() || self.handshake.is_address_validated() {
+            // RFC 9002 §6.2.1: a client backs off until it knows that the server may answer.
+            self.timers.reset_back_off();
+        }
+        Ok(())
+    }
+
+    /// The delay that the peer admits to, as far as it may. Source: RFC 9002 §5.3.
+    fn acceptable_ack_delay(&self, id: SpaceId, raw: u64) -> Duration {
+        if id != SpaceId::Application {
+            return Duration::ZERO;
+        }
+        let delay = self.handshake.ack_delay(raw);
+        if self.handshake.is_confirmed() { delay.min(self.handshake.peer_max_ack_delay()) } else { delay }
+    }
+
+    /// Source: RFC 9000 §13.4.2.1.
+    fn on_ecn(&mut self, now: Instant, id: SpaceId, outcome: &AckOutcome, ack: &frame::Ack<'_>) {
+        let Some(largest) = outcome.largest.filter(|_| outcome.is_largest_raised) else { return };
+        let counts = ack.ecn().map(|counts| EcnCounts { ect0: counts.ect0, ect1: counts.ect1, ce: counts.ce });
+        let path = self.paths.active_mut();
+        if let EcnOutcome::Congestion(_) = path.ecn.on_ack(id, outcome.ect0, counts) {
+            path.congestion.on_congestion(now, largest.sent_at, Cause::EcnCe);
+        }
+    }
+
+    /// Source: RFC 9002 §6.1, §7.6, appendix A.10.
+    pub(super) fn detect_losses(&mut self, now: Instant, id: SpaceId) {
+        let thresholds = self.paths.active().rtt.loss_thresholds();
+        let Some((ledger, mut owners)) = ledger_and_owners!(self, id) else { return };
+        let mut mtu_probe_lost = false;
+        let outcome = ledger.detect_losses(now, thresholds, &mut |packet, frames| {
+            mtu_probe_lost |= packet.flags.has(PacketFlags::MTU_PROBE);
+            // What a timeout probe has carried again need not go a third time.
+            for frame in frames.iter().filter(|_| !packet.is_probed()) {
+                owners.on_lost(frame);
+            }
+        });
+        if mtu_probe_lost {
+            self.paths.active_mut().on_mtu_probe_lost(now);
+        }
+        if outcome.packets > 0 {
+            self.on_losses(now, &outcome);
+        }
+    }
+
+    fn on_losses(&mut self, now: Instant, outcome: &LossOutcome) {
+        self.counters.lost_packets += outcome.packets;
+        let max_ack_delay = self.handshake.peer_max_ack_delay();
+        let path = self.paths.active_mut();
+        path.ecn.on_lost(outcome.ect);
+        let Some(sent_at) = outcome.congestion else { return };
+        path.congestion.on_congestion(now, sent_at, Cause::Loss);
+        if outcome.persistent_span.is_some_and(|span| path.rtt.is_persistent_congestion(span, max_ack_delay)) {
+            path.congestion.on_persistent_congestion();
+            path.rtt.on_persistent_congestion();
+        }
+        path.repace();
+    }
+
+    /// What the oldest packets carried is sent again by the probes of a timeout. Source: RFC 9002 §6.2.4.
+    pub(super) fn owe_probes(&mut self, id: SpaceId) {
+        let Some((ledger, mut owners)) = ledger_and_owners!(self, id) else { return };
+        ledger.probe(PROBES, &mut |_, frames| {
+            for frame in frames {
+                owners.on_lost(frame);
+            }
+        });
+        if let Some(space) = self.spaces.space_mut(id) {
+            space.owe_probes(PROBES as u8);
+        }
+    }
+}
+
+/// Packets that a probe timeout sends. Source: RFC 9002 §6.2.4.
+const PROBES: usize = 2;

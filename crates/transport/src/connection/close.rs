@@ -1,0 +1,207 @@
+//! The end of a connection: closing, draining, gone. Source: RFC 9000 §10.
+
+use super::Connection;
+use super::transmit::Draft;
+use crate::builder::PacketBuilder;
+use crate::error::TransportError;
+use crate::event::{CloseReason, Event};
+use crate::space::SpaceId;
+use base::net::Ecn;
+use base::time::Instant;
+use wire::error::Code;
+use wire::frame;
+
+/// Where a connection is in its life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Lifecycle {
+    /// Handshaking or in use.
+    Alive,
+    /// We closed: packets are answered with CONNECTION_CLOSE, ever more rarely, until the deadline.
+    Closing(Closing),
+    /// The peer closed: nothing is sent until the deadline.
+    Draining {
+        /// When all state goes.
+        until: Instant,
+    },
+    /// All state may go.
+    Gone,
+}
+
+/// What a closing connection keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Closing {
+    until: Instant,
+    frame: CloseFrame,
+    /// A CONNECTION_CLOSE waits to be sent.
+    owed: bool,
+    /// Packets received since the last answer, and how many the next answer takes.
+    heard: u32,
+    answer_after: u32,
+}
+
+/// The CONNECTION_CLOSE frame that we send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum CloseFrame {
+    Transport(TransportError),
+    Application { code: u64, reason: Box<[u8]> },
+}
+
+impl Lifecycle {
+    /// Whether nothing but the close is sent any more.
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        !matches!(self, Lifecycle::Alive)
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Lifecycle::Gone)
+    }
+
+    pub(super) fn owes_close(&self) -> bool {
+        matches!(self, Lifecycle::Closing(Closing { owed: true, .. }))
+    }
+
+    /// When the state ends by itself.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Lifecycle::Closing(Closing { until, .. }) | Lifecycle::Draining { until } => Some(*until),
+            Lifecycle::Alive | Lifecycle::Gone => None,
+        }
+    }
+}
+
+impl Connection {
+    /// Closes the connection: the peer is told `code` and `reason`, all streams end. Source: RFC 9000 §10.2.
+    pub fn close(&mut self, now: Instant, code: u64, reason: &[u8]) {
+        if self.lifecycle.is_over() {
+            return;
+        }
+        let reason = reason.iter().take(MAX_REASON).copied().collect();
+        self.start_closing(now, CloseFrame::Application { code, reason });
+        self.tell_closed(CloseReason::Local { code });
+    }
+
+    /// The peer broke the protocol, or TLS failed.
+    pub(super) fn fail(&mut self, now: Instant, error: TransportError) {
+        if self.lifecycle.is_over() {
+            return;
+        }
+        let reason = match (self.handshake.failure.take(), error.code.alert()) {
+            (Some(failure), Some(alert)) => CloseReason::Tls { alert, reason: failure.to_string() },
+            _ => CloseReason::Violation(error),
+        };
+        self.start_closing(now, CloseFrame::Transport(error));
+        self.tell_closed(reason);
+    }
+
+    fn start_closing(&mut self, now: Instant, frame: CloseFrame) {
+        let until = now + self.close_period();
+        self.lifecycle =
+            Lifecycle::Closing(Closing { until, frame, owed: true, heard: 0, answer_after: 1 });
+    }
+
+    /// A CONNECTION_CLOSE arrived: drain. Source: RFC 9000 §10.2.2.
+    pub(super) fn on_connection_close(&mut self, now: Instant, close: &frame::ConnectionClose<'_>) {
+        let was_over = self.lifecycle.is_over();
+        self.lifecycle = Lifecycle::Draining { until: now + self.close_period() };
+        if was_over {
+            return;
+        }
+        let reason = printable(close.reason());
+        self.tell_closed(match *close {
+            frame::ConnectionClose::Application { code, .. } => CloseReason::PeerApplication { code, reason },
+            frame::ConnectionClose::Transport { code, .. } => CloseReason::PeerTransport { code, reason },
+        });
+    }
+
+    /// Source: RFC 9000 §10.3.1.
+    pub(super) fn on_stateless_reset(&mut self, now: Instant) {
+        let until = now + self.close_period();
+        if !self.lifecycle.is_over() {
+            self.tell_closed(CloseReason::StatelessReset);
+        }
+        self.lifecycle = Lifecycle::Draining { until };
+    }
+
+    /// A packet came for a connection that is over: a closing one repeats itself, with exponential reluctance.
+    pub(super) fn on_packet_while_closing(&mut self) {
+        if let Lifecycle::Closing(closing) = &mut self.lifecycle {
+            closing.heard = closing.heard.saturating_add(1);
+            if closing.heard >= closing.answer_after {
+                closing.heard = 0;
+                closing.answer_after = closing.answer_after.saturating_mul(2);
+                closing.owed = true;
+            }
+        }
+    }
+
+    /// Ends at once and in silence: idle, or nothing to say it with.
+    pub(super) fn finish(&mut self, reason: CloseReason) {
+        if !self.lifecycle.is_over() {
+            self.tell_closed(reason);
+        }
+        self.lifecycle = Lifecycle::Gone;
+    }
+
+    fn tell_closed(&mut self, reason: CloseReason) {
+        self.events.push_back(Event::Closed(reason));
+    }
+
+    /// Three PTO. Source: RFC 9000 §10.2.
+    pub(super) fn close_period(&self) -> base::time::Duration {
+        self.paths.active().rtt.pto(self.handshake.peer_max_ack_delay()) * 3
+    }
+
+    /// One datagram with the close in every space that the peer may be able to read. Source: RFC 9000 §10.2.3.
+    pub(super) fn write_close_datagram(&mut self, (now, ecn): (Instant, Ecn), room: &mut [u8]) -> usize {
+        let Lifecycle::Closing(closing) = &mut self.lifecycle else { return 0 };
+        closing.owed = false;
+        let frame = closing.frame.clone();
+        let confirmed = self.handshake.is_confirmed();
+        let mut used = 0;
+        for space in SpaceId::ALL {
+            let skip = (confirmed && space != SpaceId::Application) || !self.keys.has(space);
+            let Some(rest) = room.get_mut(used..).filter(|rest| !skip && rest.len() > 100) else { continue };
+            let min_len = if space == SpaceId::Initial && self.side.is_client() { rest.len() } else { 0 };
+            let frame = frame.clone();
+            let draft = Draft { now, space, ecn, min_len, room: rest };
+            used += self.write_protected(draft, |_, builder| frame.write(space, builder));
+        }
+        used
+    }
+}
+
+impl CloseFrame {
+    /// Source: RFC 9000 §10.2.3, §19.19.
+    fn write(&self, space: SpaceId, packet: &mut PacketBuilder<'_>) {
+        let frame = match self {
+            CloseFrame::Transport(error) => frame::ConnectionClose::Transport {
+                code: error.code,
+                frame_type: error.frame,
+                reason: error.reason.as_bytes(),
+            },
+            CloseFrame::Application { code, reason } if space == SpaceId::Application => {
+                frame::ConnectionClose::Application { code: *code, reason }
+            }
+            // An application's code and words stay secret until the handshake has authenticated the peer.
+            CloseFrame::Application { .. } => frame::ConnectionClose::Transport {
+                code: Code::APPLICATION_ERROR,
+                frame_type: 0,
+                reason: &[],
+            },
+        };
+        let frame = frame.fitted(packet.remaining());
+        if packet.remaining() >= frame.size() {
+            frame.write(&mut packet.writer);
+        }
+    }
+}
+
+/// Longest reason that we send, in bytes.
+const MAX_REASON: usize = 256;
+
+/// What a peer said, fit for a terminal or a log: control characters and broken UTF-8 are replaced, the length is bounded.
+fn printable(reason: &[u8]) -> String {
+    let text = String::from_utf8_lossy(reason.get(..MAX_REASON).unwrap_or(reason));
+    text.chars().map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
+}

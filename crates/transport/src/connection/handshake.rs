@@ -1,0 +1,349 @@
+//! The handshake: TLS messages in and out, keys as they become available, the peer's parameters, Retry and versions.
+//! Source: RFC 9000 §7, RFC 9001 §4, RFC 9368, RFC 9369.
+
+use super::Connection;
+use super::arrival::Long;
+use super::keys::OneRttKeys;
+use crate::error::TransportError;
+use crate::event::{CloseReason, Event};
+use crate::space::SpaceId;
+use base::time::{Duration, Instant};
+use crypto::{KeyChange, Level, RetryIntegrity, TlsError, TlsSession, initial_keys};
+use wire::Side;
+use wire::cid::ConnectionId;
+use wire::error::Code;
+use core::ops::Range;
+use wire::packet::{LongType, versions};
+use wire::transport_parameters::TransportParameters;
+use wire::version::Version;
+
+/// How far the handshake has come. Source: RFC 9001 §4.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Running,
+    Complete,
+    Confirmed,
+}
+
+/// Packets that came before their keys, at most so many and no more bytes than this.
+const EARLY_PACKETS: usize = 10;
+
+/// Longest token of a Retry that still leaves room for a ClientHello in a packet of 1,200 bytes.
+const MAX_TOKEN: usize = 512;
+
+/// What matters only until the handshake is confirmed, and what it settled.
+pub(super) struct Handshake {
+    pub(super) tls: TlsSession,
+    pub(super) version: Version,
+    stage: Stage,
+    /// The space that TLS writes into.
+    write_space: SpaceId,
+    cids: HandshakeCids,
+    token: Vec<u8>,
+    /// A packet of the server has been processed: neither Retry nor Version Negotiation count any more.
+    heard: bool,
+    address_validated: bool,
+    early: Vec<Box<[u8]>>,
+    peer: Option<Box<TransportParameters>>,
+    /// What TLS said when it failed, for the close reason.
+    pub(super) failure: Option<Box<TlsError>>,
+}
+
+/// Connection IDs that the transport parameters must confirm. Source: RFC 9000 §7.3.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HandshakeCids {
+    /// Where the client sent its first Initial.
+    pub(super) original: Option<ConnectionId>,
+    /// The source of the Retry, if there was one.
+    pub(super) retry: Option<ConnectionId>,
+    /// The peer's first source connection ID.
+    pub(super) peer: Option<ConnectionId>,
+}
+
+impl Handshake {
+    pub(super) fn new(tls: TlsSession, version: Version, cids: HandshakeCids, token: Vec<u8>) -> Handshake {
+        Handshake {
+            tls,
+            version,
+            stage: Stage::Running,
+            write_space: SpaceId::Initial,
+            cids,
+            token,
+            heard: false,
+            address_validated: false,
+            early: Vec::new(),
+            peer: None,
+            failure: None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_complete(&self) -> bool {
+        self.stage >= Stage::Complete
+    }
+
+    #[inline]
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.stage == Stage::Confirmed
+    }
+
+    /// The server has proved to know our address: it acknowledged a Handshake packet. Source: RFC 9002 §6.2.2.1.
+    pub(super) fn is_address_validated(&self) -> bool {
+        self.address_validated
+    }
+
+    pub(super) fn on_ack(&mut self, id: SpaceId) {
+        self.address_validated |= id == SpaceId::Handshake;
+    }
+
+    pub(super) fn token(&self) -> &[u8] {
+        &self.token
+    }
+
+    pub(super) fn peer_max_ack_delay(&self) -> Duration {
+        Duration::from_millis(self.peer.as_ref().map_or(25, |peer| peer.max_ack_delay_ms))
+    }
+
+    /// The peer's ack delay, in the units of its frame, as time. Source: RFC 9000 §19.3.
+    pub(super) fn ack_delay(&self, raw: u64) -> Duration {
+        let exponent = self.peer.as_ref().map_or(3, |peer| peer.ack_delay_exponent as u8);
+        recovery::rtt::decode_ack_delay(raw, exponent)
+    }
+
+    pub(super) fn peer_parameters(&self) -> Option<&TransportParameters> {
+        self.peer.as_deref()
+    }
+
+    /// Whether a long packet comes from the connection ID that the peer chose first. A server's first packet sets it.
+    pub(super) fn accepts_scid(&self, scid: ConnectionId, side: Side) -> bool {
+        match self.cids.peer {
+            Some(peer) => peer == scid,
+            None => side.is_client(),
+        }
+    }
+
+    /// Keeps a packet whose keys may come soon; bounded.
+    pub(super) fn keep_early(&mut self, packet: &[u8]) {
+        if !self.is_complete() && self.early.len() < EARLY_PACKETS && packet.len() <= 1_500 {
+            self.early.push(packet.into());
+        }
+    }
+
+    pub(super) fn take_early(&mut self) -> Vec<Box<[u8]>> {
+        core::mem::take(&mut self.early)
+    }
+
+    pub(super) fn has_early(&self) -> bool {
+        !self.early.is_empty()
+    }
+}
+
+impl Connection {
+    /// A CRYPTO frame arrived. Source: RFC 9001 §4.1.3.
+    pub(super) fn on_crypto(&mut self, id: SpaceId, offset: u64, data: &[u8]) -> Result<(), TransportError> {
+        let level = match id {
+            SpaceId::Initial => Level::Initial,
+            SpaceId::Handshake => Level::Handshake,
+            SpaceId::Application => Level::OneRtt,
+        };
+        let Some(space) = self.spaces.space_mut(id) else { return Ok(()) };
+        let tls = &mut self.handshake.tls;
+        let mut failure = None;
+        let outcome = space.crypto.on_data(offset, data, |bytes| {
+            tls.read(level, bytes).map_err(|error| {
+                let code = Code::crypto(error.alert);
+                failure = Some(error);
+                TransportError::new(code, "TLS handshake failed")
+            })
+        });
+        if let Some(error) = failure {
+            self.handshake.failure = Some(Box::new(error));
+        }
+        outcome?;
+        self.advance_handshake_inner()
+    }
+
+    /// Lets TLS write, installs the keys it brings, and notices the end of the handshake.
+    pub(super) fn advance_handshake(&mut self, now: Instant) -> Result<(), TransportError> {
+        self.advance_handshake_inner()?;
+        if self.handshake.stage == Stage::Running && !self.handshake.tls.is_handshaking() {
+            self.on_handshake_complete(now)?;
+        }
+        Ok(())
+    }
+
+    fn advance_handshake_inner(&mut self) -> Result<(), TransportError> {
+        loop {
+            let mut bytes = Vec::new();
+            let change = self.handshake.tls.write(&mut bytes);
+            if let Some(space) = self.spaces.space_mut(self.handshake.write_space) {
+                space.crypto.push(&bytes);
+            }
+            match change {
+                Some(KeyChange::Handshake(keys)) => {
+                    self.keys.install(SpaceId::Handshake, keys);
+                    self.handshake.write_space = SpaceId::Handshake;
+                }
+                Some(KeyChange::OneRtt(keys, secrets)) => {
+                    self.keys.one_rtt = Some(Box::new(OneRttKeys::new(keys, secrets)));
+                    self.handshake.write_space = SpaceId::Application;
+                }
+                None => break,
+            }
+        }
+        if self.handshake.peer.is_none()
+            && let Some(raw) = self.handshake.tls.peer_parameters()
+        {
+            let parameters = TransportParameters::parse(raw, self.side.other())
+                .map_err(|error| TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, error.0))?;
+            self.on_peer_parameters(parameters)?;
+        }
+        Ok(())
+    }
+
+    /// Source: RFC 9000 §7.3, §7.4.
+    fn on_peer_parameters(&mut self, peer: TransportParameters) -> Result<(), TransportError> {
+        let cids = &self.handshake.cids;
+        let bad = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
+        if peer.initial_source_connection_id != cids.peer {
+            return bad("initial_source_connection_id does not match");
+        }
+        if self.side.is_client() {
+            if peer.original_destination_connection_id != cids.original {
+                return bad("original_destination_connection_id does not match");
+            }
+            if peer.retry_source_connection_id != cids.retry {
+                return bad("retry_source_connection_id does not match");
+            }
+            if let (Some(token), Some(_)) = (peer.stateless_reset_token, cids.peer) {
+                self.peer_cids.on_initial_reset_token(token);
+            }
+        }
+        if let Some(information) = &peer.version_information
+            && information.chosen != self.handshake.version
+        {
+            // RFC 9368 §4: the version in use is the one that both name.
+            return Err(TransportError::new(Code::VERSION_NEGOTIATION_ERROR, "chosen version does not match"));
+        }
+        self.streams.on_peer_parameters(&peer);
+        self.datagrams.on_peer_parameters(&peer);
+        self.local_cids.on_peer_limit(peer.active_connection_id_limit);
+        self.paths.on_peer_parameters(&peer);
+        self.timers.on_peer_idle_timeout(Duration::from_millis(peer.max_idle_timeout_ms));
+        self.handshake.peer = Some(Box::new(peer));
+        Ok(())
+    }
+
+    fn on_handshake_complete(&mut self, now: Instant) -> Result<(), TransportError> {
+        if self.handshake.peer.is_none() {
+            // RFC 9001 §8.2: the extension is mandatory.
+            return Err(TransportError::new(Code::crypto(MISSING_EXTENSION), "no QUIC transport parameters"));
+        }
+        self.handshake.stage = Stage::Complete;
+        self.timers.on_handshake_complete();
+        self.local_cids.issue();
+        self.events.push_back(Event::Connected);
+        if self.side.is_server() {
+            // RFC 9001 §4.1.2: for a server, complete is confirmed.
+            self.tidings.announce_handshake_done();
+            self.on_handshake_confirmed(now);
+        }
+        Ok(())
+    }
+
+    /// Source: RFC 9001 §4.1.2, §4.9.2.
+    pub(super) fn on_handshake_confirmed(&mut self, now: Instant) {
+        if self.handshake.stage != Stage::Complete {
+            return;
+        }
+        self.handshake.stage = Stage::Confirmed;
+        self.handshake.early = Vec::new();
+        self.discard_space(SpaceId::Initial);
+        self.discard_space(SpaceId::Handshake);
+        self.paths.on_handshake_confirmed(now);
+    }
+
+    /// The keys of a space go, and everything that was sent under them. Source: RFC 9001 §4.9, RFC 9002 §6.4.
+    pub(super) fn discard_space(&mut self, id: SpaceId) {
+        if self.spaces.discard(id).is_some() {
+            self.keys.discard(id);
+            self.timers.reset_back_off();
+        }
+    }
+
+    /// An Initial or Handshake packet was authentic.
+    pub(super) fn on_authentic_long(&mut self, now: Instant, path: crate::path::PathId, long: &Long) {
+        self.handshake.heard = true;
+        if self.handshake.cids.peer.is_none() {
+            self.handshake.cids.peer = Some(long.scid);
+            self.peer_cids.on_first_packet(long.scid);
+        }
+        if long.ty == LongType::Handshake && self.side.is_server() {
+            // RFC 9000 §8.1, RFC 9001 §4.9.1: the client's address is valid, Initial keys are done with.
+            self.paths.on_validated(path);
+            self.discard_space(SpaceId::Initial);
+        }
+    }
+
+    /// A server may answer in the other version that the client offered. Source: RFC 9369 §4.1, RFC 9368 §2.3.
+    pub(super) fn adopt_version(&mut self, version: Version) -> bool {
+        let may = self.side.is_client() && !self.handshake.heard && version.is_supported();
+        if may {
+            let Some(original) = self.handshake.cids.retry.or(self.handshake.cids.original) else { return false };
+            self.handshake.version = version;
+            let keys = initial_keys(version, original.as_slice(), self.side);
+            self.keys.install(SpaceId::Initial, keys);
+        }
+        may
+    }
+
+    /// The server wants proof of our address first. Source: RFC 9000 §17.2.5.
+    pub(super) fn on_retry(&mut self, packet: &[u8], version: Version, scid: ConnectionId, token: Range<usize>) {
+        let cids = &mut self.handshake.cids;
+        let Some(original) = cids.original else { return };
+        let token = packet.get(token).unwrap_or(&[]);
+        let usable = self.side.is_client()
+            && !self.handshake.heard
+            && cids.retry.is_none()
+            && version == self.handshake.version
+            && !token.is_empty()
+            && token.len() <= MAX_TOKEN
+            && RetryIntegrity::verify(version, original.as_slice(), packet);
+        if !usable {
+            self.counters.dropped_malformed += 1;
+            return;
+        }
+        cids.retry = Some(scid);
+        self.handshake.token = token.to_vec();
+        self.peer_cids.on_retry(scid);
+        self.keys.install(SpaceId::Initial, initial_keys(version, scid.as_slice(), self.side));
+        if let Some(space) = self.spaces.space_mut(SpaceId::Initial) {
+            // The packets before the Retry are forgotten, their numbers are not reused.
+            space.ledger.discard(&mut |_, _| {});
+            space.crypto.resend_all();
+        }
+    }
+
+    /// The server speaks none of what we offered. Source: RFC 9000 §6.2.
+    pub(super) fn on_version_negotiation(&mut self, scid: ConnectionId, list: &[u8]) {
+        let is_listed = versions(list).any(|offered| offered == self.handshake.version);
+        let is_ours = Some(scid) == self.handshake.cids.original;
+        if self.side.is_client() && is_ours && !is_listed && !self.handshake.heard {
+            self.finish(CloseReason::VersionNegotiation);
+        }
+    }
+
+    /// A token for later connections. Source: RFC 9000 §8.1.3, §19.7.
+    pub(super) fn on_new_token(&mut self, token: &[u8]) -> Result<(), TransportError> {
+        if self.side.is_server() {
+            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "NEW_TOKEN from a client"));
+        }
+        if token.len() <= MAX_TOKEN {
+            self.events.push_back(Event::NewToken { token: token.to_vec() });
+        }
+        Ok(())
+    }
+}
+
+/// The TLS alert for a missing extension. Source: RFC 8446 §6.
+const MISSING_EXTENSION: u8 = 109;

@@ -1,0 +1,251 @@
+//! The keys of a connection and what may still be done with them. Source: RFC 9001 §4.9, §6.
+//!
+//! The keys of the 1-RTT space come in generations. At any time the ring holds the generation in use, the next one,
+//! derived ahead so that a key update takes no longer than any other packet (RFC 9001 §9.5), and for a while the previous
+//! one of the peer, for packets that were reordered across the update.
+
+use crate::config::TransportConfig;
+use crate::error::TransportError;
+use crate::space::SpaceId;
+use base::time::{Duration, Instant};
+use crypto::{HeaderKey, Keys, OneRttSecrets, PacketKey};
+use wire::error::Code;
+use wire::packet::KeyPhase;
+
+/// All keys, by space.
+#[derive(Default)]
+pub(super) struct KeyRing {
+    initial: Option<Box<Keys>>,
+    handshake: Option<Box<Keys>>,
+    pub(super) one_rtt: Option<Box<OneRttKeys>>,
+}
+
+impl KeyRing {
+    pub(super) fn long(&self, space: SpaceId) -> Option<&Keys> {
+        match space {
+            SpaceId::Initial => self.initial.as_deref(),
+            SpaceId::Handshake => self.handshake.as_deref(),
+            SpaceId::Application => None,
+        }
+    }
+
+    pub(super) fn install(&mut self, space: SpaceId, keys: Keys) {
+        match space {
+            SpaceId::Initial => self.initial = Some(Box::new(keys)),
+            SpaceId::Handshake => self.handshake = Some(Box::new(keys)),
+            SpaceId::Application => {}
+        }
+    }
+
+    pub(super) fn discard(&mut self, space: SpaceId) {
+        match space {
+            SpaceId::Initial => self.initial = None,
+            SpaceId::Handshake => self.handshake = None,
+            SpaceId::Application => self.one_rtt = None,
+        }
+    }
+
+    pub(super) fn on_time(&mut self, now: Instant) {
+        if let Some(keys) = &mut self.one_rtt {
+            keys.on_time(now);
+        }
+    }
+
+    pub(super) fn has(&self, space: SpaceId) -> bool {
+        match space {
+            SpaceId::Application => self.one_rtt.is_some(),
+            long => self.long(long).is_some(),
+        }
+    }
+}
+
+/// The generations of 1-RTT keys.
+pub(super) struct OneRttKeys {
+    pub(super) local_header: HeaderKey,
+    pub(super) peer_header: HeaderKey,
+    local: PacketKey,
+    peer: PacketKey,
+    next_local: PacketKey,
+    next_peer: PacketKey,
+    previous_peer: Option<(PacketKey, Instant)>,
+    secrets: OneRttSecrets,
+    phase: KeyPhase,
+    /// Packets sealed with the local key in use.
+    sealed: u64,
+    /// The first packet number sent in this phase; `None` until one was sent.
+    first_sent: Option<u64>,
+    /// The lowest packet number received in this phase.
+    lowest_received: Option<u64>,
+    /// Whether the peer has acknowledged a packet of this phase: only then may a next update follow.
+    acknowledged: bool,
+    /// Packets that failed authentication, over all generations.
+    forged: u64,
+}
+
+/// Why a packet was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OpenFailure {
+    /// It is not authentic, or from keys that are gone: dropped and counted.
+    Drop,
+    /// The connection must close.
+    Close(TransportError),
+}
+
+impl OneRttKeys {
+    pub(super) fn new(keys: Keys, mut secrets: OneRttSecrets) -> OneRttKeys {
+        let (next_local, next_peer) = secrets.next();
+        OneRttKeys {
+            local_header: keys.local.header,
+            peer_header: keys.peer.header,
+            local: keys.local.packet,
+            peer: keys.peer.packet,
+            next_local,
+            next_peer,
+            previous_peer: None,
+            secrets,
+            phase: KeyPhase::Zero,
+            sealed: 0,
+            first_sent: None,
+            lowest_received: None,
+            acknowledged: false,
+            forged: 0,
+        }
+    }
+
+    pub(super) fn phase(&self) -> KeyPhase {
+        self.phase
+    }
+
+    /// Encrypts a packet in place: `packet` is header, plaintext and room for the tag.
+    #[inline]
+    pub(super) fn seal(&mut self, pn: u64, packet: &mut [u8], header_len: usize) {
+        self.sealed += 1;
+        if self.first_sent.is_none() {
+            self.first_sent = Some(pn);
+        }
+        self.local.seal(pn, packet, header_len);
+    }
+
+    /// Decrypts a packet in place and follows the peer's key update. Returns the length of the plaintext.
+    #[inline]
+    pub(super) fn open(
+        &mut self,
+        arrived: (Instant, Duration),
+        (pn, phase): (u64, KeyPhase),
+        packet: &mut [u8],
+        header_len: usize,
+    ) -> Result<usize, OpenFailure> {
+        if phase != self.phase {
+            return self.open_across_update(arrived, pn, packet, header_len);
+        }
+        match self.peer.open(pn, packet, header_len) {
+            Ok(len) => {
+                if self.lowest_received.is_none_or(|lowest| pn < lowest) {
+                    self.lowest_received = Some(pn);
+                }
+                Ok(len)
+            }
+            Err(_) => Err(self.on_forged()),
+        }
+    }
+
+    /// The phase bit differs: an old packet that was reordered, or the peer's update.
+    #[cold]
+    fn open_across_update(
+        &mut self,
+        (now, keep): (Instant, Duration),
+        pn: u64,
+        packet: &mut [u8],
+        header_len: usize,
+    ) -> Result<usize, OpenFailure> {
+        if self.lowest_received.is_some_and(|lowest| pn < lowest) {
+            let opened = match &self.previous_peer {
+                Some((key, until)) if now < *until => key.open(pn, packet, header_len).ok(),
+                _ => None,
+            };
+            return opened.ok_or_else(|| self.on_forged());
+        }
+        if self.lowest_received.is_none() && self.previous_peer.is_some() {
+            // We updated and the peer has not answered yet: this is still its old phase.
+            let opened = self.previous_peer.as_ref().and_then(|(key, _)| key.open(pn, packet, header_len).ok());
+            return opened.ok_or_else(|| self.on_forged());
+        }
+        let Ok(len) = self.next_peer.open(pn, packet, header_len) else { return Err(self.on_forged()) };
+        if self.first_sent.is_none() && self.previous_peer.as_ref().is_some_and(|(_, until)| now < *until) {
+            // RFC 9001 §6.2: a second update before we could acknowledge the first.
+            return Err(OpenFailure::Close(TransportError::new(Code::KEY_UPDATE_ERROR, "key updates too fast")));
+        }
+        self.rotate(now + keep);
+        self.lowest_received = Some(pn);
+        Ok(len)
+    }
+
+    fn on_forged(&mut self) -> OpenFailure {
+        self.forged += 1;
+        // RFC 9001 §6.6: the connection must not outlive the integrity limit.
+        if self.forged >= self.peer.integrity_limit() {
+            return OpenFailure::Close(TransportError::new(Code::AEAD_LIMIT_REACHED, "too many forged packets"));
+        }
+        OpenFailure::Drop
+    }
+
+    fn rotate(&mut self, keep_until: Instant) {
+        let (next_local, next_peer) = self.secrets.next();
+        self.local = core::mem::replace(&mut self.next_local, next_local);
+        let peer = core::mem::replace(&mut self.next_peer, next_peer);
+        self.previous_peer = Some((core::mem::replace(&mut self.peer, peer), keep_until));
+        self.phase = self.phase.flipped();
+        self.sealed = 0;
+        self.first_sent = None;
+        self.lowest_received = None;
+        self.acknowledged = false;
+    }
+
+    /// The peer acknowledged packet `pn`.
+    #[inline]
+    pub(super) fn on_acknowledged(&mut self, pn: u64) {
+        if !self.acknowledged && self.first_sent.is_some_and(|first| pn >= first) {
+            self.acknowledged = true;
+        }
+    }
+
+    /// Whether RFC 9001 §6.1 allows us to start an update: the last one is acknowledged.
+    pub(super) fn may_update(&self) -> bool {
+        self.acknowledged
+    }
+
+    /// Starts a key update; the next packet sent tells the peer.
+    pub(super) fn update(&mut self, keep_until: Instant) {
+        self.rotate(keep_until);
+    }
+
+    /// Forgets the previous generation when its time is over.
+    pub(super) fn on_time(&mut self, now: Instant) {
+        if self.previous_peer.as_ref().is_some_and(|(_, until)| now >= *until) && self.lowest_received.is_some() {
+            self.previous_peer = None;
+        }
+    }
+
+    /// What the number of packets sealed asks for.
+    #[inline]
+    pub(super) fn wear(&self, config: &TransportConfig) -> Wear {
+        if self.sealed < config.key_update_after.min(self.local.confidentiality_limit() / 2) {
+            Wear::Fresh
+        } else if self.sealed < self.local.confidentiality_limit() {
+            Wear::UpdateDue
+        } else {
+            Wear::Exhausted
+        }
+    }
+}
+
+/// How much the local key has been used. Source: RFC 9001 §6.6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wear {
+    /// Far from any limit.
+    Fresh,
+    /// An update should start as soon as it may.
+    UpdateDue,
+    /// No packet may be sealed any more.
+    Exhausted,
+}

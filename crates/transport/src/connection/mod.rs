@@ -1,0 +1,78 @@
+//! A connection: the hub that owns the components and lets them meet.
+//!
+//! It holds one value per concern and almost no logic of its own: receiving is in receive.rs and frames.rs, assembly in
+//! plan.rs and transmit.rs, the fate of packets in acks.rs, the handshake and its keys in handshake.rs and keys.rs, time in
+//! timers.rs, the end in close.rs, the application's verbs in verbs.rs.
+//!
+//! Invariants: the methods never read a clock, never allocate per packet in steady state, and never panic on what a peer
+//! sent. After `receive`, `on_timeout` or a verb, call `transmit` until it says that all is in the sink, then look at
+//! `next_event` and `next_timeout`.
+
+mod acks;
+mod arrival;
+mod close;
+mod counters;
+mod frames;
+mod handshake;
+mod keys;
+mod open;
+mod plan;
+mod probes;
+mod receive;
+mod timers;
+mod transmit;
+mod verbs;
+
+#[cfg(test)]
+mod tests;
+
+pub use counters::Counters;
+pub(crate) use open::{Beginning, FirstInitial};
+pub use transmit::Transmitted;
+
+use crate::cid::{LocalCids, PeerCids};
+use crate::config::TransportConfig;
+use crate::datagrams::Datagrams;
+use crate::event::Event;
+use crate::path::Paths;
+use crate::sent::SentFrame;
+use crate::space::Spaces;
+use crate::streams::Streams;
+use crate::tidings::Tidings;
+use base::rng::Rng;
+use close::Lifecycle;
+use handshake::Handshake;
+use keys::KeyRing;
+use receive::Masks;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use timers::Timers;
+use wire::Side;
+
+/// One QUIC connection, of either side. Source: RFC 9000 §5.
+pub struct Connection {
+    side: Side,
+    config: Arc<TransportConfig>,
+    lifecycle: Lifecycle,
+    keys: KeyRing,
+    spaces: Spaces,
+    streams: Streams,
+    datagrams: Datagrams,
+    paths: Paths,
+    local_cids: LocalCids,
+    peer_cids: PeerCids,
+    tidings: Tidings,
+    timers: Timers,
+    handshake: Box<Handshake>,
+    events: VecDeque<Event>,
+    counters: Counters,
+    rng: Rng,
+    scratch: Box<Scratch>,
+}
+
+/// Memory that is used within one call and kept so that no packet pays for making it.
+#[derive(Default)]
+struct Scratch {
+    masks: Masks,
+    frames: Vec<SentFrame>,
+}

@@ -1,0 +1,167 @@
+//! The beginning of a connection, of either side. Source: RFC 9000 §7.
+
+use super::Connection;
+use super::close::Lifecycle;
+use super::counters::Counters;
+use super::handshake::{Handshake, HandshakeCids};
+use super::keys::KeyRing;
+use super::timers::Timers;
+use crate::cid::{LocalCids, MAX_ACTIVE, PeerCids};
+use crate::config::TransportConfig;
+use crate::datagrams::Datagrams;
+use crate::path::{AddressState, Paths};
+use crate::space::{Space, SpaceId, Spaces};
+use crate::streams::Streams;
+use crate::tidings::Tidings;
+use base::net::Addresses;
+use base::rng::Rng;
+use base::time::Instant;
+use crypto::{TlsSession, initial_keys};
+use recovery::ack::{AckPolicy, AckTracker};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use wire::Side;
+use wire::cid::ConnectionId;
+use wire::transport_parameters::{TransportParameters, VersionInformation};
+use wire::version::Version;
+
+/// What both sides begin with.
+pub(crate) struct Beginning {
+    pub now: Instant,
+    pub config: Arc<TransportConfig>,
+    pub addresses: Addresses,
+    pub version: Version,
+    pub local_cids: LocalCids,
+    pub rng: Rng,
+}
+
+/// What a server knows from the client's first Initial packet and its token.
+pub(crate) struct FirstInitial {
+    /// Where the client sent it; the Initial keys come from this.
+    pub dcid: ConnectionId,
+    /// What the client calls itself.
+    pub scid: ConnectionId,
+    /// Where the client sent its very first Initial; differs from `dcid` after a Retry.
+    pub original_dcid: ConnectionId,
+    /// The source connection ID of the Retry, if there was one.
+    pub retry_scid: Option<ConnectionId>,
+    /// Whether the token proved the client's address.
+    pub address: AddressState,
+    /// An address token for the client's next connection.
+    pub new_token: Option<Box<[u8]>>,
+}
+
+impl Connection {
+    /// A client's connection; its first flight leaves with the next `transmit`. `tls` gets our transport parameters.
+    pub(crate) fn client<E>(
+        mut beginning: Beginning,
+        token: Vec<u8>,
+        tls: impl FnOnce(&[u8]) -> Result<TlsSession, E>,
+    ) -> Result<Connection, E> {
+        let random: [u8; 8] = beginning.rng.bytes();
+        let original = ConnectionId::new(&random).unwrap_or(ConnectionId::EMPTY);
+        let parameters = parameters(&beginning, Side::Client);
+        let session = tls(&encode(&parameters, &beginning))?;
+        let cids = HandshakeCids { original: Some(original), retry: None, peer: None };
+        let handshake = Handshake::new(session, beginning.version, cids, token);
+        let keys = initial_keys(beginning.version, original.as_slice(), Side::Client);
+        let peer_cids = PeerCids::new(original);
+        let mut connection =
+            Connection::new(beginning, Side::Client, peer_cids, handshake, AddressState::Validated);
+        connection.keys.install(SpaceId::Initial, keys);
+        let now = connection.timers.started_at();
+        if let Err(error) = connection.advance_handshake(now) {
+            connection.fail(now, error);
+        }
+        Ok(connection)
+    }
+
+    /// A server's connection; the Initial packet itself is still to be received.
+    pub(crate) fn server<E>(
+        beginning: Beginning,
+        first: FirstInitial,
+        tls: impl FnOnce(&[u8]) -> Result<TlsSession, E>,
+    ) -> Result<Connection, E> {
+        let mut parameters = parameters(&beginning, Side::Server);
+        parameters.original_destination_connection_id = Some(first.original_dcid);
+        parameters.retry_source_connection_id = first.retry_scid;
+        parameters.stateless_reset_token = Some(beginning.local_cids.first_reset_token());
+        let session = tls(&encode(&parameters, &beginning))?;
+        let cids = HandshakeCids { original: Some(first.original_dcid), retry: first.retry_scid, peer: Some(first.scid) };
+        let handshake = Handshake::new(session, beginning.version, cids, Vec::new());
+        let keys = initial_keys(beginning.version, first.dcid.as_slice(), Side::Server);
+        let peer_cids = PeerCids::new(first.scid);
+        let mut connection =
+            Connection::new(beginning, Side::Server, peer_cids, handshake, first.address);
+        connection.keys.install(SpaceId::Initial, keys);
+        if let Some(token) = first.new_token {
+            connection.tidings.announce_token(token);
+        }
+        Ok(connection)
+    }
+
+    fn new(
+        beginning: Beginning,
+        side: Side,
+        peer_cids: PeerCids,
+        handshake: Handshake,
+        address: AddressState,
+    ) -> Connection {
+        let Beginning { now, config, addresses, local_cids, mut rng, .. } = beginning;
+        let immediate = || AckTracker::new(AckPolicy::IMMEDIATE);
+        let early = [Space::new(immediate(), &mut rng), Space::new(immediate(), &mut rng)];
+        let policy = AckPolicy {
+            eliciting_threshold: config.ack_every,
+            max_ack_delay: config.max_ack_delay,
+            ..AckPolicy::EVERY_SECOND
+        };
+        let application = Space::new(AckTracker::new(policy), &mut rng);
+        Connection {
+            side,
+            lifecycle: Lifecycle::Alive,
+            keys: KeyRing::default(),
+            spaces: Spaces::new(early, application),
+            streams: Streams::new(side, &config.streams),
+            datagrams: Datagrams::new(config.max_datagram_frame_size),
+            paths: Paths::new(now, side, &config, addresses, address),
+            local_cids,
+            peer_cids,
+            tidings: Tidings::default(),
+            timers: Timers::new(now, &config),
+            handshake: Box::new(handshake),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+            rng,
+            scratch: Box::default(),
+            config,
+        }
+    }
+}
+
+/// What we tell the peer. Source: RFC 9000 §18.2.
+fn parameters(beginning: &Beginning, side: Side) -> TransportParameters {
+    let Beginning { config, version, local_cids, .. } = beginning;
+    let available = match side {
+        // RFC 9368 §4: a client lists what the version in use may change to.
+        Side::Client => vec![*version],
+        Side::Server => Version::SUPPORTED.to_vec(),
+    };
+    TransportParameters {
+        max_idle_timeout_ms: config.idle_timeout.as_millis(),
+        max_udp_payload_size: u64::from(crate::config::MAX_PACKET_SIZE),
+        max_ack_delay_ms: config.max_ack_delay.as_millis(),
+        active_connection_id_limit: MAX_ACTIVE as u64,
+        initial_source_connection_id: Some(local_cids.first()),
+        version_information: Some(VersionInformation { chosen: *version, available }),
+        ..TransportParameters::default()
+    }
+}
+
+fn encode(parameters: &TransportParameters, beginning: &Beginning) -> Vec<u8> {
+    let mut parameters = parameters.clone();
+    Streams::new(Side::Client, &beginning.config.streams).fill_parameters(&mut parameters);
+    Datagrams::new(beginning.config.max_datagram_frame_size).fill_parameters(&mut parameters);
+    let mut bytes = Vec::new();
+    parameters.write(&mut bytes);
+    bytes
+}

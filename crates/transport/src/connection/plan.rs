@@ -1,0 +1,142 @@
+//! What may go now: the pure first step of assembly. Nothing here writes a byte or changes the connection.
+//!
+//! Everything that ever leaves is one of the kinds below. Probes of the path, of its size, or after a timeout are plans
+//! like any other, so that the steps after this one need not know why a packet is sent.
+
+use super::Connection;
+use crate::config::MIN_PACKET_SIZE;
+use crate::path::PathId;
+use crate::space::SpaceId;
+use base::time::Instant;
+use recovery::ack::AckUrgency;
+
+/// Frames that a plan permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Permission {
+    /// Whatever there is.
+    All,
+    /// Acknowledgements only: congestion control or pacing hold the rest back.
+    AckOnly,
+}
+
+/// A set of packet-number spaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SpaceSet(u8);
+
+impl SpaceSet {
+    const EMPTY: SpaceSet = SpaceSet(0);
+
+    fn with(self, space: SpaceId) -> SpaceSet {
+        SpaceSet(self.0 | 1 << space.index())
+    }
+
+    pub(super) fn contains(self, space: SpaceId) -> bool {
+        self.0 & 1 << space.index() != 0
+    }
+
+    /// Whether `space` is the last one of the set.
+    pub(super) fn ends_with(self, space: SpaceId) -> bool {
+        self.0 >> space.index() == 1
+    }
+}
+
+/// What the next datagrams are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// CONNECTION_CLOSE in every space that the peer may be able to read.
+    Close,
+    /// A PATH_CHALLENGE or PATH_RESPONSE on its own path.
+    PathProbe,
+    /// A padded PING of the size that is searched for. Source: RFC 9000 §14.4.
+    MtuProbe,
+    /// One datagram of coalesced packets, while the handshake lasts.
+    Coalesced(SpaceSet, Permission),
+    /// A train of at most so many bytes of 1-RTT packets.
+    Train(u64, Permission),
+}
+
+/// What goes next, where, and in datagrams of which size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) kind: Kind,
+    pub(super) path: PathId,
+    pub(super) size: usize,
+}
+
+impl Connection {
+    /// The next thing to send, when the pacer allows `paced` bytes; `None` when nothing may or need go.
+    pub(super) fn plan(&self, now: Instant, paced: u64) -> Option<Plan> {
+        let path = self.paths.active_id();
+        let small = usize::from(MIN_PACKET_SIZE);
+        if self.lifecycle.is_over() {
+            let fits = self.paths.active().credit() >= small as u64;
+            return (fits && self.lifecycle.owes_close()).then_some(Plan { kind: Kind::Close, path, size: small });
+        }
+        if self.handshake.is_complete()
+            && let Some(probed) = self.paths.wants_probe(now)
+        {
+            return Some(Plan { kind: Kind::PathProbe, path: probed, size: small });
+        }
+        let active = self.paths.active();
+        let credit = active.credit();
+        let handshaking = self.spaces.handshaking();
+        let size = if handshaking { small } else { usize::from(active.max_packet_size) };
+        if credit < size as u64 {
+            return None;
+        }
+        let (budget, permission) = self.budget(paced, size as u64);
+        if handshaking {
+            let set = self.spaces_with_something(now, permission);
+            return (set != SpaceSet::EMPTY).then_some(Plan { kind: Kind::Coalesced(set, permission), path, size });
+        }
+        if permission == Permission::All && active.wants_mtu_probe(now) {
+            let size = usize::from(active.mtu_probe_size());
+            return Some(Plan { kind: Kind::MtuProbe, path, size });
+        }
+        self.space_wants(now, SpaceId::Application, permission)
+            .then(|| Plan { kind: Kind::Train(budget.min(credit), permission), path, size })
+    }
+
+    /// How many bytes congestion control and pacing allow now. A timeout probe goes whatever they say (RFC 9002 §7.5).
+    fn budget(&self, paced: u64, size: u64) -> (u64, Permission) {
+        let path = self.paths.active();
+        let room = path.congestion.window().saturating_sub(self.spaces.in_flight_bytes());
+        let budget = room.min(paced);
+        if budget >= size {
+            (budget, Permission::All)
+        } else if self.spaces.owes_probe() {
+            (2 * size, Permission::All)
+        } else {
+            (size, Permission::AckOnly)
+        }
+    }
+
+    fn spaces_with_something(&self, now: Instant, permission: Permission) -> SpaceSet {
+        SpaceId::ALL
+            .into_iter()
+            .filter(|&space| self.space_wants(now, space, permission))
+            .fold(SpaceSet::EMPTY, SpaceSet::with)
+    }
+
+    /// Whether a space has keys and something to say.
+    fn space_wants(&self, now: Instant, id: SpaceId, permission: Permission) -> bool {
+        let Some(space) = self.spaces.space(id).filter(|_| self.keys.has(id)) else { return false };
+        if space.acks.urgency(now) == AckUrgency::Immediate {
+            return true;
+        }
+        if permission == Permission::AckOnly {
+            return false;
+        }
+        space.owes_probe() || space.crypto.wants() || (id == SpaceId::Application && self.application_wants())
+    }
+
+    /// Whether anything of the 1-RTT space waits to be sent, data that flow control permits included.
+    fn application_wants(&self) -> bool {
+        self.streams.wants_data()
+            || self.streams.wants_control()
+            || self.datagrams.wants()
+            || self.local_cids.wants()
+            || self.peer_cids.wants()
+            || self.tidings.wants()
+    }
+}

@@ -1,0 +1,66 @@
+//! Packets that go for their own sake: path challenges and responses, path MTU probes; and what a finished train means for
+//! the path it took. Source: RFC 9000 §8.2, §9, §14.4.
+
+use super::Connection;
+use super::plan::Plan;
+use super::transmit::Draft;
+use crate::path::PathId;
+use crate::space::{SpaceId, write_ping};
+use base::net::Ecn;
+use base::time::Instant;
+
+impl Connection {
+    /// PATH_CHALLENGE and PATH_RESPONSE in a datagram of 1,200 bytes, or less where amplification forbids more.
+    pub(super) fn write_path_probe(
+        &mut self,
+        (now, ecn): (Instant, Ecn),
+        path: PathId,
+        room: &mut [u8],
+    ) -> usize {
+        let credit = self.paths.path(path).map_or(0, |path| path.credit());
+        let size = usize::try_from(credit).unwrap_or(usize::MAX).min(room.len());
+        let Some(room) = room.get_mut(..size) else { return 0 };
+        let draft = Draft { now, space: SpaceId::Application, ecn, min_len: size, room };
+        self.write_protected(draft, |this, packet| this.paths.write_probe(now, path, &mut this.rng, packet))
+    }
+
+    /// A PING, padded to the size in question.
+    pub(super) fn write_mtu_probe(&mut self, (now, ecn): (Instant, Ecn), size: usize, room: &mut [u8]) -> usize {
+        self.paths.active_mut().on_mtu_probe_sent();
+        let draft = Draft { now, space: SpaceId::Application, ecn, min_len: size, room };
+        self.write_protected(draft, |_, packet| {
+            write_ping(packet);
+            packet.mark_mtu_probe();
+        })
+    }
+
+    /// Congestion control, pacing and address validation learn what left.
+    pub(super) fn on_train_sent(&mut self, now: Instant, plan: &Plan, (packets, bytes): (u64, u64)) {
+        self.counters.sent_bytes += bytes;
+        let in_flight = self.spaces.in_flight_bytes();
+        let Some(path) = self.paths.path_mut(plan.path) else { return };
+        path.on_sent(bytes);
+        path.congestion.on_sent(now, bytes, in_flight);
+        path.pacer.on_sent(now, bytes);
+        let mark = path.ecn.mark();
+        path.ecn.on_sent(SpaceId::Application, mark, packets);
+    }
+
+    /// A non-probing packet with the highest number came from another address. Source: RFC 9000 §9.3.
+    pub(super) fn on_peer_moved(&mut self, now: Instant, path: PathId) {
+        if self.side.is_client() || !self.handshake.is_confirmed() {
+            return;
+        }
+        if self.paths.on_peer_moved(now, path) {
+            self.on_path_changed();
+        }
+    }
+
+    /// The active path is another one. Source: RFC 9000 §9.4, §9.5.
+    pub(super) fn on_path_changed(&mut self) {
+        // A new path gets a new connection ID, so that the two cannot be linked.
+        self.peer_cids.switch();
+        self.spaces.application.ledger.on_path_change();
+        self.counters.migrations += 1;
+    }
+}

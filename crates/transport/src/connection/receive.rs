@@ -1,0 +1,343 @@
+//! From datagrams to frames: unmask, open, dispatch. Source: RFC 9000 §12, RFC 9001 §5.
+//!
+//! A train of short-header datagrams is the common case: all header-protection masks are computed in one pass, then each
+//! packet is opened where it lies and its frames are dispatched. Long headers, packets that come before their keys and
+//! everything odd take the scenic route, which handles one packet at a time.
+
+use super::Connection;
+use super::arrival::{Arrival, Long};
+use super::frames;
+use super::keys::OpenFailure;
+use crate::cid::LOCAL_CID_LEN;
+use crate::error::TransportError;
+use crate::event::StreamSink;
+use crate::path::PathId;
+use crate::space::SpaceId;
+use base::net::{Ecn, Train};
+use base::time::Instant;
+use crypto::{SAMPLE_LEN, TAG_LEN};
+use recovery::ack::Eliciting;
+use wire::cid::ConnectionId;
+use wire::error::Code;
+use wire::packet::{KeyPhase, LongType, Packet, is_long};
+use wire::packet_number;
+
+/// Packets whose masks are computed in one pass.
+pub(super) const BATCH: usize = 64;
+
+/// Before the packet number of a short header: the first byte and our connection ID.
+const PN_OFFSET: usize = 1 + LOCAL_CID_LEN;
+/// The sample starts where a packet number of four bytes would end (RFC 9001 §5.4.2).
+const SAMPLE_OFFSET: usize = PN_OFFSET + 4;
+/// Datagrams with an Initial packet are at least so long. Source: RFC 9000 §14.1.
+const MIN_INITIAL: usize = 1_200;
+/// Shorter datagrams hold no packet that could be opened.
+const MIN_SHORT: usize = SAMPLE_OFFSET + SAMPLE_LEN;
+
+/// Samples and masks of one pass; lives in the connection so that no packet pays for clearing it.
+pub(super) struct Masks {
+    pub(super) samples: [[u8; SAMPLE_LEN]; BATCH],
+    pub(super) masks: [[u8; 5]; BATCH],
+}
+
+impl Default for Masks {
+    fn default() -> Self {
+        Masks { samples: [[0; SAMPLE_LEN]; BATCH], masks: [[0; 5]; BATCH] }
+    }
+}
+
+/// What is known of a datagram before its packets are opened.
+#[derive(Clone, Copy)]
+struct Context {
+    now: Instant,
+    path: PathId,
+    ecn: Ecn,
+}
+
+impl Connection {
+    /// Takes in the datagrams of a train, which the endpoint has routed to this connection. In-order stream data is lent
+    /// to `sink` on the spot; what else happened is told by `next_event`.
+    pub fn receive<S: StreamSink>(&mut self, now: Instant, train: Train<'_>, sink: &mut S) {
+        let segment_size = train.segment_size.max(1);
+        for chunk in train.bytes.chunks_mut(segment_size * BATCH) {
+            if self.lifecycle.is_over() {
+                self.on_packet_while_closing();
+                return;
+            }
+            let Some(path) = self.paths.on_datagram(now, train.addresses, chunk.len()) else {
+                self.counters.dropped_path += 1;
+                continue;
+            };
+            let context = Context { now, path, ecn: train.ecn };
+            self.receive_chunk(context, chunk, segment_size, sink);
+        }
+        if self.handshake.has_early() && self.keys.one_rtt.is_some() {
+            self.replay_early(now, sink);
+        }
+    }
+
+    fn receive_chunk<S: StreamSink>(
+        &mut self,
+        context: Context,
+        chunk: &mut [u8],
+        segment_size: usize,
+        sink: &mut S,
+    ) {
+        let mut masked_from = None;
+        for index in 0..chunk.len().div_ceil(segment_size) {
+            let start = index * segment_size;
+            if masked_from.is_none() && chunk.get(start).is_some_and(|&first| !is_long(first)) {
+                let rest = chunk.get(start..).unwrap_or(&[]);
+                masked_from = self.mask_chunk(rest, segment_size).then_some(index);
+            }
+            let end = (start + segment_size).min(chunk.len());
+            let Some(datagram) = chunk.get_mut(start..end) else { return };
+            self.counters.received_datagrams += 1;
+            let outcome = match masked_from {
+                Some(from) if !is_long(datagram[0]) => {
+                    let mask = self.scratch.masks.masks[index - from];
+                    self.receive_short(context, datagram, mask, sink)
+                }
+                _ => self.receive_datagram(context, datagram, sink),
+            };
+            if let Err(error) = outcome {
+                self.fail(context.now, error);
+            }
+            if self.lifecycle.is_over() {
+                return;
+            }
+        }
+    }
+
+    /// Computes the masks of all short-header datagrams of a chunk in one pass; `false` without 1-RTT keys.
+    fn mask_chunk(&mut self, chunk: &[u8], segment_size: usize) -> bool {
+        let Some(keys) = &self.keys.one_rtt else { return false };
+        let mut count = 0;
+        for (sample, datagram) in self.scratch.masks.samples.iter_mut().zip(chunk.chunks(segment_size)) {
+            if let Some(bytes) = datagram.get(SAMPLE_OFFSET..MIN_SHORT) {
+                sample.copy_from_slice(bytes);
+            }
+            count += 1;
+        }
+        keys.peer_header.masks(&self.scratch.masks.samples[..count], &mut self.scratch.masks.masks[..count]);
+        true
+    }
+
+    /// A datagram that is one 1-RTT packet, with its mask at hand.
+    #[inline]
+    fn receive_short<S: StreamSink>(
+        &mut self,
+        context: Context,
+        packet: &mut [u8],
+        mask: [u8; 5],
+        sink: &mut S,
+    ) -> Result<(), TransportError> {
+        if packet.len() < MIN_SHORT {
+            self.on_unopened(context.now, &stateless_reset_token(packet));
+            return Ok(());
+        }
+        // The reset check reads bytes that opening would spoil.
+        let tail = stateless_reset_token(packet);
+        packet[0] ^= mask[0] & 0x1f;
+        let first = packet[0];
+        let pn_len = usize::from(first & 3) + 1;
+        for (byte, mask) in packet[PN_OFFSET..PN_OFFSET + pn_len].iter_mut().zip(&mask[1..]) {
+            *byte ^= mask;
+        }
+        let truncated = packet_number::read(&packet[PN_OFFSET..], pn_len).unwrap_or(0);
+        let space = &self.spaces.application;
+        let pn = packet_number::expand(truncated, pn_len, space.next_expected());
+        let header_len = PN_OFFSET + pn_len;
+        let keep = self.paths.active().rtt.pto(self.handshake.peer_max_ack_delay()) * 3;
+        let Some(keys) = &mut self.keys.one_rtt else { return Ok(()) };
+        let opened = keys.open((context.now, keep), (pn, KeyPhase::from_first_byte(first)), packet, header_len);
+        let len = match opened {
+            Ok(len) => len,
+            Err(OpenFailure::Close(error)) => return Err(error),
+            Err(OpenFailure::Drop) => {
+                self.on_unopened(context.now, &tail);
+                return Ok(());
+            }
+        };
+        if first & 0x18 != 0 {
+            // RFC 9000 §17.3.1: reserved bits are zero once protection is removed.
+            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "reserved header bits set"));
+        }
+        let dcid = ConnectionId::new(&packet[1..PN_OFFSET]).unwrap_or(ConnectionId::EMPTY);
+        let payload = &packet[header_len..header_len + len];
+        self.on_packet(context, SpaceId::Application, (pn, dcid), payload, sink)
+    }
+
+    /// A packet was authentic: its frames, its acknowledgement, its path. Source: RFC 9000 §12.3, §13.1.
+    #[inline]
+    fn on_packet<S: StreamSink>(
+        &mut self,
+        context: Context,
+        space: SpaceId,
+        (pn, dcid): (u64, ConnectionId),
+        payload: &[u8],
+        sink: &mut S,
+    ) -> Result<(), TransportError> {
+        let Some(held) = self.spaces.space(space) else { return Ok(()) };
+        // After opening, so that timing tells nothing about the packet number (RFC 9001 §9.5).
+        if held.acks.is_duplicate(pn) {
+            self.counters.dropped_duplicate += 1;
+            return Ok(());
+        }
+        let is_highest = pn >= held.next_expected();
+        let rtt = self.paths.active().rtt.smoothed();
+        let Context { now, path, ecn } = context;
+        let mut arrival =
+            Arrival { now, space, path, dcid, rtt, sink, ack_eliciting: false, non_probing: false };
+        frames::dispatch(self, &mut arrival, payload)?;
+        let Arrival { ack_eliciting, non_probing, .. } = arrival;
+        self.counters.received_packets += 1;
+        self.timers.on_authentic_packet(now);
+        if let Some(space) = self.spaces.space_mut(space) {
+            let eliciting = if ack_eliciting { Eliciting::Yes } else { Eliciting::No };
+            space.acks.on_received(now, pn, eliciting, ecn);
+        }
+        if path != self.paths.active_id() && non_probing && is_highest {
+            self.on_peer_moved(now, path);
+        }
+        Ok(())
+    }
+
+    /// A datagram with long headers, or one that came before the 1-RTT keys: packet by packet.
+    #[cold]
+    fn receive_datagram<S: StreamSink>(
+        &mut self,
+        context: Context,
+        datagram: &mut [u8],
+        sink: &mut S,
+    ) -> Result<(), TransportError> {
+        let whole = datagram.len();
+        let mut rest = datagram;
+        while !rest.is_empty() && !self.lifecycle.is_over() {
+            let Ok(packet) = Packet::parse(rest, LOCAL_CID_LEN) else {
+                self.counters.dropped_malformed += 1;
+                return Ok(());
+            };
+            let end = match packet {
+                Packet::Short(_) => return self.receive_single_short(context, rest, sink),
+                Packet::Long { ty, version, dcid, scid, pn_offset, end, .. } => {
+                    if ty == LongType::Initial && self.side.is_server() && whole < MIN_INITIAL {
+                        // RFC 9000 §14.1: an Initial in a smaller datagram is dropped.
+                        self.counters.dropped_malformed += 1;
+                        return Ok(());
+                    }
+                    let long = Long { ty, version, dcid, scid, pn_offset };
+                    self.receive_long(context, rest.get_mut(..end).unwrap_or(&mut []), long, sink)?;
+                    self.advance_handshake(context.now)?;
+                    end
+                }
+                Packet::Retry { version, scid, token, .. } => {
+                    self.on_retry(rest, version, scid, token);
+                    return Ok(());
+                }
+                Packet::VersionNegotiation { scid, versions, .. } => {
+                    self.on_version_negotiation(scid, rest.get(versions).unwrap_or(&[]));
+                    return Ok(());
+                }
+                Packet::UnknownVersion { .. } => return Ok(()),
+            };
+            rest = rest.split_at_mut_checked(end).map_or(&mut [][..], |(_, rest)| rest);
+        }
+        Ok(())
+    }
+
+    /// A 1-RTT packet outside a batch: early ones are kept until the keys are there.
+    fn receive_single_short<S: StreamSink>(
+        &mut self,
+        context: Context,
+        packet: &mut [u8],
+        sink: &mut S,
+    ) -> Result<(), TransportError> {
+        if self.keys.one_rtt.is_none() {
+            self.handshake.keep_early(packet);
+            return Ok(());
+        }
+        if !self.mask_chunk(packet, packet.len()) {
+            return Ok(());
+        }
+        let mask = self.scratch.masks.masks[0];
+        self.receive_short(context, packet, mask, sink)
+    }
+
+    /// An Initial or Handshake packet.
+    fn receive_long<S: StreamSink>(
+        &mut self,
+        context: Context,
+        packet: &mut [u8],
+        long: Long,
+        sink: &mut S,
+    ) -> Result<(), TransportError> {
+        let space_id = match long.ty {
+            LongType::Initial => SpaceId::Initial,
+            LongType::Handshake => SpaceId::Handshake,
+            LongType::ZeroRtt => return Ok(()),
+        };
+        let is_our_version = long.version == self.handshake.version || self.adopt_version(long.version);
+        if !is_our_version || !self.handshake.accepts_scid(long.scid, self.side) {
+            // RFC 9000 §7.2: the peer's source connection ID does not change.
+            self.counters.dropped_malformed += 1;
+            return Ok(());
+        }
+        let Some(keys) = self.keys.long(space_id) else {
+            self.counters.dropped_no_keys += 1;
+            if self.side.is_client() {
+                self.handshake.keep_early(packet);
+            }
+            return Ok(());
+        };
+        let Some(sample) = packet.get(long.pn_offset + 4..).and_then(|rest| rest.first_chunk::<SAMPLE_LEN>())
+        else {
+            self.counters.dropped_malformed += 1;
+            return Ok(());
+        };
+        let mask = keys.peer.header.mask(sample);
+        packet[0] ^= mask[0] & 0x0f;
+        let pn_len = usize::from(packet[0] & 3) + 1;
+        let header_len = long.pn_offset + pn_len;
+        for (byte, mask) in packet[long.pn_offset..header_len].iter_mut().zip(&mask[1..]) {
+            *byte ^= mask;
+        }
+        let Some(space) = self.spaces.space(space_id) else { return Ok(()) };
+        let truncated = packet_number::read(&packet[long.pn_offset..], pn_len).unwrap_or(0);
+        let pn = packet_number::expand(truncated, pn_len, space.next_expected());
+        let Ok(len) = keys.peer.packet.open(pn, packet, header_len) else {
+            self.counters.dropped_forged += 1;
+            return Ok(());
+        };
+        if packet[0] & 0x0c != 0 {
+            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "reserved header bits set"));
+        }
+        self.on_authentic_long(context.now, context.path, &long);
+        let payload = &packet[header_len..header_len + len];
+        self.on_packet(context, space_id, (pn, long.dcid), payload, sink)
+    }
+
+    /// A packet that could not be opened may be a stateless reset. Source: RFC 9000 §10.3.1.
+    #[cold]
+    fn on_unopened(&mut self, now: Instant, tail: &[u8; 16]) {
+        self.counters.dropped_forged += 1;
+        if self.peer_cids.is_reset_token(tail) {
+            self.on_stateless_reset(now);
+        }
+    }
+
+    /// Receives what came before its keys did.
+    pub(super) fn replay_early<S: StreamSink>(&mut self, now: Instant, sink: &mut S) {
+        let path = self.paths.active_id();
+        let context = Context { now, path, ecn: Ecn::NotEct };
+        for mut packet in self.handshake.take_early() {
+            if let Err(error) = self.receive_datagram(context, &mut packet, sink) {
+                self.fail(now, error);
+            }
+        }
+    }
+}
+
+fn stateless_reset_token(packet: &[u8]) -> [u8; 16] {
+    packet.last_chunk::<TAG_LEN>().copied().unwrap_or_default()
+}

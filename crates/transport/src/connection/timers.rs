@@ -1,0 +1,203 @@
+//! Time: which deadlines a connection has, and what happens when one passes.
+//!
+//! Deadlines are computed when asked for, from the state of the components; none is armed or cancelled, so none can be
+//! forgotten. A worker asks once per turn, not once per packet.
+
+use super::Connection;
+use crate::config::TransportConfig;
+use crate::event::CloseReason;
+use crate::path::Expiry;
+use crate::space::SpaceId;
+use base::time::{Duration, Instant};
+use recovery::timers::{
+    Action, AddressValidation, AmplificationLimit, Handshake, Inputs, Timeout, next_timeout,
+};
+
+/// Probe timeouts in a row after which packets go in the base size again. Source: RFC 8899 §4.3.
+const BLACK_HOLE_PTOS: u32 = 3;
+
+/// What the deadlines are computed from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timers {
+    /// The lower of both ends' idle timeouts; zero is none.
+    idle_timeout: Duration,
+    /// When the idle period began. Source: RFC 9000 §10.1.
+    active_at: Instant,
+    /// An ack-eliciting packet was sent since the last one was received.
+    asked: bool,
+    /// `None` once the handshake is complete.
+    handshake_deadline: Option<Instant>,
+    /// When the last probe timeout was.
+    probed_at: Instant,
+    /// Probe timeouts in a row. Source: RFC 9002 §6.2.1.
+    pto_count: u32,
+}
+
+impl Timers {
+    pub(super) fn new(now: Instant, config: &TransportConfig) -> Timers {
+        Timers {
+            idle_timeout: config.idle_timeout,
+            active_at: now,
+            asked: false,
+            handshake_deadline: Some(now + config.handshake_timeout),
+            probed_at: now,
+            pto_count: 0,
+        }
+    }
+
+    pub(super) fn started_at(&self) -> Instant {
+        self.active_at
+    }
+
+    pub(super) fn on_peer_idle_timeout(&mut self, peer: Duration) {
+        if !peer.is_zero() && (self.idle_timeout.is_zero() || peer < self.idle_timeout) {
+            self.idle_timeout = peer;
+        }
+    }
+
+    pub(super) fn on_handshake_complete(&mut self) {
+        self.handshake_deadline = None;
+    }
+
+    #[inline]
+    pub(super) fn on_authentic_packet(&mut self, now: Instant) {
+        self.active_at = now;
+        self.asked = false;
+    }
+
+    #[inline]
+    pub(super) fn on_ack_eliciting_sent(&mut self, now: Instant) {
+        if !self.asked {
+            self.asked = true;
+            self.active_at = now;
+        }
+    }
+
+    /// The peer is there: back-off ends. Source: RFC 9002 §6.2.1.
+    pub(super) fn reset_back_off(&mut self) {
+        self.pto_count = 0;
+    }
+}
+
+impl Connection {
+    /// When `on_timeout` must be called at the latest; `None` when nothing waits.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        if self.lifecycle.is_over() {
+            return self.lifecycle.deadline();
+        }
+        [
+            self.idle_deadline(),
+            self.timers.handshake_deadline,
+            self.loss_timer().map(|timer| timer.at),
+            self.keep_alive_at(),
+            self.spaces.iter().filter_map(|(_, space)| space.acks.next_timeout()).min(),
+            self.paths.active().pacer.next_release(),
+            self.paths.next_timeout(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Time has passed. Early calls do no harm.
+    pub fn on_timeout(&mut self, now: Instant) {
+        if self.lifecycle.is_over() {
+            if self.lifecycle.deadline().is_some_and(|deadline| now >= deadline) {
+                self.lifecycle = super::Lifecycle::Gone;
+            }
+            return;
+        }
+        if self.idle_deadline().is_some_and(|deadline| now >= deadline) {
+            // RFC 9000 §10.1: closed in silence.
+            self.finish(CloseReason::IdleTimeout);
+            return;
+        }
+        if self.timers.handshake_deadline.is_some_and(|deadline| now >= deadline) {
+            self.finish(CloseReason::HandshakeTimeout);
+            return;
+        }
+        if let Some(timer) = self.loss_timer().filter(|timer| now >= timer.at) {
+            self.on_loss_timer(now, timer.action);
+        }
+        if self.keep_alive_at().is_some_and(|at| now >= at) {
+            self.tidings.ping();
+        }
+        self.keys.on_time(now);
+        match self.paths.on_timeout(now) {
+            Expiry::Nothing => {}
+            Expiry::Reverted => self.on_path_changed(),
+            Expiry::NoPath => self.finish(CloseReason::IdleTimeout),
+        }
+    }
+
+    /// Source: RFC 9000 §10.1: at least three PTO, so that a lossy path does not look idle.
+    fn idle_deadline(&self) -> Option<Instant> {
+        let timeout = self.timers.idle_timeout;
+        if timeout.is_zero() {
+            return None;
+        }
+        let pto = self.paths.active().rtt.pto(self.handshake.peer_max_ack_delay());
+        let longest = if self.handshake.is_complete() { timeout.max(pto * 3) } else { timeout };
+        Some(self.timers.active_at + longest)
+    }
+
+    fn keep_alive_at(&self) -> Option<Instant> {
+        let interval = self.config.keep_alive.filter(|_| self.handshake.is_complete() && !self.timers.asked)?;
+        Some(self.timers.active_at + interval)
+    }
+
+    /// The loss detection timer. Source: RFC 9002 appendix A.8.
+    fn loss_timer(&self) -> Option<Timeout> {
+        let path = self.paths.active();
+        let confirmed = self.handshake.is_confirmed();
+        next_timeout(&Inputs {
+            spaces: self.spaces.timers(),
+            rtt: &path.rtt,
+            max_ack_delay: self.handshake.peer_max_ack_delay(),
+            pto_count: self.timers.pto_count,
+            handshake: if confirmed { Handshake::Confirmed } else { Handshake::Unconfirmed },
+            address_validation: self.address_validation(),
+            amplification: match path.is_amplification_limited() {
+                true => AmplificationLimit::Reached,
+                false => AmplificationLimit::Clear,
+            },
+        })
+    }
+
+    /// Whether the server may be waiting for us to prove our address. Source: RFC 9002 §6.2.2.1.
+    fn address_validation(&self) -> AddressValidation {
+        if self.side.is_server() || self.handshake.is_confirmed() || self.handshake.is_address_validated() {
+            return AddressValidation::Complete;
+        }
+        let since = self.timers.active_at.max(self.timers.probed_at);
+        if self.keys.has(SpaceId::Handshake) {
+            AddressValidation::PendingInHandshake { since }
+        } else {
+            AddressValidation::PendingInInitial { since }
+        }
+    }
+
+    /// Source: RFC 9002 appendix A.9.
+    fn on_loss_timer(&mut self, now: Instant, action: Action) {
+        let probed = match action {
+            Action::DetectLosses(id) => return self.detect_losses(now, id),
+            Action::Probe(id) | Action::ProbeForPeer(id) => id,
+        };
+        self.timers.pto_count = self.timers.pto_count.saturating_add(1);
+        self.timers.probed_at = now;
+        self.counters.probe_timeouts += 1;
+        let path = self.paths.active_mut();
+        path.ecn.on_pto();
+        if self.timers.pto_count == BLACK_HOLE_PTOS {
+            path.on_black_hole(now);
+        }
+        self.owe_probes(probed);
+        // RFC 9002 §6.2.4: what other handshake spaces wait for goes along, coalesced.
+        for id in SpaceId::ALL {
+            let waits = self.spaces.space(id).is_some_and(|space| space.ledger.ack_eliciting_in_flight() > 0);
+            if id != probed && waits && self.keys.has(id) && self.spaces.handshaking() {
+                self.owe_probes(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What the application asks of a connection, and what it may know.
+
+use super::{Connection, Counters};
+use crate::cid::CidChange;
+use crate::event::{Event, StreamSink};
+use crate::stream_id::{Dir, StreamId};
+use crate::streams::{OpenError, Priority, WriteError};
+use base::net::Addresses;
+use base::time::{Duration, Instant};
+use bytes::Bytes;
+use wire::Side;
+use wire::version::Version;
+
+impl Connection {
+    /// What happened since the last call; `None` when all is told.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front().or_else(|| self.streams.next_event())
+    }
+
+    /// Opens a stream of our own.
+    ///
+    /// # Errors
+    /// The peer allows no more at present; `Event::StreamsAvailable` tells when it does.
+    pub fn open(&mut self, dir: Dir) -> Result<StreamId, OpenError> {
+        self.streams.open(dir)
+    }
+
+    /// Hands over bytes to be sent on a stream; they are kept, not copied, until acknowledged.
+    ///
+    /// # Errors
+    /// The stream is finished, reset or not ours to send on.
+    pub fn write(&mut self, id: StreamId, bytes: Bytes) -> Result<(), WriteError> {
+        self.streams.write(id, bytes)
+    }
+
+    /// Bytes that a stream takes before it asks its writer to wait for `Event::Writable`.
+    pub fn send_capacity(&mut self, id: StreamId) -> usize {
+        self.streams.send_capacity(id)
+    }
+
+    /// No more bytes follow on the stream.
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn finish_stream(&mut self, id: StreamId) -> Result<(), WriteError> {
+        self.streams.finish(id)
+    }
+
+    /// Gives up sending on a stream.
+    pub fn reset(&mut self, id: StreamId, code: u64) {
+        self.streams.reset(id, code);
+    }
+
+    /// Asks the peer to give up sending on a stream; what still arrives is discarded.
+    pub fn stop_sending(&mut self, id: StreamId, code: u64) {
+        self.streams.stop_sending(id, code);
+    }
+
+    /// Lends a paused stream's bytes again, now that the application can take some.
+    pub fn deliver(&mut self, now: Instant, id: StreamId, sink: &mut impl StreamSink) {
+        let rtt = self.paths.active().rtt.smoothed();
+        self.streams.deliver(id, now, rtt, sink);
+    }
+
+    /// How the stream shares the connection with others. Source: RFC 9218.
+    pub fn set_priority(&mut self, id: StreamId, priority: Priority) {
+        self.streams.set_priority(id, priority);
+    }
+
+    /// Whether connection IDs have come or gone since the last look.
+    #[inline]
+    pub(crate) fn has_cid_changes(&self) -> bool {
+        self.local_cids.has_changes()
+    }
+
+    pub(crate) fn take_cid_changes(&mut self, visit: impl FnMut(CidChange)) {
+        self.local_cids.take_changes(visit);
+    }
+
+    /// Client or server.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Whether all state may be dropped.
+    pub fn is_gone(&self) -> bool {
+        self.lifecycle.is_gone()
+    }
+
+    /// Whether the connection has been closed by either end.
+    pub fn is_closed(&self) -> bool {
+        self.lifecycle.is_over()
+    }
+
+    /// Whether streams may carry data both ways.
+    pub fn is_connected(&self) -> bool {
+        self.handshake.is_complete() && !self.lifecycle.is_over()
+    }
+
+    /// The application protocol agreed on.
+    pub fn alpn(&self) -> Option<&[u8]> {
+        self.handshake.tls.alpn()
+    }
+
+    /// The name that the client asked for.
+    pub fn server_name(&self) -> Option<&str> {
+        self.handshake.tls.server_name()
+    }
+
+    /// The version in use.
+    pub fn version(&self) -> Version {
+        self.handshake.version
+    }
+
+    /// The validated path in use.
+    pub fn addresses(&self) -> Addresses {
+        self.paths.validated_addresses()
+    }
+
+    /// The smoothed round-trip time.
+    pub fn rtt(&self) -> Duration {
+        self.paths.active().rtt.smoothed()
+    }
+
+    /// The largest UDP payload that is sent at present, in bytes.
+    pub fn packet_size(&self) -> u16 {
+        self.paths.active().max_packet_size
+    }
+
+    /// Counts so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Starts a key update; `false` when the last one is not acknowledged yet. Source: RFC 9001 §6.1.
+    pub fn update_keys(&mut self, now: Instant) -> bool {
+        let keep = self.close_period();
+        let confirmed = self.handshake.is_confirmed();
+        match self.keys.one_rtt.as_mut().filter(|keys| confirmed && keys.may_update()) {
+            Some(keys) => {
+                keys.update(now + keep);
+                self.counters.key_updates += 1;
+                true
+            }
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The CRYPTO frames of one space, both ways. Source: RFC 9000 §7.5, §19.6.
+//!
+//! What we send is kept whole until the space is discarded: a handshake is a few kilobytes that we made ourselves. What we
+//! receive is put in order by the bounded reassembly buffer; bytes in order are lent to TLS and never stored.
+
+use crate::builder::PacketBuilder;
+use crate::error::TransportError;
+use crate::reassembly::Reassembly;
+use crate::sent::SentFrame;
+use base::ranges::RangeSet;
+use wire::error::Code;
+use wire::frame;
+
+/// How far ahead of what TLS has read a peer may send. Source: RFC 9000 §7.5 asks for at least 4,096.
+const MAX_AHEAD: u64 = 64 * 1024;
+
+/// Handshake bytes of one space.
+#[derive(Default)]
+pub(crate) struct CryptoStream {
+    outgoing: Vec<u8>,
+    /// Bytes below were sent at least once.
+    sent: usize,
+    /// Ranges to be sent again.
+    lost: RangeSet,
+    incoming: Reassembly,
+    /// Bytes below went to TLS.
+    read: u64,
+}
+
+impl CryptoStream {
+    /// TLS has something to say.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.outgoing.extend_from_slice(bytes);
+    }
+
+    #[inline]
+    pub(crate) fn wants(&self) -> bool {
+        self.sent < self.outgoing.len() || !self.lost.is_empty()
+    }
+
+    /// Writes CRYPTO frames, lost bytes first.
+    pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
+        while self.wants() {
+            let (start, end) = match self.lost.first() {
+                Some(range) => (range.start as usize, range.end as usize),
+                None => (self.sent, self.outgoing.len()),
+            };
+            let most = packet.remaining().min(end - start);
+            let Some(room) = packet.remaining().checked_sub(frame::crypto_header_size(start as u64, most)) else {
+                return;
+            };
+            let len = room.min(end - start);
+            let Some(data) = self.outgoing.get(start..start + len).filter(|data| !data.is_empty()) else { return };
+            frame::Crypto { offset: start as u64, data }.write(&mut packet.writer);
+            packet.sent(SentFrame::Crypto { offset: start as u64, len: len as u16 });
+            self.lost.remove(start as u64..(start + len) as u64);
+            self.sent = self.sent.max(start + len);
+        }
+    }
+
+    pub(crate) fn on_lost(&mut self, offset: u64, len: u16) {
+        self.lost.insert(offset..offset + u64::from(len));
+    }
+
+    /// Everything sent so far must be sent again: the server asked for it by a Retry.
+    pub(crate) fn resend_all(&mut self) {
+        self.sent = 0;
+        self.lost.clear();
+    }
+
+    pub(crate) fn on_acked(&mut self, offset: u64, len: u16) {
+        self.lost.remove(offset..offset + u64::from(len));
+    }
+
+    /// Takes in a CRYPTO frame; `deliver` gets the bytes that are next in order.
+    pub(crate) fn on_data(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        mut deliver: impl FnMut(&[u8]) -> Result<(), TransportError>,
+    ) -> Result<(), TransportError> {
+        let end = offset.saturating_add(data.len() as u64);
+        if end > self.read.saturating_add(MAX_AHEAD) {
+            return Err(TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, "CRYPTO data too far ahead"));
+        }
+        if offset > self.read {
+            return self
+                .incoming
+                .insert(offset, data)
+                .map_err(|_| TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, "CRYPTO data in too many pieces"));
+        }
+        if let Some(fresh) = data.get((self.read - offset) as usize..).filter(|fresh| !fresh.is_empty()) {
+            deliver(fresh)?;
+            self.read = end;
+        }
+        while let Some(piece) = self.incoming.next_piece(self.read) {
+            deliver(piece)?;
+            self.read += piece.len() as u64;
+        }
+        self.incoming.discard_below(self.read);
+        Ok(())
+    }
+}

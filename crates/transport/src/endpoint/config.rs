@@ -1,0 +1,86 @@
+//! What an embedder may set about an endpoint.
+
+use base::time::Duration;
+
+/// How an endpoint treats strangers. The defaults suit a server on the open internet.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// The number of the worker that owns the endpoint; first byte of every connection ID it issues. Default: 0.
+    pub worker: u8,
+    /// What happens to clients that want to connect. Default: they may.
+    pub incoming: IncomingPolicy,
+    /// When clients must prove their address by a Retry first. Default: once more than 100 handshakes are under way.
+    pub retry: RetryPolicy,
+    /// Handshakes that may be under way at a time; more are dropped, and their clients try again. Each takes some tens of
+    /// kilobytes. Default: 4,096.
+    pub max_half_open: usize,
+    /// How long the token of a Retry is good for. Source: RFC 9000 §8.1.3. Default: 15 s.
+    pub retry_token_lifetime: Duration,
+    /// How long the token of a NEW_TOKEN frame is good for. Default: 24 h.
+    pub new_token_lifetime: Duration,
+    /// Secret under which tokens are sealed. Endpoints that share it know each other's tokens. Default: made from the seed.
+    pub token_key: Option<[u8; 32]>,
+    /// Secret from which stateless reset tokens are derived. Must be kept over a restart if old connections are to be reset.
+    /// Default: made from the seed.
+    pub reset_key: Option<[u8; 32]>,
+    /// What a clock that all sharers of `token_key` have in common shows at the origin of the endpoint's own time.
+    /// Default: zero, right as long as the key is not shared.
+    pub clock_offset: Duration,
+    /// Version Negotiation, Stateless Reset and refusals sent in a second, at most. Default: 1,000.
+    pub replies_per_second: u64,
+    /// The same for one peer address (one /64 network for IPv6). Default: 10.
+    pub replies_per_second_and_peer: u16,
+    /// Retry packets sent in a second, at most. Default: 50,000.
+    pub retries_per_second: u64,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        EndpointConfig {
+            worker: 0,
+            incoming: IncomingPolicy::Accept,
+            retry: RetryPolicy::Above(100),
+            max_half_open: 4_096,
+            retry_token_lifetime: Duration::from_secs(15),
+            new_token_lifetime: Duration::from_secs(24 * 3_600),
+            token_key: None,
+            reset_key: None,
+            clock_offset: Duration::ZERO,
+            replies_per_second: 1_000,
+            replies_per_second_and_peer: 10,
+            retries_per_second: 50_000,
+        }
+    }
+}
+
+/// What happens to clients that want to connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncomingPolicy {
+    /// They may, within the limits.
+    Accept,
+    /// They are told CONNECTION_REFUSED: for a server that shuts down.
+    Refuse,
+    /// They hear nothing: for an endpoint that is a client only.
+    Ignore,
+}
+
+/// When clients must prove their address by a Retry first. A valid token always spares them. Source: RFC 9000 §8.1.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryPolicy {
+    /// Never: the handshake starts at once, under the threefold limit.
+    Never,
+    /// Always: no state and no signature for an address that is not proved.
+    Always,
+    /// Only while more than so many handshakes are under way.
+    Above(usize),
+}
+
+impl RetryPolicy {
+    pub(super) fn demands(self, half_open: usize) -> bool {
+        match self {
+            RetryPolicy::Never => false,
+            RetryPolicy::Always => true,
+            RetryPolicy::Above(threshold) => half_open >= threshold,
+        }
+    }
+}

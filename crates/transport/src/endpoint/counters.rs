@@ -1,0 +1,61 @@
+//! What an endpoint counts: why datagrams of strangers were dropped, and what it answered. Plain numbers that only rise.
+
+/// Why a datagram was dropped. Nothing a stranger sends has a stronger effect than this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// No bytes.
+    Empty,
+    /// Not a QUIC packet.
+    Malformed,
+    /// From a port whose services answer anything, so that our reply would start a loop or hit a victim.
+    SourcePort,
+    /// To a connection ID of another worker.
+    OtherWorker,
+    /// To nobody here, and not worth a stateless reset.
+    UnknownConnection,
+    /// A Handshake, 0-RTT, Retry or Version Negotiation packet to nobody here.
+    Unexpected,
+    /// An Initial packet whose destination connection ID has fewer than 8 bytes (RFC 9000 §7.2).
+    ShortInitialCid,
+    /// An Initial packet, or an unknown version, in a datagram of fewer than 1,200 bytes (RFC 9000 §14.1, §6.1).
+    SmallDatagram,
+    /// A client wants to connect, and the endpoint does not serve.
+    NotServing,
+    /// Too many handshakes are under way.
+    HalfOpenLimit,
+    /// An answer would be due, but there have been too many.
+    RateLimit,
+}
+
+const REASONS: usize = DropReason::RateLimit as usize + 1;
+
+/// Counts since the endpoint was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointCounters {
+    /// Clients handed to the embedder.
+    pub incoming: u64,
+    /// Of those, clients that had proved their address by a token.
+    pub incoming_validated: u64,
+    /// Retry packets.
+    pub retries: u64,
+    /// Version Negotiation packets.
+    pub version_negotiations: u64,
+    /// Stateless resets.
+    pub stateless_resets: u64,
+    /// Connections refused in one packet: invalid Retry tokens, and shutting down.
+    pub refusals: u64,
+    dropped: [u64; REASONS],
+}
+
+impl EndpointCounters {
+    /// Datagrams dropped for this reason.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.dropped.get(reason as usize).copied().unwrap_or(0)
+    }
+
+    pub(super) fn on_drop(&mut self, reason: DropReason) {
+        if let Some(count) = self.dropped.get_mut(reason as usize) {
+            *count += 1;
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The endpoint: finds the connection that a datagram belongs to, and deals with strangers without keeping anything of them.
+//!
+//! | file | holds |
+//! |---|---|
+//! | routes.rs, hash.rs | the routing tables |
+//! | incoming.rs | what becomes of a datagram |
+//! | reply.rs | packets sent without a connection: Version Negotiation, Retry, stateless reset, refusal |
+//! | limits.rs | rates of replies, ports that get none |
+//! | config.rs, counters.rs | settings, counts |
+//! | run.rs | splitting trains that belong to several connections |
+//!
+//! What a stranger can make an endpoint do is: one look-up, one token check, one reply smaller than the datagram it answers
+//! and within a rate, or one handshake within a limit. Memory grows with connections only. A connection's failure never
+//! reaches the endpoint. Source: RFC 9000 §5.2, §6, §8.1, §10.3, §14.1.
+
+mod config;
+mod counters;
+mod hash;
+mod incoming;
+mod limits;
+mod reply;
+mod routes;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use config::{EndpointConfig, IncomingPolicy, RetryPolicy};
+pub use counters::{DropReason, EndpointCounters};
+pub use incoming::{Incoming, Route};
+pub use run::split_run;
+
+use crate::cid::{CidChange, CidGenerator, LOCAL_CID_LEN, LocalCids};
+use crate::config::MIN_PACKET_SIZE;
+use crate::path::AddressState;
+use base::net::{Addresses, Train};
+use base::rng::Rng;
+use base::slab::Handle;
+use base::time::Instant;
+use crypto::token::{Presented, RETRY_TOKEN_LEN};
+use crypto::{AddressToken, StatelessResetKey, TokenCheck, TokenKey};
+use limits::Limits;
+use reply::{Asked, Reply};
+use routes::{Destination, Routes};
+use std::sync::Arc;
+use wire::cid::ConnectionId;
+use wire::error::Code;
+use wire::packet::{LongType, Packet, is_long};
+
+/// An Initial packet's destination connection ID has at least so many bytes, unless we chose it. Source: RFC 9000 §7.2.
+const MIN_INITIAL_CID: usize = 8;
+
+/// Routes datagrams to connections, answers strangers, and issues connection IDs and tokens. One per worker.
+pub struct Endpoint {
+    config: EndpointConfig,
+    routes: Routes,
+    cids: CidGenerator,
+    tokens: TokenKey,
+    limits: Limits,
+    reply: Reply,
+    counters: EndpointCounters,
+    rng: Rng,
+}
+
+/// An Initial packet of a client that no connection knows.
+struct FirstInitial<'a> {
+    asked: Asked,
+    token: &'a [u8],
+    addresses: Addresses,
+}
+
+impl Endpoint {
+    /// An endpoint without connections. All its randomness comes from `seed`, which must be secret.
+    pub fn new(config: EndpointConfig, seed: [u8; 32]) -> Endpoint {
+        let mut rng = Rng::from_seed(seed);
+        let token_key = config.token_key.unwrap_or_else(|| rng.bytes());
+        let reset_key = config.reset_key.unwrap_or_else(|| rng.bytes());
+        let tokens =
+            TokenKey::new(token_key).with_lifetimes(config.retry_token_lifetime, config.new_token_lifetime);
+        Endpoint {
+            routes: Routes::new(&mut rng),
+            cids: CidGenerator::new(config.worker, rng.fork(), Arc::new(StatelessResetKey::new(reset_key))),
+            tokens,
+            limits: Limits::new(&config, &mut rng),
+            reply: Reply::new(),
+            counters: EndpointCounters::default(),
+            config,
+            rng,
+        }
+    }
+
+    /// Where the first datagram of a train belongs; the others follow it if the train is one run (see [`split_run`]).
+    /// Packets that stand behind the first one in a datagram go where that goes. Source: RFC 9000 §5.2, §12.2.
+    #[inline]
+    pub fn route(&mut self, now: Instant, train: &Train<'_>) -> Route {
+        let datagram = train.bytes.get(..train.segment_size).unwrap_or(train.bytes);
+        let destination = Destination::of(datagram);
+        match destination.and_then(|destination| self.routes.find(destination)) {
+            Some(handle) => Route::Connection(handle),
+            None => self.route_stranger(now, datagram, train.addresses),
+        }
+    }
+
+    #[cold]
+    fn route_stranger(&mut self, now: Instant, datagram: &[u8], addresses: Addresses) -> Route {
+        let route = match self.hear_stranger(now, datagram, addresses) {
+            Ok(route) => route,
+            Err(reason) => Route::Drop(reason),
+        };
+        if let Route::Drop(reason) = route {
+            self.counters.on_drop(reason);
+        }
+        route
+    }
+
+    fn hear_stranger(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+        addresses: Addresses,
+    ) -> Result<Route, DropReason> {
+        let first = *datagram.first().ok_or(DropReason::Empty)?;
+        if !self.limits.hears(now, addresses.peer) {
+            return Err(DropReason::SourcePort);
+        }
+        if !is_long(first) {
+            return self.reset(now, datagram, addresses);
+        }
+        match Packet::parse(datagram, LOCAL_CID_LEN).map_err(|_| DropReason::Malformed)? {
+            Packet::Long { ty: LongType::Initial, version, dcid, scid, token, .. } => {
+                // First of all, before any token is looked at or any reply is made (CVE-2026-94450).
+                if dcid.len() < MIN_INITIAL_CID {
+                    return Err(DropReason::ShortInitialCid);
+                }
+                self.check_size(datagram)?;
+                let token = datagram.get(token).unwrap_or(&[]);
+                let initial = FirstInitial { asked: Asked { version, dcid, scid }, token, addresses };
+                self.hear_initial(now, &initial)
+            }
+            Packet::UnknownVersion { dcid, scid, .. } => {
+                self.check_size(datagram)?;
+                self.negotiate(now, addresses, [dcid, scid].map(|range| datagram.get(range).unwrap_or(&[])))
+            }
+            // Version Negotiation is never answered (RFC 9000 §6.1), nor is what cannot begin a connection.
+            _ => Err(DropReason::Unexpected),
+        }
+    }
+
+    /// Source: RFC 9000 §14.1, §6.1.
+    fn check_size(&self, datagram: &[u8]) -> Result<(), DropReason> {
+        if self.config.incoming == IncomingPolicy::Ignore {
+            return Err(DropReason::NotServing);
+        }
+        if datagram.len() < usize::from(MIN_PACKET_SIZE) {
+            return Err(DropReason::SmallDatagram);
+        }
+        Ok(())
+    }
+
+    /// Source: RFC 9000 §6.1.
+    fn negotiate(
+        &mut self,
+        now: Instant,
+        addresses: Addresses,
+        [dcid, scid]: [&[u8]; 2],
+    ) -> Result<Route, DropReason> {
+        self.take_reply(now, addresses)?;
+        self.reply.version_negotiation(&mut self.rng, dcid, scid);
+        self.counters.version_negotiations += 1;
+        Ok(Route::Reply)
+    }
+
+    /// A short header to a connection ID that leads nowhere: its sender may be one whose connection we have lost.
+    /// Source: RFC 9000 §10.3.
+    fn reset(&mut self, now: Instant, datagram: &[u8], addresses: Addresses) -> Result<Route, DropReason> {
+        let cid = datagram.get(1..).and_then(|rest| rest.first_chunk::<LOCAL_CID_LEN>());
+        let cid = *cid.filter(|_| datagram.len() > reply::MIN_RESET).ok_or(DropReason::UnknownConnection)?;
+        if crate::cid::worker_of(cid) != self.config.worker {
+            // RFC 9000 §21.11: only who would know the connection may say that it does not exist.
+            return Err(DropReason::OtherWorker);
+        }
+        self.take_reply(now, addresses)?;
+        let cid = ConnectionId::new(&cid).unwrap_or(ConnectionId::EMPTY);
+        if !self.reply.stateless_reset(&mut self.rng, datagram.len(), self.cids.reset_token(&cid)) {
+            return Err(DropReason::UnknownConnection);
+        }
+        self.counters.stateless_resets += 1;
+        Ok(Route::Reply)
+    }
+
+    /// A client wants to connect. Source: RFC 9000 §8.1.
+    fn hear_initial(&mut self, now: Instant, initial: &FirstInitial<'_>) -> Result<Route, DropReason> {
+        let FirstInitial { asked, token, addresses } = *initial;
+        if self.config.incoming == IncomingPolicy::Refuse {
+            return self.refuse(now, initial, Code::CONNECTION_REFUSED);
+        }
+        let presented = Presented { token, peer: addresses.peer, dcid: asked.dcid, now_ms: self.clock_ms(now) };
+        let (original_dcid, retry_scid, address) = match self.tokens.check(&presented) {
+            TokenCheck::Retry { original_dcid, retry_scid } => {
+                (original_dcid, Some(retry_scid), AddressState::Validated)
+            }
+            TokenCheck::NewToken => (asked.dcid, None, AddressState::Validated),
+            // A second Retry would not be heeded. RFC 9000 §8.1.2.
+            TokenCheck::Invalid => return self.refuse(now, initial, Code::INVALID_TOKEN),
+            // What is not authentic proves nothing (CVE-2026-44894): as without a token.
+            TokenCheck::None | TokenCheck::Foreign => (asked.dcid, None, AddressState::Unvalidated),
+        };
+        if self.routes.half_open() >= self.config.max_half_open {
+            return Err(DropReason::HalfOpenLimit);
+        }
+        if address == AddressState::Unvalidated && self.config.retry.demands(self.routes.half_open()) {
+            return self.retry(now, initial);
+        }
+        self.counters.incoming += 1;
+        self.counters.incoming_validated += u64::from(address == AddressState::Validated);
+        let Asked { version, dcid, scid } = asked;
+        Ok(Route::Incoming(Incoming { version, dcid, scid, original_dcid, retry_scid, address, addresses }))
+    }
+
+    /// Asks the client to prove its address; nothing is kept. Source: RFC 9000 §8.1.2.
+    fn retry(&mut self, now: Instant, initial: &FirstInitial<'_>) -> Result<Route, DropReason> {
+        if !self.limits.may_retry(now) {
+            return Err(DropReason::RateLimit);
+        }
+        let retry_scid = self.cids.next_cid();
+        let statement = AddressToken::Retry {
+            peer: initial.addresses.peer,
+            original_dcid: initial.asked.dcid,
+            retry_scid,
+            issued_ms: self.clock_ms(now),
+        };
+        let mut token = [0; RETRY_TOKEN_LEN];
+        let len = self.tokens.seal(&statement, &mut self.rng, &mut token);
+        let token = token.get(..len).unwrap_or(&[]);
+        self.reply.retry(&mut self.rng, &initial.asked, &retry_scid, token);
+        self.counters.retries += 1;
+        Ok(Route::Reply)
+    }
+
+    fn refuse(&mut self, now: Instant, initial: &FirstInitial<'_>, code: Code) -> Result<Route, DropReason> {
+        self.take_reply(now, initial.addresses)?;
+        self.reply.close(&initial.asked, code);
+        self.counters.refusals += 1;
+        Ok(Route::Reply)
+    }
+
+    fn take_reply(&mut self, now: Instant, addresses: Addresses) -> Result<(), DropReason> {
+        if self.limits.may_reply(now, addresses.peer) { Ok(()) } else { Err(DropReason::RateLimit) }
+    }
+
+    /// Milliseconds of the clock that tokens are dated by.
+    fn clock_ms(&self, now: Instant) -> u64 {
+        (now.saturating_since(Instant::ZERO) + self.config.clock_offset).as_millis()
+    }
+}
+
+/// Connections, as the endpoint sees them.
+impl Endpoint {
+    /// The datagram to be sent after `route` said [`Route::Reply`], to where the datagram came from, on the way it came.
+    pub fn reply(&self) -> &[u8] {
+        self.reply.bytes()
+    }
+
+    /// Changes what happens to clients that want to connect from now on.
+    pub fn set_incoming(&mut self, policy: IncomingPolicy) {
+        self.config.incoming = policy;
+    }
+
+    /// A token for a client at this address, to be used for its next connection. Source: RFC 9000 §8.1.3.
+    pub fn new_token(&mut self, now: Instant, addresses: Addresses) -> Box<[u8]> {
+        let issued_ms = self.clock_ms(now);
+        let statement = AddressToken::NewToken { peer: addresses.peer.ip(), issued_ms };
+        let mut token = [0; RETRY_TOKEN_LEN];
+        let len = self.tokens.seal(&statement, &mut self.rng, &mut token);
+        token.get(..len).unwrap_or(&[]).into()
+    }
+
+    /// Counts so far.
+    pub fn counters(&self) -> &EndpointCounters {
+        &self.counters
+    }
+
+    /// Handshakes of clients that are under way.
+    pub fn half_open(&self) -> usize {
+        self.routes.half_open()
+    }
+
+    /// The connection IDs of a new connection. Its changes, the first ID among them, are to be registered.
+    pub(crate) fn local_cids(&mut self) -> LocalCids {
+        LocalCids::new(self.cids.fork())
+    }
+
+    /// Randomness for a new connection.
+    pub(crate) fn fork_rng(&mut self) -> Rng {
+        self.rng.fork()
+    }
+
+    /// The connection `handle` is the one of this client: copies of its Initial packets go there from now on, and its
+    /// handshake counts as under way.
+    pub(crate) fn admit(&mut self, handle: Handle, incoming: &Incoming) {
+        self.routes.admit(handle, incoming.dcid);
+    }
+
+    /// The connection's own connection IDs have changed.
+    pub(crate) fn register(&mut self, handle: Handle, change: CidChange) {
+        self.routes.register(handle, change);
+    }
+
+    /// The connection's handshake is complete.
+    pub fn on_established(&mut self, handle: Handle) {
+        self.routes.on_established(handle);
+    }
+
+    /// The connection is gone: nothing leads to it any more.
+    pub fn forget(&mut self, handle: Handle) {
+        self.routes.forget(handle);
+    }
+}

@@ -1,0 +1,201 @@
+//! Which connection a datagram belongs to. Source: RFC 9000 §5.2.
+//!
+//! Two tables. Our own connection IDs are 8 bytes and looked up as a number; the destination that a client made up for its
+//! first packets leads to its connection for as long as that lives, so that copies of an Initial never start a second one.
+//! In front stands the last answer, since datagrams come in runs. A side table by slab place remembers what leads to a
+//! connection, so that forgetting one needs no help from it.
+//!
+//! Invariant: whatever the tables hold is listed in the side table under the same handle, and nothing else is.
+
+use super::hash::{KeyedHash, LocalHash};
+use crate::cid::{CidChange, LOCAL_CID_LEN};
+use base::rng::Rng;
+use base::slab::Handle;
+use std::collections::HashMap;
+use wire::cid::ConnectionId;
+use wire::packet::is_long;
+
+/// Where the length of the destination connection ID stands in a long header, and the ID behind it. Source: RFC 8999 §5.1.
+const LONG_DCID_LEN: usize = 5;
+
+/// The connection IDs that a datagram's first packet may be addressed to by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Destination<'a> {
+    /// As long as ours are.
+    Local(u64),
+    /// In a long header, and of another length.
+    Other(&'a [u8]),
+}
+
+impl Destination<'_> {
+    /// Reads as little as possible; `None` if the datagram is too short for any packet.
+    #[inline]
+    pub(super) fn of(datagram: &[u8]) -> Option<Destination<'_>> {
+        if !is_long(*datagram.first()?) {
+            return Some(Destination::Local(number(datagram.get(1..)?.first_chunk()?)));
+        }
+        let len = usize::from(*datagram.get(LONG_DCID_LEN)?);
+        let cid = datagram.get(LONG_DCID_LEN + 1..)?.get(..len)?;
+        Some(cid.try_into().map_or(Destination::Other(cid), |cid| Destination::Local(number(cid))))
+    }
+}
+
+#[inline]
+fn number(cid: &[u8; LOCAL_CID_LEN]) -> u64 {
+    u64::from_be_bytes(*cid)
+}
+
+/// The connection IDs of ours that a connection has at a time, at most.
+const MAX_LOCAL: usize = 8;
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// A client's handshake that is not complete.
+    HalfOpen,
+    /// In use, or our own attempt.
+    Open,
+}
+
+/// What leads to a connection.
+#[derive(Clone, Debug)]
+struct Resident {
+    handle: Handle,
+    stage: Stage,
+    initial: Option<ConnectionId>,
+    local: Vec<u64>,
+}
+
+/// The routing tables.
+pub(super) struct Routes {
+    last: Option<(u64, Handle)>,
+    local: HashMap<u64, Handle, LocalHash>,
+    initial: HashMap<ConnectionId, Handle, KeyedHash>,
+    residents: Vec<Option<Resident>>,
+    half_open: usize,
+}
+
+impl Routes {
+    pub(super) fn new(rng: &mut Rng) -> Routes {
+        Routes {
+            last: None,
+            local: HashMap::with_hasher(LocalHash::new(rng)),
+            initial: HashMap::with_hasher(KeyedHash::new(rng)),
+            residents: Vec::new(),
+            half_open: 0,
+        }
+    }
+
+    /// The connection that a datagram with this destination belongs to.
+    #[inline]
+    pub(super) fn find(&mut self, destination: Destination<'_>) -> Option<Handle> {
+        let number = match destination {
+            Destination::Local(number) => number,
+            Destination::Other(cid) => return self.initial.get(&ConnectionId::new(cid)?).copied(),
+        };
+        if let Some((last, handle)) = self.last
+            && last == number
+        {
+            return Some(handle);
+        }
+        if let Some(&handle) = self.local.get(&number) {
+            self.last = Some((number, handle));
+            return Some(handle);
+        }
+        if self.initial.is_empty() {
+            return None;
+        }
+        self.initial.get(&ConnectionId::new(&number.to_be_bytes())?).copied()
+    }
+
+    /// Handshakes of clients that are under way.
+    pub(super) fn half_open(&self) -> usize {
+        self.half_open
+    }
+
+    /// A client's connection, whose Initial packets go to `dcid`, begins its handshake.
+    pub(super) fn admit(&mut self, handle: Handle, dcid: ConnectionId) {
+        self.initial.insert(dcid, handle);
+        let resident = self.resident(handle);
+        resident.initial = Some(dcid);
+        if resident.stage != Stage::HalfOpen {
+            resident.stage = Stage::HalfOpen;
+            self.half_open += 1;
+        }
+    }
+
+    /// Its handshake is complete.
+    pub(super) fn on_established(&mut self, handle: Handle) {
+        let place = self.residents.get_mut(handle.index()).and_then(Option::as_mut);
+        let Some(resident) = place.filter(|resident| resident.handle == handle) else { return };
+        if resident.stage == Stage::HalfOpen {
+            resident.stage = Stage::Open;
+            self.half_open -= 1;
+        }
+    }
+
+    pub(super) fn register(&mut self, handle: Handle, change: CidChange) {
+        let (CidChange::Added(cid) | CidChange::Removed(cid)) = change;
+        let Some(number) = cid.as_slice().try_into().ok().map(number) else { return };
+        match change {
+            CidChange::Added(_) => self.add(handle, number),
+            CidChange::Removed(_) => self.remove(handle, number),
+        }
+    }
+
+    fn add(&mut self, handle: Handle, number: u64) {
+        let resident = self.resident(handle);
+        debug_assert!(resident.local.len() < MAX_LOCAL, "a connection issues a few IDs at a time");
+        resident.local.push(number);
+        // Two random IDs have met: the older connection keeps its traffic.
+        self.local.entry(number).or_insert(handle);
+    }
+
+    fn remove(&mut self, handle: Handle, number: u64) {
+        self.resident(handle).local.retain(|held| *held != number);
+        self.unlink(handle, number);
+    }
+
+    fn unlink(&mut self, handle: Handle, number: u64) {
+        if self.local.get(&number) == Some(&handle) {
+            self.local.remove(&number);
+        }
+        self.last = None;
+    }
+
+    /// The connection is gone.
+    pub(super) fn forget(&mut self, handle: Handle) {
+        let Some(place) = self.residents.get_mut(handle.index()) else { return };
+        let Some(resident) = place.take_if(|resident| resident.handle == handle) else { return };
+        self.half_open -= usize::from(resident.stage == Stage::HalfOpen);
+        for number in resident.local {
+            self.unlink(handle, number);
+        }
+        if let Some(dcid) = resident.initial.filter(|dcid| self.initial.get(dcid) == Some(&handle)) {
+            self.initial.remove(&dcid);
+        }
+    }
+
+    /// The entry of the side table, made if need be.
+    fn resident(&mut self, handle: Handle) -> &mut Resident {
+        let index = handle.index();
+        let stale = self.residents.get(index).and_then(Option::as_ref).map(|old| old.handle);
+        if let Some(stale) = stale.filter(|stale| *stale != handle) {
+            self.forget(stale);
+        }
+        if self.residents.len() <= index {
+            self.residents.resize_with(index + 1, || None);
+        }
+        let fresh = || Resident { handle, stage: Stage::Open, initial: None, local: Vec::new() };
+        match self.residents.get_mut(index) {
+            Some(place) => place.get_or_insert_with(fresh),
+            None => unreachable!("resized above"),
+        }
+    }
+
+    /// Entries of both tables.
+    #[cfg(test)]
+    pub(super) fn entries(&self) -> usize {
+        self.local.len() + self.initial.len()
+    }
+}

@@ -1,0 +1,24 @@
+//! Paths: where packets go, what is known of the way there, and whether the peer is really at its end.
+//!
+//! | file | one |
+//! |---|---|
+//! | credit.rs | limit on what may go to an address that is not validated |
+//! | validation.rs | exchange of PATH_CHALLENGE and PATH_RESPONSE |
+//! | mtu.rs | search for the largest packet that a path carries |
+//! | path.rs | path: the three above, and what recovery keeps for it |
+//! | set.rs | set of a connection's paths, and the rules of migration |
+//!
+//! Source: RFC 9000 §8, §9, §14.
+
+mod credit;
+mod mtu;
+#[expect(clippy::module_inception, reason = "a path is the noun of this folder, the folder holds its parts")]
+mod path;
+mod set;
+#[cfg(test)]
+mod tests;
+mod validation;
+
+pub(crate) use credit::AddressState;
+pub(crate) use path::{Path, PathId};
+pub(crate) use set::{Expiry, Paths};

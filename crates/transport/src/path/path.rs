@@ -1,0 +1,302 @@
+//! One path: a pair of addresses, whether the peer is there, and what recovery keeps for it. Source: RFC 9000 §9, RFC 9002.
+
+use super::credit::{AddressState, Credit};
+use super::mtu::MtuSearch;
+use super::validation::{Data, Extent, Patience, Proof, Validation};
+use crate::builder::PacketBuilder;
+use crate::config::{MIN_PACKET_SIZE, Switch, TransportConfig};
+use crate::sent::SentFrame;
+use base::net::Addresses;
+use base::rng::Rng;
+use base::time::{Duration, Instant};
+use recovery::congestion::{Algorithm, Controller};
+use recovery::ecn::EcnValidator;
+use recovery::pacer::Pacer;
+use recovery::rtt::Rtt;
+use wire::frame;
+
+/// Names a path of a connection. Never reused within the connection, so an old one finds nothing instead of another path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PathId(pub(super) u64);
+
+/// Challenges of the peer that may wait to be answered; when more come, the oldest are forgotten. A peer whose challenges
+/// arrive faster than we may send cannot make us remember more.
+const MAX_RESPONSES: usize = 3;
+
+/// A datagram smaller than this holds no challenge and no response: header, frames and tag of one packet.
+const MIN_PROBE: u64 = 64;
+
+/// What the first state of a path is made from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Template {
+    pub(super) initial_packet_size: u16,
+    pub(super) max_packet_size: u16,
+    pub(super) initial_rtt: Duration,
+    pub(super) congestion: Algorithm,
+    pub(super) ecn: Switch,
+}
+
+impl Template {
+    pub(super) fn new(config: &TransportConfig) -> Template {
+        Template {
+            initial_packet_size: config.initial_packet_size,
+            max_packet_size: config.max_packet_size,
+            initial_rtt: config.initial_rtt,
+            congestion: config.congestion,
+            ecn: config.ecn,
+        }
+    }
+
+    /// The peer takes no packets larger than this.
+    pub(super) fn on_peer_limit(&mut self, limit: u16) {
+        self.initial_packet_size = self.initial_packet_size.min(limit);
+        self.max_packet_size = self.max_packet_size.min(limit);
+    }
+}
+
+/// A path.
+#[derive(Debug)]
+pub(crate) struct Path {
+    id: PathId,
+    /// Both ends.
+    pub(crate) addresses: Addresses,
+    /// The round-trip time.
+    pub(crate) rtt: Rtt,
+    /// The congestion controller.
+    pub(crate) congestion: Controller,
+    /// The pacer, which follows the congestion controller (`repace`).
+    pub(crate) pacer: Pacer,
+    /// Whether the path carries ECN marks.
+    pub(crate) ecn: EcnValidator,
+    /// The largest UDP payload that may be sent at present, in bytes.
+    pub(crate) max_packet_size: u16,
+    /// The sender had nothing more to send while the window had room. Source: RFC 9002 §7.8.
+    pub(crate) app_limited: bool,
+    credit: Credit,
+    validation: Validation,
+    responses: [Option<Data>; MAX_RESPONSES],
+    mtu: MtuSearch,
+}
+
+impl Path {
+    pub(super) fn new(
+        now: Instant,
+        id: PathId,
+        addresses: Addresses,
+        template: &Template,
+        state: AddressState,
+    ) -> Path {
+        let size = template.initial_packet_size;
+        let ecn = match template.ecn {
+            Switch::On => EcnValidator::new(),
+            Switch::Off => EcnValidator::disabled(),
+        };
+        Path {
+            id,
+            addresses,
+            rtt: Rtt::new(template.initial_rtt),
+            congestion: Controller::new(template.congestion, size),
+            pacer: Pacer::new(now, size),
+            ecn,
+            max_packet_size: size,
+            app_limited: false,
+            credit: Credit::new(state),
+            validation: Validation::default(),
+            responses: [None; MAX_RESPONSES],
+            mtu: MtuSearch::new(size, template.max_packet_size),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> PathId {
+        self.id
+    }
+
+    /// Datagrams of so many bytes came from the peer's address.
+    #[inline]
+    pub(super) fn on_received(&mut self, bytes: u64) {
+        self.credit.on_received(bytes);
+    }
+
+    /// Datagrams of so many bytes left.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, bytes: u64) {
+        self.credit.on_sent(bytes);
+    }
+
+    /// Bytes that may be sent before the peer's address must be validated. Source: RFC 9000 §8.1.
+    #[inline]
+    pub(crate) fn credit(&self) -> u64 {
+        self.credit.available()
+    }
+
+    /// Whether the peer has proved to be at its address.
+    #[inline]
+    pub(crate) fn is_validated(&self) -> bool {
+        self.credit.is_lifted()
+    }
+
+    /// Whether a datagram of the smallest size may not be sent, so that timers must wait for the peer.
+    /// Source: RFC 9002 §6.2.2.1.
+    #[inline]
+    pub(crate) fn is_amplification_limited(&self) -> bool {
+        self.credit() < u64::from(MIN_PACKET_SIZE)
+    }
+
+    pub(super) fn on_validated(&mut self) {
+        self.credit.lift();
+    }
+
+    /// The window or the round-trip time has changed.
+    #[inline]
+    pub(crate) fn repace(&mut self) {
+        self.pacer.set_rate(self.congestion.pacing_rate(&self.rtt), self.max_packet_size);
+    }
+
+    /// Takes over what another path has learned, where both are likely the same but for a translated port.
+    /// Source: RFC 9000 §9.4.
+    pub(super) fn inherit(&mut self, other: &Path) {
+        self.rtt = other.rtt;
+        self.congestion = other.congestion;
+        self.pacer = other.pacer;
+        self.ecn = other.ecn;
+        self.mtu = other.mtu;
+        self.max_packet_size = other.max_packet_size;
+    }
+}
+
+/// Probing whether the peer is there.
+impl Path {
+    pub(super) fn start_validation(&mut self, now: Instant, patience: Patience) {
+        self.validation.start(now, patience);
+    }
+
+    pub(super) fn cancel_validation(&mut self) {
+        self.validation.cancel();
+    }
+
+    pub(super) fn is_validating(&self) -> bool {
+        self.validation.is_running()
+    }
+
+    pub(super) fn has_failed(&self, now: Instant) -> bool {
+        self.validation.deadline().is_some_and(|deadline| now >= deadline)
+    }
+
+    /// The peer challenges us here.
+    pub(super) fn owe_response(&mut self, data: Data) {
+        match self.responses.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = Some(data),
+            None => {
+                self.responses.rotate_left(1);
+                if let Some(last) = self.responses.last_mut() {
+                    *last = Some(data);
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_response(&mut self, now: Instant, data: Data) -> Proof {
+        let proof = self.validation.on_response(now, data);
+        if proof != Proof::None {
+            self.credit.lift();
+        }
+        proof
+    }
+
+    /// Whether a datagram with a challenge or a response should, and may, leave.
+    #[inline]
+    pub(super) fn wants_probe(&self, now: Instant) -> bool {
+        (self.owes_response() || self.validation.is_due(now)) && self.credit() >= MIN_PROBE
+    }
+
+    /// Whether a challenge of the peer waits for its answer.
+    #[inline]
+    pub(super) fn owes_response(&self) -> bool {
+        matches!(self.responses, [Some(_), ..])
+    }
+
+    /// When validation next needs attention.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let deadline = self.validation.deadline()?;
+        // Without credit a challenge that is due waits for the peer, not for time.
+        let may_send = self.credit() >= MIN_PROBE;
+        Some(self.validation.next_at().filter(|_| may_send).map_or(deadline, |next| next.min(deadline)))
+    }
+
+    /// Writes the responses owed and the challenge that is due. The datagram will be as large as the credit allows, up to
+    /// 1,200 bytes.
+    pub(super) fn write_probe(&mut self, now: Instant, rng: &mut Rng, packet: &mut PacketBuilder<'_>) {
+        for place in &mut self.responses {
+            let Some(data) = place.filter(|_| packet.remaining() >= frame::PathResponse::SIZE) else { break };
+            frame::PathResponse(data).write(&mut packet.writer);
+            packet.sent_unremembered();
+            *place = None;
+        }
+        self.close_ranks();
+        if self.validation.is_due(now) && packet.remaining() >= frame::PathChallenge::SIZE {
+            let data = rng.bytes();
+            let extent = if self.is_amplification_limited() { Extent::Small } else { Extent::Full };
+            frame::PathChallenge(data).write(&mut packet.writer);
+            packet.sent(SentFrame::PathChallenge);
+            self.validation.on_sent(now, data, extent);
+        }
+    }
+
+    /// Owed responses stand at the front.
+    fn close_ranks(&mut self) {
+        let answered = self.responses.iter().take_while(|place| place.is_none()).count();
+        self.responses.rotate_left(answered % MAX_RESPONSES);
+    }
+}
+
+/// Searching for larger packets.
+impl Path {
+    /// The handshake is confirmed: the search may begin.
+    pub(super) fn start_mtu_search(&mut self, now: Instant) {
+        self.mtu.start(now);
+    }
+
+    pub(super) fn on_peer_limit(&mut self, limit: u16) {
+        self.mtu.on_peer_limit(limit);
+        self.adopt_size();
+    }
+
+    /// Whether a padded probe should leave. Source: RFC 9000 §14.4.
+    #[inline]
+    pub(crate) fn wants_mtu_probe(&self, now: Instant) -> bool {
+        self.mtu.is_due(now) && self.is_validated()
+    }
+
+    /// Its size, in bytes.
+    pub(crate) fn mtu_probe_size(&self) -> u16 {
+        self.mtu.probe_size()
+    }
+
+    pub(crate) fn on_mtu_probe_sent(&mut self) {
+        self.mtu.on_probe_sent();
+    }
+
+    pub(crate) fn on_mtu_probe_acked(&mut self, now: Instant) {
+        self.mtu.on_probe_acked(now);
+        self.adopt_size();
+    }
+
+    pub(crate) fn on_mtu_probe_lost(&mut self, now: Instant) {
+        self.mtu.on_probe_lost(now);
+    }
+
+    /// Nothing of the present size arrives any more: persistent congestion, or one probe timeout after another.
+    pub(crate) fn on_black_hole(&mut self, now: Instant) {
+        self.mtu.on_black_hole(now);
+        self.adopt_size();
+    }
+
+    fn adopt_size(&mut self) {
+        if self.max_packet_size != self.mtu.size() {
+            self.max_packet_size = self.mtu.size();
+            self.congestion.on_mtu_change(self.max_packet_size);
+            self.repace();
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! The paths of a connection, and what happens when the peer's address changes. Source: RFC 9000 §9.
+//!
+//! Data structure: the active path inline, because every packet asks for it; at most [`MAX_OTHERS`] others; and one
+//! *candidate*, the addresses of the latest datagram that came from somewhere unknown. A candidate costs nothing and becomes
+//! a path only when an authentic packet in the datagram gives a reason, so that a stranger who copies our connection ID can
+//! neither make nor push out a path.
+//!
+//! A server follows the highest-numbered non-probing packet at once, but sends no more than three times what it received
+//! there until the peer has answered a challenge. Meanwhile it remembers the last validated path, challenges the peer there
+//! too (RFC 9000 §9.3.3), and goes back when the answer from the new one does not come. A client follows nobody: servers
+//! do not move.
+//!
+//! Invariants: once the handshake is confirmed, as long as the active path is not fully validated `fallback` names a
+//! validated path among the others; the number of failed validations has a limit, after which new addresses are ignored.
+
+use super::credit::AddressState;
+use super::path::{Path, PathId, Template};
+use super::validation::{Data, Patience, Proof};
+use crate::builder::PacketBuilder;
+use crate::config::TransportConfig;
+use base::net::Addresses;
+use base::rng::Rng;
+use base::time::{Duration, Instant};
+use recovery::rtt::{INITIAL_RTT, Rtt};
+use wire::Side;
+use wire::frame;
+use wire::transport_parameters::TransportParameters;
+
+/// Paths besides the active one.
+pub(super) const MAX_OTHERS: usize = 3;
+
+/// Failed validations after which datagrams from new addresses are dropped unread. Without it a peer could keep a server
+/// validating for ever.
+pub(super) const MAX_FAILURES: u32 = 100;
+
+/// Probe timeouts that a validation may take. Source: RFC 9000 §8.2.4.
+const TIMEOUT_PTOS: u64 = 3;
+
+/// Whether the peer may change its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Following {
+    /// Never: the peer is a server.
+    Nobody,
+    /// Not before the handshake is confirmed. Source: RFC 9000 §9.
+    NotYet,
+    /// The peer is a client whose handshake is confirmed.
+    Peer,
+}
+
+/// Where a datagram from an unknown address came from.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    id: PathId,
+    addresses: Addresses,
+    bytes: u64,
+    seen_at: Instant,
+}
+
+/// What the passing of time did to the paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expiry {
+    /// Nothing that others need to know.
+    Nothing,
+    /// The peer was not at its new address: the last validated path is active again. To be treated like a migration.
+    Reverted,
+    /// The peer was not at its new address and there is no other. The connection ends in silence (RFC 9000 §9.3.2).
+    NoPath,
+}
+
+/// The paths of a connection.
+#[derive(Debug)]
+pub(crate) struct Paths {
+    active: Path,
+    others: Vec<Path>,
+    /// Where to go back to while the active path is not validated.
+    fallback: Option<PathId>,
+    candidate: Option<Candidate>,
+    following: Following,
+    failures: u32,
+    next_id: u64,
+    template: Template,
+    peer_max_ack_delay: Duration,
+}
+
+impl Paths {
+    /// The path of the handshake.
+    pub(crate) fn new(
+        now: Instant,
+        side: Side,
+        config: &TransportConfig,
+        addresses: Addresses,
+        state: AddressState,
+    ) -> Paths {
+        let template = Template::new(config);
+        Paths {
+            active: Path::new(now, PathId(0), addresses, &template, state),
+            others: Vec::new(),
+            fallback: None,
+            candidate: None,
+            following: if side.is_client() { Following::Nobody } else { Following::NotYet },
+            failures: 0,
+            next_id: 1,
+            template,
+            peer_max_ack_delay: Duration::ZERO,
+        }
+    }
+
+    /// The path in use.
+    #[inline]
+    pub(crate) fn active(&self) -> &Path {
+        &self.active
+    }
+
+    #[inline]
+    pub(crate) fn active_mut(&mut self) -> &mut Path {
+        &mut self.active
+    }
+
+    #[inline]
+    pub(crate) fn active_id(&self) -> PathId {
+        self.active.id()
+    }
+
+    #[inline]
+    pub(crate) fn path(&self, id: PathId) -> Option<&Path> {
+        if self.active.id() == id { Some(&self.active) } else { self.others.iter().find(|path| path.id() == id) }
+    }
+
+    #[inline]
+    pub(crate) fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        if self.active.id() == id {
+            return Some(&mut self.active);
+        }
+        self.others.iter_mut().find(|path| path.id() == id)
+    }
+
+    /// The addresses that the peer has proved to be at: what an application may be told. During the handshake, those it
+    /// claims. A peer that merely seems to have moved must not pass a filter by address (CVE-2026-40460).
+    pub(crate) fn validated_addresses(&self) -> Addresses {
+        let fallback = self.fallback.filter(|_| !self.active.is_validated()).and_then(|id| self.path(id));
+        fallback.unwrap_or(&self.active).addresses
+    }
+
+    /// Datagrams of `bytes` UDP payload in all arrived; called before any packet in them is opened, once. `None`: they are
+    /// to be dropped unread.
+    #[inline]
+    pub(crate) fn on_datagram(&mut self, now: Instant, addresses: Addresses, bytes: usize) -> Option<PathId> {
+        if self.active.addresses == addresses {
+            self.active.on_received(bytes as u64);
+            return Some(self.active.id());
+        }
+        self.on_datagram_elsewhere(now, addresses, bytes as u64)
+    }
+
+    #[cold]
+    fn on_datagram_elsewhere(&mut self, now: Instant, addresses: Addresses, bytes: u64) -> Option<PathId> {
+        let mut known = core::iter::once(&mut self.active).chain(&mut self.others);
+        if let Some(path) = known.find(|path| path.addresses.same_path(&addresses)) {
+            path.on_received(bytes);
+            return Some(path.id());
+        }
+        // RFC 9000 §9: datagrams from an unknown server address are dropped, and those that move before they may.
+        if self.following != Following::Peer || self.failures >= MAX_FAILURES {
+            return None;
+        }
+        let before = self.candidate.filter(|candidate| candidate.addresses == addresses);
+        let id = before.map_or(PathId(self.next_id), |candidate| candidate.id);
+        self.next_id += u64::from(before.is_none());
+        let bytes = before.map_or(0, |candidate| candidate.bytes).saturating_add(bytes);
+        self.candidate = Some(Candidate { id, addresses, bytes, seen_at: now });
+        Some(id)
+    }
+
+    /// The peer's transport parameters are known.
+    pub(crate) fn on_peer_parameters(&mut self, peer: &TransportParameters) {
+        let limit = u16::try_from(peer.max_udp_payload_size).unwrap_or(u16::MAX);
+        self.peer_max_ack_delay = Duration::from_millis(peer.max_ack_delay_ms);
+        self.template.on_peer_limit(limit);
+        self.active.on_peer_limit(limit);
+    }
+
+    /// The peer has proved to be at the path's address: by a token, or by a Handshake packet. Source: RFC 9000 §8.1.
+    pub(crate) fn on_validated(&mut self, id: PathId) {
+        if let Some(path) = self.path_mut(id) {
+            path.on_validated();
+        }
+    }
+
+    /// From now on a client may move, and larger packets may be tried.
+    pub(crate) fn on_handshake_confirmed(&mut self, now: Instant) {
+        if self.following == Following::NotYet {
+            self.following = Following::Peer;
+        }
+        self.active.start_mtu_search(now);
+    }
+
+    /// A PATH_CHALLENGE arrived on a path: the answer goes back the same way. Source: RFC 9000 §8.2.2.
+    pub(crate) fn on_path_challenge(&mut self, now: Instant, id: PathId, data: Data) {
+        self.materialize(id);
+        let patience = self.patience(id);
+        let Some(path) = self.path_mut(id) else { return };
+        path.owe_response(data);
+        if !path.is_validated() {
+            // The peer thinks of moving here; when it does, its address is validated already.
+            path.start_validation(now, patience);
+        }
+    }
+
+    /// A PATH_RESPONSE arrived, on any path. Whether it proved that the peer is at an address where it was not known to be:
+    /// an occasion for a new address token (RFC 9000 §9.3).
+    pub(crate) fn on_path_response(&mut self, now: Instant, data: Data) -> bool {
+        let mut proved = false;
+        for path in core::iter::once(&mut self.active).chain(&mut self.others) {
+            let was_validated = path.is_validated();
+            proved |= path.on_response(now, data) != Proof::None && !was_validated;
+        }
+        if self.active.is_validated() && !self.active.is_validating() {
+            self.fallback = None;
+        }
+        proved
+    }
+
+    /// The highest-numbered packet so far is not a probing one and came on a path that is not the active one: the peer has
+    /// moved there, or seems to. Whether the active path has changed; the caller then changes connection IDs and tells the
+    /// ledger. Source: RFC 9000 §9.3.
+    pub(crate) fn on_peer_moved(&mut self, now: Instant, id: PathId) -> bool {
+        if self.following != Following::Peer {
+            return false;
+        }
+        self.materialize(id);
+        let patience = self.patience(id);
+        let Some(at) = self.others.iter().position(|path| path.id() == id) else { return false };
+        let mut path = self.others.swap_remove(at);
+        if is_rebinding(&self.active.addresses, &path.addresses) && !path.rtt.has_sample() {
+            path.inherit(&self.active);
+        }
+        path.start_mtu_search(now);
+        if !path.is_validated() {
+            path.start_validation(now, patience);
+        }
+        let mut previous = core::mem::replace(&mut self.active, path);
+        if previous.is_validated() {
+            self.fallback = (!self.active.is_validated()).then_some(previous.id());
+            // RFC 9000 §9.3.3: if someone merely forwards copies of packets, the answer from here undoes it.
+            previous.start_validation(now, patience);
+            self.others.push(previous);
+        } else {
+            // RFC 9000 §9.3.2: going on from a spurious address abandons its validation.
+            self.failures += 1;
+            if self.active.is_validated() {
+                self.fallback = None;
+            }
+        }
+        true
+    }
+
+    /// Makes a path of the candidate if `id` names it.
+    fn materialize(&mut self, id: PathId) {
+        let Some(candidate) = self.candidate.take_if(|candidate| candidate.id == id) else { return };
+        self.make_room();
+        let Candidate { addresses, bytes, seen_at, .. } = candidate;
+        let mut path = Path::new(seen_at, id, addresses, &self.template, AddressState::Unvalidated);
+        path.on_received(bytes);
+        self.others.push(path);
+    }
+
+    /// Drops another path when there are too many: first one that is not validated, then the oldest.
+    fn make_room(&mut self) {
+        if self.others.len() < MAX_OTHERS {
+            return;
+        }
+        let fallback = self.fallback;
+        let droppable = |path: &Path| Some(path.id()) != fallback;
+        let unproved = self.others.iter().position(|path| droppable(path) && !path.is_validated());
+        let any = || self.others.iter().position(droppable);
+        if let Some(at) = unproved.or_else(any) {
+            let path = self.others.remove(at);
+            self.failures += u32::from(!path.is_validated());
+        }
+    }
+
+    /// How long a validation of the path may take. Source: RFC 9000 §8.2.4, §9.4.
+    fn patience(&self, id: PathId) -> Patience {
+        let delay = self.peer_max_ack_delay;
+        let current = self.active.rtt.pto(delay);
+        let own = self.path(id).map_or(current, |path| path.rtt.pto(delay));
+        let initial = Rtt::new(INITIAL_RTT).pto(delay);
+        Patience { interval: own, timeout: current.max(initial) * TIMEOUT_PTOS }
+    }
+}
+
+/// Probes: what leaves on a path for the path's own sake.
+impl Paths {
+    /// The path on which a challenge or a response should leave now, in a datagram of its own.
+    #[inline]
+    pub(crate) fn wants_probe(&self, now: Instant) -> Option<PathId> {
+        if self.active.wants_probe(now) {
+            return Some(self.active.id());
+        }
+        self.others.iter().find(|path| path.wants_probe(now)).map(Path::id)
+    }
+
+    /// Writes the frames of a probe; the datagram must be as large as the path's credit allows, up to 1,200 bytes.
+    pub(crate) fn write_probe(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        rng: &mut Rng,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        let is_active = self.active.id() == id;
+        let owed = is_active && self.active.owes_response();
+        let Some(path) = self.path_mut(id) else { return };
+        path.write_probe(now, rng, packet);
+        if owed && packet.remaining() > 0 {
+            // RFC 9000 §9.3.3: a non-probing packet in answer brings the peer back from a spurious migration.
+            packet.writer.varint(frame::ty::PING);
+            packet.sent_unremembered();
+        }
+    }
+
+    /// When `on_timeout` has something to do.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        if self.others.is_empty() && !self.active.is_validating() {
+            return None;
+        }
+        core::iter::once(&self.active).chain(&self.others).filter_map(Path::next_timeout).min()
+    }
+
+    /// Gives up validations that took too long.
+    pub(crate) fn on_timeout(&mut self, now: Instant) -> Expiry {
+        self.give_up_others(now);
+        if !self.active.has_failed(now) {
+            return Expiry::Nothing;
+        }
+        self.active.cancel_validation();
+        self.failures += u32::from(!self.active.is_validated());
+        let fallback = self.fallback.take();
+        let Some(at) = self.others.iter().position(|path| Some(path.id()) == fallback) else {
+            // A path known to be good whose second look failed, or which does not carry full datagrams, goes on.
+            return if self.active.is_validated() { Expiry::Nothing } else { Expiry::NoPath };
+        };
+        self.active = self.others.swap_remove(at);
+        Expiry::Reverted
+    }
+
+    fn give_up_others(&mut self, now: Instant) {
+        let (fallback, mut failed) = (self.fallback, 0);
+        self.others.retain_mut(|path| {
+            if !path.has_failed(now) {
+                return true;
+            }
+            path.cancel_validation();
+            failed += u32::from(!path.is_validated());
+            Some(path.id()) == fallback
+        });
+        self.failures += failed;
+    }
+
+    /// How many paths there are, and how many validations have failed.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> (usize, u32) {
+        (1 + self.others.len(), self.failures)
+    }
+}
+
+/// Whether nothing but the peer's port has changed, which is most often a NAT's doing.
+fn is_rebinding(before: &Addresses, after: &Addresses) -> bool {
+    before.peer.ip() == after.peer.ip() && before.local == after.local
+}

@@ -1,0 +1,131 @@
+//! Path validation: challenges that only someone at the path's far end can answer. Source: RFC 9000 §8.2.
+//!
+//! A round sends a challenge, again after a probe timeout, again after twice that, and so on, each with fresh bytes, until an
+//! answer or the deadline. The bytes of the latest [`REMEMBERED`] challenges are kept: an answer to any of them will do. A
+//! challenge in a datagram that the amplification limit kept small proves the address only; then a second round follows,
+//! with full datagrams (RFC 9000 §8.2.1).
+
+use base::time::{Duration, Instant};
+
+/// Challenges that an answer may still be for.
+const REMEMBERED: usize = 4;
+
+/// The bytes of a challenge.
+pub(super) type Data = [u8; 8];
+
+/// How long a round takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// From the first challenge to the second.
+    pub(super) interval: Duration,
+    /// From the start to failure.
+    pub(super) timeout: Duration,
+}
+
+/// Whether a datagram had the size that every QUIC path must carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// At least 1,200 bytes.
+    Full,
+    /// Less.
+    Small,
+}
+
+/// What an answer proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// Nothing: it answers no challenge of this path.
+    None,
+    /// The peer is at the address; whether the path carries full datagrams remains to be seen.
+    Address,
+    /// The path is valid.
+    Path,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Challenge {
+    data: Data,
+    extent: Extent,
+}
+
+/// A round of challenges.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    challenges: [Option<Challenge>; REMEMBERED],
+    sent: u32,
+    next_at: Instant,
+    deadline: Instant,
+    patience: Patience,
+}
+
+impl Round {
+    fn new(now: Instant, patience: Patience) -> Round {
+        let deadline = now + patience.timeout;
+        Round { challenges: [None; REMEMBERED], sent: 0, next_at: now, deadline, patience }
+    }
+}
+
+/// The validation of one path; at rest, or a round under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Validation(Option<Round>);
+
+impl Validation {
+    /// Starts a round unless one is under way.
+    pub(super) fn start(&mut self, now: Instant, patience: Patience) {
+        self.0.get_or_insert_with(|| Round::new(now, patience));
+    }
+
+    pub(super) fn cancel(&mut self) {
+        self.0 = None;
+    }
+
+    #[inline]
+    pub(super) fn is_running(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether a challenge should leave now.
+    #[inline]
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.0.as_ref().is_some_and(|round| now >= round.next_at)
+    }
+
+    /// When a challenge should leave.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.0.as_ref().map(|round| round.next_at)
+    }
+
+    /// When the round has failed.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.0.as_ref().map(|round| round.deadline)
+    }
+
+    /// A challenge with these bytes leaves now.
+    pub(super) fn on_sent(&mut self, now: Instant, data: Data, extent: Extent) {
+        let Some(round) = &mut self.0 else { return };
+        let place = round.sent as usize % REMEMBERED;
+        if let Some(place) = round.challenges.get_mut(place) {
+            *place = Some(Challenge { data, extent });
+        }
+        // RFC 9000 §9.4: not more often than a probe timeout, and at growing intervals.
+        round.next_at = now + round.patience.interval.saturating_shl(round.sent);
+        round.sent = round.sent.saturating_add(1);
+    }
+
+    /// A PATH_RESPONSE arrived, on whichever path.
+    pub(super) fn on_response(&mut self, now: Instant, data: Data) -> Proof {
+        let Some(round) = &mut self.0 else { return Proof::None };
+        let answered = round.challenges.iter().flatten().find(|challenge| challenge.data == data);
+        match answered.map(|challenge| challenge.extent) {
+            None => Proof::None,
+            Some(Extent::Full) => {
+                self.0 = None;
+                Proof::Path
+            }
+            Some(Extent::Small) => {
+                *round = Round::new(now, round.patience);
+                Proof::Address
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! A packet-number space: what was sent, what was received, and the handshake bytes that travel in it.
+//! Source: RFC 9000 §12.3.
+
+use crate::builder::PacketBuilder;
+use crate::crypto_stream::CryptoStream;
+use crate::sent::SentFrame;
+use base::rng::Rng;
+use base::time::Instant;
+use recovery::ack::{AckTracker, AckUrgency};
+use recovery::ledger::Ledger;
+use recovery::packet::PacketFlags;
+pub(crate) use recovery::packet::Space as SpaceId;
+use recovery::timers::SpaceTimers;
+use wire::frame;
+
+/// After so many packets that only acknowledge, one asks for an acknowledgement itself, so that the peer's answer lets us
+/// forget what we have reported.
+const ACKS_WITHOUT_ANSWER: u32 = 64;
+
+/// The unit of the ACK frame's delay is 2^3 µs, the default, so the parameter need not be sent. Source: RFC 9000 §18.2.
+pub(crate) const ACK_DELAY_EXPONENT: u8 = 3;
+
+/// The gap between packet numbers that are skipped, so that a peer which acknowledges what it never received is found
+/// out: random between this and twice as much. Source: RFC 9000 §21.4.
+const SKIP_GAP: u64 = 4_096;
+
+/// One space.
+pub(crate) struct Space {
+    /// What was sent and not yet acknowledged.
+    pub ledger: Ledger<SentFrame>,
+    /// What was received and must be acknowledged.
+    pub acks: AckTracker,
+    /// CRYPTO frames, both ways.
+    pub crypto: CryptoStream,
+    next_pn: u64,
+    skip_at: u64,
+    probes_owed: u8,
+    acks_without_answer: u32,
+}
+
+impl Space {
+    pub(crate) fn new(acks: AckTracker, rng: &mut Rng) -> Space {
+        Space {
+            ledger: Ledger::new(),
+            acks,
+            crypto: CryptoStream::default(),
+            next_pn: 0,
+            skip_at: 64 + rng.below(SKIP_GAP),
+            probes_owed: 0,
+            acks_without_answer: 0,
+        }
+    }
+
+    /// The packet number that comes next in order from the peer.
+    #[inline]
+    pub(crate) fn next_expected(&self) -> u64 {
+        self.acks.largest().map_or(0, |largest| largest + 1)
+    }
+
+    /// The number of the next packet to be sent.
+    #[inline]
+    pub(crate) fn next_packet_number(&mut self, rng: &mut Rng) -> u64 {
+        if self.next_pn == self.skip_at {
+            self.next_pn += 1;
+            self.skip_at = self.next_pn + SKIP_GAP + rng.below(SKIP_GAP);
+        }
+        self.next_pn
+    }
+
+    /// The packet with the number handed out last has been sent.
+    pub(crate) fn on_sent(&mut self) {
+        self.next_pn += 1;
+    }
+
+    /// A timeout asks for this many packets whatever congestion control says. Source: RFC 9002 §6.2.4.
+    pub(crate) fn owe_probes(&mut self, count: u8) {
+        self.probes_owed = count;
+    }
+
+    pub(crate) fn owes_probe(&self) -> bool {
+        self.probes_owed > 0
+    }
+
+    pub(crate) fn on_ack_eliciting_sent(&mut self) {
+        self.probes_owed = self.probes_owed.saturating_sub(1);
+        self.acks_without_answer = 0;
+    }
+
+    /// Acknowledges what was received, if anything waits for it.
+    pub(crate) fn write_ack(&mut self, now: Instant, packet: &mut PacketBuilder<'_>) {
+        if self.acks.urgency(now) == AckUrgency::None {
+            return;
+        }
+        let delay = recovery::rtt::encode_ack_delay(self.acks.ack_delay(now), ACK_DELAY_EXPONENT);
+        let Some(largest) = self.acks.largest() else { return };
+        let counts = self.acks.ecn_counts();
+        let counts = (!counts.is_zero()).then_some(frame::EcnCounts {
+            ect0: counts.ect0,
+            ect1: counts.ect1,
+            ce: counts.ce,
+        });
+        if frame::write_ack(&mut packet.writer, self.acks.ranges(), delay, counts) > 0 {
+            packet.sent_ack(largest);
+            self.acks.on_ack_sent();
+        }
+    }
+
+    /// Adds a PING to a packet that only acknowledges, once in a while.
+    pub(crate) fn elicit_ack_now_and_then(&mut self, packet: &mut PacketBuilder<'_>) {
+        self.acks_without_answer += 1;
+        if self.acks_without_answer >= ACKS_WITHOUT_ANSWER && packet.remaining() > 0 {
+            write_ping(packet);
+        }
+    }
+
+    /// A probe must be ack-eliciting: when nothing else was, a PING is.
+    pub(crate) fn settle_probe(&mut self, packet: &mut PacketBuilder<'_>) {
+        if packet.flags().has(PacketFlags::ACK_ELICITING) {
+            return;
+        }
+        if self.probes_owed > 0 && packet.remaining() > 0 {
+            write_ping(packet);
+        } else if !packet.is_empty() {
+            self.elicit_ack_now_and_then(packet);
+        }
+    }
+}
+
+/// A PING: the smallest ack-eliciting frame.
+pub(crate) fn write_ping(packet: &mut PacketBuilder<'_>) {
+    packet.writer.varint(frame::ty::PING);
+    packet.sent_unremembered();
+}
+
+/// The spaces of a connection. Those of the handshake go when their keys go.
+pub(crate) struct Spaces {
+    early: [Option<Box<Space>>; 2],
+    pub application: Space,
+}
+
+impl Spaces {
+    pub(crate) fn new(early: [Space; 2], application: Space) -> Spaces {
+        Spaces { early: early.map(|space| Some(Box::new(space))), application }
+    }
+
+    #[inline]
+    pub(crate) fn space(&self, id: SpaceId) -> Option<&Space> {
+        match id {
+            SpaceId::Application => Some(&self.application),
+            SpaceId::Initial => self.early[0].as_deref(),
+            SpaceId::Handshake => self.early[1].as_deref(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn space_mut(&mut self, id: SpaceId) -> Option<&mut Space> {
+        match id {
+            SpaceId::Application => Some(&mut self.application),
+            SpaceId::Initial => self.early[0].as_deref_mut(),
+            SpaceId::Handshake => self.early[1].as_deref_mut(),
+        }
+    }
+
+    /// The space's keys are gone, so is the space. Source: RFC 9002 §6.4.
+    pub(crate) fn discard(&mut self, id: SpaceId) -> Option<Box<Space>> {
+        self.early.get_mut(id.index()).and_then(Option::take)
+    }
+
+    /// Whether a handshake space is still there.
+    #[inline]
+    pub(crate) fn handshaking(&self) -> bool {
+        self.early.iter().any(Option::is_some)
+    }
+
+    /// Bytes in flight over all spaces.
+    #[inline]
+    pub(crate) fn in_flight_bytes(&self) -> u64 {
+        let early: u64 = self.early.iter().flatten().map(|space| space.ledger.in_flight_bytes()).sum();
+        early + self.application.ledger.in_flight_bytes()
+    }
+
+    pub(crate) fn owes_probe(&self) -> bool {
+        self.application.owes_probe() || self.early.iter().flatten().any(|space| space.owes_probe())
+    }
+
+    /// What the loss detection timer needs to know of each space.
+    pub(crate) fn timers(&self) -> [SpaceTimers; 3] {
+        SpaceId::ALL.map(|id| {
+            self.space(id).map_or(SpaceTimers::default(), |space| SpaceTimers {
+                loss_time: space.ledger.loss_time(),
+                last_ack_eliciting_at: space.ledger.last_ack_eliciting_at(),
+                ack_eliciting_in_flight: space.ledger.ack_eliciting_in_flight(),
+            })
+        })
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SpaceId, &Space)> {
+        SpaceId::ALL.into_iter().filter_map(|id| Some((id, self.space(id)?)))
+    }
+}
