@@ -6,6 +6,8 @@
 mod generator;
 mod local;
 mod peer;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use generator::{CidGenerator, worker_of};
 pub use generator::LOCAL_CID_LEN;

@@ -46,7 +46,7 @@ fn number(cid: &[u8; LOCAL_CID_LEN]) -> u64 {
 }
 
 /// The connection IDs of ours that a connection has at a time, at most.
-const MAX_LOCAL: usize = 8;
+const MAX_LOCAL: usize = 4;
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,12 @@ struct Resident {
     stage: Stage,
     initial: Option<ConnectionId>,
     local: Vec<u64>,
+}
+
+impl Resident {
+    fn new(handle: Handle) -> Resident {
+        Resident { handle, stage: Stage::Open, initial: None, local: Vec::with_capacity(MAX_LOCAL) }
+    }
 }
 
 /// The routing tables.
@@ -145,7 +151,7 @@ impl Routes {
 
     fn add(&mut self, handle: Handle, number: u64) {
         let resident = self.resident(handle);
-        debug_assert!(resident.local.len() < MAX_LOCAL, "a connection issues a few IDs at a time");
+        debug_assert!(resident.local.len() < MAX_LOCAL, "a connection has a few IDs at a time");
         resident.local.push(number);
         // Two random IDs have met: the older connection keeps its traffic.
         self.local.entry(number).or_insert(handle);
@@ -186,11 +192,7 @@ impl Routes {
         if self.residents.len() <= index {
             self.residents.resize_with(index + 1, || None);
         }
-        let fresh = || Resident { handle, stage: Stage::Open, initial: None, local: Vec::new() };
-        match self.residents.get_mut(index) {
-            Some(place) => place.get_or_insert_with(fresh),
-            None => unreachable!("resized above"),
-        }
+        self.residents[index].get_or_insert_with(|| Resident::new(handle))
     }
 
     /// Entries of both tables.
