@@ -46,11 +46,14 @@ impl CryptoStream {
                 None => (self.sent, self.outgoing.len()),
             };
             let most = packet.remaining().min(end - start);
-            let Some(room) = packet.remaining().checked_sub(frame::crypto_header_size(start as u64, most)) else {
+            let Some(room) = packet.remaining().checked_sub(frame::crypto_header_size(start as u64, most))
+            else {
                 return;
             };
             let len = room.min(end - start);
-            let Some(data) = self.outgoing.get(start..start + len).filter(|data| !data.is_empty()) else { return };
+            let Some(data) = self.outgoing.get(start..start + len).filter(|data| !data.is_empty()) else {
+                return;
+            };
             frame::Crypto { offset: start as u64, data }.write(&mut packet.writer);
             packet.sent(SentFrame::Crypto { offset: start as u64, len: len as u16 });
             self.lost.remove(start as u64..(start + len) as u64);
@@ -84,10 +87,9 @@ impl CryptoStream {
             return Err(TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, "CRYPTO data too far ahead"));
         }
         if offset > self.read {
-            return self
-                .incoming
-                .insert(offset, data)
-                .map_err(|_| TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, "CRYPTO data in too many pieces"));
+            return self.incoming.insert(offset, data).map_err(|_| {
+                TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, "CRYPTO data in too many pieces")
+            });
         }
         if let Some(fresh) = data.get((self.read - offset) as usize..).filter(|fresh| !fresh.is_empty()) {
             deliver(fresh)?;

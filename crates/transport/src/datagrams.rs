@@ -127,7 +127,8 @@ impl Datagrams {
     pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
         while let Some(data) = self.queue.front() {
             let (room, frame) = (packet.remaining(), frame::Datagram { data });
-            let may_have_length = varint::size(data.len() as u64) as u64 + data.len() as u64 + 1 <= self.peer_limit;
+            let may_have_length =
+                varint::size(data.len() as u64) as u64 + data.len() as u64 + 1 <= self.peer_limit;
             if frame.size() <= room && may_have_length {
                 frame.write(&mut packet.writer);
             } else if data.len() + 1 == room {
@@ -199,7 +200,11 @@ mod tests {
         assert_eq!(datagrams.max_size(8), Some(7));
         assert_eq!(datagrams.send(Bytes::from(vec![0; 11])), Err(DatagramError::TooLarge));
         assert_eq!(datagrams.send(Bytes::from(vec![0; 10])), Ok(()));
-        assert_eq!(packet(&mut datagrams, 50), [10], "without a length field, which the peer's limit would count");
+        assert_eq!(
+            packet(&mut datagrams, 50),
+            [10],
+            "without a length field, which the peer's limit would count"
+        );
         assert!(datagrams.may_receive(99) && !datagrams.may_receive(100));
         assert!(!Datagrams::new(0).may_receive(0));
         assert_eq!(Datagrams::new(0).send(Bytes::new()), Err(DatagramError::NotSupported));

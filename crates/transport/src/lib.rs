@@ -32,7 +32,8 @@ pub use connection::{Connection, Counters, Transmitted};
 pub use crypto::TlsError;
 pub use datagrams::DatagramError;
 pub use endpoint::{
-    DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, RetryPolicy, Route, split_run,
+    DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, RetryPolicy, Route,
+    split_run,
 };
 pub use error::TransportError;
 pub use event::{CloseReason, Event, Fin, StreamSink};

@@ -109,13 +109,19 @@ impl LocalCids {
     /// A RETIRE_CONNECTION_ID frame arrived in a packet to `used`. Source: RFC 9000 §19.16.
     pub(crate) fn on_retire(&mut self, sequence: u64, used: &ConnectionId) -> Result<(), TransportError> {
         if sequence >= self.sent_below {
-            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "retires a connection ID never issued"));
+            return Err(TransportError::new(
+                Code::PROTOCOL_VIOLATION,
+                "retires a connection ID never issued",
+            ));
         }
         let Some(index) = self.entries.iter().position(|entry| entry.sequence == sequence) else {
             return Ok(()); // a copy of a frame that was heeded before
         };
         if self.entries.get(index).is_some_and(|entry| entry.cid == *used) {
-            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "retires the connection ID that it uses"));
+            return Err(TransportError::new(
+                Code::PROTOCOL_VIOLATION,
+                "retires the connection ID that it uses",
+            ));
         }
         let entry = self.entries.remove(index);
         self.pending -= usize::from(entry.announcement.is_pending());

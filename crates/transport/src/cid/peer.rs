@@ -116,7 +116,10 @@ impl PeerCids {
     ///
     /// # Errors
     /// The peer uses no connection IDs, contradicts itself, gives more than we keep, or makes us retire too many.
-    pub(crate) fn on_new_connection_id(&mut self, new: &frame::NewConnectionId) -> Result<(), TransportError> {
+    pub(crate) fn on_new_connection_id(
+        &mut self,
+        new: &frame::NewConnectionId,
+    ) -> Result<(), TransportError> {
         if self.active.cid.is_empty() {
             return Err(violation("new connection ID from a peer that uses none"));
         }
@@ -143,7 +146,8 @@ impl PeerCids {
     /// One sequence number, one ID, one token. Source: RFC 9000 §19.15.
     fn check_contradiction(&self, new: &frame::NewConnectionId) -> Result<(), TransportError> {
         let contradicts = |entry: &Entry| {
-            let same_token = entry.token.is_none_or(|token| StatelessResetKey::same(&token, &new.reset_token));
+            let same_token =
+                entry.token.is_none_or(|token| StatelessResetKey::same(&token, &new.reset_token));
             let same_number = entry.sequence == new.sequence;
             let same_cid = entry.cid == new.cid;
             (same_number || same_cid) && !(same_number && same_cid && same_token)

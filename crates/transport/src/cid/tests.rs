@@ -37,7 +37,9 @@ fn written_cids(cids: &mut LocalCids) -> Vec<NewConnectionId> {
     let mut reader = Reader::new(&buffer[..len]);
     let mut found = Vec::new();
     while !reader.is_empty() {
-        let Ok(Frame::NewConnectionId(frame)) = Frame::parse_next(&mut reader) else { panic!("another frame") };
+        let Ok(Frame::NewConnectionId(frame)) = Frame::parse_next(&mut reader) else {
+            panic!("another frame")
+        };
         found.push(frame);
     }
     found
@@ -219,7 +221,8 @@ fn more_than_the_limit_closes() {
 #[test]
 fn a_flood_of_retirements_closes() {
     let mut cids = peer(0);
-    let outcome = (1..1_000).find_map(|n| cids.on_new_connection_id(&new_cid(n, n)).err().map(|error| (n, error)));
+    let outcome =
+        (1..1_000).find_map(|n| cids.on_new_connection_id(&new_cid(n, n)).err().map(|error| (n, error)));
     let (n, error) = outcome.expect("a limit");
     assert_eq!(error.code, Code::CONNECTION_ID_LIMIT_ERROR);
     assert_eq!(n, MAX_RETIREMENTS as u64 + 1);

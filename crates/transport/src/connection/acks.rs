@@ -158,7 +158,8 @@ impl Connection {
     /// Source: RFC 9000 §13.4.2.1.
     fn on_ecn(&mut self, now: Instant, id: SpaceId, outcome: &AckOutcome, ack: &frame::Ack<'_>) {
         let Some(largest) = outcome.largest.filter(|_| outcome.is_largest_raised) else { return };
-        let counts = ack.ecn().map(|counts| EcnCounts { ect0: counts.ect0, ect1: counts.ect1, ce: counts.ce });
+        let counts =
+            ack.ecn().map(|counts| EcnCounts { ect0: counts.ect0, ect1: counts.ect1, ce: counts.ce });
         let path = self.paths.active_mut();
         if let EcnOutcome::Congestion(_) = path.ecn.on_ack(id, outcome.ect0, counts) {
             path.congestion.on_congestion(now, largest.sent_at, Cause::EcnCe);
@@ -192,7 +193,8 @@ impl Connection {
         path.ecn.on_lost(outcome.ect);
         let Some(sent_at) = outcome.congestion else { return };
         path.congestion.on_congestion(now, sent_at, Cause::Loss);
-        if outcome.persistent_span.is_some_and(|span| path.rtt.is_persistent_congestion(span, max_ack_delay)) {
+        if outcome.persistent_span.is_some_and(|span| path.rtt.is_persistent_congestion(span, max_ack_delay))
+        {
             path.congestion.on_persistent_congestion();
             path.rtt.on_persistent_congestion();
         }

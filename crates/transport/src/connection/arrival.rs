@@ -32,4 +32,3 @@ pub(super) struct Long {
     pub(super) scid: ConnectionId,
     pub(super) pn_offset: usize,
 }
-

@@ -96,8 +96,7 @@ impl Connection {
 
     fn start_closing(&mut self, now: Instant, frame: CloseFrame) {
         let until = now + self.close_period();
-        self.lifecycle =
-            Lifecycle::Closing(Closing { until, frame, owed: true, heard: 0, answer_after: 1 });
+        self.lifecycle = Lifecycle::Closing(Closing { until, frame, owed: true, heard: 0, answer_after: 1 });
     }
 
     /// A CONNECTION_CLOSE arrived: drain. Source: RFC 9000 §10.2.2.

@@ -55,38 +55,38 @@ impl<S: StreamSink> Table<S> {
     const ROWS: [Row<S>; 0x20] = {
         use Effect::{Eliciting, Padding, Probing, Silent};
         [
-            row(ANY, Padding, on_padding),                   // 0x00 PADDING
-            row(ANY, Eliciting, on_ping),                    // 0x01 PING
-            row(NOT_EARLY, Silent, on_ack),                  // 0x02 ACK
-            row(NOT_EARLY, Silent, on_ack),                  // 0x03 ACK with ECN counts
-            row(APPLICATION, Eliciting, on_reset_stream),    // 0x04 RESET_STREAM
-            row(APPLICATION, Eliciting, on_stop_sending),    // 0x05 STOP_SENDING
-            row(NOT_EARLY, Eliciting, on_crypto),            // 0x06 CRYPTO
-            row(ONE_RTT, Eliciting, on_new_token),           // 0x07 NEW_TOKEN
-            row(APPLICATION, Eliciting, on_stream),          // 0x08 STREAM
-            row(APPLICATION, Eliciting, on_stream),          // 0x09
-            row(APPLICATION, Eliciting, on_stream),          // 0x0a
-            row(APPLICATION, Eliciting, on_stream),          // 0x0b
-            row(APPLICATION, Eliciting, on_stream),          // 0x0c
-            row(APPLICATION, Eliciting, on_stream),          // 0x0d
-            row(APPLICATION, Eliciting, on_stream),          // 0x0e
-            row(APPLICATION, Eliciting, on_stream),          // 0x0f
-            row(APPLICATION, Eliciting, on_max_data),        // 0x10 MAX_DATA
-            row(APPLICATION, Eliciting, on_max_stream_data), // 0x11 MAX_STREAM_DATA
-            row(APPLICATION, Eliciting, on_max_streams),     // 0x12 MAX_STREAMS, bidirectional
-            row(APPLICATION, Eliciting, on_max_streams),     // 0x13 MAX_STREAMS, unidirectional
-            row(APPLICATION, Eliciting, on_data_blocked),    // 0x14 DATA_BLOCKED
+            row(ANY, Padding, on_padding),                       // 0x00 PADDING
+            row(ANY, Eliciting, on_ping),                        // 0x01 PING
+            row(NOT_EARLY, Silent, on_ack),                      // 0x02 ACK
+            row(NOT_EARLY, Silent, on_ack),                      // 0x03 ACK with ECN counts
+            row(APPLICATION, Eliciting, on_reset_stream),        // 0x04 RESET_STREAM
+            row(APPLICATION, Eliciting, on_stop_sending),        // 0x05 STOP_SENDING
+            row(NOT_EARLY, Eliciting, on_crypto),                // 0x06 CRYPTO
+            row(ONE_RTT, Eliciting, on_new_token),               // 0x07 NEW_TOKEN
+            row(APPLICATION, Eliciting, on_stream),              // 0x08 STREAM
+            row(APPLICATION, Eliciting, on_stream),              // 0x09
+            row(APPLICATION, Eliciting, on_stream),              // 0x0a
+            row(APPLICATION, Eliciting, on_stream),              // 0x0b
+            row(APPLICATION, Eliciting, on_stream),              // 0x0c
+            row(APPLICATION, Eliciting, on_stream),              // 0x0d
+            row(APPLICATION, Eliciting, on_stream),              // 0x0e
+            row(APPLICATION, Eliciting, on_stream),              // 0x0f
+            row(APPLICATION, Eliciting, on_max_data),            // 0x10 MAX_DATA
+            row(APPLICATION, Eliciting, on_max_stream_data),     // 0x11 MAX_STREAM_DATA
+            row(APPLICATION, Eliciting, on_max_streams),         // 0x12 MAX_STREAMS, bidirectional
+            row(APPLICATION, Eliciting, on_max_streams),         // 0x13 MAX_STREAMS, unidirectional
+            row(APPLICATION, Eliciting, on_data_blocked),        // 0x14 DATA_BLOCKED
             row(APPLICATION, Eliciting, on_stream_data_blocked), // 0x15 STREAM_DATA_BLOCKED
-            row(APPLICATION, Eliciting, on_streams_blocked), // 0x16 STREAMS_BLOCKED, bidirectional
-            row(APPLICATION, Eliciting, on_streams_blocked), // 0x17 STREAMS_BLOCKED, unidirectional
-            row(APPLICATION, Probing, on_new_connection_id), // 0x18 NEW_CONNECTION_ID
-            row(ONE_RTT, Eliciting, on_retire_connection_id), // 0x19 RETIRE_CONNECTION_ID
-            row(APPLICATION, Probing, on_path_challenge),    // 0x1a PATH_CHALLENGE
-            row(ONE_RTT, Probing, on_path_response),         // 0x1b PATH_RESPONSE
-            row(ANY, Silent, on_connection_close),           // 0x1c CONNECTION_CLOSE by the transport
-            row(APPLICATION, Silent, on_connection_close),   // 0x1d CONNECTION_CLOSE by the application
-            row(ONE_RTT, Eliciting, on_handshake_done),      // 0x1e HANDSHAKE_DONE
-            row(0, Eliciting, on_unknown),                   // 0x1f not negotiated
+            row(APPLICATION, Eliciting, on_streams_blocked),     // 0x16 STREAMS_BLOCKED, bidirectional
+            row(APPLICATION, Eliciting, on_streams_blocked),     // 0x17 STREAMS_BLOCKED, unidirectional
+            row(APPLICATION, Probing, on_new_connection_id),     // 0x18 NEW_CONNECTION_ID
+            row(ONE_RTT, Eliciting, on_retire_connection_id),    // 0x19 RETIRE_CONNECTION_ID
+            row(APPLICATION, Probing, on_path_challenge),        // 0x1a PATH_CHALLENGE
+            row(ONE_RTT, Probing, on_path_response),             // 0x1b PATH_RESPONSE
+            row(ANY, Silent, on_connection_close),               // 0x1c CONNECTION_CLOSE by the transport
+            row(APPLICATION, Silent, on_connection_close),       // 0x1d CONNECTION_CLOSE by the application
+            row(ONE_RTT, Eliciting, on_handshake_done),          // 0x1e HANDSHAKE_DONE
+            row(0, Eliciting, on_unknown),                       // 0x1f not negotiated
         ]
     };
 
@@ -131,7 +131,8 @@ pub(super) fn dispatch<S: StreamSink>(
         let row = Table::<S>::find(ty);
         if row.permitted & permission(arrival.space) == 0 {
             let code = if row.permitted == 0 { Code::FRAME_ENCODING_ERROR } else { Code::PROTOCOL_VIOLATION };
-            let reason = if row.permitted == 0 { "unknown frame type" } else { "frame in the wrong packet type" };
+            let reason =
+                if row.permitted == 0 { "unknown frame type" } else { "frame in the wrong packet type" };
             return Err(TransportError { code, frame: ty, reason });
         }
         arrival.ack_eliciting |= matches!(row.effect, Effect::Eliciting | Effect::Probing);

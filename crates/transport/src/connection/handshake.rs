@@ -6,13 +6,14 @@ use super::arrival::Long;
 use super::keys::OneRttKeys;
 use crate::error::TransportError;
 use crate::event::{CloseReason, Event};
+use crate::path::PathId;
 use crate::space::SpaceId;
 use base::time::{Duration, Instant};
+use core::ops::Range;
 use crypto::{KeyChange, Level, RetryIntegrity, TlsError, TlsSession, initial_keys};
 use wire::Side;
 use wire::cid::ConnectionId;
 use wire::error::Code;
-use core::ops::Range;
 use wire::packet::{LongType, versions};
 use wire::transport_parameters::TransportParameters;
 use wire::version::Version;
@@ -223,7 +224,10 @@ impl Connection {
             && information.chosen != self.handshake.version
         {
             // RFC 9368 §4: the version in use is the one that both name.
-            return Err(TransportError::new(Code::VERSION_NEGOTIATION_ERROR, "chosen version does not match"));
+            return Err(TransportError::new(
+                Code::VERSION_NEGOTIATION_ERROR,
+                "chosen version does not match",
+            ));
         }
         self.streams.on_peer_parameters(&peer);
         self.datagrams.on_peer_parameters(&peer);
@@ -272,7 +276,7 @@ impl Connection {
     }
 
     /// An Initial or Handshake packet was authentic.
-    pub(super) fn on_authentic_long(&mut self, now: Instant, path: crate::path::PathId, long: &Long) {
+    pub(super) fn on_authentic_long(&mut self, path: PathId, long: &Long) {
         self.handshake.heard = true;
         if self.handshake.cids.peer.is_none() {
             self.handshake.cids.peer = Some(long.scid);
@@ -289,7 +293,9 @@ impl Connection {
     pub(super) fn adopt_version(&mut self, version: Version) -> bool {
         let may = self.side.is_client() && !self.handshake.heard && version.is_supported();
         if may {
-            let Some(original) = self.handshake.cids.retry.or(self.handshake.cids.original) else { return false };
+            let Some(original) = self.handshake.cids.retry.or(self.handshake.cids.original) else {
+                return false;
+            };
             self.handshake.version = version;
             let keys = initial_keys(version, original.as_slice(), self.side);
             self.keys.install(SpaceId::Initial, keys);
@@ -298,7 +304,13 @@ impl Connection {
     }
 
     /// The server wants proof of our address first. Source: RFC 9000 §17.2.5.
-    pub(super) fn on_retry(&mut self, packet: &[u8], version: Version, scid: ConnectionId, token: Range<usize>) {
+    pub(super) fn on_retry(
+        &mut self,
+        packet: &[u8],
+        version: Version,
+        scid: ConnectionId,
+        token: Range<usize>,
+    ) {
         let cids = &mut self.handshake.cids;
         let Some(original) = cids.original else { return };
         let token = packet.get(token).unwrap_or(&[]);

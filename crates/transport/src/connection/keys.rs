@@ -167,13 +167,17 @@ impl OneRttKeys {
         }
         if self.lowest_received.is_none() && self.previous_peer.is_some() {
             // We updated and the peer has not answered yet: this is still its old phase.
-            let opened = self.previous_peer.as_ref().and_then(|(key, _)| key.open(pn, packet, header_len).ok());
+            let opened =
+                self.previous_peer.as_ref().and_then(|(key, _)| key.open(pn, packet, header_len).ok());
             return opened.ok_or_else(|| self.on_forged());
         }
         let Ok(len) = self.next_peer.open(pn, packet, header_len) else { return Err(self.on_forged()) };
         if self.first_sent.is_none() && self.previous_peer.as_ref().is_some_and(|(_, until)| now < *until) {
             // RFC 9001 §6.2: a second update before we could acknowledge the first.
-            return Err(OpenFailure::Close(TransportError::new(Code::KEY_UPDATE_ERROR, "key updates too fast")));
+            return Err(OpenFailure::Close(TransportError::new(
+                Code::KEY_UPDATE_ERROR,
+                "key updates too fast",
+            )));
         }
         self.rotate(now + keep);
         self.lowest_received = Some(pn);
@@ -184,7 +188,10 @@ impl OneRttKeys {
         self.forged += 1;
         // RFC 9001 §6.6: the connection must not outlive the integrity limit.
         if self.forged >= self.peer.integrity_limit() {
-            return OpenFailure::Close(TransportError::new(Code::AEAD_LIMIT_REACHED, "too many forged packets"));
+            return OpenFailure::Close(TransportError::new(
+                Code::AEAD_LIMIT_REACHED,
+                "too many forged packets",
+            ));
         }
         OpenFailure::Drop
     }
@@ -221,7 +228,9 @@ impl OneRttKeys {
 
     /// Forgets the previous generation when its time is over.
     pub(super) fn on_time(&mut self, now: Instant) {
-        if self.previous_peer.as_ref().is_some_and(|(_, until)| now >= *until) && self.lowest_received.is_some() {
+        if self.previous_peer.as_ref().is_some_and(|(_, until)| now >= *until)
+            && self.lowest_received.is_some()
+        {
             self.previous_peer = None;
         }
     }

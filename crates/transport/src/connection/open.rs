@@ -87,12 +87,15 @@ impl Connection {
         parameters.retry_source_connection_id = first.retry_scid;
         parameters.stateless_reset_token = Some(beginning.local_cids.first_reset_token());
         let session = tls(&encode(&parameters, &beginning))?;
-        let cids = HandshakeCids { original: Some(first.original_dcid), retry: first.retry_scid, peer: Some(first.scid) };
+        let cids = HandshakeCids {
+            original: Some(first.original_dcid),
+            retry: first.retry_scid,
+            peer: Some(first.scid),
+        };
         let handshake = Handshake::new(session, beginning.version, cids, Vec::new());
         let keys = initial_keys(beginning.version, first.dcid.as_slice(), Side::Server);
         let peer_cids = PeerCids::new(first.scid);
-        let mut connection =
-            Connection::new(beginning, Side::Server, peer_cids, handshake, first.address);
+        let mut connection = Connection::new(beginning, Side::Server, peer_cids, handshake, first.address);
         connection.keys.install(SpaceId::Initial, keys);
         if let Some(token) = first.new_token {
             connection.tidings.announce_token(token);

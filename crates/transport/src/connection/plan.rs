@@ -70,7 +70,11 @@ impl Connection {
         let small = usize::from(MIN_PACKET_SIZE);
         if self.lifecycle.is_over() {
             let fits = self.paths.active().credit() >= small as u64;
-            return (fits && self.lifecycle.owes_close()).then_some(Plan { kind: Kind::Close, path, size: small });
+            return (fits && self.lifecycle.owes_close()).then_some(Plan {
+                kind: Kind::Close,
+                path,
+                size: small,
+            });
         }
         if self.handshake.is_complete()
             && let Some(probed) = self.paths.wants_probe(now)
@@ -87,14 +91,21 @@ impl Connection {
         let (budget, permission) = self.budget(paced, size as u64);
         if handshaking {
             let set = self.spaces_with_something(now, permission);
-            return (set != SpaceSet::EMPTY).then_some(Plan { kind: Kind::Coalesced(set, permission), path, size });
+            return (set != SpaceSet::EMPTY).then_some(Plan {
+                kind: Kind::Coalesced(set, permission),
+                path,
+                size,
+            });
         }
         if permission == Permission::All && active.wants_mtu_probe(now) {
             let size = usize::from(active.mtu_probe_size());
             return Some(Plan { kind: Kind::MtuProbe, path, size });
         }
-        self.space_wants(now, SpaceId::Application, permission)
-            .then(|| Plan { kind: Kind::Train(budget.min(credit), permission), path, size })
+        self.space_wants(now, SpaceId::Application, permission).then(|| Plan {
+            kind: Kind::Train(budget.min(credit), permission),
+            path,
+            size,
+        })
     }
 
     /// How many bytes congestion control and pacing allow now. A timeout probe goes whatever they say (RFC 9002 §7.5).

@@ -25,7 +25,12 @@ impl Connection {
     }
 
     /// A PING, padded to the size in question.
-    pub(super) fn write_mtu_probe(&mut self, (now, ecn): (Instant, Ecn), size: usize, room: &mut [u8]) -> usize {
+    pub(super) fn write_mtu_probe(
+        &mut self,
+        (now, ecn): (Instant, Ecn),
+        size: usize,
+        room: &mut [u8],
+    ) -> usize {
         self.paths.active_mut().on_mtu_probe_sent();
         let draft = Draft { now, space: SpaceId::Application, ecn, min_len: size, room };
         self.write_protected(draft, |_, packet| {

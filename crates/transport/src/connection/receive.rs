@@ -150,7 +150,8 @@ impl Connection {
         let header_len = PN_OFFSET + pn_len;
         let keep = self.paths.active().rtt.pto(self.handshake.peer_max_ack_delay()) * 3;
         let Some(keys) = &mut self.keys.one_rtt else { return Ok(()) };
-        let opened = keys.open((context.now, keep), (pn, KeyPhase::from_first_byte(first)), packet, header_len);
+        let opened =
+            keys.open((context.now, keep), (pn, KeyPhase::from_first_byte(first)), packet, header_len);
         let len = match opened {
             Ok(len) => len,
             Err(OpenFailure::Close(error)) => return Err(error),
@@ -312,7 +313,7 @@ impl Connection {
         if packet[0] & 0x0c != 0 {
             return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "reserved header bits set"));
         }
-        self.on_authentic_long(context.now, context.path, &long);
+        self.on_authentic_long(context.path, &long);
         let payload = &packet[header_len..header_len + len];
         self.on_packet(context, space_id, (pn, long.dcid), payload, sink)
     }

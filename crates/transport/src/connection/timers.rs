@@ -142,7 +142,8 @@ impl Connection {
     }
 
     fn keep_alive_at(&self) -> Option<Instant> {
-        let interval = self.config.keep_alive.filter(|_| self.handshake.is_complete() && !self.timers.asked)?;
+        let interval =
+            self.config.keep_alive.filter(|_| self.handshake.is_complete() && !self.timers.asked)?;
         Some(self.timers.active_at + interval)
     }
 

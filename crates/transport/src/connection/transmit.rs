@@ -16,8 +16,8 @@ use base::sink::{PacketSink, TrainPath};
 use base::time::Instant;
 use crypto::TAG_LEN;
 use recovery::packet::{PacketFlags, SentPacket};
-use wire::packet::{LengthMark, LongHeader, LongType, Spin, patch_length, write_short};
 use wire::error::Code;
+use wire::packet::{LengthMark, LongHeader, LongType, Spin, patch_length, write_short};
 use wire::packet_number;
 use wire::writer::Writer;
 
@@ -155,7 +155,9 @@ impl Connection {
     #[cold]
     fn send_single(&mut self, (now, ecn): (Instant, Ecn), plan: &Plan, sink: &mut impl PacketSink) -> u64 {
         let len = match plan.kind {
-            Kind::Coalesced(set, permission) => self.write_coalesced((now, ecn), set, permission, sink.room()),
+            Kind::Coalesced(set, permission) => {
+                self.write_coalesced((now, ecn), set, permission, sink.room())
+            }
             Kind::Close => self.write_close_datagram((now, ecn), sink.room()),
             Kind::PathProbe => self.write_path_probe((now, ecn), plan.path, sink.room()),
             Kind::MtuProbe => self.write_mtu_probe((now, ecn), plan.size, sink.room()),
@@ -192,7 +194,8 @@ impl Connection {
     /// Writes one packet with its header protection; 0 when there was nothing to say.
     pub(super) fn write_protected(&mut self, draft: Draft<'_>, fill: impl Fill) -> usize {
         let Draft { now, space, ecn, min_len, room } = draft;
-        let Some(sealed) = self.write_packet(Draft { now, space, ecn, min_len, room: &mut *room }, fill) else {
+        let Some(sealed) = self.write_packet(Draft { now, space, ecn, min_len, room: &mut *room }, fill)
+        else {
             return 0;
         };
         let packet = room.get_mut(..sealed.len).unwrap_or(&mut []);
@@ -259,7 +262,8 @@ impl Connection {
         };
         let version = self.handshake.version;
         let scid = self.local_cids.first();
-        let mark = LongHeader { ty, version, dcid, scid, token: self.handshake.token() }.write(header, pn, pn_len);
+        let mark =
+            LongHeader { ty, version, dcid, scid, token: self.handshake.token() }.write(header, pn, pn_len);
         Some((Some(mark), mark.pn_offset))
     }
 

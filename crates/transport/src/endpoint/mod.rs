@@ -193,7 +193,8 @@ impl Endpoint {
         if self.config.incoming == IncomingPolicy::Refuse {
             return self.refuse(now, initial, Code::CONNECTION_REFUSED);
         }
-        let presented = Presented { token, peer: addresses.peer, dcid: asked.dcid, now_ms: self.clock_ms(now) };
+        let presented =
+            Presented { token, peer: addresses.peer, dcid: asked.dcid, now_ms: self.clock_ms(now) };
         let (original_dcid, retry_scid, address) = match self.tokens.check(&presented) {
             TokenCheck::Retry { original_dcid, retry_scid } => {
                 (original_dcid, Some(retry_scid), AddressState::Validated)

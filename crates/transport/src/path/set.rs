@@ -123,7 +123,11 @@ impl Paths {
 
     #[inline]
     pub(crate) fn path(&self, id: PathId) -> Option<&Path> {
-        if self.active.id() == id { Some(&self.active) } else { self.others.iter().find(|path| path.id() == id) }
+        if self.active.id() == id {
+            Some(&self.active)
+        } else {
+            self.others.iter().find(|path| path.id() == id)
+        }
     }
 
     #[inline]

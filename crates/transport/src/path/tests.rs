@@ -1,0 +1,457 @@
+//! Paths as the hub drives them: a small server that receives, follows, probes and waits.
+
+use super::credit::AddressState;
+use super::path::PathId;
+use super::set::{Expiry, MAX_FAILURES, MAX_OTHERS, Paths};
+use crate::builder::PacketBuilder;
+use crate::config::TransportConfig;
+use base::net::Addresses;
+use base::rng::Rng;
+use base::time::{Duration, Instant};
+use proptest::prelude::*;
+use wire::Side;
+use wire::frame::Frame;
+use wire::reader::Reader;
+use wire::transport_parameters::TransportParameters;
+use wire::writer::Writer;
+
+fn from(peer: &str) -> Addresses {
+    Addresses { local: "192.0.2.1:443".parse().unwrap(), peer: peer.parse().unwrap() }
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::from_nanos(0) + Duration::from_millis(1_000 + ms)
+}
+
+const HOME: &str = "198.51.100.1:1000";
+const REBOUND: &str = "198.51.100.1:2000";
+const AWAY: &str = "203.0.113.9:1000";
+
+struct Server {
+    paths: Paths,
+    rng: Rng,
+}
+
+/// What a probe held.
+#[derive(Default, Debug)]
+struct Probe {
+    path: Option<PathId>,
+    size: u64,
+    challenge: Option<[u8; 8]>,
+    responses: Vec<[u8; 8]>,
+    pings: usize,
+}
+
+impl Server {
+    /// A server before any datagram.
+    fn fresh(state: AddressState) -> Server {
+        let config = TransportConfig { max_packet_size: 1_400, ..TransportConfig::default() };
+        let paths = Paths::new(at(0), Side::Server, &config, from(HOME), state);
+        Server { paths, rng: Rng::from_u64(1) }
+    }
+
+    /// A server with a confirmed handshake.
+    fn connected() -> Server {
+        let mut server = Server::fresh(AddressState::Validated);
+        server.paths.on_peer_parameters(&TransportParameters::default());
+        server.paths.on_handshake_confirmed(at(0));
+        server.paths.active_mut().rtt.on_sample(at(0), Duration::from_millis(40), Duration::ZERO);
+        server
+    }
+
+    /// A non-probing packet with the highest number so far.
+    fn packet(&mut self, now: Instant, peer: &str, bytes: usize) -> bool {
+        let Some(path) = self.paths.on_datagram(now, from(peer), bytes) else { return false };
+        path != self.paths.active_id() && self.paths.on_peer_moved(now, path)
+    }
+
+    /// Sends a probe as the hub does, if one is wanted.
+    fn probe(&mut self, now: Instant) -> Option<Probe> {
+        let id = self.paths.wants_probe(now)?;
+        let size = self.paths.path(id).unwrap().credit().min(1_200);
+        let (mut buffer, mut frames) = ([0; 100], Vec::new());
+        let mut packet = PacketBuilder::new(Writer::new(&mut buffer), &mut frames);
+        self.paths.write_probe(now, id, &mut self.rng, &mut packet);
+        let len = packet.writer.position();
+        self.paths.path_mut(id).unwrap().on_sent(size);
+        let mut probe = Probe { path: Some(id), size, ..Probe::default() };
+        let mut reader = Reader::new(&buffer[..len]);
+        while !reader.is_empty() {
+            match Frame::parse_next(&mut reader).unwrap() {
+                Frame::PathChallenge(frame) => {
+                    assert!(probe.challenge.replace(frame.0).is_none(), "one a packet")
+                }
+                Frame::PathResponse(frame) => probe.responses.push(frame.0),
+                Frame::Ping => probe.pings += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        Some(probe)
+    }
+
+    fn probes(&mut self, now: Instant) -> Vec<Probe> {
+        core::iter::from_fn(|| self.probe(now)).take(50).collect()
+    }
+
+    fn peer(&self) -> String {
+        self.paths.active().addresses.peer.to_string()
+    }
+}
+
+#[test]
+fn an_unvalidated_address_gets_three_times_what_it_sent() {
+    let mut server = Server::fresh(AddressState::Unvalidated);
+    assert_eq!(server.paths.active().credit(), 0);
+    let id = server.paths.on_datagram(at(0), from(HOME), 1_200).unwrap();
+    assert_eq!(server.paths.active().credit(), 3_600);
+    server.paths.path_mut(id).unwrap().on_sent(2_401);
+    assert_eq!(server.paths.active().credit(), 1_199);
+    assert!(server.paths.active().is_amplification_limited());
+    server.paths.on_datagram(at(0), from(HOME), 1);
+    assert!(!server.paths.active().is_amplification_limited());
+    server.paths.path_mut(id).unwrap().on_sent(u64::MAX);
+    assert_eq!(server.paths.active().credit(), 0);
+    server.paths.on_validated(id);
+    assert_eq!(server.paths.active().credit(), u64::MAX);
+}
+
+/// RFC 9000 §9: nobody moves before the handshake is confirmed, and servers never.
+#[test]
+fn unknown_addresses_are_dropped_during_the_handshake_and_by_clients() {
+    let mut server = Server::fresh(AddressState::Validated);
+    assert_eq!(server.paths.on_datagram(at(0), from(AWAY), 1_200), None);
+    let config = TransportConfig::default();
+    let mut client = Paths::new(at(0), Side::Client, &config, from(HOME), AddressState::Validated);
+    client.on_handshake_confirmed(at(0));
+    assert_eq!(client.on_datagram(at(0), from(AWAY), 1_200), None);
+    let unknown_local = Addresses { local: "0.0.0.0:443".parse().unwrap(), ..from(HOME) };
+    let mut client = Paths::new(at(0), Side::Client, &config, unknown_local, AddressState::Validated);
+    assert_eq!(client.on_datagram(at(0), from(HOME), 1_200), Some(client.active_id()));
+}
+
+#[test]
+fn a_client_that_moves_is_followed_and_validated() {
+    let mut server = Server::connected();
+    let home = server.paths.active_id();
+    assert!(server.packet(at(0), AWAY, 500));
+    assert_eq!(server.peer(), AWAY);
+    assert_eq!(server.paths.validated_addresses().peer.to_string(), HOME, "CVE-2026-40460");
+    assert_eq!(server.paths.active().credit(), 1_500);
+    let probes = server.probes(at(0));
+    let [first, second] = &probes[..] else { panic!("{probes:?}") };
+    assert_eq!(first.path, Some(server.paths.active_id()), "the new path is challenged first");
+    assert_eq!((first.size, second.size), (1_200, 1_200));
+    assert_eq!(second.path, Some(home), "RFC 9000 §9.3.3: so is the previous one");
+    assert!(!server.paths.on_path_response(at(50), [0; 8]), "not what was sent");
+    assert_eq!(server.paths.active().credit(), 300);
+    assert!(server.paths.on_path_response(at(50), first.challenge.unwrap()));
+    assert_eq!(server.paths.active().credit(), u64::MAX);
+    assert_eq!(server.paths.validated_addresses().peer.to_string(), AWAY);
+    assert!(
+        !server.paths.on_path_response(at(51), second.challenge.unwrap()),
+        "its address was known to be good"
+    );
+    assert_eq!(server.paths.next_timeout(), None);
+    assert_eq!(server.paths.on_timeout(at(60_000)), Expiry::Nothing);
+    assert_eq!(server.peer(), AWAY);
+}
+
+#[test]
+fn a_port_change_keeps_what_was_learned_and_an_address_change_does_not() {
+    for (peer, kept) in [(REBOUND, true), (AWAY, false)] {
+        let mut server = Server::connected();
+        server.paths.active_mut().on_mtu_probe_sent();
+        server.paths.active_mut().on_mtu_probe_acked(at(0));
+        assert_eq!(server.paths.active().max_packet_size, 1_400);
+        server.paths.active_mut().congestion.on_persistent_congestion();
+        let window = server.paths.active().congestion.window();
+        assert!(server.packet(at(0), peer, 1_200));
+        let path = server.paths.active();
+        assert_eq!(path.rtt.has_sample(), kept);
+        assert_eq!(path.congestion.window() == window, kept);
+        assert_eq!(path.max_packet_size == 1_400, kept);
+        assert!(!path.is_validated());
+    }
+}
+
+/// Spurious migration: somebody copies one packet from another address.
+#[test]
+fn a_path_that_does_not_answer_is_given_up() {
+    let mut server = Server::connected();
+    assert!(server.packet(at(0), AWAY, 1_200));
+    let mut challenges = Vec::new();
+    for ms in 0..10_000 {
+        let probes = server.probes(at(ms));
+        challenges
+            .extend(probes.iter().filter_map(|probe| probe.challenge.filter(|_| server.peer() == AWAY)));
+        match server.paths.on_timeout(at(ms)) {
+            Expiry::Nothing => {}
+            Expiry::Reverted => {
+                // Three times the probe timeout of a path without a sample.
+                assert!((3_000..3_200).contains(&ms), "after {ms} ms");
+                assert_eq!(server.peer(), HOME);
+                assert_eq!(server.paths.active().credit(), u64::MAX);
+                assert!(server.paths.active().rtt.has_sample());
+                let distinct: std::collections::HashSet<_> = challenges.iter().collect();
+                assert_eq!(distinct.len(), challenges.len(), "every challenge has fresh bytes");
+                assert!((2..=12).contains(&challenges.len()), "{} challenges", challenges.len());
+                return;
+            }
+            Expiry::NoPath => panic!("home was there"),
+        }
+    }
+    panic!("never given up");
+}
+
+#[test]
+fn a_packet_from_the_old_address_brings_the_connection_back_at_once() {
+    let mut server = Server::connected();
+    assert!(server.packet(at(0), AWAY, 1_200));
+    assert!(server.packet(at(1), HOME, 1_200));
+    assert_eq!(server.peer(), HOME);
+    assert_eq!(server.paths.active().credit(), u64::MAX);
+    assert_eq!(server.paths.held().0, 1, "the spurious path is forgotten");
+    for ms in 0..10_000 {
+        server.probes(at(ms));
+        assert_eq!(server.paths.on_timeout(at(ms)), Expiry::Nothing);
+    }
+    assert_eq!(server.peer(), HOME);
+}
+
+#[test]
+fn going_on_from_an_unvalidated_address_still_knows_the_way_back() {
+    let mut server = Server::connected();
+    assert!(server.packet(at(0), AWAY, 1_200));
+    assert!(server.packet(at(100), "203.0.113.10:5", 1_200));
+    assert_eq!(server.paths.validated_addresses().peer.to_string(), HOME);
+    assert_eq!(server.paths.on_timeout(at(100_000)), Expiry::Reverted);
+    assert_eq!(server.peer(), HOME);
+}
+
+/// Strangers can copy our connection ID; what they send makes no path and drives none out.
+#[test]
+fn datagrams_without_an_authentic_packet_leave_no_trace() {
+    let mut server = Server::connected();
+    let mut ids = Vec::new();
+    for n in 0..10_000_u16 {
+        let address = format!("203.0.113.{}:{}", n % 250, n + 1);
+        ids.extend(server.paths.on_datagram(at(0), from(&address), 1_200));
+    }
+    assert_eq!(ids.len(), 10_000);
+    assert_eq!(server.paths.held(), (1, 0));
+    assert!(!server.paths.on_peer_moved(at(0), ids[0]), "an old name finds nothing");
+    server.paths.on_path_challenge(at(0), ids[7], [1; 8]);
+    assert!(server.probes(at(0)).is_empty());
+}
+
+/// quicly bc446eb: endless validations.
+#[test]
+fn after_many_failures_new_addresses_are_ignored() {
+    let mut server = Server::connected();
+    let mut now = 0;
+    let mut followed = 0;
+    for n in 0..300_u16 {
+        followed += u32::from(server.packet(at(now), &format!("203.0.113.{}:{}", n % 250, n + 1), 1_200));
+        server.probes(at(now));
+        now += 4_000;
+        server.paths.on_timeout(at(now));
+        assert!(server.paths.held().0 <= 1 + MAX_OTHERS);
+    }
+    assert_eq!(followed, MAX_FAILURES);
+    assert_eq!(server.peer(), HOME);
+    assert!(!server.packet(at(now), HOME, 100));
+    assert_eq!(server.paths.on_datagram(at(now), from(HOME), 100), Some(server.paths.active_id()));
+    // Hopping without waiting counts too.
+    let mut server = Server::connected();
+    let hops = (0..300_u16).filter(|n| server.packet(at(0), &format!("203.0.113.1:{}", n + 1), 100)).count();
+    assert!(hops <= MAX_FAILURES as usize + 1, "{hops}");
+    assert!(server.paths.held().0 <= 1 + MAX_OTHERS);
+}
+
+#[test]
+fn a_probed_path_is_answered_there_and_not_followed() {
+    let mut server = Server::connected();
+    let id = server.paths.on_datagram(at(0), from(AWAY), 1_200).unwrap();
+    server.paths.on_path_challenge(at(0), id, [7; 8]);
+    assert_eq!(server.peer(), HOME);
+    let probes = server.probes(at(0));
+    let [probe] = &probes[..] else { panic!("{probes:?}") };
+    assert_eq!((probe.path, probe.size, &probe.responses[..]), (Some(id), 1_200, &[[7; 8]][..]));
+    assert_eq!(probe.pings, 0);
+    assert!(server.paths.on_path_response(at(9), probe.challenge.unwrap()));
+    // When the client moves there for good, its address is known to be good.
+    assert!(server.packet(at(20), AWAY, 50));
+    assert_eq!(server.paths.active().credit(), u64::MAX);
+    assert_eq!(server.paths.validated_addresses().peer.to_string(), AWAY);
+    let probes = server.probes(at(20));
+    assert_eq!(probes.len(), 1, "only the previous path is challenged: {probes:?}");
+}
+
+#[test]
+fn a_challenge_on_the_active_path_is_answered_by_a_non_probing_packet() {
+    let mut server = Server::connected();
+    let id = server.paths.active_id();
+    server.paths.on_path_challenge(at(0), id, [3; 8]);
+    let probe = server.probe(at(0)).unwrap();
+    assert_eq!((probe.responses, probe.pings), (vec![[3; 8]], 1));
+    assert!(server.probe(at(0)).is_none(), "one response for one challenge");
+}
+
+/// CVE-2023-49295 and its kin: challenges faster than responses may leave.
+#[test]
+fn a_flood_of_challenges_owes_a_few_responses() {
+    let mut server = Server::connected();
+    let id = server.paths.active_id();
+    for n in 0..10_000_u64 {
+        server.paths.on_path_challenge(at(0), id, n.to_be_bytes());
+    }
+    let owed: Vec<_> = server.probes(at(0)).into_iter().flat_map(|probe| probe.responses).collect();
+    assert_eq!(owed, [9_997_u64, 9_998, 9_999].map(u64::to_be_bytes), "the latest ones");
+    server.paths.on_path_challenge(at(0), id, [1; 8]);
+    assert_eq!(server.probes(at(0))[0].responses, [[1; 8]]);
+}
+
+/// RFC 9000 §8.2.1: a small challenge proves the address, a full one must prove the size.
+#[test]
+fn a_small_challenge_is_followed_by_a_full_one() {
+    let mut server = Server::connected();
+    assert!(server.packet(at(0), AWAY, 100));
+    let probes = server.probes(at(0));
+    assert_eq!(probes[0].size, 300);
+    assert_eq!(
+        server.paths.next_timeout().map(|next| next > at(1_000)),
+        Some(true),
+        "no credit, no timer but the last"
+    );
+    assert!(server.paths.on_path_response(at(30), probes[0].challenge.unwrap()));
+    assert!(server.paths.active().is_validated());
+    let probes = server.probes(at(30));
+    assert_eq!((probes.len(), probes[0].size), (1, 1_200));
+    // A path that cannot carry it is no path.
+    assert_eq!(server.paths.on_timeout(at(30_000)), Expiry::Reverted);
+    assert_eq!(server.peer(), HOME);
+}
+
+#[test]
+fn an_earlier_challenge_may_be_answered_late() {
+    let mut server = Server::connected();
+    assert!(server.packet(at(0), AWAY, 100_000));
+    let first = server.probe(at(0)).unwrap().challenge.unwrap();
+    let times: Vec<u64> = (1..3_000).filter(|&ms| !server.probes(at(ms)).is_empty()).collect();
+    assert!(!times.is_empty(), "challenges come again");
+    assert!(
+        times.windows(2).all(|pair| pair[1] - pair[0] >= 100),
+        "not more often than a probe timeout: {times:?}"
+    );
+    assert!(server.paths.on_path_response(at(2_999), first));
+}
+
+#[test]
+fn larger_packets_are_searched_for_and_given_up() {
+    let mut server = Server::connected();
+    let path = server.paths.active_mut();
+    let mut carries = |limit: u16| {
+        let mut probes = 0;
+        while path.wants_mtu_probe(at(0)) {
+            let size = path.mtu_probe_size();
+            path.on_mtu_probe_sent();
+            assert!(!path.wants_mtu_probe(at(0)), "one at a time");
+            if size <= limit {
+                path.on_mtu_probe_acked(at(0))
+            } else {
+                path.on_mtu_probe_lost(at(0))
+            }
+            probes += 1;
+            assert!(probes < 30, "the search ends");
+        }
+        path.max_packet_size
+    };
+    let found = carries(1_333);
+    assert!((1_310..=1_333).contains(&found), "{found}");
+    path.on_black_hole(at(0));
+    assert_eq!(path.max_packet_size, 1_200);
+    assert!(!path.wants_mtu_probe(at(500_000)));
+    assert!(path.wants_mtu_probe(at(600_001)));
+    path.on_mtu_probe_sent();
+    path.on_mtu_probe_acked(at(600_100));
+    assert_eq!(path.max_packet_size, 1_400);
+    assert!(!path.wants_mtu_probe(at(10_000_000)), "nothing larger to find");
+    path.on_mtu_probe_lost(at(0));
+    path.on_mtu_probe_acked(at(0));
+}
+
+#[test]
+fn the_peer_limits_the_packet_size() {
+    let config =
+        TransportConfig { initial_packet_size: 9_000, max_packet_size: 60_000, ..TransportConfig::default() };
+    let mut paths = Paths::new(at(0), Side::Client, &config, from(HOME), AddressState::Validated);
+    assert_eq!(paths.active().max_packet_size, 9_000);
+    paths.on_peer_parameters(&TransportParameters {
+        max_udp_payload_size: 1_452,
+        ..TransportParameters::default()
+    });
+    assert_eq!(paths.active().max_packet_size, 1_452);
+    paths.on_handshake_confirmed(at(0));
+    assert!(!paths.active().wants_mtu_probe(at(0)));
+}
+
+proptest! {
+    /// Whatever happens, in whatever order and at whatever time: an address that is not validated never gets more than three
+    /// times what came from it, the number of paths is bounded, there is a validated one, and nothing panics.
+    #[test]
+    fn no_address_gets_more_than_three_times_what_it_sent(
+        actions in prop::collection::vec((0..9_u8, 0..6_usize, 0..5_000_u64), 1..300),
+    ) {
+        let addresses = [HOME, REBOUND, AWAY, "203.0.113.9:7", "[2001:db8::1]:9", "[2001:db8::2]:9"];
+        let mut server = Server::connected();
+        let mut received = [0_u64; 6];
+        let mut sent = [0_u64; 6];
+        let mut proved = [true, false, false, false, false, false];
+        let mut challenges: Vec<(usize, [u8; 8])> = Vec::new();
+        let mut now = at(0);
+        let index_of = |server: &Server, id| {
+            let peer = server.paths.path(id).unwrap().addresses.peer.to_string();
+            addresses.iter().position(|address| *address == peer).unwrap()
+        };
+        for (action, which, amount) in actions {
+            match action {
+                0..4 => if let Some(id) = server.paths.on_datagram(now, from(addresses[which]), amount as usize) {
+                    received[which] += amount;
+                    match action {
+                        0 | 1 => { server.paths.on_peer_moved(now, id); },
+                        2 => server.paths.on_path_challenge(now, id, [which as u8; 8]),
+                        _ => {}
+                    }
+                },
+                4 | 5 => while let Some(probe) = server.probe(now) {
+                    let index = index_of(&server, probe.path.unwrap());
+                    sent[index] += probe.size;
+                    challenges.extend(probe.challenge.map(|data| (index, data)));
+                },
+                6 => {
+                    // Data on the active path, as much as the credit allows.
+                    let id = server.paths.active_id();
+                    let bytes = amount.min(server.paths.active().credit());
+                    sent[index_of(&server, id)] += bytes;
+                    server.paths.path_mut(id).unwrap().on_sent(bytes);
+                }
+                7 => {
+                    now = if amount == 4_999 { Instant::FAR_FUTURE } else { now + Duration::from_millis(amount) };
+                    prop_assert_ne!(server.paths.on_timeout(now), Expiry::NoPath);
+                }
+                _ => if let Some((index, data)) = challenges.pop() {
+                    // An answer counts only while the challenge is remembered, but an honest answer is a proof anyway.
+                    if server.paths.on_path_response(now, data) {
+                        proved[index] = true;
+                    }
+                }
+            }
+            for index in 0..6 {
+                prop_assert!(proved[index] || sent[index] <= 3 * received[index], "address {index}");
+            }
+            prop_assert!(server.paths.held().0 <= 1 + MAX_OTHERS);
+            let safe = server.paths.validated_addresses().peer.to_string();
+            prop_assert!(proved[addresses.iter().position(|address| *address == safe).unwrap()]);
+        }
+    }
+}

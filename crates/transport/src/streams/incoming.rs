@@ -27,8 +27,10 @@ impl Streams {
         let stream = &mut self.slots[slot];
         self.received += stream.recv.admit(end, fin, room)?;
         let held = stream.recv.held();
-        let consumed =
-            stream.recv.on_data(stream.id, frame.offset, frame.data, sink).map_err(|TooManyPieces| TOO_SCATTERED)?;
+        let consumed = stream
+            .recv
+            .on_data(stream.id, frame.offset, frame.data, sink)
+            .map_err(|TooManyPieces| TOO_SCATTERED)?;
         self.settle_held(slot, held);
         if self.held.is_excessive(MAX_CONNECTION_PIECES) {
             return Err(TOO_SCATTERED);

@@ -208,7 +208,9 @@ impl Streams {
             Admission::New => Ok(Some(self.create(id))),
             Admission::Over => Ok(None),
             // RFC 9000 §4.6.
-            Admission::Refused => Err(TransportError::new(Code::STREAM_LIMIT_ERROR, "stream above the limit")),
+            Admission::Refused => {
+                Err(TransportError::new(Code::STREAM_LIMIT_ERROR, "stream above the limit"))
+            }
         }
     }
 

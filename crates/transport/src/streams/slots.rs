@@ -62,12 +62,7 @@ pub(super) struct Slots {
 
 impl Slots {
     pub(super) fn new() -> Slots {
-        Slots {
-            streams: Vec::new(),
-            free: Vec::new(),
-            by_id: HashMap::default(),
-            recent: (NO_ID, Slot(0)),
-        }
+        Slots { streams: Vec::new(), free: Vec::new(), by_id: HashMap::default(), recent: (NO_ID, Slot(0)) }
     }
 
     /// The place of stream `id`, if it exists.

@@ -1,9 +1,9 @@
 //! What the application asks of streams, and what it hears of them.
 
+use super::Streams;
 use super::config::{OpenError, Priority, WriteError};
 use super::slots::Slot;
 use super::stream::{Notices, Writer};
-use super::Streams;
 use crate::event::{Event, StreamSink};
 use crate::stream_id::{Dir, StreamId};
 use base::time::{Duration, Instant};

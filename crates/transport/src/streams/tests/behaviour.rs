@@ -76,7 +76,10 @@ fn the_peer_hears_once_for_each_limit_that_blocks() {
     client.write(first, 0, 2_000);
     let frames = client.packet(5_000).unwrap().frames;
     assert_eq!(frames.len(), 1, "{frames:?}");
-    assert_eq!(client.packet(100).unwrap().frames, [SentFrame::StreamDataBlocked { id: first, limit: 1_000 }]);
+    assert_eq!(
+        client.packet(100).unwrap().frames,
+        [SentFrame::StreamDataBlocked { id: first, limit: 1_000 }]
+    );
     client.write(second, 0, 2_000);
     client.packet(5_000).unwrap();
     let blocked = client.packet(100).unwrap().frames;

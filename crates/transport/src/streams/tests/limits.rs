@@ -57,7 +57,10 @@ fn no_frame_may_name_a_part_that_is_not_there_or_a_stream_that_we_did_not_open()
             }
             let about_recv = index < 3;
             let (right, wrong) = if about_recv { (only_theirs, only_ours) } else { (only_ours, only_theirs) };
-            assert_eq!(code_of(server.receive(&naming(wrong.as_u64())[index])), Some(Code::STREAM_STATE_ERROR));
+            assert_eq!(
+                code_of(server.receive(&naming(wrong.as_u64())[index])),
+                Some(Code::STREAM_STATE_ERROR)
+            );
             if existing && index != 1 {
                 assert_eq!(server.receive(&naming(right.as_u64())[index]), Ok(()));
             }
@@ -113,7 +116,10 @@ fn the_connection_limit_counts_every_stream() {
     assert_eq!(code_of(server.receive_data(second, rest..rest + 1, false)), Some(Code::FLOW_CONTROL_ERROR));
     assert_eq!(code_of(server.receive_reset(second, rest + 1)), Some(Code::FLOW_CONTROL_ERROR));
     assert_eq!(server.receive_data(second, rest - 1..rest, false), Ok(()));
-    assert_eq!(code_of(server.receive_data(client_stream(Dir::Uni, 0), 0..1, false)), Some(Code::FLOW_CONTROL_ERROR));
+    assert_eq!(
+        code_of(server.receive_data(client_stream(Dir::Uni, 0), 0..1, false)),
+        Some(Code::FLOW_CONTROL_ERROR)
+    );
     let mut other = self::server();
     let beyond = other.receive_data(second, window..window + 1, false);
     assert_eq!(code_of(beyond), Some(Code::FLOW_CONTROL_ERROR), "the stream's own limit");

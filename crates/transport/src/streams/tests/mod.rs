@@ -43,7 +43,11 @@ impl StreamSink for Reader {
         let read = self.taken.entry(id).or_default();
         assert_eq!(bytes, bytes_of(id, *read, bytes.len()), "{id:?} at {read}");
         self.loans += 1;
-        let most = if self.appetite.is_empty() { usize::MAX } else { self.appetite[self.loans % self.appetite.len()] };
+        let most = if self.appetite.is_empty() {
+            usize::MAX
+        } else {
+            self.appetite[self.loans % self.appetite.len()]
+        };
         let taken = bytes.len().min(most);
         *read += taken as u64;
         if taken < bytes.len() {
@@ -72,7 +76,12 @@ struct Sent {
 
 impl End {
     fn new(side: Side, config: &StreamConfig) -> End {
-        End { streams: Streams::new(side, config), reader: Reader::default(), events: Vec::new(), now: Instant::ZERO }
+        End {
+            streams: Streams::new(side, config),
+            reader: Reader::default(),
+            events: Vec::new(),
+            now: Instant::ZERO,
+        }
     }
 
     /// The next packet with at most `size` bytes of frames.
@@ -111,9 +120,19 @@ impl End {
     }
 
     /// A STREAM frame with the bytes that belong there.
-    fn receive_data(&mut self, id: StreamId, range: core::ops::Range<u64>, fin: bool) -> Result<(), TransportError> {
+    fn receive_data(
+        &mut self,
+        id: StreamId,
+        range: core::ops::Range<u64>,
+        fin: bool,
+    ) -> Result<(), TransportError> {
         let data = bytes_of(id, range.start, (range.end - range.start) as usize);
-        self.receive(&Frame::Stream(wire::frame::Stream { id: id.as_u64(), offset: range.start, fin, data: &data }))
+        self.receive(&Frame::Stream(wire::frame::Stream {
+            id: id.as_u64(),
+            offset: range.start,
+            fin,
+            data: &data,
+        }))
     }
 
     fn receive_reset(&mut self, id: StreamId, final_size: u64) -> Result<(), TransportError> {

@@ -54,7 +54,12 @@ impl World {
         let ids = slots.into_iter().map(|slot| streams.slots[slot].id);
         let ids: BTreeSet<StreamId> = ids.collect();
         ids.into_iter()
-            .filter(|id| streams.slots.find(id.as_u64()).is_some_and(|slot| streams.slots[slot].send.check_writable().is_ok()))
+            .filter(|id| {
+                streams
+                    .slots
+                    .find(id.as_u64())
+                    .is_some_and(|slot| streams.slots[slot].send.check_writable().is_ok())
+            })
             .collect()
     }
 
@@ -180,10 +185,19 @@ impl World {
         for end in &self.ends {
             let streams = &end.streams;
             let live: Vec<_> = streams.slots.all().map(|slot| &streams.slots[slot]).collect();
-            assert_eq!(streams.unsent, live.iter().filter(|stream| stream.send.wants_send()).map(|stream| stream.send.unsent()).sum::<u64>());
+            assert_eq!(
+                streams.unsent,
+                live.iter()
+                    .filter(|stream| stream.send.wants_send())
+                    .map(|stream| stream.send.unsent())
+                    .sum::<u64>()
+            );
             assert_eq!(streams.retained, live.iter().map(|stream| stream.send.retained()).sum::<u64>());
             assert_eq!(streams.held.bytes, live.iter().map(|stream| stream.recv.held().bytes).sum::<usize>());
-            assert_eq!(streams.held.pieces, live.iter().map(|stream| stream.recv.held().pieces).sum::<usize>());
+            assert_eq!(
+                streams.held.pieces,
+                live.iter().map(|stream| stream.recv.held().pieces).sum::<usize>()
+            );
             assert!(streams.held.bytes as u64 <= 2_000, "never more than the connection's window");
             for slot in streams.slots.all() {
                 let send = &streams.slots[slot].send;
