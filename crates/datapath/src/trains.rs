@@ -22,6 +22,8 @@ struct Entry {
     start: usize,
     end: usize,
     segment_size: usize,
+    /// Takes no more datagrams.
+    is_closed: bool,
 }
 
 impl Entry {
@@ -30,6 +32,7 @@ impl Entry {
         let held = self.end - self.start;
         let whole = held.is_multiple_of(self.segment_size);
         whole
+            && !self.is_closed
             && len <= self.segment_size
             && held + len <= MAX_TRAIN_BYTES
             && held / self.segment_size < MAX_TRAIN_SEGMENTS
@@ -82,7 +85,20 @@ impl TrainQueue {
         let end = self.bytes.len();
         match self.entries.last_mut() {
             Some(last) if last.accepts(path, datagram.len()) => last.end = end,
-            _ => self.entries.push(Entry { path: *path, start, end, segment_size: datagram.len() }),
+            _ => self.entries.push(Entry {
+                path: *path,
+                start,
+                end,
+                segment_size: datagram.len(),
+                is_closed: false,
+            }),
+        }
+    }
+
+    /// The newest train takes no more datagrams: the next one begins a train of its own.
+    pub fn close_newest(&mut self) {
+        if let Some(last) = self.entries.last_mut() {
+            last.is_closed = true;
         }
     }
 
