@@ -1,0 +1,83 @@
+//! What will happen when: a heap by time, then by the order of scheduling, so that a run has one order only.
+
+use base::time::Instant;
+use core::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+#[derive(Debug)]
+struct Entry<T> {
+    at: Instant,
+    sequence: u64,
+    event: T,
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<T> Eq for Entry<T> {}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Entry<T> {
+    /// The standard heap gives the greatest first: the earliest is the greatest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.sequence).cmp(&(self.at, self.sequence))
+    }
+}
+
+/// Events to come.
+#[derive(Debug)]
+pub(crate) struct EventQueue<T> {
+    heap: BinaryHeap<Entry<T>>,
+    sequence: u64,
+}
+
+impl<T> EventQueue<T> {
+    pub(crate) fn new() -> EventQueue<T> {
+        EventQueue { heap: BinaryHeap::new(), sequence: 0 }
+    }
+
+    pub(crate) fn schedule(&mut self, at: Instant, event: T) {
+        self.sequence += 1;
+        self.heap.push(Entry { at, sequence: self.sequence, event });
+    }
+
+    /// The time of the next event.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.heap.peek().map(|entry| entry.at)
+    }
+
+    /// The next event that is not later than `now`, with its time.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(Instant, T)> {
+        if self.next_at()? > now {
+            return None;
+        }
+        self.heap.pop().map(|entry| (entry.at, entry.event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_time_then_by_order_of_scheduling() {
+        let mut queue = EventQueue::new();
+        for (at, event) in [(5, 'c'), (3, 'a'), (5, 'd'), (3, 'b'), (9, 'e')] {
+            queue.schedule(Instant::from_nanos(at), event);
+        }
+        let due = |queue: &mut EventQueue<char>, now| -> String {
+            std::iter::from_fn(|| queue.take_due(Instant::from_nanos(now))).map(|(_, event)| event).collect()
+        };
+        assert_eq!(due(&mut queue, 4), "ab");
+        assert_eq!(due(&mut queue, 5), "cd");
+        assert_eq!(queue.next_at(), Some(Instant::from_nanos(9)));
+    }
+}

@@ -1,0 +1,202 @@
+//! One direction between two hosts: the nodes in order, what each remembers, and the chance they share.
+//!
+//! A node sees datagrams in the order in which they reach it, at the time at which they do; a node that keeps one back
+//! says when it goes on, and the network brings it to the next node then.
+
+use crate::node::{Burst, Node, Odds};
+use base::net::Ecn;
+use base::rng::Rng;
+use base::time::{Duration, Instant};
+use core::net::SocketAddr;
+
+/// A datagram under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Datagram {
+    pub source: SocketAddr,
+    pub destination: SocketAddr,
+    pub ecn: Ecn,
+    pub bytes: Vec<u8>,
+}
+
+/// What a link did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Datagrams that entered.
+    pub entered: u64,
+    /// Lost by chance, by list, or in a black hole.
+    pub lost: u64,
+    /// Lost because the queue was full.
+    pub overflowed: u64,
+    /// Lost because they were too large.
+    pub too_large: u64,
+    /// Delivered with a changed byte.
+    pub corrupted: u64,
+    /// Delivered twice.
+    pub duplicated: u64,
+    /// Held back.
+    pub reordered: u64,
+    /// Marked CE.
+    pub marked: u64,
+}
+
+/// Where a datagram is after a node.
+pub(crate) enum Passage {
+    /// At the next node, now.
+    On,
+    /// At the next node, then.
+    At(Instant),
+    /// At the next node now, and a copy of it then.
+    Twice(Instant),
+    /// Nowhere.
+    Gone,
+}
+
+/// What a node remembers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    /// Datagrams seen.
+    seen: u64,
+    /// Misfortunes in a row so far.
+    run: u32,
+    /// When the line is free.
+    free_at: Instant,
+}
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub to: usize,
+    nodes: Vec<(Node, Memory)>,
+    rng: Rng,
+    pub counters: LinkCounters,
+}
+
+impl Link {
+    pub(crate) fn new(to: usize, nodes: Vec<Node>, rng: Rng) -> Link {
+        let nodes = nodes.into_iter().map(|node| (node, Memory::default())).collect();
+        Link { to, nodes, rng, counters: LinkCounters::default() }
+    }
+
+    /// How many nodes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// What node `index` makes of a datagram at `now`, `age` after the beginning of the run.
+    pub(crate) fn pass(
+        &mut self,
+        index: usize,
+        now: Instant,
+        age: Duration,
+        datagram: &mut Datagram,
+    ) -> Passage {
+        let Link { nodes, rng, counters, .. } = self;
+        let Some((node, memory)) = nodes.get_mut(index) else { return Passage::On };
+        memory.seen += 1;
+        match node {
+            Node::Delay(delay) => Passage::At(now + *delay),
+            Node::Rate { bits_per_second, queue_bytes } => {
+                let passage =
+                    queue(memory, now, datagram.bytes.len() as u64, (*bits_per_second, *queue_bytes));
+                counters.overflowed += u64::from(matches!(passage, Passage::Gone));
+                passage
+            }
+            Node::Loss(odds) => lose(counters, strikes(odds, memory, rng)),
+            Node::Drop(ordinals) => lose(counters, ordinals.contains(&memory.seen)),
+            Node::Blackhole { from, to } => lose(counters, age >= *from && age < *to),
+            Node::Blinking { on, off } => {
+                let period = (*on + *off).as_nanos().max(1);
+                lose(counters, age.as_nanos() % period >= on.as_nanos())
+            }
+            Node::Corrupt(odds) => {
+                if strikes(odds, memory, rng) {
+                    counters.corrupted += 1;
+                    corrupt(&mut datagram.bytes, rng);
+                }
+                Passage::On
+            }
+            Node::Duplicate { ppm, after } => {
+                let (hit, late) = (chance(*ppm, rng), up_to(*after, rng));
+                counters.duplicated += u64::from(hit);
+                if hit { Passage::Twice(now + late) } else { Passage::On }
+            }
+            Node::Reorder { ppm, by } => {
+                let (hit, late) = (chance(*ppm, rng), up_to(*by, rng));
+                counters.reordered += u64::from(hit);
+                if hit { Passage::At(now + late) } else { Passage::On }
+            }
+            Node::Mtu(limit) => {
+                let too_large = datagram.bytes.len() > *limit;
+                counters.too_large += u64::from(too_large);
+                if too_large { Passage::Gone } else { Passage::On }
+            }
+            Node::EcnMark { ppm } => {
+                if chance(*ppm, rng) && datagram.ecn != Ecn::NotEct {
+                    counters.marked += 1;
+                    datagram.ecn = Ecn::Ce;
+                }
+                Passage::On
+            }
+            Node::EcnBleach => {
+                datagram.ecn = Ecn::NotEct;
+                Passage::On
+            }
+            // The translator stands at the sender's edge; the network asks it.
+            Node::Rebind { .. } => Passage::On,
+        }
+    }
+}
+
+fn lose(counters: &mut LinkCounters, is_lost: bool) -> Passage {
+    counters.lost += u64::from(is_lost);
+    if is_lost { Passage::Gone } else { Passage::On }
+}
+
+/// A line that sends one bit after the other, and the queue before it.
+fn queue(memory: &mut Memory, now: Instant, len: u64, (bits_per_second, queue_bytes): (u64, u64)) -> Passage {
+    let rate = u128::from(bits_per_second.max(1));
+    let wait = memory.free_at.saturating_since(now).as_nanos();
+    let waiting = u128::from(wait) * rate / 8_000_000_000;
+    if waiting + u128::from(len) > u128::from(queue_bytes) && wait > 0 {
+        return Passage::Gone;
+    }
+    let nanos = u128::from(len) * 8_000_000_000 / rate;
+    let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+    memory.free_at = memory.free_at.max(now) + time;
+    Passage::At(memory.free_at)
+}
+
+fn chance(ppm: u32, rng: &mut Rng) -> bool {
+    rng.below(1_000_000) < u64::from(ppm)
+}
+
+fn up_to(longest: Duration, rng: &mut Rng) -> Duration {
+    Duration::from_nanos(rng.below(longest.as_nanos().saturating_add(1)))
+}
+
+/// Whether misfortune strikes this datagram.
+fn strikes(odds: &Odds, memory: &mut Memory, rng: &mut Rng) -> bool {
+    let hit = match odds.burst {
+        Burst::None => chance(odds.ppm, rng),
+        Burst::AtMost(longest) => chance(odds.ppm, rng) && memory.run < longest,
+        Burst::Mean(mean) => {
+            let mean = u64::from(mean.max(1));
+            let likelihood = if memory.run > 0 {
+                1_000_000 - 1_000_000 / mean
+            } else {
+                // A run begins so rarely that the share of struck datagrams is `ppm`.
+                let spared = 1_000_000u64.saturating_sub(u64::from(odds.ppm)).max(1);
+                u64::from(odds.ppm) * 1_000_000 / (mean * spared)
+            };
+            chance(u32::try_from(likelihood).unwrap_or(u32::MAX), rng)
+        }
+    };
+    memory.run = if hit { memory.run + 1 } else { 0 };
+    hit
+}
+
+fn corrupt(bytes: &mut [u8], rng: &mut Rng) {
+    let (place, change) = (rng.below(bytes.len() as u64), 1 + rng.below(255) as u8);
+    if let Some(byte) = bytes.get_mut(place as usize) {
+        *byte ^= change;
+    }
+}

@@ -1,0 +1,262 @@
+//! Hosts, links and the one clock.
+//!
+//! The network is shared by the ports of its hosts and by whoever drives the run. Time stands still unless somebody moves
+//! it: the scenario's scheduler between turns, or a port that waits. All datagrams under way are events; those of equal time
+//! happen in the order in which they were sent, so that nothing but the seed decides.
+
+use crate::digest::Digest;
+use crate::events::EventQueue;
+use crate::host::{Host, HostOptions};
+use crate::link::{Datagram, Link, LinkCounters, Passage};
+use crate::node::Node;
+use base::net::Ecn;
+use base::rng::Rng;
+use base::time::{Duration, Instant};
+use core::net::SocketAddr;
+
+/// When a run begins: not at zero, so that a subtraction before the beginning shows.
+const BEGINNING: Instant = Instant::from_nanos(1_000_000_000);
+
+/// A host of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(usize);
+
+/// A copy of a datagram as it left its sender.
+#[derive(Clone, Debug)]
+pub struct Sighting {
+    /// When.
+    pub at: Instant,
+    /// Who sent it, as others see it.
+    pub source: SocketAddr,
+    /// Whom it was for.
+    pub destination: SocketAddr,
+    /// Its marking.
+    pub ecn: Ecn,
+    /// The UDP payload.
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Happening {
+    /// A datagram reaches node `node` of link `link`.
+    Reach { link: usize, node: usize, datagram: Datagram },
+    /// A host notices what has arrived.
+    Notice(usize),
+}
+
+/// The whole virtual world.
+#[derive(Debug)]
+pub struct Network {
+    now: Instant,
+    hosts: Vec<Host>,
+    /// By sender and receiver: few, so a scan finds them.
+    links: Vec<(usize, Link)>,
+    events: EventQueue<Happening>,
+    rng: Rng,
+    digest: Digest,
+    unroutable: u64,
+    tap: Option<Vec<Sighting>>,
+}
+
+impl Network {
+    /// An empty network whose chance comes from `seed`.
+    pub fn new(seed: u64) -> Network {
+        Network {
+            now: BEGINNING,
+            hosts: Vec::new(),
+            links: Vec::new(),
+            events: EventQueue::new(),
+            rng: Rng::from_u64(seed),
+            digest: Digest::default(),
+            unroutable: 0,
+            tap: None,
+        }
+    }
+
+    /// Adds a host. Every host has a network of its own (a /24, or a /112 with IPv6): rebinding moves it about in there.
+    pub fn add_host(&mut self, address: SocketAddr, options: HostOptions) -> HostId {
+        debug_assert!(self.hosts.iter().all(|host| !host.owns(address)), "hosts share a network");
+        self.hosts.push(Host::new(address, options));
+        HostId(self.hosts.len() - 1)
+    }
+
+    /// Lays a link of `nodes` from one host to another. Without a link nothing passes.
+    pub fn add_link(&mut self, from: HostId, to: HostId, nodes: Vec<Node>) {
+        if let Some(host) = self.hosts.get_mut(from.0) {
+            for node in &nodes {
+                if let Node::Rebind { at, every, what } = node {
+                    host.rebind(*at, *every, *what);
+                }
+            }
+        }
+        let rng = self.rng.fork();
+        self.links.push((from.0, Link::new(to.0, nodes, rng)));
+    }
+
+    /// Randomness for something else of the same run.
+    pub fn fork_rng(&mut self) -> Rng {
+        self.rng.fork()
+    }
+
+    /// The present.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Time since the beginning.
+    pub fn age(&self) -> Duration {
+        self.now.saturating_since(BEGINNING)
+    }
+
+    /// Where a host is bound.
+    pub fn address(&self, host: HostId) -> SocketAddr {
+        self.hosts[host.0].address
+    }
+
+    /// How a host appears to others at present.
+    pub fn external_address(&self, host: HostId) -> SocketAddr {
+        self.hosts[host.0].external(self.age())
+    }
+
+    /// Everything that was sent so far, as one number.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// What happened on the link between two hosts.
+    pub fn link_counters(&self, from: HostId, to: HostId) -> LinkCounters {
+        let found = self.links.iter().find(|(sender, link)| *sender == from.0 && link.to == to.0);
+        found.map_or_else(LinkCounters::default, |(_, link)| link.counters)
+    }
+
+    /// Datagrams lost for want of a receiver, and those that receivers did not take in fast enough.
+    pub fn lost_at_edges(&self) -> (u64, u64) {
+        (self.unroutable, self.hosts.iter().map(|host| host.overflowed).sum())
+    }
+
+    /// Keeps a copy of everything sent from now on.
+    pub fn start_tap(&mut self) {
+        self.tap.get_or_insert_default();
+    }
+
+    /// The copies so far.
+    pub fn take_sightings(&mut self) -> Vec<Sighting> {
+        self.tap.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// A host sends a datagram.
+    pub fn send(&mut self, from: HostId, destination: SocketAddr, ecn: Ecn, bytes: &[u8]) {
+        let Some(host) = self.hosts.get(from.0) else { return };
+        let source = host.external(self.age());
+        self.inject(from, Sighting { at: self.now, source, destination, ecn, bytes: bytes.to_vec() });
+    }
+
+    /// A datagram enters the link of host `from`, whatever source it claims: what an attacker beside that host can do.
+    pub fn inject(&mut self, from: HostId, datagram: Sighting) {
+        let Sighting { source, destination, ecn, bytes, .. } = datagram;
+        let to = self.hosts.iter().position(|host| host.owns(destination));
+        let len = bytes.len();
+        self.digest.on_sent(self.now, (from.0, to.unwrap_or(usize::MAX)), len, ecn);
+        if let Some(tap) = &mut self.tap {
+            tap.push(Sighting { at: self.now, source, destination, ecn, bytes: bytes.clone() });
+        }
+        let link = self.links.iter().position(|(sender, link)| *sender == from.0 && Some(link.to) == to);
+        let Some(link) = link else {
+            self.unroutable += 1;
+            return;
+        };
+        self.links[link].1.counters.entered += 1;
+        self.travel(link, 0, Datagram { source, destination, ecn, bytes });
+    }
+
+    /// Takes a datagram from node to node until one keeps it or it has arrived.
+    fn travel(&mut self, link: usize, first: usize, mut datagram: Datagram) {
+        let (now, age) = (self.now, self.age());
+        let Some((_, road)) = self.links.get_mut(link) else { return };
+        for node in first..road.len() {
+            match road.pass(node, now, age, &mut datagram) {
+                Passage::On => {}
+                Passage::Gone => return,
+                Passage::At(then) => {
+                    self.events.schedule(then, Happening::Reach { link, node: node + 1, datagram });
+                    return;
+                }
+                Passage::Twice(then) => {
+                    let copy = datagram.clone();
+                    self.events.schedule(then, Happening::Reach { link, node: node + 1, datagram: copy });
+                }
+            }
+        }
+        let to = road.to;
+        self.arrive(to, datagram);
+    }
+
+    fn arrive(&mut self, to: usize, datagram: Datagram) {
+        let (now, age) = (self.now, self.age());
+        let Some(host) = self.hosts.get_mut(to) else { return };
+        if host.external(age) != datagram.destination {
+            // The translator has no such binding any more, or nobody listens on the port.
+            self.unroutable += 1;
+            return;
+        }
+        if host.on_arrival(datagram) {
+            let then = now + host.options.coalesce;
+            self.events.schedule(then, Happening::Notice(to));
+        }
+    }
+
+    /// The next datagram of a host.
+    pub(crate) fn take_arrival(&mut self, host: HostId) -> Option<Arrival> {
+        let Datagram { source, ecn, bytes, .. } = self.hosts.get_mut(host.0)?.take()?;
+        Some(Arrival { source, ecn, bytes })
+    }
+
+    /// Whether a host has something to take in.
+    pub fn has_arrivals(&self, host: HostId) -> bool {
+        self.hosts.get(host.0).is_some_and(Host::has_arrivals)
+    }
+
+    /// When something happens next by itself.
+    pub fn next_event_at(&self) -> Option<Instant> {
+        self.events.next_at()
+    }
+
+    /// Moves time to `then` (never back) and lets everything happen that falls due on the way.
+    pub fn advance(&mut self, then: Instant) {
+        while let Some((at, happening)) = self.events.take_due(then) {
+            self.now = self.now.max(at);
+            match happening {
+                Happening::Reach { link, node, datagram } => self.travel(link, node, datagram),
+                Happening::Notice(host) => self.hosts[host].notice(),
+            }
+        }
+        self.now = self.now.max(then);
+    }
+
+    /// Moves time until `host` has something to take in, but not beyond `deadline`. Without a deadline and without anything
+    /// under way, time stands still.
+    pub(crate) fn advance_for(&mut self, host: HostId, deadline: Option<Instant>) {
+        while !self.has_arrivals(host) {
+            let next = match (self.next_event_at(), deadline) {
+                (Some(event), Some(deadline)) => event.min(deadline),
+                (Some(event), None) => event,
+                (None, Some(deadline)) => deadline,
+                (None, None) => return,
+            };
+            self.advance(next);
+            if deadline.is_some_and(|deadline| deadline <= self.now) {
+                return;
+            }
+        }
+    }
+}
+
+/// A datagram as its receiver sees it.
+pub(crate) struct Arrival {
+    pub source: SocketAddr,
+    pub ecn: Ecn,
+    pub bytes: Vec<u8>,
+}
+
+#[cfg(test)]
+mod tests;

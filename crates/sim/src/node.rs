@@ -1,0 +1,112 @@
+//! What a link is made of: a scenario is a short list of these for each direction.
+
+use base::time::Duration;
+
+/// One thing that happens to datagrams on their way. A link passes them from node to node in the order of its list.
+/// Times of day count from the beginning of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// Every datagram takes so long.
+    Delay(Duration),
+    /// So many bits a second pass, and at most `queue_bytes` wait; more are lost.
+    Rate {
+        /// Bits of UDP payload a second.
+        bits_per_second: u64,
+        /// Bytes that may wait.
+        queue_bytes: u64,
+    },
+    /// Some are lost.
+    Loss(Odds),
+    /// Exactly these are lost: ordinals, counted from 1 at this node.
+    Drop(Vec<u64>),
+    /// Some arrive with one byte changed.
+    Corrupt(Odds),
+    /// Some arrive twice, the copy up to `after` later.
+    Duplicate {
+        /// How often, in millionths.
+        ppm: u32,
+        /// The longest way behind.
+        after: Duration,
+    },
+    /// Some are held back, up to `by`, and so overtaken.
+    Reorder {
+        /// How often, in millionths.
+        ppm: u32,
+        /// The longest time.
+        by: Duration,
+    },
+    /// Nothing passes from a time to another.
+    Blackhole {
+        /// The first moment of silence.
+        from: Duration,
+        /// The first moment after it.
+        to: Duration,
+    },
+    /// Nothing passes for `off` after every `on` of passing.
+    Blinking {
+        /// How long datagrams pass.
+        on: Duration,
+        /// How long they do not.
+        off: Duration,
+    },
+    /// Datagrams larger than so many bytes of UDP payload are lost.
+    Mtu(usize),
+    /// Some that are ECN-capable arrive marked CE.
+    EcnMark {
+        /// How often, in millionths.
+        ppm: u32,
+    },
+    /// All arrive without their ECN mark.
+    EcnBleach,
+    /// The address translator at the sender's edge forgets its binding: from then on the sender appears to come from
+    /// somewhere else, and what is sent to where it was before is lost.
+    Rebind {
+        /// When first.
+        at: Duration,
+        /// And again after every so long, if at all.
+        every: Option<Duration>,
+        /// What changes.
+        what: Renewal,
+    },
+}
+
+/// What an address translator gives anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// The port.
+    Port,
+    /// The IP address, and the port with it.
+    Address,
+}
+
+/// How often something happens to a datagram, and how many in a row it happens to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Odds {
+    /// How often, in millionths of all datagrams.
+    pub ppm: u32,
+    /// How it clusters.
+    pub burst: Burst,
+}
+
+/// How misfortunes cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Burst {
+    /// Each datagram for itself.
+    None,
+    /// In runs of so many on average; the odds stay what they are.
+    Mean(u32),
+    /// Each for itself, but never more than so many in a row: what the QUIC interop runner's network does.
+    AtMost(u32),
+}
+
+impl Odds {
+    /// So many per cent, each datagram for itself.
+    pub const fn percent(percent: u32) -> Odds {
+        Odds { ppm: percent * 10_000, burst: Burst::None }
+    }
+
+    /// The same odds, clustered.
+    pub const fn with_burst(self, burst: Burst) -> Odds {
+        Odds { burst, ..self }
+    }
+}
