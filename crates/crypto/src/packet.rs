@@ -60,18 +60,32 @@ impl Library {
     /// The libraries compiled in.
     pub const ALL: [Library; 2] = [Library::Ring, Library::AwsLc];
 
-    /// Whether the library does the suite on this CPU.
-    pub fn is_available(self, _suite: Suite) -> bool {
-        match self {
-            Library::Ring | Library::AwsLc => true,
+    /// The fastest for the suite on this CPU. Decided by its features, from the measurements in docs/decisions/002; asked
+    /// once per key.
+    pub fn fastest(suite: Suite) -> Library {
+        match suite {
+            Suite::Aes128Gcm | Suite::Aes256Gcm if has_short_vectors_only() => Library::Ring,
+            Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => Library::AwsLc,
         }
     }
+}
 
-    /// The fastest on this CPU.
-    #[inline]
-    pub fn fastest(_suite: Suite) -> Library {
-        Library::Ring
-    }
+/// Whether this is an x86-64 CPU on which aws-lc's AES-GCM does not find all that its kernel for 512-bit vectors needs. ring's
+/// for 256-bit vectors is then faster by half.
+#[cfg(target_arch = "x86_64")]
+fn has_short_vectors_only() -> bool {
+    let aes = is_x86_feature_detected!("vaes") && is_x86_feature_detected!("vpclmulqdq");
+    let vectors = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512ifma");
+    !(aes && vectors)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_short_vectors_only() -> bool {
+    false
 }
 
 impl PacketKey {
