@@ -1,3 +1,38 @@
 //! The tercel command.
 
-fn main() {}
+mod get;
+mod options;
+mod serve;
+mod signals;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// A QUIC and HTTP/3 server, client and laboratory for Linux.
+#[derive(Parser)]
+#[command(version, about, after_help = "Begin with:  tercel serve .   and in another terminal   tercel get --help")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve files and generated bodies over HTTP/3.
+    Serve(Box<serve::ServeArgs>),
+    /// Download over HTTP/3.
+    Get(Box<get::GetArgs>),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Get(args) => get::run(&args),
+    }
+}
+
+/// Says what is wrong in one line.
+fn complain(what: impl core::fmt::Display) -> ExitCode {
+    eprintln!("tercel: {what}");
+    ExitCode::FAILURE
+}

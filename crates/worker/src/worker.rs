@@ -16,7 +16,7 @@ use core::net::SocketAddr;
 use datapath::{Counters, Port};
 use std::io;
 use transport::{
-    ClientConfig, Connection, Endpoint, Route, ServerConfig, StreamSink, TlsError, Transmitted, split_run,
+    ClientConfig, Connection, Endpoint, IncomingPolicy, Route, ServerConfig, StreamSink, TlsError, Transmitted, split_run,
 };
 
 /// What lives on the connections of a worker.
@@ -165,6 +165,16 @@ impl<P: Port, A: App> Worker<P, A> {
     /// Connections that have state.
     pub fn connections(&self) -> usize {
         self.slab.len()
+    }
+
+    /// Connections that have not been closed yet; the others only wait for stragglers.
+    pub fn open_connections(&mut self) -> usize {
+        self.slab.iter_mut().filter(|(_, entry)| !entry.connection.is_closed()).count()
+    }
+
+    /// From now on strangers are turned away.
+    pub fn refuse_incoming(&mut self) {
+        self.endpoint.set_incoming(IncomingPolicy::Refuse);
     }
 
     /// The application.

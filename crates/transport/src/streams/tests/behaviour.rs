@@ -163,6 +163,37 @@ fn a_lost_reset_and_a_lost_end_are_sent_again() {
     assert_eq!((client.streams.count(), server.streams.count()), (0, 0));
 }
 
+/// Credit that gets lost on its way would stop the peer for good.
+#[test]
+fn lost_credit_is_sent_again_and_only_the_latest() {
+    let [_, mut server] = pair(&StreamConfig { max_uni_streams: 1, ..small() });
+    let id = client_stream(Dir::Bidi, 0);
+    server.receive_data(id, 0..800, false).unwrap();
+    server.receive_data(client_stream(Dir::Uni, 0), 0..10, true).unwrap();
+    let first = server.packet(100).unwrap().frames;
+    let expected = [
+        SentFrame::MaxData { limit: 2_310 },
+        SentFrame::MaxStreams { dir: Dir::Uni, limit: 2 },
+        SentFrame::MaxStreamData { id, limit: 1_800 },
+    ];
+    assert_eq!(first, expected);
+    first.iter().for_each(|frame| server.streams.on_frame_lost(frame));
+    assert_eq!(server.packet(100).unwrap().frames, expected);
+    server.receive_data(id, 800..1_600, false).unwrap();
+    let second = server.packet(100).unwrap().frames;
+    assert_eq!(second, [SentFrame::MaxData { limit: 3_110 }, SentFrame::MaxStreamData { id, limit: 2_600 }]);
+    for frame in [&first[0], &first[2]] {
+        server.streams.on_frame_lost(frame);
+        server.streams.on_frame_acked(frame);
+    }
+    assert!(!server.streams.wants_control());
+    server.streams.stop_sending(id, 5);
+    let stop = server.packet(100).unwrap().frames;
+    stop.iter().chain(&second).for_each(|frame| server.streams.on_frame_lost(frame));
+    let again = server.packet(100).unwrap().frames;
+    assert_eq!(again, [second[0], SentFrame::StopSending { id }], "a stopped stream needs no credit");
+}
+
 /// RFC 9218: urgency first, then in order, sharers in turn.
 #[test]
 fn priorities_decide_who_sends() {

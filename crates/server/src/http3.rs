@@ -1,0 +1,289 @@
+//! The server on HTTP/3: requests to the handler, responses to the streams.
+//!
+//! A worker's [`Server`] owns the handler and the log; each connection keeps an [`http3::Session`] whose messages are the
+//! requests that wait for their turn and the responses that are on their way. A response is pulled from its body as fast as
+//! its stream takes it and no faster, so that a client that does not read pins little memory.
+
+use crate::access_log::{Entry, Protocol, Recorder};
+use crate::body::Body;
+use crate::handler::Handler;
+use crate::request::Head;
+use base::time::{Duration, Instant};
+use http3::{Abort, BodyLength, Code, Config, Goaway, MessageSink, RequestHead, Session};
+use std::sync::Arc;
+use transport::{Connection, StreamId};
+use wire::Side;
+use worker::{App, Next};
+
+/// Bytes of content that one response may hand over in a turn, so that others get theirs.
+const TURN_BYTES: usize = 1 << 20;
+/// The largest piece that is pulled from a body at once.
+const PIECE: usize = 256 << 10;
+/// Heads that are kept for their memory, per connection.
+const SPARE_HEADS: usize = 16;
+
+/// A worker's server.
+pub struct Server {
+    handler: Handler,
+    recorder: Recorder,
+    config: Arc<Config>,
+    stopping: bool,
+}
+
+/// What the server keeps for a connection.
+#[derive(Debug)]
+pub struct State {
+    session: Session<Exchanges>,
+    farewell: Farewell,
+}
+
+/// How far the good-bye has come. Source: RFC 9114 §5.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Farewell {
+    NotYet,
+    /// The peer was told to begin no more; the final word follows then.
+    Noticed { final_at: Instant },
+    /// What is left is answered, then the connection closes.
+    Final,
+}
+
+/// Requests and responses of a connection.
+#[derive(Debug, Default)]
+struct Exchanges {
+    /// Requests whose heads arrived since the last turn.
+    waiting: Vec<(StreamId, Head)>,
+    replies: Vec<Reply>,
+    /// Streams that take bytes again.
+    writable: Vec<StreamId>,
+    spare: Vec<Head>,
+}
+
+/// A response on its way.
+#[derive(Debug)]
+struct Reply {
+    id: StreamId,
+    body: Body,
+    head: Head,
+    status: u16,
+    sent: u64,
+    began: Instant,
+}
+
+impl MessageSink for Exchanges {
+    fn on_request(&mut self, id: StreamId, request: &RequestHead<'_>) {
+        let mut head = self.spare.pop().unwrap_or_default();
+        head.clear();
+        for line in request.lines() {
+            head.on_field(line.name, line.value);
+        }
+        self.waiting.push((id, head));
+    }
+
+    fn on_body(&mut self, _: StreamId, bytes: &[u8]) -> usize {
+        // Nothing that is served here looks at a request's content.
+        bytes.len()
+    }
+
+    fn on_end(&mut self, _: StreamId) {}
+
+    fn on_abort(&mut self, id: StreamId, _: Abort) {
+        self.waiting.retain(|(waiting, _)| *waiting != id);
+        self.replies.retain(|reply| reply.id != id);
+    }
+
+    fn on_stop_sending(&mut self, id: StreamId, _: Code) {
+        self.replies.retain(|reply| reply.id != id);
+    }
+
+    fn on_writable(&mut self, id: StreamId) {
+        self.writable.push(id);
+    }
+}
+
+impl transport::StreamSink for State {
+    #[inline]
+    fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: transport::Fin) -> usize {
+        self.session.on_stream_data(id, bytes, fin)
+    }
+}
+
+impl Server {
+    /// A server that answers by `handler` and writes what it did to `recorder`.
+    pub fn new(handler: Handler, recorder: Recorder) -> Server {
+        Server { handler, recorder, config: Arc::new(Config::server()), stopping: false }
+    }
+
+    /// Begins no more requests and closes connections as they become idle. The worker must then activate all connections.
+    pub fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Lets the log write what it holds back, when its time has come.
+    pub fn on_time(&mut self, now: Instant) {
+        if self.recorder.next_timeout().is_some_and(|at| at <= now) {
+            self.recorder.on_timeout(now);
+        }
+    }
+
+    /// When [`Server::on_time`] has something to do.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.recorder.next_timeout()
+    }
+
+    /// Answers the requests that arrived.
+    fn answer(&mut self, now: Instant, connection: &mut Connection, state: &mut State) {
+        while let Some((id, head)) = state.session.messages.waiting.pop() {
+            let response = self.handler.handle(&head, now);
+            let length = match response.body.remaining() {
+                0 => BodyLength::Empty,
+                bytes => BodyLength::Known(bytes),
+            };
+            let fields = response.fields.iter().map(|(name, value)| -> (&[u8], &[u8]) { (name, value) });
+            let sent = state.session.connection.respond_with(connection, id, response.status, fields, length);
+            let reply =
+                Reply { id, body: response.body, head, status: response.status, sent: 0, began: now };
+            if sent.is_err() {
+                state.session.messages.recycle(reply.head);
+                continue;
+            }
+            state.session.messages.replies.push(reply);
+            state.session.messages.writable.push(id);
+        }
+    }
+
+    /// Gives streams that take bytes the next pieces of their bodies. Whether any has more to give at once.
+    fn pump(&mut self, now: Instant, connection: &mut Connection, state: &mut State) -> Next {
+        let mut next = Next::Wait;
+        let mut writable = core::mem::take(&mut state.session.messages.writable);
+        let mut again = Vec::new();
+        for id in writable.drain(..) {
+            let Some(place) = state.session.messages.replies.iter().position(|reply| reply.id == id) else { continue };
+            match self.pump_one(connection, state, place) {
+                Pumped::Done => {
+                    let reply = state.session.messages.replies.swap_remove(place);
+                    self.log(now, connection, &reply);
+                    state.session.messages.recycle(reply.head);
+                }
+                Pumped::Full => {}
+                Pumped::TurnOver => {
+                    again.push(id);
+                    next = Next::Again;
+                }
+            }
+        }
+        writable.append(&mut again);
+        state.session.messages.writable.append(&mut writable);
+        next
+    }
+
+    fn pump_one(&mut self, connection: &mut Connection, state: &mut State, place: usize) -> Pumped {
+        let Session { connection: http, messages } = &mut state.session;
+        let Some(reply) = messages.replies.get_mut(place) else { return Pumped::Full };
+        let mut left = TURN_BYTES;
+        while !reply.body.is_finished() {
+            let room = connection.send_capacity(reply.id).min(PIECE);
+            if room == 0 {
+                return Pumped::Full;
+            }
+            if left == 0 {
+                return Pumped::TurnOver;
+            }
+            let Ok(Some(piece)) = reply.body.next_chunk(room) else {
+                // The file has become shorter than was announced: the response cannot be completed.
+                http.cancel(connection, reply.id, Code::INTERNAL_ERROR);
+                return Pumped::Done;
+            };
+            let len = piece.len();
+            if http.write_body(connection, reply.id, piece).is_err() {
+                return Pumped::Done;
+            }
+            reply.sent += len as u64;
+            left = left.saturating_sub(len);
+        }
+        Pumped::Done
+    }
+
+    fn log(&mut self, now: Instant, connection: &Connection, reply: &Reply) {
+        if !self.recorder.is_on() {
+            return;
+        }
+        let entry = Entry {
+            peer: connection.addresses().peer.ip(),
+            unix_s: self.handler.clock().unix_s(),
+            head: &reply.head,
+            protocol: Protocol::Http3,
+            status: reply.status,
+            bytes: reply.sent,
+            duration: now.saturating_since(reply.began),
+        };
+        self.recorder.record(&entry, now);
+    }
+
+    /// Source: RFC 9114 §5.2.
+    fn say_good_bye(&self, now: Instant, connection: &mut Connection, state: &mut State) {
+        let State { session, farewell } = state;
+        match *farewell {
+            Farewell::NotYet => {
+                session.connection.goaway(connection, Goaway::Notice);
+                *farewell = Farewell::Noticed { final_at: now + connection.rtt().max(MIN_NOTICE) };
+            }
+            Farewell::Noticed { final_at } if now >= final_at => {
+                session.connection.goaway(connection, Goaway::Final);
+                *farewell = Farewell::Final;
+            }
+            Farewell::Noticed { .. } | Farewell::Final => {}
+        }
+        if *farewell == Farewell::Final && session.connection.open_exchanges() == 0 {
+            session.connection.close(connection, now);
+        }
+    }
+}
+
+/// How long a peer has to hear the first GOAWAY before the final one.
+const MIN_NOTICE: Duration = Duration::from_millis(1);
+
+/// What became of a response in this turn.
+enum Pumped {
+    /// All of it was handed over, or it was given up.
+    Done,
+    /// The stream takes no more now.
+    Full,
+    /// It took its share of the turn.
+    TurnOver,
+}
+
+impl Exchanges {
+    fn recycle(&mut self, head: Head) {
+        if self.spare.len() < SPARE_HEADS {
+            self.spare.push(head);
+        }
+    }
+}
+
+impl App for Server {
+    type State = State;
+
+    fn on_accept(&mut self, now: Instant, _: &mut Connection) -> State {
+        let connection = http3::Connection::new(Side::Server, Arc::clone(&self.config), now);
+        State { session: Session { connection, messages: Exchanges::default() }, farewell: Farewell::NotYet }
+    }
+
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut State) -> Next {
+        state.session.on_turn(connection, now);
+        self.answer(now, connection, state);
+        let next = self.pump(now, connection, state);
+        if self.stopping && connection.is_connected() {
+            self.say_good_bye(now, connection, state);
+        }
+        let deadline = match state.farewell {
+            Farewell::Noticed { final_at } => Some(final_at),
+            Farewell::NotYet | Farewell::Final => None,
+        };
+        match (next, [state.session.connection.next_timeout(), deadline].into_iter().flatten().min()) {
+            (Next::Wait, Some(at)) => Next::At(at),
+            (next, _) => next,
+        }
+    }
+
+    fn on_gone(&mut self, _: Instant, _: &Connection, _: State) {}
+}

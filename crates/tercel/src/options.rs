@@ -1,0 +1,114 @@
+//! Settings that several commands share: their flags, and what they mean to the rooms below.
+
+use clap::{Args, ValueEnum};
+use crypto::{KeyExchange, KeyLog, Suite, SuiteChoice, TlsOptions};
+use transport::TransportConfig;
+use wire::Version;
+
+/// Cipher suites to offer or accept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Cipher {
+    /// Every suite, the one that is fastest on this CPU first.
+    All,
+    /// AES-128-GCM only.
+    Aes128,
+    /// AES-256-GCM only.
+    Aes256,
+    /// ChaCha20-Poly1305 only.
+    Chacha20,
+}
+
+/// How datagrams reach the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Datapath {
+    /// Trains of datagrams, segmented and merged by the kernel (GSO, GRO).
+    Gso,
+    /// Many datagrams per system call (sendmmsg, recvmmsg).
+    Mmsg,
+    /// One datagram per system call.
+    Plain,
+}
+
+impl Datapath {
+    pub(crate) fn variant(self) -> udp::Variant {
+        match self {
+            Datapath::Gso => udp::Variant::Gso,
+            Datapath::Mmsg => udp::Variant::Mmsg,
+            Datapath::Plain => udp::Variant::Plain,
+        }
+    }
+}
+
+/// Congestion controllers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Congestion {
+    /// CUBIC, RFC 9438.
+    Cubic,
+    /// NewReno, RFC 9002.
+    Newreno,
+}
+
+/// What a QUIC endpoint may be told on the command line.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "QUIC")]
+pub(crate) struct QuicArgs {
+    /// How datagrams reach the kernel.
+    #[arg(long, value_enum, default_value = "gso", value_name = "PATH")]
+    pub(crate) datapath: Datapath,
+    /// Cipher suites.
+    #[arg(long, value_enum, default_value = "all")]
+    pub(crate) cipher: Cipher,
+    /// Congestion controller.
+    #[arg(long, value_enum, default_value = "cubic", value_name = "NAME")]
+    pub(crate) congestion: Congestion,
+    /// Largest UDP payload that is tried, in bytes: 1200 to 65507. The path is probed for it; 1452 suits Ethernet.
+    #[arg(long, default_value_t = 1_452, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1_200..=65_507))]
+    pub(crate) packet_size: u16,
+    /// End a connection after so many seconds of silence.
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    pub(crate) idle_timeout: u64,
+    /// Acknowledge at the latest after so many packets.
+    #[arg(long, default_value_t = 10, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) ack_every: u32,
+    /// Update keys after so many packets.
+    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) key_update_after: Option<u64>,
+    /// Use the classic key exchange only, without the post-quantum one.
+    #[arg(long)]
+    pub(crate) classic_key_exchange: bool,
+}
+
+impl QuicArgs {
+    /// The transport's settings, beginning with `version`.
+    pub(crate) fn transport(&self, version: Version) -> Result<TransportConfig, transport::InvalidConfig> {
+        let defaults = TransportConfig::default();
+        TransportConfig {
+            version,
+            idle_timeout: base::time::Duration::from_secs(self.idle_timeout),
+            max_packet_size: self.packet_size,
+            ack_every: self.ack_every,
+            congestion: match self.congestion {
+                Congestion::Cubic => recovery::congestion::Algorithm::Cubic,
+                Congestion::Newreno => recovery::congestion::Algorithm::NewReno,
+            },
+            key_update_after: self.key_update_after.unwrap_or(defaults.key_update_after),
+            ..defaults
+        }
+        .build()
+    }
+
+    /// The TLS settings. Secrets are logged where SSLKEYLOGFILE says.
+    pub(crate) fn tls(&self) -> TlsOptions {
+        TlsOptions {
+            suites: match self.cipher {
+                Cipher::All => SuiteChoice::All,
+                Cipher::Aes128 => SuiteChoice::Only(Suite::Aes128Gcm),
+                Cipher::Aes256 => SuiteChoice::Only(Suite::Aes256Gcm),
+                Cipher::Chacha20 => SuiteChoice::Only(Suite::ChaCha20Poly1305),
+            },
+            key_exchange: if self.classic_key_exchange { KeyExchange::X25519 } else { KeyExchange::PostQuantum },
+            key_log: KeyLog::Environment,
+            ..TlsOptions::default()
+        }
+    }
+}
