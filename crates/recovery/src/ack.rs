@@ -147,7 +147,10 @@ impl AckTracker {
         if self.timeout.is_none() {
             self.timeout = Some(now + self.policy.max_ack_delay);
         }
-        let is_out_of_order = pn != expected && self.is_reordering(pn);
+        // In order, and the one before was ack-eliciting too: nothing is missing that is not known to be.
+        let is_plain =
+            pn == expected && self.eliciting_next == expected && self.policy.reordering_threshold <= 1;
+        let is_out_of_order = !is_plain && self.is_reordering(pn);
         self.eliciting_next = self.eliciting_next.max(pn + 1);
         if is_out_of_order || self.eliciting >= self.policy.eliciting_threshold {
             self.urgency = AckUrgency::Immediate;

@@ -1,7 +1,8 @@
 //! Whether a path carries ECN marks to the peer and the peer reports them: a label-only machine per path.
 //!
 //! The first packets leave marked ECT(0) (Testing); then none until the peer's counts show that marks arrive (Unknown);
-//! then all (Capable). A report that cannot be true, none at all, or marked packets that all vanish end it (Failed).
+//! then all (Capable). A report that cannot be true, none at all, or marked packets that all vanish end it (Failed). A new
+//! path starts over; a data path that cannot mark never starts (Disabled).
 //! Counts are kept per packet-number space, since the peer counts so.
 //!
 //! RFC 9000 §13.4.2, A.4; RFC 9002 §7.1, B.7.
@@ -52,6 +53,8 @@ pub enum EcnState {
     Capable,
     /// They do not; not marking any more.
     Failed,
+    /// Never marking, on any path.
+    Disabled,
 }
 
 /// What a report came to.
@@ -85,12 +88,17 @@ impl EcnValidator {
 
     /// Never marks: the data path cannot, or the configuration says so.
     pub const fn disabled() -> EcnValidator {
-        EcnValidator::in_state(EcnState::Failed)
+        EcnValidator::in_state(EcnState::Disabled)
     }
 
     const fn in_state(state: EcnState) -> EcnValidator {
         let zero = EcnCounts { ect0: 0, ect1: 0, ce: 0 };
         EcnValidator { state, sent: [0; 3], reported: [zero; 3], marked: 0, acked: 0, lost: 0 }
+    }
+
+    /// Whether the verdict is still open.
+    const fn is_testing(&self) -> bool {
+        matches!(self.state, EcnState::Testing | EcnState::Unknown)
     }
 
     /// Where validation stands.
@@ -103,7 +111,7 @@ impl EcnValidator {
     pub const fn mark(&self) -> Ecn {
         match self.state {
             EcnState::Testing | EcnState::Capable => Ecn::Ect0,
-            EcnState::Unknown | EcnState::Failed => Ecn::NotEct,
+            EcnState::Unknown | EcnState::Failed | EcnState::Disabled => Ecn::NotEct,
         }
     }
 
@@ -123,7 +131,7 @@ impl EcnValidator {
     /// An ACK frame that raised the largest acknowledged newly acknowledged `newly_acked_ect0` packets sent marked
     /// ECT(0). `counts` are its counts, if it has any. Source: RFC 9000 §13.4.2.1.
     pub fn on_ack(&mut self, space: Space, newly_acked_ect0: u64, counts: Option<EcnCounts>) -> EcnOutcome {
-        if self.state == EcnState::Failed {
+        if matches!(self.state, EcnState::Failed | EcnState::Disabled) {
             return EcnOutcome::Nothing;
         }
         let Some(counts) = counts else {
@@ -134,11 +142,10 @@ impl EcnValidator {
             return EcnOutcome::Nothing;
         };
         let before = self.reported[space.index()];
-        let increase = |now: u64, before: u64| now.checked_sub(before);
         let (Some(ect0), Some(ect1), Some(ce)) = (
-            increase(counts.ect0, before.ect0),
-            increase(counts.ect1, before.ect1),
-            increase(counts.ce, before.ce),
+            counts.ect0.checked_sub(before.ect0),
+            counts.ect1.checked_sub(before.ect1),
+            counts.ce.checked_sub(before.ce),
         ) else {
             self.state = EcnState::Failed; // counts never fall
             return EcnOutcome::Nothing;
@@ -146,13 +153,16 @@ impl EcnValidator {
         // RFC 9000 §13.4.2.1: each marked packet is reported as ECT(0) or CE; nothing is reported that was not sent.
         let is_short = ect0.saturating_add(ce) < newly_acked_ect0;
         let is_long = counts.ect0.saturating_add(counts.ce) > self.sent[space.index()];
-        if is_short || is_long || ect1 > 0 {
+        // RFC 9000 A.4: a path that marks everything says nothing by it.
+        let is_all_ce = self.is_testing() && counts.ect0 == 0 && counts.ce >= TESTING_PACKETS;
+        if is_short || is_long || ect1 > 0 || is_all_ce {
             self.state = EcnState::Failed;
             return EcnOutcome::Nothing;
         }
         self.reported[space.index()] = counts;
         self.acked += newly_acked_ect0;
-        if newly_acked_ect0 > 0 && matches!(self.state, EcnState::Testing | EcnState::Unknown) {
+        // RFC 9000 A.4: the counts are right, and a marked packet was acknowledged.
+        if self.acked > 0 && self.is_testing() {
             self.state = EcnState::Capable;
         }
         if ce > 0 { EcnOutcome::Congestion(ce) } else { EcnOutcome::Nothing }
@@ -162,9 +172,17 @@ impl EcnValidator {
     /// Source: RFC 9000 §13.4.2.
     pub fn on_lost(&mut self, packets: u64) {
         self.lost += packets;
-        let is_testing = matches!(self.state, EcnState::Testing | EcnState::Unknown);
-        if is_testing && packets > 0 && self.acked == 0 && self.lost >= self.marked {
+        if self.is_testing() && packets > 0 && self.acked == 0 && self.lost >= self.marked {
             self.state = EcnState::Failed;
+        }
+    }
+
+    /// The peer is reached by a new path: validation starts anew there. What was sent and reported so far stays the
+    /// baseline, because the peer's counts go on. A validator that never marks stays so.
+    /// Source: RFC 9000 §13.4.2, A.4.
+    pub fn on_path_change(&mut self) {
+        if self.state != EcnState::Disabled {
+            *self = EcnValidator { state: EcnState::Testing, marked: 0, acked: 0, lost: 0, ..*self };
         }
     }
 

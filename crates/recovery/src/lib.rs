@@ -27,4 +27,6 @@ pub mod pacer;
 pub mod packet;
 pub mod rate;
 pub mod rtt;
+#[cfg(test)]
+mod testing;
 pub mod timers;

@@ -19,6 +19,9 @@ const QUANTUM: Duration = Duration::from_millis(1);
 /// Packets that may always leave back to back. Source: RFC 9002 §7.7.
 const BURST_PACKETS: u64 = 10;
 
+/// Bytes by which sums of floats may fall short, so that a train which is due is not put off by a nanosecond.
+const ROUNDING: f64 = 1.0;
+
 /// The pacer of one path.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
@@ -76,19 +79,19 @@ impl Pacer {
         }
         self.fill(now);
         let enough = if self.state == State::Saving { self.train } else { self.packet };
-        if self.tokens < enough {
+        let ready = self.tokens + ROUNDING;
+        if ready < enough {
             self.state = State::Saving;
             return 0;
         }
         self.state = State::Releasing;
-        self.tokens as u64
+        ready as u64
     }
 
     /// `bytes` left. Packets that do not wait for the pacer (probes) are told too; pure acknowledgements are not.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64) {
         if self.rate.is_unlimited() {
-            self.filled_at = now;
             return;
         }
         self.fill(now);

@@ -82,11 +82,18 @@ impl Slot {
 pub(super) struct SlotRing {
     /// A power of two of them, or none.
     slots: Vec<Slot>,
+    /// Slots looked at for writing, so that a test can say what a walk costs.
+    #[cfg(test)]
+    pub(super) steps: core::cell::Cell<u64>,
 }
 
 impl SlotRing {
     pub(super) const fn new() -> SlotRing {
-        SlotRing { slots: Vec::new() }
+        SlotRing {
+            slots: Vec::new(),
+            #[cfg(test)]
+            steps: core::cell::Cell::new(0),
+        }
     }
 
     #[inline]
@@ -107,6 +114,8 @@ impl SlotRing {
 
     #[inline]
     pub(super) fn at_mut(&mut self, pn: u64) -> &mut Slot {
+        #[cfg(test)]
+        self.steps.set(self.steps.get() + 1);
         let index = self.index(pn);
         &mut self.slots[index]
     }
@@ -120,7 +129,7 @@ impl SlotRing {
     #[cold]
     pub(super) fn grow(&mut self, base: u64, next: u64) {
         let capacity = (self.capacity() * 2).max(FIRST_SLOTS);
-        let mut grown = SlotRing { slots: vec![Slot::skipped(0); capacity as usize] };
+        let mut grown = SlotRing { slots: vec![Slot::skipped(0); capacity as usize], ..SlotRing::new() };
         for pn in base..next {
             grown.set(pn, *self.at(pn));
         }

@@ -1,1 +1,394 @@
+//! The ledger against a plain list of packets that does everything by RFC 9002's pseudocode, and its worked examples.
 
+use super::*;
+use crate::rtt::{LossThresholds, Rtt};
+use crate::testing::pick;
+use base::net::Ecn;
+use base::rng::Rng;
+use base::time::Duration;
+
+fn ms(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+fn data(pn: u64, sent_at: Instant) -> SentPacket {
+    SentPacket { pn, sent_at, size: 1200, flags: PacketFlags::DATA }
+}
+
+fn thresholds(delay_ms: u64) -> LossThresholds {
+    LossThresholds {
+        delay: Duration::from_millis(delay_ms),
+        packets: 3,
+        persistent_from: Some(Instant::ZERO),
+        forget_after: Duration::from_millis(delay_ms * 3),
+    }
+}
+
+/// A ledger with packets `0..count`, sent a millisecond apart, each with its number as its only frame.
+fn filled(count: u64) -> Ledger<u64> {
+    let mut ledger = Ledger::new();
+    for pn in 0..count {
+        ledger.on_sent(data(pn, ms(pn)), &[pn]);
+    }
+    ledger
+}
+
+fn ack(ledger: &mut Ledger<u64>, ranges: &[RangeInclusive<u64>]) -> (Result<AckOutcome, AckError>, Vec<u64>) {
+    let mut frames = Vec::new();
+    let outcome = ledger.on_ack(ranges.iter().cloned(), &mut |_, added| frames.extend_from_slice(added));
+    (outcome, frames)
+}
+
+#[test]
+fn acknowledged_once_ascending_within_a_range() {
+    let mut ledger = filled(10);
+    let (outcome, frames) = ack(&mut ledger, &[7..=8, 2..=4]);
+    let outcome = outcome.unwrap();
+    assert_eq!(frames, [7, 8, 2, 3, 4]);
+    assert_eq!((outcome.packets, outcome.bytes, outcome.ack_eliciting), (5, 6000, 5));
+    assert_eq!(outcome.largest, Some(LargestAcked { pn: 8, sent_at: ms(8), is_frame_largest: true }));
+    assert_eq!(outcome.rtt_sample(ms(50)), Some(Duration::from_millis(42)));
+    let (outcome, frames) = ack(&mut ledger, &[2..=8]);
+    assert_eq!(frames, [5, 6], "only what is new");
+    assert_eq!(outcome.unwrap().rtt_sample(ms(60)), None, "the frame's largest is not new");
+    assert_eq!(ledger.in_flight_bytes(), 3 * 1200);
+}
+
+#[test]
+fn never_sent_and_skipped_numbers_are_an_error_for_good() {
+    let mut ledger = filled(10);
+    assert_eq!(ack(&mut ledger, &[9..=10]).0, Err(AckError::NeverSent(10)));
+    for pn in (11..5_000).filter(|pn| *pn != 2_000) {
+        ledger.on_sent(data(pn, ms(pn)), &[pn]);
+    }
+    assert_eq!(ack(&mut ledger.clone(), &[9..=12]).0, Err(AckError::NeverSent(10)), "in the ring");
+    ack(&mut ledger, &[2_001..=4_900, 11..=1_999, 0..=9]).0.unwrap();
+    assert_eq!(ledger.span(), 99, "everything below is settled");
+    for ranges in [&[4_990..=4_999, 2_000..=2_000][..], &[4_990..=4_999, 0..=11], &[10..=4_999], &[10..=10]] {
+        assert!(
+            matches!(ack(&mut ledger.clone(), ranges).0, Err(AckError::NeverSent(2_000 | 10))),
+            "{ranges:?}"
+        );
+    }
+}
+
+#[test]
+fn rfc9002_example_of_persistent_congestion() {
+    // RFC 9002 §7.6.3: seconds, and a PTO of 2; packets 2 to 8 are lost, over 7 > 2 × 3.
+    let mut ledger: Ledger<u64> = Ledger::new();
+    for (pn, second) in [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 6), (8, 8), (9, 12)] {
+        ledger.on_sent(data(pn, ms(second * 1000)), &[pn]);
+        if pn == 2 {
+            ack(&mut ledger, &[1..=1]).0.unwrap();
+        }
+    }
+    ack(&mut ledger, &[9..=9, 1..=1]).0.unwrap();
+    let thresholds = LossThresholds { persistent_from: Some(ms(900)), ..thresholds(2_250) };
+    let mut lost = Vec::new();
+    let outcome = ledger.detect_losses(ms(12_200), thresholds, &mut |packet, _| lost.push(packet.pn));
+    assert_eq!(lost, [2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(outcome.persistent_span, Some(Duration::from_secs(7)));
+    assert_eq!(outcome.congestion, Some(ms(8_000)));
+}
+
+#[test]
+fn an_acknowledgement_between_ends_the_series() {
+    let mut ledger = filled(20);
+    ack(&mut ledger, &[19..=19, 10..=10]).0.unwrap();
+    let outcome = ledger.detect_losses(ms(1_000), thresholds(50), &mut |_, _| {});
+    assert_eq!(outcome.packets, 18);
+    assert_eq!(
+        outcome.persistent_span,
+        Some(Duration::from_millis(8)),
+        "1 to 9, or 11 to 18; 0 is too early"
+    );
+}
+
+#[test]
+fn lost_by_packets_then_by_time() {
+    let mut ledger = filled(10);
+    ack(&mut ledger, &[5..=5]).0.unwrap();
+    let mut lost = Vec::new();
+    let outcome = ledger.detect_losses(ms(12), thresholds(10), &mut |packet, _| lost.push(packet.pn));
+    assert_eq!(lost, [0, 1, 2], "three below the largest acknowledged");
+    assert_eq!(outcome.bytes, 3600);
+    assert_eq!(ledger.loss_time(), Some(ms(13)));
+    let outcome = ledger.detect_losses(ms(13), thresholds(10), &mut |packet, _| lost.push(packet.pn));
+    assert_eq!((outcome.packets, lost.last()), (1, Some(&3)));
+    assert_eq!(ledger.loss_time(), Some(ms(14)));
+    assert_eq!(ledger.in_flight_bytes(), 5 * 1200, "4 and 6 to 9");
+}
+
+#[test]
+fn a_late_acknowledgement_of_a_lost_packet_is_spurious_until_it_is_forgotten() {
+    let mut ledger = filled(10);
+    ack(&mut ledger, &[9..=9]).0.unwrap();
+    ledger.detect_losses(ms(20), thresholds(10), &mut |_, _| {});
+    let (outcome, frames) = ack(&mut ledger, &[2..=3]);
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.spurious, outcome.bytes, outcome.packets), (2, 0, 2));
+    assert_eq!(frames, [2, 3], "their owners need not send them again");
+    assert!(!outcome.is_largest_raised);
+    ledger.detect_losses(ms(51), thresholds(10), &mut |_, _| {});
+    assert_eq!(ledger.span(), 0, "three PTOs later nothing is left");
+    assert_eq!(ack(&mut ledger, &[0..=9]).0.unwrap(), AckOutcome::default());
+}
+
+#[test]
+fn mtu_probes_are_no_sign_of_congestion() {
+    let mut ledger: Ledger<u64> = Ledger::new();
+    let flags = PacketFlags::DATA.with(PacketFlags::MTU_PROBE);
+    ledger.on_sent(SentPacket { flags, ..data(0, ms(1)) }, &[]);
+    ledger.on_sent(data(1, ms(2)), &[]);
+    ack(&mut ledger, &[1..=1]).0.unwrap();
+    let outcome = ledger.detect_losses(ms(100), thresholds(10), &mut |_, _| {});
+    assert_eq!((outcome.bytes, outcome.congestion), (1200, None));
+}
+
+#[test]
+fn probes_take_the_oldest_first_and_repeat_only_when_all_were_taken() {
+    let mut ledger = filled(3);
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        ledger.probe(2, &mut |packet, frames| seen.push((packet.pn, frames[0])));
+    }
+    assert_eq!(seen, [(0, 0), (1, 1), (2, 2), (0, 0), (1, 1)]);
+    assert_eq!(ledger.in_flight_bytes(), 3600, "probed is not lost");
+}
+
+#[test]
+fn acknowledgements_that_the_peer_never_acknowledges_are_bounded() {
+    // What CVE-2026-63075 was about; and the packet in flight before them must not pin them.
+    let mut ledger = filled(1);
+    let limit = u64::from(MAX_ACK_ONLY);
+    let mut lost = 0;
+    for pn in 1..limit * 4 {
+        ledger.on_sent(SentPacket { flags: PacketFlags::NONE, ..data(pn, ms(pn)) }, &[pn]);
+        if ledger.loss_time().is_some_and(|at| at <= ms(pn)) {
+            let outcome = ledger.detect_losses(ms(pn), thresholds(10), &mut |_, _| {});
+            assert_eq!(outcome.congestion, None, "pushed out, not lost");
+            lost += outcome.packets;
+        }
+        assert!(ledger.span() <= limit + 50, "{}", ledger.span());
+    }
+    assert_eq!((lost, ledger.in_flight_bytes()), (1, 0));
+}
+
+#[test]
+fn a_cumulative_range_costs_its_news_however_long_it_is() {
+    // One packet is missing at the bottom, and every second one of the first thousand came in singly.
+    let mut ledger = filled(100_000);
+    for pn in (2..1_000).step_by(2).chain((1..1_000).step_by(2)) {
+        ack(&mut ledger, &[pn..=pn]).0.unwrap();
+    }
+    ack(&mut ledger, &[1..=50_000]).0.unwrap();
+    ledger.slots.steps.set(0);
+    for largest in 50_001..60_000 {
+        let low = 1 + largest % 40_000; // and wherever the peer begins
+        ack(&mut ledger, &[low..=largest]).0.unwrap();
+    }
+    let steps = ledger.slots.steps.get();
+    assert!(steps < 10_000 * 20, "{steps} steps for 9,999 acknowledgements of one packet each");
+}
+
+#[test]
+fn memory_stays_as_the_window_slides() {
+    let mut ledger = filled(1_000);
+    let frames = [7u64; 3];
+    let mut capacities = Vec::new();
+    for pn in 1_000..200_000 {
+        ledger.on_sent(data(pn, ms(pn)), &frames[..1 + (pn % 3) as usize]);
+        ack(&mut ledger, &[0..=pn - 1_000]).0.unwrap();
+        capacities.push((ledger.slots.capacity(), ledger.frames.capacity()));
+    }
+    assert_eq!(capacities[10_000], capacities[198_999], "no growth in steady state");
+    assert_eq!(ledger.slots.capacity(), 1_024);
+}
+
+#[test]
+fn positions_of_frames_wrap() {
+    let mut ring = FrameRing::with_capacity(8, 0u64);
+    ring.start_at(u32::MAX - 5);
+    for round in 0..100u64 {
+        let start = ring.push(&[round, round + 1, round + 2]).unwrap();
+        assert_eq!(ring.slice(start, 3), [round, round + 1, round + 2]);
+        ring.free_before(ring.position());
+    }
+}
+
+/// What the model knows of a packet number.
+#[derive(Clone, Debug)]
+struct Known {
+    packet: SentPacket,
+    frames: Vec<u64>,
+    state: State,
+}
+
+/// The ledger under test and the plain list.
+struct Model {
+    ledger: Ledger<u64>,
+    list: Vec<Known>,
+    now: Instant,
+    frames: u64,
+    seed: u64,
+}
+
+impl Model {
+    fn send(&mut self, rng: &mut Rng) {
+        if rng.below(40) == 0 {
+            let packet = SentPacket { flags: PacketFlags::NONE, ..data(self.list.len() as u64, self.now) };
+            self.list.push(Known { packet, frames: Vec::new(), state: State::Skipped });
+        }
+        let flags = match rng.below(8) {
+            0 => PacketFlags::NONE,
+            1 => PacketFlags::IN_FLIGHT,
+            2 => PacketFlags::DATA.with(PacketFlags::of_ecn(Ecn::Ect0)),
+            _ => PacketFlags::DATA,
+        };
+        let pn = self.list.len() as u64;
+        let packet = SentPacket { pn, sent_at: self.now, size: 1 + rng.below(65_535) as u16, flags };
+        let frames: Vec<u64> = (0..rng.below(5)).map(|index| self.frames + index).collect();
+        self.frames += 5;
+        self.ledger.on_sent(packet, &frames);
+        self.list.push(Known { packet, frames, state: State::Outstanding });
+    }
+
+    /// Ranges as an honest peer may send them: some of what was sent, none of what was skipped.
+    fn ack(&mut self, rng: &mut Rng) {
+        let density = 1 + rng.below(8);
+        let low = rng.below(self.list.len() as u64 + 1);
+        let high = pick(rng, low, self.list.len() as u64 + 1);
+        let mut ranges: Vec<RangeInclusive<u64>> = Vec::new();
+        for pn in (low..high).rev() {
+            if self.list[pn as usize].state == State::Skipped || rng.below(8) > density {
+                continue;
+            }
+            match ranges.last_mut() {
+                Some(range) if *range.start() == pn + 1 => *range = pn..=*range.end(),
+                _ => ranges.push(pn..=pn),
+            }
+        }
+        let base = self.ledger.base;
+        let mut expected = Vec::new();
+        let mut bytes = 0;
+        for pn in ranges.iter().flat_map(|range| range.clone()) {
+            let known = &mut self.list[pn as usize];
+            let is_new = known.state == State::Outstanding || known.state == State::Lost && pn >= base;
+            if is_new {
+                let is_counted = known.state == State::Outstanding && known.packet.is_in_flight();
+                bytes += if is_counted { u64::from(known.packet.size) } else { 0 };
+                known.state = State::Acked;
+                expected.push((pn, known.frames.clone()));
+            }
+        }
+        let mut acked = Vec::new();
+        let outcome = self
+            .ledger
+            .on_ack(ranges, &mut |packet, frames| acked.push((packet.pn, frames.to_vec())))
+            .unwrap();
+        assert_eq!(acked, expected, "seed {}", self.seed);
+        assert_eq!(outcome.bytes, bytes, "seed {}", self.seed);
+        assert_eq!(outcome.largest.map(|largest| largest.pn), expected.iter().map(|acked| acked.0).max());
+    }
+
+    /// RFC 9002 A.10, word by word.
+    fn detect(&mut self) {
+        let rule = thresholds(30);
+        let largest_acked = self.ledger.largest_acked();
+        let mut expected = Vec::new();
+        let mut loss_time = None;
+        for known in self.list.iter_mut().filter(|known| known.state == State::Outstanding) {
+            let Some(largest_acked) = largest_acked.filter(|pn| known.packet.pn <= *pn) else { break };
+            if self.now.saturating_since(known.packet.sent_at) >= rule.delay
+                || largest_acked >= known.packet.pn + rule.packets
+            {
+                known.state = State::Lost;
+                expected.push((known.packet.pn, known.frames.clone()));
+            } else {
+                let at = known.packet.sent_at + rule.delay;
+                loss_time = Some(loss_time.map_or(at, |earliest: Instant| earliest.min(at)));
+            }
+        }
+        let mut lost = Vec::new();
+        self.ledger
+            .detect_losses(self.now, rule, &mut |packet, frames| lost.push((packet.pn, frames.to_vec())));
+        assert_eq!(lost, expected, "seed {}", self.seed);
+        assert_eq!(self.ledger.loss_time(), loss_time, "seed {}", self.seed);
+    }
+
+    fn leave(&mut self, rng: &mut Rng) {
+        if rng.below(2) == 0 {
+            self.ledger.on_path_change();
+            for known in &mut self.list {
+                known.packet.flags = known.packet.flags.without(PacketFlags::IN_FLIGHT);
+            }
+        } else {
+            let mut seen = Vec::new();
+            self.ledger.discard(&mut |packet, _| seen.push(packet.pn));
+            let outstanding = self.list.iter_mut().filter(|known| known.state == State::Outstanding);
+            let expected: Vec<_> = outstanding
+                .map(|known| {
+                    known.state = State::Acked;
+                    known.packet.pn
+                })
+                .collect();
+            assert_eq!(seen, expected, "seed {}", self.seed);
+        }
+    }
+
+    fn check(&self) {
+        let Model { ledger, list, seed, .. } = self;
+        let outstanding: Vec<_> = list.iter().filter(|known| known.state == State::Outstanding).collect();
+        let in_flight = outstanding.iter().filter(|known| known.packet.is_in_flight());
+        let bytes: u64 = in_flight.map(|known| u64::from(known.packet.size)).sum();
+        assert_eq!(ledger.in_flight_bytes(), bytes, "seed {seed}");
+        let eliciting = outstanding.iter().filter(|known| known.packet.is_ack_eliciting()).count();
+        assert_eq!(ledger.ack_eliciting_in_flight() as usize, eliciting, "seed {seed}");
+        assert!(ledger.base <= ledger.first_outstanding && ledger.first_outstanding <= ledger.next);
+        let first = outstanding.first().map_or(ledger.next, |known| known.packet.pn);
+        assert!(ledger.first_outstanding <= first, "seed {seed}");
+    }
+}
+
+#[test]
+fn agrees_with_a_plain_list() {
+    for seed in 0..100_000 {
+        let mut rng = Rng::from_u64(seed);
+        let mut model = Model { ledger: Ledger::new(), list: Vec::new(), now: ms(1), frames: 0, seed };
+        for _ in 0..40 {
+            match rng.below(32) {
+                0..20 => model.send(&mut rng),
+                20..26 => model.ack(&mut rng),
+                26..29 => model.detect(),
+                29 | 30 => model.now = model.now + Duration::from_millis(rng.below(40)),
+                _ if rng.below(4) == 0 => model.leave(&mut rng),
+                _ => drop(model.ledger.probe(1, &mut |_, _| {})),
+            }
+            model.check();
+        }
+    }
+}
+
+#[test]
+fn hostile_ranges_never_break_it() {
+    for seed in 0..100_000 {
+        let mut rng = Rng::from_u64(seed);
+        let mut ledger = Ledger::new();
+        let mut now = ms(1);
+        for _ in 0..30 {
+            now = crate::testing::any_later(&mut rng, now);
+            let pn = ledger.largest_sent().map_or(0, |largest| largest + 1) + u64::from(rng.below(9) == 0);
+            ledger.on_sent(data(pn, now), &[pn; 3][..rng.below(4) as usize]);
+            let ranges = (0..rng.below(5)).map(|_| rng.below(pn + 2)..=rng.below(pn + 2)).collect::<Vec<_>>();
+            let mut rtt = Rtt::default();
+            rtt.on_sample(now, crate::testing::any_span(&mut rng), Duration::ZERO);
+            if ledger.on_ack(ranges, &mut |_, _| {}).is_err() {
+                break; // the connection closes
+            }
+            ledger.detect_losses(now, rtt.loss_thresholds(), &mut |_, _| {});
+            assert!(ledger.in_flight_bytes() <= (pn + 1) * 1200, "seed {seed}");
+        }
+        ledger.discard(&mut |_, _| {});
+        assert_eq!(ledger.in_flight_bytes(), 0);
+    }
+}
