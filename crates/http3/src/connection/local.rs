@@ -1,0 +1,104 @@
+//! The unidirectional streams that we open: control and the two of QPACK. RFC 9114 §6.2.1, RFC 9204 §4.2.
+//!
+//! All three are opened at the start, which peers expect; after their first bytes the QPACK streams stay silent, because
+//! we use no dynamic table.
+
+use super::Connection;
+use crate::carrier::Carrier;
+use crate::frame;
+use crate::settings::Settings;
+use crate::unidirectional::ty;
+use bytes::Bytes;
+use transport::{Dir, StreamId};
+use wire::{Side, varint};
+
+/// How much of the end is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goaway {
+    /// We are about to leave: the peer is to begin no more requests; those that are on their way are still answered.
+    Notice,
+    /// No request that begins from now on is looked at.
+    Final,
+}
+
+/// Our streams, and what their control stream owes the peer.
+#[derive(Debug, Default)]
+pub(super) struct LocalStreams {
+    control: Option<StreamId>,
+    encoder: Option<StreamId>,
+    decoder: Option<StreamId>,
+    /// The ID of the last GOAWAY, sent or owed.
+    goaway: Option<u64>,
+    goaway_owed: bool,
+}
+
+impl LocalStreams {
+    /// Whether the stream is one of ours, which the peer must not stop.
+    pub(super) fn contains(&self, id: StreamId) -> bool {
+        [self.control, self.encoder, self.decoder].contains(&Some(id))
+    }
+
+    /// From which stream ID on requests are rejected.
+    pub(super) fn rejected_from(&self) -> u64 {
+        self.goaway.unwrap_or(u64::MAX)
+    }
+
+    /// Opens what is not open yet. While the handshake is under way the transport allows none.
+    #[inline]
+    pub(super) fn open(&mut self, carrier: &mut impl Carrier, settings: impl Fn() -> Settings) {
+        if self.decoder.is_none() {
+            self.open_next(carrier, &settings());
+        }
+        if self.goaway_owed {
+            self.write_goaway(carrier);
+        }
+    }
+
+    #[cold]
+    fn open_next(&mut self, carrier: &mut impl Carrier, settings: &Settings) {
+        let mut begin = |place: &mut Option<StreamId>, bytes: Vec<u8>| {
+            if place.is_none() {
+                *place = carrier.open(Dir::Uni).ok();
+                if let Some(id) = *place {
+                    // A fresh stream takes bytes unless the connection is over, and then nothing matters.
+                    let _ = carrier.write(id, Bytes::from(bytes));
+                }
+            }
+            place.is_some()
+        };
+        let mut control = Vec::with_capacity(32);
+        varint::append(&mut control, ty::CONTROL);
+        settings.append_frame(&mut control);
+        let _ = begin(&mut self.control, control)
+            && begin(&mut self.encoder, vec![ty::QPACK_ENCODER as u8])
+            && begin(&mut self.decoder, vec![ty::QPACK_DECODER as u8]);
+    }
+
+    fn write_goaway(&mut self, carrier: &mut impl Carrier) {
+        let (Some(control), Some(id)) = (self.control, self.goaway) else { return };
+        let mut bytes = Vec::with_capacity(12);
+        frame::append_header(&mut bytes, frame::ty::GOAWAY, varint::size(id) as u64);
+        varint::append(&mut bytes, id);
+        let _ = carrier.write(control, Bytes::from(bytes));
+        self.goaway_owed = false;
+    }
+}
+
+impl Connection {
+    /// Tells the peer that we are about to leave. RFC 9114 §5.2: first [`Goaway::Notice`], a round trip later
+    /// [`Goaway::Final`], and when [`Connection::open_exchanges`] is 0, close.
+    pub fn goaway(&mut self, carrier: &mut impl Carrier, goaway: Goaway) {
+        let id = match (self.side, goaway) {
+            // A client's GOAWAY names a push, and we allow none.
+            (Side::Client, _) => 0,
+            (Side::Server, Goaway::Notice) => varint::MAX - 3,
+            (Side::Server, Goaway::Final) => self.exchanges.next() * 4,
+        };
+        // RFC 9114 §5.2: the ID never rises.
+        if id < self.local.rejected_from() {
+            self.local.goaway = Some(id);
+            self.local.goaway_owed = true;
+            self.local.write_goaway(carrier);
+        }
+    }
+}

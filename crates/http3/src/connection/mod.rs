@@ -1,0 +1,123 @@
+//! An HTTP/3 connection of either side: the hub that owns the components. RFC 9114.
+//!
+//! Bytes come in while the transport receives (receive.rs); the transport cannot be asked for anything then, so what must
+//! be asked is noted and done in the turn that follows (turn.rs). The application's verbs are in verbs.rs.
+//!
+//! Invariants: an error of the peer's on one stream ends that stream only, unless the RFC says otherwise; after an error
+//! that ends the connection nothing more reaches the application; what the peer can make us keep is bounded by the
+//! transport's limits on streams, `max_field_section_size`, and a constant.
+
+mod local;
+mod receive;
+mod turn;
+mod verbs;
+
+#[cfg(test)]
+mod tests;
+
+pub use local::Goaway;
+pub use verbs::{EncodedHead, RequestError};
+
+use crate::config::Config;
+use crate::error::ConnectionError;
+use crate::exchanges::Exchanges;
+use crate::glitches::Glitches;
+use crate::outgoing::Arena;
+use crate::settings::Settings;
+use crate::unidirectional::PeerStreams;
+use base::time::Instant;
+use local::LocalStreams;
+use qpack::FieldSection;
+use receive::Action;
+use std::sync::Arc;
+use transport::Priority;
+use wire::Side;
+
+/// One HTTP/3 connection.
+#[derive(Debug)]
+pub struct Connection {
+    side: Side,
+    config: Arc<Config>,
+    exchanges: Exchanges,
+    /// Decoded into for every head of every stream.
+    section: FieldSection,
+    /// Bytes of unfinished field sections on all streams.
+    buffered: usize,
+    arena: Arena,
+    peer_streams: PeerStreams,
+    local: LocalStreams,
+    /// The peer's settings; `None` until they have arrived.
+    settings: Option<Settings>,
+    /// The ID of the peer's last GOAWAY.
+    peer_goaway: Option<u64>,
+    glitches: Glitches,
+    /// What the transport is to be asked in the next turn.
+    actions: Vec<Action>,
+    /// Priorities of streams that the peer has not opened yet.
+    early_priorities: Vec<(u64, Priority)>,
+    failure: Option<ConnectionError>,
+    /// The transport is closed, or was told to close.
+    closed: bool,
+    now: Instant,
+    next_scan: Instant,
+}
+
+impl Connection {
+    /// A connection on whose transport nothing was sent yet. `config` may be shared by many.
+    pub fn new(side: Side, config: Arc<Config>, now: Instant) -> Connection {
+        let glitches = Glitches::new(config.idle_work, config.withdrawn, now);
+        Connection {
+            side,
+            config,
+            exchanges: Exchanges::new(),
+            section: FieldSection::new(),
+            buffered: 0,
+            arena: Arena::default(),
+            peer_streams: PeerStreams::new(side.other()),
+            local: LocalStreams::default(),
+            settings: None,
+            peer_goaway: None,
+            glitches,
+            actions: Vec::new(),
+            early_priorities: Vec::new(),
+            failure: None,
+            closed: false,
+            now,
+            next_scan: now,
+        }
+    }
+
+    /// Client or server.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Requests that have begun and whose exchange is not over.
+    pub fn open_exchanges(&self) -> usize {
+        self.exchanges.len()
+    }
+
+    /// What the peer said about itself; `None` until it has.
+    pub fn peer_settings(&self) -> Option<&Settings> {
+        self.settings.as_ref()
+    }
+
+    /// Whether the peer announced that it is about to leave.
+    pub fn is_going_away(&self) -> bool {
+        self.peer_goaway.is_some()
+    }
+
+    /// What the peer did to end the connection, if it did.
+    pub fn failure(&self) -> Option<ConnectionError> {
+        self.failure
+    }
+
+    fn fail(&mut self, error: ConnectionError) {
+        self.failure.get_or_insert(error);
+    }
+
+    /// The largest field section that the peer takes. RFC 9114 §4.2.2.
+    fn peer_max_field_section_size(&self) -> u64 {
+        self.settings.map_or(u64::MAX, |settings| settings.max_field_section_size)
+    }
+}

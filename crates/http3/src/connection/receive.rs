@@ -1,0 +1,324 @@
+//! Stream bytes on their way in: to the message, or to the reader of a critical stream.
+
+use super::Connection;
+use crate::control::ControlFrame;
+use crate::error::{Code, ConnectionError, Violation};
+use crate::exchanges::Exchange;
+use crate::message::{Answers, Message, Shared};
+use crate::outgoing::Outgoing;
+use crate::sink::{Abort, MessageSink};
+use crate::unidirectional::{Outcome, Purpose};
+use transport::{Dir, Fin, Priority, StreamId};
+use wire::Side;
+
+/// Something that the transport is to be asked once it can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Give up both directions of a stream.
+    Reset { id: StreamId, code: Code },
+    /// A unidirectional stream that means nothing to us.
+    StopSending { id: StreamId, code: Code },
+    /// Answer with 431 (Request Header Fields Too Large).
+    Refuse { id: StreamId },
+    /// Serve a stream sooner or later than others.
+    SetPriority { id: StreamId, priority: Priority },
+}
+
+/// Far more than one turn's packets can cause by way of the limits on streams.
+const MAX_ACTIONS: usize = 4_096;
+/// Priorities kept for streams that are not open yet: as many as streams are usually allowed.
+const MAX_EARLY_PRIORITIES: usize = 100;
+
+impl Connection {
+    /// The next bytes of a stream, lent by the transport while it receives. Returns how many were taken.
+    #[inline]
+    pub fn on_stream_data<S: MessageSink>(
+        &mut self,
+        sink: &mut S,
+        id: StreamId,
+        bytes: &[u8],
+        fin: Fin,
+    ) -> usize {
+        if self.failure.is_some() {
+            return bytes.len();
+        }
+        let outcome = match id.dir() {
+            Dir::Bidi if id.initiator() == Side::Client => self.on_request_stream(sink, id, bytes, fin),
+            Dir::Uni => self.on_unidirectional(sink, id, bytes, fin).map(|()| bytes.len()),
+            // RFC 9114 §6.1.
+            Dir::Bidi => Err(ConnectionError {
+                code: Code::STREAM_CREATION_ERROR,
+                reason: "bidirectional stream from a server",
+            }),
+        };
+        outcome.unwrap_or_else(|error| {
+            self.fail(error);
+            bytes.len()
+        })
+    }
+
+    #[inline]
+    fn on_request_stream<S: MessageSink>(
+        &mut self,
+        sink: &mut S,
+        id: StreamId,
+        bytes: &[u8],
+        fin: Fin,
+    ) -> Result<usize, ConnectionError> {
+        let index = id.index();
+        if index >= self.exchanges.next() {
+            self.on_opened(index)?;
+        }
+        let Some(exchange) = self.exchanges.entry_mut(index) else {
+            // Over: what still arrives was sent before the peer heard of it.
+            return Ok(bytes.len());
+        };
+        let mut priority = None;
+        let mut shared = Shared {
+            side: self.side,
+            section: &mut self.section,
+            limits: &self.config.limits(),
+            glitches: &mut self.glitches,
+            buffered: &mut self.buffered,
+            max_buffered: self.config.max_buffered(),
+            priority: &mut priority,
+            now: self.now,
+            sink: &mut *sink,
+        };
+        match exchange.incoming.on_bytes(id, bytes, fin, &mut shared) {
+            Ok(taken) => {
+                if exchange.is_over() {
+                    self.exchanges.remove(index);
+                }
+                if let Some(priority) = priority {
+                    self.on_priority(id, priority)?;
+                }
+                Ok(taken)
+            }
+            Err(violation) => {
+                self.on_violation(sink, id, violation)?;
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    /// The client opened streams up to this one. RFC 9000 §3.2: those below it too.
+    #[cold]
+    fn on_opened(&mut self, index: u64) -> Result<(), ConnectionError> {
+        if self.side.is_client() {
+            // The transport lets no data in for streams that we did not open.
+            return Ok(());
+        }
+        for index in self.exchanges.next()..=index {
+            let id = StreamId::new(Side::Client, Dir::Bidi, index);
+            if id.as_u64() >= self.local.rejected_from() {
+                self.exchanges.skip(index);
+                self.note(Action::Reset { id, code: Code::REQUEST_REJECTED })?;
+                continue;
+            }
+            let exchange = Exchange { incoming: Message::new(Answers::Other), outgoing: Outgoing::Head };
+            self.exchanges.insert(index, exchange);
+            if let Some(at) = self.early_priorities.iter().position(|(early, _)| *early == id.as_u64()) {
+                let (_, priority) = self.early_priorities.swap_remove(at);
+                self.note(Action::SetPriority { id, priority })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong on a request stream, if it does not end the connection, ends the stream.
+    pub(super) fn on_violation<S: MessageSink>(
+        &mut self,
+        sink: &mut S,
+        id: StreamId,
+        violation: Violation,
+    ) -> Result<(), ConnectionError> {
+        let Some(exchange) = self.exchanges.entry_mut(id.index()) else { return Ok(()) };
+        let begun = exchange.incoming.has_begun() || self.side.is_client();
+        let (code, reason) = match violation {
+            Violation::Connection(error) => return Err(error),
+            Violation::Stream { code, reason } => (code, reason),
+            Violation::TooLarge if begun => (Code::REQUEST_CANCELLED, "field section too large"),
+            Violation::TooLarge => {
+                self.buffered = self.buffered.saturating_sub(exchange.incoming.give_up());
+                return self.note(Action::Refuse { id });
+            }
+        };
+        self.buffered = self.buffered.saturating_sub(exchange.incoming.give_up());
+        self.exchanges.remove(id.index());
+        if begun {
+            sink.on_abort(id, Abort::Local { code, reason });
+        }
+        self.note(Action::Reset { id, code })
+    }
+
+    fn on_unidirectional<S: MessageSink>(
+        &mut self,
+        sink: &mut S,
+        id: StreamId,
+        bytes: &[u8],
+        fin: Fin,
+    ) -> Result<(), ConnectionError> {
+        match self.peer_streams.on_bytes(id, bytes, fin)? {
+            Outcome::Nothing => Ok(()),
+            Outcome::Unknown => {
+                self.glitches.on_idle_work(1)?;
+                self.note(Action::StopSending { id, code: Code::STREAM_CREATION_ERROR })
+            }
+            Outcome::Bytes(Purpose::QpackEncoder, bytes) => {
+                let instructions = self.peer_streams.encoder.on_bytes(bytes)?;
+                self.glitches.on_idle_work(instructions)
+            }
+            Outcome::Bytes(Purpose::QpackDecoder, bytes) => {
+                let instructions = self.peer_streams.decoder.on_bytes(bytes)?;
+                self.glitches.on_idle_work(instructions)
+            }
+            Outcome::Bytes(Purpose::Control, mut bytes) => {
+                while let Some(frame) = self.peer_streams.control.next_frame(&mut bytes)? {
+                    self.on_control_frame(sink, frame)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn on_control_frame<S: MessageSink>(
+        &mut self,
+        sink: &mut S,
+        frame: ControlFrame,
+    ) -> Result<(), ConnectionError> {
+        match frame {
+            ControlFrame::Settings(settings) => {
+                self.settings = Some(settings);
+                Ok(())
+            }
+            ControlFrame::Goaway(id) => {
+                self.glitches.on_idle_work(1)?;
+                self.on_goaway(sink, id)
+            }
+            ControlFrame::MaxPushId | ControlFrame::Unknown => self.glitches.on_idle_work(1),
+            ControlFrame::PriorityUpdate { stream, priority } => {
+                self.glitches.on_idle_work(1)?;
+                self.on_priority(StreamId::from_u64(stream), priority)
+            }
+        }
+    }
+
+    /// RFC 9114 §5.2: a server did not and will not look at requests from this ID on.
+    fn on_goaway<S: MessageSink>(&mut self, sink: &mut S, from: u64) -> Result<(), ConnectionError> {
+        let first = self.peer_goaway.replace(from).is_none();
+        if self.side.is_client() {
+            let mut rejected: Vec<u64> =
+                self.exchanges.iter_mut().map(|(index, _)| index).filter(|index| index * 4 >= from).collect();
+            rejected.sort_unstable();
+            for index in rejected {
+                let id = StreamId::new(Side::Client, Dir::Bidi, index);
+                if let Some(mut exchange) = self.exchanges.remove(index) {
+                    self.buffered = self.buffered.saturating_sub(exchange.incoming.give_up());
+                    sink.on_abort(id, Abort::Peer(Code::REQUEST_REJECTED));
+                    self.note(Action::Reset { id, code: Code::REQUEST_CANCELLED })?;
+                }
+            }
+        }
+        if first {
+            sink.on_goaway();
+        }
+        Ok(())
+    }
+
+    /// A request asks for a priority, or the client reconsidered. RFC 9218 §7: the latest word counts, and one about a
+    /// stream that is not open yet is kept.
+    fn on_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), ConnectionError> {
+        if self.exchanges.entry_mut(id.index()).is_some() {
+            return self.note(Action::SetPriority { id, priority });
+        }
+        if id.index() < self.exchanges.next() {
+            return Ok(());
+        }
+        let room = self.early_priorities.len() < MAX_EARLY_PRIORITIES;
+        match self.early_priorities.iter_mut().find(|(early, _)| *early == id.as_u64()) {
+            Some((_, before)) => *before = priority,
+            None if room => self.early_priorities.push((id.as_u64(), priority)),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Notes something for the next turn. The one place where the list grows.
+    pub(super) fn note(&mut self, action: Action) -> Result<(), ConnectionError> {
+        if self.actions.len() >= MAX_ACTIONS {
+            let reason = "too many streams given up at once";
+            return Err(ConnectionError { code: Code::EXCESSIVE_LOAD, reason });
+        }
+        self.actions.push(action);
+        Ok(())
+    }
+
+    /// The peer reset a stream. RFC 9114 §4.1.1, §6.2.1.
+    pub(super) fn on_stream_reset<S: MessageSink>(
+        &mut self,
+        sink: &mut S,
+        id: StreamId,
+        code: Code,
+    ) -> Result<(), ConnectionError> {
+        if id.dir() == Dir::Uni {
+            return self.peer_streams.on_reset(id);
+        }
+        if id.index() >= self.exchanges.next() {
+            self.on_opened(id.index())?;
+        }
+        let Some(exchange) = self.exchanges.entry_mut(id.index()) else { return Ok(()) };
+        if exchange.incoming.is_ended() {
+            return Ok(());
+        }
+        let begun = exchange.incoming.has_begun();
+        let answered = exchange.outgoing.is_done();
+        self.buffered = self.buffered.saturating_sub(exchange.incoming.give_up());
+        self.exchanges.remove(id.index());
+        if begun || self.side.is_client() {
+            sink.on_abort(id, Abort::Peer(code));
+        }
+        if answered {
+            return Ok(());
+        }
+        // RFC 9114 §4.1.1: rejected says that nobody above looked at the request. A client never says so.
+        let code = match (self.side, begun) {
+            (Side::Server, false) => Code::REQUEST_REJECTED,
+            _ => Code::REQUEST_CANCELLED,
+        };
+        self.note(Action::Reset { id, code })?;
+        if self.side.is_server() { self.glitches.on_withdrawn() } else { Ok(()) }
+    }
+
+    /// The peer wants nothing more of what we send on a stream.
+    pub(super) fn on_stop_sending<S: MessageSink>(
+        &mut self,
+        sink: &mut S,
+        id: StreamId,
+        code: Code,
+    ) -> Result<(), ConnectionError> {
+        if self.local.contains(id) {
+            let reason = "control or QPACK stream stopped";
+            return Err(ConnectionError { code: Code::CLOSED_CRITICAL_STREAM, reason });
+        }
+        if id.dir() == Dir::Bidi && id.index() >= self.exchanges.next() {
+            self.on_opened(id.index())?;
+        }
+        let Some(exchange) = self.exchanges.entry_mut(id.index()).filter(|_| id.dir() == Dir::Bidi) else {
+            return Ok(());
+        };
+        if exchange.outgoing.is_done() {
+            return Ok(());
+        }
+        exchange.outgoing = Outgoing::Done;
+        let over = exchange.is_over();
+        let begun = exchange.incoming.has_begun();
+        if over {
+            self.exchanges.remove(id.index());
+        }
+        if begun || self.side.is_client() {
+            sink.on_stop_sending(id, code);
+        }
+        if self.side.is_server() { self.glitches.on_withdrawn() } else { Ok(()) }
+    }
+}

@@ -1,0 +1,192 @@
+//! The exchanges in progress, by stream: a hash table without a hash.
+//!
+//! Stream indices are given out in sequence, so an index modulo the table's size is a place that its neighbours leave
+//! free, as in a ring; but a stream that stays open for long does not hold up the others, as it would in a ring. Where two
+//! meet, the next free place is taken; removal closes the gap. The table never holds more than half its places. The
+//! peer chooses which streams stay open and could make a run of full places, but one no longer than the number of its
+//! open streams.
+
+use crate::message::Message;
+use crate::outgoing::Outgoing;
+
+/// A request and its response.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// What arrives.
+    pub(crate) incoming: Message,
+    /// What leaves.
+    pub(crate) outgoing: Outgoing,
+}
+
+impl Exchange {
+    /// Whether both halves are over, so that nothing can happen any more.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.incoming.is_ended() && self.outgoing.is_done()
+    }
+}
+
+/// Exchanges by the index of their stream.
+#[derive(Debug)]
+pub(crate) struct Exchanges<T = Exchange> {
+    /// A power of two, or empty.
+    places: Vec<Option<(u64, T)>>,
+    len: usize,
+    /// The lowest index that was never opened.
+    next: u64,
+}
+
+const FIRST_SIZE: usize = 8;
+/// An empty table larger than this gives its memory back.
+const KEPT_SIZE: usize = 32;
+
+impl<T> Exchanges<T> {
+    pub(crate) fn new() -> Exchanges<T> {
+        Exchanges { places: Vec::new(), len: 0, next: 0 }
+    }
+
+    /// How many are in progress.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The lowest index that was never opened: an index below it that is not found is over.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Puts in an exchange that was not there. Indices need not come in order.
+    pub(crate) fn insert(&mut self, index: u64, exchange: T) {
+        self.next = self.next.max(index + 1);
+        if 2 * (self.len + 1) > self.places.len() {
+            self.grow();
+        }
+        self.put(index, exchange);
+        self.len += 1;
+    }
+
+    /// Notes that a stream was opened of which no exchange comes.
+    pub(crate) fn skip(&mut self, index: u64) {
+        self.next = self.next.max(index + 1);
+    }
+
+    fn put(&mut self, index: u64, exchange: T) {
+        let mask = self.places.len() - 1;
+        let mut at = index as usize & mask;
+        while let Some(Some(_)) = self.places.get(at) {
+            at = (at + 1) & mask;
+        }
+        if let Some(place) = self.places.get_mut(at) {
+            *place = Some((index, exchange));
+        }
+    }
+
+    fn grow(&mut self) {
+        let size = (2 * self.places.len()).max(FIRST_SIZE);
+        let old = core::mem::take(&mut self.places);
+        self.places.resize_with(size, || None);
+        old.into_iter().flatten().for_each(|(index, exchange)| self.put(index, exchange));
+    }
+
+    #[inline]
+    fn find(&self, index: u64) -> Option<usize> {
+        if self.places.is_empty() {
+            return None;
+        }
+        let mask = self.places.len() - 1;
+        let mut at = index as usize & mask;
+        // At least half of the places are free, so this ends.
+        while let Some(Some((found, _))) = self.places.get(at) {
+            if *found == index {
+                return Some(at);
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
+    /// The exchange, if it is in progress.
+    #[inline]
+    pub(crate) fn entry_mut(&mut self, index: u64) -> Option<&mut T> {
+        let at = self.find(index)?;
+        self.places.get_mut(at)?.as_mut().map(|(_, exchange)| exchange)
+    }
+
+    /// Takes an exchange out.
+    pub(crate) fn remove(&mut self, index: u64) -> Option<T> {
+        let mut gap = self.find(index)?;
+        let (_, removed) = self.places.get_mut(gap)?.take()?;
+        self.len -= 1;
+        // Move back whoever stands behind the gap and could have stood in it.
+        let mask = self.places.len() - 1;
+        let mut at = gap;
+        loop {
+            at = (at + 1) & mask;
+            let Some(Some((found, _))) = self.places.get(at) else { break };
+            let wanted = *found as usize & mask;
+            // Distances around the ring: `gap` lies between `wanted` and `at`.
+            if (at.wrapping_sub(wanted) & mask) >= (at.wrapping_sub(gap) & mask) {
+                self.places.swap(gap, at);
+                gap = at;
+            }
+        }
+        if self.len == 0 && self.places.len() > KEPT_SIZE {
+            self.places = Vec::new();
+        }
+        Some(removed)
+    }
+
+    /// All exchanges in progress, in no order.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
+        self.places.iter_mut().flatten().map(|(index, exchange)| (*index, exchange))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// 100,000 requests beside one that stays open must not take memory for each.
+    #[test]
+    fn a_stream_that_stays_does_not_hold_the_others() {
+        let mut table = Exchanges::<u64>::new();
+        table.insert(0, 0);
+        for index in 1..100_000 {
+            table.insert(index, index);
+            assert_eq!(table.remove(index), Some(index));
+        }
+        assert_eq!(table.places.len(), FIRST_SIZE);
+        assert_eq!(table.entry_mut(0), Some(&mut 0));
+        assert_eq!(table.next(), 100_000);
+    }
+
+    #[test]
+    fn an_exchange_is_small() {
+        assert!(size_of::<Option<(u64, Exchange)>>() <= 168, "{}", size_of::<Option<(u64, Exchange)>>());
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_map(steps in proptest::collection::vec((0_u64..80, any::<bool>()), 0..400), stride in 1_u64..70) {
+            let mut table = Exchanges::<u64>::new();
+            let mut model = BTreeMap::new();
+            for (step, (number, insert)) in steps.into_iter().enumerate() {
+                let index = number * stride;
+                if insert && !model.contains_key(&index) {
+                    table.insert(index, step as u64);
+                    model.insert(index, step as u64);
+                } else if !insert {
+                    prop_assert_eq!(table.remove(index), model.remove(&index));
+                }
+                prop_assert_eq!(table.len(), model.len());
+                for (index, value) in &mut model {
+                    prop_assert_eq!(table.entry_mut(*index), Some(value));
+                }
+            }
+            let all: BTreeMap<u64, u64> = table.iter_mut().map(|(index, value)| (index, *value)).collect();
+            prop_assert_eq!(all, model);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Which bytes may stand in names, values and pseudo-header fields. RFC 9110 §5.1, §5.5; RFC 3986.
+//!
+//! One table with a bit for each purpose, computed at compile time from the RFCs' own listings.
+
+const NAME: u8 = 1;
+const TOKEN: u8 = 2;
+const VALUE: u8 = 4;
+const AUTHORITY: u8 = 8;
+const PATH: u8 = 16;
+const SCHEME: u8 = 32;
+
+static CLASSES: [u8; 256] = classes();
+
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated at compile time, where a wrong index does not compile"
+)]
+const fn classes() -> [u8; 256] {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let char = byte as u8;
+        let alphanumeric = char.is_ascii_alphanumeric();
+        let mut class = 0;
+        // RFC 9110 §5.6.2: token. A field name is one, in lower case (RFC 9114 §4.2).
+        if alphanumeric || contains(b"!#$%&'*+-.^_`|~", char) {
+            class |= TOKEN;
+            if !char.is_ascii_uppercase() {
+                class |= NAME;
+            }
+        }
+        // RFC 9110 §5.5: visible characters, obs-text, space and tab.
+        if char == b'\t' || (char >= 0x20 && char != 0x7f) {
+            class |= VALUE;
+        }
+        // RFC 3986 §2.3, §2.2: unreserved, sub-delims and what introduces an escape.
+        let common = alphanumeric || contains(b"-._~!$&'()*+,;=%", char);
+        if common || contains(b":[]", char) {
+            class |= AUTHORITY;
+        }
+        // RFC 3986 §3.3, §3.4; browsers send some characters unescaped that the RFC would have escaped: they cannot be
+        // mistaken for anything. A fragment ("#") never belongs into a request.
+        if common || contains(b":@/?\"<>[\\]^`{|}", char) {
+            class |= PATH;
+        }
+        if alphanumeric || contains(b"+-.", char) {
+            class |= SCHEME;
+        }
+        classes[byte] = class;
+        byte += 1;
+    }
+    classes
+}
+
+const fn contains(set: &[u8], wanted: u8) -> bool {
+    let mut rest = set;
+    while let Some((&first, tail)) = rest.split_first() {
+        if first == wanted {
+            return true;
+        }
+        rest = tail;
+    }
+    false
+}
+
+#[inline]
+fn all(text: &[u8], class: u8) -> bool {
+    text.iter().all(|&byte| CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0))
+}
+
+/// A field name: a token in lower case, not empty.
+#[inline]
+pub(super) fn is_name(text: &[u8]) -> bool {
+    !text.is_empty() && all(text, NAME)
+}
+
+/// A token, not empty: a method.
+pub(super) fn is_token(text: &[u8]) -> bool {
+    !text.is_empty() && all(text, TOKEN)
+}
+
+/// A field value: no control characters but tab, and no blanks around it.
+#[inline]
+pub(super) fn is_value(text: &[u8]) -> bool {
+    let blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    all(text, VALUE) && !blank(text.first()) && !blank(text.last())
+}
+
+/// A scheme. RFC 3986 §3.1.
+pub(super) fn is_scheme(text: &[u8]) -> bool {
+    text.first().is_some_and(u8::is_ascii_alphabetic) && all(text, SCHEME)
+}
+
+/// The path and query of an http or https URI, or the asterisk form. RFC 9114 §4.3.1.
+pub(super) fn is_path(text: &[u8]) -> bool {
+    text == b"*" || (text.first() == Some(&b'/') && all(text, PATH))
+}
+
+/// A host and perhaps a port, without user information. RFC 3986 §3.2, RFC 9114 §4.3.1.
+pub(super) fn is_authority(text: &[u8]) -> bool {
+    if !all(text, AUTHORITY) {
+        return false;
+    }
+    let (host, rest) = if text.first() == Some(&b'[') {
+        let Some(end) = text.iter().position(|&byte| byte == b']') else { return false };
+        text.split_at(end + 1)
+    } else {
+        text.split_at(text.iter().position(|&byte| byte == b':').unwrap_or(text.len()))
+    };
+    let literal = host.first() == Some(&b'[');
+    let brackets = host.iter().filter(|byte| matches!(byte, b'[' | b']')).count();
+    let well_formed =
+        if literal { brackets == 2 && host.len() > 2 } else { brackets == 0 && !host.is_empty() };
+    well_formed && (rest.is_empty() || rest.strip_prefix(b":").is_some_and(is_port))
+}
+
+/// Whether an authority names a port, as CONNECT requires. RFC 9110 §9.3.6.
+pub(super) fn has_port(authority: &[u8]) -> bool {
+    let after_host = authority.iter().rposition(|&byte| byte == b']').map_or(0, |end| end + 1);
+    authority
+        .get(after_host..)
+        .and_then(|rest| rest.iter().rposition(|&byte| byte == b':').and_then(|colon| rest.get(colon + 1..)))
+        .is_some_and(|port| !port.is_empty())
+}
+
+/// RFC 3986 §3.2.3 permits an empty port; it means the scheme's default.
+fn is_port(text: &[u8]) -> bool {
+    let number = text.iter().try_fold(0_u32, |number, digit| {
+        digit.is_ascii_digit().then(|| number.saturating_mul(10).saturating_add(u32::from(digit - b'0')))
+    });
+    number.is_some_and(|number| number <= u32::from(u16::MAX))
+}
+
+/// A Content-Length: digits only, and within 64 bits. RFC 9110 §8.6.
+pub(super) fn content_length(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}

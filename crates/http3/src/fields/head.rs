@@ -1,0 +1,115 @@
+//! What the application is lent of a message's head: views of a section that was found valid.
+//!
+//! A view costs nothing; who wants to keep the head makes `http` types of it (convert.rs) or copies what it needs.
+
+use qpack::{FieldSection, Line};
+use transport::Priority;
+
+/// The header section of a request, valid by RFC 9114 §4.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'a> {
+    pub(super) section: &'a FieldSection,
+    /// How many lines at the front are pseudo-header fields.
+    pub(super) pseudo_lines: usize,
+    pub(super) method: &'a [u8],
+    pub(super) scheme: Option<&'a [u8]>,
+    pub(super) authority: Option<&'a [u8]>,
+    pub(super) path: Option<&'a [u8]>,
+    pub(super) content_length: Option<u64>,
+    pub(super) priority: Option<Priority>,
+}
+
+impl<'a> RequestHead<'a> {
+    /// The method: a token.
+    pub fn method(&self) -> &'a [u8] {
+        self.method
+    }
+
+    /// The scheme; `None` for CONNECT.
+    pub fn scheme(&self) -> Option<&'a [u8]> {
+        self.scheme
+    }
+
+    /// The authority, from `:authority` or else from `host`. Always there for http and https, and for CONNECT.
+    pub fn authority(&self) -> Option<&'a [u8]> {
+        self.authority
+    }
+
+    /// Path and query, not empty; `None` for CONNECT.
+    pub fn path(&self) -> Option<&'a [u8]> {
+        self.path
+    }
+
+    /// The number of bytes that the content will have, when the request says so. It is held to it.
+    pub fn content_length(&self) -> Option<u64> {
+        self.content_length
+    }
+
+    /// What the `priority` field asks for. RFC 9218 §5.
+    pub fn priority(&self) -> Option<Priority> {
+        self.priority
+    }
+
+    /// All lines in their order, pseudo-header fields first.
+    pub fn lines(&self) -> impl ExactSizeIterator<Item = Line<'a>> {
+        self.section.lines()
+    }
+
+    /// The fields in their order, without pseudo-header fields.
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = Line<'a>> {
+        self.section.lines().skip(self.pseudo_lines)
+    }
+
+    /// The first value of `name`.
+    pub fn field(&self, name: &[u8]) -> Option<&'a [u8]> {
+        self.fields().find(|line| line.name == name).map(|line| line.value)
+    }
+}
+
+/// The header section of a response, valid by RFC 9114 §4.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseHead<'a> {
+    pub(super) section: &'a FieldSection,
+    pub(super) status: u16,
+    pub(super) content_length: Option<u64>,
+}
+
+impl<'a> ResponseHead<'a> {
+    /// The status code, 100 to 599.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Whether another head follows. RFC 9110 §15.2.
+    pub fn is_interim(&self) -> bool {
+        self.status < 200
+    }
+
+    /// The number of bytes that the content will have, or would have if there were any, when the response says so.
+    pub fn content_length(&self) -> Option<u64> {
+        self.content_length
+    }
+
+    /// The fields in their order, without `:status`.
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = Line<'a>> {
+        self.section.lines().skip(1)
+    }
+
+    /// The first value of `name`.
+    pub fn field(&self, name: &[u8]) -> Option<&'a [u8]> {
+        self.fields().find(|line| line.name == name).map(|line| line.value)
+    }
+}
+
+/// A trailer section, valid by RFC 9114 §4.
+#[derive(Clone, Copy, Debug)]
+pub struct Trailers<'a> {
+    pub(super) section: &'a FieldSection,
+}
+
+impl<'a> Trailers<'a> {
+    /// The fields in their order.
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = Line<'a>> {
+        self.section.lines()
+    }
+}

@@ -1,0 +1,18 @@
+//! Field sections as HTTP understands them: which lines may stand where, what they mean, and how they become the types of
+//! the `http` crate and back. RFC 9114 §4.1 to §4.4.
+
+mod characters;
+mod convert;
+mod encode;
+mod head;
+mod names;
+mod validate;
+
+pub use convert::InvalidHead;
+pub use head::{RequestHead, ResponseHead, Trailers};
+
+pub(crate) use encode::{write_request, write_response, write_trailers};
+pub(crate) use validate::{request, response, trailers};
+
+#[cfg(test)]
+mod tests;

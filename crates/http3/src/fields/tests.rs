@@ -1,0 +1,264 @@
+//! RFC 9114 §4.1.2 to §4.4 as tables: a section, and what becomes of it.
+
+use super::*;
+use qpack::{FieldSection, Limits};
+
+type Lines = &'static [(&'static str, &'static str)];
+/// Method, scheme, authority, path; "-" leaves the field out. Then what becomes of it.
+type Target = (&'static str, &'static str, &'static str, &'static str, Result<(), &'static str>);
+
+/// The lines as they come out of the decoder, names of the static table by index.
+fn section(lines: &[(&str, &str)]) -> FieldSection {
+    let mut encoded = Vec::new();
+    // The encoder insists on lower case, as it should; wrong names go in by hand.
+    if lines.iter().any(|(name, _)| name.bytes().any(|byte| byte.is_ascii_uppercase())) {
+        let mut section = FieldSection::new();
+        lines.iter().for_each(|(name, value)| section.push(name.as_bytes(), value.as_bytes()));
+        return section;
+    }
+    qpack::encode(lines.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())), &mut encoded);
+    let mut section = FieldSection::new();
+    let limits = Limits { max_field_section_size: 1 << 20, max_lines: 100_000 };
+    section.decode(&encoded, &limits).unwrap();
+    section
+}
+
+/// The same lines, all names spelled out: no rule may depend on how a name was encoded.
+fn spelled_out(lines: &[(&str, &str)]) -> FieldSection {
+    let mut section = FieldSection::new();
+    lines.iter().for_each(|(name, value)| section.push(name.as_bytes(), value.as_bytes()));
+    section
+}
+
+const GET: [(&str, &str); 4] =
+    [(":method", "GET"), (":scheme", "https"), (":authority", "example.com"), (":path", "/")];
+
+fn get_with(more: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+    GET.iter().chain(more).copied().collect()
+}
+
+fn check_request(lines: &[(&str, &str)]) -> Result<(), &'static str> {
+    let outcome = request(&section(lines)).map(|_| ());
+    assert_eq!(outcome, request(&spelled_out(lines)).map(|_| ()), "{lines:?}");
+    outcome
+}
+
+#[test]
+fn fields_of_requests() {
+    let good: [Lines; 12] = [
+        &[],
+        &[("te", "trailers")],
+        &[("host", "example.com")],
+        &[("host", "EXAMPLE.com")],
+        &[("content-length", "0")],
+        &[("content-length", "18446744073709551615")],
+        &[("x-empty", "")],
+        &[("x-tab", "a\tb")],
+        &[("x-obs", "caf\u{e9}")],
+        &[("x!#$%&'*+-.^_`|~9", "v")],
+        &[("cookie", "a=b"), ("cookie", "c=d")],
+        &[("priority", "u=1, i")],
+    ];
+    for more in good {
+        assert_eq!(check_request(&get_with(more)), Ok(()), "{more:?}");
+    }
+    let bad: [(Lines, &str); 38] = [
+        (&[("Accept", "*/*")], "field name with characters that it must not have"),
+        (&[("x-Upper", "v")], "field name with characters that it must not have"),
+        (&[("", "v")], "field name with characters that it must not have"),
+        (&[("x y", "v")], "field name with characters that it must not have"),
+        (&[("x\0", "v")], "field name with characters that it must not have"),
+        (&[("x\r\ny", "v")], "field name with characters that it must not have"),
+        (&[("x:y", "v")], "field name with characters that it must not have"),
+        (&[("caf\u{e9}", "v")], "field name with characters that it must not have"),
+        (&[("x", "a\r\nb: c")], "field value with characters that it must not have"),
+        (&[("x", "a\nb")], "field value with characters that it must not have"),
+        (&[("x", "a\rb")], "field value with characters that it must not have"),
+        (&[("x", "a\0b")], "field value with characters that it must not have"),
+        (&[("x", "\u{7f}")], "field value with characters that it must not have"),
+        (&[("x", " a")], "field value with characters that it must not have"),
+        (&[("x", "a\t")], "field value with characters that it must not have"),
+        (&[("accept", "a\r\nb")], "field value with characters that it must not have"),
+        (&[("connection", "close")], "connection-specific field"),
+        (&[("keep-alive", "1")], "connection-specific field"),
+        (&[("proxy-connection", "close")], "connection-specific field"),
+        (&[("transfer-encoding", "chunked")], "connection-specific field"),
+        (&[("upgrade", "websocket")], "connection-specific field"),
+        (&[("te", "gzip")], "te with another value than trailers"),
+        (&[("te", "trailers, gzip")], "te with another value than trailers"),
+        (&[("host", "other.com")], ":authority and host differ"),
+        (&[("host", "")], ":authority and host differ"),
+        (&[("host", "example.com"), ("host", "example.com")], "more than one host"),
+        (&[("content-length", "1"), ("content-length", "1")], "more than one content-length"),
+        (&[("content-length", "1"), ("content-length", "2")], "more than one content-length"),
+        (&[("content-length", "")], "content-length is not a number"),
+        (&[("content-length", "+1")], "content-length is not a number"),
+        (&[("content-length", "-1")], "content-length is not a number"),
+        (&[("content-length", "0x10")], "content-length is not a number"),
+        (&[("content-length", "1, 1")], "content-length is not a number"),
+        (&[("content-length", "18446744073709551616")], "content-length is not a number"),
+        (&[("x", "y"), (":path", "/")], "pseudo-header field after a field"),
+        (&[(":path", "/")], "pseudo-header field occurs twice"),
+        (&[(":status", "200")], "response pseudo-header field in a request"),
+        (&[(":protocol", "websocket")], "undefined pseudo-header field"),
+    ];
+    for (more, reason) in bad {
+        assert_eq!(check_request(&get_with(more)), Err(reason), "{more:?}");
+    }
+}
+
+/// RFC 9114 §4.3.1: each pseudo-header field, changed or left out.
+#[test]
+fn targets_of_requests() {
+    let table: [Target; 45] = [
+        ("GET", "https", "example.com:443", "/a?b=c", Ok(())),
+        ("GET", "https", "[2001:db8::1]:443", "/", Ok(())),
+        ("GET", "https", "[::1]", "/", Ok(())),
+        ("GET", "https", "example.com:", "/", Ok(())),
+        ("OPTIONS", "https", "example.com", "*", Ok(())),
+        ("PATCH~1", "https", "example.com", "/", Ok(())),
+        ("GET", "HTTPS", "example.com", "/%2e%2e/", Ok(())),
+        ("GET", "coap", "-", "", Ok(())),
+        ("-", "https", "example.com", "/", Err("no :method")),
+        ("", "https", "example.com", "/", Err("invalid :method")),
+        ("GET ", "https", "example.com", "/", Err("invalid :method")),
+        ("GE\tT", "https", "example.com", "/", Err("invalid :method")),
+        ("GET", "-", "example.com", "/", Err("no :scheme")),
+        ("GET", "", "example.com", "/", Err("invalid :scheme")),
+        ("GET", "1https", "example.com", "/", Err("invalid :scheme")),
+        ("GET", "ht tps", "example.com", "/", Err("invalid :scheme")),
+        ("GET", "https", "-", "/", Err("neither :authority nor host")),
+        ("GET", "https", "", "/", Err("invalid :authority")),
+        ("GET", "https", "user@example.com", "/", Err("invalid :authority")),
+        ("GET", "https", "user:secret@example.com", "/", Err("invalid :authority")),
+        ("GET", "https", ":443", "/", Err("invalid :authority")),
+        ("GET", "https", "example.com:99999", "/", Err("invalid :authority")),
+        ("GET", "https", "example.com:44 3", "/", Err("invalid :authority")),
+        ("GET", "https", "example.com:4:3", "/", Err("invalid :authority")),
+        ("GET", "https", "example.com/x", "/", Err("invalid :authority")),
+        ("GET", "https", "[::1", "/", Err("invalid :authority")),
+        ("GET", "https", "::1]", "/", Err("invalid :authority")),
+        ("GET", "https", "[]", "/", Err("invalid :authority")),
+        ("GET", "https", "[[::1]]", "/", Err("invalid :authority")),
+        ("GET", "https", "exa\rmple.com", "/", Err("invalid :authority")),
+        ("GET", "https", "example.com", "-", Err("no :path")),
+        ("GET", "https", "example.com", "", Err("invalid :path")),
+        ("GET", "http", "example.com", "", Err("invalid :path")),
+        ("GET", "https", "example.com", "*", Err("invalid :path")),
+        ("GET", "https", "example.com", "a", Err("invalid :path")),
+        ("GET", "https", "example.com", "https://example.com/", Err("invalid :path")),
+        ("GET", "https", "example.com", "/a#b", Err("invalid :path")),
+        ("GET", "https", "example.com", "/a b", Err("invalid :path")),
+        ("GET", "https", "example.com", "/a\r\nHost: b", Err("invalid :path")),
+        ("GET", "https", "example.com", "/caf\u{e9}", Err("invalid :path")),
+        ("CONNECT", "-", "example.com:443", "-", Ok(())),
+        ("CONNECT", "https", "example.com:443", "-", Err("CONNECT with :scheme or :path")),
+        ("CONNECT", "-", "example.com:443", "/", Err("CONNECT with :scheme or :path")),
+        ("CONNECT", "-", "-", "-", Err("CONNECT without :authority")),
+        ("CONNECT", "-", "example.com", "-", Err("CONNECT with an invalid :authority")),
+    ];
+    for (method, scheme, authority, path, outcome) in table {
+        let all = [(":method", method), (":scheme", scheme), (":authority", authority), (":path", path)];
+        let lines: Vec<_> = all.into_iter().filter(|(_, value)| *value != "-").collect();
+        assert_eq!(check_request(&lines), outcome, "{lines:?}");
+        // The order of pseudo-header fields among themselves is free.
+        let reversed: Vec<_> = lines.into_iter().rev().collect();
+        assert_eq!(check_request(&reversed), outcome);
+    }
+    let host_only = [(":method", "GET"), (":scheme", "https"), (":path", "/"), ("host", "example.com")];
+    assert_eq!(check_request(&host_only), Ok(()));
+    assert_eq!(request(&section(&host_only)).unwrap().authority(), Some(&b"example.com"[..]));
+    let bad_host = [(":method", "GET"), (":scheme", "https"), (":path", "/"), ("host", "a@b")];
+    assert_eq!(check_request(&bad_host), Err("invalid :authority"));
+    assert_eq!(check_request(&[]), Err("no :method"));
+}
+
+#[test]
+fn fields_of_responses_and_trailers() {
+    let responses: [(Lines, Result<u16, &str>); 16] = [
+        (&[(":status", "200")], Ok(200)),
+        (&[(":status", "404"), ("content-length", "5")], Ok(404)),
+        (&[(":status", "103")], Ok(103)),
+        (&[(":status", "599")], Ok(599)),
+        (&[], Err("no :status")),
+        (&[("server", "x")], Err("no :status")),
+        (&[("server", "x"), (":status", "200")], Err(":status occurs twice or after a field")),
+        (&[(":status", "200"), (":status", "200")], Err(":status occurs twice or after a field")),
+        (&[(":status", "101")], Err("status 101")),
+        (&[(":status", "099")], Err("invalid :status")),
+        (&[(":status", "600")], Err("invalid :status")),
+        (&[(":status", "20")], Err("invalid :status")),
+        (&[(":status", "2000")], Err("invalid :status")),
+        (
+            &[(":status", "200"), (":path", "/")],
+            Err("undefined or request pseudo-header field in a response"),
+        ),
+        (&[(":status", "200"), ("te", "trailers")], Err("te with another value than trailers")),
+        (&[(":status", "200"), ("transfer-encoding", "chunked")], Err("connection-specific field")),
+    ];
+    for (lines, outcome) in responses {
+        assert_eq!(response(&section(lines)).map(|head| head.status()), outcome, "{lines:?}");
+        assert_eq!(response(&spelled_out(lines)).map(|head| head.status()), outcome, "{lines:?}");
+    }
+    let trailer_sections: [(Lines, Result<(), &str>); 6] = [
+        (&[], Ok(())),
+        (&[("x-checksum", "1")], Ok(())),
+        (&[(":status", "200")], Err("pseudo-header field in trailers")),
+        (&[("x", "y"), (":path", "/")], Err("pseudo-header field in trailers")),
+        (&[("content-length", "1")], Err("content-length or host in trailers")),
+        (&[("te", "trailers")], Err("te with another value than trailers")),
+    ];
+    for (lines, outcome) in trailer_sections {
+        assert_eq!(trailers(&section(lines)).map(|_| ()), outcome, "{lines:?}");
+    }
+}
+
+#[test]
+fn heads_become_http_types_and_back() {
+    let lines = get_with(&[("cookie", "a=b"), ("accept", "*/*"), ("cookie", "c=d"), ("x", "1"), ("x", "2")]);
+    let section = section(&lines);
+    let parts = request(&section).unwrap().to_request().unwrap().into_parts().0;
+    assert_eq!(parts.uri, "https://example.com/");
+    assert_eq!(parts.version, http::Version::HTTP_3);
+    assert_eq!(parts.headers.get("cookie").unwrap(), "a=b; c=d", "RFC 9114 §4.2.1");
+    assert_eq!(parts.headers.get_all("x").iter().count(), 2);
+
+    let mut encoded = Vec::new();
+    let size = write_request(&parts, &mut encoded);
+    let mut again = FieldSection::new();
+    again.decode(&encoded, &Limits { max_field_section_size: size, max_lines: 20 }).unwrap();
+    assert_eq!(again.size(), size);
+    assert_eq!(request(&again).unwrap().to_request().unwrap().into_parts().0.headers, parts.headers);
+}
+
+#[test]
+fn what_http3_does_not_have_is_not_sent() {
+    let parts = http::Request::builder()
+        .uri("https://user:secret@example.com")
+        .header("host", "example.com")
+        .header("connection", "close")
+        .header("te", "gzip")
+        .header("upgrade", "h2c")
+        .body(())
+        .unwrap()
+        .into_parts()
+        .0;
+    let mut encoded = Vec::new();
+    write_request(&parts, &mut encoded);
+    let mut section = FieldSection::new();
+    section.decode(&encoded, &Limits { max_field_section_size: 4_096, max_lines: 20 }).unwrap();
+    assert_eq!(section.len(), 4);
+    let head = request(&section).unwrap();
+    assert_eq!((head.authority(), head.path()), (Some(&b"example.com"[..]), Some(&b"/"[..])));
+}
+
+/// hyperium/h2 #909: a header map panics beyond some 24,000 fields. Ours refuses, whatever the cap on lines lets through.
+#[test]
+fn a_header_map_never_overflows() {
+    let names: Vec<String> = (0..40_000).map(|number| format!("x{number}")).collect();
+    let lines: Vec<(&str, &str)> =
+        GET.into_iter().chain(names.iter().map(|name| (name.as_str(), ""))).collect();
+    let mut section = FieldSection::new();
+    lines.iter().for_each(|(name, value)| section.push(name.as_bytes(), value.as_bytes()));
+    assert_eq!(request(&section).unwrap().to_request().map(|_| ()), Err(InvalidHead("too many fields")));
+}
