@@ -2,7 +2,7 @@
 
 use crate::link::Datagram;
 use crate::node::Renewal;
-use base::time::{Duration, Instant};
+use base::time::Duration;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
 
@@ -30,6 +30,8 @@ pub(crate) struct Host {
     pub address: SocketAddr,
     pub options: HostOptions,
     rebindings: Vec<Rebinding>,
+    /// From when the times of rebindings count.
+    armed: Option<Duration>,
     /// Arrived, not yet noticed.
     pending: Vec<Datagram>,
     /// Noticed, not yet taken in.
@@ -45,6 +47,7 @@ impl Host {
             address,
             options,
             rebindings: Vec::new(),
+            armed: None,
             pending: Vec::new(),
             inbox: VecDeque::new(),
             waiting_bytes: 0,
@@ -56,8 +59,14 @@ impl Host {
         self.rebindings.push(Rebinding { at, every, what });
     }
 
+    pub(crate) fn arm(&mut self, age: Duration) {
+        self.armed.get_or_insert(age);
+    }
+
     /// How the host appears to others, `age` after the beginning of the run.
     pub(crate) fn external(&self, age: Duration) -> SocketAddr {
+        let Some(armed) = self.armed else { return self.address };
+        let age = age.saturating_sub(armed);
         let (mut ports, mut addresses) = (0u64, 0u64);
         for rebinding in self.rebindings.iter().filter(|rebinding| rebinding.at <= age) {
             let since = age.saturating_sub(rebinding.at).as_nanos();

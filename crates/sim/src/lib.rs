@@ -8,12 +8,20 @@
 pub mod digest;
 mod events;
 pub mod host;
+pub mod lab;
 mod link;
 pub mod network;
 pub mod node;
 pub mod port;
+pub mod scenario;
+pub mod tls;
+pub mod transfer;
 
 pub use digest::Digest;
+pub use host::HostOptions;
+pub use lab::{Halt, Lab};
+pub use link::LinkCounters;
 pub use network::{HostId, Network};
 pub use node::{Burst, Node, Odds, Renewal};
 pub use port::{PortOptions, VirtualPort};
+pub use scenario::{Family, Scenario};

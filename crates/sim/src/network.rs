@@ -93,6 +93,15 @@ impl Network {
         self.links.push((from.0, Link::new(to.0, nodes, rng)));
     }
 
+    /// The rebindings of a host begin: their times count from now. Not from the beginning of the run, because one that
+    /// happens during the handshake ends it (RFC 9000 §9), and how long that takes is up to chance.
+    pub fn arm_rebinding(&mut self, host: HostId) {
+        let age = self.age();
+        if let Some(host) = self.hosts.get_mut(host.0) {
+            host.arm(age);
+        }
+    }
+
     /// Randomness for something else of the same run.
     pub fn fork_rng(&mut self) -> Rng {
         self.rng.fork()

@@ -61,7 +61,7 @@ pub enum Node {
     /// The address translator at the sender's edge forgets its binding: from then on the sender appears to come from
     /// somewhere else, and what is sent to where it was before is lost.
     Rebind {
-        /// When first.
+        /// When first, counted from [`crate::Network::arm_rebinding`].
         at: Duration,
         /// And again after every so long, if at all.
         every: Option<Duration>,

@@ -1,0 +1,134 @@
+//! A scenario: two short lists of nodes, a seed, and how the two ends are set up. What is transferred is the application's.
+
+use crate::host::HostOptions;
+use crate::lab::Lab;
+use crate::network::Network;
+use crate::node::Node;
+use crate::port::{PortOptions, VirtualPort};
+use crate::tls::{self, TlsChoice};
+use base::rng::Rng;
+use base::time::Duration;
+use core::net::SocketAddr;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use transport::{
+    ClientConfig, Endpoint, EndpointConfig, IncomingPolicy, RetryPolicy, ServerConfig, TransportConfig,
+};
+use worker::{App, Worker};
+
+/// The family of the addresses in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// Everything that decides a run besides the applications.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// All chance comes from here.
+    pub seed: u64,
+    /// What happens on the way from client to server.
+    pub to_server: Vec<Node>,
+    /// What happens on the way from server to client.
+    pub to_client: Vec<Node>,
+    /// The addresses.
+    pub family: Family,
+    /// Cipher suites, key exchange, chain.
+    pub tls: TlsChoice,
+    /// The client's transport.
+    pub client: TransportConfig,
+    /// The server's transport.
+    pub server: TransportConfig,
+    /// When the server demands a Retry.
+    pub retry: RetryPolicy,
+    /// How both ports behave.
+    pub port: PortOptions,
+    /// How both hosts are attached.
+    pub host: HostOptions,
+    /// Virtual time after which the run has failed.
+    pub limit: Duration,
+}
+
+impl Scenario {
+    /// The network of the QUIC interop runner: 15 ms each way, 10 Mbit/s, room for 25 packets.
+    pub fn interop(seed: u64) -> Scenario {
+        let nodes = || {
+            vec![
+                Node::Rate { bits_per_second: 10_000_000, queue_bytes: 25 * 1_500 },
+                Node::Delay(Duration::from_millis(15)),
+            ]
+        };
+        Scenario {
+            seed,
+            to_server: nodes(),
+            to_client: nodes(),
+            family: Family::V4,
+            tls: TlsChoice::default(),
+            client: TransportConfig::default(),
+            server: TransportConfig::default(),
+            retry: RetryPolicy::Never,
+            port: PortOptions::default(),
+            host: HostOptions { coalesce: Duration::from_micros(20) },
+            limit: Duration::from_secs(60),
+        }
+    }
+
+    /// The same with one more node at the sender's edge of each direction.
+    #[must_use]
+    pub fn both_ways(mut self, node: &Node) -> Scenario {
+        self.to_server.insert(0, node.clone());
+        self.to_client.insert(0, node.clone());
+        self
+    }
+
+    /// Builds the network, the two hosts, and a worker on each.
+    ///
+    /// # Errors
+    /// When the settings cannot work, in words.
+    pub fn build<S: App, C: App>(&self, server: S, client: C) -> Result<Lab<S, C>, String> {
+        let [server_address, client_address] = self.addresses();
+        let mut network = Network::new(self.seed);
+        let server_host = network.add_host(server_address, self.host);
+        let client_host = network.add_host(client_address, self.host);
+        network.add_link(client_host, server_host, self.to_server.clone());
+        network.add_link(server_host, client_host, self.to_client.clone());
+        let mut rng = network.fork_rng();
+        let network = Rc::new(RefCell::new(network));
+        let (server_tls, client_tls) = tls::configure(&self.tls).map_err(|error| error.to_string())?;
+        let build = |config: &TransportConfig| {
+            config.clone().build().map(Arc::new).map_err(|error| error.to_string())
+        };
+        let server_config = ServerConfig { tls: server_tls, transport: build(&self.server)? };
+        let client_config =
+            ClientConfig { tls: client_tls, transport: build(&self.client)?, token: Vec::new() };
+        let serving = EndpointConfig { retry: self.retry, ..EndpointConfig::default() };
+        let asking = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
+        let mut endpoint = |config| Endpoint::new(config, rng.bytes());
+        let (server_endpoint, client_endpoint) = (endpoint(serving), endpoint(asking));
+        let port = |host| VirtualPort::new(&network, host, self.port);
+        let config = worker::Config::default();
+        let server_worker =
+            Worker::new(port(server_host), server, server_endpoint, Some(server_config), config);
+        let client_worker = Worker::new(port(client_host), client, client_endpoint, None, config);
+        Ok(Lab::new(network, (server_host, server_worker), (client_host, client_worker), client_config))
+    }
+
+    fn addresses(&self) -> [SocketAddr; 2] {
+        match self.family {
+            Family::V4 => [([192, 0, 2, 1], 443).into(), ([198, 51, 100, 1], 50_000).into()],
+            Family::V6 => {
+                let host = |net, port| ([0x2001, 0xdb8, 0, 0, 0, 0, net, 1], port).into();
+                [host(1, 443), host(2, 50_000)]
+            }
+        }
+    }
+
+    /// Randomness for the applications of the run.
+    pub fn app_rng(&self) -> Rng {
+        Rng::from_u64(self.seed ^ 0x6170_7073)
+    }
+}

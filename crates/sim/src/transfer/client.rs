@@ -1,0 +1,228 @@
+//! The client of raw transfers.
+
+use super::header::Header;
+use super::mood::Mood;
+use super::piece::{Incoming, Outgoing};
+use super::server::PAUSE;
+use base::time::Instant;
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+use transport::{CloseReason, Connection, Counters, Dir, Event, Fin, StreamId, StreamSink};
+use worker::{App, Next};
+
+/// The code with which streams are given up.
+const CANCEL: u64 = 7;
+
+/// What one stream is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// What is said in the header.
+    pub header: Header,
+    /// Whether an answer is wanted at all.
+    pub dir: Dir,
+    /// Gives up, both ways, after so many bytes of the answer.
+    pub cancel_after: Option<u64>,
+}
+
+impl Transfer {
+    /// A download from the beginning of the pattern.
+    pub fn download(down: u64) -> Transfer {
+        Transfer { header: Header { up: 0, down, offset: 0 }, dir: Dir::Bidi, cancel_after: None }
+    }
+}
+
+#[derive(Debug)]
+struct Exchange {
+    transfer: Transfer,
+    incoming: Incoming,
+    outgoing: Outgoing,
+    is_finished: bool,
+}
+
+/// What the client does on one connection.
+#[derive(Debug)]
+pub struct Errand {
+    mood: Mood,
+    waiting: VecDeque<Transfer>,
+    exchanges: BTreeMap<StreamId, Exchange>,
+    parallel: usize,
+    sending: Vec<StreamId>,
+    paused: Vec<StreamId>,
+    /// Streams whose answer is complete, or that are to be given up.
+    over: Vec<(StreamId, bool)>,
+    /// A key update is asked for as often as the connection allows, this often in all.
+    pub key_updates: u32,
+    failures: Vec<String>,
+    is_done: bool,
+}
+
+impl Errand {
+    /// Carries out `transfers`, at most `parallel` at a time.
+    pub fn new(mood: Mood, transfers: impl IntoIterator<Item = Transfer>, parallel: usize) -> Errand {
+        Errand {
+            mood,
+            waiting: transfers.into_iter().collect(),
+            exchanges: BTreeMap::new(),
+            parallel: parallel.max(1),
+            sending: Vec::new(),
+            paused: Vec::new(),
+            over: Vec::new(),
+            key_updates: 0,
+            failures: Vec::new(),
+            is_done: false,
+        }
+    }
+
+    fn open(&mut self, connection: &mut Connection) {
+        while self.exchanges.len() < self.parallel {
+            let Some(&transfer) = self.waiting.front() else { return };
+            let Ok(id) = connection.open(transfer.dir) else { return };
+            self.waiting.pop_front();
+            let Header { up, down, offset } = transfer.header;
+            if let Err(error) = connection.write(id, Bytes::from(transfer.header.to_bytes())) {
+                self.failures.push(format!("stream {}: {error}", id.as_u64()));
+            }
+            let (incoming, outgoing) = (Incoming::new(offset, down), Outgoing::new(offset, up));
+            self.exchanges.insert(id, Exchange { transfer, incoming, outgoing, is_finished: false });
+            self.sending.push(id);
+        }
+    }
+
+    fn send(&mut self, connection: &mut Connection, id: StreamId) {
+        let Some(exchange) = self.exchanges.get_mut(&id).filter(|exchange| !exchange.is_finished) else {
+            return;
+        };
+        let written = exchange.outgoing.write(connection, id, &mut self.mood);
+        let finished = written.and_then(|()| {
+            if exchange.outgoing.is_written() {
+                exchange.is_finished = true;
+                connection.finish_stream(id)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = finished {
+            self.failures.push(format!("client, stream {}: {error}", id.as_u64()));
+        }
+    }
+
+    fn on_bytes(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> Result<(), String> {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return Err("no such exchange".to_owned()) };
+        exchange.incoming.on_bytes(bytes)?;
+        let received = exchange.transfer.header.down - exchange.incoming.left();
+        if exchange.transfer.cancel_after.is_some_and(|limit| received >= limit) {
+            self.over.push((id, true));
+        } else if fin == Fin::End {
+            self.over.push((id, false));
+            if !exchange.incoming.is_complete() {
+                return Err(format!("ended {} bytes early", exchange.incoming.left()));
+            }
+            if !exchange.is_finished {
+                return Err("answered before all was sent".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn on_event(&mut self, event: Event, reasons: &mut Vec<CloseReason>) {
+        match event {
+            Event::Writable { id } => self.sending.push(id),
+            Event::Finished { id } if id.dir() == Dir::Uni => self.over.push((id, false)),
+            Event::StreamReset { id, .. } | Event::StopSending { id, .. } => {
+                if self.exchanges.contains_key(&id) {
+                    self.failures.push(format!("the server gave up stream {}", id.as_u64()));
+                }
+            }
+            Event::Closed(reason) => {
+                if !self.is_done {
+                    self.failures.push(format!("closed too early: {reason:?}"));
+                }
+                reasons.push(reason);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl StreamSink for Errand {
+    fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
+        let taken = self.mood.takes(bytes.len());
+        let fin = if taken == bytes.len() {
+            fin
+        } else {
+            self.paused.push(id);
+            Fin::Open
+        };
+        // What still arrives on a stream that was given up is nobody's.
+        if self.exchanges.contains_key(&id)
+            && let Err(failure) = self.on_bytes(id, bytes.get(..taken).unwrap_or(&[]), fin)
+        {
+            self.failures.push(format!("client, stream {}: {failure}", id.as_u64()));
+        }
+        taken
+    }
+}
+
+/// The application, and what became of it all.
+#[derive(Debug, Default)]
+pub struct Client {
+    /// Connections on which everything was done.
+    pub done: u64,
+    /// When the last of them was.
+    pub done_at: Instant,
+    /// What their connections counted.
+    pub counters: Counters,
+    /// Why connections ended.
+    pub reasons: Vec<CloseReason>,
+    /// Everything that went wrong.
+    pub failures: Vec<String>,
+}
+
+impl App for Client {
+    type State = Errand;
+
+    /// Nobody connects to a client; its endpoint refuses before it comes to this.
+    fn on_accept(&mut self, _now: Instant, connection: &mut Connection) -> Errand {
+        self.failures.push(format!("somebody connected to the client from {}", connection.addresses().peer));
+        Errand::new(Mood::new(base::rng::Rng::from_u64(0), 0), [], 1)
+    }
+
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection, errand: &mut Errand) -> Next {
+        while let Some(event) = connection.next_event() {
+            errand.on_event(event, &mut self.reasons);
+        }
+        for id in core::mem::take(&mut errand.paused) {
+            connection.deliver(now, id, errand);
+        }
+        if connection.is_connected() && !errand.is_done {
+            for (id, is_cancelled) in core::mem::take(&mut errand.over) {
+                if errand.exchanges.remove(&id).is_some() && is_cancelled {
+                    connection.stop_sending(id, CANCEL);
+                    connection.reset(id, CANCEL);
+                }
+            }
+            errand.open(connection);
+            for id in core::mem::take(&mut errand.sending) {
+                errand.send(connection, id);
+            }
+            if errand.key_updates > 0 && connection.update_keys(now) {
+                errand.key_updates -= 1;
+            }
+            if errand.exchanges.is_empty() && errand.waiting.is_empty() {
+                errand.is_done = true;
+                (self.done, self.done_at) = (self.done + 1, now);
+                self.counters = *connection.counters();
+                connection.close(now, 0, b"done");
+            }
+        }
+        self.failures.append(&mut errand.failures);
+        let waits = errand.paused.is_empty() || connection.is_closed();
+        if waits { Next::Wait } else { Next::At(now + PAUSE) }
+    }
+
+    fn on_gone(&mut self, _now: Instant, _connection: &Connection, mut errand: Errand) {
+        self.failures.append(&mut errand.failures);
+        if !errand.is_done {
+            self.failures.push("gone before all was done".to_owned());
+        }
+    }
+}

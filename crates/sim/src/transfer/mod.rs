@@ -1,0 +1,19 @@
+//! Raw transfers: a small application protocol over bare QUIC streams, for scenarios below HTTP/3.
+//!
+//! On every stream of its own the client sends a header (see [`Header`]) and `up` bytes of the pattern; on a bidirectional
+//! stream the server answers with `down` bytes of the pattern, and ends its answer only after it has seen all of the
+//! client's bytes. Every byte is compared at its receiver. Receivers are moody: now and then one takes only some of what
+//! it is lent and wants the rest later.
+
+mod client;
+mod header;
+mod mood;
+mod piece;
+mod run;
+mod server;
+
+pub use client::{Client, Errand, Transfer};
+pub use header::Header;
+pub use mood::Mood;
+pub use run::{Plan, Report, TransferLab, build, drive, run, verify};
+pub use server::{Server, Visit};

@@ -1,0 +1,132 @@
+//! One whole run of raw transfers, and everything that must hold at its end.
+
+use super::client::{Client, Errand, Transfer};
+use super::mood::Mood;
+use super::server::Server;
+use crate::lab::{Halt, Lab};
+use crate::scenario::Scenario;
+use base::time::Duration;
+use transport::{Counters, Dir};
+
+/// What is transferred.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// On every connection.
+    pub transfers: Vec<Transfer>,
+    /// At most so many at a time.
+    pub parallel: usize,
+    /// Connections, one after the other.
+    pub connections: u64,
+    /// How often receivers do not take all they are lent, in millionths.
+    pub pause_ppm: u32,
+    /// Key updates that the client starts on each connection.
+    pub key_updates: u32,
+}
+
+impl Plan {
+    /// Downloads of these lengths on one connection.
+    pub fn downloads(lens: impl IntoIterator<Item = u64>) -> Plan {
+        let transfers = lens.into_iter().map(Transfer::download).collect();
+        Plan { transfers, parallel: 1_000, connections: 1, pause_ppm: 0, key_updates: 0 }
+    }
+}
+
+/// What a run was like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Everything that was sent, as one number.
+    pub digest: u64,
+    /// Virtual time until the last connection was done.
+    pub time: Duration,
+    /// Turns of both workers.
+    pub turns: u64,
+    /// What the last client connection counted.
+    pub client: Counters,
+    /// Connections that the server began.
+    pub accepted: u64,
+}
+
+/// The two ends of raw transfers.
+pub type TransferLab = Lab<Server, Client>;
+
+/// Longer than any idle timeout or closing period in use.
+const AFTERLIFE: Duration = Duration::from_secs(400);
+
+/// Runs `plan` over `scenario`.
+///
+/// # Errors
+/// Everything that went wrong, in words.
+pub fn run(scenario: &Scenario, plan: &Plan) -> Result<Report, String> {
+    let mut lab = build(scenario, plan)?;
+    let time = drive(&mut lab, scenario, plan)?;
+    verify(&mut lab, plan)?;
+    let network = lab.network().borrow().digest();
+    let (client, turns) = (lab.client().app_mut().counters, lab.turns());
+    let accepted = lab.server().app_mut().accepted;
+    Ok(Report { digest: network.value(), time, turns, client, accepted })
+}
+
+/// The two ends, ready to run.
+///
+/// # Errors
+/// When the scenario cannot work.
+pub fn build(scenario: &Scenario, plan: &Plan) -> Result<TransferLab, String> {
+    let mut rng = scenario.app_rng();
+    scenario.build(Server::new(Mood::new(rng.fork(), plan.pause_ppm)), Client::default())
+}
+
+/// Runs until all is done and both ends have forgotten each other; returns when all was done.
+///
+/// # Errors
+/// How the run ended instead.
+pub fn drive(lab: &mut TransferLab, scenario: &Scenario, plan: &Plan) -> Result<Duration, String> {
+    let mut rng = scenario.app_rng();
+    let mood = Mood::new(rng.fork(), plan.pause_ppm);
+    let mut time = Duration::ZERO;
+    for connection in 1..=plan.connections {
+        let mut errand = Errand::new(mood.clone(), plan.transfers.iter().copied(), plan.parallel);
+        errand.key_updates = plan.key_updates;
+        lab.connect(errand)?;
+        let halt = lab.run(scenario.limit.saturating_sub(time), |lab| {
+            if lab.server().app_mut().talked > 0 {
+                let client = lab.hosts().1;
+                lab.network().borrow_mut().arm_rebinding(client);
+            }
+            lab.client().app_mut().done == connection || !lab.client().app_mut().failures.is_empty()
+        });
+        time = lab.age();
+        expect_done(lab, &halt, "the transfer")?;
+    }
+    // What is left is closing: both ends must forget by themselves.
+    let halt = lab.run(AFTERLIFE, |lab| lab.client().connections() == 0 && lab.server().connections() == 0);
+    expect_done(lab, &halt, "the end of the connections")?;
+    Ok(time)
+}
+
+fn expect_done(lab: &mut TransferLab, halt: &Halt, what: &str) -> Result<(), String> {
+    let mut failures = lab.client().app_mut().failures.clone();
+    failures.extend(lab.server().app_mut().failures.iter().cloned());
+    if *halt == Halt::Done && failures.is_empty() {
+        return Ok(());
+    }
+    let age = lab.age().as_secs_f64();
+    failures.truncate(5);
+    let reasons = lab.server().app_mut().reasons.clone();
+    Err(format!(
+        "{what}: {halt:?} after {age:.3} s; {failures:?}; the server's connections ended by {reasons:?}"
+    ))
+}
+
+/// What must hold at the end.
+///
+/// # Errors
+/// What does not.
+pub fn verify(lab: &mut TransferLab, plan: &Plan) -> Result<(), String> {
+    let whole = |transfer: &&Transfer| transfer.dir == Dir::Bidi && transfer.cancel_after.is_none();
+    let expected = plan.transfers.iter().filter(whole).count() as u64 * plan.connections;
+    let server = lab.server().app_mut();
+    if server.completed < expected {
+        return Err(format!("the server completed {} of {expected} streams", server.completed));
+    }
+    Ok(())
+}

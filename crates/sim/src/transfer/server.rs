@@ -1,0 +1,186 @@
+//! The server of raw transfers.
+
+use super::header::{HEADER_LEN, Header};
+use super::mood::Mood;
+use super::piece::{Incoming, Outgoing};
+use base::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use transport::{CloseReason, Connection, Dir, Event, Fin, StreamId, StreamSink};
+use worker::{App, Next};
+
+/// How long a receiver stays in the mood not to take anything.
+pub(super) const PAUSE: Duration = Duration::from_millis(3);
+
+/// The application, and what became of it all.
+#[derive(Debug)]
+pub struct Server {
+    mood: Mood,
+    /// Connections that clients began.
+    pub accepted: u64,
+    /// Connections on which stream data arrived: their handshake is over at both ends.
+    pub talked: u64,
+    /// Streams that ended as they should.
+    pub completed: u64,
+    /// Streams that the client gave up.
+    pub cancelled: u64,
+    /// Why connections ended.
+    pub reasons: Vec<CloseReason>,
+    /// Everything that went wrong.
+    pub failures: Vec<String>,
+}
+
+impl Server {
+    /// A server whose receivers have this mood.
+    pub fn new(mood: Mood) -> Server {
+        Server {
+            mood,
+            accepted: 0,
+            talked: 0,
+            completed: 0,
+            cancelled: 0,
+            reasons: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The header is still coming in.
+    Header(Vec<u8>),
+    /// Bytes come in, bytes go out.
+    Body { incoming: Incoming, outgoing: Outgoing, is_ended: bool },
+}
+
+/// What the server keeps of a connection.
+#[derive(Debug)]
+pub struct Visit {
+    mood: Mood,
+    streams: BTreeMap<StreamId, Stage>,
+    /// Streams that may have something to send.
+    sending: Vec<StreamId>,
+    paused: Vec<StreamId>,
+    completed: u64,
+    has_talked: bool,
+    failures: Vec<String>,
+}
+
+impl Visit {
+    fn on_bytes(&mut self, id: StreamId, mut bytes: &[u8], fin: Fin) -> Result<(), String> {
+        self.has_talked = true;
+        let stage = self.streams.entry(id).or_insert_with(|| Stage::Header(Vec::new()));
+        if let Stage::Header(collected) = stage {
+            let (head, rest) = bytes.split_at((HEADER_LEN - collected.len()).min(bytes.len()));
+            collected.extend_from_slice(head);
+            bytes = rest;
+            if let Some(Header { up, down, offset }) = Header::from_bytes(collected) {
+                let (incoming, outgoing) = (Incoming::new(offset, up), Outgoing::new(offset, down));
+                *stage = Stage::Body { incoming, outgoing, is_ended: false };
+                self.sending.push(id);
+            }
+        }
+        match stage {
+            Stage::Header(_) if fin == Fin::Open => Ok(()),
+            Stage::Header(_) => Err("ended within the header".to_owned()),
+            Stage::Body { incoming, is_ended, .. } => {
+                if *is_ended {
+                    return Err("something after the end".to_owned());
+                }
+                incoming.on_bytes(bytes)?;
+                if fin == Fin::End {
+                    *is_ended = true;
+                    self.sending.push(id);
+                    if !incoming.is_complete() {
+                        return Err(format!("ended {} bytes early", incoming.left()));
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends what a stream has to send; `true` when it is complete.
+    fn advance(&mut self, connection: &mut Connection, id: StreamId) -> bool {
+        let Some(Stage::Body { outgoing, is_ended, .. }) = self.streams.get_mut(&id) else { return false };
+        if id.dir() == Dir::Uni {
+            return *is_ended;
+        }
+        if outgoing.write(connection, id, &mut self.mood).is_err() {
+            // The client asked us to stop; the event says so, too.
+            return false;
+        }
+        if !outgoing.is_written() || !*is_ended {
+            return false;
+        }
+        if let Err(error) = connection.finish_stream(id) {
+            self.failures.push(format!("stream {}: {error}", id.as_u64()));
+        }
+        true
+    }
+}
+
+impl StreamSink for Visit {
+    fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
+        let taken = self.mood.takes(bytes.len());
+        let fin = if taken == bytes.len() {
+            fin
+        } else {
+            self.paused.push(id);
+            Fin::Open
+        };
+        if let Err(failure) = self.on_bytes(id, bytes.get(..taken).unwrap_or(&[]), fin) {
+            self.failures.push(format!("server, stream {}: {failure}", id.as_u64()));
+        }
+        taken
+    }
+}
+
+impl App for Server {
+    type State = Visit;
+
+    fn on_accept(&mut self, _now: Instant, _connection: &mut Connection) -> Visit {
+        self.accepted += 1;
+        Visit {
+            mood: self.mood.fork(),
+            streams: BTreeMap::new(),
+            sending: Vec::new(),
+            paused: Vec::new(),
+            completed: 0,
+            has_talked: false,
+            failures: Vec::new(),
+        }
+    }
+
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection, visit: &mut Visit) -> Next {
+        let has_talked = visit.has_talked;
+        let is_closed = connection.is_closed();
+        for id in core::mem::take(&mut visit.paused) {
+            connection.deliver(now, id, visit);
+        }
+        while let Some(event) = connection.next_event() {
+            match event {
+                Event::Writable { id } => visit.sending.push(id),
+                Event::StreamReset { id, .. } | Event::StopSending { id, .. } => {
+                    // Both come for a stream that the client gave up.
+                    self.cancelled += u64::from(visit.streams.remove(&id).is_some());
+                    connection.reset(id, 0);
+                }
+                Event::Closed(reason) => self.reasons.push(reason),
+                _ => {}
+            }
+        }
+        for id in core::mem::take(&mut visit.sending) {
+            if !is_closed && visit.advance(connection, id) && visit.streams.remove(&id).is_some() {
+                visit.completed += 1;
+                self.completed += 1;
+            }
+        }
+        self.talked += u64::from(visit.has_talked && !has_talked);
+        self.failures.append(&mut visit.failures);
+        if visit.paused.is_empty() || connection.is_closed() { Next::Wait } else { Next::At(now + PAUSE) }
+    }
+
+    fn on_gone(&mut self, _now: Instant, _connection: &Connection, mut visit: Visit) {
+        self.failures.append(&mut visit.failures);
+    }
+}
