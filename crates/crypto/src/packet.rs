@@ -7,7 +7,8 @@
 //!
 //! Invariants: the associated data is everything before the payload, which must be final (packet number included) but not
 //! yet header-protected. A failed `open` leaves the ciphertext destroyed, except for the last 16 bytes, which a caller may
-//! still compare with stateless reset tokens.
+//! still compare with stateless reset tokens. The IV is wiped when a key is dropped, and so is what aws-lc holds; ring does
+//! not wipe its keys.
 
 use crate::suite::Suite;
 use core::fmt;

@@ -56,6 +56,15 @@ fn roots_that_are_none() {
     );
 }
 
+/// A machine without authorities must say so; most have some.
+#[test]
+fn system_roots_are_there_or_missed_in_one_line() {
+    match ClientTls::new(&Roots::System, &TlsOptions::default()) {
+        Ok(_) => {}
+        Err(error) => assert!(error.to_string().contains("give a CA file"), "{error}"),
+    }
+}
+
 #[test]
 fn options_that_cannot_work() {
     let none = TlsOptions { alpn: vec![], ..TlsOptions::default() };
