@@ -1,9 +1,9 @@
 //! Resend until acknowledged, written once: a value that the peer must learn.
 //!
-//! Limits, resets, tokens and "handshake done" all share this life: someone asks for it, a packet takes it along, and the
-//! packet is acknowledged or lost. Only the latest value matters, so the loss of an older one is no reason to send again,
-//! and a value that was acknowledged is never sent again. What is sent is the information, not the packet or the frame.
-//! Source: RFC 9000 §13.3.
+//! Limits, resets, tokens and "handshake done" all share this life: someone asks for it, a packet takes it along, and
+//! the packet is acknowledged or lost. Only the latest value matters, so the loss of an older one is no reason to
+//! send again, and a value that was acknowledged is never sent again. What is sent is the information, not the packet
+//! or the frame. Source: RFC 9000 §13.3.
 //!
 //! Rejected: a queue of values owed. A peer could make it grow; a state cannot.
 

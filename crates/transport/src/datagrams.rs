@@ -1,8 +1,8 @@
 //! Unreliable datagrams. Source: RFC 9221.
 //!
-//! What waits to be sent is bounded by count and by bytes, overhead included, so that empty datagrams cost too; when the
-//! queue is full the oldest goes, because old news is worth least to whoever chose datagrams. Received ones are lent to
-//! the application at once and never queued.
+//! What waits to be sent is bounded by count and by bytes, overhead included, so that empty datagrams cost too; when
+//! the queue is full the oldest goes, because old news is worth least to whoever chose datagrams. Received ones are
+//! lent to the application at once and never queued.
 
 use crate::builder::PacketBuilder;
 use crate::sent::SentFrame;
@@ -10,7 +10,6 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::frame;
 use wire::transport_parameters::TransportParameters;
-use wire::varint;
 
 /// Datagrams that wait at most.
 const MAX_QUEUED: usize = 1_024;
@@ -81,8 +80,8 @@ impl Datagrams {
         (len as u64) < self.local_limit
     }
 
-    /// The largest payload, in bytes, that fits a packet with `room` bytes of frames and that the peer takes; `None` if it
-    /// takes none.
+    /// The largest payload, in bytes, that fits a packet with `room` bytes of frames and that the peer takes; `None`
+    /// if it takes none.
     pub(crate) fn max_size(&self, room: usize) -> Option<usize> {
         let limit = usize::try_from(self.peer_limit).unwrap_or(usize::MAX).min(room);
         // The type, and no length: a datagram this large ends its packet.
@@ -122,13 +121,12 @@ impl Datagrams {
         self.dropped
     }
 
-    /// Writes DATAGRAM frames as far as the packet has room. One that does not even fit an empty packet is dropped: the
-    /// path has become narrower.
+    /// Writes DATAGRAM frames as far as the packet has room. One that does not even fit an empty packet is dropped:
+    /// the path has become narrower.
     pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
         while let Some(data) = self.queue.front() {
             let (room, frame) = (packet.remaining(), frame::Datagram { data });
-            let may_have_length =
-                varint::size(data.len() as u64) as u64 + data.len() as u64 + 1 <= self.peer_limit;
+            let may_have_length = frame.size() as u64 <= self.peer_limit;
             if frame.size() <= room && may_have_length {
                 frame.write(&mut packet.writer);
             } else if data.len() + 1 == room {

@@ -1,11 +1,12 @@
-//! Flow control, one file for bytes on a stream, bytes on the connection, and numbers of streams. Source: RFC 9000 §4.
+//! Flow control, one file for bytes on a stream, bytes on the connection, and numbers of streams. Source: RFC 9000
+//! §4.
 //!
-//! [`Credit`] is what the peer grants us: a limit that only rises and what we have used of it. [`Window`] is what we grant
-//! the peer: a limit that follows what was consumed. Neither knows what it counts.
+//! [`Credit`] is what the peer grants us: a limit that only rises and what we have used of it. [`Window`] is what we
+//! grant the peer: a limit that follows what was consumed. Neither knows what it counts.
 //!
 //! Invariants: the limit that we announce is never more than the window above what was consumed, and "consumed" means
-//! taken by the application in order, so that data which sits in a buffer never earns the peer new credit. Both limits
-//! only rise.
+//! taken by the application in order, so that data which sits in a buffer never earns the peer new credit. Both
+//! limits only rise.
 
 use crate::announce::Announce;
 use base::time::{Duration, Instant};
@@ -93,8 +94,8 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// A window of `size`, which grows up to `max_size` when the peer fills it fast. The peer knows of the first limit
-    /// from the transport parameters.
+    /// A window of `size`, which grows up to `max_size` when the peer fills it fast. The peer knows of the first
+    /// limit from the transport parameters.
     pub(crate) fn new(size: u64, max_size: u64, step: Step) -> Window {
         let size = size.min(varint::MAX);
         Window {

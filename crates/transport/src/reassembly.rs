@@ -1,16 +1,17 @@
 //! Bytes that arrived before those in front of them: a bounded buffer for receive streams and for CRYPTO.
 //!
-//! Bytes that are next in order never come here; they are lent to the reader straight from the packet. What does come is
-//! copied, so that a small slice never keeps a large packet buffer alive, into pieces in a tree ordered by offset. A frame
-//! that continues a piece is appended to it up to [`PIECE_SIZE`], so that the thousand packets behind one lost packet
-//! become a few pieces. Bytes that are there already are kept and never stored twice.
+//! Bytes that are next in order never come here; they are lent to the reader straight from the packet. What does come
+//! is copied, so that a small slice never keeps a large packet buffer alive, into pieces in a tree ordered by offset.
+//! A frame that continues a piece is appended to it up to [`PIECE_SIZE`], so that the thousand packets behind one
+//! lost packet become a few pieces. Bytes that are there already are kept and never stored twice.
 //!
 //! Bounds: memory follows the bytes that arrived, never an offset. The bytes themselves are bounded by the caller's
-//! flow-control window; the pieces by [`MAX_PIECES`] plus one for each [`BYTES_PER_PIECE`] bytes held. Heavy but honest
-//! loss (whole packets missing) stays below that whatever the window; single bytes with gaps between them do not.
+//! flow-control window; the pieces by [`MAX_PIECES`] plus one for each [`BYTES_PER_PIECE`] bytes held. Heavy but
+//! honest loss (whole packets missing) stays below that whatever the window; single bytes with gaps between them do
+//! not.
 //!
-//! Rejected: a ring indexed by offset, which allocates by offset; reference-counted slices of the packet, which pin it; a
-//! sorted `Vec`, which makes a peer's chosen order cost a shift of all pieces for each frame.
+//! Rejected: a ring indexed by offset, which allocates by offset; reference-counted slices of the packet, which pin
+//! it; a sorted `Vec`, which makes a peer's chosen order cost a shift of all pieces for each frame.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +24,8 @@ pub(crate) const BYTES_PER_PIECE: usize = 512;
 /// Pieces are not appended to beyond this size.
 const PIECE_SIZE: usize = 64 * 1024;
 
-/// A piece of at most this size that touches the one in front of it is merged into it, so that a stream of tiny frames
-/// whose gaps are filled later does not remain a stream of tiny pieces.
+/// A piece of at most this size that touches the one in front of it is merged into it, so that a stream of tiny
+/// frames whose gaps are filled later does not remain a stream of tiny pieces.
 const MERGED_SIZE: usize = 512;
 
 /// The peer sent so small and scattered pieces that holding them would cost much more than their bytes.
@@ -66,8 +67,8 @@ impl Reassembly {
         Held { pieces: self.pieces.len(), bytes: self.bytes }
     }
 
-    /// Keeps a copy of what is new in `data`, whose first byte is at `offset`. `offset + data.len()` must not overflow,
-    /// which the wire format guarantees.
+    /// Keeps a copy of what is new in `data`, whose first byte is at `offset`. `offset + data.len()` must not
+    /// overflow, which the wire format guarantees.
     ///
     /// # Errors
     /// The pieces are too many; the connection should close.
@@ -114,7 +115,8 @@ impl Reassembly {
         }
     }
 
-    /// The bytes that are held from `offset` on, as far as they lie in one piece; `None` if that byte has not arrived.
+    /// The bytes that are held from `offset` on, as far as they lie in one piece; `None` if that byte has not
+    /// arrived.
     #[inline]
     pub(crate) fn next_piece(&self, offset: u64) -> Option<&[u8]> {
         let (start, piece) = self.pieces.range(..=offset).next_back()?;

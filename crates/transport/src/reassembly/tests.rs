@@ -1,5 +1,5 @@
-//! What would break without these: bytes out of order reach the reader wrong or twice, or a peer makes us hold more than
-//! it sent.
+//! What would break without these: bytes out of order reach the reader wrong or twice, or a peer makes us hold more
+//! than it sent.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,9 +1,10 @@
-//! The bytes of a sending stream that may have to be sent again: the application's own buffers, in order, kept until they
-//! are acknowledged.
+//! The bytes of a sending stream that may have to be sent again: the application's own buffers, in order, kept until
+//! they are acknowledged.
 //!
 //! Nothing is copied when the application writes, except slices so short that sharing them would cost more. A cursor
-//! points at the chunk with the next byte never sent, so that the common packet finds its data without a search; a resend
-//! searches by offset. What is retained is counted in whole chunks, because a chunk's memory goes when its last byte goes.
+//! points at the chunk with the next byte never sent, so that the common packet finds its data without a search; a
+//! resend searches by offset. What is retained is counted in whole chunks, because a chunk's memory goes when its
+//! last byte goes.
 
 use bytes::Bytes;
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! What an embedder may set about streams, and the errors of the verbs.
 
-/// Streams, windows and send buffers of a connection. All sizes in bytes. Whatever a peer can make us hold follows from
-/// these values; every one is finite.
+/// Streams, windows and send buffers of a connection. All sizes in bytes. Whatever a peer can make us hold follows
+/// from these values; every one is finite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamConfig {
     /// What the peer may send on a stream before its data is consumed, at first. Default: 1 MiB.
@@ -16,8 +16,8 @@ pub struct StreamConfig {
     pub max_bidi_streams: u64,
     /// Unidirectional streams that the peer may have open at a time. Default: 100.
     pub max_uni_streams: u64,
-    /// What `send_capacity` lets one stream hold, sent but unacknowledged data included. Within that, a stream runs ahead
-    /// of the network by as much as is in flight, so a slow path holds little. Default: 16 MiB.
+    /// What `send_capacity` lets one stream hold, sent but unacknowledged data included. Within that, a stream runs
+    /// ahead of the network by as much as is in flight, so a slow path holds little. Default: 16 MiB.
     pub send_buffer: u64,
     /// The same for all streams of the connection together. Default: 24 MiB.
     pub connection_send_buffer: u64,

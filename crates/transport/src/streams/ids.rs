@@ -1,9 +1,9 @@
 //! Which streams may exist: how many we may open, how many the peer may, and which of the peer's are still to come.
 //! Source: RFC 9000 §2.1, §4.6.
 //!
-//! The peer may use its streams in any order: a higher number opens the lower ones too. Those are not made until a frame
-//! names them; a set of ranges remembers which they are, so that one frame with a high number costs one range, and a
-//! stream that is over can be told from one that never began.
+//! The peer may use its streams in any order: a higher number opens the lower ones too. Those are not made until a
+//! frame names them; a set of ranges remembers which they are, so that one frame with a high number costs one range,
+//! and a stream that is over can be told from one that never began.
 
 use crate::flow::{Credit, Step, Window};
 use base::ranges::RangeSet;
@@ -88,8 +88,8 @@ impl PeerStreams {
         if self.unseen.remove(index..index + 1) > 0 { Admission::New } else { Admission::Over }
     }
 
-    /// A stream is over, and the application has heard of it: the peer may open another. Returns whether a MAX_STREAMS
-    /// frame is due.
+    /// A stream is over, and the application has heard of it: the peer may open another. Returns whether a
+    /// MAX_STREAMS frame is due.
     pub(super) fn on_over(&mut self) -> bool {
         // Counts of streams never grow by themselves, so the time does not matter.
         self.window.on_consumed(1, Instant::ZERO, Duration::ZERO)

@@ -112,8 +112,8 @@ impl Streams {
         Ok(())
     }
 
-    /// The peer is blocked. Credit comes from consumption alone, so there is nothing to do; nor for the next two, but that
-    /// the stream named must be one that the peer may name.
+    /// The peer is blocked. Credit comes from consumption alone, so there is nothing to do; nor for the next two, but
+    /// that the stream named must be one that the peer may name.
     pub(crate) fn on_data_blocked(&mut self, _: &frame::DataBlocked) -> Result<(), TransportError> {
         Ok(())
     }

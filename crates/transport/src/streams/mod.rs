@@ -1,15 +1,15 @@
 //! The streams of a connection: their data, their limits, and who sends next. Source: RFC 9000 §2 to §4, RFC 9218.
 //!
-//! One stream is `stream.rs` (its parts `send.rs` and `recv.rs`, its bytes `buffer.rs`); the set is here. Frames come in
-//! through `incoming.rs`, packets go out through `outgoing.rs`, their fate comes back through `fate.rs`, and the application
-//! speaks through `verbs.rs`. Which streams may exist is in `ids.rs`, where they live in `slots.rs`, whose turn it is in
-//! `queue.rs`.
+//! One stream is `stream.rs` (its parts `send.rs` and `recv.rs`, its bytes `buffer.rs`); the set is here. Frames come
+//! in through `incoming.rs`, packets go out through `outgoing.rs`, their fate comes back through `fate.rs`, and the
+//! application speaks through `verbs.rs`. Which streams may exist is in `ids.rs`, where they live in `slots.rs`,
+//! whose turn it is in `queue.rs`.
 //!
-//! Invariants: a stream is in `resend` exactly when it has lost data or a bare FIN to send, and in `fresh` exactly when it
-//! has new data and stream credit for it, so that "is there anything to send" is two loads; `unsent`, `retained` and `held`
-//! are the sums over all streams; a stream's place is free as soon as both its parts are over and the application has
-//! taken its events, and only then does the peer get its MAX_STREAMS credit back. What we owe the peer is state of a
-//! stream, never a queue of frames.
+//! Invariants: a stream is in `resend` exactly when it has lost data or a bare FIN to send, and in `fresh` exactly
+//! when it has new data and stream credit for it, so that "is there anything to send" is two loads; `unsent`,
+//! `retained` and `held` are the sums over all streams; a stream's place is free as soon as both its parts are over
+//! and the application has taken its events, and only then does the peer get its MAX_STREAMS credit back. What we owe
+//! the peer is state of a stream, never a queue of frames.
 
 mod buffer;
 mod config;
@@ -42,8 +42,8 @@ use wire::Side;
 use wire::error::Code;
 use wire::transport_parameters::TransportParameters;
 
-/// How far a stream's writer may always run ahead of the network, in bytes. Beyond that it may by what is in flight, so
-/// that a fast path finds data for a whole round trip and a slow one pins little memory.
+/// How far a stream's writer may always run ahead of the network, in bytes. Beyond that it may by what is in flight,
+/// so that a fast path finds data for a whole round trip and a slow one pins little memory.
 const WRITE_AHEAD: u64 = 256 * 1024;
 
 /// Pieces that all reassembly buffers of a connection may hold whatever their bytes.
@@ -178,7 +178,8 @@ impl Streams {
         slot
     }
 
-    /// The one check that every frame naming a stream goes through. `None`: the stream is over and the frame came late.
+    /// The one check that every frame naming a stream goes through. `None`: the stream is over and the frame came
+    /// late.
     #[inline]
     fn check_stream_id(&mut self, id: u64, part: Part) -> Result<Option<Slot>, TransportError> {
         let Some(slot) = self.slots.find(id) else { return self.admit_stream(StreamId::from_u64(id), part) };

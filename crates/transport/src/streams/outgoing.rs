@@ -1,8 +1,8 @@
 //! What streams put into packets. Source: RFC 9000 §13.3, §19.4 to §19.14; RFC 9218 §10.
 //!
-//! Control frames go in front of data: they are few and unblock the peer. Among data the most urgent stream goes first;
-//! within an urgency what was lost goes before what is new. The packet that matters is the one with a single STREAM frame
-//! up to its end: a look at two queues, a header of six to eight bytes, one copy.
+//! Control frames go in front of data: they are few and unblock the peer. Among data the most urgent stream goes
+//! first; within an urgency what was lost goes before what is new. The packet that matters is the one with a single
+//! STREAM frame up to its end: a look at two queues, a header of six to eight bytes, one copy.
 
 use super::Streams;
 use super::slots::Slot;

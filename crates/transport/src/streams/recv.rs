@@ -1,8 +1,8 @@
 //! The receiving part of a stream. Source: RFC 9000 §3.2, §3.5, §4.5.
 //!
 //! Data at the read offset is lent to the application straight from the packet; the reassembly buffer sees only what
-//! comes too early or what the application did not take. `read` is what the application took (or gave up), and the only
-//! thing that earns the peer credit; `highest` is what the peer has used of its limits, which never goes back.
+//! comes too early or what the application did not take. `read` is what the application took (or gave up), and the
+//! only thing that earns the peer credit; `highest` is what the peer has used of its limits, which never goes back.
 //!
 //! ```text
 //! Recv ── FIN ──> SizeKnown ── all taken ──> DataRead
@@ -168,7 +168,8 @@ impl RecvStream {
         Ok(growth)
     }
 
-    /// Takes in data that was admitted: lends what is in order, keeps what is not. Returns how many bytes are consumed.
+    /// Takes in data that was admitted: lends what is in order, keeps what is not. Returns how many bytes are
+    /// consumed.
     #[inline]
     pub(super) fn on_data(
         &mut self,

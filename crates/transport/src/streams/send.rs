@@ -1,8 +1,9 @@
 //! The sending part of a stream. Source: RFC 9000 §3.1, §3.3.
 //!
-//! Offsets run `acked ≤ sent ≤ end`: below `acked` all is acknowledged and forgotten, up to `sent` all went out at least
-//! once, up to `end` the application has written. Between `acked` and `sent` two range sets hold what is known beyond
-//! that: acknowledged out of order, and lost. Lost bytes go again before new ones and need no flow-control credit.
+//! Offsets run `acked ≤ sent ≤ end`: below `acked` all is acknowledged and forgotten, up to `sent` all went out at
+//! least once, up to `end` the application has written. Between `acked` and `sent` two range sets hold what is known
+//! beyond that: acknowledged out of order, and lost. Lost bytes go again before new ones and need no flow-control
+//! credit.
 //!
 //! ```text
 //! Open ── finish ──> Finished ── all acknowledged ──> Closed
@@ -168,7 +169,8 @@ impl SendStream {
         Some(Dropped { unsent, retained: self.buffer.clear() })
     }
 
-    /// Whether something must go that needs no flow-control credit: lost data, or a FIN behind data that all went out.
+    /// Whether something must go that needs no flow-control credit: lost data, or a FIN behind data that all went
+    /// out.
     #[inline]
     pub(super) fn wants_resend(&self) -> bool {
         !self.lost.is_empty() || self.wants_bare_fin()

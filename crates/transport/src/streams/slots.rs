@@ -1,9 +1,10 @@
 //! Where streams live: places in one vector, found by stream ID through a small hash map.
 //!
-//! A place is used again by a later stream together with the memory that its queues have grown to, so short streams cost
-//! no allocation once a connection has run for a while. The last stream looked up is remembered, so a single bulk stream
-//! costs one comparison per packet. The hash is a multiplication: IDs are validated against our own limits before they
-//! come here, so a peer that chose them to collide could only make a search among the few streams it may have open.
+//! A place is used again by a later stream together with the memory that its queues have grown to, so short streams
+//! cost no allocation once a connection has run for a while. The last stream looked up is remembered, so a single
+//! bulk stream costs one comparison per packet. The hash is a multiplication: IDs are validated against our own
+//! limits before they come here, so a peer that chose them to collide could only make a search among the few streams
+//! it may have open.
 //!
 //! Rejected: a ring indexed by stream number, which grows without bound behind one stream that stays open (HTTP/3's
 //! control streams do); a `BTreeMap`, slower for what is always a point look-up.

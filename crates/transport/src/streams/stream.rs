@@ -80,8 +80,8 @@ impl Stream {
         }
     }
 
-    /// Makes the place ready for the next stream. The memberships stay: a queue that still names the place finds the next
-    /// stream there, with nothing to do or with its own business.
+    /// Makes the place ready for the next stream. The memberships stay: a queue that still names the place finds the
+    /// next stream there, with nothing to do or with its own business.
     pub(super) fn recycle(&mut self) {
         self.priority = Priority::default();
         self.writer = Writer::Content;

@@ -32,8 +32,8 @@ impl Streams {
         Ok(slot)
     }
 
-    /// Takes bytes to be sent; they are kept, not copied, until acknowledged. Takes them whatever `send_capacity` says:
-    /// they are the application's memory, and it is the application's to wait.
+    /// Takes bytes to be sent; they are kept, not copied, until acknowledged. Takes them whatever `send_capacity`
+    /// says: they are the application's memory, and it is the application's to wait.
     pub(crate) fn write(&mut self, id: StreamId, bytes: Bytes) -> Result<(), WriteError> {
         let slot = self.writable_slot(id)?;
         let len = bytes.len() as u64;
@@ -125,8 +125,8 @@ impl Streams {
         }
     }
 
-    /// Bytes that the stream's writer should write now. 0 asks it to wait for `Event::Writable`, or means that nothing can
-    /// be written to such a stream.
+    /// Bytes that the stream's writer should write now. 0 asks it to wait for `Event::Writable`, or means that
+    /// nothing can be written to such a stream.
     pub(crate) fn send_capacity(&mut self, id: StreamId) -> usize {
         let Ok(slot) = self.writable_slot(id) else { return 0 };
         let capacity = self.capacity(slot);

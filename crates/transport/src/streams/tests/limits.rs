@@ -199,7 +199,8 @@ fn retained_bytes_never_pass_the_connection_window() {
     assert!(server.streams.retained_bytes() <= config.initial_connection_window);
 }
 
-/// Rapid reset: the peer opens and resets for ever. It gets streams back only as fast as the application takes notice.
+/// Rapid reset: the peer opens and resets for ever. It gets streams back only as fast as the application takes
+/// notice.
 #[test]
 fn streams_are_given_back_at_the_application_s_pace() {
     let mut server = server();

@@ -1,5 +1,5 @@
-//! Two sets of streams that exchange real frames. What would break without these tests: a byte lost, doubled or swapped
-//! under some order of losses and acknowledgements; memory or credit that a peer can bend.
+//! Two sets of streams that exchange real frames. What would break without these tests: a byte lost, doubled or
+//! swapped under some order of losses and acknowledgements; memory or credit that a peer can bend.
 
 mod behaviour;
 mod limits;

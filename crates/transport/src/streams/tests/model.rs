@@ -1,6 +1,6 @@
-//! The model: random applications on both ends, a network that loses, repeats and reorders, and a recovery that declares
-//! losses rightly and wrongly. Every byte must arrive intact and once (the reader checks each loan), every sum must come
-//! out, and nothing may be left behind.
+//! The model: random applications on both ends, a network that loses, repeats and reorders, and a recovery that
+//! declares losses rightly and wrongly. Every byte must arrive intact and once (the reader checks each loan), every
+//! sum must come out, and nothing may be left behind.
 
 use super::*;
 use proptest::prelude::*;
