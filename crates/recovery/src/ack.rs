@@ -6,6 +6,9 @@
 //!
 //! RFC 9000 §13.2, §13.4.1; draft-ietf-quic-ack-frequency for the policy's three numbers.
 
+#[cfg(test)]
+mod tests;
+
 use crate::ecn::EcnCounts;
 use base::net::Ecn;
 use base::ranges::RangeSet;

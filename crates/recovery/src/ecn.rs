@@ -7,6 +7,9 @@
 //!
 //! RFC 9000 §13.4.2, A.4; RFC 9002 §7.1, B.7.
 
+#[cfg(test)]
+mod tests;
+
 use crate::packet::Space;
 use base::net::Ecn;
 

@@ -9,6 +9,9 @@
 //! Below a millisecond of round trip (loopback, a local network) there is no limit: timers are no finer than that.
 //! Rejected: a departure time per packet (SO_TXTIME), which needs the fq queueing discipline and breaks GSO trains.
 
+#[cfg(test)]
+mod tests;
+
 use crate::rate::Rate;
 use base::time::{Duration, Instant};
 

@@ -2,6 +2,9 @@
 //!
 //! Four numbers, integer nanoseconds. Every operation saturates: an estimate may become useless, never wrong in kind.
 
+#[cfg(test)]
+mod tests;
+
 use base::time::{Duration, Instant};
 
 /// Assumed before the first sample. Source: RFC 9002 §6.2.2.

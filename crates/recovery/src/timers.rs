@@ -5,6 +5,9 @@
 //!
 //! RFC 9002 §6.1.2, §6.2, A.8, A.9.
 
+#[cfg(test)]
+mod tests;
+
 use crate::packet::Space;
 use crate::rtt::Rtt;
 use base::time::{Duration, Instant};
@@ -125,19 +128,7 @@ fn loss_timeout(spaces: &[SpaceTimers; 3]) -> Option<Timeout> {
 /// The probe timeout. Source: RFC 9002 A.8 (GetPtoTimeAndSpace).
 fn probe_timeout(inputs: &Inputs<'_>) -> Option<Timeout> {
     let span = backed_off(inputs.rtt.pto(Duration::ZERO), inputs.pto_count);
-    if inputs.spaces.iter().all(|space| space.ack_eliciting_in_flight == 0) {
-        // RFC 9002 §6.2.2.1: a client keeps the server able to send.
-        return match inputs.address_validation {
-            AddressValidation::Complete => None,
-            AddressValidation::PendingInInitial { since } => {
-                Some(Timeout { at: since + span, action: Action::ProbeForPeer(Space::Initial) })
-            }
-            AddressValidation::PendingInHandshake { since } => {
-                Some(Timeout { at: since + span, action: Action::ProbeForPeer(Space::Handshake) })
-            }
-        };
-    }
-    Space::ALL
+    let earliest = Space::ALL
         .into_iter()
         .zip(inputs.spaces)
         .filter(|(_, timers)| timers.ack_eliciting_in_flight > 0)
@@ -153,7 +144,19 @@ fn probe_timeout(inputs: &Inputs<'_>) -> Option<Timeout> {
             let at = timers.last_ack_eliciting_at? + span + delay;
             Some(Timeout { at, action: Action::Probe(space) })
         })
-        .min_by_key(|timeout| timeout.at)
+        .min_by_key(|timeout| timeout.at);
+    earliest.or_else(|| probe_for_peer(inputs.address_validation, span))
+}
+
+/// RFC 9002 §6.2.2.1: nothing of ours can be probed, but a client keeps the server able to send. (The pseudocode asks
+/// that nothing be in flight at all, and would leave a client waiting for ever that has only 0-RTT packets in flight.)
+fn probe_for_peer(validation: AddressValidation, span: Duration) -> Option<Timeout> {
+    let (since, space) = match validation {
+        AddressValidation::Complete => return None,
+        AddressValidation::PendingInInitial { since } => (since, Space::Initial),
+        AddressValidation::PendingInHandshake { since } => (since, Space::Handshake),
+    };
+    Some(Timeout { at: since + span, action: Action::ProbeForPeer(space) })
 }
 
 /// `span` after `pto_count` probe timeouts in a row: doubled with each. Source: RFC 9002 §6.2.1.

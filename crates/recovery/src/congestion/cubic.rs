@@ -68,6 +68,12 @@ impl Cubic {
         &mut self.window
     }
 
+    /// Where the curve is flat, in bytes.
+    #[cfg(test)]
+    pub(super) const fn plateau(&self) -> f64 {
+        self.w_max
+    }
+
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, in_flight: u64) {
         self.window.on_sent(in_flight);

@@ -1,1 +1,262 @@
+//! Worked examples of both controllers, and a hundred thousand random lives of each.
 
+use super::*;
+use crate::testing::{any_later, any_magnitude, any_span};
+use base::rng::Rng;
+use base::time::Duration;
+
+const MTU: u16 = 1200;
+const RTT: Duration = Duration::from_millis(100);
+
+fn ms(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+/// A sender that always fills its window, on a path of one round trip per step.
+struct Path {
+    controller: Controller,
+    now: Instant,
+}
+
+impl Path {
+    fn new(algorithm: Algorithm) -> Path {
+        Path { controller: Controller::new(algorithm, MTU), now: ms(1_000) }
+    }
+
+    /// Sends a window and has it acknowledged a round trip later, by `acks` frames. Returns the window then.
+    fn round(&mut self, acks: u64) -> u64 {
+        let window = self.controller.window();
+        let sent_at = self.now;
+        self.controller.on_sent(sent_at, window, window);
+        self.now = self.now + RTT;
+        for part in 0..acks {
+            let bytes = window * (part + 1) / acks - window * part / acks;
+            let acked = AckedBytes { bytes, largest_sent_at: sent_at, app_limited: false, rtt: RTT };
+            self.controller.on_ack(self.now, acked);
+        }
+        self.controller.window()
+    }
+
+    fn rounds(&mut self, count: u32, acks: u64) {
+        for _ in 0..count {
+            self.round(acks);
+        }
+    }
+
+    fn lose(&mut self) -> u64 {
+        let sent_at = self.now;
+        self.now = self.now + Duration::from_nanos(1);
+        self.controller.on_congestion(self.now, sent_at, Cause::Loss);
+        self.now = self.now + Duration::from_nanos(1);
+        self.controller.window()
+    }
+}
+
+#[test]
+fn windows_at_the_start() {
+    // RFC 9002 §7.2: ten datagrams, at most 14,720 bytes or two datagrams.
+    assert_eq!(initial_window(1200), 12_000);
+    assert_eq!(initial_window(1472), 14_720);
+    assert_eq!(initial_window(9_000), 18_000);
+    assert_eq!((minimum_window(1452), minimum_window(0)), (2_904, 2_400));
+}
+
+#[test]
+fn slow_start_doubles_until_loss_and_ends_at_the_threshold() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic] {
+        let mut path = Path::new(algorithm);
+        assert_eq!([path.round(5), path.round(1), path.round(40)], [24_000, 48_000, 96_000]);
+        let reduced = path.lose();
+        assert_eq!(reduced, if algorithm == Algorithm::NewReno { 48_000 } else { 67_200 });
+        assert_eq!(path.controller.ssthresh(), Some(reduced));
+        path.controller.on_persistent_congestion();
+        assert_eq!(path.controller.window(), 2_400);
+        let mut window = 2_400;
+        while path.controller.is_in_slow_start() {
+            let grown = path.round(3);
+            assert!(grown <= window * 2, "{algorithm:?}");
+            window = grown;
+        }
+        assert!((reduced..reduced + 2 * u64::from(MTU)).contains(&window), "{algorithm:?} {window}");
+    }
+}
+
+#[test]
+fn one_reduction_per_round_trip() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic] {
+        let mut controller = Controller::new(algorithm, MTU);
+        controller.on_sent(ms(0), 12_000, 12_000);
+        controller.on_congestion(ms(100), ms(10), Cause::Loss);
+        let reduced = controller.window();
+        controller.on_congestion(ms(120), ms(99), Cause::EcnCe);
+        controller.on_congestion(ms(120), ms(100), Cause::Loss);
+        assert_eq!(controller.window(), reduced, "sent before the reduction");
+        let acked = AckedBytes { bytes: 1200, largest_sent_at: ms(100), app_limited: false, rtt: RTT };
+        controller.on_ack(ms(130), acked);
+        assert_eq!(controller.window(), reduced, "no growth in recovery");
+        controller.on_congestion(ms(220), ms(101), Cause::EcnCe);
+        assert!(controller.window() < reduced, "sent after it");
+    }
+}
+
+#[test]
+fn new_reno_adds_a_datagram_a_round_trip() {
+    let mut path = Path::new(Algorithm::NewReno);
+    path.rounds(4, 7);
+    let mut window = path.lose();
+    for acks in [1, 2, 10, 33, 80] {
+        let grown = path.round(acks);
+        assert_eq!(grown - window, u64::from(MTU), "by {acks} frames");
+        window = grown;
+    }
+}
+
+#[test]
+fn cubic_follows_its_curve() {
+    // RFC 9438 §4.2: K = cbrt(W_max × 0.3 / C) seconds, W(t) = C (t − K)³ + W_max, in datagrams.
+    let mut path = Path::new(Algorithm::Cubic);
+    while path.round(10) < 1_000 * u64::from(MTU) {}
+    let w_max = path.controller.window() as f64 / f64::from(MTU);
+    path.lose();
+    let k = (w_max * 0.3 / 0.4_f64).cbrt();
+    let began = path.now + RTT;
+    let mut plateau = 0;
+    while path.now.saturating_since(began).as_secs_f64() < k * 1.8 {
+        let window = path.round(50) as f64 / f64::from(MTU);
+        let t = path.now.saturating_since(began).as_secs_f64();
+        let curve = 0.4 * (t + 0.1 - k).powi(3) + w_max;
+        assert!((window - curve).abs() < 0.02 * w_max, "at {t:.1} s: {window:.0}, not {curve:.0}");
+        plateau += u32::from((window - w_max).abs() < 0.02 * w_max);
+    }
+    assert!(plateau > 20, "the curve is flat around the old window");
+}
+
+#[test]
+fn cubic_is_no_slower_than_new_reno_where_windows_are_small() {
+    // RFC 9438 §4.3. With a window of 20 datagrams the cubic alone would take seconds to move.
+    let mut path = Path::new(Algorithm::Cubic);
+    path.round(5);
+    let prior = path.controller.window();
+    let mut window = path.lose();
+    for _ in 0..8 {
+        let grown = path.round(5);
+        assert!(grown - window >= u64::from(MTU) / 2, "{}", grown - window); // α is 0.53
+        window = grown;
+    }
+    while window < prior * 3 / 2 {
+        window = path.round(5);
+    }
+    assert!(
+        path.round(5) - window >= u64::from(MTU) * 9 / 10,
+        "a datagram a round trip, once past the old window"
+    );
+}
+
+#[test]
+fn cubic_makes_room_for_newcomers() {
+    // RFC 9438 §4.7: the second of two reductions in a row remembers less than the window.
+    let mut path = Path::new(Algorithm::Cubic);
+    path.rounds(5, 10);
+    path.lose();
+    path.round(10);
+    let before = path.controller.window() as f64;
+    path.lose();
+    let Kind::Cubic(cubic) = path.controller.0 else { unreachable!() };
+    assert!((cubic.plateau() - before * 0.85).abs() < 1.0);
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic] {
+        let mut path = Path::new(algorithm);
+        path.rounds(4, 7);
+        path.lose();
+        path.round(7);
+        let window = path.controller.window();
+        // A tenth of the window is in flight; the application says so, or does not.
+        for (round, app_limited) in (0..200).map(|round| (round, round % 2 == 0)) {
+            let sent_at = path.now;
+            path.controller.on_sent(sent_at, window / 10, window / 10);
+            path.now = path.now + RTT;
+            let acked = AckedBytes { bytes: window / 10, largest_sent_at: sent_at, app_limited, rtt: RTT };
+            path.controller.on_ack(path.now, acked);
+            assert!(round < 2 || path.controller.window() <= window * 102 / 100, "{algorithm:?}");
+        }
+        // And the twenty seconds do not make the window jump when it is used again.
+        let window = path.controller.window();
+        path.now = path.now + Duration::from_secs(60);
+        path.round(7);
+        assert!(path.round(7) < window * 11 / 10, "{algorithm:?} {window} {}", path.controller.window());
+    }
+}
+
+#[test]
+fn a_larger_datagram_enlarges_an_untouched_window_only() {
+    let mut controller = Controller::new(Algorithm::Cubic, 1200);
+    controller.on_mtu_change(1452);
+    assert_eq!(controller.window(), 14_520);
+    controller.on_congestion(ms(2), ms(1), Cause::Loss);
+    let reduced = controller.window();
+    controller.on_mtu_change(9_000);
+    assert_eq!(controller.window(), reduced.max(18_000), "but never below two datagrams");
+}
+
+#[test]
+fn pacing_follows_the_window() {
+    let mut rtt = Rtt::default();
+    let mut controller = Controller::new(Algorithm::NewReno, MTU);
+    assert!(controller.pacing_rate(&rtt).is_unlimited(), "the initial window may leave at once");
+    rtt.on_sample(ms(1), RTT, Duration::ZERO);
+    assert_eq!(controller.pacing_rate(&rtt).bytes_per_second().round(), 240_000.0);
+    controller.on_congestion(ms(2), ms(1), Cause::Loss);
+    assert_eq!(controller.pacing_rate(&rtt).bytes_per_second().round(), 75_000.0);
+    let mut loopback = Rtt::default();
+    loopback.on_sample(ms(1), Duration::from_micros(80), Duration::ZERO);
+    assert!(controller.pacing_rate(&loopback).is_unlimited());
+}
+
+/// What would be lost without it: a window of zero, a wrapped or endless one, or a panic, on some path or clock.
+#[test]
+fn a_hundred_thousand_lives() {
+    for seed in 0..200_000 {
+        let mut rng = Rng::from_u64(seed);
+        let algorithm = if seed % 2 == 0 { Algorithm::NewReno } else { Algorithm::Cubic };
+        let mut mtu = 1200 + rng.below(8_000) as u16;
+        let mut controller = Controller::new(algorithm, mtu);
+        let mut now = Instant::ZERO;
+        for _ in 0..30 {
+            now = any_later(&mut rng, now);
+            let sent_at = now - any_span(&mut rng);
+            let window = controller.window();
+            match rng.below(10) {
+                0..3 => controller.on_sent(now, any_magnitude(&mut rng), any_magnitude(&mut rng)),
+                3..7 => {
+                    let bytes = if rng.below(4) == 0 { any_magnitude(&mut rng) } else { window / 2 };
+                    let app_limited = rng.below(8) == 0;
+                    let rtt = any_span(&mut rng);
+                    controller.on_ack(now, AckedBytes { bytes, largest_sent_at: sent_at, app_limited, rtt });
+                    assert!(
+                        controller.window() >= window,
+                        "seed {seed}: an acknowledgement never shrinks it"
+                    );
+                }
+                7 => {
+                    let cause = if rng.below(2) == 0 { Cause::Loss } else { Cause::EcnCe };
+                    controller.on_congestion(now, sent_at, cause);
+                    assert!(controller.window() <= window, "seed {seed}: congestion never enlarges it");
+                }
+                8 => controller.on_persistent_congestion(),
+                _ => {
+                    mtu = rng.below(65_536) as u16;
+                    controller.on_mtu_change(mtu);
+                }
+            }
+            let bounds = minimum_window(mtu)..=MAX_WINDOW;
+            assert!(bounds.contains(&controller.window()), "seed {seed}: {}", controller.window());
+            let mut rtt = Rtt::default();
+            rtt.on_sample(now, any_span(&mut rng), any_span(&mut rng));
+            let rate = controller.pacing_rate(&rtt);
+            assert!(rate.is_unlimited() || rate.bytes_per_second().is_finite(), "seed {seed}");
+        }
+    }
+}

@@ -129,7 +129,8 @@ impl SlotRing {
     #[cold]
     pub(super) fn grow(&mut self, base: u64, next: u64) {
         let capacity = (self.capacity() * 2).max(FIRST_SLOTS);
-        let mut grown = SlotRing { slots: vec![Slot::skipped(0); capacity as usize], ..SlotRing::new() };
+        let mut grown = SlotRing::new();
+        grown.slots = vec![Slot::skipped(0); capacity as usize];
         for pn in base..next {
             grown.set(pn, *self.at(pn));
         }

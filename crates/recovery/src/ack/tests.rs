@@ -1,0 +1,157 @@
+use super::*;
+use base::rng::Rng;
+use std::collections::BTreeSet;
+
+fn ms(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+/// Takes in ack-eliciting, unmarked packets at once; returns the urgency after the last.
+fn receive(tracker: &mut AckTracker, pns: impl IntoIterator<Item = u64>) -> AckUrgency {
+    pns.into_iter()
+        .map(|pn| tracker.on_received(ms(pn), pn, Eliciting::Yes, Ecn::NotEct))
+        .last()
+        .unwrap_or(AckUrgency::None)
+}
+
+fn ranges(tracker: &AckTracker) -> Vec<Range<u64>> {
+    tracker.ranges().collect()
+}
+
+#[test]
+fn every_second_packet_or_after_the_delay() {
+    let mut tracker = AckTracker::new(AckPolicy::EVERY_SECOND);
+    assert_eq!(receive(&mut tracker, [0]), AckUrgency::Delayed);
+    assert_eq!(tracker.next_timeout(), Some(ms(25)));
+    assert_eq!(tracker.urgency(ms(24)), AckUrgency::Delayed);
+    assert_eq!(tracker.urgency(ms(25)), AckUrgency::Immediate);
+    assert_eq!(receive(&mut tracker, [1]), AckUrgency::Immediate);
+    assert_eq!(ranges(&tracker).first(), Some(&(0..2)));
+    assert_eq!(tracker.ack_delay(ms(4)), Duration::from_millis(3));
+    tracker.on_ack_sent();
+    assert_eq!((tracker.urgency(ms(99)), tracker.next_timeout()), (AckUrgency::None, None));
+    let at_once = &mut AckTracker::new(AckPolicy::IMMEDIATE);
+    assert_eq!(receive(at_once, [0]), AckUrgency::Immediate);
+}
+
+#[test]
+fn what_is_not_ack_eliciting_waits_for_what_is() {
+    let mut tracker = AckTracker::new(AckPolicy::IMMEDIATE);
+    for pn in [0, 5, 3] {
+        // RFC 9000 §13.2.1: not even for gaps, or two endpoints would acknowledge each other for ever.
+        let urgency = tracker.on_received(ms(1), pn, Eliciting::No, Ecn::Ce);
+        assert_eq!((urgency, tracker.next_timeout()), (AckUrgency::None, None));
+    }
+    receive(&mut tracker, [6]);
+    assert_eq!(ranges(&tracker), [5..7, 3..4, 0..1]);
+}
+
+/// RFC 9000 §13.2.1. Each row: ack-eliciting packets received and acknowledged, one that is not ack-eliciting, the next.
+#[test]
+fn gaps_are_reported_at_once() {
+    let policy = AckPolicy { eliciting_threshold: 100, ..AckPolicy::EVERY_SECOND };
+    for (before, other, next, urgency, why) in [
+        (vec![0, 1], None, 2, AckUrgency::Delayed, "in order"),
+        (vec![0, 1], None, 3, AckUrgency::Immediate, "a new gap"),
+        (vec![0, 3], None, 1, AckUrgency::Immediate, "below another"),
+        (vec![0, 3], None, 4, AckUrgency::Delayed, "the gap is old"),
+        (vec![0, 1], Some(2), 3, AckUrgency::Delayed, "the number between was received"),
+        (
+            vec![0, 1],
+            Some(3),
+            4,
+            AckUrgency::Immediate,
+            "2 is missing between this one and the last ack-eliciting one",
+        ),
+        (vec![0, 1], Some(9), 2, AckUrgency::Delayed, "below one that is not ack-eliciting"),
+    ] {
+        let mut tracker = AckTracker::new(policy);
+        receive(&mut tracker, before);
+        tracker.on_ack_sent();
+        if let Some(pn) = other {
+            tracker.on_received(ms(9), pn, Eliciting::No, Ecn::NotEct);
+        }
+        assert_eq!(receive(&mut tracker, [next]), urgency, "{why}");
+    }
+}
+
+#[test]
+fn a_higher_reordering_threshold_waits_for_the_gap_to_age() {
+    // draft-ietf-quic-ack-frequency §6.2.1, the example with a threshold of 3.
+    let policy = AckPolicy { eliciting_threshold: 100, reordering_threshold: 3, ..AckPolicy::EVERY_SECOND };
+    let mut tracker = AckTracker::new(policy);
+    let mut acked_after = Vec::new();
+    for pn in [0, 1, 3, 4, 5, 8, 9, 10] {
+        if receive(&mut tracker, [pn]) == AckUrgency::Immediate {
+            acked_after.push(pn);
+            tracker.on_ack_sent();
+        }
+    }
+    assert_eq!(acked_after, [5, 9, 10], "2 is three below 5; 6 is below 9; 7 is below 10");
+    tracker.set_policy(AckPolicy { reordering_threshold: 0, ..policy });
+    assert_eq!(receive(&mut tracker, [20, 15]), AckUrgency::Delayed, "0 is never");
+}
+
+#[test]
+fn marks_are_counted_and_reported_at_once() {
+    let mut tracker = AckTracker::new(AckPolicy { eliciting_threshold: 100, ..AckPolicy::EVERY_SECOND });
+    tracker.on_received(ms(0), 0, Eliciting::Yes, Ecn::Ect0);
+    assert_eq!(tracker.on_received(ms(0), 1, Eliciting::Yes, Ecn::Ce), AckUrgency::Immediate);
+    assert_eq!(tracker.ecn_counts(), EcnCounts { ect0: 1, ect1: 0, ce: 1 });
+}
+
+#[test]
+fn what_the_peer_knows_we_know_is_not_repeated() {
+    let mut tracker = AckTracker::new(AckPolicy::default());
+    receive(&mut tracker, (0..10).chain(20..30).chain(40..50));
+    tracker.on_ack_of_ack(25);
+    assert_eq!(ranges(&tracker), [40..50, 26..30]);
+    assert!(tracker.is_duplicate(15), "too old to tell");
+    assert!(!tracker.is_duplicate(35));
+    tracker.on_ack_of_ack(u64::MAX);
+    assert!(tracker.ranges().eq(core::iter::once(40..50)), "one range stays");
+    assert_eq!(tracker.largest(), Some(49));
+}
+
+#[test]
+fn ranges_are_bounded_and_the_forgotten_are_duplicates() {
+    let mut tracker = AckTracker::new(AckPolicy::default());
+    receive(&mut tracker, (0..100_000).step_by(2));
+    assert_eq!(tracker.ranges().len(), MAX_RANGES);
+    assert!(tracker.is_duplicate(1) && tracker.is_duplicate(99_998) && !tracker.is_duplicate(99_997));
+    // A packet below what is remembered is never taken in, not even when the caller forgets to ask.
+    assert_eq!(tracker.largest(), Some(99_998));
+}
+
+/// What would be lost without it: a packet taken in twice, or one acknowledged that never came.
+#[test]
+fn agrees_with_a_plain_set() {
+    for seed in 0..20_000 {
+        let mut rng = Rng::from_u64(seed);
+        let mut tracker =
+            AckTracker::new(AckPolicy { reordering_threshold: rng.below(4), ..AckPolicy::default() });
+        let mut came = BTreeSet::new();
+        let mut now = ms(0);
+        for _ in 0..60 {
+            now = crate::testing::any_later(&mut rng, now);
+            let pn = rng.below(100);
+            if tracker.is_duplicate(pn) {
+                assert!(came.contains(&pn) || pn < tracker.floor, "seed {seed}");
+                continue;
+            }
+            assert!(came.insert(pn), "seed {seed}: {pn} twice");
+            let eliciting = if rng.below(3) == 0 { Eliciting::No } else { Eliciting::Yes };
+            tracker.on_received(now, pn, eliciting, Ecn::NotEct);
+            match rng.below(8) {
+                0 => tracker.on_ack_sent(),
+                1 => tracker.on_ack_of_ack(rng.below(100)),
+                _ => {}
+            }
+            assert!(tracker.ranges().flatten().all(|pn| came.contains(&pn)), "seed {seed}");
+            assert_eq!(tracker.largest(), came.last().copied(), "seed {seed}");
+            assert!(
+                tracker.ranges().next().is_some_and(|range| range.end - 1 == came.last().copied().unwrap())
+            );
+        }
+    }
+}
