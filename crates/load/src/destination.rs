@@ -1,14 +1,20 @@
-//! One way to write for all outputs: a file that can be continued and filled in any order, or a pipe that cannot.
+//! One way to write for all outputs: a file that can be continued and filled in any order, a pipe that cannot, or nothing
+//! that keeps the bytes at all.
 
 use crate::answer::Version;
 use crate::error::GetError;
 use crate::output::Output;
 use crate::part::{PartFile, Resume, Run};
+use crate::tally::Tally;
 use core::ops::Range;
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
+
+/// Bytes gathered before a write to a pipe: as much as a pipe holds.
+const GATHERED: usize = 64 * 1024;
 
 /// Where a download's bytes go while it runs.
 #[derive(Debug)]
@@ -17,6 +23,8 @@ pub enum Destination {
     Part(PartFile),
     /// The standard output, a device or a pipe.
     Sequential(Sequential),
+    /// Nowhere.
+    Counted(Tally),
 }
 
 /// Bytes in order, each once.
@@ -37,23 +45,30 @@ impl fmt::Debug for Sequential {
 impl Destination {
     /// Opens `output` for a download of `url`.
     pub fn open(output: &Output, url: &str, resume: Resume) -> Result<Destination, GetError> {
-        let sequential = |out, name| Sequential { out, name, next: 0, version: Version::default() };
-        Ok(match output {
-            Output::File(path) => Destination::Part(PartFile::open(path, url, resume)?),
+        let sequential = |file: io::Result<File>, name: PathBuf| match file {
+            Ok(file) => Ok(Destination::Sequential(Sequential {
+                out: Box::new(BufWriter::with_capacity(GATHERED, file)),
+                name,
+                next: 0,
+                version: Version::default(),
+            })),
+            Err(error) => Err(GetError::Write(name, error)),
+        };
+        match output {
+            Output::File(path) => Ok(Destination::Part(PartFile::open(path, url, resume)?)),
+            // Its descriptor, since the standard library's own buffer looks for line ends.
             Output::Stdout => {
-                Destination::Sequential(sequential(Box::new(io::stdout()), "standard output".into()))
+                let file = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+                sequential(file, "standard output".into())
             }
-            Output::Device(path) => {
-                let file = OpenOptions::new().write(true).open(path);
-                let file = file.map_err(|error| GetError::Write(path.clone(), error))?;
-                Destination::Sequential(sequential(Box::new(file), path.clone()))
-            }
-        })
+            Output::Device(path) => sequential(OpenOptions::new().write(true).open(path), path.clone()),
+            Output::Nowhere(check) => Ok(Destination::Counted(Tally::new(*check))),
+        }
     }
 
     /// Whether several streams can fill it at once, given that [`validator`](Self::validator) has one.
     pub fn takes_any_order(&self) -> bool {
-        matches!(self, Destination::Part(_))
+        matches!(self, Destination::Part(_) | Destination::Counted(_))
     }
 
     /// See [`PartFile::validator`].
@@ -61,6 +76,7 @@ impl Destination {
         match self {
             Destination::Part(part) => part.validator(),
             Destination::Sequential(out) => out.version.validator().filter(|_| out.next > 0),
+            Destination::Counted(tally) => tally.validator(),
         }
     }
 
@@ -69,6 +85,7 @@ impl Destination {
         match self {
             Destination::Part(part) => part.received(),
             Destination::Sequential(out) => out.next,
+            Destination::Counted(tally) => tally.received(),
         }
     }
 
@@ -80,6 +97,7 @@ impl Destination {
                 let rest = out.next..out.version.size.unwrap_or(u64::MAX);
                 if rest.is_empty() { Vec::new() } else { std::iter::once(rest).collect() }
             }
+            Destination::Counted(tally) => tally.missing(),
         }
     }
 
@@ -90,6 +108,10 @@ impl Destination {
             Destination::Sequential(out) if out.next > 0 => Err(GetError::Changed),
             Destination::Sequential(out) => {
                 out.version = version;
+                Ok(())
+            }
+            Destination::Counted(tally) => {
+                tally.restart(version);
                 Ok(())
             }
         }
@@ -106,10 +128,12 @@ impl Destination {
                 Ok(())
             }
             Destination::Sequential(_) => Err(GetError::Changed),
+            Destination::Counted(tally) => tally.on_version(version),
         }
     }
 
     /// Adds bytes of a run. A pipe takes only the bytes that are next.
+    #[inline]
     pub fn append(&mut self, run: &mut Run, bytes: &[u8]) -> Result<(), GetError> {
         match self {
             Destination::Part(part) => part.append(run, bytes),
@@ -122,6 +146,7 @@ impl Destination {
             Destination::Sequential(out) => {
                 Err(GetError::Range(format!("byte {} of {}", run.offset(), out.next)))
             }
+            Destination::Counted(tally) => tally.append(run, bytes),
         }
     }
 
@@ -132,14 +157,18 @@ impl Destination {
             Destination::Sequential(out) => {
                 out.out.flush().map_err(|error| GetError::Write(out.name.clone(), error))
             }
+            Destination::Counted(_) => Ok(()),
         }
     }
 
-    /// See [`PartFile::checkpoint`].
+    /// See [`PartFile::checkpoint`]; a pipe's reader gets what was gathered for it.
     pub fn checkpoint(&mut self) -> Result<(), GetError> {
         match self {
             Destination::Part(part) => part.checkpoint(),
-            Destination::Sequential(_) => Ok(()),
+            Destination::Sequential(out) => {
+                out.out.flush().map_err(|error| GetError::Write(out.name.clone(), error))
+            }
+            Destination::Counted(_) => Ok(()),
         }
     }
 
@@ -147,7 +176,7 @@ impl Destination {
     pub fn suspend(&mut self) -> Result<Option<PathBuf>, GetError> {
         match self {
             Destination::Part(part) => part.suspend().map(Some),
-            Destination::Sequential(_) => Ok(None),
+            Destination::Sequential(_) | Destination::Counted(_) => Ok(None),
         }
     }
 
@@ -162,6 +191,7 @@ impl Destination {
                     _ => Ok(None),
                 }
             }
+            Destination::Counted(tally) => tally.finish().map(|()| None),
         }
     }
 }
@@ -218,7 +248,8 @@ mod tests {
         to.append(&mut Run::new(0), b"gone").unwrap();
         assert!(to.finish().unwrap().is_none());
         let full = Destination::open(&Output::Device("/dev/full".into()), "https://h/", Resume::Allowed);
-        let error = full.unwrap().append(&mut Run::new(0), b"x").unwrap_err();
+        let (mut full, mut run) = (full.unwrap(), Run::new(0));
+        let error = full.append(&mut run, b"x").and_then(|()| full.flush(&mut run)).unwrap_err();
         assert!(error.exit_code() == 23 && error.to_string().contains("the disk is full"), "{error}");
     }
 }

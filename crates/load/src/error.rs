@@ -24,6 +24,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (56, "the connection broke"),
     (60, "the server's certificate is not trusted"),
     (77, "the file of --cacert could not be used"),
+    (90, "the body is not what --verify-pattern expects"),
     (95, "the server broke the rules of HTTP"),
     (96, "the server broke the rules of QUIC"),
     (130, "interrupted; what was received is kept"),
@@ -71,10 +72,12 @@ pub enum GetError {
     Redirects(u32),
     /// The peer closed, or the network did, for this reason.
     Broken(String),
-    /// A host whose certificate is not trusted, and why.
+    /// A host whose certificate is not trusted, and why, and what to do.
     Certificate(String, String),
     /// A file of `--cacert`, and what is wrong with it.
     Roots(PathBuf, String),
+    /// The first byte that differs from the generated pattern.
+    Corrupt(u64),
     /// Broken HTTP: what the server did.
     Http(String),
     /// Broken QUIC: what the server did.
@@ -101,6 +104,7 @@ impl GetError {
             GetError::Broken(_) => 56,
             GetError::Certificate(..) => 60,
             GetError::Roots(..) => 77,
+            GetError::Corrupt(_) => 90,
             GetError::Long(_) | GetError::Http(_) => 95,
             GetError::Quic(_) => 96,
             GetError::Interrupted(_) => 130,
@@ -134,7 +138,7 @@ impl fmt::Display for GetError {
             }
             GetError::Refused(address) => write!(
                 f,
-                "nothing listens on {address}: check the port; if the server only speaks TCP, try --http 2"
+                "nothing listens on UDP {address}: check the port, and that the server speaks HTTP/3"
             ),
             GetError::Unreachable(address, error) => {
                 write!(f, "cannot reach {address}: {}; check the network and the firewall", brief(error))
@@ -157,8 +161,7 @@ impl fmt::Display for GetError {
             }
             GetError::Timeout(Silence::Connecting, seconds) => write!(
                 f,
-                "no answer for {seconds} s: the server may be down, a firewall may drop UDP, or it has no HTTP/3; \
-                 try --http 2"
+                "no answer for {seconds} s: the server may be down, a firewall may drop UDP, or it has no HTTP/3"
             ),
             GetError::Timeout(Silence::Transferring, seconds) => {
                 write!(f, "nothing arrived for {seconds} s: run the same command again to fetch the rest")
@@ -195,7 +198,7 @@ impl GetError {
             }
             GetError::Certificate(host, what) => write!(
                 f,
-                "the certificate of {} is not trusted: {}; name its issuer with --cacert FILE, or test with --insecure",
+                "the certificate of {} is not trusted: {}",
                 shown(host),
                 shown(what)
             ),
@@ -205,6 +208,9 @@ impl GetError {
                     "cannot use {} as --cacert: {what}; give a PEM file with certificates",
                     path.display()
                 )
+            }
+            GetError::Corrupt(offset) => {
+                write!(f, "byte {offset} is not what the generated pattern has there: what was received is wrong")
             }
             GetError::Http(what) => write!(f, "the server broke the rules of HTTP: {}", shown(what)),
             GetError::Quic(what) => write!(f, "the server broke the rules of QUIC: {}", shown(what)),
@@ -261,7 +267,7 @@ fn brief(error: &io::Error) -> String {
 }
 
 /// A text from outside: one line, no control characters, not too long. What a server says must not drive a terminal.
-fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     const MAX: usize = 300;
     let mut safe: String = text
         .chars()
@@ -302,6 +308,7 @@ mod tests {
             GetError::Broken("reset".into()),
             GetError::Certificate("h".into(), "expired".into()),
             GetError::Roots("ca.pem".into(), "no certificate in it".into()),
+            GetError::Corrupt(7),
             GetError::Http("frame out of place".into()),
             GetError::Quic("frame encoding".into()),
             GetError::Interrupted(Some("x.part".into())),

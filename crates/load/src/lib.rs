@@ -10,4 +10,5 @@ pub mod error;
 pub mod output;
 pub mod part;
 pub mod pieces;
+pub mod tally;
 pub mod target;

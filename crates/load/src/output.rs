@@ -4,6 +4,7 @@
 //! so that a download never lands where the user did not look.
 
 use crate::error::GetError;
+use crate::tally::Check;
 use crate::target::Target;
 use percent_encoding::percent_decode_str;
 use std::ffi::OsString;
@@ -25,6 +26,8 @@ pub enum Output {
     File(PathBuf),
     /// Something else that exists, such as `/dev/null` or a FIFO: written as the bytes come.
     Device(PathBuf),
+    /// Nowhere: the bytes are counted, and perhaps compared.
+    Nowhere(Check),
 }
 
 /// The outputs of `targets`, one each, in their order; `option` is the value of `-o`.

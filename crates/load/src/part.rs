@@ -200,6 +200,7 @@ impl PartFile {
     }
 
     /// Adds bytes to a run, and writes it when there are enough.
+    #[inline]
     pub fn append(&mut self, run: &mut Run, mut bytes: &[u8]) -> Result<(), GetError> {
         while !bytes.is_empty() {
             if run.buffer.is_empty()
