@@ -200,6 +200,8 @@ impl Server {
             reply.sent += len as u64;
             left = left.saturating_sub(len);
         }
+        // A response without content was complete with its head.
+        let _ = http.finish(connection, reply.id);
         Pumped::Done
     }
 

@@ -86,9 +86,9 @@ impl Connection {
         if self.lifecycle.is_over() {
             return;
         }
-        let reason = match (self.handshake.failure.take(), error.code.alert()) {
-            (Some(failure), Some(alert)) => CloseReason::Tls { alert, reason: failure.to_string() },
-            _ => CloseReason::Violation(error),
+        let reason = match self.handshake.failure.take() {
+            Some(failure) => CloseReason::Tls { alert: failure.alert, reason: failure.to_string() },
+            None => CloseReason::Violation(error),
         };
         self.start_closing(now, CloseFrame::Transport(error));
         self.tell_closed(reason);

@@ -152,7 +152,7 @@ impl Connection {
         let mut failure = None;
         let outcome = space.crypto.on_data(offset, data, |bytes| {
             tls.read(level, bytes).map_err(|error| {
-                let code = Code::crypto(error.alert);
+                let code = error.code;
                 failure = Some(error);
                 TransportError::new(code, "TLS handshake failed")
             })
@@ -297,6 +297,7 @@ impl Connection {
                 return false;
             };
             self.handshake.version = version;
+            self.handshake.tls.set_version(version);
             let keys = initial_keys(version, original.as_slice(), self.side);
             self.keys.install(SpaceId::Initial, keys);
         }
