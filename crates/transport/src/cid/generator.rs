@@ -14,7 +14,7 @@ use std::sync::Arc;
 use wire::cid::ConnectionId;
 
 /// Bytes of every connection ID that we issue.
-pub const LOCAL_CID_LEN: usize = 8;
+pub(crate) const LOCAL_CID_LEN: usize = 8;
 
 /// The source of our connection IDs; every connection has its own.
 pub(crate) struct CidGenerator {

@@ -9,7 +9,7 @@ mod peer;
 #[cfg(test)]
 mod tests;
 
-pub use generator::LOCAL_CID_LEN;
+pub(crate) use generator::LOCAL_CID_LEN;
 pub(crate) use generator::{CidGenerator, worker_of};
 pub(crate) use local::{CidChange, LocalCids};
 pub(crate) use peer::PeerCids;

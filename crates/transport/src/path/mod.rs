@@ -20,5 +20,5 @@ mod tests;
 mod validation;
 
 pub(crate) use credit::AddressState;
-pub(crate) use path::{Path, PathId};
+pub(crate) use path::PathId;
 pub(crate) use set::{Expiry, Paths};

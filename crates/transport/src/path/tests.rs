@@ -90,7 +90,9 @@ impl Server {
     }
 
     fn probes(&mut self, now: Instant) -> Vec<Probe> {
-        core::iter::from_fn(|| self.probe(now)).take(50).collect()
+        let probes: Vec<Probe> = core::iter::from_fn(|| self.probe(now)).take(20).collect();
+        assert!(probes.len() < 20, "probing comes to an end");
+        probes
     }
 
     fn peer(&self) -> String {
@@ -349,6 +351,14 @@ fn an_earlier_challenge_may_be_answered_late() {
     assert!(server.paths.on_path_response(at(2_999), first));
 }
 
+/// A clock at its end must not make anyone send for ever.
+#[test]
+fn at_the_end_of_time_a_challenge_leaves_once() {
+    let mut server = Server::connected();
+    assert!(server.packet(Instant::FAR_FUTURE, AWAY, 100_000));
+    assert_eq!(server.probes(Instant::FAR_FUTURE).len(), 2);
+}
+
 #[test]
 fn larger_packets_are_searched_for_and_given_up() {
     let mut server = Server::connected();
@@ -426,7 +436,7 @@ proptest! {
                         _ => {}
                     }
                 },
-                4 | 5 => while let Some(probe) = server.probe(now) {
+                4 | 5 => for probe in server.probes(now) {
                     let index = index_of(&server, probe.path.unwrap());
                     sent[index] += probe.size;
                     challenges.extend(probe.challenge.map(|data| (index, data)));

@@ -53,6 +53,7 @@ struct Challenge {
 struct Round {
     challenges: [Option<Challenge>; REMEMBERED],
     sent: u32,
+    sent_at: Option<Instant>,
     next_at: Instant,
     deadline: Instant,
     patience: Patience,
@@ -61,7 +62,7 @@ struct Round {
 impl Round {
     fn new(now: Instant, patience: Patience) -> Round {
         let deadline = now + patience.timeout;
-        Round { challenges: [None; REMEMBERED], sent: 0, next_at: now, deadline, patience }
+        Round { challenges: [None; REMEMBERED], sent: 0, sent_at: None, next_at: now, deadline, patience }
     }
 }
 
@@ -87,7 +88,9 @@ impl Validation {
     /// Whether a challenge should leave now.
     #[inline]
     pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.0.as_ref().is_some_and(|round| now >= round.next_at)
+        // Never twice at one instant, also where time has come to its end and `next_at` cannot lie after it: whoever sends
+        // for as long as something is due must come to an end too.
+        self.0.as_ref().is_some_and(|round| now >= round.next_at && round.sent_at != Some(now))
     }
 
     /// When a challenge should leave.
@@ -109,6 +112,7 @@ impl Validation {
         }
         // RFC 9000 §9.4: not more often than a probe timeout, and at growing intervals.
         round.next_at = now + round.patience.interval.saturating_shl(round.sent);
+        round.sent_at = Some(now);
         round.sent = round.sent.saturating_add(1);
     }
 
