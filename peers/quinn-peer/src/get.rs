@@ -1,4 +1,4 @@
-//! `get`: one request over HTTP/3; what came back is told as JSON.
+//! `get`: requests over one HTTP/3 connection, one after the other; what came back is told as a JSON list.
 
 use crate::{Error, quic, tls};
 use bytes::{Buf, Bytes};
@@ -12,16 +12,17 @@ use tokio::io::AsyncWriteExt;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// https://HOST:PORT/PATH
-    url: Uri,
+    /// https://HOST:PORT/PATH, all of one server
+    #[arg(required = true)]
+    urls: Vec<Uri>,
     /// Trust the certificates in this file; without, any certificate will do
     #[arg(long)]
     cacert: Option<PathBuf>,
-    /// Keep the body in this file
+    /// Keep the last body in this file
     #[arg(short, long)]
     output: Option<PathBuf>,
     /// Ask for a part, as in 0-99
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     range: Option<String>,
     /// Ask for the head only
     #[arg(long)]
@@ -39,28 +40,32 @@ fn server_of(url: &Uri) -> Result<(String, SocketAddr), Error> {
 }
 
 pub(crate) async fn run(options: Options, quic: quic::Options, tls: tls::Options) -> Result<(), Error> {
-    let (host, address) = server_of(&options.url)?;
+    let (host, address) = server_of(options.urls.first().ok_or("no URL")?)?;
     let endpoint = quic.client(address, tls.client(options.cacert.as_deref(), b"h3")?)?;
     let connection = endpoint.connect(address, &host)?.await?;
     let (mut driver, mut requests) =
         h3::client::new::<_, _>(h3_quinn::Connection::new(connection.clone())).await?;
     // The connection ends when `requests` is dropped; how is of no interest then.
     let driving = tokio::spawn(async move { driver.wait_idle().await });
-    let outcome = exchange(&options, &mut requests, &connection).await;
+    let mut outcomes = Vec::with_capacity(options.urls.len());
+    for url in &options.urls {
+        outcomes.push(exchange(&options, url, &mut requests, &connection).await?);
+    }
     drop(requests);
     let _ = driving.await;
     endpoint.wait_idle().await;
-    println!("{}", outcome?);
+    println!("{}", serde_json::Value::from(outcomes));
     Ok(())
 }
 
 async fn exchange(
     options: &Options,
+    url: &Uri,
     requests: &mut h3::client::SendRequest<h3_quinn::OpenStreams, Bytes>,
     connection: &quinn::Connection,
 ) -> Result<serde_json::Value, Error> {
     let method = if options.head { Method::HEAD } else { Method::GET };
-    let mut request = Request::builder().method(method).uri(options.url.clone());
+    let mut request = Request::builder().method(method).uri(url.clone());
     if let Some(range) = &options.range {
         request = request.header(header::RANGE, format!("bytes={range}"));
     }

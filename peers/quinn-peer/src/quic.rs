@@ -1,5 +1,5 @@
-//! Endpoints with quinn's fastest documented settings: windows that never close, GSO and GRO (on by default), a fixed
-//! payload size instead of its discovery, large socket buffers.
+//! Endpoints with quinn's fastest documented settings: large windows and socket buffers, GSO and GRO (on by default), and
+//! for benchmarks a fixed payload size instead of its discovery.
 
 use crate::Error;
 use clap::{Args, ValueEnum};
@@ -16,11 +16,12 @@ const DEFAULT_MAX_PAYLOAD: u16 = 1472;
 
 #[derive(Args, Clone)]
 pub(crate) struct Options {
-    /// UDP payload of full packets, in bytes
-    #[arg(long, default_value_t = 1472, global = true)]
-    payload_size: u16,
+    /// UDP payload of full packets, in bytes; without, quinn begins with 1200 and discovers more
+    #[arg(long, global = true)]
+    payload_size: Option<u16>,
     /// Flow-control window of a stream and of the sender's buffer, in bytes
-    #[arg(long, default_value_t = 16 << 20, global = true)]
+    // Less than the socket buffer, so that a receiver that falls behind loses nothing: measured faster than larger ones.
+    #[arg(long, default_value_t = 4 << 20, global = true)]
     window: u32,
     /// Buffer of the UDP socket in each direction, in bytes; the system may cap it
     #[arg(long, default_value_t = 4 << 20, global = true)]
@@ -40,12 +41,18 @@ enum Congestion {
 }
 
 impl Options {
+    /// The same with a fixed payload size, unless one was given.
+    pub(crate) fn with_payload_size(mut self, size: u16) -> Options {
+        self.payload_size.get_or_insert(size);
+        self
+    }
+
     fn transport(&self) -> Arc<TransportConfig> {
         let mut transport = TransportConfig::default();
+        if let Some(size) = self.payload_size {
+            transport.initial_mtu(size).min_mtu(size).mtu_discovery_config(None);
+        }
         transport
-            .initial_mtu(self.payload_size)
-            .min_mtu(self.payload_size)
-            .mtu_discovery_config(None)
             .stream_receive_window(VarInt::from_u32(self.window))
             .receive_window(VarInt::MAX)
             .send_window(u64::from(self.window))
@@ -64,7 +71,7 @@ impl Options {
 
     fn endpoint_config(&self) -> Result<EndpointConfig, Error> {
         let mut config = EndpointConfig::default();
-        config.max_udp_payload_size(self.payload_size.max(DEFAULT_MAX_PAYLOAD))?;
+        config.max_udp_payload_size(self.payload_size.unwrap_or(0).max(DEFAULT_MAX_PAYLOAD))?;
         Ok(config)
     }
 

@@ -13,14 +13,16 @@ use rustls::{CipherSuite, DigitallySignedStruct, RootCertStore, SignatureScheme}
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+const AES_128: CipherSuite = CipherSuite::TLS13_AES_128_GCM_SHA256;
+
 #[derive(Args)]
 pub(crate) struct Options {
     /// The library that does the cryptography
     #[arg(long, value_enum, default_value = "ring", global = true)]
     provider: Provider,
-    /// The one cipher suite to offer or accept
-    #[arg(long, value_enum, default_value = "aes128", global = true)]
-    cipher: Cipher,
+    /// The one cipher suite to offer or accept; without all, AES-128 preferred
+    #[arg(long, value_enum, global = true)]
+    cipher: Option<Cipher>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -55,12 +57,16 @@ impl Options {
 
     /// The provider cut down to the one suite.
     fn provider(&self) -> Arc<CryptoProvider> {
-        let wanted = match self.cipher {
-            Cipher::Aes128 => CipherSuite::TLS13_AES_128_GCM_SHA256,
-            Cipher::Aes256 => CipherSuite::TLS13_AES_256_GCM_SHA384,
-            Cipher::Chacha20 => CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
-        };
         let mut provider = self.whole_provider();
+        let wanted = match self.cipher {
+            None => {
+                provider.cipher_suites.sort_by_key(|suite| suite.suite() != AES_128);
+                return Arc::new(provider);
+            }
+            Some(Cipher::Aes128) => AES_128,
+            Some(Cipher::Aes256) => CipherSuite::TLS13_AES_256_GCM_SHA384,
+            Some(Cipher::Chacha20) => CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
+        };
         provider.cipher_suites.retain(|suite| suite.suite() == wanted);
         Arc::new(provider)
     }
@@ -70,7 +76,7 @@ impl Options {
         self.whole_provider()
             .cipher_suites
             .iter()
-            .filter(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256)
+            .filter(|suite| suite.suite() == AES_128)
             .find_map(|suite| suite.tls13().and_then(|suite| suite.quic_suite()))
             .ok_or_else(|| "the provider has no AES-128-GCM for Initial packets".into())
     }

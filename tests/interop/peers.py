@@ -1,0 +1,203 @@
+"""How to start each server and to call each client: the only place that knows their command lines.
+
+A server is a function (workshop, options) -> authority ("127.0.0.1:4433"). A client is a function
+(workshop, authority, request) -> list of Result, one per path.
+"""
+
+import dataclasses
+import json
+import os
+import re
+import socket
+import sys
+
+from workshop import CACHE, ROOT, Failure, expect, read_ready, sha256, shown
+
+TERCEL = os.environ.get("TERCEL", str(ROOT / "target/release/tercel"))
+QUINN = ROOT / "target/peers/release/quinn-peer"
+HERE = ROOT / "tests/interop"
+# tercel updates keys after so many packets that it sent, its peers after bytes of a body: full packets one way, one
+# acknowledgement for about twenty of them the other way.
+PACKET, ACKNOWLEDGED = 1_200, 20
+
+
+@dataclasses.dataclass
+class Serving:
+    """What is asked of a server beside files."""
+
+    host: str = "127.0.0.1"
+    retry: bool = False
+    cipher: str | None = None
+    key_update_after: int | None = None
+    single_datagrams: bool = False  # for captures: a train would be seen as one huge datagram
+    env: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Request:
+    """What is asked of a client."""
+
+    paths: list
+    range: str | None = None
+    head: bool = False
+    cipher: str | None = None
+    key_update_after: list = dataclasses.field(default_factory=list)
+    quic_version: str = "1"
+    pcap: str | None = None
+    single_datagrams: bool = False
+    timeout: int = 60
+    env: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Result:
+    """What came back for one path, and of the connection what the client can tell."""
+
+    status: int
+    size: int
+    sha256: str | None
+    content_length: int | None = None
+    connection: dict = dataclasses.field(default_factory=dict)
+
+
+def bracketed(host):
+    return f"[{host}]" if ":" in host else host
+
+
+def serving_command(program, workshop, serving, ready):
+    """What tercel serve and quinn-peer serve have in common."""
+    command = [program, "serve", workshop.files, "--listen", f"{bracketed(serving.host)}:0", "--ready-file", ready]
+    command += ["--cert", workshop.certificates / "cert.pem", "--key", workshop.certificates / "key.pem"]
+    command += ["--retry", "always"] if serving.retry else []
+    command += ["--cipher", serving.cipher] if serving.cipher else []
+    return command
+
+
+def serve_tercel(workshop, serving):
+    ready = workshop.folder / "ready.json"
+    command = serving_command(TERCEL, workshop, serving, ready)
+    command += ["--key-update-after", serving.key_update_after // PACKET] if serving.key_update_after else []
+    command += ["--datapath", "plain"] if serving.single_datagrams else []
+    port = workshop.start(command, lambda: read_ready(ready), serving.env)["port"]
+    return f"{bracketed(serving.host)}:{port}"
+
+
+def serve_quinn(workshop, serving):
+    ready = workshop.folder / "ready.json"
+    command = serving_command(QUINN, workshop, serving, ready)
+    command += ["--key-update-after", serving.key_update_after] if serving.key_update_after else []
+    command += ["--no-gso"] if serving.single_datagrams else []
+    port = workshop.start(command, lambda: read_ready(ready), serving.env)["port"]
+    return f"{bracketed(serving.host)}:{port}"
+
+
+CADDYFILE = """{{
+    admin off
+    auto_https off
+    default_sni localhost
+    servers {{
+        protocols h1 h3
+    }}
+}}
+https://:{port} {{
+    bind {host}
+    tls {certificates}/cert.pem {certificates}/key.pem
+    root * {files}
+    file_server
+}}
+"""
+
+
+def serve_caddy(workshop, serving):
+    port = free_port(serving.host)
+    config = workshop.folder / "Caddyfile"
+    config.write_text(
+        CADDYFILE.format(
+            port=port, host=serving.host, certificates=workshop.certificates, files=workshop.files
+        )
+    )
+    command = ["caddy", "run", "--adapter", "caddyfile", "--config", config]
+    homes = dict.fromkeys(("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"), str(workshop.folder))
+    workshop.start(command, lambda: listens(port), homes | serving.env, clean_exit=False)
+    return f"{bracketed(serving.host)}:{port}"
+
+
+def free_port(host):
+    """A port that nobody has at the moment: Caddy cannot tell which one it was given."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.bind((host, 0))
+        return probe.getsockname()[1]
+
+
+def listens(port):
+    """Whether any process has this UDP port."""
+    for table in ("/proc/net/udp", "/proc/net/udp6"):
+        if os.path.exists(table) and f":{port:04X} " in open(table).read():
+            return True
+    return False
+
+
+def get_tercel(workshop, authority, request):
+    expect(not request.head, "tercel get has no HEAD")
+    outputs = [workshop.folder / f"body-{index}" for index in range(len(request.paths))]
+    command = [TERCEL, "get", "--cacert", workshop.certificates / "ca.pem"]
+    for path, output in zip(request.paths, outputs):
+        command += [f"https://{authority}/{path}", "-o", output]
+    command += [f"--range={request.range}"] if request.range else []
+    command += ["--cipher", request.cipher] if request.cipher else []
+    command += ["--quic-version", request.quic_version] if request.quic_version != "1" else []
+    for after in request.key_update_after[:1]:
+        command += ["--key-update-after", after // PACKET // ACKNOWLEDGED]
+    command += ["--pcap", request.pcap] if request.pcap else []
+    done = workshop.run(command, request.timeout, request.env)
+    if done.returncode == 22 and (status := re.search(r"status (\d+)", done.stderr)):
+        return [Result(int(status[1]), 0, None)]
+    expect(done.returncode == 0, f"{shown(command)} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
+    status = 206 if request.range else 200
+    return [Result(status, output.stat().st_size, sha256(output)) for output in outputs]
+
+
+def get_quinn(workshop, authority, request):
+    command = [QUINN, "get", "--cacert", workshop.certificates / "ca.pem"]
+    command += [f"https://{authority}/{path}" for path in request.paths]
+    command += [f"--range={request.range}"] if request.range else []
+    command += ["--head"] if request.head else []
+    command += ["--cipher", request.cipher] if request.cipher else []
+    for after in request.key_update_after[:1]:
+        command += ["--key-update-after", after]
+    command += ["--no-gso"] if request.single_datagrams else []
+    told = told_by(command, workshop.run(command, request.timeout, request.env))
+    return [Result(part["status"], part["bytes"], part["sha256"], part["content_length"]) for part in told]
+
+
+def get_aioquic(workshop, authority, request):
+    command = [sys.executable, HERE / "aioquic_get.py", "--cacert", workshop.certificates / "ca.pem"]
+    command += [f"https://{authority}/{path}" for path in request.paths]
+    command += [f"--range={request.range}"] if request.range else []
+    command += ["--head"] if request.head else []
+    command += ["--cipher", request.cipher] if request.cipher else []
+    command += ["--quic-version", request.quic_version]
+    for after in request.key_update_after:
+        command += ["--key-update-after", after]
+    told = told_by(command, workshop.run(command, request.timeout, request.env))
+    return [
+        Result(part["status"], part["bytes"], part["sha256"], part["content_length"], told)
+        for part in told["downloads"]
+    ]
+
+
+def told_by(command, done):
+    if done.returncode != 0:
+        raise Failure(f"{shown(command)} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
+    return json.loads(done.stdout)
+
+
+SERVERS = {"tercel": serve_tercel, "quinn": serve_quinn, "caddy": serve_caddy}
+CLIENTS = {"tercel": get_tercel, "quinn": get_quinn, "aioquic": get_aioquic}
+
+
+def missing():
+    """What is not there yet, in words."""
+    needed = {QUINN: "tests/setup", CACHE / "venv": "tests/setup"}
+    return [f"{path} is missing: run {remedy}" for path, remedy in needed.items() if not os.path.exists(path)]
