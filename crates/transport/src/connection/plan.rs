@@ -84,10 +84,12 @@ impl Connection {
         let active = self.paths.active();
         let credit = active.credit();
         let handshaking = self.spaces.handshaking();
-        let size = if handshaking { small } else { usize::from(active.max_packet_size) };
-        if credit < size as u64 {
+        if active.is_amplification_limited() {
             return None;
         }
+        // A new path may be given less credit than the packets are large that the old one carried.
+        let affordable = usize::try_from(credit).unwrap_or(usize::MAX);
+        let size = if handshaking { small } else { usize::from(active.max_packet_size).min(affordable) };
         let (budget, permission) = self.budget(paced, size as u64);
         if handshaking {
             let set = self.spaces_with_something(now, permission);

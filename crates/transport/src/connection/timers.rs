@@ -85,18 +85,27 @@ impl Connection {
         if self.lifecycle.is_over() {
             return self.lifecycle.deadline();
         }
-        [
+        let ends = [
             self.idle_deadline(),
             self.timers.handshake_deadline,
             self.loss_timer().map(|timer| timer.at),
+            self.paths.next_timeout(),
+        ];
+        ends.into_iter().chain(self.departures()).flatten().min()
+    }
+
+    /// When something should leave. Nothing may as long as the amplification limit is reached: it then waits for the peer,
+    /// not for time.
+    fn departures(&self) -> [Option<Instant>; 3] {
+        let path = self.paths.active();
+        if path.is_amplification_limited() {
+            return [None; 3];
+        }
+        [
             self.keep_alive_at(),
             self.spaces.iter().filter_map(|(_, space)| space.acks.next_timeout()).min(),
-            self.paths.active().pacer.next_release(),
-            self.paths.next_timeout(),
+            path.pacer.next_release(),
         ]
-        .into_iter()
-        .flatten()
-        .min()
     }
 
     /// Time has passed. Early calls do no harm.
