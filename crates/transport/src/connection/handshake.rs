@@ -111,10 +111,6 @@ impl Handshake {
         recovery::rtt::decode_ack_delay(raw, exponent)
     }
 
-    pub(super) fn peer_parameters(&self) -> Option<&TransportParameters> {
-        self.peer.as_deref()
-    }
-
     /// Whether a long packet comes from the connection ID that the peer chose first. A server's first packet sets it.
     pub(super) fn accepts_scid(&self, scid: ConnectionId, side: Side) -> bool {
         match self.cids.peer {

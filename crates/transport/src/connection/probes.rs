@@ -40,15 +40,13 @@ impl Connection {
     }
 
     /// Congestion control, pacing and address validation learn what left.
-    pub(super) fn on_train_sent(&mut self, now: Instant, plan: &Plan, (packets, bytes): (u64, u64)) {
+    pub(super) fn on_train_sent(&mut self, now: Instant, plan: &Plan, bytes: u64) {
         self.counters.sent_bytes += bytes;
         let in_flight = self.spaces.in_flight_bytes();
         let Some(path) = self.paths.path_mut(plan.path) else { return };
         path.on_sent(bytes);
         path.congestion.on_sent(now, bytes, in_flight);
         path.pacer.on_sent(now, bytes);
-        let mark = path.ecn.mark();
-        path.ecn.on_sent(SpaceId::Application, mark, packets);
     }
 
     /// A non-probing packet with the highest number came from another address. Source: RFC 9000 §9.3.

@@ -63,18 +63,18 @@ impl Connection {
             let Some(capacity) = sink.begin(TrainPath { addresses, ecn }, plan.size) else {
                 return Transmitted::SinkFull;
             };
-            let (packets, sent) = match plan.kind {
+            let sent = match plan.kind {
                 Kind::Train(budget, permission) => {
                     self.send_train((now, ecn), &plan, (budget, permission), capacity, sink)
                 }
-                _ => (1, self.send_single((now, ecn), &plan, sink)),
+                _ => self.send_single((now, ecn), &plan, sink),
             };
             sink.end();
             if sent == 0 {
                 // The plan promised more than the components had; try again on the next occasion rather than now.
                 break;
             }
-            self.on_train_sent(now, &plan, (packets, sent));
+            self.on_train_sent(now, &plan, sent);
         }
         self.note_app_limited();
         Transmitted::All
@@ -103,7 +103,7 @@ impl Connection {
         (!exhausted).then_some(())
     }
 
-    /// Full packets of 1-RTT data until budget, capacity or data end. Returns the packets and bytes sent.
+    /// Full packets of 1-RTT data until budget, capacity or data end. Returns the bytes sent.
     fn send_train(
         &mut self,
         (now, ecn): (Instant, Ecn),
@@ -111,7 +111,7 @@ impl Connection {
         (budget, permission): (u64, Permission),
         capacity: usize,
         sink: &mut impl PacketSink,
-    ) -> (u64, u64) {
+    ) -> u64 {
         let affordable = usize::try_from(budget / plan.size as u64).unwrap_or(usize::MAX).max(1);
         let most = capacity.min(affordable).min(BATCH);
         let mut count = 0;
@@ -133,7 +133,7 @@ impl Connection {
             }
         }
         self.protect_train(count, pn_offset, sink);
-        (count as u64, sent)
+        sent
     }
 
     /// Header protection of a whole train in one pass. Source: RFC 9001 §5.4.
@@ -296,6 +296,8 @@ impl Connection {
             space.on_ack_eliciting_sent();
             self.timers.on_ack_eliciting_sent(now);
         }
+        // RFC 9000 §13.4.2: marks are counted by space, as the peer reports them.
+        self.paths.active_mut().ecn.on_sent(id, ecn, 1);
         self.counters.sent_packets += 1;
         if id == SpaceId::Handshake && self.side.is_client() {
             // RFC 9001 §4.9.1: a client drops Initial keys when it first sends a Handshake packet.

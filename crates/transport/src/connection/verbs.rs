@@ -2,6 +2,7 @@
 
 use super::{Connection, Counters};
 use crate::cid::CidChange;
+use crate::datagrams::DatagramError;
 use crate::event::{Event, StreamSink};
 use crate::stream_id::{Dir, StreamId};
 use crate::streams::{OpenError, Priority, WriteError};
@@ -31,6 +32,27 @@ impl Connection {
     /// The stream is finished, reset or not ours to send on.
     pub fn write(&mut self, id: StreamId, bytes: Bytes) -> Result<(), WriteError> {
         self.streams.write(id, bytes)
+    }
+
+    /// As `write`, for a few bytes that are cheaper to copy than to share.
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn write_slice(&mut self, id: StreamId, bytes: &[u8]) -> Result<(), WriteError> {
+        self.streams.write_slice(id, bytes)
+    }
+
+    /// Sends a DATAGRAM frame: unreliable, not ordered, dropped from the front of its queue when it waits too long.
+    ///
+    /// # Errors
+    /// The peer takes none, or none so large. Source: RFC 9221 §5.
+    pub fn send_datagram(&mut self, bytes: Bytes) -> Result<(), DatagramError> {
+        self.datagrams.send(bytes)
+    }
+
+    /// Bytes of stream data that are kept, to be acknowledged or to be put in order.
+    pub fn retained_bytes(&self) -> u64 {
+        self.streams.retained_bytes()
     }
 
     /// Bytes that a stream takes before it asks its writer to wait for `Event::Writable`.

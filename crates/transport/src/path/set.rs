@@ -238,6 +238,9 @@ impl Paths {
         if is_rebinding(&self.active.addresses, &path.addresses) && !path.rtt.has_sample() {
             path.inherit(&self.active);
         }
+        // The peer's counts go on where they were (RFC 9000 §13.4.2).
+        path.ecn = self.active.ecn;
+        path.ecn.on_path_change();
         path.start_mtu_search(now);
         if !path.is_validated() {
             path.start_validation(now, patience);
