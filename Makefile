@@ -1,11 +1,12 @@
 # tercel: the main jobs. Each target does its own set-up on a fresh Debian 12 with Rust, cc, make and Python 3.11.
 
-.PHONY: help build test demo clean
+.PHONY: help build test interop demo clean
 
 help:
 	@echo "make build   the tercel binary, optimised: target/release/tercel"
 	@echo "make demo    serve, download over HTTP/3, verify, measure, print"
 	@echo "make test    everything that has to pass before a change lands"
+	@echo "make interop only the downloads by and from independent implementations"
 
 build:
 	cargo build --release --locked --package tercel
@@ -16,6 +17,11 @@ demo: build
 test:
 	tests/setup
 	cargo xtask ci
+	$(MAKE) interop
+
+interop: build
+	tests/setup
+	tests/interop/run
 
 clean:
 	cargo clean
