@@ -158,12 +158,18 @@ impl BodyCheck {
     }
 
     /// Takes in `count` more bytes.
+    #[inline]
     pub fn on_bytes(&mut self, count: usize) -> Result<(), GetError> {
         self.received = self.received.saturating_add(count as u64);
         match self.expected {
             Some(expected) if self.received > expected => Err(GetError::Long(expected)),
             _ => Ok(()),
         }
+    }
+
+    /// Bytes announced and received, when more were announced.
+    pub fn owed(&self) -> Option<(u64, u64)> {
+        self.expected.filter(|expected| *expected > self.received).map(|expected| (expected, self.received))
     }
 
     /// The body is over: returns its length.

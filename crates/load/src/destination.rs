@@ -80,6 +80,15 @@ impl Destination {
         }
     }
 
+    /// How long it will be, as far as is known.
+    pub fn size(&self) -> Option<u64> {
+        match self {
+            Destination::Part(part) => part.version().size,
+            Destination::Sequential(out) => out.version.size,
+            Destination::Counted(tally) => tally.size(),
+        }
+    }
+
     /// How many bytes are there.
     pub fn received(&self) -> u64 {
         match self {
@@ -175,7 +184,7 @@ impl Destination {
     /// Keeps what is there for a later attempt; returns where, if it can be kept.
     pub fn suspend(&mut self) -> Result<Option<PathBuf>, GetError> {
         match self {
-            Destination::Part(part) => part.suspend().map(Some),
+            Destination::Part(part) => part.suspend(),
             Destination::Sequential(_) | Destination::Counted(_) => Ok(None),
         }
     }

@@ -6,7 +6,9 @@
 
 pub mod answer;
 pub mod destination;
+pub mod download;
 pub mod error;
+pub mod job;
 pub mod output;
 pub mod part;
 pub mod pieces;

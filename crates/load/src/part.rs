@@ -251,13 +251,23 @@ impl PartFile {
         self.save(self.boot.clone())
     }
 
-    /// Saves everything for a later attempt, the machine's crash included. Returns where it is kept.
-    pub fn suspend(&mut self) -> Result<PathBuf, GetError> {
+    /// Saves everything for a later attempt, the machine's crash included. Returns where it is kept; `None` if nothing was
+    /// received, and then nothing is left behind.
+    pub fn suspend(&mut self) -> Result<Option<PathBuf>, GetError> {
+        if self.received.is_empty() {
+            self.dirty = false;
+            let _ = std::fs::remove_file(&self.paths.state);
+            // While the lock is held: nobody else's file is removed.
+            return match std::fs::remove_file(&self.paths.part) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.error(error)),
+                _ => Ok(None),
+            };
+        }
         // At once what survives everything but a crash: somebody may press Ctrl-C again while the disk is busy.
         self.checkpoint()?;
         self.file.sync_data().map_err(|error| self.error(error))?;
         self.save(None)?;
-        Ok(self.paths.part.clone())
+        Ok(Some(self.paths.part.clone()))
     }
 
     /// The body is over: gives the file its name. Fails with [`GetError::Short`] if bytes are missing, and keeps the rest.

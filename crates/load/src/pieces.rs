@@ -18,10 +18,17 @@ const PER_STREAM: u64 = 4;
 pub const FIRST: Range<u64> = 0..SMALLEST;
 
 /// Ranges that nobody fetches yet.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Pieces {
     waiting: VecDeque<Range<u64>>,
     size: u64,
+}
+
+/// Nothing to hand out yet, and what is given back is handed out whole.
+impl Default for Pieces {
+    fn default() -> Pieces {
+        Pieces { waiting: VecDeque::new(), size: u64::MAX }
+    }
 }
 
 impl Pieces {

@@ -37,6 +37,10 @@ impl Tally {
         self.version.validator().filter(|_| !self.received.is_empty())
     }
 
+    pub(crate) fn size(&self) -> Option<u64> {
+        self.version.size
+    }
+
     pub(crate) fn received(&self) -> u64 {
         self.received.iter().map(|range| range.end - range.start).sum()
     }
