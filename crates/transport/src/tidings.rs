@@ -27,6 +27,12 @@ impl Tidings {
         self.ping = true;
     }
 
+    /// Whether a PING waits to be sent, so that there is no need to ask for another.
+    #[inline]
+    pub(crate) fn owes_ping(&self) -> bool {
+        self.ping
+    }
+
     #[inline]
     pub(crate) fn wants(&self) -> bool {
         self.ping || self.handshake_done.is_pending() || self.token.is_pending()
@@ -46,8 +52,9 @@ impl Tidings {
                 self.token.on_sent();
             }
         }
-        if core::mem::take(&mut self.ping) && packet.remaining() > 0 {
+        if self.ping && packet.remaining() > 0 {
             write_ping(packet);
+            self.ping = false;
         }
     }
 

@@ -151,8 +151,9 @@ impl Connection {
     }
 
     fn keep_alive_at(&self) -> Option<Instant> {
-        let interval =
-            self.config.keep_alive.filter(|_| self.handshake.is_complete() && !self.timers.asked)?;
+        // A PING that congestion control holds back is not asked for again.
+        let may_ask = self.handshake.is_complete() && !self.timers.asked && !self.tidings.owes_ping();
+        let interval = self.config.keep_alive.filter(|_| may_ask)?;
         Some(self.timers.active_at + interval)
     }
 
