@@ -86,8 +86,8 @@ impl Connection {
         self.paths.active_mut().app_limited = starved;
     }
 
-    /// The local key is worn: updates it, or ends the connection when it must not be used any more. `None` when no packet
-    /// may be sealed. Source: RFC 9001 §6.6.
+    /// The local key is worn: updates it as soon as that is allowed, and ends the connection when the key must not be used
+    /// any more. `None` when no packet may be sealed. Source: RFC 9001 §6.6.
     #[cold]
     fn renew_keys(&mut self, now: Instant) -> Option<()> {
         if self.update_keys(now) {
@@ -100,6 +100,8 @@ impl Connection {
                 "the key is used up and the peer acknowledges no update",
             )));
         }
+        // Not yet allowed (RFC 9001 §6.1: the handshake is not confirmed, or the last update not acknowledged): the old key
+        // still serves.
         (!exhausted).then_some(())
     }
 
