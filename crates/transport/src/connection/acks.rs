@@ -17,6 +17,7 @@ use recovery::congestion::{AckedBytes, Cause};
 use recovery::ecn::{EcnCounts, EcnOutcome};
 use recovery::ledger::{AckOutcome, LossOutcome};
 use recovery::packet::PacketFlags;
+use recovery::timers::AddressValidation;
 use wire::error::Code;
 use wire::frame;
 
@@ -139,7 +140,7 @@ impl Connection {
         path.congestion.on_ack(now, acked);
         path.repace();
         self.handshake.on_ack(id);
-        if self.side.is_server() || self.handshake.is_address_validated() {
+        if self.address_validation() == AddressValidation::Complete {
             // RFC 9002 §6.2.1: a client backs off until it knows that the server may answer.
             self.timers.reset_back_off();
         }

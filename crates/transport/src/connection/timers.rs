@@ -176,7 +176,7 @@ impl Connection {
     }
 
     /// Whether the server may be waiting for us to prove our address. Source: RFC 9002 §6.2.2.1.
-    fn address_validation(&self) -> AddressValidation {
+    pub(super) fn address_validation(&self) -> AddressValidation {
         if self.side.is_server() || self.handshake.is_confirmed() || self.handshake.is_address_validated() {
             return AddressValidation::Complete;
         }
