@@ -24,7 +24,8 @@ from aioquic.tls import CipherSuite, Epoch
 WINDOW = 8 << 20
 V1, V2 = QuicProtocolVersion.VERSION_1, QuicProtocolVersion.VERSION_2
 # first: the version of the first packet; then what the client offers, in order of preference
-VERSIONS = {"1": (V1, [V1]), "2": (V2, [V2]), "1-then-2": (V1, [V2, V1])}
+UNKNOWN = 0x1A2A3A4A  # one of those that exist so that servers answer with what they know. RFC 9000 §15
+VERSIONS = {"1": (V1, [V1]), "2": (V2, [V2]), "1-or-2": (V1, [V2, V1]), "unknown": (UNKNOWN, [UNKNOWN, V1])}
 CIPHERS = {
     "aes128": CipherSuite.AES_128_GCM_SHA256,
     "aes256": CipherSuite.AES_256_GCM_SHA384,
@@ -163,6 +164,7 @@ async def run(options):
             "wall_s": time.monotonic() - began,
             "quic_version": {V1: 1, V2: 2}[client._quic._version],
             "cipher": keys.recv.cipher_suite.name,
+            "version_negotiation": client._quic._version_negotiated_incompatible,
             "retries": client._quic._retry_count,
             "key_updates_by_client": client.key_updates["local_update"],
             "key_updates_by_server": client.key_updates["remote_update"],

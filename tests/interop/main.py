@@ -29,7 +29,7 @@ def run_case(case, certificates):
             case.run(workshop)
         problem = None
     except Failure as failure:
-        problem = str(failure)
+        problem = " ".join(str(failure).split())
     return problem, time.monotonic() - began
 
 
