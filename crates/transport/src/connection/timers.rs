@@ -7,7 +7,7 @@ use super::Connection;
 use crate::config::TransportConfig;
 use crate::event::CloseReason;
 use crate::path::Expiry;
-use crate::space::SpaceId;
+use crate::space::{Space, SpaceId};
 use base::time::{Duration, Instant};
 use recovery::timers::{
     Action, AddressValidation, AmplificationLimit, Handshake, Inputs, Timeout, next_timeout,
@@ -203,9 +203,13 @@ impl Connection {
             path.on_black_hole(now);
         }
         self.owe_probes(probed);
-        // RFC 9002 §6.2.4: what other handshake spaces wait for goes along, coalesced.
+        // RFC 9002 §6.2.4: what other handshake spaces wait for goes along, coalesced. With 1-RTT keys a client asks there in
+        // any case: a server that is done with the handshake hears nothing else, and if the client's address has changed
+        // just then, it must hear of that.
         for id in SpaceId::ALL {
-            let waits = self.spaces.space(id).is_some_and(|space| space.ledger.ack_eliciting_in_flight() > 0);
+            let in_flight = |space: &Space| space.ledger.ack_eliciting_in_flight() > 0;
+            let waits = self.spaces.space(id).is_some_and(in_flight)
+                || (id == SpaceId::Application && self.side.is_client());
             if id != probed && waits && self.keys.has(id) && self.spaces.handshaking() {
                 self.owe_probes(id);
             }
