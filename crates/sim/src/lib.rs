@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod digest;
+pub mod draw;
 mod events;
 pub mod host;
 pub mod lab;
@@ -14,7 +15,9 @@ pub mod network;
 pub mod node;
 pub mod port;
 pub mod scenario;
+pub mod seeds;
 pub mod tls;
+pub mod trace;
 pub mod transfer;
 
 pub use digest::Digest;
@@ -25,3 +28,5 @@ pub use network::{HostId, Network};
 pub use node::{Burst, Node, Odds, Renewal};
 pub use port::{PortOptions, VirtualPort};
 pub use scenario::{Family, Scenario};
+pub use seeds::Seeds;
+pub use trace::Trace;

@@ -58,8 +58,24 @@ struct Memory {
     seen: u64,
     /// Misfortunes in a row so far.
     run: u32,
+    /// When a datagram was last seen.
+    seen_at: Instant,
     /// When the line is free.
     free_at: Instant,
+}
+
+/// A run of misfortunes is over when the line was quiet for so long: it is the network's mood that is bad for a while, not
+/// so many datagrams that are doomed, else a run would outlast one exponentially backed-off probe after another.
+const MOOD: Duration = Duration::from_millis(100);
+
+impl Memory {
+    fn on_datagram(&mut self, now: Instant) {
+        self.seen += 1;
+        if now.saturating_since(self.seen_at) > MOOD {
+            self.run = 0;
+        }
+        self.seen_at = now;
+    }
 }
 
 #[derive(Debug)]
@@ -91,7 +107,7 @@ impl Link {
     ) -> Passage {
         let Link { nodes, rng, counters, .. } = self;
         let Some((node, memory)) = nodes.get_mut(index) else { return Passage::On };
-        memory.seen += 1;
+        memory.on_datagram(now);
         match node {
             Node::Delay(delay) => Passage::At(now + *delay),
             Node::Rate { bits_per_second, queue_bytes } => {

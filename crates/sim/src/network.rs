@@ -24,8 +24,8 @@ pub struct HostId(usize);
 /// A copy of a datagram as it left its sender.
 #[derive(Clone, Debug)]
 pub struct Sighting {
-    /// When.
-    pub at: Instant,
+    /// When, counted from the beginning of the run.
+    pub at: Duration,
     /// Who sent it, as others see it.
     pub source: SocketAddr,
     /// Whom it was for.
@@ -157,7 +157,7 @@ impl Network {
     pub fn send(&mut self, from: HostId, destination: SocketAddr, ecn: Ecn, bytes: &[u8]) {
         let Some(host) = self.hosts.get(from.0) else { return };
         let source = host.external(self.age());
-        self.inject(from, Sighting { at: self.now, source, destination, ecn, bytes: bytes.to_vec() });
+        self.inject(from, Sighting { at: self.age(), source, destination, ecn, bytes: bytes.to_vec() });
     }
 
     /// A datagram enters the link of host `from`, whatever source it claims: what an attacker beside that host can do.
@@ -166,8 +166,9 @@ impl Network {
         let to = self.hosts.iter().position(|host| host.owns(destination));
         let len = bytes.len();
         self.digest.on_sent(self.now, (from.0, to.unwrap_or(usize::MAX)), len, ecn);
+        let at = self.age();
         if let Some(tap) = &mut self.tap {
-            tap.push(Sighting { at: self.now, source, destination, ecn, bytes: bytes.clone() });
+            tap.push(Sighting { at, source, destination, ecn, bytes: bytes.clone() });
         }
         let link = self.links.iter().position(|(sender, link)| *sender == from.0 && Some(link.to) == to);
         let Some(link) = link else {

@@ -1,7 +1,9 @@
 //! TLS for scenarios: one certificate for the whole process, of which every part that a handshake carries has a constant
 //! length. Ed25519, because an ECDSA signature's length depends on its value; a fixed serial number for the same reason.
 
-use crypto::{ClientTls, ConfigError, Identity, KeyExchange, Roots, ServerTls, SuiteChoice, TlsOptions};
+use crypto::{
+    ClientTls, ConfigError, Identity, KeyExchange, KeyLog, Roots, ServerTls, SuiteChoice, TlsOptions,
+};
 use rcgen::{CertificateParams, KeyPair, SerialNumber};
 use std::sync::OnceLock;
 
@@ -62,6 +64,7 @@ pub fn configure(choice: &TlsChoice) -> Result<(ServerTls, ClientTls), ConfigErr
         alpn: vec![choice.alpn.to_vec()],
         suites: choice.suites,
         key_exchange: choice.key_exchange,
+        key_log: KeyLog::Environment,
         ..TlsOptions::default()
     };
     Ok((ServerTls::new(&identity, &options)?, ClientTls::new(&Roots::Insecure, &options)?))

@@ -27,3 +27,120 @@ fn handshake() {
     assert_eq!(report.accepted, 1);
     assert!(report.time < millis(100), "two round trips of 30 ms: {:?}", report.time);
 }
+
+#[test]
+fn transfer() {
+    let report = passes(&Scenario::interop(2), &Plan::downloads([2 * MB, 3 * MB, 5 * MB]));
+    assert!(report.time < millis(10_000), "10 MB at 10 Mbit/s take 8.4 s: {:?}", report.time);
+}
+
+#[test]
+fn longrtt() {
+    let mut scenario = Scenario::interop(3);
+    for nodes in [&mut scenario.to_server, &mut scenario.to_client] {
+        nodes.push(Node::Delay(millis(735)));
+    }
+    let report = passes(&scenario, &Plan::downloads([KB]));
+    assert_eq!(report.accepted, 1, "repeated Initial packets belong to one connection");
+}
+
+#[test]
+fn chacha20() {
+    let mut scenario = Scenario::interop(4);
+    scenario.tls.suites = crypto::SuiteChoice::Only(crypto::Suite::ChaCha20Poly1305);
+    passes(&scenario, &Plan::downloads([3 * MB]));
+}
+
+#[test]
+fn multiplexing() {
+    let mut scenario = Scenario::interop(5);
+    scenario.server.streams.max_bidi_streams = 1_000;
+    passes(&scenario, &Plan { parallel: 2_000, ..Plan::downloads([32; 1_999]) });
+    // And through a limit that has to be renewed again and again.
+    scenario.server.streams.max_bidi_streams = 7;
+    scenario.limit = millis(100_000);
+    passes(&scenario, &Plan { parallel: 2_000, ..Plan::downloads([32; 1_999]) });
+}
+
+#[test]
+fn retry() {
+    let mut scenario = Scenario::interop(6);
+    scenario.retry = RetryPolicy::Always;
+    let report = passes(&scenario, &Plan::downloads([10 * KB]));
+    assert!(report.time > millis(90), "the Retry costs a third round trip: {:?}", report.time);
+}
+
+#[test]
+fn blackhole() {
+    let hole = Node::Blinking { on: millis(5_000), off: millis(2_000) };
+    passes(&Scenario::interop(10).both_ways(&hole), &Plan::downloads([10 * MB]));
+}
+
+#[test]
+fn keyupdate() {
+    let plan = Plan { key_updates: 3, ..Plan::downloads([3 * MB]) };
+    let report = passes(&Scenario::interop(11), &plan);
+    assert!(report.client.key_updates >= 3);
+}
+
+#[test]
+fn handshakeloss() {
+    let loss = Node::Loss(Odds::percent(30).with_burst(Burst::AtMost(3)));
+    let mut scenario = Scenario::interop(14).both_ways(&loss);
+    scenario.limit = millis(300_000);
+    let report = passes(&scenario, &Plan { connections: 50, ..Plan::downloads([KB]) });
+    assert_eq!(report.accepted, 50);
+}
+
+#[test]
+fn transferloss() {
+    let loss = Node::Loss(Odds::percent(2).with_burst(Burst::AtMost(3)));
+    passes(&Scenario::interop(15).both_ways(&loss), &Plan::downloads([2 * MB]));
+}
+
+#[test]
+fn handshakecorruption() {
+    let corruption = Node::Corrupt(Odds::percent(30).with_burst(Burst::AtMost(3)));
+    let mut scenario = Scenario::interop(16).both_ways(&corruption);
+    scenario.limit = millis(300_000);
+    passes(&scenario, &Plan { connections: 50, ..Plan::downloads([KB]) });
+}
+
+#[test]
+fn transfercorruption() {
+    let corruption = Node::Corrupt(Odds::percent(2).with_burst(Burst::AtMost(3)));
+    passes(&Scenario::interop(17).both_ways(&corruption), &Plan::downloads([2 * MB]));
+}
+
+#[test]
+fn ipv6() {
+    let mut scenario = Scenario::interop(18);
+    scenario.family = Family::V6;
+    passes(&scenario, &Plan::downloads([5 * KB, 10 * KB]));
+}
+
+#[test]
+fn v2() {
+    let mut scenario = Scenario::interop(19);
+    scenario.client.version = wire::Version::V2;
+    passes(&scenario, &Plan::downloads([KB]));
+}
+
+fn rebinding(what: Renewal) -> Scenario {
+    let mut scenario = Scenario::interop(20);
+    // The translator drops what is sent to the old binding, so a client that only listens must make itself heard.
+    scenario.client.keep_alive = Some(millis(500));
+    let rebind = Node::Rebind { at: millis(1_000), every: Some(millis(5_000)), what };
+    scenario.to_server.insert(0, rebind);
+    scenario
+}
+
+#[test]
+fn rebind_port() {
+    passes(&rebinding(Renewal::Port), &Plan::downloads([10 * MB]));
+}
+
+#[test]
+fn rebind_addr() {
+    passes(&rebinding(Renewal::Address), &Plan::downloads([10 * MB]));
+}

@@ -6,6 +6,7 @@
 //! it is lent and wants the rest later.
 
 mod client;
+mod draw;
 mod header;
 mod mood;
 mod piece;
@@ -13,6 +14,7 @@ mod run;
 mod server;
 
 pub use client::{Client, Errand, Transfer};
+pub use draw::plan;
 pub use header::Header;
 pub use mood::Mood;
 pub use run::{Plan, Report, TransferLab, build, drive, run, verify};

@@ -5,6 +5,7 @@ use super::mood::Mood;
 use super::server::Server;
 use crate::lab::{Halt, Lab};
 use crate::scenario::Scenario;
+use crate::trace::Trace;
 use base::time::Duration;
 use transport::{Counters, Dir};
 
@@ -42,6 +43,8 @@ pub struct Report {
     pub turns: u64,
     /// What the last client connection counted.
     pub client: Counters,
+    /// What the last server connection counted.
+    pub server: Counters,
     /// Connections that the server began.
     pub accepted: u64,
 }
@@ -58,12 +61,15 @@ const AFTERLIFE: Duration = Duration::from_secs(400);
 /// Everything that went wrong, in words.
 pub fn run(scenario: &Scenario, plan: &Plan) -> Result<Report, String> {
     let mut lab = build(scenario, plan)?;
-    let time = drive(&mut lab, scenario, plan)?;
+    let trace = Trace::start(lab.network());
+    let outcome = drive(&mut lab, scenario, plan);
+    trace.finish(lab.network())?;
+    let time = outcome?;
     verify(&mut lab, plan)?;
     let network = lab.network().borrow().digest();
     let (client, turns) = (lab.client().app_mut().counters, lab.turns());
-    let accepted = lab.server().app_mut().accepted;
-    Ok(Report { digest: network.value(), time, turns, client, accepted })
+    let (server, accepted) = (lab.server().app_mut().counters, lab.server().app_mut().accepted);
+    Ok(Report { digest: network.value(), time, turns, client, server, accepted })
 }
 
 /// The two ends, ready to run.

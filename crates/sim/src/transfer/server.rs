@@ -5,7 +5,7 @@ use super::mood::Mood;
 use super::piece::{Incoming, Outgoing};
 use base::time::{Duration, Instant};
 use std::collections::BTreeMap;
-use transport::{CloseReason, Connection, Dir, Event, Fin, StreamId, StreamSink};
+use transport::{CloseReason, Connection, Counters, Dir, Event, Fin, StreamId, StreamSink};
 use worker::{App, Next};
 
 /// How long a receiver stays in the mood not to take anything.
@@ -23,6 +23,8 @@ pub struct Server {
     pub completed: u64,
     /// Streams that the client gave up.
     pub cancelled: u64,
+    /// What the last connection counted.
+    pub counters: Counters,
     /// Why connections ended.
     pub reasons: Vec<CloseReason>,
     /// Everything that went wrong.
@@ -38,6 +40,7 @@ impl Server {
             talked: 0,
             completed: 0,
             cancelled: 0,
+            counters: Counters::default(),
             reasons: Vec::new(),
             failures: Vec::new(),
         }
@@ -62,12 +65,14 @@ pub struct Visit {
     paused: Vec<StreamId>,
     completed: u64,
     has_talked: bool,
+    /// It has talked since the last turn for the first time.
+    has_news: bool,
     failures: Vec<String>,
 }
 
 impl Visit {
     fn on_bytes(&mut self, id: StreamId, mut bytes: &[u8], fin: Fin) -> Result<(), String> {
-        self.has_talked = true;
+        self.has_news |= !core::mem::replace(&mut self.has_talked, true);
         let stage = self.streams.entry(id).or_insert_with(|| Stage::Header(Vec::new()));
         if let Stage::Header(collected) = stage {
             let (head, rest) = bytes.split_at((HEADER_LEN - collected.len()).min(bytes.len()));
@@ -147,12 +152,12 @@ impl App for Server {
             paused: Vec::new(),
             completed: 0,
             has_talked: false,
+            has_news: false,
             failures: Vec::new(),
         }
     }
 
     fn on_turn(&mut self, now: Instant, connection: &mut Connection, visit: &mut Visit) -> Next {
-        let has_talked = visit.has_talked;
         let is_closed = connection.is_closed();
         for id in core::mem::take(&mut visit.paused) {
             connection.deliver(now, id, visit);
@@ -175,12 +180,13 @@ impl App for Server {
                 self.completed += 1;
             }
         }
-        self.talked += u64::from(visit.has_talked && !has_talked);
+        self.talked += u64::from(core::mem::take(&mut visit.has_news));
         self.failures.append(&mut visit.failures);
         if visit.paused.is_empty() || connection.is_closed() { Next::Wait } else { Next::At(now + PAUSE) }
     }
 
-    fn on_gone(&mut self, _now: Instant, _connection: &Connection, mut visit: Visit) {
+    fn on_gone(&mut self, _now: Instant, connection: &Connection, mut visit: Visit) {
+        self.counters = *connection.counters();
         self.failures.append(&mut visit.failures);
     }
 }

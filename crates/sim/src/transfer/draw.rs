@@ -1,0 +1,47 @@
+//! Plans at random.
+
+use super::client::Transfer;
+use super::header::Header;
+use super::run::Plan;
+use crate::draw::Draw;
+use transport::Dir;
+
+/// Most bytes of one run: enough for slow start, recovery and window updates, and over in milliseconds.
+const MAX_BYTES: u64 = 2 << 20;
+
+/// The plan of `seed` for a network that carries `capacity` bytes in a reasonable time.
+pub fn plan(seed: u64, capacity: u64) -> Plan {
+    let mut draw = Draw::new(seed ^ 0x706c_616e);
+    let limit = capacity.min(MAX_BYTES);
+    let count = draw.pick(&[1, 1, 3, 10, 40], 1);
+    let mut budget = limit;
+    let mut transfers = Vec::new();
+    for _ in 0..count {
+        let transfer = transfer(&mut draw, budget);
+        budget = budget.saturating_sub(transfer.header.up + transfer.header.down);
+        transfers.push(transfer);
+    }
+    Plan {
+        transfers,
+        parallel: draw.pick(&[1, 4, 100], 100),
+        connections: 1,
+        pause_ppm: draw.pick(&[0, 0, 50_000, 300_000], 0),
+        key_updates: draw.pick(&[0, 0, 3], 0),
+    }
+}
+
+fn transfer(draw: &mut Draw, budget: u64) -> Transfer {
+    let (small, large) = (draw.magnitude(12), draw.magnitude(21));
+    let (shape, offset, cancels) = (draw.between(0, 5), draw.magnitude(40), draw.one_in(12));
+    let (small, large) = (small.min(budget), large.min(budget));
+    let (up, down) = match shape {
+        0 | 1 => (0, large),
+        2 => (small, large),
+        3 => (large, small),
+        4 => (large, 0),
+        _ => (large / 2, large / 2),
+    };
+    let dir = if shape == 4 && offset.is_multiple_of(2) { Dir::Uni } else { Dir::Bidi };
+    let cancel_after = (cancels && down > 1 && dir == Dir::Bidi).then_some(down / 2);
+    Transfer { header: Header { up, down, offset }, dir, cancel_after }
+}
