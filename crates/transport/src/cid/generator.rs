@@ -2,8 +2,8 @@
 //!
 //! Layout, after QUIC-LB (draft-ietf-quic-load-balancers): the first byte is for whoever steers datagrams and holds the
 //! worker's number; the other seven are random. A server ID for balancers in front of several machines will take bytes from
-//! the front of the random part, which has some to spare: 56 bits make two connections of a worker meet with a chance of
-//! one in a hundred thousand million once it has a million of them.
+//! the front of the random part, which has some to spare: at 56 bits a new ID meets one of a million others with a chance of
+//! about one in 10^11.
 //!
 //! All are of one length, so that a short header can be read without state (RFC 9000 §10.3.2), and a length of eight makes
 //! look-ups by a 64-bit number possible.

@@ -163,6 +163,10 @@ impl Paths {
             path.on_received(bytes);
             return Some(path.id());
         }
+        if self.following == Following::Nobody && addresses.peer == self.active.addresses.peer {
+            // It is the server that must not move; our own address may change under us.
+            return Some(self.active.id());
+        }
         // RFC 9000 §9: datagrams from an unknown server address are dropped, and those that move before they may.
         if self.following != Following::Peer || self.failures >= MAX_FAILURES {
             return None;

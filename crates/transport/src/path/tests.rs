@@ -126,6 +126,12 @@ fn unknown_addresses_are_dropped_during_the_handshake_and_by_clients() {
     let mut client = Paths::new(at(0), Side::Client, &config, from(HOME), AddressState::Validated);
     client.on_handshake_confirmed(at(0));
     assert_eq!(client.on_datagram(at(0), from(AWAY), 1_200), None);
+    let elsewhere = Addresses { local: "192.0.2.99:443".parse().unwrap(), ..from(HOME) };
+    assert_eq!(
+        client.on_datagram(at(0), elsewhere, 1_200),
+        Some(client.active_id()),
+        "our own address changed"
+    );
     let unknown_local = Addresses { local: "0.0.0.0:443".parse().unwrap(), ..from(HOME) };
     let mut client = Paths::new(at(0), Side::Client, &config, unknown_local, AddressState::Validated);
     assert_eq!(client.on_datagram(at(0), from(HOME), 1_200), Some(client.active_id()));

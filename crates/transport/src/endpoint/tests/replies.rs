@@ -76,7 +76,7 @@ fn another_workers_connections_are_not_reset() {
 fn answers_are_limited_by_peer_and_in_all() {
     let mut server = Server::default();
     let datagram = short(&[0; 8], 60);
-    let mut answered =
+    let answered =
         |server: &mut Server, ms: u64, peer: &str| server.route(ms, peer, &datagram) == Route::Reply;
     assert_eq!((0..50).filter(|_| answered(&mut server, 0, CLIENT)).count(), 10);
     assert!(answered(&mut server, 0, "203.0.113.1:1"), "others are not silenced");
