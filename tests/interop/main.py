@@ -1,6 +1,6 @@
 """Runs the interoperability cases and prints a table; exit code 0 if all passed.
 
-tercel is downloaded from by aioquic, and downloads from quinn and from Caddy. With --control the independent
+aioquic and quinn download from tercel, and tercel from quinn, Caddy and aioquic. With --control the independent
 implementations talk to each other instead: when tercel fails and they do not, the fault is tercel's.
 """
 
@@ -17,8 +17,9 @@ import peers
 from cases import all_cases
 from workshop import Failure, Workshop, make_certificate, make_files
 
-OURS = [("aioquic", "tercel"), ("quinn", "tercel"), ("tercel", "quinn"), ("tercel", "caddy"), ("tercel", "tercel")]
-CONTROL = [("aioquic", "quinn"), ("quinn", "quinn"), ("aioquic", "caddy"), ("quinn", "caddy")]
+OURS = [("aioquic", "tercel"), ("quinn", "tercel")]
+OURS += [("tercel", server) for server in ("quinn", "caddy", "aioquic", "tercel")]
+CONTROL = [(client, server) for client in ("aioquic", "quinn") for server in ("quinn", "caddy", "aioquic")]
 
 
 def run_case(case, certificates):

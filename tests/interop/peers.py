@@ -29,6 +29,7 @@ class Serving:
     retry: bool = False
     cipher: str | None = None
     key_update_after: int | None = None
+    quic_version: str | None = None
     single_datagrams: bool = False  # for captures: a train would be seen as one huge datagram
     env: dict = dataclasses.field(default_factory=dict)
 
@@ -65,30 +66,43 @@ def bracketed(host):
 
 
 def serving_command(program, workshop, serving, ready):
-    """What tercel serve and quinn-peer serve have in common."""
-    command = [program, "serve", workshop.files, "--listen", f"{bracketed(serving.host)}:0", "--ready-file", ready]
+    """What the servers have in common."""
+    command = [*program, workshop.files, "--listen", f"{bracketed(serving.host)}:0", "--ready-file", ready]
     command += ["--cert", workshop.certificates / "cert.pem", "--key", workshop.certificates / "key.pem"]
-    command += ["--retry", "always"] if serving.retry else []
     command += ["--cipher", serving.cipher] if serving.cipher else []
     return command
 
 
-def serve_tercel(workshop, serving):
-    ready = workshop.folder / "ready.json"
-    command = serving_command(TERCEL, workshop, serving, ready)
-    command += ["--key-update-after", serving.key_update_after // PACKET] if serving.key_update_after else []
-    command += ["--datapath", "plain"] if serving.single_datagrams else []
+def start(workshop, serving, command, ready):
     port = workshop.start(command, lambda: read_ready(ready), serving.env)["port"]
     return f"{bracketed(serving.host)}:{port}"
+
+
+def serve_tercel(workshop, serving):
+    ready = workshop.folder / "ready.json"
+    command = serving_command([TERCEL, "serve"], workshop, serving, ready)
+    command += ["--retry", "always"] if serving.retry else []
+    command += ["--key-update-after", serving.key_update_after // PACKET] if serving.key_update_after else []
+    command += ["--datapath", "plain"] if serving.single_datagrams else []
+    return start(workshop, serving, command, ready)
 
 
 def serve_quinn(workshop, serving):
     ready = workshop.folder / "ready.json"
-    command = serving_command(QUINN, workshop, serving, ready)
+    command = serving_command([QUINN, "serve"], workshop, serving, ready)
+    command += ["--retry", "always"] if serving.retry else []
     command += ["--key-update-after", serving.key_update_after] if serving.key_update_after else []
     command += ["--no-gso"] if serving.single_datagrams else []
-    port = workshop.start(command, lambda: read_ready(ready), serving.env)["port"]
-    return f"{bracketed(serving.host)}:{port}"
+    return start(workshop, serving, command, ready)
+
+
+def serve_aioquic(workshop, serving):
+    ready = workshop.folder / "ready.json"
+    command = serving_command([sys.executable, HERE / "aioquic_serve.py"], workshop, serving, ready)
+    command += ["--retry"] if serving.retry else []
+    command += ["--key-update"] if serving.key_update_after else []
+    command += ["--quic-version", serving.quic_version] if serving.quic_version else []
+    return start(workshop, serving, command, ready)
 
 
 CADDYFILE = """{{
@@ -146,7 +160,7 @@ def get_tercel(workshop, authority, request):
         command += [f"https://{authority}/{path}", "-o", output]
     command += [f"--range={request.range}"] if request.range else []
     command += ["--cipher", request.cipher] if request.cipher else []
-    command += ["--quic-version", request.quic_version] if request.quic_version != "1" else []
+    command += ["--quic-version", "2"] if request.quic_version == "2" else []
     for after in request.key_update_after[:1]:
         command += ["--key-update-after", after // PACKET // ACKNOWLEDGED]
     command += ["--pcap", request.pcap] if request.pcap else []
@@ -193,7 +207,7 @@ def told_by(command, done):
     return json.loads(done.stdout)
 
 
-SERVERS = {"tercel": serve_tercel, "quinn": serve_quinn, "caddy": serve_caddy}
+SERVERS = {"tercel": serve_tercel, "quinn": serve_quinn, "caddy": serve_caddy, "aioquic": serve_aioquic}
 CLIENTS = {"tercel": get_tercel, "quinn": get_quinn, "aioquic": get_aioquic}
 
 
