@@ -23,6 +23,8 @@ mod error;
 mod exchanges;
 mod fields;
 mod frame;
+#[doc(hidden)]
+pub mod fuzz_targets;
 mod glitches;
 mod message;
 mod outgoing;

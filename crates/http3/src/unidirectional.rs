@@ -33,11 +33,11 @@ pub(crate) enum Purpose {
 /// What follows from a stream's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome<'a> {
-    /// These bytes belong to a critical stream.
+    /// These bytes belong to a critical stream. Its end, if they are the last, is an error once they were taken in.
     Bytes(Purpose, &'a [u8]),
     /// Nothing now.
     Nothing,
-    /// A stream of unknown type: the peer is asked to stop, and what still comes is discarded.
+    /// A stream turned out to be of unknown type: what still comes is discarded.
     Unknown,
 }
 
@@ -82,7 +82,7 @@ impl PeerStreams {
         fin: Fin,
     ) -> Result<Outcome<'a>, ConnectionError> {
         if let Some(purpose) = self.purpose(id) {
-            return if fin == Fin::End { Err(CLOSED) } else { Ok(Outcome::Bytes(purpose, bytes)) };
+            return Ok(Outcome::Bytes(purpose, bytes));
         }
         self.note_opened(id)?;
         let Some(at) = self.untyped.iter().position(|(known, _)| *known == id) else {
@@ -98,9 +98,7 @@ impl PeerStreams {
         };
         self.untyped.swap_remove(at);
         match self.assign(id, ty)? {
-            Some(_) if fin == Fin::End => Err(CLOSED),
             Some(purpose) => Ok(Outcome::Bytes(purpose, bytes)),
-            None if fin == Fin::End => Ok(Outcome::Nothing),
             None => Ok(Outcome::Unknown),
         }
     }
@@ -155,7 +153,8 @@ impl PeerStreams {
     }
 }
 
-const CLOSED: ConnectionError =
+/// The end of a critical stream. RFC 9114 §6.2.1, RFC 9204 §4.2.
+pub(crate) const CLOSED: ConnectionError =
     ConnectionError { code: Code::CLOSED_CRITICAL_STREAM, reason: "control or QPACK stream closed" };
 
 #[cfg(test)]
@@ -170,8 +169,8 @@ mod tests {
         outcome.err().map(|error| error.code)
     }
 
-    /// lsquic 4.9.2, nginx CVE-2026-42530: a second critical stream, and the end of one, are connection errors; no state is
-    /// made anew.
+    /// lsquic 4.9.2, nginx CVE-2026-42530: a second critical stream, and the reset of one, are connection errors; no state
+    /// is made anew.
     #[test]
     fn critical_streams_are_unique_and_stay() {
         for ty in [0x00, 0x02, 0x03] {
@@ -180,9 +179,6 @@ mod tests {
             assert!(matches!(streams.on_bytes(uni(0), &[8], Fin::Open), Ok(Outcome::Bytes(_, [8]))));
             assert_eq!(code(streams.on_bytes(uni(1), &[ty], Fin::Open)), Some(Code::STREAM_CREATION_ERROR));
             assert_eq!(code(streams.on_reset(uni(0))), Some(Code::CLOSED_CRITICAL_STREAM));
-            assert_eq!(code(streams.on_bytes(uni(0), &[], Fin::End)), Some(Code::CLOSED_CRITICAL_STREAM));
-            let mut streams = PeerStreams::new(Side::Client);
-            assert_eq!(code(streams.on_bytes(uni(0), &[ty], Fin::End)), Some(Code::CLOSED_CRITICAL_STREAM));
         }
     }
 

@@ -14,6 +14,8 @@
 mod decoder;
 mod encoder;
 mod error;
+#[doc(hidden)]
+pub mod fuzz_targets;
 mod huffman;
 pub mod instructions;
 mod integer;

@@ -7,7 +7,7 @@ use crate::exchanges::Exchange;
 use crate::message::{Answers, Message, Shared};
 use crate::outgoing::Outgoing;
 use crate::sink::{Abort, MessageSink};
-use crate::unidirectional::{Outcome, Purpose};
+use crate::unidirectional::{CLOSED, Outcome, Purpose};
 use transport::{Dir, Fin, Priority, StreamId};
 use wire::Side;
 
@@ -163,17 +163,34 @@ impl Connection {
             Outcome::Nothing => Ok(()),
             Outcome::Unknown => {
                 self.glitches.on_idle_work(1)?;
-                self.note(Action::StopSending { id, code: Code::STREAM_CREATION_ERROR })
+                match fin {
+                    Fin::Open => self.note(Action::StopSending { id, code: Code::STREAM_CREATION_ERROR }),
+                    Fin::End => Ok(()),
+                }
             }
-            Outcome::Bytes(Purpose::QpackEncoder, bytes) => {
+            Outcome::Bytes(purpose, bytes) => {
+                self.on_critical_stream(sink, purpose, bytes)?;
+                if fin == Fin::End { Err(CLOSED) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn on_critical_stream<S: MessageSink>(
+        &mut self,
+        sink: &mut S,
+        purpose: Purpose,
+        mut bytes: &[u8],
+    ) -> Result<(), ConnectionError> {
+        match purpose {
+            Purpose::QpackEncoder => {
                 let instructions = self.peer_streams.encoder.on_bytes(bytes)?;
                 self.glitches.on_idle_work(instructions)
             }
-            Outcome::Bytes(Purpose::QpackDecoder, bytes) => {
+            Purpose::QpackDecoder => {
                 let instructions = self.peer_streams.decoder.on_bytes(bytes)?;
                 self.glitches.on_idle_work(instructions)
             }
-            Outcome::Bytes(Purpose::Control, mut bytes) => {
+            Purpose::Control => {
                 while let Some(frame) = self.peer_streams.control.next_frame(&mut bytes)? {
                     self.on_control_frame(sink, frame)?;
                 }

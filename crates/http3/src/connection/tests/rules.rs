@@ -58,6 +58,16 @@ fn critical_streams_must_stay() {
     }
 }
 
+/// The same, when the end comes with the type.
+#[test]
+fn critical_streams_that_are_no_sooner_open_than_closed() {
+    for ty in [0x00, 0x02, 0x03] {
+        let mut end = End::new(Side::Server, Config::server());
+        end.receive(end.peer_uni(0), &[ty], Fin::End);
+        assert_eq!(end.closed_with(), Some(Code::CLOSED_CRITICAL_STREAM));
+    }
+}
+
 #[test]
 fn streams_of_the_wrong_kind() {
     let mut client = End::client();
@@ -136,6 +146,39 @@ fn a_head_that_is_too_large() {
     end.turn();
     assert!(end.carrier.sent(request_stream(1)).finished);
     assert_eq!((end.sink.take().len(), end.closed_with()), (0, None));
+}
+
+/// CVE-2026-40898: the limit holds for trailers too.
+#[test]
+fn trailers_that_are_too_large() {
+    let mut end = End::server();
+    let large = headers(&[("x", &"!".repeat(70_000))]);
+    end.receive(request_stream(0), &concat(&[&request_head("POST", &[]), &data(b"a"), &large]), Fin::End);
+    assert_eq!(end.sink.take(), ["0 request POST /", "0 body", "0 aborted: H3_REQUEST_CANCELLED"]);
+    assert_eq!(end.closed_with(), None);
+    assert_eq!(end.carrier.sent(request_stream(0)).reset, Some(Code::REQUEST_CANCELLED));
+}
+
+/// Google quiche, HAProxy: control frames that change nothing, at line rate, keep nothing and have a budget.
+#[test]
+fn floods_of_control_frames() {
+    for useless in [frame(0x07, &[0]), frame(0x0d, &[5]), frame(0x21, b"x"), frame(0x0f_0700, &[0x00, b'i'])]
+    {
+        let mut end = End::server();
+        let flood = useless.repeat(9_000);
+        end.control(&flood);
+        assert_eq!(end.closed_with(), None);
+        end.control(&flood);
+        assert_eq!(end.closed_with(), Some(Code::EXCESSIVE_LOAD), "{useless:x?}");
+    }
+    // Streams of unknown type, ended at once.
+    let mut end = End::server();
+    let mut index = 0;
+    while end.connection.failure.is_none() && index < 20_000 {
+        index += 1;
+        end.receive(end.peer_uni(index), &[0x21], Fin::End);
+    }
+    assert_eq!(end.closed_with(), Some(Code::EXCESSIVE_LOAD));
 }
 
 #[test]
