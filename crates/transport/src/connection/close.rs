@@ -163,7 +163,8 @@ impl Connection {
             let Some(rest) = room.get_mut(used..).filter(|rest| !skip && rest.len() > 100) else { continue };
             let min_len = if space == SpaceId::Initial && self.side.is_client() { rest.len() } else { 0 };
             let frame = frame.clone();
-            let draft = Draft { now, space, ecn, min_len, room: rest };
+            let dcid = self.peer_cids.active();
+            let draft = Draft { now, space, dcid, ecn, min_len, room: rest };
             used += self.write_protected(draft, |_, builder| frame.write(space, builder));
         }
         used

@@ -55,6 +55,8 @@ pub(super) struct Handshake {
 pub(super) struct HandshakeCids {
     /// Where the client sent its first Initial.
     pub(super) original: Option<ConnectionId>,
+    /// Where the client sent the Initial that began this connection: after a Retry not the first one.
+    pub(super) initial: Option<ConnectionId>,
     /// The source of the Retry, if there was one.
     pub(super) retry: Option<ConnectionId>,
     /// The peer's first source connection ID.
@@ -112,6 +114,11 @@ impl Handshake {
     }
 
     /// Whether a long packet comes from the connection ID that the peer chose first. A server's first packet sets it.
+    /// Whether a packet that does not go to one of our connection IDs is one of the client's first Initials.
+    pub(super) fn is_first_destination(&self, dcid: ConnectionId, ty: LongType) -> bool {
+        ty == LongType::Initial && self.cids.initial == Some(dcid)
+    }
+
     pub(super) fn accepts_scid(&self, scid: ConnectionId, side: Side) -> bool {
         match self.cids.peer {
             Some(peer) => peer == scid,

@@ -62,7 +62,7 @@ impl Connection {
         let original = ConnectionId::new(&random).unwrap_or(ConnectionId::EMPTY);
         let parameters = parameters(&beginning, Side::Client);
         let session = tls(&encode(&parameters, &beginning))?;
-        let cids = HandshakeCids { original: Some(original), retry: None, peer: None };
+        let cids = HandshakeCids { original: Some(original), ..HandshakeCids::default() };
         let handshake = Handshake::new(session, beginning.version, cids, token);
         let keys = initial_keys(beginning.version, original.as_slice(), Side::Client);
         let peer_cids = PeerCids::new(original);
@@ -89,6 +89,7 @@ impl Connection {
         let session = tls(&encode(&parameters, &beginning))?;
         let cids = HandshakeCids {
             original: Some(first.original_dcid),
+            initial: Some(first.dcid),
             retry: first.retry_scid,
             peer: Some(first.scid),
         };

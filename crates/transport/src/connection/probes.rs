@@ -20,7 +20,10 @@ impl Connection {
         let credit = self.paths.path(path).map_or(0, |path| path.credit());
         let size = usize::try_from(credit).unwrap_or(usize::MAX).min(room.len());
         let Some(room) = room.get_mut(..size) else { return 0 };
-        let draft = Draft { now, space: SpaceId::Application, ecn, min_len: size, room };
+        // RFC 9000 §9.5: another path gets another connection ID, so that an observer cannot link the two.
+        let is_active = path == self.paths.active_id();
+        let dcid = if is_active { self.peer_cids.active() } else { self.peer_cids.for_probe() };
+        let draft = Draft { now, space: SpaceId::Application, dcid, ecn, min_len: size, room };
         self.write_protected(draft, |this, packet| this.paths.write_probe(now, path, &mut this.rng, packet))
     }
 
@@ -32,7 +35,8 @@ impl Connection {
         room: &mut [u8],
     ) -> usize {
         self.paths.active_mut().on_mtu_probe_sent();
-        let draft = Draft { now, space: SpaceId::Application, ecn, min_len: size, room };
+        let dcid = self.peer_cids.active();
+        let draft = Draft { now, space: SpaceId::Application, dcid, ecn, min_len: size, room };
         self.write_protected(draft, |_, packet| {
             write_ping(packet);
             packet.mark_mtu_probe();

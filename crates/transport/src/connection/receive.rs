@@ -220,7 +220,13 @@ impl Connection {
                 return Ok(());
             };
             let end = match packet {
-                Packet::Short(_) => return self.receive_single_short(context, rest, sink),
+                Packet::Short(header) if self.local_cids.contains(&header.dcid) => {
+                    return self.receive_single_short(context, rest, sink);
+                }
+                Packet::Short(_) => {
+                    self.counters.dropped_malformed += 1;
+                    return Ok(());
+                }
                 Packet::Long { ty, version, dcid, scid, pn_offset, end, .. } => {
                     if ty == LongType::Initial && self.side.is_server() && whole < MIN_INITIAL {
                         // RFC 9000 §14.1: an Initial in a smaller datagram is dropped.
@@ -279,7 +285,10 @@ impl Connection {
             LongType::ZeroRtt => return Ok(()),
         };
         let is_our_version = long.version == self.handshake.version || self.adopt_version(long.version);
-        if !is_our_version || !self.handshake.accepts_scid(long.scid, self.side) {
+        // RFC 9000 §12.2: packets behind the first of a datagram are for this connection, or for nobody.
+        let is_ours = self.local_cids.contains(&long.dcid)
+            || (self.side.is_server() && self.handshake.is_first_destination(long.dcid, long.ty));
+        if !is_our_version || !is_ours || !self.handshake.accepts_scid(long.scid, self.side) {
             // RFC 9000 §7.2: the peer's source connection ID does not change.
             self.counters.dropped_malformed += 1;
             return Ok(());

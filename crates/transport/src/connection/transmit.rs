@@ -16,6 +16,7 @@ use base::sink::{PacketSink, TrainPath};
 use base::time::Instant;
 use crypto::TAG_LEN;
 use recovery::packet::{PacketFlags, SentPacket};
+use wire::cid::ConnectionId;
 use wire::error::Code;
 use wire::packet::{LengthMark, LongHeader, LongType, Spin, patch_length, write_short};
 use wire::packet_number;
@@ -40,6 +41,8 @@ struct Sealed {
 pub(super) struct Draft<'a> {
     pub(super) now: Instant,
     pub(super) space: SpaceId,
+    /// The peer's connection ID that it goes to.
+    pub(super) dcid: ConnectionId,
     pub(super) ecn: Ecn,
     /// The packet is padded to at least this many bytes.
     pub(super) min_len: usize,
@@ -120,8 +123,8 @@ impl Connection {
         let mut sent = 0;
         let mut pn_offset = 0;
         while count < most {
-            let room = sink.room();
-            let draft = Draft { now, space: SpaceId::Application, ecn, min_len: 0, room };
+            let (room, dcid) = (sink.room(), self.peer_cids.active());
+            let draft = Draft { now, space: SpaceId::Application, dcid, ecn, min_len: 0, room };
             let fill = |this: &mut Connection, packet: &mut PacketBuilder<'_>| {
                 this.fill(now, SpaceId::Application, permission, packet);
             };
@@ -187,7 +190,8 @@ impl Connection {
             if rest.len() < MIN_ROOM {
                 break;
             }
-            let draft = Draft { now, space, ecn, min_len, room: rest };
+            let dcid = self.peer_cids.active();
+            let draft = Draft { now, space, dcid, ecn, min_len, room: rest };
             used += self.write_protected(draft, |this, packet| this.fill(now, space, permission, packet));
         }
         used
@@ -195,8 +199,9 @@ impl Connection {
 
     /// Writes one packet with its header protection; 0 when there was nothing to say.
     pub(super) fn write_protected(&mut self, draft: Draft<'_>, fill: impl Fill) -> usize {
-        let Draft { now, space, ecn, min_len, room } = draft;
-        let Some(sealed) = self.write_packet(Draft { now, space, ecn, min_len, room: &mut *room }, fill)
+        let Draft { now, space, dcid, ecn, min_len, room } = draft;
+        let Some(sealed) =
+            self.write_packet(Draft { now, space, dcid, ecn, min_len, room: &mut *room }, fill)
         else {
             return 0;
         };
@@ -217,7 +222,7 @@ impl Connection {
 
     /// Header, frames, encryption, ledger: one packet at the start of the room.
     fn write_packet(&mut self, draft: Draft<'_>, fill: impl Fill) -> Option<Sealed> {
-        let Draft { now, space: id, ecn, min_len, room } = draft;
+        let Draft { now, space: id, dcid, ecn, min_len, room } = draft;
         if id == SpaceId::Application && self.keys.one_rtt.as_ref()?.wear(&self.config) != Wear::Fresh {
             self.renew_keys(now)?;
         }
@@ -226,7 +231,7 @@ impl Connection {
         let pn_len = packet_number::encoded_size(pn, space.ledger.largest_acked());
         let size = room.len();
         let mut header = Writer::new(room);
-        let (mark, pn_offset) = self.write_header(id, pn, pn_len, &mut header)?;
+        let (mark, pn_offset) = self.write_header(id, dcid, (pn, pn_len), &mut header)?;
         let header_len = header.position();
         let mut frames = core::mem::take(&mut self.scratch.frames);
         let payload = room.get_mut(header_len..size.checked_sub(TAG_LEN)?)?;
@@ -253,11 +258,10 @@ impl Connection {
     fn write_header(
         &self,
         id: SpaceId,
-        pn: u64,
-        pn_len: usize,
+        dcid: ConnectionId,
+        (pn, pn_len): (u64, usize),
         header: &mut Writer<'_>,
     ) -> Option<(Option<LengthMark>, usize)> {
-        let dcid = self.peer_cids.active();
         let Some(ty) = long_type(id) else {
             let phase = self.keys.one_rtt.as_ref()?.phase();
             return Some((None, write_short(header, &dcid, Spin::Zero, phase, pn, pn_len)));
