@@ -5,7 +5,7 @@ use crate::Error;
 use clap::{Args, ValueEnum};
 use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{Endpoint, EndpointConfig, IdleTimeout, TransportConfig, VarInt};
+use quinn::{AckFrequencyConfig, Endpoint, EndpointConfig, IdleTimeout, TransportConfig, VarInt};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,6 +28,9 @@ pub(crate) struct Options {
     socket_buffer: usize,
     #[arg(long, value_enum, default_value = "cubic", global = true)]
     congestion: Congestion,
+    /// Ask the peer to acknowledge only every so many packets
+    #[arg(long, global = true)]
+    ack_every: Option<u32>,
     /// Send one datagram per system call, instead of GSO
     #[arg(long, global = true)]
     no_gso: bool,
@@ -59,6 +62,12 @@ impl Options {
             .enable_segmentation_offload(!self.no_gso)
             .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(30_000))))
             .initial_rtt(Duration::from_millis(100));
+        if let Some(packets) = self.ack_every {
+            let mut acknowledgements = AckFrequencyConfig::default();
+            // The draft counts the packets that need no acknowledgement yet.
+            acknowledgements.ack_eliciting_threshold(VarInt::from_u32(packets.saturating_sub(1)));
+            transport.ack_frequency_config(Some(acknowledgements));
+        }
         match self.congestion {
             Congestion::Cubic => transport.congestion_controller_factory(Arc::new(CubicConfig::default())),
             Congestion::NewReno => {

@@ -35,6 +35,7 @@ impl Stretch {
             "cpu_s_per_gb": (user_s + system_s) / gigabytes,
             "max_udp_payload": stats.path.current_mtu,
             "lost_packets": stats.path.lost_packets,
+            "sent_bytes": stats.udp_tx.bytes,
             "datagrams_sent": stats.udp_tx.datagrams,
             "send_calls": stats.udp_tx.ios,
             "datagrams_received": stats.udp_rx.datagrams,
