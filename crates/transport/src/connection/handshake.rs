@@ -8,6 +8,7 @@ use crate::error::TransportError;
 use crate::event::{CloseReason, Event};
 use crate::path::PathId;
 use crate::space::SpaceId;
+use base::net::Ecn;
 use base::time::{Duration, Instant};
 use core::ops::Range;
 use crypto::{KeyChange, Level, RetryIntegrity, TlsError, TlsSession, initial_keys};
@@ -44,7 +45,7 @@ pub(super) struct Handshake {
     /// A packet of the server has been processed: neither Retry nor Version Negotiation count any more.
     heard: bool,
     address_validated: bool,
-    early: Vec<Box<[u8]>>,
+    early: Vec<(Ecn, Box<[u8]>)>,
     peer: Option<Box<TransportParameters>>,
     /// What TLS said when it failed, for the close reason.
     pub(super) failure: Option<Box<TlsError>>,
@@ -127,13 +128,13 @@ impl Handshake {
     }
 
     /// Keeps a packet whose keys may come soon; bounded.
-    pub(super) fn keep_early(&mut self, packet: &[u8]) {
+    pub(super) fn keep_early(&mut self, ecn: Ecn, packet: &[u8]) {
         if !self.is_complete() && self.early.len() < EARLY_PACKETS && packet.len() <= 1_500 {
-            self.early.push(packet.into());
+            self.early.push((ecn, packet.into()));
         }
     }
 
-    pub(super) fn take_early(&mut self) -> Vec<Box<[u8]>> {
+    pub(super) fn take_early(&mut self) -> Vec<(Ecn, Box<[u8]>)> {
         core::mem::take(&mut self.early)
     }
 

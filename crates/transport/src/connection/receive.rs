@@ -59,6 +59,7 @@ impl Connection {
     /// to `sink` on the spot; what else happened is told by `next_event`.
     pub fn receive<S: StreamSink>(&mut self, now: Instant, train: Train<'_>, sink: &mut S) {
         let segment_size = train.segment_size.max(1);
+        let mut readable = self.readable();
         for chunk in train.bytes.chunks_mut(segment_size * BATCH) {
             if self.lifecycle.is_over() {
                 self.on_packet_while_closing();
@@ -71,8 +72,21 @@ impl Connection {
             let context = Context { now, path, ecn: train.ecn };
             self.receive_chunk(context, chunk, segment_size, sink);
         }
-        if self.handshake.has_early() && self.keys.one_rtt.is_some() {
+        while self.handshake.has_early() && self.readable() > readable {
+            readable = self.readable();
             self.replay_early(now, sink);
+        }
+    }
+
+    /// How far the handshake has come in giving us packets that we may open. A server has 1-RTT keys long before it may use
+    /// them: it must have seen the client's Finished first (RFC 9001 §5.7).
+    fn readable(&self) -> SpaceId {
+        if self.keys.one_rtt.is_some() && self.handshake.is_complete() {
+            SpaceId::Application
+        } else if self.keys.has(SpaceId::Handshake) {
+            SpaceId::Handshake
+        } else {
+            SpaceId::Initial
         }
     }
 
@@ -109,9 +123,10 @@ impl Connection {
         }
     }
 
-    /// Computes the masks of all short-header datagrams of a chunk in one pass; `false` without 1-RTT keys.
+    /// Computes the masks of all short-header datagrams of a chunk in one pass; `false` when none may be opened yet.
     fn mask_chunk(&mut self, chunk: &[u8], segment_size: usize) -> bool {
-        let Some(keys) = &self.keys.one_rtt else { return false };
+        let is_complete = self.handshake.is_complete();
+        let Some(keys) = self.keys.one_rtt.as_ref().filter(|_| is_complete) else { return false };
         let mut count = 0;
         for (sample, datagram) in self.scratch.masks.samples.iter_mut().zip(chunk.chunks(segment_size)) {
             if let Some(bytes) = datagram.get(SAMPLE_OFFSET..MIN_SHORT) {
@@ -260,11 +275,8 @@ impl Connection {
         packet: &mut [u8],
         sink: &mut S,
     ) -> Result<(), TransportError> {
-        if self.keys.one_rtt.is_none() {
-            self.handshake.keep_early(packet);
-            return Ok(());
-        }
         if !self.mask_chunk(packet, packet.len()) {
+            self.handshake.keep_early(context.ecn, packet);
             return Ok(());
         }
         let mask = self.scratch.masks.masks[0];
@@ -296,7 +308,7 @@ impl Connection {
         let Some(keys) = self.keys.long(space_id) else {
             self.counters.dropped_no_keys += 1;
             if self.side.is_client() {
-                self.handshake.keep_early(packet);
+                self.handshake.keep_early(context.ecn, packet);
             }
             return Ok(());
         };
@@ -339,8 +351,8 @@ impl Connection {
     /// Receives what came before its keys did.
     pub(super) fn replay_early<S: StreamSink>(&mut self, now: Instant, sink: &mut S) {
         let path = self.paths.active_id();
-        let context = Context { now, path, ecn: Ecn::NotEct };
-        for mut packet in self.handshake.take_early() {
+        for (ecn, mut packet) in self.handshake.take_early() {
+            let context = Context { now, path, ecn };
             if let Err(error) = self.receive_datagram(context, &mut packet, sink) {
                 self.fail(now, error);
             }

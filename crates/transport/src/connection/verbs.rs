@@ -50,6 +50,23 @@ impl Connection {
         self.datagrams.send(bytes)
     }
 
+    /// Streams that have state, of both sides.
+    pub fn open_streams(&self) -> usize {
+        self.streams.count()
+    }
+
+    /// The largest payload that `send_datagram` can put into a packet now, in bytes; `None` when the peer takes none.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        // First byte, connection ID, packet number and tag.
+        let overhead = 1 + self.peer_cids.active().len() + 4 + crypto::TAG_LEN;
+        self.datagrams.max_size(usize::from(self.packet_size()).saturating_sub(overhead))
+    }
+
+    /// DATAGRAM frames that gave way to later ones before they were sent.
+    pub fn dropped_datagrams(&self) -> u64 {
+        self.datagrams.dropped()
+    }
+
     /// Bytes of stream data that are kept, to be acknowledged or to be put in order.
     pub fn retained_bytes(&self) -> u64 {
         self.streams.retained_bytes()

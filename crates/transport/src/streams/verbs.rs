@@ -167,8 +167,8 @@ impl Streams {
         None
     }
 
-    /// Whether anything waits to be sent or resent, flow control permitting or not: without, the application is what
-    /// limits the connection (RFC 9002 §7.8).
+    /// Whether anything waits to be sent or resent, flow control permitting or not.
+    #[cfg(test)]
     pub(crate) fn has_unsent(&self) -> bool {
         self.unsent > 0 || !self.resend.is_empty()
     }
