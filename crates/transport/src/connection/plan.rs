@@ -99,7 +99,13 @@ impl Connection {
                 size,
             });
         }
-        if permission == Permission::All && active.wants_mtu_probe(now) {
+        // RFC 8899 §3: probes are under congestion control. One that would fill the window on its own has to wait: data waits
+        // behind it until it is lost.
+        let probe_size = u64::from(active.mtu_probe_size());
+        if permission == Permission::All
+            && active.wants_mtu_probe(now)
+            && active.congestion.window() >= 2 * probe_size
+        {
             let size = usize::from(active.mtu_probe_size());
             return Some(Plan { kind: Kind::MtuProbe, path, size });
         }
