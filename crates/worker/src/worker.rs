@@ -16,7 +16,8 @@ use core::net::SocketAddr;
 use datapath::{Counters, Port};
 use std::io;
 use transport::{
-    ClientConfig, Connection, Endpoint, IncomingPolicy, Route, ServerConfig, StreamSink, TlsError, Transmitted, split_run,
+    ClientConfig, Connection, Endpoint, Fin, IncomingPolicy, Route, ServerConfig, StreamId, StreamSink, TlsError,
+    Transmitted, split_run,
 };
 
 /// What lives on the connections of a worker.
@@ -81,6 +82,16 @@ struct Entry<S> {
 impl<S> Entry<S> {
     fn new(connection: Connection, state: S) -> Entry<S> {
         Entry { connection, state, is_active: true, armed: Instant::FAR_FUTURE, app_deadline: None }
+    }
+}
+
+/// What a client's first datagrams are received into: they carry no stream data.
+struct NoStreams;
+
+impl StreamSink for NoStreams {
+    fn on_stream_data(&mut self, _id: StreamId, _bytes: &[u8], _fin: Fin) -> usize {
+        debug_assert!(false, "1-RTT packets are not opened before the handshake is complete");
+        0
     }
 }
 
@@ -272,8 +283,13 @@ impl<P: Port, A: App> Worker<P, A> {
                     let Ok(mut connection) = endpoint.accept(*now, handle, incoming, server) else {
                         continue;
                     };
-                    let mut state = app.on_accept(*now, &mut connection);
-                    connection.receive(*now, run, &mut state);
+                    connection.receive(*now, run, &mut NoStreams);
+                    if connection.counters().received_packets == 0 && !connection.is_closed() {
+                        // Damaged or forged: it must not stand in the way of the real one (or take up memory).
+                        endpoint.forget(handle);
+                        continue;
+                    }
+                    let state = app.on_accept(*now, &mut connection);
                     active.push(slab.insert(Entry::new(connection, state)));
                 }
                 Route::Reply => answered = Some(addresses),
