@@ -210,9 +210,11 @@ fn strikes(odds: &Odds, memory: &mut Memory, rng: &mut Rng) -> bool {
     hit
 }
 
+/// Changes one byte. Of a first byte, not the bits that tell long headers from short ones: what a short header would be
+/// taken for is decided by what was encrypted, and that is not the same in two runs of a seed.
 fn corrupt(bytes: &mut [u8], rng: &mut Rng) {
-    let (place, change) = (rng.below(bytes.len() as u64), 1 + rng.below(255) as u8);
-    if let Some(byte) = bytes.get_mut(place as usize) {
-        *byte ^= change;
+    let (place, change) = (rng.below(bytes.len() as u64) as usize, rng.next_u64());
+    if let Some(byte) = bytes.get_mut(place) {
+        *byte ^= if place == 0 { 1 + (change % 0x3f) as u8 } else { 1 + (change % 0xff) as u8 };
     }
 }
