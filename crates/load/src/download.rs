@@ -319,7 +319,8 @@ impl Download {
         self.under_way = 1;
         self.pieces = Pieces::default();
         self.plan = Plan::Single;
-        exchange.content = Content::Wanted { run: Run::new(0), check: BodyCheck::new(size), shift: 0, end: 0 };
+        exchange.content =
+            Content::Wanted { run: Run::new(0), check: BodyCheck::new(size), shift: 0, end: 0 };
         Ok(())
     }
 
@@ -456,7 +457,8 @@ impl Download {
         if exchange.epoch != self.epoch {
             return;
         }
-        if let (Content::Wanted { run, .. }, Some(destination)) = (&mut exchange.content, &mut self.destination)
+        if let (Content::Wanted { run, .. }, Some(destination)) =
+            (&mut exchange.content, &mut self.destination)
             && let Err(error) = destination.flush(run)
         {
             self.fail(error);
@@ -480,6 +482,17 @@ impl Download {
             Plan::Single if self.under_way == 0 => Standing::Complete,
             _ => Standing::Running,
         }
+    }
+
+    /// Whether it has given up.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Whether nothing was asked that the server could be answering.
+    pub fn is_waiting(&self) -> bool {
+        self.under_way == 0
     }
 
     /// It has arrived at the server that it goes on at.

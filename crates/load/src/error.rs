@@ -196,12 +196,9 @@ impl GetError {
                     shown(what)
                 )
             }
-            GetError::Certificate(host, what) => write!(
-                f,
-                "the certificate of {} is not trusted: {}",
-                shown(host),
-                shown(what)
-            ),
+            GetError::Certificate(host, what) => {
+                write!(f, "the certificate of {} is not trusted: {}", shown(host), shown(what))
+            }
             GetError::Roots(path, what) => {
                 write!(
                     f,
@@ -210,7 +207,10 @@ impl GetError {
                 )
             }
             GetError::Corrupt(offset) => {
-                write!(f, "byte {offset} is not what the generated pattern has there: what was received is wrong")
+                write!(
+                    f,
+                    "byte {offset} is not what the generated pattern has there: what was received is wrong"
+                )
             }
             GetError::Http(what) => write!(f, "the server broke the rules of HTTP: {}", shown(what)),
             GetError::Quic(what) => write!(f, "the server broke the rules of QUIC: {}", shown(what)),

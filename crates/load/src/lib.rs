@@ -1,16 +1,33 @@
 //! HTTP clients: downloads and generated load.
 //!
-//! What a download needs beside its connection: where it goes ([`target`]), where it is put ([`output`], [`destination`], [`part`]), what
-//! is still missing ([`pieces`]), whether an answer is what was asked for ([`answer`]), and how it fails ([`error`]).
+//! What a download needs beside its connection: where it goes ([`target`]), where it is put ([`output`], [`destination`],
+//! [`part`], [`tally`]), what is still missing ([`pieces`]), whether an answer is what was asked for ([`answer`]), what follows
+//! from it ([`download`]), and how it fails ([`error`]). And what makes connections of it: [`client`], whose connections
+//! are a worker's application (fleet.rs, messages.rs), found and made by [`resolve`] and dial.rs.
+//!
+//! ```text
+//! packet ─▶ transport ─▶ http3 ─▶ Messages::on_body ─▶ Download::on_body ─▶ Destination::append
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod answer;
+pub mod client;
 pub mod destination;
+mod dial;
 pub mod download;
 pub mod error;
+mod fault;
+mod fleet;
 pub mod job;
+mod messages;
 pub mod output;
 pub mod part;
 pub mod pieces;
+mod probe;
+pub mod report;
+pub mod request;
+pub mod resolve;
 pub mod tally;
 pub mod target;
+mod transfer;
+pub mod usage;

@@ -1,0 +1,89 @@
+//! What a client tells whoever started it: how downloads go and how they end.
+
+use crate::error::GetError;
+use crate::usage::Usage;
+use base::time::Duration;
+use std::path::PathBuf;
+use transport::Connection;
+
+/// What a connection was like when a download ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PathReport {
+    /// The QUIC version, as its field on the wire.
+    pub version: u32,
+    /// The largest UDP payload that was sent, in bytes.
+    pub packet_size: u16,
+    /// The smoothed round-trip time.
+    pub rtt: Duration,
+    /// Packets of ours that were lost.
+    pub lost_packets: u64,
+    /// Packets that arrived.
+    pub received_packets: u64,
+    /// Packets that were sent.
+    pub sent_packets: u64,
+    /// Key updates, of either side.
+    pub key_updates: u64,
+}
+
+impl PathReport {
+    pub(crate) fn of(connection: &Connection) -> PathReport {
+        let counters = connection.counters();
+        PathReport {
+            version: connection.version().0,
+            packet_size: connection.packet_size(),
+            rtt: connection.rtt(),
+            lost_packets: counters.lost_packets,
+            received_packets: counters.received_packets,
+            sent_packets: counters.sent_packets,
+            key_updates: counters.key_updates,
+        }
+    }
+}
+
+/// How far a download is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Bytes of the output that are there, those of earlier attempts included.
+    pub held: u64,
+    /// Those of earlier attempts.
+    pub resumed_from: u64,
+    /// How many there will be, if that is known.
+    pub size: Option<u64>,
+}
+
+/// How a download ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Which job it was.
+    pub job: usize,
+    /// Where it came from in the end, after redirects.
+    pub url: String,
+    /// The status of the last answer; 0 when there was none.
+    pub status: u16,
+    /// The name of the file, if it went to one.
+    pub result: Result<Option<PathBuf>, GetError>,
+    /// Bytes of content that arrived.
+    pub bytes: u64,
+    /// Bytes that an earlier attempt had left.
+    pub resumed_from: u64,
+    /// From the beginning to the end, connecting included.
+    pub elapsed: Duration,
+    /// From the beginning to the first answer's head.
+    pub first_answer: Option<Duration>,
+    /// What the process used meanwhile, for whatever purpose.
+    pub usage: Usage,
+    /// The connection it ended on; `None` if there was none.
+    pub path: Option<PathReport>,
+    /// The heads of the answers, when only heads were wanted.
+    pub head: String,
+}
+
+/// Whoever watches downloads.
+pub trait View {
+    /// A job has begun.
+    fn on_begin(&mut self, job: usize);
+    /// A job is so far. Called some ten times a second.
+    fn on_progress(&mut self, job: usize, progress: &Progress);
+    /// A job is over.
+    fn on_end(&mut self, outcome: Outcome);
+}
