@@ -99,7 +99,13 @@ pub struct BindError {
 
 impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {} UDP {}: {}", self.step, self.address, self.source)
+        write!(f, "cannot {} UDP {}: {}", self.step, self.address, self.source)?;
+        f.write_str(match self.source.kind() {
+            io::ErrorKind::AddrInUse => "; another program listens there: stop it, or choose another port",
+            io::ErrorKind::AddrNotAvailable => "; no interface of this machine has that address",
+            io::ErrorKind::PermissionDenied => "; ports below 1024 need root or CAP_NET_BIND_SERVICE",
+            _ => "",
+        })
     }
 }
 
