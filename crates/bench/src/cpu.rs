@@ -8,12 +8,22 @@ use rustix::time::{ClockId, clock_gettime};
 /// # Errors
 /// When there is no such core, or it is not ours.
 pub fn pin(core: usize) -> std::io::Result<()> {
-    let mut cores = CpuSet::new();
-    if core >= CpuSet::MAX_CPU {
-        return Err(std::io::Error::other(format!("there is no core {core}")));
+    pin_to(&[core])
+}
+
+/// Keeps the calling thread on these cores.
+///
+/// # Errors
+/// When one does not exist, or none is ours.
+pub fn pin_to(cores: &[usize]) -> std::io::Result<()> {
+    let mut set = CpuSet::new();
+    for &core in cores {
+        if core >= CpuSet::MAX_CPU {
+            return Err(std::io::Error::other(format!("there is no core {core}")));
+        }
+        set.set(core);
     }
-    cores.set(core);
-    sched_setaffinity(None, &cores)?;
+    sched_setaffinity(None, &set)?;
     Ok(())
 }
 

@@ -2,4 +2,9 @@
 #![forbid(unsafe_code)]
 
 pub mod cpu;
+pub mod environment;
+pub mod fetch;
+pub mod peers;
+pub mod process;
 pub mod roofline;
+pub mod stats;

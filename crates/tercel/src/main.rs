@@ -1,5 +1,6 @@
 //! The tercel command.
 
+mod bench_command;
 mod get;
 mod options;
 mod serve;
@@ -22,12 +23,15 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Download over HTTP/3.
     Get(Box<get::GetArgs>),
+    /// Measure: against another implementation, against the machine.
+    Bench(Box<bench_command::BenchArgs>),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
+        Command::Bench(args) => bench_command::run(&args),
     }
 }
 

@@ -176,8 +176,12 @@ fn announce(args: &ServeArgs, listening: SocketAddr, credentials: &Credentials) 
 fn summarize(args: &ServeArgs, worker: &Worker<UdpPort, Server>) -> Result<(), String> {
     let counters = worker.counters();
     let cpu_s = bench::cpu::process_seconds();
+    let capabilities = worker.port().capabilities();
     let summary = serde_json::json!({
         "cpu_s": cpu_s,
+        "datapath": capabilities.name,
+        "segments_offloaded": capabilities.segments_offloaded,
+        "coalesces": capabilities.coalesces,
         "sent_bytes": counters.tx.bytes,
         "sent_datagrams": counters.tx.datagrams,
         "send_calls": counters.tx.calls,

@@ -1,0 +1,195 @@
+//! Child processes on cores of their own, with the operating system's account of them.
+//!
+//! A child dies with the guard that holds it, by its process id. Its CPU time is what the kernel adds to our children's
+//! account when it is reaped (getrusage, RUSAGE_CHILDREN), so it counts all of its threads, start and end included. Children
+//! must therefore be reaped one at a time, which one thread does by nature.
+
+use std::io::{self, Read as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
+
+use crate::cpu;
+
+/// How often a waiting parent looks. Rare enough not to disturb whoever shares its core.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// A child that does not outlive us.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    name: String,
+}
+
+/// CPU seconds of a process, from the operating system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Usage {
+    /// In the program.
+    pub user_s: f64,
+    /// In the kernel on its behalf.
+    pub system_s: f64,
+}
+
+impl Usage {
+    /// Both.
+    pub fn total_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
+
+    /// What our children used that were reaped so far.
+    fn of_children() -> Usage {
+        let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return Usage::default() };
+        let seconds = |time: nix::sys::time::TimeVal| time.num_microseconds() as f64 / 1e6;
+        Usage { user_s: seconds(usage.user_time()), system_s: seconds(usage.system_time()) }
+    }
+}
+
+/// Ended: what it printed and what it used.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its standard output.
+    pub output: String,
+    /// Its CPU time.
+    pub usage: Usage,
+}
+
+impl Running {
+    /// Starts a command on one core. Its standard output is kept for [`Running::finish`]; it must fit into a pipe.
+    ///
+    /// # Errors
+    /// The core is not ours, or the program cannot be started.
+    pub fn start(name: &str, core: usize, command: &mut Command) -> io::Result<Running> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A child begins where its parent is.
+        let home = cpu::allowed();
+        cpu::pin(core)?;
+        let child = command.spawn();
+        cpu::pin_to(&home)?;
+        let child = child.map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot start {}: {error}", command.get_program().display()))
+        })?;
+        Ok(Running { child, name: name.to_owned() })
+    }
+
+    /// Waits until `is_ready`.
+    ///
+    /// # Errors
+    /// The child ended before, `patience` is over, or `stop` was set.
+    pub fn wait_ready(
+        &mut self,
+        patience: Duration,
+        stop: &AtomicBool,
+        is_ready: impl Fn() -> bool,
+    ) -> io::Result<()> {
+        let mut waited = Duration::ZERO;
+        while !is_ready() {
+            if let Some(status) = self.child.try_wait()? {
+                return Err(self.failure(status));
+            }
+            self.pause(&mut waited, patience, stop)?;
+        }
+        Ok(())
+    }
+
+    /// Asks the child to end in good order (SIGTERM).
+    pub fn ask_to_end(&self) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            // It may have ended by itself, which is as good.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+
+    /// Waits for the child to end.
+    ///
+    /// # Errors
+    /// It failed, did not end in `patience`, or `stop` was set.
+    pub fn finish(mut self, patience: Duration, stop: &AtomicBool) -> io::Result<Ended> {
+        let mut waited = Duration::ZERO;
+        loop {
+            let before = Usage::of_children();
+            let Some(status) = self.child.try_wait()? else {
+                self.pause(&mut waited, patience, stop)?;
+                continue;
+            };
+            let after = Usage::of_children();
+            if !status.success() {
+                return Err(self.failure(status));
+            }
+            let usage =
+                Usage { user_s: after.user_s - before.user_s, system_s: after.system_s - before.system_s };
+            return Ok(Ended { output: text(self.child.stdout.take()), usage });
+        }
+    }
+
+    fn pause(&self, waited: &mut Duration, patience: Duration, stop: &AtomicBool) -> io::Result<()> {
+        if stop.load(Ordering::Relaxed) {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted"));
+        }
+        if *waited > patience {
+            let seconds = patience.as_secs();
+            return Err(io::Error::other(format!("{} was not done in {seconds} s", self.name)));
+        }
+        std::thread::sleep(LOOK_EVERY);
+        *waited += LOOK_EVERY;
+        Ok(())
+    }
+
+    /// With the last line that the child wrote for people.
+    fn failure(&mut self, status: ExitStatus) -> io::Error {
+        let said = text(self.child.stderr.take());
+        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+        io::Error::other(format!("{} ended with {status}: {last}", self.name))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail when it has already ended, which is what they are for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn text(pipe: Option<impl io::Read>) -> String {
+    let mut text = Vec::new();
+    if let Some(pipe) = pipe {
+        // What could be read is what there is to say.
+        let _ = pipe.take(1 << 20).read_to_end(&mut text);
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn shell(script: &str) -> Running {
+        let core = cpu::allowed()[0];
+        Running::start("shell", core, Command::new("sh").args(["-c", script])).unwrap()
+    }
+
+    #[test]
+    fn children_are_accounted_for_and_do_not_outlive_us() {
+        let go_on = AtomicBool::new(false);
+        let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo done";
+        let ended = shell(busy).finish(PATIENCE, &go_on).unwrap();
+        assert!(ended.output == "done\n" && ended.usage.total_s() > 0.005, "{ended:?}");
+        let failed = shell("echo what happened >&2; exit 3").finish(PATIENCE, &go_on).unwrap_err();
+        assert!(failed.to_string().contains("what happened"), "{failed}");
+        let early = shell("exit 0").wait_ready(PATIENCE, &go_on, || false).unwrap_err();
+        assert!(early.to_string().contains("ended"), "{early}");
+        let stopped = shell("sleep 100").finish(PATIENCE, &AtomicBool::new(true)).unwrap_err();
+        assert_eq!(stopped.kind(), io::ErrorKind::Interrupted);
+        let late = shell("sleep 100").finish(Duration::from_millis(30), &go_on).unwrap_err();
+        assert!(late.to_string().contains("not done"), "{late}");
+        let missing = Running::start("nothing", cpu::allowed()[0], &mut Command::new("/no/such/program"));
+        assert!(missing.unwrap_err().to_string().contains("/no/such/program"));
+    }
+}

@@ -1,0 +1,187 @@
+//! `tercel bench`: measurements that anyone can repeat.
+
+use crate::complain;
+use crate::signals::stop_flag;
+use bench::peers;
+use bench::roofline::{self, Roofline, Work};
+use clap::{Args, Subcommand, ValueEnum};
+use core::net::SocketAddr;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Flags of `tercel bench`.
+#[derive(Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Compare with quinn on one connection and one stream over loopback; needs tests/setup.
+    Peers(PeersArgs),
+    /// Measure what a transfer costs without a protocol.
+    Roofline(RooflineArgs),
+    /// One HTTP/3 download that is counted and forgotten, by the smallest client; its figures as JSON.
+    #[command(hide = true)]
+    Fetch(FetchArgs),
+    /// One side of a roofline.
+    #[command(hide = true)]
+    Child {
+        /// What it does, as JSON.
+        role: String,
+    },
+}
+
+#[derive(Args)]
+struct PeersArgs {
+    /// Print JSON: everything that was measured.
+    #[arg(long)]
+    json: bool,
+    /// Three trials of 0.5 GB: a look, no measurement.
+    #[arg(long)]
+    quick: bool,
+    /// Content of one transfer in 10^9 bytes.
+    #[arg(long, value_name = "GB", value_parser = size)]
+    gb: Option<f64>,
+    /// Trials of each implementation.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    trials: Option<u32>,
+    /// Where quinn-peer is.
+    #[arg(long, value_name = "FILE", default_value = "target/peers/release/quinn-peer")]
+    quinn_peer: PathBuf,
+}
+
+#[derive(Args)]
+struct RooflineArgs {
+    /// Print JSON: everything that was measured.
+    #[arg(long)]
+    json: bool,
+    /// Bytes of UDP payload in each datagram.
+    #[arg(long, default_value_t = 1_472, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(100..=65_000))]
+    packet_size: u16,
+    /// UDP payload of one trial in 10^9 bytes.
+    #[arg(long, value_name = "GB", default_value = "4", value_parser = size)]
+    gb: f64,
+    /// Trials; their median is the result.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    trials: u32,
+    /// How much of a transfer is done.
+    #[arg(long, value_enum, default_value = "whole")]
+    work: WorkArg,
+    /// How datagrams reach the kernel.
+    #[arg(long, value_enum, default_value = "gso", value_name = "PATH")]
+    datapath: crate::options::Datapath,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum WorkArg {
+    /// Copy, encrypt, send; receive, decrypt, copy.
+    Whole,
+    /// Only send and receive.
+    Kernel,
+}
+
+#[derive(Args)]
+struct FetchArgs {
+    /// The server's address and port.
+    peer: SocketAddr,
+    /// What is asked for, such as /bytes/4GB.
+    path: String,
+    /// Largest UDP payload that is tried, in bytes.
+    #[arg(long, default_value_t = 1_472, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1_200..=65_507))]
+    packet_size: u16,
+}
+
+/// Runs a measurement.
+pub(crate) fn run(args: &BenchArgs) -> ExitCode {
+    let done = match &args.what {
+        What::Peers(args) => compare(args),
+        What::Roofline(args) => measure_roofline(args),
+        What::Fetch(args) => fetch(args),
+        What::Child { role } => roofline::child(role).map_err(|error| error.to_string()),
+    };
+    done.map_or_else(complain, |()| ExitCode::SUCCESS)
+}
+
+fn compare(args: &PeersArgs) -> Result<(), String> {
+    let stop = stop_flag(|| {}).map_err(text)?;
+    let mut plan = peers::Plan::new(std::env::current_exe().map_err(text)?, args.quinn_peer.clone());
+    if args.quick {
+        (plan.gigabytes, plan.trials) = (0.5, 3);
+    }
+    plan.gigabytes = args.gb.unwrap_or(plan.gigabytes);
+    plan.trials = args.trials.map_or(plan.trials, |trials| trials as usize);
+    let result = peers::run(&plan, &launch, &stop, &mut |line| eprintln!("{line}")).map_err(text)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&result).map_err(text)?);
+    } else {
+        println!("\n{result}");
+    }
+    result.problem.map_or(Ok(()), Err)
+}
+
+fn measure_roofline(args: &RooflineArgs) -> Result<(), String> {
+    let stop: &AtomicBool = &*stop_flag(|| {}).map_err(text)?;
+    let work = match args.work {
+        WorkArg::Whole => Work::Whole,
+        WorkArg::Kernel => Work::Kernel,
+    };
+    let size = usize::from(args.packet_size);
+    let mut plan = roofline::Plan::new(size, args.gb, work, args.datapath.variant());
+    plan.trials = args.trials as usize;
+    let result = roofline::run(&plan, &launch);
+    if stop.load(Ordering::Relaxed) {
+        return Err("interrupted".to_owned());
+    }
+    let result = result.map_err(text)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&result).map_err(text)?);
+    } else {
+        print_roofline(&result);
+    }
+    Ok(())
+}
+
+fn print_roofline(result: &Roofline) {
+    println!(
+        "{:.2} Gbit/s of content in datagrams of {} bytes, {} trials, datapath {}",
+        result.gbit_per_second, result.plan.datagram_size, result.plan.trials, result.plan.variant
+    );
+    for (name, core, side) in [("sender", 0, &result.sender), ("receiver", 1, &result.receiver)]
+        .map(|(name, index, side)| (name, result.plan.cores[index], side))
+    {
+        println!(
+            "{name:9} {:.3} CPU s/GB, {:.0} ns per datagram, {:.0} datagrams per system call, busy {:.0} % of core {core}",
+            side.cpu_seconds_per_gb,
+            side.nanoseconds_per_datagram,
+            side.datagrams_per_call,
+            side.busy * 100.0
+        );
+    }
+}
+
+fn fetch(args: &FetchArgs) -> Result<(), String> {
+    let report = bench::fetch::run(args.peer, &args.path, args.packet_size)?;
+    println!("{}", serde_json::to_string(&report).map_err(text)?);
+    Ok(())
+}
+
+/// This program again, as one side of a roofline.
+fn launch(role: &str) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["bench", "child", role]);
+    Ok(command)
+}
+
+/// Gigabytes that make sense.
+fn size(text: &str) -> Result<f64, String> {
+    let size: f64 = text.parse().map_err(|_| "a number of gigabytes is needed".to_owned())?;
+    if (0.001..=10_000.0).contains(&size) { Ok(size) } else { Err("from 0.001 to 10000 GB".to_owned()) }
+}
+
+fn text(error: impl core::fmt::Display) -> String {
+    error.to_string()
+}
