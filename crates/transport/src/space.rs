@@ -183,6 +183,14 @@ impl Spaces {
         self.application.owes_probe() || self.early.iter().flatten().any(|space| space.owes_probe())
     }
 
+    /// Whether handshake bytes wait while no timer runs that would send them: none of their space is in flight, and no
+    /// timeout is armed for 1-RTT packets before the handshake is confirmed (RFC 9002 §6.2.1).
+    pub(crate) fn is_handshake_stranded(&self) -> bool {
+        let in_flight = |space: &Space| space.ledger.ack_eliciting_in_flight() > 0;
+        let early = || self.early.iter().flatten();
+        early().any(|space| space.crypto.wants()) && !early().any(|space| in_flight(space))
+    }
+
     /// What the loss detection timer needs to know of each space.
     pub(crate) fn timers(&self) -> [SpaceTimers; 3] {
         SpaceId::ALL.map(|id| {

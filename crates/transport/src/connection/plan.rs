@@ -125,6 +125,9 @@ impl Connection {
             (budget, Permission::All)
         } else if self.spaces.owes_probe() {
             (2 * size, Permission::All)
+        } else if self.spaces.is_handshake_stranded() {
+            // Else 1-RTT packets that fill the window could keep the handshake from ever ending.
+            (size, Permission::All)
         } else {
             (size, Permission::AckOnly)
         }
