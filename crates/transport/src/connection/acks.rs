@@ -106,10 +106,16 @@ impl Connection {
         ack: &frame::Ack<'_>,
     ) -> Result<(), TransportError> {
         let Some((ledger, mut owners)) = ledger_and_owners!(self, id) else { return Ok(()) };
-        let mut mtu_probe_acked = false;
+        let path = self.paths.active();
+        let (mut mtu_probe_acked, mut large_acked) = (None, None);
         let outcome = ledger
             .on_ack(ack.ranges(), &mut |packet, frames| {
-                mtu_probe_acked |= packet.flags.has(PacketFlags::MTU_PROBE);
+                if path.is_large(packet.size) {
+                    large_acked = large_acked.max(Some(packet.pn));
+                    if packet.flags.has(PacketFlags::MTU_PROBE) {
+                        mtu_probe_acked = Some(packet.size);
+                    }
+                }
                 for frame in frames {
                     owners.on_acked(frame);
                 }
@@ -117,8 +123,11 @@ impl Connection {
             // RFC 9000 §13.1: an acknowledgement of what was never sent.
             .map_err(|_| TransportError::new(Code::PROTOCOL_VIOLATION, "acknowledges a packet never sent"))?;
         owners.settle_run();
-        if mtu_probe_acked {
-            self.paths.active_mut().on_mtu_probe_acked(now);
+        if let Some(pn) = large_acked {
+            self.paths.active_mut().on_large_acked(pn);
+        }
+        if let Some(size) = mtu_probe_acked {
+            self.paths.active_mut().on_mtu_probe_acked(now, size);
         }
         let Some(largest) = outcome.largest else { return Ok(()) };
         if let Some(keys) = self.keys.one_rtt.as_mut().filter(|_| id == SpaceId::Application) {
@@ -171,16 +180,24 @@ impl Connection {
     pub(super) fn detect_losses(&mut self, now: Instant, id: SpaceId) {
         let thresholds = self.paths.active().rtt.loss_thresholds();
         let Some((ledger, mut owners)) = ledger_and_owners!(self, id) else { return };
-        let mut mtu_probe_lost = false;
+        let path = self.paths.active();
+        let (mut mtu_probe_lost, mut large_lost) = (None, None);
         let outcome = ledger.detect_losses(now, thresholds, &mut |packet, frames| {
-            mtu_probe_lost |= packet.flags.has(PacketFlags::MTU_PROBE);
+            if packet.flags.has(PacketFlags::MTU_PROBE) {
+                mtu_probe_lost = Some(packet.size);
+            } else if path.is_large(packet.size) {
+                large_lost = large_lost.max(Some(packet.pn));
+            }
             // What a timeout probe has carried again need not go a third time.
             for frame in frames.iter().filter(|_| !packet.is_probed()) {
                 owners.on_lost(frame);
             }
         });
-        if mtu_probe_lost {
-            self.paths.active_mut().on_mtu_probe_lost(now);
+        if let Some(size) = mtu_probe_lost {
+            self.paths.active_mut().on_mtu_probe_lost(now, size);
+        }
+        if let Some(pn) = large_lost {
+            self.paths.active_mut().on_large_lost(now, pn);
         }
         if outcome.packets > 0 {
             self.on_losses(now, &outcome);

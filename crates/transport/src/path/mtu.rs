@@ -3,7 +3,8 @@
 //! The search starts at the largest size that both ends would take, since most paths carry it; when [`TRIES`] probes of a
 //! size are lost it goes on half-way down to the size in use, until the two are closer than [`STEP`]. One probe is under way
 //! at a time. A path that stops carrying what it carried (a black hole) falls back to the base size, and is not probed again
-//! for [`REST`]. Messages by ICMP play no part: anyone can forge them (CVE-2024-53259).
+//! for [`REST`]. It shows when, round after round, packets above the base size are lost of which none that left later
+//! arrives, while small ones do; congestion loses some and lets later ones of the same size through. Messages by ICMP play no part: anyone can forge them (CVE-2024-53259).
 
 use base::time::{Duration, Instant};
 
@@ -26,6 +27,10 @@ pub(super) struct MtuSearch {
     /// The smallest that is known not to arrive; above the ceiling as long as none is.
     fails: u16,
     state: State,
+    /// The highest packet number of those above the base size that arrived.
+    proven: u64,
+    /// Rounds of loss since then in which none of that size arrived.
+    dark_rounds: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +47,8 @@ enum State {
 
 impl MtuSearch {
     pub(super) const fn new(base: u16, ceiling: u16) -> MtuSearch {
-        MtuSearch { base, works: base, ceiling, fails: ceiling.saturating_add(1), state: State::Waiting }
+        let fails = ceiling.saturating_add(1);
+        MtuSearch { base, works: base, ceiling, fails, state: State::Waiting, proven: 0, dark_rounds: 0 }
     }
 
     /// Largest packet that may be sent.
@@ -95,17 +101,22 @@ impl MtuSearch {
         self.state = State::UnderWay { size, lost };
     }
 
-    /// The probe arrived.
-    pub(super) fn on_probe_acked(&mut self, now: Instant) {
-        if let State::UnderWay { size, .. } = self.state {
-            self.works = self.works.max(size);
+    /// A probe of so many bytes arrived: the one under way, or one that was thought lost.
+    pub(super) fn on_probe_acked(&mut self, now: Instant, size: u16) {
+        let is_searching = !matches!(self.state, State::Waiting | State::Resting { .. });
+        if is_searching && size > self.works && size <= self.ceiling {
+            self.works = size;
+            self.fails = self.fails.max(size.saturating_add(1));
             self.go_on(now);
         }
     }
 
-    /// The probe was lost.
-    pub(super) fn on_probe_lost(&mut self, now: Instant) {
-        let State::UnderWay { size, lost } = self.state else { return };
+    /// A probe of so many bytes was lost.
+    pub(super) fn on_probe_lost(&mut self, now: Instant, size: u16) {
+        let State::UnderWay { lost, .. } = self.state else { return };
+        if size != self.probe_size() {
+            return;
+        }
         if lost + 1 < TRIES {
             self.state = State::Due { size, lost: lost + 1 };
         } else {
@@ -114,9 +125,33 @@ impl MtuSearch {
         }
     }
 
+    /// Whether a packet says something about sizes above the base.
+    #[inline]
+    pub(super) const fn is_large(&self, size: u16) -> bool {
+        size > self.base
+    }
+
+    /// A large packet arrived.
+    #[inline]
+    pub(super) fn on_large_acked(&mut self, pn: u64) {
+        self.proven = self.proven.max(pn);
+        self.dark_rounds = 0;
+    }
+
+    /// Large packets were lost, the latest of them this one, and they were no probes. Returns whether that makes a black
+    /// hole.
+    pub(super) fn on_large_lost(&mut self, pn: u64) -> bool {
+        if self.works == self.base || pn <= self.proven {
+            return false;
+        }
+        self.dark_rounds += 1;
+        self.dark_rounds >= TRIES
+    }
+
     /// Packets of the size in use do not arrive any more. Source: RFC 8899 §4.3.
     pub(super) fn on_black_hole(&mut self, now: Instant) {
         self.works = self.base;
+        self.dark_rounds = 0;
         self.state = State::Resting { until: now + REST };
     }
 

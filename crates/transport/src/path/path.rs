@@ -277,13 +277,34 @@ impl Path {
         self.mtu.on_probe_sent();
     }
 
-    pub(crate) fn on_mtu_probe_acked(&mut self, now: Instant) {
-        self.mtu.on_probe_acked(now);
+    /// A probe of so many bytes arrived.
+    pub(crate) fn on_mtu_probe_acked(&mut self, now: Instant, size: u16) {
+        self.mtu.on_probe_acked(now, size);
         self.adopt_size();
     }
 
-    pub(crate) fn on_mtu_probe_lost(&mut self, now: Instant) {
-        self.mtu.on_probe_lost(now);
+    /// A probe of so many bytes was lost.
+    pub(crate) fn on_mtu_probe_lost(&mut self, now: Instant, size: u16) {
+        self.mtu.on_probe_lost(now, size);
+    }
+
+    /// Whether a packet is larger than every path is assumed to carry.
+    #[inline]
+    pub(crate) fn is_large(&self, size: u16) -> bool {
+        self.mtu.is_large(size)
+    }
+
+    /// Large packets arrived, the latest of them this one.
+    #[inline]
+    pub(crate) fn on_large_acked(&mut self, pn: u64) {
+        self.mtu.on_large_acked(pn);
+    }
+
+    /// Large packets that were no probes were lost, the latest of them this one.
+    pub(crate) fn on_large_lost(&mut self, now: Instant, pn: u64) {
+        if self.mtu.on_large_lost(pn) {
+            self.on_black_hole(now);
+        }
     }
 
     /// Nothing of the present size arrives any more: persistent congestion, or one probe timeout after another.

@@ -169,7 +169,8 @@ fn a_port_change_keeps_what_was_learned_and_an_address_change_does_not() {
     for (peer, kept) in [(REBOUND, true), (AWAY, false)] {
         let mut server = Server::connected();
         server.paths.active_mut().on_mtu_probe_sent();
-        server.paths.active_mut().on_mtu_probe_acked(at(0));
+        let size = server.paths.active().mtu_probe_size();
+        server.paths.active_mut().on_mtu_probe_acked(at(0), size);
         assert_eq!(server.paths.active().max_packet_size, 1_400);
         server.paths.active_mut().congestion.on_persistent_congestion();
         let window = server.paths.active().congestion.window();
@@ -376,9 +377,9 @@ fn larger_packets_are_searched_for_and_given_up() {
             path.on_mtu_probe_sent();
             assert!(!path.wants_mtu_probe(at(0)), "one at a time");
             if size <= limit {
-                path.on_mtu_probe_acked(at(0))
+                path.on_mtu_probe_acked(at(0), size)
             } else {
-                path.on_mtu_probe_lost(at(0))
+                path.on_mtu_probe_lost(at(0), size)
             }
             probes += 1;
             assert!(probes < 30, "the search ends");
@@ -392,11 +393,47 @@ fn larger_packets_are_searched_for_and_given_up() {
     assert!(!path.wants_mtu_probe(at(500_000)));
     assert!(path.wants_mtu_probe(at(600_001)));
     path.on_mtu_probe_sent();
-    path.on_mtu_probe_acked(at(600_100));
+    path.on_mtu_probe_acked(at(600_100), path.mtu_probe_size());
     assert_eq!(path.max_packet_size, 1_400);
     assert!(!path.wants_mtu_probe(at(10_000_000)), "nothing larger to find");
-    path.on_mtu_probe_lost(at(0));
-    path.on_mtu_probe_acked(at(0));
+    path.on_mtu_probe_lost(at(0), 9_000);
+    path.on_mtu_probe_acked(at(0), 9_000);
+}
+
+/// A probe that was thought lost says something about its own size only, not about the one that is under way.
+#[test]
+fn a_late_answer_to_a_probe_counts_for_its_size() {
+    let mut server = Server::connected();
+    let path = server.paths.active_mut();
+    for size in [1_400, 1_400, 1_400, 1_300, 1_300] {
+        assert_eq!(path.mtu_probe_size(), size);
+        path.on_mtu_probe_sent();
+        path.on_mtu_probe_lost(at(0), size);
+    }
+    path.on_mtu_probe_sent();
+    path.on_mtu_probe_acked(at(0), 1_300);
+    assert_eq!((path.max_packet_size, path.mtu_probe_size()), (1_300, 1_350));
+    path.on_mtu_probe_sent();
+    path.on_mtu_probe_acked(at(0), 1_300);
+    assert_eq!(path.max_packet_size, 1_300);
+}
+
+/// A path that only carries small packets any more, while probe timeouts are answered because their PINGs are small.
+#[test]
+fn a_path_that_shrinks_is_noticed_and_congestion_is_not_taken_for_it() {
+    let mut server = Server::connected();
+    let path = server.paths.active_mut();
+    path.on_mtu_probe_sent();
+    path.on_mtu_probe_acked(at(0), 1_400);
+    for pn in (10..100).step_by(10) {
+        path.on_large_acked(pn + 5);
+        path.on_large_lost(at(0), pn);
+    }
+    assert_eq!(path.max_packet_size, 1_400, "later ones arrived");
+    for pn in [200, 201, 202] {
+        path.on_large_lost(at(0), pn);
+    }
+    assert_eq!(path.max_packet_size, 1_200);
 }
 
 #[test]
