@@ -155,24 +155,25 @@ impl Server {
     fn pump(&mut self, now: Instant, connection: &mut Connection, state: &mut State) -> Next {
         let mut next = Next::Wait;
         let mut writable = core::mem::take(&mut state.session.messages.writable);
-        let mut again = Vec::new();
-        for id in writable.drain(..) {
-            let Some(place) = state.session.messages.replies.iter().position(|reply| reply.id == id) else { continue };
+        // In place: a transfer passes here in every turn, and must not allocate.
+        writable.retain(|&id| {
+            let Some(place) = state.session.messages.replies.iter().position(|reply| reply.id == id) else { return false };
             match self.pump_one(connection, state, place) {
                 Pumped::Done => {
                     let reply = state.session.messages.replies.swap_remove(place);
                     self.log(now, connection, &reply);
                     state.session.messages.recycle(reply.head);
+                    false
                 }
-                Pumped::Full => {}
+                Pumped::Full => false,
                 Pumped::TurnOver => {
-                    again.push(id);
                     next = Next::Again;
+                    true
                 }
             }
-        }
-        writable.append(&mut again);
-        state.session.messages.writable.append(&mut writable);
+        });
+        writable.append(&mut state.session.messages.writable);
+        state.session.messages.writable = writable;
         next
     }
 
