@@ -74,6 +74,7 @@ impl OneRttSecrets {
         reason = "not an iterator: it never ends and each call costs four HMACs"
     )]
     pub fn next(&mut self) -> (PacketKey, PacketKey) {
+        //= rfc9001/6.1#3
         self.local.update(self.version);
         self.peer.update(self.version);
         (packet_key(self.version, &self.local), packet_key(self.version, &self.peer))

@@ -160,6 +160,7 @@ impl PacketKey {
     fn nonce(&self, pn: u64) -> [u8; 12] {
         let mut nonce = [0; 12];
         nonce[..4].copy_from_slice(&self.iv_head);
+        //= rfc9001/5.3#1
         nonce[4..].copy_from_slice(&(self.iv_tail ^ pn).to_be_bytes());
         nonce
     }

@@ -27,6 +27,7 @@ static V1: LazyLock<Seal> = LazyLock::new(|| {
     )
 });
 
+//= rfc9369/3.3.3#1
 static V2: LazyLock<Seal> = LazyLock::new(|| {
     Seal::new(
         b"\x8f\xb4\xb0\x1b\x56\xac\x48\xe2\x60\xfb\xcb\xce\xad\x7c\xcc\x92",
@@ -55,6 +56,7 @@ impl RetryIntegrity {
             _ => return None,
         };
         // RFC 9001 §5.8: the pseudo-packet is the connection ID, with its length before it, and then the packet.
+        //= rfc9001/5.8#1
         let mut pseudo = [0; 1 + MAX_CID_LEN + MAX_RETRY_LEN];
         let len = 1 + original_dcid.len() + packet.len();
         if original_dcid.len() > MAX_CID_LEN || packet.len() > MAX_RETRY_LEN {

@@ -34,7 +34,9 @@ const V1: Labels = Labels {
 };
 
 // RFC 9369 §3.3.1, §3.3.2.
+//= rfc9369/3.3.1#1
 const V2: Labels = Labels {
+    //= rfc9369/3.3.2#1
     key: b"quicv2 key",
     iv: b"quicv2 iv",
     hp: b"quicv2 hp",
@@ -64,6 +66,7 @@ impl Secret {
 
     /// The secrets of the client's and the server's Initial packets. RFC 9001 §5.2.
     pub(crate) fn initial(version: Version, client_dcid: &[u8]) -> (Secret, Secret) {
+        //= rfc9001/5.2#1
         let prk = Salt::new(HKDF_SHA256, labels(version).salt).extract(client_dcid);
         let expand = |label: &[u8]| {
             let mut secret = Secret { bytes: [0; MAX_SECRET_LEN], suite: Suite::Aes128Gcm };

@@ -40,6 +40,7 @@ pub struct TlsError {
 
 impl TlsError {
     fn new(alert: u8, reason: impl Into<String>) -> TlsError {
+        //= rfc9001/4.8#1
         TlsError { alert, code: Code::crypto(alert), reason: reason.into() }
     }
 
@@ -152,9 +153,11 @@ impl TlsSession {
     fn on_bytes(&mut self, level: Level, bytes: &[u8]) -> Result<(), TlsError> {
         if level != self.level {
             // RFC 9001 §4.1.3: a message lies within one level, and levels only go up.
+            //= rfc9001/4.1.3#1
             if !self.partial.is_empty() {
                 return Err(TlsError::violation("a handshake message reaches across encryption levels"));
             }
+            //= rfc9001/4.1.3#2
             if level < self.level {
                 return Err(TlsError::violation("handshake data from an encryption level that is done with"));
             }
@@ -310,14 +313,17 @@ fn check_kind(level: Level, kind: u8) -> Result<(), TlsError> {
         // ClientHello, ServerHello (and HelloRetryRequest).
         (Level::Initial, 1 | 2) => Ok(()),
         // EncryptedExtensions, Certificate, CertificateRequest, CertificateVerify, Finished, CompressedCertificate.
+        //= rfc9001/4.1.3#3
         (Level::Handshake, 8 | 11 | CERTIFICATE_REQUEST | 15 | 20 | 25) => Ok(()),
         // NewSessionTicket.
         (Level::OneRtt, 4) => Ok(()),
         // RFC 9001 §4.4.
+        //= rfc9001/4.4#1
         (Level::OneRtt, CERTIFICATE_REQUEST) => {
             Err(TlsError::violation("client authentication after the handshake"))
         }
         // RFC 9001 §6: keys are updated by QUIC.
+        //= rfc9001/6#1
         (_, 24) => Err(TlsError::new(alert::UNEXPECTED_MESSAGE, "a TLS KeyUpdate message")),
         _ => {
             let reason = format!("a handshake message of type {kind} in {level:?} packets");

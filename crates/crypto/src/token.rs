@@ -124,11 +124,13 @@ impl TokenKey {
         };
         let nonce: [u8; NONCE_LEN] = rng.bytes();
         let (head, rest) = out.split_at_mut(1 + NONCE_LEN);
+        //= rfc9000/8.1.1#1
         head[0] = kind;
         head[1..].copy_from_slice(&nonce);
         let (body, tag) = rest[..len - 1 - NONCE_LEN].split_at_mut(len - FRAME_LEN);
         write_statement(statement, body);
         let nonce = Nonce::assume_unique_for_key(nonce);
+        //= rfc9000/8.1.4#1
         let sealed = self.key.seal_in_place_separate_tag(nonce, Aad::from([kind]), body);
         let Ok(sealed) = sealed else { unreachable!("an AEAD refuses only payloads of gigabytes") };
         tag.copy_from_slice(sealed.as_ref());
@@ -149,6 +151,7 @@ impl TokenKey {
                 if fits { TokenCheck::Retry { original_dcid, retry_scid } } else { TokenCheck::Invalid }
             }
             Some(AddressToken::NewToken { peer, issued_ms }) => {
+                //= rfc9000/8.1.3#1
                 let fits = is_fresh(issued_ms, presented.now_ms, self.new_token_lifetime)
                     && canonical(peer) == canonical(presented.peer.ip());
                 if fits { TokenCheck::NewToken } else { TokenCheck::Foreign }

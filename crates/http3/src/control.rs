@@ -92,6 +92,7 @@ impl ControlStream {
         const fn unexpected(reason: &'static str) -> ConnectionError {
             ConnectionError { code: Code::FRAME_UNEXPECTED, reason }
         }
+        //= rfc9114/6.2.1#2
         if !self.settings_seen && header.ty != ty::SETTINGS {
             return Err(ConnectionError {
                 code: Code::MISSING_SETTINGS,
@@ -100,13 +101,16 @@ impl ControlStream {
         }
         let most = match header.kind() {
             Kind::Data | Kind::Headers | Kind::PushPromise => {
+                //= rfc9114/7.2.1#1
                 return Err(unexpected("message frame on the control stream"));
             }
             Kind::Http2 => return Err(unexpected("frame of HTTP/2")),
             Kind::Unknown => u64::MAX,
             Kind::Control => match header.ty {
+                //= rfc9114/7.2.4#1
                 ty::SETTINGS if self.settings_seen => return Err(unexpected("second SETTINGS")),
                 ty::SETTINGS => settings::MAX_PAYLOAD,
+                //= rfc9114/7.2.7#1
                 ty::MAX_PUSH_ID if self.peer.is_server() => {
                     return Err(unexpected("MAX_PUSH_ID from a server"));
                 }
@@ -141,6 +145,7 @@ impl ControlStream {
             ty::GOAWAY => self.on_goaway(single_integer(payload)?),
             ty::MAX_PUSH_ID => {
                 let id = single_integer(payload)?;
+                //= rfc9114/7.2.7#2
                 if self.max_push_id.is_some_and(|before| id < before) {
                     return Err(ConnectionError { code: Code::ID_ERROR, reason: "MAX_PUSH_ID reduced" });
                 }
@@ -152,6 +157,7 @@ impl ControlStream {
             // holds for PRIORITY_UPDATE of a push, RFC 9218 §7.2.
             _ => {
                 Reader::new(payload).varint().map_err(|_| FRAME_ENDS_EARLY)?;
+                //= rfc9114/7.2.3#1
                 Err(ConnectionError { code: Code::ID_ERROR, reason: "a push that was never promised" })
             }
         }
@@ -162,9 +168,11 @@ impl ControlStream {
         const fn wrong(reason: &'static str) -> ConnectionError {
             ConnectionError { code: Code::ID_ERROR, reason }
         }
+        //= rfc9114/5.2#1
         if self.peer.is_server() && !is_request_stream(id) {
             return Err(wrong("GOAWAY with an ID that no request can have"));
         }
+        //= rfc9114/5.2#2
         if self.goaway.is_some_and(|before| id > before) {
             return Err(wrong("GOAWAY with a larger ID than before"));
         }

@@ -128,6 +128,7 @@ impl Violation {
 
     /// A malformed message. RFC 9114 §4.1.2.
     pub(crate) const fn malformed(reason: &'static str) -> Violation {
+        //= rfc9114/4.1.2#1
         Violation::Stream { code: Code::MESSAGE_ERROR, reason }
     }
 }

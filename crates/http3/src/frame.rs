@@ -111,6 +111,7 @@ pub(crate) fn append_header(out: &mut Vec<u8>, ty: u64, length: u64) {
 pub(crate) fn single_integer(payload: &[u8]) -> Result<u64, ConnectionError> {
     let mut reader = Reader::new(payload);
     match reader.varint() {
+        //= rfc9114/7.1#1
         Ok(value) if reader.is_empty() => Ok(value),
         _ => Err(ConnectionError {
             code: Code::FRAME_ERROR,

@@ -41,6 +41,7 @@ impl Glitches {
     /// Something without effect was received, `count` times.
     #[inline]
     pub(crate) fn on_idle_work(&mut self, count: usize) -> Result<(), ConnectionError> {
+        //= rfc9114/10.5#1
         if count == 0 || self.idle_work.take_many(count as u64, self.now) {
             return Ok(());
         }

@@ -205,6 +205,7 @@ impl Message {
         }
         match (header.kind(), self.stage) {
             (Kind::Data, Stage::Content | Stage::Tunnel) => self.on_data(header.length, shared),
+            //= rfc9114/4.1#1
             (Kind::Data, _) => Err(unexpected("DATA before the head or after the trailers")),
             (Kind::Headers, Stage::Head | Stage::Content) => {
                 if self.stage == Stage::Content {
@@ -221,14 +222,19 @@ impl Message {
                 }
                 Ok(())
             }
+            //= rfc9114/4.1#2
             (Kind::Headers, _) => Err(unexpected("HEADERS after the trailers or in a tunnel")),
+            //= rfc9114/7.2.5#1
             (Kind::PushPromise, _) if shared.side.is_client() => {
                 // RFC 9114 §7.2.5: we never send MAX_PUSH_ID, so every push ID is too large.
                 Err(Violation::connection(Code::ID_ERROR, "push without permission"))
             }
             (Kind::PushPromise, _) => Err(unexpected("PUSH_PROMISE from a client")),
+            //= rfc9114/7.2.4#2
             (Kind::Control, _) => Err(unexpected("control frame on a request stream")),
+            //= rfc9114/7.2.8#1
             (Kind::Http2, _) => Err(unexpected("frame of HTTP/2")),
+            //= rfc9114/9#1
             (Kind::Unknown, _) => {
                 shared.glitches.on_idle_work(1)?;
                 if header.length > 0 {
@@ -250,6 +256,7 @@ impl Message {
             Expected::Bytes(left) => {
                 let left = left.checked_sub(length);
                 self.expected =
+                    //= rfc9114/4.1.2#2
                     Expected::Bytes(left.ok_or(Violation::malformed("content longer than content-length"))?);
             }
             Expected::Nothing => return Err(Violation::malformed("content in a response that has none")),
@@ -312,6 +319,7 @@ impl Message {
             }
             (Stage::Head, Side::Client) => {
                 let head = fields::response(shared.section).map_err(Violation::malformed)?;
+                //= rfc9114/4.1#3
                 if head.is_interim() {
                     shared.glitches.on_idle_work(1)?;
                 } else {
@@ -331,7 +339,9 @@ impl Message {
     /// What follows the head of a final response. RFC 9110 §6.4.1, §9.3.6.
     fn content_of(&self, head: &fields::ResponseHead<'_>) -> (Stage, Expected) {
         match (self.answers, head.status(), head.content_length()) {
+            //= rfc9114/4.4#2
             (Answers::Connect, 200..=299, _) => (Stage::Tunnel, Expected::Unknown),
+            //= rfc9114/4.1.2#4
             (Answers::Head, ..) | (_, 204 | 304, _) => (Stage::Content, Expected::Nothing),
             (_, _, Some(length)) => (Stage::Content, Expected::Bytes(length)),
             (_, _, None) => (Stage::Content, Expected::Unknown),
@@ -340,6 +350,7 @@ impl Message {
 
     fn check_content_complete(&self) -> Result<(), Violation> {
         match self.expected {
+            //= rfc9114/4.1.2#3
             Expected::Bytes(1..) => Err(Violation::malformed("content shorter than content-length")),
             _ => Ok(()),
         }
@@ -348,11 +359,13 @@ impl Message {
     /// The stream ended, with or without a last byte. CVE-2026-33555: an empty end is checked like any other.
     fn on_end<S: MessageSink>(&mut self, id: StreamId, shared: &mut Shared<'_, S>) -> Result<(), Violation> {
         if !matches!(self.frame, Frame::None) || self.header.is_begun() {
+            //= rfc9114/7.1#2
             return Err(Violation::connection(Code::FRAME_ERROR, "stream ends within a frame"));
         }
         if self.stage == Stage::Head {
             return Err(match shared.side {
                 Side::Server => {
+                    //= rfc9114/4.1#4
                     Violation::Stream { code: Code::REQUEST_INCOMPLETE, reason: "stream without a request" }
                 }
                 Side::Client => Violation::malformed("stream without a final response"),

@@ -61,6 +61,7 @@ impl Settings {
         setting(id::QPACK_BLOCKED_STREAMS, self.qpack_blocked_streams, 0);
         setting(id::ENABLE_CONNECT_PROTOCOL, u64::from(self.enable_connect_protocol), 0);
         setting(id::H3_DATAGRAM, u64::from(self.h3_datagram), 0);
+        //= rfc9114/7.2.4.1#1
         setting(id::GREASE, 0x7e, 0);
         frame::append_header(out, frame::ty::SETTINGS, payload.len() as u64);
         out.extend_from_slice(&payload);
@@ -83,10 +84,12 @@ impl Settings {
                 });
             };
             seen.push(id);
+            //= rfc9114/7.2.4#4
             settings.set(id, value)?;
         }
         seen.sort_unstable();
         if seen.windows(2).any(|pair| pair.first() == pair.last()) {
+            //= rfc9114/7.2.4#3
             return Err(invalid("a setting occurs twice"));
         }
         Ok(settings)
@@ -100,6 +103,7 @@ impl Settings {
             id::ENABLE_CONNECT_PROTOCOL => self.enable_connect_protocol = switch(value)?,
             id::H3_DATAGRAM => self.h3_datagram = switch(value)?,
             // RFC 9114 §7.2.4.1: defined for HTTP/2 without a meaning here.
+            //= rfc9114/7.2.4.1#2
             0x00 | 0x02..=0x05 => return Err(invalid("a setting of HTTP/2")),
             _ => {}
         }

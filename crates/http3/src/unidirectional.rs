@@ -92,6 +92,7 @@ impl PeerStreams {
         let Some(ty) = self.untyped.get_mut(at).and_then(|(_, partial)| partial.read(&mut bytes)) else {
             if fin == Fin::End {
                 // RFC 9114 §6.2: a stream may end before its type is complete.
+                //= rfc9114/6.2#2
                 self.untyped.swap_remove(at);
             }
             return Ok(Outcome::Nothing);
@@ -105,6 +106,7 @@ impl PeerStreams {
 
     /// The peer reset a stream.
     pub(crate) fn on_reset(&mut self, id: StreamId) -> Result<(), ConnectionError> {
+        //= rfc9114/6.2.1#4
         if self.purpose(id).is_some() {
             return Err(CLOSED);
         }
@@ -122,6 +124,7 @@ impl PeerStreams {
             ty::CONTROL => Purpose::Control,
             ty::QPACK_ENCODER => Purpose::QpackEncoder,
             ty::QPACK_DECODER => Purpose::QpackDecoder,
+            //= rfc9114/6.2.2#1
             ty::PUSH if self.peer.is_client() => return Err(creation("push stream from a client")),
             ty::PUSH => {
                 let reason = "push without permission";
@@ -129,11 +132,13 @@ impl PeerStreams {
             }
             _ => return Ok(None),
         };
+        //= rfc9204/4.2#1
         match self.ids.get_mut(purpose as usize) {
             Some(place @ None) => {
                 *place = Some(id);
                 Ok(Some(purpose))
             }
+            //= rfc9114/6.2.1#3
             _ => Err(creation("second control or QPACK stream")),
         }
     }

@@ -76,6 +76,7 @@ impl FieldSection {
                 self.push_literal(start, middle, flags);
                 Ok(())
             }
+            //= rfc9204/2.2.3#1
             _ => Err(DecodeError::failed("reference to a dynamic table of capacity 0")),
         }
     }
@@ -92,10 +93,12 @@ impl Input<'_> {
     fn prefix(&mut self) -> Result<(), DecodeError> {
         let first = self.byte()?;
         if self.integer(first, 8)? != 0 {
+            //= rfc9204/2.1.2#1
             return Err(DecodeError::failed("Required Insert Count above 0 without a dynamic table"));
         }
         let first = self.byte()?;
         if first & 0x80 != 0 {
+            //= rfc9204/4.5.1.2#1
             return Err(DecodeError::failed("negative Base"));
         }
         self.integer(first, 7)?;
@@ -119,6 +122,7 @@ impl Input<'_> {
     #[inline]
     fn static_index(&mut self, first: u8, bits: u32) -> Result<Index, DecodeError> {
         let index = self.integer(first, bits)?;
+        //= rfc9204/3.1#1
         Index::new(index).ok_or(DecodeError::failed("index beyond the static table"))
     }
 
@@ -139,6 +143,7 @@ impl Input<'_> {
     fn literal(&mut self, first: u8, bits: u32, text: &mut Vec<u8>) -> Result<(), DecodeError> {
         let length = usize::try_from(self.integer(first, bits)?).unwrap_or(usize::MAX);
         let coded = first & 1 << bits != 0;
+        //= rfc9204/4.1.2#1
         if !coded && length > self.budget {
             return Err(DecodeError::TooLarge);
         }

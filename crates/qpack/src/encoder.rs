@@ -17,6 +17,7 @@ pub fn encode<'a>(lines: impl IntoIterator<Item = (&'a [u8], &'a [u8])>, out: &m
 /// Begins an encoded field section: Required Insert Count 0, Base 0. RFC 9204 §4.5.1.
 #[inline]
 pub fn write_prefix(out: &mut Vec<u8>) {
+    //= rfc9204/2.1.1#1
     out.extend_from_slice(&[0, 0]);
 }
 
@@ -27,6 +28,7 @@ pub fn write_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     match static_table::find(name, value) {
         Match::Line(index) => integer::write(0b1100_0000, 6, index.as_usize() as u64, out),
         Match::Name(index) => {
+            //= rfc9204/7.1.3#1
             let pattern = if is_secret(index) { 0b0111_0000 } else { 0b0101_0000 };
             integer::write(pattern, 4, index.as_usize() as u64, out);
             write_literal(0, 7, value, out);

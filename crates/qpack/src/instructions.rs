@@ -31,6 +31,7 @@ impl EncoderStream {
             None => Ok(bytes.len()),
             Some(byte) => {
                 let reason = match byte >> 5 {
+                    //= rfc9204/3.2.3#1
                     0b001 => "dynamic table capacity above 0",
                     0b000 => "duplicate of an entry that does not exist",
                     _ => "insertion into a dynamic table of capacity 0",
@@ -71,7 +72,9 @@ impl DecoderStream {
                 }
                 None => match byte >> 6 {
                     0b01 => Partial::begin(byte, 6),
+                    //= rfc9204/4.4.3#1
                     0b00 => return Err(error("insert count increment without an insertion")),
+                    //= rfc9204/4.4.1#1
                     _ => return Err(error("acknowledgment of a section that refers to no dynamic table")),
                 },
             };

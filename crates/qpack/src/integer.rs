@@ -48,6 +48,7 @@ impl Partial {
         // `size` is at most 10: the byte that would ask for an eleventh is refused below. So the shift is at most 56 and seven bits fit above it.
         let shift = 7 * u32::from(size - 2);
         let value = self.value.saturating_add(u64::from(byte & 0x7f) << shift);
+        //= rfc9204/4.1.1#1
         if value > MAX {
             return Err(TooLong);
         }

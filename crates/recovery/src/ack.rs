@@ -133,11 +133,14 @@ impl AckTracker {
         if self.received.count() > MAX_RANGES {
             self.forget_lowest();
         }
+        //= rfc9000/13.4.1#1
         self.counts.add(ecn);
+        //= rfc9000/13.2.1#5
         if eliciting == Eliciting::Yes {
             self.on_eliciting(now, pn, expected);
         }
         // RFC 9000 §13.2.1: a mark is reported without delay.
+        //= rfc9000/13.2.1#4
         if ecn == Ecn::Ce && self.eliciting > 0 {
             self.urgency = AckUrgency::Immediate;
         }
@@ -148,6 +151,7 @@ impl AckTracker {
     fn on_eliciting(&mut self, now: Instant, pn: u64, expected: u64) {
         self.eliciting = self.eliciting.saturating_add(1);
         if self.timeout.is_none() {
+            //= rfc9000/13.2.1#1
             self.timeout = Some(now + self.policy.max_ack_delay);
         }
         // In order, and the one before was ack-eliciting too: nothing is missing that is not known to be.
@@ -155,6 +159,7 @@ impl AckTracker {
             pn == expected && self.eliciting_next == expected && self.policy.reordering_threshold <= 1;
         let is_out_of_order = !is_plain && self.is_reordering(pn);
         self.eliciting_next = self.eliciting_next.max(pn + 1);
+        //= rfc9000/13.2.2#1
         if is_out_of_order || self.eliciting >= self.policy.eliciting_threshold {
             self.urgency = AckUrgency::Immediate;
         } else if self.urgency == AckUrgency::None {
@@ -167,6 +172,7 @@ impl AckTracker {
         match self.policy.reordering_threshold {
             0 => false,
             // RFC 9000 §13.2.1: it is below an ack-eliciting one, or there are gaps between that one and it.
+            //= rfc9000/13.2.1#3
             1 => pn < self.eliciting_next || self.is_missing_any(self.eliciting_next, pn),
             // draft-ietf-quic-ack-frequency §6.2: the oldest gap not reported yet has become this old.
             threshold => {
@@ -190,6 +196,7 @@ impl AckTracker {
     #[cold]
     fn forget_lowest(&mut self) {
         self.received.keep_highest(MAX_RANGES);
+        //= rfc9000/13.2.3#1
         self.floor = self.floor.max(self.received.first().map_or(0, |range| range.start));
     }
 
@@ -218,6 +225,7 @@ impl AckTracker {
 
     /// How long ago the largest was received.
     pub fn ack_delay(&self, now: Instant) -> Duration {
+        //= rfc9000/13.2.5#1
         now.saturating_since(self.largest_at)
     }
 
@@ -241,6 +249,7 @@ impl AckTracker {
         let keep_from = self.received.last().map_or(0, |range| range.start);
         let floor = largest.saturating_add(1).min(keep_from);
         if floor > self.floor {
+            //= rfc9000/13.2.4#1
             self.received.remove(0..floor);
             self.floor = floor;
         }

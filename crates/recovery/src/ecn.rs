@@ -113,6 +113,7 @@ impl EcnValidator {
     #[inline]
     pub const fn mark(&self) -> Ecn {
         match self.state {
+            //= rfc9000/13.4.2#1
             EcnState::Testing | EcnState::Capable => Ecn::Ect0,
             EcnState::Unknown | EcnState::Failed | EcnState::Disabled => Ecn::NotEct,
         }
@@ -154,10 +155,12 @@ impl EcnValidator {
             return EcnOutcome::Nothing;
         };
         // RFC 9000 §13.4.2.1: each marked packet is reported as ECT(0) or CE; nothing is reported that was not sent.
+        //= rfc9000/13.4.2.1#1
         let is_short = ect0.saturating_add(ce) < newly_acked_ect0;
         let is_long = counts.ect0.saturating_add(counts.ce) > self.sent[space.index()];
         // RFC 9000 A.4: a path that marks everything says nothing by it.
         let is_all_ce = self.is_testing() && counts.ect0 == 0 && counts.ce >= TESTING_PACKETS;
+        //= rfc9000/13.4.2.2#1
         if is_short || is_long || ect1 > 0 || is_all_ce {
             self.state = EcnState::Failed;
             return EcnOutcome::Nothing;

@@ -8,6 +8,7 @@ mod tests;
 use base::time::{Duration, Instant};
 
 /// Assumed before the first sample. Source: RFC 9002 §6.2.2.
+//= rfc9002/6.2.2#1
 pub const INITIAL_RTT: Duration = Duration::from_millis(333);
 /// Timers are not expected to be finer. Source: RFC 9002 §6.1.2.
 pub const GRANULARITY: Duration = Duration::from_millis(1);
@@ -86,9 +87,11 @@ impl Rtt {
             return;
         }
         // RFC 9002 §5.2: the minimum may be re-established after persistent congestion.
+        //= rfc9002/5.2#1
         self.min = if self.refresh == Refresh::Due { latest } else { self.min.min(latest) };
         self.refresh = Refresh::No;
         // RFC 9002 §5.3: the delay is not subtracted where the result would be below the minimum.
+        //= rfc9002/5.3#1
         let adjusted = if latest >= self.min + ack_delay { latest.saturating_sub(ack_delay) } else { latest };
         self.variation = (self.variation * 3 + self.smoothed.abs_diff(adjusted)) / 4;
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
@@ -96,6 +99,7 @@ impl Rtt {
 
     /// The minimum is taken anew from the next sample. Source: RFC 9002 §5.2.
     pub fn on_persistent_congestion(&mut self) {
+        //= rfc9002/5.2#2
         self.refresh = Refresh::Due;
     }
 
@@ -126,6 +130,7 @@ impl Rtt {
 
     /// The probe timeout, before back-off. `max_ack_delay` is zero for Initial and Handshake. Source: RFC 9002 §6.2.1.
     pub fn pto(&self, max_ack_delay: Duration) -> Duration {
+        //= rfc9002/6.2.1#1
         self.smoothed + (self.variation * 4).max(GRANULARITY) + max_ack_delay
     }
 
@@ -133,6 +138,7 @@ impl Rtt {
     /// Source: RFC 9002 §6.1.2.
     pub fn loss_delay(&self) -> Duration {
         let rtt = self.smoothed.max(self.latest);
+        //= rfc9002/6.1.2#1
         (rtt + rtt / 8).max(GRANULARITY)
     }
 
@@ -149,6 +155,7 @@ impl Rtt {
     /// Whether everything ack-eliciting that was sent over `span` being lost is persistent congestion.
     /// Source: RFC 9002 §7.6.1.
     pub fn is_persistent_congestion(&self, span: Duration, max_ack_delay: Duration) -> bool {
+        //= rfc9002/7.6.1#1
         self.has_sample() && span > self.pto(max_ack_delay) * PERSISTENT_CONGESTION_PTOS
     }
 }

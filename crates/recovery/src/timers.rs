@@ -108,6 +108,7 @@ pub fn next_timeout(inputs: &Inputs<'_>) -> Option<Timeout> {
     if let Some(timeout) = loss_timeout(&inputs.spaces) {
         return Some(timeout);
     }
+    //= rfc9002/6.2.2.1#1
     if inputs.amplification == AmplificationLimit::Reached {
         return None;
     }
@@ -135,6 +136,7 @@ fn probe_timeout(inputs: &Inputs<'_>) -> Option<Timeout> {
         .filter_map(|(space, timers)| {
             let delay = match (space, inputs.handshake) {
                 // RFC 9002 §6.2.1: the peer may not have the keys to acknowledge yet.
+                //= rfc9002/6.2.1#2
                 (Space::Application, Handshake::Unconfirmed) => return None,
                 (Space::Application, Handshake::Confirmed) => {
                     backed_off(inputs.max_ack_delay, inputs.pto_count)
@@ -145,6 +147,7 @@ fn probe_timeout(inputs: &Inputs<'_>) -> Option<Timeout> {
             Some(Timeout { at, action: Action::Probe(space) })
         })
         .min_by_key(|timeout| timeout.at);
+    //= rfc9002/6.2.2.1#2
     earliest.or_else(|| probe_for_peer(inputs.address_validation, span))
 }
 

@@ -83,6 +83,7 @@ impl CryptoStream {
         mut deliver: impl FnMut(&[u8]) -> Result<(), TransportError>,
     ) -> Result<(), TransportError> {
         let end = offset.saturating_add(data.len() as u64);
+        //= rfc9000/7.5#1
         if end > self.read.saturating_add(MAX_AHEAD) {
             return Err(TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, "CRYPTO data too far ahead"));
         }

@@ -90,14 +90,17 @@ impl Datagrams {
 
     /// Queues a datagram; the oldest ones give way when there are too many.
     pub(crate) fn send(&mut self, bytes: Bytes) -> Result<(), DatagramError> {
+        //= rfc9221/3#1
         if self.peer_limit == 0 {
             return Err(DatagramError::NotSupported);
         }
+        //= rfc9221/3#2
         if bytes.len() as u64 >= self.peer_limit || bytes.len() + OVERHEAD > MAX_QUEUED_BYTES {
             return Err(DatagramError::TooLarge);
         }
         self.queued_bytes += bytes.len() + OVERHEAD;
         self.queue.push_back(bytes);
+        //= rfc9221/5.4#1
         while self.queue.len() > MAX_QUEUED || self.queued_bytes > MAX_QUEUED_BYTES {
             self.pop();
             self.dropped += 1;
@@ -133,6 +136,7 @@ impl Datagrams {
                 frame.write_last(&mut packet.writer);
             } else if !packet.is_empty() {
                 return;
+            //= rfc9221/5#2
             } else if data.len() < room {
                 // Fits, but neither with a length nor to the end: padding goes in front.
                 packet.pad_to(room - 1 - data.len());
@@ -142,6 +146,7 @@ impl Datagrams {
                 self.dropped += 1;
                 continue;
             }
+            //= rfc9221/5.2#2
             packet.sent(SentFrame::Datagram);
             self.pop();
         }

@@ -50,6 +50,7 @@ impl Credit {
     /// The peer's limit is at least `limit`. Returns whether that is news.
     pub(crate) fn on_limit(&mut self, limit: u64) -> bool {
         // RFC 9000 §4.1: a limit that is not larger is ignored, packets may arrive out of order.
+        //= rfc9000/4.1#2
         let raised = limit > self.limit;
         if raised {
             self.limit = limit;
@@ -61,6 +62,7 @@ impl Credit {
     /// There is more to send than the limit allows: the peer is told, once for each limit. Returns whether a frame is
     /// pending. Source: RFC 9000 §4.1.
     pub(crate) fn note_blocked(&mut self) -> bool {
+        //= rfc9000/4.1#3
         if self.available() == 0 && self.complained <= self.limit {
             self.complained = self.limit + 1;
             self.blocked.request(self.limit);
@@ -124,6 +126,7 @@ impl Window {
     /// The application took `count` more, in order. Returns whether a MAX_* frame is due.
     #[inline]
     pub(crate) fn on_consumed(&mut self, count: u64, now: Instant, rtt: Duration) -> bool {
+        //= rfc9000/4.1#4
         self.consumed = self.consumed.saturating_add(count);
         let since = *self.since.get_or_insert(now);
         let step = match self.step {
@@ -185,6 +188,7 @@ impl Window {
 
     /// Returns whether a frame is pending again.
     pub(crate) fn on_lost(&mut self, limit: u64) -> bool {
+        //= rfc9000/13.3#2
         self.announce.on_value_lost(&limit);
         self.announce.is_pending()
     }

@@ -60,6 +60,7 @@ impl Space {
     /// The number of the next packet to be sent.
     #[inline]
     pub(crate) fn next_packet_number(&mut self, rng: &mut Rng) -> u64 {
+        //= rfc9000/21.4#1
         if self.next_pn == self.skip_at {
             self.next_pn += 1;
             self.skip_at = self.next_pn + SKIP_GAP + rng.below(SKIP_GAP);
@@ -69,6 +70,7 @@ impl Space {
 
     /// The packet with the number handed out last has been sent.
     pub(crate) fn on_sent(&mut self) {
+        //= rfc9000/12.3#1
         self.next_pn += 1;
     }
 
@@ -108,6 +110,7 @@ impl Space {
     /// Adds a PING to a packet that only acknowledges, once in a while.
     pub(crate) fn elicit_ack_now_and_then(&mut self, packet: &mut PacketBuilder<'_>) {
         self.acks_without_answer += 1;
+        //= rfc9000/13.2.1#6
         if self.acks_without_answer >= ACKS_WITHOUT_ANSWER && packet.remaining() > 0 {
             write_ping(packet);
         }
@@ -118,6 +121,7 @@ impl Space {
         if packet.flags().has(PacketFlags::ACK_ELICITING) {
             return;
         }
+        //= rfc9002/6.2.4#2
         if self.probes_owed > 0 && packet.remaining() > 0 {
             write_ping(packet);
         } else if !packet.is_empty() {

@@ -69,6 +69,7 @@ fn set_ip_options(socket: &Socket, address: SocketAddr, dual: bool) -> bool {
     if address.is_ipv4() || dual {
         // RFC 9000 §14: never fragment. PROBE also ignores what ICMP says of the path's MTU, which anyone can forge;
         // the MTU is searched by probing (RFC 8899).
+        //= rfc9000/14#1
         set(libc::SOL_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE);
         ecn &= set(libc::SOL_IP, libc::IP_RECVTOS, 1);
         if wildcard {

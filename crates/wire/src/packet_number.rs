@@ -8,6 +8,7 @@ use crate::writer::Writer;
 /// must stop long before.
 #[inline]
 pub const fn encoded_size(pn: u64, largest_acked: Option<u64>) -> usize {
+    //= rfc9000/17.1#1
     let outstanding = match largest_acked {
         Some(acked) => pn.saturating_sub(acked),
         None => pn.saturating_add(1),
@@ -62,6 +63,7 @@ pub const fn expand(truncated: u32, size: usize, expected: u64) -> u64 {
     };
     let half = window >> 1;
     let mask = window.wrapping_sub(1);
+    //= rfc9000/17.1#2
     let candidate = (expected & !mask) | (truncated as u64 & mask);
     let too_low = candidate.saturating_add(half) <= expected;
     let too_high = candidate > expected.saturating_add(half) || candidate > varint::MAX;

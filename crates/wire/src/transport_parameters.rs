@@ -150,13 +150,16 @@ impl TransportParameters {
         while !reader.is_empty() {
             let id = reader.varint()?;
             let mut value = Reader::new(reader.varint_bytes()?);
+            //= rfc9000/7.4.2#1
             let Some(bit) = seen_bit(id) else { continue };
             // RFC 9000 §7.4: a parameter must not be sent more than once.
+            //= rfc9000/7.4#1
             if seen & bit != 0 {
                 return Err(Malformed("transport parameter sent twice"));
             }
             seen |= bit;
             // RFC 9000 §18.2: a client must not send these.
+            //= rfc9000/18.2#1
             if sender.is_client() && is_server_only(id) {
                 return Err(Malformed("transport parameter that only a server may send"));
             }
@@ -165,6 +168,7 @@ impl TransportParameters {
                 return Err(Malformed("transport parameter longer than its value"));
             }
         }
+        //= rfc9000/7.4#2
         parameters.check()?;
         Ok(parameters)
     }
@@ -206,6 +210,7 @@ impl TransportParameters {
     /// The bounds of RFC 9000 §18.2 and of draft-ietf-quic-ack-frequency §3.
     fn check(&self) -> Result<(), Malformed> {
         let max_ack_delay_us = self.max_ack_delay_ms.saturating_mul(1000);
+        //= rfc9000/18.2#2
         let broken = if self.max_udp_payload_size < 1200 {
             "max_udp_payload_size below 1200"
         } else if self.ack_delay_exponent > 20 {
@@ -287,6 +292,7 @@ impl PreferredAddress {
         let ipv6 = SocketAddrV6::new(value.array::<16>()?.into(), value.u16()?, 0, 0);
         let cid = ConnectionId::read(value)?;
         // RFC 9000 §18.2: a server with zero-length connection IDs must not send a preferred address.
+        //= rfc9000/18.2#3
         if cid.is_empty() {
             return Err(Malformed("preferred_address without a connection ID"));
         }

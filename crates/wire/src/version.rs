@@ -12,6 +12,7 @@ impl Version {
     /// RFC 9000.
     pub const V1: Version = Version(1);
     /// RFC 9369.
+    //= rfc9369/3.1#1
     pub const V2: Version = Version(0x6b33_43cf);
     /// The versions built here, the preferred one first.
     pub const SUPPORTED: [Version; 2] = [Version::V1, Version::V2];

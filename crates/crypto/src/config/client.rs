@@ -34,6 +34,7 @@ impl ClientTls {
         options.check()?;
         let provider = options.provider();
         let builder = ClientConfig::builder_with_provider(provider.clone())
+            //= rfc9001/4.2#1
             .with_protocol_versions(&[&TLS13])
             .map_err(|error| ConfigError::Refused(error.to_string()))?;
         let builder = match roots {

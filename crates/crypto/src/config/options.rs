@@ -92,6 +92,7 @@ impl TlsOptions {
 
     /// Refuses what cannot work.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
+        //= rfc9001/8.1#1
         if self.alpn.is_empty() || self.alpn.iter().any(|name| name.is_empty() || name.len() > 255) {
             return Err(ConfigError::Refused(
                 "name at least one application protocol of 1 to 255 bytes".into(),

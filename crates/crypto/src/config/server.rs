@@ -22,6 +22,7 @@ impl ServerTls {
     pub fn new(identity: &Identity, options: &TlsOptions) -> Result<ServerTls, ConfigError> {
         options.check()?;
         let builder = ServerConfig::builder_with_provider(options.provider())
+            //= rfc9001/4.2#2
             .with_protocol_versions(&[&TLS13])
             .map_err(|error| ConfigError::Refused(error.to_string()))?;
         let resolver = Arc::new(SingleCertAndKey::from(identity.certified()));

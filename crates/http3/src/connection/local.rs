@@ -67,6 +67,7 @@ impl LocalStreams {
             place.is_some()
         };
         let mut control = Vec::with_capacity(32);
+        //= rfc9114/6.2.1#1
         varint::append(&mut control, ty::CONTROL);
         settings.append_frame(&mut control);
         let _ = begin(&mut self.control, control)
@@ -95,6 +96,7 @@ impl Connection {
             (Side::Server, Goaway::Final) => self.exchanges.next() * 4,
         };
         // RFC 9114 §5.2: the ID never rises.
+        //= rfc9114/5.2#3
         if id < self.local.rejected_from() {
             self.local.goaway = Some(id);
             self.local.goaway_owed = true;

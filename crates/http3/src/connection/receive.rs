@@ -46,6 +46,7 @@ impl Connection {
             Dir::Bidi if id.initiator() == Side::Client => self.on_request_stream(sink, id, bytes, fin),
             Dir::Uni => self.on_unidirectional(sink, id, bytes, fin).map(|()| bytes.len()),
             // RFC 9114 §6.1.
+            //= rfc9114/6.1#1
             Dir::Bidi => Err(ConnectionError {
                 code: Code::STREAM_CREATION_ERROR,
                 reason: "bidirectional stream from a server",
@@ -111,6 +112,7 @@ impl Connection {
         }
         for index in self.exchanges.next()..=index {
             let id = StreamId::new(Side::Client, Dir::Bidi, index);
+            //= rfc9114/5.2#6
             if id.as_u64() >= self.local.rejected_from() {
                 self.exchanges.skip(index);
                 self.note(Action::Reset { id, code: Code::REQUEST_REJECTED })?;
@@ -141,6 +143,7 @@ impl Connection {
             Violation::TooLarge if begun => (Code::REQUEST_CANCELLED, "field section too large"),
             Violation::TooLarge => {
                 self.buffered = self.buffered.saturating_sub(exchange.incoming.give_up());
+                //= rfc9114/10.5.1#1
                 return self.note(Action::Refuse { id });
             }
         };
@@ -164,6 +167,7 @@ impl Connection {
             Outcome::Unknown => {
                 self.glitches.on_idle_work(1)?;
                 match fin {
+                    //= rfc9114/6.2#1
                     Fin::Open => self.note(Action::StopSending { id, code: Code::STREAM_CREATION_ERROR }),
                     Fin::End => Ok(()),
                 }
@@ -232,6 +236,7 @@ impl Connection {
                 let id = StreamId::new(Side::Client, Dir::Bidi, index);
                 if let Some(mut exchange) = self.exchanges.remove(index) {
                     self.buffered = self.buffered.saturating_sub(exchange.incoming.give_up());
+                    //= rfc9114/5.2#5
                     sink.on_abort(id, Abort::Peer(Code::REQUEST_REJECTED));
                     self.note(Action::Reset { id, code: Code::REQUEST_CANCELLED })?;
                 }
@@ -300,6 +305,7 @@ impl Connection {
         }
         // RFC 9114 §4.1.1: rejected says that nobody above looked at the request. A client never says so.
         let code = match (self.side, begun) {
+            //= rfc9114/4.1.1#1
             (Side::Server, false) => Code::REQUEST_REJECTED,
             _ => Code::REQUEST_CANCELLED,
         };
@@ -314,6 +320,7 @@ impl Connection {
         id: StreamId,
         code: Code,
     ) -> Result<(), ConnectionError> {
+        //= rfc9204/4.2#2
         if self.local.contains(id) {
             let reason = "control or QPACK stream stopped";
             return Err(ConnectionError { code: Code::CLOSED_CRITICAL_STREAM, reason });

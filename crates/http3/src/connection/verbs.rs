@@ -160,6 +160,7 @@ impl Connection {
         head: &EncodedHead,
         next: Outgoing,
     ) -> Result<(), SendError> {
+        //= rfc9114/4.2.2#1
         if head.size > self.peer_max_field_section_size() {
             return Err(SendError::HeadTooLarge);
         }
@@ -232,6 +233,7 @@ impl Connection {
             return;
         }
         self.buffered = self.buffered.saturating_sub(exchange.incoming.give_up());
+        //= rfc9114/4.1#5
         carrier.stop_sending(id, Code::NO_ERROR.0);
         if exchange.is_over() {
             self.exchanges.remove(id.index());
@@ -251,6 +253,7 @@ impl Connection {
         if self.side.is_server() || self.closed || self.failure.is_some() {
             return Err(RequestError::Closed);
         }
+        //= rfc9114/5.2#4
         if self.is_going_away() {
             return Err(RequestError::GoingAway);
         }

@@ -31,9 +31,11 @@ enum Place {
 impl<'a> Ordinary<'a> {
     fn take(&mut self, line: &Line<'a>, name: Name, place: Place) -> Result<(), Malformed> {
         // Names of the static table are in lower case and made of the right characters.
+        //= rfc9114/4.2#1
         if line.static_name.is_none() && !chars::is_name(line.name) {
             return Err("field name with characters that it must not have");
         }
+        //= rfc9114/10.3#1
         if !chars::is_value(line.value) {
             return Err("field value with characters that it must not have");
         }
@@ -51,8 +53,10 @@ impl<'a> Ordinary<'a> {
                     return Err("more than one host");
                 }
             }
+            //= rfc9114/4.2#3
             Name::Te if place == Place::Request && line.value == b"trailers" => {}
             Name::Te => return Err("te with another value than trailers"),
+            //= rfc9114/4.2#2
             Name::ConnectionSpecific => return Err("connection-specific field"),
             Name::Priority => self.priority = Some(priority::parse(line.value)),
             // Unreachable: the callers take pseudo-header fields. Refusing is right wherever one should slip through.
@@ -79,10 +83,12 @@ impl<'a> RequestPseudo<'a> {
             Name::Authority => &mut self.authority,
             Name::Path => &mut self.path,
             Name::Status => return Err("response pseudo-header field in a request"),
+            //= rfc9114/4.3#2
             _ => return Err("undefined pseudo-header field"),
         };
         match place.replace(line.value) {
             None => Ok(()),
+            //= rfc9114/4.3.1#2
             Some(_) => Err("pseudo-header field occurs twice"),
         }
     }
@@ -101,6 +107,7 @@ pub(crate) fn request(section: &FieldSection) -> Result<RequestHead<'_>, Malform
             pseudo_lines += 1;
             pseudo.take(&line, name)?;
         } else {
+            //= rfc9114/4.3#1
             return Err("pseudo-header field after a field");
         }
     }
@@ -130,6 +137,7 @@ fn connect_target<'a>(
     pseudo: &RequestPseudo<'a>,
     ordinary: &Ordinary<'a>,
 ) -> Result<Option<&'a [u8]>, Malformed> {
+    //= rfc9114/4.4#1
     if pseudo.scheme.is_some() || pseudo.path.is_some() {
         return Err("CONNECT with :scheme or :path");
     }
@@ -150,6 +158,7 @@ fn ordinary_target<'a>(
     ordinary: &Ordinary<'a>,
 ) -> Result<Option<&'a [u8]>, Malformed> {
     let scheme = pseudo.scheme.ok_or("no :scheme")?;
+    //= rfc9114/4.3.1#1
     let path = pseudo.path.ok_or("no :path")?;
     if !chars::is_scheme(scheme) {
         return Err("invalid :scheme");
@@ -162,7 +171,9 @@ fn ordinary_target<'a>(
     }
     let authority = pseudo.authority.or(ordinary.host);
     if scheme.eq_ignore_ascii_case(b"https") || scheme.eq_ignore_ascii_case(b"http") {
+        //= rfc9114/4.3.1#3
         let authority = authority.ok_or("neither :authority nor host")?;
+        //= rfc9114/4.3.1#4
         if !chars::is_authority(authority) {
             return Err("invalid :authority");
         }
@@ -188,6 +199,7 @@ pub(crate) fn response(section: &FieldSection) -> Result<ResponseHead<'_>, Malfo
             name => ordinary.take(&line, name, Place::Elsewhere)?,
         }
     }
+    //= rfc9114/4.3.2#1
     let status = status.ok_or("no :status")?;
     Ok(ResponseHead { section, status, content_length: ordinary.content_length })
 }
@@ -195,6 +207,7 @@ pub(crate) fn response(section: &FieldSection) -> Result<ResponseHead<'_>, Malfo
 /// Three digits from 100 to 599 (RFC 9110 §15); 101 has no meaning in HTTP/3 (RFC 9114 §4.5).
 fn parse_status(text: &[u8]) -> Result<u16, Malformed> {
     match text {
+        //= rfc9114/4.5#1
         b"101" => Err("status 101"),
         [hundreds @ b'1'..=b'5', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => {
             let digit = |byte: u8| u16::from(byte - b'0');
@@ -210,6 +223,7 @@ pub(crate) fn trailers(section: &FieldSection) -> Result<Trailers<'_>, Malformed
     for line in section.lines() {
         let name = Name::of(&line);
         if name.is_pseudo() {
+            //= rfc9114/4.3#3
             return Err("pseudo-header field in trailers");
         }
         ordinary.take(&line, name, Place::Elsewhere)?;

@@ -39,6 +39,7 @@ impl NewReno {
         if self.acked >= size {
             let windows = self.acked / size;
             self.acked %= size;
+            //= rfc9002/7.3.3#1
             self.window.set(size.saturating_add(windows.saturating_mul(u64::from(self.window.mtu()))));
         }
     }

@@ -30,6 +30,7 @@ pub struct AckedBytes {
 /// The window that a path starts with, in bytes. Source: RFC 9002 §7.2.
 pub fn initial_window(mtu: u16) -> u64 {
     let mtu = u64::from(mtu.max(SMALLEST_MTU));
+    //= rfc9002/7.2#1
     (10 * mtu).min((2 * mtu).max(14_720))
 }
 
@@ -104,6 +105,7 @@ impl LossWindow {
             self.peak_before = core::mem::take(&mut self.peak);
         }
         // RFC 9002 §7.8: a window that is not used does not grow.
+        //= rfc9002/7.8#1
         if acked.app_limited || self.size >= used.saturating_mul(2) {
             return Growth::Barred;
         }
@@ -116,12 +118,14 @@ impl LossWindow {
         }
         // RFC 9002 §7.3.1: by the bytes acknowledged, up to the threshold.
         let room = self.ssthresh - self.size;
+        //= rfc9002/7.3.1#1
         self.set(self.size.saturating_add(acked.bytes.min(room)));
         Growth::Avoidance(acked.bytes.saturating_sub(room))
     }
 
     /// Whether a sign of congestion is news; if so, recovery starts. Source: RFC 9002 B.6.
     pub(super) fn start_recovery(&mut self, now: Instant, sent_at: Instant) -> bool {
+        //= rfc9002/7.3.2#1
         if self.recovery_start.is_some_and(|start| sent_at <= start) {
             return false;
         }
@@ -136,11 +140,13 @@ impl LossWindow {
     }
 
     pub(super) fn set(&mut self, size: u64) {
+        //= rfc9002/7.2#2
         self.size = size.clamp(minimum_window(self.mtu), MAX_WINDOW);
     }
 
     /// Source: RFC 9002 §7.6.2.
     pub(super) fn collapse(&mut self) {
+        //= rfc9002/7.6.2#2
         self.size = minimum_window(self.mtu);
         self.recovery_start = None;
     }

@@ -96,6 +96,7 @@ impl<F: Copy> Ledger<F> {
                 State::Skipped | State::Lost => {}
                 State::Outstanding => {
                     let packet = slot.packet(pn);
+                    //= rfc9002/6.1.1#1
                     let is_late = self.acked_end > pn.saturating_add(thresholds.packets)
                         || now.saturating_since(packet.sent_at) >= thresholds.delay;
                     if pn < expired_below || is_late {
@@ -108,6 +109,7 @@ impl<F: Copy> Ledger<F> {
                         lost(&packet, frames);
                     } else {
                         let at = packet.sent_at + thresholds.delay;
+                        //= rfc9002/6.1.2#2
                         loss_time = Some(loss_time.map_or(at, |earliest| earliest.min(at)));
                     }
                 }
@@ -133,6 +135,7 @@ impl LossOutcome {
         self.packets += 1;
         let is_marked = packet.flags.has(PacketFlags::ECT0) || packet.flags.has(PacketFlags::ECT1);
         self.ect += u64::from(is_marked);
+        //= rfc9000/14.4#1
         if packet.is_in_flight() && !packet.flags.has(PacketFlags::MTU_PROBE) && !is_pushed_out {
             self.congestion = self.congestion.max(Some(packet.sent_at));
         }
@@ -146,6 +149,7 @@ impl LossOutcome {
         from: &mut Option<Instant>,
         counted_from: Option<Instant>,
     ) {
+        //= rfc9002/7.6.2#1
         let is_counted = counted_from.is_some_and(|start| packet.sent_at > start);
         if !packet.is_ack_eliciting() || !is_counted {
             return;

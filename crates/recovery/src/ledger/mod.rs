@@ -74,6 +74,7 @@ impl Flight {
     #[inline]
     fn add(&mut self, packet: &SentPacket) {
         self.ack_eliciting += u32::from(packet.is_ack_eliciting());
+        //= rfc9002/7#2
         if packet.is_in_flight() {
             self.bytes += u64::from(packet.size);
         } else {
@@ -246,6 +247,7 @@ impl<F: Copy> Ledger<F> {
                 && packet.is_ack_eliciting()
                 && packet.is_probed() == probed.has(PacketFlags::PROBED);
             if is_wanted {
+                //= rfc9002/6.2.1#5
                 slot.flags = slot.flags.with(PacketFlags::PROBED);
                 visit(&packet, self.frames.slice(slot.frames_start, slot.frames_count));
                 visited += 1;
@@ -283,6 +285,7 @@ impl<F: Copy> Ledger<F> {
         }
         let (next, acked_end, bytes) = (self.next, self.acked_end, self.flight.bytes);
         // Numbers are never used twice, not even after a Retry.
+        //= rfc9000/17.2.5.3#2
         *self = Ledger { base: next, first_outstanding: next, next, acked_end, ..Ledger::new() };
         bytes
     }

@@ -56,6 +56,7 @@ impl AckOutcome {
 
     /// The round-trip sample of this frame, if it gives one. Source: RFC 9002 §5.1.
     pub fn rtt_sample(&self, now: Instant) -> Option<Duration> {
+        //= rfc9002/5.1#1
         let largest = self.largest.filter(|largest| largest.is_frame_largest && self.ack_eliciting > 0)?;
         Some(now.saturating_since(largest.sent_at))
     }

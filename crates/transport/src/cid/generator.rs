@@ -35,6 +35,7 @@ impl CidGenerator {
 
     /// A connection ID never issued before.
     pub(crate) fn next_cid(&mut self) -> ConnectionId {
+        //= rfc9000/5.1#1
         let mut bytes: [u8; LOCAL_CID_LEN] = self.rng.bytes();
         bytes[0] = self.worker;
         ConnectionId::new(&bytes).unwrap_or(ConnectionId::EMPTY)
@@ -43,6 +44,7 @@ impl CidGenerator {
     /// The token that resets whoever sends to `cid`. A function of a secret and the ID, so that it is there after the state
     /// is lost, and cannot be guessed from the ID that everybody sees. Source: RFC 9000 §10.3.2.
     pub(crate) fn reset_token(&self, cid: &ConnectionId) -> [u8; 16] {
+        //= rfc9000/10.3.2#1
         self.reset_key.token(cid.as_slice())
     }
 }

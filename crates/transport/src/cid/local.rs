@@ -96,6 +96,7 @@ impl LocalCids {
 
     /// Issues as many IDs as the peer keeps. For when the handshake is complete.
     pub(crate) fn issue(&mut self) {
+        //= rfc9000/5.1.1#2
         while self.entries.len() < self.limit && self.log.len() + self.entries.len() + 1 < MAX_LOG {
             let cid = self.generator.next_cid();
             let sequence = self.next_sequence;
@@ -108,6 +109,7 @@ impl LocalCids {
 
     /// A RETIRE_CONNECTION_ID frame arrived in a packet to `used`. Source: RFC 9000 §19.16.
     pub(crate) fn on_retire(&mut self, sequence: u64, used: &ConnectionId) -> Result<(), TransportError> {
+        //= rfc9000/19.16#1
         if sequence >= self.sent_below {
             return Err(TransportError::new(
                 Code::PROTOCOL_VIOLATION,
@@ -117,6 +119,7 @@ impl LocalCids {
         let Some(index) = self.entries.iter().position(|entry| entry.sequence == sequence) else {
             return Ok(()); // a copy of a frame that was heeded before
         };
+        //= rfc9000/19.16#2
         if self.entries.get(index).is_some_and(|entry| entry.cid == *used) {
             return Err(TransportError::new(
                 Code::PROTOCOL_VIOLATION,
@@ -125,6 +128,7 @@ impl LocalCids {
         }
         let entry = self.entries.remove(index);
         self.pending -= usize::from(entry.announcement.is_pending());
+        //= rfc9000/5.1.1#4
         self.log.push(CidChange::Removed(entry.cid));
         self.issue();
         Ok(())

@@ -120,12 +120,16 @@ impl PeerCids {
         &mut self,
         new: &frame::NewConnectionId,
     ) -> Result<(), TransportError> {
+        //= rfc9000/19.15#3
         if self.active.cid.is_empty() {
             return Err(violation("new connection ID from a peer that uses none"));
         }
+        //= rfc9000/19.15#4
         self.check_contradiction(new)?;
         let is_new = self.see(new.sequence)?;
+        //= rfc9000/5.1.2#1
         self.raise_retire_prior_to(new.retire_prior_to)?;
+        //= rfc9000/19.15#5
         if new.sequence < self.retire_prior_to {
             // Too late to be used. RFC 9000 §19.15: it is retired too, which must not escape the limit.
             return self.retire(new.sequence);
@@ -136,6 +140,7 @@ impl PeerCids {
             self.spare.insert(at, entry);
         }
         self.replace_retired_active()?;
+        //= rfc9000/5.1.1#3
         if 1 + usize::from(self.probing.is_some()) + self.spare.len() > MAX_ACTIVE {
             let reason = "more connection IDs than active_connection_id_limit";
             return Err(TransportError::new(Code::CONNECTION_ID_LIMIT_ERROR, reason));
@@ -220,6 +225,7 @@ impl PeerCids {
             return Ok(()); // it is on its way
         }
         if self.retirements.len() >= MAX_RETIREMENTS {
+            //= rfc9000/5.1.2#2
             let reason = "more connection IDs to retire than it acknowledges";
             return Err(TransportError::new(Code::CONNECTION_ID_LIMIT_ERROR, reason));
         }
@@ -272,6 +278,7 @@ impl PeerCids {
         let in_use = [Some(&self.active), self.probing.as_ref()];
         let mut found = false;
         for token in in_use.into_iter().flatten().filter_map(|entry| entry.token.as_ref()) {
+            //= rfc9000/10.3.1#2
             found |= StatelessResetKey::same(token, tail);
         }
         found

@@ -73,7 +73,9 @@ impl Owners<'_> {
             SentFrame::NewConnectionId { .. } => self.local_cids.on_lost(frame),
             SentFrame::RetireConnectionId { .. } => self.peer_cids.on_lost(frame),
             SentFrame::HandshakeDone | SentFrame::NewToken => self.tidings.on_lost(frame),
+            //= rfc9000/13.3#3
             SentFrame::Ack { .. } | SentFrame::PathChallenge | SentFrame::Datagram => {}
+            //= rfc9000/13.3#1
             _ => self.streams.on_frame_lost(frame),
         }
     }
@@ -121,6 +123,7 @@ impl Connection {
                 }
             })
             // RFC 9000 §13.1: an acknowledgement of what was never sent.
+            //= rfc9000/13.1#2
             .map_err(|_| TransportError::new(Code::PROTOCOL_VIOLATION, "acknowledges a packet never sent"))?;
         owners.settle_run();
         if let Some(pn) = large_acked {
@@ -149,6 +152,7 @@ impl Connection {
         path.congestion.on_ack(now, acked);
         path.repace();
         self.handshake.on_ack(id);
+        //= rfc9002/6.2.1#4
         if self.address_validation() == AddressValidation::Complete {
             // RFC 9002 §6.2.1: a client backs off until it knows that the server may answer.
             self.timers.reset_back_off();
@@ -158,10 +162,12 @@ impl Connection {
 
     /// The delay that the peer admits to, as far as it may. Source: RFC 9002 §5.3.
     fn acceptable_ack_delay(&self, id: SpaceId, raw: u64) -> Duration {
+        //= rfc9002/5.3#2
         if id != SpaceId::Application {
             return Duration::ZERO;
         }
         let delay = self.handshake.ack_delay(raw);
+        //= rfc9002/5.3#3
         if self.handshake.is_confirmed() { delay.min(self.handshake.peer_max_ack_delay()) } else { delay }
     }
 
@@ -172,6 +178,7 @@ impl Connection {
             ack.ecn().map(|counts| EcnCounts { ect0: counts.ect0, ect1: counts.ect1, ce: counts.ce });
         let path = self.paths.active_mut();
         if let EcnOutcome::Congestion(_) = path.ecn.on_ack(id, outcome.ect0, counts) {
+            //= rfc9002/7.1#1
             path.congestion.on_congestion(now, largest.sent_at, Cause::EcnCe);
         }
     }
@@ -228,6 +235,7 @@ impl Connection {
             }
         });
         if let Some(space) = self.spaces.space_mut(id) {
+            //= rfc9002/6.2.4#1
             space.owe_probes(PROBES as u8);
         }
     }

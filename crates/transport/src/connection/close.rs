@@ -95,6 +95,7 @@ impl Connection {
     }
 
     fn start_closing(&mut self, now: Instant, frame: CloseFrame) {
+        //= rfc9000/10.2#1
         let until = now + self.close_period();
         self.lifecycle = Lifecycle::Closing(Closing { until, frame, owed: true, heard: 0, answer_after: 1 });
     }
@@ -102,6 +103,7 @@ impl Connection {
     /// A CONNECTION_CLOSE arrived: drain. Source: RFC 9000 §10.2.2.
     pub(super) fn on_connection_close(&mut self, now: Instant, close: &frame::ConnectionClose<'_>) {
         let was_over = self.lifecycle.is_over();
+        //= rfc9000/10.2.2#1
         self.lifecycle = Lifecycle::Draining { until: now + self.close_period() };
         if was_over {
             return;
@@ -119,6 +121,7 @@ impl Connection {
         if !self.lifecycle.is_over() {
             self.tell_closed(CloseReason::StatelessReset);
         }
+        //= rfc9000/10.3.1#3
         self.lifecycle = Lifecycle::Draining { until };
     }
 
@@ -128,6 +131,7 @@ impl Connection {
             closing.heard = closing.heard.saturating_add(1);
             if closing.heard >= closing.answer_after {
                 closing.heard = 0;
+                //= rfc9000/10.2.1#1
                 closing.answer_after = closing.answer_after.saturating_mul(2);
                 closing.owed = true;
             }
@@ -159,6 +163,7 @@ impl Connection {
         let confirmed = self.handshake.is_confirmed();
         let mut used = 0;
         for space in SpaceId::ALL {
+            //= rfc9000/10.2.3#1
             let skip = (confirmed && space != SpaceId::Application) || !self.keys.has(space);
             let Some(rest) = room.get_mut(used..).filter(|rest| !skip && rest.len() > 100) else { continue };
             let min_len = if space == SpaceId::Initial && self.side.is_client() { rest.len() } else { 0 };
@@ -185,6 +190,7 @@ impl CloseFrame {
             }
             // An application's code and words stay secret until the handshake has authenticated the peer.
             CloseFrame::Application { .. } => frame::ConnectionClose::Transport {
+                //= rfc9000/10.2.3#2
                 code: Code::APPLICATION_ERROR,
                 frame_type: 0,
                 reason: &[],

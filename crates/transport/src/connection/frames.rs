@@ -94,6 +94,7 @@ impl<S: StreamSink> Table<S> {
     fn find(ty: u64) -> Row<S> {
         match usize::try_from(ty).ok().and_then(|index| Self::ROWS.get(index)) {
             Some(row) => *row,
+            //= rfc9221/5.2#1
             None if ty | 1 == frame::ty::DATAGRAM_LEN => row(APPLICATION, Effect::Eliciting, on_datagram),
             None => row(0, Effect::Eliciting, on_unknown),
         }
@@ -121,6 +122,7 @@ pub(super) fn dispatch<S: StreamSink>(
     arrival: &mut Arrival<'_, S>,
     payload: &[u8],
 ) -> Result<(), TransportError> {
+    //= rfc9000/12.4#1
     if payload.is_empty() {
         // RFC 9000 §12.4: a packet without frames is a connection error.
         return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "packet without frames"));
@@ -129,13 +131,16 @@ pub(super) fn dispatch<S: StreamSink>(
     while !reader.is_empty() {
         let ty = frame::read_type(&mut reader)?;
         let row = Table::<S>::find(ty);
+        //= rfc9000/12.4#3
         if row.permitted & permission(arrival.space) == 0 {
+            //= rfc9000/12.4#2
             let code = if row.permitted == 0 { Code::FRAME_ENCODING_ERROR } else { Code::PROTOCOL_VIOLATION };
             let reason =
                 if row.permitted == 0 { "unknown frame type" } else { "frame in the wrong packet type" };
             return Err(TransportError { code, frame: ty, reason });
         }
         arrival.ack_eliciting |= matches!(row.effect, Effect::Eliciting | Effect::Probing);
+        //= rfc9000/9.1#1
         arrival.non_probing |= matches!(row.effect, Effect::Eliciting | Effect::Silent);
         (row.handler)(connection, arrival, ty, &mut reader)
             .map_err(|error| TransportError { frame: ty, ..error })?;
@@ -220,10 +225,12 @@ fn on_datagram<S: StreamSink>(
     reader: &mut Reader<'_>,
 ) -> Outcome {
     let datagram = frame::Datagram::parse(ty, reader)?;
+    //= rfc9221/3#3
     if !connection.datagrams.may_receive(datagram.data.len()) {
         // RFC 9221 §3: a DATAGRAM that we did not allow, or larger than we allowed.
         return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "DATAGRAM frame not allowed"));
     }
+    //= rfc9221/5#1
     arrival.sink.on_datagram(datagram.data);
     Ok(())
 }
@@ -296,6 +303,7 @@ fn on_handshake_done<S>(
     _: u64,
     _: &mut Reader<'_>,
 ) -> Outcome {
+    //= rfc9000/19.20#1
     if connection.side == Side::Server {
         // RFC 9000 §19.20: only servers send HANDSHAKE_DONE.
         return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "HANDSHAKE_DONE from a client"));

@@ -129,6 +129,7 @@ impl Handshake {
 
     /// Keeps a packet whose keys may come soon; bounded.
     pub(super) fn keep_early(&mut self, ecn: Ecn, packet: &[u8]) {
+        //= rfc9001/5.7#2
         if !self.is_complete() && self.early.len() < EARLY_PACKETS && packet.len() <= 1_500 {
             self.early.push((ecn, packet.into()));
         }
@@ -200,6 +201,7 @@ impl Connection {
             && let Some(raw) = self.handshake.tls.peer_parameters()
         {
             let parameters = TransportParameters::parse(raw, self.side.other())
+                //= rfc9000/7.4#3
                 .map_err(|error| TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, error.0))?;
             self.on_peer_parameters(parameters)?;
         }
@@ -210,13 +212,16 @@ impl Connection {
     fn on_peer_parameters(&mut self, peer: TransportParameters) -> Result<(), TransportError> {
         let cids = &self.handshake.cids;
         let bad = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
+        //= rfc9000/7.3#1
         if peer.initial_source_connection_id != cids.peer {
             return bad("initial_source_connection_id does not match");
         }
         if self.side.is_client() {
+            //= rfc9000/7.3#2
             if peer.original_destination_connection_id != cids.original {
                 return bad("original_destination_connection_id does not match");
             }
+            //= rfc9000/7.3#3
             if peer.retry_source_connection_id != cids.retry {
                 return bad("retry_source_connection_id does not match");
             }
@@ -225,6 +230,7 @@ impl Connection {
             }
         }
         if let Some(information) = &peer.version_information
+            //= rfc9369/4.1#2
             && information.chosen != self.handshake.version
         {
             // RFC 9368 §4: the version in use is the one that both name.
@@ -243,6 +249,7 @@ impl Connection {
     }
 
     fn on_handshake_complete(&mut self, now: Instant) -> Result<(), TransportError> {
+        //= rfc9001/8.2#1
         if self.handshake.peer.is_none() {
             // RFC 9001 §8.2: the extension is mandatory.
             return Err(TransportError::new(Code::crypto(MISSING_EXTENSION), "no QUIC transport parameters"));
@@ -253,6 +260,7 @@ impl Connection {
         self.events.push_back(Event::Connected);
         if self.side.is_server() {
             // RFC 9001 §4.1.2: for a server, complete is confirmed.
+            //= rfc9001/4.1.2#1
             self.tidings.announce_handshake_done();
             self.on_handshake_confirmed(now);
         }
@@ -267,14 +275,17 @@ impl Connection {
         self.handshake.stage = Stage::Confirmed;
         self.handshake.early = Vec::new();
         self.discard_space(SpaceId::Initial);
+        //= rfc9001/4.9.2#1
         self.discard_space(SpaceId::Handshake);
         self.paths.on_handshake_confirmed(now);
     }
 
     /// The keys of a space go, and everything that was sent under them. Source: RFC 9001 §4.9, RFC 9002 §6.4.
     pub(super) fn discard_space(&mut self, id: SpaceId) {
+        //= rfc9002/6.4#1
         if self.spaces.discard(id).is_some() {
             self.keys.discard(id);
+            //= rfc9002/6.2.2#2
             self.timers.reset_back_off();
         }
     }
@@ -284,10 +295,13 @@ impl Connection {
         self.handshake.heard = true;
         if self.handshake.cids.peer.is_none() {
             self.handshake.cids.peer = Some(long.scid);
+            //= rfc9000/7.2#2
             self.peer_cids.on_first_packet(long.scid);
         }
+        //= rfc9001/4.9.1#2
         if long.ty == LongType::Handshake && self.side.is_server() {
             // RFC 9000 §8.1, RFC 9001 §4.9.1: the client's address is valid, Initial keys are done with.
+            //= rfc9000/8.1#3
             self.paths.on_validated(path);
             self.discard_space(SpaceId::Initial);
         }
@@ -295,6 +309,7 @@ impl Connection {
 
     /// A server may answer in the other version that the client offered. Source: RFC 9369 §4.1, RFC 9368 §2.3.
     pub(super) fn adopt_version(&mut self, version: Version) -> bool {
+        //= rfc9369/4.1#1
         let may = self.side.is_client() && !self.handshake.heard && version.is_supported();
         if may {
             let Some(original) = self.handshake.cids.retry.or(self.handshake.cids.original) else {
@@ -319,20 +334,24 @@ impl Connection {
         let cids = &mut self.handshake.cids;
         let Some(original) = cids.original else { return };
         let token = packet.get(token).unwrap_or(&[]);
+        //= rfc9000/17.2.5.2#1
         let usable = self.side.is_client()
             && !self.handshake.heard
             && cids.retry.is_none()
             && version == self.handshake.version
             && !token.is_empty()
             && token.len() <= MAX_TOKEN
+            //= rfc9000/17.2.5.2#2
             && RetryIntegrity::verify(version, original.as_slice(), packet);
         if !usable {
             self.counters.dropped_malformed += 1;
             return;
         }
         cids.retry = Some(scid);
+        //= rfc9000/17.2.5.3#1
         self.handshake.token = token.to_vec();
         self.peer_cids.on_retry(scid);
+        //= rfc9001/5.2#2
         self.keys.install(SpaceId::Initial, initial_keys(version, scid.as_slice(), self.side));
         if let Some(space) = self.spaces.space_mut(SpaceId::Initial) {
             // The packets before the Retry are forgotten, their numbers are not reused.
@@ -345,6 +364,7 @@ impl Connection {
     pub(super) fn on_version_negotiation(&mut self, scid: ConnectionId, list: &[u8]) {
         let is_listed = versions(list).any(|offered| offered == self.handshake.version);
         let is_ours = Some(scid) == self.handshake.cids.original;
+        //= rfc9000/6.2#1
         if self.side.is_client() && is_ours && !is_listed && !self.handshake.heard {
             self.finish(CloseReason::VersionNegotiation);
         }
@@ -353,6 +373,7 @@ impl Connection {
     /// A token for later connections. Source: RFC 9000 §8.1.3, §19.7.
     pub(super) fn on_new_token(&mut self, token: &[u8]) -> Result<(), TransportError> {
         if self.side.is_server() {
+            //= rfc9000/19.7#2
             return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "NEW_TOKEN from a client"));
         }
         if token.len() <= MAX_TOKEN {

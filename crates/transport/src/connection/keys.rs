@@ -158,6 +158,7 @@ impl OneRttKeys {
         packet: &mut [u8],
         header_len: usize,
     ) -> Result<usize, OpenFailure> {
+        //= rfc9001/6.4#1
         if self.lowest_received.is_some_and(|lowest| pn < lowest) {
             let opened = match &self.previous_peer {
                 Some((key, until)) if now < *until => key.open(pn, packet, header_len).ok(),
@@ -172,6 +173,7 @@ impl OneRttKeys {
             return opened.ok_or_else(|| self.on_forged());
         }
         let Ok(len) = self.next_peer.open(pn, packet, header_len) else { return Err(self.on_forged()) };
+        //= rfc9001/6.2#2
         if self.first_sent.is_none() && self.previous_peer.as_ref().is_some_and(|(_, until)| now < *until) {
             // RFC 9001 §6.2: a second update before we could acknowledge the first.
             return Err(OpenFailure::Close(TransportError::new(
@@ -179,6 +181,7 @@ impl OneRttKeys {
                 "key updates too fast",
             )));
         }
+        //= rfc9001/6.2#1
         self.rotate(now + keep);
         self.lowest_received = Some(pn);
         Ok(len)
@@ -187,6 +190,7 @@ impl OneRttKeys {
     fn on_forged(&mut self) -> OpenFailure {
         self.forged += 1;
         // RFC 9001 §6.6: the connection must not outlive the integrity limit.
+        //= rfc9001/6.6#2
         if self.forged >= self.peer.integrity_limit() {
             return OpenFailure::Close(TransportError::new(
                 Code::AEAD_LIMIT_REACHED,
@@ -197,6 +201,7 @@ impl OneRttKeys {
     }
 
     fn rotate(&mut self, keep_until: Instant) {
+        //= rfc9001/6.3#1
         let (next_local, next_peer) = self.secrets.next();
         self.local = core::mem::replace(&mut self.next_local, next_local);
         let peer = core::mem::replace(&mut self.next_peer, next_peer);
@@ -217,6 +222,7 @@ impl OneRttKeys {
     }
 
     /// Whether RFC 9001 §6.1 allows us to start an update: the last one is acknowledged.
+    //= rfc9001/6.1#2
     pub(super) fn may_update(&self) -> bool {
         self.acknowledged
     }
@@ -240,6 +246,7 @@ impl OneRttKeys {
     pub(super) fn wear(&self, config: &TransportConfig) -> Wear {
         if self.sealed < config.key_update_after.min(self.local.confidentiality_limit() / 2) {
             Wear::Fresh
+        //= rfc9001/6.6#1
         } else if self.sealed < self.local.confidentiality_limit() {
             Wear::UpdateDue
         } else {

@@ -58,6 +58,7 @@ impl Connection {
         token: Vec<u8>,
         tls: impl FnOnce(&[u8]) -> Result<TlsSession, E>,
     ) -> Result<Connection, E> {
+        //= rfc9000/7.2#1
         let random: [u8; 8] = beginning.rng.bytes();
         let original = ConnectionId::new(&random).unwrap_or(ConnectionId::EMPTY);
         let parameters = parameters(&beginning, Side::Client);
@@ -112,6 +113,7 @@ impl Connection {
         address: AddressState,
     ) -> Connection {
         let Beginning { now, config, addresses, local_cids, mut rng, .. } = beginning;
+        //= rfc9000/13.2.1#2
         let immediate = || AckTracker::new(AckPolicy::IMMEDIATE);
         let early = [Space::new(immediate(), &mut rng), Space::new(immediate(), &mut rng)];
         let policy = AckPolicy {

@@ -69,6 +69,7 @@ impl Connection {
         let path = self.paths.active_id();
         let small = usize::from(MIN_PACKET_SIZE);
         if self.lifecycle.is_over() {
+            //= rfc9000/10.2.1#2
             let fits = self.paths.active().credit() >= small as u64;
             return (fits && self.lifecycle.owes_close()).then_some(Plan {
                 kind: Kind::Close,
@@ -120,9 +121,11 @@ impl Connection {
     fn budget(&self, paced: u64, size: u64) -> (u64, Permission) {
         let path = self.paths.active();
         let room = path.congestion.window().saturating_sub(self.spaces.in_flight_bytes());
+        //= rfc9002/7#1
         let budget = room.min(paced);
         if budget >= size {
             (budget, Permission::All)
+        //= rfc9002/7.5#1
         } else if self.spaces.owes_probe() {
             (2 * size, Permission::All)
         } else if self.spaces.is_handshake_stranded() {

@@ -18,10 +18,12 @@ impl Connection {
         room: &mut [u8],
     ) -> usize {
         let credit = self.paths.path(path).map_or(0, |path| path.credit());
+        //= rfc9000/8.2.1#2
         let size = usize::try_from(credit).unwrap_or(usize::MAX).min(room.len());
         let Some(room) = room.get_mut(..size) else { return 0 };
         // RFC 9000 §9.5: another path gets another connection ID, so that an observer cannot link the two.
         let is_active = path == self.paths.active_id();
+        //= rfc9000/9.5#2
         let dcid = if is_active { self.peer_cids.active() } else { self.peer_cids.for_probe() };
         let draft = Draft { now, space: SpaceId::Application, dcid, ecn, min_len: size, room };
         self.write_protected(draft, |this, packet| this.paths.write_probe(now, path, &mut this.rng, packet))
@@ -66,7 +68,9 @@ impl Connection {
     /// The active path is another one. Source: RFC 9000 §9.4, §9.5.
     pub(super) fn on_path_changed(&mut self) {
         // A new path gets a new connection ID, so that the two cannot be linked.
+        //= rfc9000/9.5#1
         self.peer_cids.switch();
+        //= rfc9000/9.4#2
         self.spaces.application.ledger.on_path_change();
         self.counters.migrations += 1;
     }

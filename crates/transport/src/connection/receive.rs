@@ -81,6 +81,7 @@ impl Connection {
     /// How far the handshake has come in giving us packets that we may open. A server has 1-RTT keys long before it may use
     /// them: it must have seen the client's Finished first (RFC 9001 §5.7).
     fn readable(&self) -> SpaceId {
+        //= rfc9001/5.7#1
         if self.keys.one_rtt.is_some() && self.handshake.is_complete() {
             SpaceId::Application
         } else if self.keys.has(SpaceId::Handshake) {
@@ -147,6 +148,7 @@ impl Connection {
         mask: [u8; 5],
         sink: &mut S,
     ) -> Result<(), TransportError> {
+        //= rfc9001/5.4.2#2
         if packet.len() < MIN_SHORT {
             self.on_unopened(context.now, &stateless_reset_token(packet));
             return Ok(());
@@ -163,6 +165,7 @@ impl Connection {
         let space = &self.spaces.application;
         let pn = packet_number::expand(truncated, pn_len, space.next_expected());
         let header_len = PN_OFFSET + pn_len;
+        //= rfc9001/6.5#1
         let keep = self.paths.active().rtt.pto(self.handshake.peer_max_ack_delay()) * 3;
         let Some(keys) = &mut self.keys.one_rtt else { return Ok(()) };
         let opened =
@@ -175,6 +178,7 @@ impl Connection {
                 return Ok(());
             }
         };
+        //= rfc9000/17.3.1#2
         if first & 0x18 != 0 {
             // RFC 9000 §17.3.1: reserved bits are zero once protection is removed.
             return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "reserved header bits set"));
@@ -194,8 +198,10 @@ impl Connection {
         payload: &[u8],
         sink: &mut S,
     ) -> Result<(), TransportError> {
+        //= rfc9001/9.5#1
         let Some(held) = self.spaces.space(space) else { return Ok(()) };
         // After opening, so that timing tells nothing about the packet number (RFC 9001 §9.5).
+        //= rfc9000/12.3#2
         if held.acks.is_duplicate(pn) {
             self.counters.dropped_duplicate += 1;
             return Ok(());
@@ -211,8 +217,10 @@ impl Connection {
         self.timers.on_authentic_packet(now);
         if let Some(space) = self.spaces.space_mut(space) {
             let eliciting = if ack_eliciting { Eliciting::Yes } else { Eliciting::No };
+            //= rfc9000/13.1#1
             space.acks.on_received(now, pn, eliciting, ecn);
         }
+        //= rfc9000/9.3#1
         if path != self.paths.active_id() && non_probing && is_highest {
             self.on_peer_moved(now, path);
         }
@@ -243,6 +251,7 @@ impl Connection {
                     return Ok(());
                 }
                 Packet::Long { ty, version, dcid, scid, pn_offset, end, .. } => {
+                    //= rfc9000/14.1#3
                     if ty == LongType::Initial && self.side.is_server() && whole < MIN_INITIAL {
                         // RFC 9000 §14.1: an Initial in a smaller datagram is dropped.
                         self.counters.dropped_malformed += 1;
@@ -263,6 +272,7 @@ impl Connection {
                 }
                 Packet::UnknownVersion { .. } => return Ok(()),
             };
+            //= rfc9000/12.2#1
             rest = rest.split_at_mut_checked(end).map_or(&mut [][..], |(_, rest)| rest);
         }
         Ok(())
@@ -298,8 +308,10 @@ impl Connection {
         };
         let is_our_version = long.version == self.handshake.version || self.adopt_version(long.version);
         // RFC 9000 §12.2: packets behind the first of a datagram are for this connection, or for nobody.
+        //= rfc9000/12.2#2
         let is_ours = self.local_cids.contains(&long.dcid)
             || (self.side.is_server() && self.handshake.is_first_destination(long.dcid, long.ty));
+        //= rfc9000/7.2#3
         if !is_our_version || !is_ours || !self.handshake.accepts_scid(long.scid, self.side) {
             // RFC 9000 §7.2: the peer's source connection ID does not change.
             self.counters.dropped_malformed += 1;
@@ -327,10 +339,12 @@ impl Connection {
         let Some(space) = self.spaces.space(space_id) else { return Ok(()) };
         let truncated = packet_number::read(&packet[long.pn_offset..], pn_len).unwrap_or(0);
         let pn = packet_number::expand(truncated, pn_len, space.next_expected());
+        //= rfc9000/5.2#2
         let Ok(len) = keys.peer.packet.open(pn, packet, header_len) else {
             self.counters.dropped_forged += 1;
             return Ok(());
         };
+        //= rfc9000/17.2#4
         if packet[0] & 0x0c != 0 {
             return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "reserved header bits set"));
         }

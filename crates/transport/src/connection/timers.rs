@@ -50,6 +50,7 @@ impl Timers {
     }
 
     pub(super) fn on_peer_idle_timeout(&mut self, peer: Duration) {
+        //= rfc9000/10.1#1
         if !peer.is_zero() && (self.idle_timeout.is_zero() || peer < self.idle_timeout) {
             self.idle_timeout = peer;
         }
@@ -67,6 +68,7 @@ impl Timers {
 
     #[inline]
     pub(super) fn on_ack_eliciting_sent(&mut self, now: Instant) {
+        //= rfc9000/10.1#3
         if !self.asked {
             self.asked = true;
             self.active_at = now;
@@ -122,6 +124,7 @@ impl Connection {
             return;
         }
         if self.timers.handshake_deadline.is_some_and(|deadline| now >= deadline) {
+            //= rfc9000/21.6#1
             self.finish(CloseReason::HandshakeTimeout);
             return;
         }
@@ -146,6 +149,7 @@ impl Connection {
             return None;
         }
         let pto = self.paths.active().rtt.pto(self.handshake.peer_max_ack_delay());
+        //= rfc9000/10.1#2
         let longest = if self.handshake.is_complete() { timeout.max(pto * 3) } else { timeout };
         Some(self.timers.active_at + longest)
     }
@@ -194,6 +198,7 @@ impl Connection {
             Action::DetectLosses(id) => return self.detect_losses(now, id),
             Action::Probe(id) | Action::ProbeForPeer(id) => id,
         };
+        //= rfc9002/6.2.1#3
         self.timers.pto_count = self.timers.pto_count.saturating_add(1);
         self.timers.probed_at = now;
         self.counters.probe_timeouts += 1;

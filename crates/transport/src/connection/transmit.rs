@@ -58,6 +58,7 @@ impl Connection {
     /// Builds packets into the sink until nothing more may go or the sink is full.
     pub fn transmit(&mut self, now: Instant, sink: &mut impl PacketSink) -> Transmitted {
         loop {
+            //= rfc9002/7.7#1
             let paced = self.paths.active_mut().pacer.allowance(now);
             let Some(plan) = self.plan(now, paced) else { break };
             let path = self.paths.path(plan.path);
@@ -186,6 +187,7 @@ impl Connection {
         for space in SpaceId::ALL.into_iter().filter(|&space| set.contains(space)) {
             let Some(rest) = room.get_mut(used..) else { break };
             // RFC 9000 §14.1: datagrams that hold an Initial are at least 1,200 bytes long; the last packet pads.
+            //= rfc9000/14.1#1
             let min_len = if set.contains(SpaceId::Initial) && set.ends_with(space) { rest.len() } else { 0 };
             if rest.len() < MIN_ROOM {
                 break;
@@ -239,6 +241,7 @@ impl Connection {
         fill(self, &mut builder);
         let nothing = builder.is_empty() && min_len == 0;
         // RFC 9001 §5.4.2: the sample needs four bytes of packet number and payload.
+        //= rfc9001/5.4.2#1
         builder.pad_to((4 - pn_len).max(min_len.saturating_sub(header_len + TAG_LEN)));
         let flags = builder.flags();
         let len = header_len + builder.writer.position() + TAG_LEN;
@@ -307,6 +310,7 @@ impl Connection {
         self.counters.sent_packets += 1;
         if id == SpaceId::Handshake && self.side.is_client() {
             // RFC 9001 §4.9.1: a client drops Initial keys when it first sends a Handshake packet.
+            //= rfc9001/4.9.1#1
             self.discard_space(SpaceId::Initial);
         }
     }
@@ -320,6 +324,7 @@ impl Connection {
             return;
         }
         space.crypto.write(packet);
+        //= rfc9000/12.5#1
         if id == SpaceId::Application {
             self.fill_application(packet);
         }
@@ -365,6 +370,7 @@ const fn long_type(space: SpaceId) -> Option<LongType> {
 fn apply_mask(packet: &mut [u8], pn_offset: usize, mask: &[u8; 5], first_bits: u8) {
     let Some(first) = packet.first_mut() else { return };
     let pn_len = usize::from(*first & 3) + 1;
+    //= rfc9001/5.4.1#1
     *first ^= mask[0] & first_bits;
     if let Some(pn) = packet.get_mut(pn_offset..pn_offset + pn_len) {
         for (byte, mask) in pn.iter_mut().zip(&mask[1..]) {

@@ -175,6 +175,7 @@ impl Connection {
     pub fn update_keys(&mut self, now: Instant) -> bool {
         let keep = self.close_period();
         let confirmed = self.handshake.is_confirmed();
+        //= rfc9001/6.1#1
         match self.keys.one_rtt.as_mut().filter(|keys| confirmed && keys.may_update()) {
             Some(keys) => {
                 keys.update(now + keep);

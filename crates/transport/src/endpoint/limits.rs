@@ -55,6 +55,7 @@ impl Limits {
     /// Whether a stranger at this port may be heard at all.
     pub(super) fn hears(&mut self, now: Instant, peer: SocketAddr) -> bool {
         let port = peer.port();
+        //= rfc9000/21.5.6#1
         !BLOCKED_PORTS.contains(&port) && (!THROTTLED_PORTS.contains(&port) || self.throttled.take(now))
     }
 

@@ -96,6 +96,7 @@ impl Endpoint {
         let destination = Destination::of(datagram);
         match destination.and_then(|destination| self.routes.find(destination)) {
             Some(handle) => Route::Connection(handle),
+            //= rfc9000/5.2#1
             None => self.route_stranger(now, datagram, train.addresses),
         }
     }
@@ -128,6 +129,7 @@ impl Endpoint {
         match Packet::parse(datagram, LOCAL_CID_LEN).map_err(|_| DropReason::Malformed)? {
             Packet::Long { ty: LongType::Initial, version, dcid, scid, token, .. } => {
                 // First of all, before any token is looked at or any reply is made (CVE-2026-94450).
+                //= rfc9000/7.2#4
                 if dcid.len() < MIN_INITIAL_CID {
                     return Err(DropReason::ShortInitialCid);
                 }
@@ -136,11 +138,13 @@ impl Endpoint {
                 let initial = FirstInitial { asked: Asked { version, dcid, scid }, token, addresses };
                 self.hear_initial(now, &initial)
             }
+            //= rfc9000/5.2.2#1
             Packet::UnknownVersion { dcid, scid, .. } => {
                 self.check_size(datagram)?;
                 self.negotiate(now, addresses, [dcid, scid].map(|range| datagram.get(range).unwrap_or(&[])))
             }
             // Version Negotiation is never answered (RFC 9000 §6.1), nor is what cannot begin a connection.
+            //= rfc9000/6.1#1
             _ => Err(DropReason::Unexpected),
         }
     }
@@ -174,6 +178,7 @@ impl Endpoint {
     fn reset(&mut self, now: Instant, datagram: &[u8], addresses: Addresses) -> Result<Route, DropReason> {
         let cid = datagram.get(1..).and_then(|rest| rest.first_chunk::<LOCAL_CID_LEN>());
         let cid = *cid.filter(|_| datagram.len() > reply::MIN_RESET).ok_or(DropReason::UnknownConnection)?;
+        //= rfc9000/21.11#1
         if crate::cid::worker_of(cid) != self.config.worker {
             // RFC 9000 §21.11: only who would know the connection may say that it does not exist.
             return Err(DropReason::OtherWorker);
@@ -191,6 +196,7 @@ impl Endpoint {
     fn hear_initial(&mut self, now: Instant, initial: &FirstInitial<'_>) -> Result<Route, DropReason> {
         let FirstInitial { asked, token, addresses } = *initial;
         if self.config.incoming == IncomingPolicy::Refuse {
+            //= rfc9000/5.2.2#3
             return self.refuse(now, initial, Code::CONNECTION_REFUSED);
         }
         let presented =
@@ -201,8 +207,10 @@ impl Endpoint {
             }
             TokenCheck::NewToken => (asked.dcid, None, AddressState::Validated),
             // A second Retry would not be heeded. RFC 9000 §8.1.2.
+            //= rfc9000/8.1.2#1
             TokenCheck::Invalid => return self.refuse(now, initial, Code::INVALID_TOKEN),
             // What is not authentic proves nothing (CVE-2026-44894): as without a token.
+            //= rfc9000/8.1.3#2
             TokenCheck::None | TokenCheck::Foreign => (asked.dcid, None, AddressState::Unvalidated),
         };
         if self.routes.half_open() >= self.config.max_half_open {
@@ -222,6 +230,7 @@ impl Endpoint {
         if !self.limits.may_retry(now) {
             return Err(DropReason::RateLimit);
         }
+        //= rfc9000/17.2.5.1#1
         let retry_scid = self.cids.next_cid();
         let statement = AddressToken::Retry {
             peer: initial.addresses.peer,
@@ -244,6 +253,7 @@ impl Endpoint {
         Ok(Route::Reply)
     }
 
+    //= rfc9000/5.2.2#2
     fn take_reply(&mut self, now: Instant, addresses: Addresses) -> Result<(), DropReason> {
         if self.limits.may_reply(now, addresses.peer) { Ok(()) } else { Err(DropReason::RateLimit) }
     }

@@ -51,6 +51,7 @@ impl Reply {
     pub(super) fn version_negotiation(&mut self, rng: &mut Rng, dcid: &[u8], scid: &[u8]) {
         let [unused, grease @ ..]: [u8; 5] = rng.bytes();
         // RFC 9000 §6.3: a reserved version among them, so that clients learn to skip what they do not know.
+        //= rfc9000/6.3#1
         let reserved = Version(u32::from_be_bytes(grease) & 0xf0f0_f0f0 | 0x0a0a_0a0a);
         let [first, second] = Version::SUPPORTED;
         let mut writer = Writer::new(&mut self.buffer[..]);
@@ -79,15 +80,18 @@ impl Reply {
     pub(super) fn stateless_reset(&mut self, rng: &mut Rng, trigger: usize, token: [u8; TOKEN_LEN]) -> bool {
         let usual = USUAL_RESET + rng.below(TOKEN_LEN as u64) as usize;
         // Smaller than what it answers, so that two endpoints without state fall silent.
+        //= rfc9000/10.3.3#1
         let len = usual.min(trigger.saturating_sub(1));
         let Some((random, tail)) =
             self.buffer.get_mut(..len).and_then(|room| room.split_last_chunk_mut::<TOKEN_LEN>())
         else {
             return false;
         };
+        //= rfc9000/10.3#2
         if len < MIN_RESET {
             return false;
         }
+        //= rfc9000/10.3#1
         rng.fill(random);
         *tail = token;
         if let Some(first) = random.first_mut() {

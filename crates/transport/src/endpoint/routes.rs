@@ -154,6 +154,7 @@ impl Routes {
         debug_assert!(resident.local.len() < MAX_LOCAL, "a connection has a few IDs at a time");
         resident.local.push(number);
         // Two random IDs have met: the older connection keeps its traffic.
+        //= rfc9000/5.1.1#1
         self.local.entry(number).or_insert(handle);
     }
 

@@ -51,6 +51,7 @@ impl Credit {
     pub(super) const fn available(&self) -> u64 {
         match self {
             Credit::Unlimited => u64::MAX,
+            //= rfc9000/8.1#1
             Credit::Limited { received, sent } => received.saturating_mul(FACTOR).saturating_sub(*sent),
         }
     }

@@ -58,6 +58,7 @@ impl MtuSearch {
 
     /// The peer takes no packets larger than this. Source: RFC 9000 §18.2 (max_udp_payload_size).
     pub(super) fn on_peer_limit(&mut self, limit: u16) {
+        //= rfc9000/14.2#1
         self.ceiling = self.ceiling.min(limit);
         self.base = self.base.min(limit);
         self.works = self.works.min(limit);

@@ -235,6 +235,7 @@ impl Path {
         }
         self.close_ranks();
         if self.validation.is_due(now) && packet.remaining() >= frame::PathChallenge::SIZE {
+            //= rfc9000/8.2.1#1
             let data = rng.bytes();
             let extent = if self.is_amplification_limited() { Extent::Small } else { Extent::Full };
             frame::PathChallenge(data).write(&mut packet.writer);

@@ -150,6 +150,7 @@ impl Paths {
     #[inline]
     pub(crate) fn on_datagram(&mut self, now: Instant, addresses: Addresses, bytes: usize) -> Option<PathId> {
         if self.active.addresses == addresses {
+            //= rfc9000/8.1#2
             self.active.on_received(bytes as u64);
             return Some(self.active.id());
         }
@@ -168,6 +169,7 @@ impl Paths {
             return Some(self.active.id());
         }
         // RFC 9000 §9: datagrams from an unknown server address are dropped, and those that move before they may.
+        //= rfc9000/9#1
         if self.following != Following::Peer || self.failures >= MAX_FAILURES {
             return None;
         }
@@ -207,6 +209,7 @@ impl Paths {
         self.materialize(id);
         let patience = self.patience(id);
         let Some(path) = self.path_mut(id) else { return };
+        //= rfc9000/8.2.2#1
         path.owe_response(data);
         if !path.is_validated() {
             // The peer thinks of moving here; when it does, its address is validated already.
@@ -239,6 +242,7 @@ impl Paths {
         let patience = self.patience(id);
         let Some(at) = self.others.iter().position(|path| path.id() == id) else { return false };
         let mut path = self.others.swap_remove(at);
+        //= rfc9000/9.4#1
         if is_rebinding(&self.active.addresses, &path.addresses) && !path.rtt.has_sample() {
             path.inherit(&self.active);
         }
@@ -247,12 +251,14 @@ impl Paths {
         path.ecn.on_path_change();
         path.start_mtu_search(now);
         if !path.is_validated() {
+            //= rfc9000/9.3#2
             path.start_validation(now, patience);
         }
         let mut previous = core::mem::replace(&mut self.active, path);
         if previous.is_validated() {
             self.fallback = (!self.active.is_validated()).then_some(previous.id());
             // RFC 9000 §9.3.3: if someone merely forwards copies of packets, the answer from here undoes it.
+            //= rfc9000/9.3.3#1
             previous.start_validation(now, patience);
             self.others.push(previous);
         } else {
@@ -270,6 +276,7 @@ impl Paths {
         let Some(candidate) = self.candidate.take_if(|candidate| candidate.id == id) else { return };
         self.make_room();
         let Candidate { addresses, bytes, seen_at, .. } = candidate;
+        //= rfc9000/9.3.1#1
         let mut path = Path::new(seen_at, id, addresses, &self.template, AddressState::Unvalidated);
         path.on_received(bytes);
         self.others.push(path);
@@ -296,6 +303,7 @@ impl Paths {
         let current = self.active.rtt.pto(delay);
         let own = self.path(id).map_or(current, |path| path.rtt.pto(delay));
         let initial = Rtt::new(INITIAL_RTT).pto(delay);
+        //= rfc9000/8.2.4#1
         Patience { interval: own, timeout: current.max(initial) * TIMEOUT_PTOS }
     }
 }
@@ -323,6 +331,7 @@ impl Paths {
         let owed = is_active && self.active.owes_response();
         let Some(path) = self.path_mut(id) else { return };
         path.write_probe(now, rng, packet);
+        //= rfc9000/9.3.3#2
         if owed && packet.remaining() > 0 {
             // RFC 9000 §9.3.3: a non-probing packet in answer brings the peer back from a spurious migration.
             packet.writer.varint(frame::ty::PING);
@@ -349,8 +358,10 @@ impl Paths {
         let fallback = self.fallback.take();
         let Some(at) = self.others.iter().position(|path| Some(path.id()) == fallback) else {
             // A path known to be good whose second look failed, or which does not carry full datagrams, goes on.
+            //= rfc9000/9.3.2#2
             return if self.active.is_validated() { Expiry::Nothing } else { Expiry::NoPath };
         };
+        //= rfc9000/9.3.2#1
         self.active = self.others.swap_remove(at);
         Expiry::Reverted
     }

@@ -111,6 +111,7 @@ impl Validation {
             *place = Some(Challenge { data, extent });
         }
         // RFC 9000 §9.4: not more often than a probe timeout, and at growing intervals.
+        //= rfc9000/9.4#3
         round.next_at = now + round.patience.interval.saturating_shl(round.sent);
         round.sent_at = Some(now);
         round.sent = round.sent.saturating_add(1);
@@ -119,6 +120,7 @@ impl Validation {
     /// A PATH_RESPONSE arrived, on whichever path.
     pub(super) fn on_response(&mut self, now: Instant, data: Data) -> Proof {
         let Some(round) = &mut self.0 else { return Proof::None };
+        //= rfc9000/8.2.3#1
         let answered = round.challenges.iter().flatten().find(|challenge| challenge.data == data);
         match answered.map(|challenge| challenge.extent) {
             None => Proof::None,
@@ -126,6 +128,7 @@ impl Validation {
                 self.0 = None;
                 Proof::Path
             }
+            //= rfc9000/8.2.1#3
             Some(Extent::Small) => {
                 *round = Round::new(now, round.patience);
                 Proof::Address

@@ -22,6 +22,7 @@ pub(super) struct LocalStreams {
 impl LocalStreams {
     /// The number of the next stream, if the peer allows one.
     pub(super) fn open(&mut self) -> Option<u64> {
+        //= rfc9000/4.6#2
         if self.credit.available() == 0 {
             self.refused = true;
             self.credit.note_blocked();
@@ -39,6 +40,7 @@ impl LocalStreams {
 
     /// The peer allows `limit` streams in all.
     pub(super) fn on_limit(&mut self, limit: u64) {
+        //= rfc9000/4.6#4
         if self.credit.on_limit(limit) {
             self.available |= core::mem::take(&mut self.refused);
         }
@@ -81,6 +83,7 @@ impl PeerStreams {
             return Admission::Refused;
         }
         if index >= self.next {
+            //= rfc9000/3.2#1
             self.unseen.insert(self.next..index);
             self.next = index + 1;
             return Admission::New;

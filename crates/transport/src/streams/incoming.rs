@@ -71,6 +71,7 @@ impl Streams {
         let Some(slot) = self.check_stream_id(frame.id, Part::Recv)? else { return Ok(()) };
         let room = self.window.limit().saturating_sub(self.received);
         let stream = &mut self.slots[slot];
+        //= rfc9000/4.4#1
         self.received += stream.recv.admit(frame.final_size, Fin::End, room)?;
         let held = stream.recv.held();
         let Some(consumed) = stream.recv.on_reset() else { return Ok(()) };
@@ -87,6 +88,7 @@ impl Streams {
     /// The peer does not want what we send: we reset with its code. Source: RFC 9000 §3.5.
     pub(crate) fn on_stop_sending(&mut self, frame: &frame::StopSending) -> Result<(), TransportError> {
         let Some(slot) = self.check_stream_id(frame.id, Part::Send)? else { return Ok(()) };
+        //= rfc9000/3.5#1
         if self.reset_slot(slot, frame.code) {
             self.slots[slot].stop_code = frame.code;
             self.notify(slot, Notices::STOPPED);
@@ -122,6 +124,7 @@ impl Streams {
         &mut self,
         frame: &frame::StreamDataBlocked,
     ) -> Result<(), TransportError> {
+        //= rfc9000/19.13#1
         self.check_stream_id(frame.id, Part::Recv).map(|_| ())
     }
 

@@ -193,6 +193,7 @@ impl Streams {
 
     fn admit_stream(&mut self, id: StreamId, part: Part) -> Result<Option<Slot>, TransportError> {
         let local = id.initiator() == self.side;
+        //= rfc9000/19.4#1
         if id.dir() == Dir::Uni && local == (part == Part::Recv) {
             // RFC 9000 §19.4, §19.5, §19.8, §19.10, §19.13: a part that the stream does not have.
             return Err(WRONG_DIRECTION);
@@ -202,6 +203,7 @@ impl Streams {
                 Ok(None)
             } else {
                 // RFC 9000 §19.5, §19.8, §19.10: a stream of ours that we have not opened.
+                //= rfc9000/19.5#1
                 Err(TransportError::new(Code::STREAM_STATE_ERROR, "stream not opened yet"))
             };
         }
@@ -210,6 +212,7 @@ impl Streams {
             Admission::Over => Ok(None),
             // RFC 9000 §4.6.
             Admission::Refused => {
+                //= rfc9000/4.6#1
                 Err(TransportError::new(Code::STREAM_LIMIT_ERROR, "stream above the limit"))
             }
         }

@@ -151,12 +151,14 @@ impl RecvStream {
     pub(super) fn admit(&mut self, end: u64, fin: Fin, connection_room: u64) -> Result<u64, TransportError> {
         match self.reading.final_size() {
             // RFC 9000 §4.5: nothing lies beyond the final size, and it never changes.
+            //= rfc9000/4.5#1
             Some(size) if end > size || (fin == Fin::End && end < size) => return Err(FINAL_SIZE),
             None if fin == Fin::End && end < self.highest => return Err(FINAL_SIZE),
             _ => {}
         }
         let growth = end.saturating_sub(self.highest);
         // RFC 9000 §4.1, and §4.5 for a final size.
+        //= rfc9000/4.1#1
         if growth > 0 && (end > self.window.limit() || growth > connection_room) {
             return Err(TransportError::new(Code::FLOW_CONTROL_ERROR, "data beyond the flow control limit"));
         }
@@ -183,6 +185,7 @@ impl RecvStream {
             return Ok(0);
         }
         match self.reading.flow {
+            //= rfc9000/2.2#1
             Flow::Running if offset <= read => {
                 let fresh = data.get((read - offset) as usize..).unwrap_or(&[]);
                 let taken = self.reading.lend(id, fresh, sink);
@@ -229,6 +232,7 @@ impl RecvStream {
         if self.is_over() || self.is_stopped() {
             return 0;
         }
+        //= rfc9000/3.5#2
         if self.reading.state == RecvState::Recv {
             self.stop.request(code);
         }

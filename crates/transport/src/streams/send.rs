@@ -135,6 +135,7 @@ impl SendStream {
     pub(super) fn check_writable(&self) -> Result<(), WriteError> {
         match self.state {
             SendState::Open => Ok(()),
+            //= rfc9000/4.5#2
             SendState::Finished(_) => Err(WriteError::Finished),
             SendState::Reset(_) => Err(WriteError::Reset),
             SendState::Absent | SendState::Closed => Err(WriteError::NoSuchStream),
@@ -162,6 +163,7 @@ impl SendStream {
             return None;
         }
         let unsent = self.unsent();
+        //= rfc9000/3.3#1
         self.state = SendState::Reset(Announce::Pending(Reset { code, final_size: self.sent() }));
         self.credit.blocked.cancel();
         self.acked_beyond.clear();
@@ -191,6 +193,7 @@ impl SendStream {
     #[inline]
     pub(super) fn write_next(&mut self, id: StreamId, credit: u64, packet: &mut PacketBuilder<'_>) -> u64 {
         let offset = self.sent();
+        //= rfc9000/4.1#5
         let available = self.unsent().min(self.credit.available()).min(credit);
         let Some(layout) = Layout::of(id, offset, available, packet.remaining()) else { return 0 };
         self.credit.use_up(layout.len as u64);
@@ -266,6 +269,7 @@ impl SendStream {
 
     /// Data was lost, and the FIN if so.
     pub(super) fn on_lost(&mut self, range: Range<u64>, fin: bool) {
+        //= rfc9000/13.3#4
         if !self.is_sending() {
             return;
         }

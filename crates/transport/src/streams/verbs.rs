@@ -117,6 +117,7 @@ impl Streams {
     /// How the stream shares the connection with others. Source: RFC 9218.
     pub(crate) fn set_priority(&mut self, id: StreamId, priority: Priority) {
         let Some(slot) = self.slots.find(id.as_u64()) else { return };
+        //= rfc9000/2.3#1
         let before = core::mem::replace(&mut self.slots[slot].priority, priority);
         if before.urgency != priority.urgency {
             self.resend.remove(slot);

@@ -141,6 +141,7 @@ fn next_range(smallest: u64, reader: &mut Reader<'_>) -> Result<(u64, u64), Malf
     let gap = reader.varint()?;
     let length = reader.varint()?;
     // RFC 9000 §19.3.1: largest = previous smallest - gap - 2; a negative number is a FRAME_ENCODING_ERROR.
+    //= rfc9000/19.3.1#1
     let largest = smallest.checked_sub(gap.saturating_add(2)).ok_or(BELOW_ZERO)?;
     let smallest = largest.checked_sub(length).ok_or(BELOW_ZERO)?;
     Ok((smallest, largest))

@@ -26,10 +26,12 @@ impl NewConnectionId {
         let sequence = reader.varint()?;
         let retire_prior_to = reader.varint()?;
         // RFC 9000 §19.15: both of these are a FRAME_ENCODING_ERROR.
+        //= rfc9000/19.15#1
         if retire_prior_to > sequence {
             return Err(Malformed("Retire Prior To above the sequence number"));
         }
         let cid = ConnectionId::read(reader)?;
+        //= rfc9000/19.15#2
         if cid.is_empty() {
             return Err(Malformed("new connection ID without bytes"));
         }

@@ -17,6 +17,7 @@ impl<'a> Datagram<'a> {
     /// Reads the frame behind its type `ty` (0x30 or 0x31).
     #[inline]
     pub fn parse(ty: u64, reader: &mut Reader<'a>) -> Result<Datagram<'a>, Malformed> {
+        //= rfc9221/4#1
         let data = if ty == ty::DATAGRAM { reader.rest() } else { reader.varint_bytes()? };
         Ok(Datagram { data })
     }

@@ -10,6 +10,7 @@ pub fn read_type(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
     let before = reader.remaining();
     let ty = reader.varint()?;
     // RFC 9000 §12.4: a longer encoding may be treated as a PROTOCOL_VIOLATION.
+    //= rfc9000/12.4#4
     if before.saturating_sub(reader.remaining()) == varint::size(ty) {
         Ok(ty)
     } else {

@@ -203,5 +203,6 @@ impl StreamsBlocked {
 #[inline]
 fn stream_count(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
     let count = reader.varint()?;
+    //= rfc9000/4.6#3
     if count <= MAX_STREAM_COUNT { Ok(count) } else { Err(TOO_MANY_STREAMS) }
 }

@@ -30,6 +30,7 @@ impl<'a> Stream<'a> {
         let offset = if ty & ty::STREAM_OFF != 0 { reader.varint()? } else { 0 };
         let data = if ty & ty::STREAM_LEN != 0 { reader.varint_bytes()? } else { reader.rest() };
         // RFC 9000 §19.8: the largest offset delivered on a stream cannot exceed 2^62-1.
+        //= rfc9000/19.8#1
         varint::end_of(offset, data.len())?;
         Ok(Stream { id, offset, fin: ty & ty::STREAM_FIN != 0, data })
     }
@@ -90,6 +91,7 @@ impl<'a> Crypto<'a> {
         let offset = reader.varint()?;
         let data = reader.varint_bytes()?;
         // RFC 9000 §19.6: as for streams.
+        //= rfc9000/19.6#1
         varint::end_of(offset, data.len())?;
         Ok(Crypto { offset, data })
     }

@@ -18,6 +18,7 @@ impl<'a> NewToken<'a> {
     pub fn parse(_ty: u64, reader: &mut Reader<'a>) -> Result<NewToken<'a>, Malformed> {
         let token = reader.varint_bytes()?;
         // RFC 9000 §19.7: an empty token is a FRAME_ENCODING_ERROR.
+        //= rfc9000/19.7#1
         if token.is_empty() { Err(Malformed("empty token")) } else { Ok(NewToken { token }) }
     }
 

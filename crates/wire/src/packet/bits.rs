@@ -139,6 +139,7 @@ impl TypeBits {
     #[inline]
     pub(super) const fn from_first_byte(first: u8, version: Version) -> TypeBits {
         // RFC 9369 §3.2: version 2 numbers the types one higher, modulo 4.
+        //= rfc9369/3.2#1
         let shift = if is_v2(version) { 3 } else { 0 };
         match (first >> 4).wrapping_add(shift) & 0x03 {
             CODE_INITIAL => TypeBits::Numbered(LongType::Initial),

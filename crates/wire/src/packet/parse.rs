@@ -96,6 +96,7 @@ impl Packet {
         let first = bytes.first().copied().unwrap_or(0);
         // RFC 9000 §17.2, §17.3.1: without the fixed bit a packet is not valid; RFC 8999 asks nothing of it in other versions.
         let needs_fixed_bit = matches!(packet, Packet::Short(_) | Packet::Long { .. } | Packet::Retry { .. });
+        //= rfc9000/17.2#1
         if needs_fixed_bit && !has_fixed_bit(first) {
             return Err(Malformed("fixed bit is 0"));
         }
@@ -121,9 +122,11 @@ fn parse_long(first: u8, bytes: &[u8]) -> Result<Packet, Malformed> {
     if !version.is_supported() && version != Version::NEGOTIATION {
         let dcid = range_of_cid(&mut reader)?;
         let scid = range_of_cid(&mut reader)?;
+        //= rfc9000/17.2#3
         return Ok(Packet::UnknownVersion { version, dcid, scid });
     }
     // RFC 9000 §17.2: a longer ID makes the packet one to drop. A Version Negotiation packet echoes our own.
+    //= rfc9000/17.2#2
     let dcid = ConnectionId::read(&mut reader)?;
     let scid = ConnectionId::read(&mut reader)?;
     if version == Version::NEGOTIATION {
@@ -172,6 +175,7 @@ fn parse_retry(
     let (token, integrity_tag) =
         reader.rest().split_last_chunk::<RETRY_TAG_LEN>().ok_or(Malformed("Retry packet without a tag"))?;
     // RFC 9000 §17.2.5.2: a client must discard a Retry packet with an empty token.
+    //= rfc9000/17.2.5.2#3
     if token.is_empty() {
         return Err(Malformed("Retry packet with an empty token"));
     }
