@@ -108,11 +108,6 @@ def version_2(client, server, workshop):
     expect(told.get("quic_version", 2) == 2, f"QUIC version {told.get('quic_version')}, not 2")
 
 
-def server_of_version_2(client, server, workshop):
-    """A server that knows version 2 only, so that a client that begins with 1 is told to change."""
-    download(client, server, Request(["1m"], quic_version="1-or-2"), workshop, Serving(quic_version="2"))
-
-
 def version_1_or_2(client, server, workshop):
     """The server may stay with version 1 or change to 2 at once (RFC 9368); the client checks that it says so."""
     download(client, server, Request(["1m"], quic_version="1-or-2"), workshop)
@@ -162,8 +157,6 @@ def special(client, server):
         rows += [("version 1 or 2", functools.partial(version_1_or_2, client, server))]
     if {client, server} <= {"aioquic", "tercel"}:
         rows += [("version 2", functools.partial(version_2, client, server))]
-    if client != "quinn" and server == "aioquic":
-        rows += [("server of version 2 only", functools.partial(server_of_version_2, client, server))]
     return rows
 
 

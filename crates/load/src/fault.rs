@@ -40,9 +40,9 @@ impl Ended<'_> {
             CloseReason::StatelessReset => {
                 GetError::Broken("the server knows it no more, as after a restart".into())
             }
-            CloseReason::VersionNegotiation => {
-                GetError::Quic("the server speaks neither QUIC version 1 nor 2".into())
-            }
+            CloseReason::VersionNegotiation => GetError::Quic(
+                "the server does not speak this QUIC version: try the other one with --quic-version".into(),
+            ),
         }
     }
 

@@ -78,6 +78,8 @@ pub(super) struct OneRttKeys {
     lowest_received: Option<u64>,
     /// Whether the peer has acknowledged a packet of this phase: only then may a next update follow.
     acknowledged: bool,
+    /// Key updates so far, of either side.
+    updates: u64,
     /// Packets that failed authentication, over all generations.
     forged: u64,
 }
@@ -108,8 +110,13 @@ impl OneRttKeys {
             first_sent: None,
             lowest_received: None,
             acknowledged: false,
+            updates: 0,
             forged: 0,
         }
+    }
+
+    pub(super) fn updates(&self) -> u64 {
+        self.updates
     }
 
     pub(super) fn phase(&self) -> KeyPhase {
@@ -207,6 +214,7 @@ impl OneRttKeys {
         let peer = core::mem::replace(&mut self.next_peer, next_peer);
         self.previous_peer = Some((core::mem::replace(&mut self.peer, peer), keep_until));
         self.phase = self.phase.flipped();
+        self.updates += 1;
         self.sealed = 0;
         self.first_sent = None;
         self.lowest_received = None;

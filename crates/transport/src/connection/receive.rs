@@ -171,7 +171,10 @@ impl Connection {
         let opened =
             keys.open((context.now, keep), (pn, KeyPhase::from_first_byte(first)), packet, header_len);
         let len = match opened {
-            Ok(len) => len,
+            Ok(len) => {
+                self.counters.key_updates = keys.updates();
+                len
+            }
             Err(OpenFailure::Close(error)) => return Err(error),
             Err(OpenFailure::Drop) => {
                 self.on_unopened(context.now, &tail);

@@ -248,6 +248,8 @@ fn keys_are_updated_by_either_side_and_data_goes_on() {
         pair.server().write(id, Bytes::from_static(b"stir")).expect("writes");
         pair.transfer(20_000);
         pair.run(3);
+        let counted = [pair.client().counters().key_updates, pair.server().counters().key_updates];
+        assert_eq!(counted, [round + 1; 2], "either side counts the updates of both");
     }
 }
 

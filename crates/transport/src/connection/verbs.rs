@@ -179,7 +179,7 @@ impl Connection {
         match self.keys.one_rtt.as_mut().filter(|keys| confirmed && keys.may_update()) {
             Some(keys) => {
                 keys.update(now + keep);
-                self.counters.key_updates += 1;
+                self.counters.key_updates = keys.updates();
                 true
             }
             None => false,
