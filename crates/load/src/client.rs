@@ -62,6 +62,8 @@ pub struct Client<P: Port> {
     settings: Settings,
     http: Arc<http3::Config>,
     servers: Vec<Server>,
+    /// Connections that are not closed: those that servers use, and those that still answer what was asked before.
+    links: Vec<Handle>,
     /// Jobs that have begun and are not over.
     active: usize,
     next_job: usize,
@@ -85,6 +87,7 @@ impl<P: Port> Client<P> {
             settings,
             http: Arc::new(http3::Config::client()),
             servers: Vec::new(),
+            links: Vec::new(),
             active: 0,
             next_job: 0,
             next_tick: now,
@@ -202,6 +205,7 @@ impl<P: Port> Client<P> {
                             if let Some((_, link)) = worker.connection(handle) {
                                 link.name(handle);
                             }
+                            self.links.push(handle);
                             server.on_dialed(handle, address, now);
                         }
                         Err(error) => {
@@ -242,6 +246,7 @@ impl<P: Port> Client<P> {
                 News::Leaving(handle) => self.on_leaving(handle),
                 News::Closed(handle, reason, failure) => {
                     self.on_leaving(handle);
+                    self.links.retain(|link| *link != handle);
                     if let Some(index) = self.servers.iter().position(|server| server.tries(handle)) {
                         if let Some(server) = self.servers.get_mut(index) {
                             server.on_failed(handle, Fault::Closed(reason, failure));
@@ -312,9 +317,9 @@ impl<P: Port> Client<P> {
             for transfer in &mut server.waiting {
                 view.on_progress(transfer.download.job, &progress(&transfer.download));
             }
-            let Some((_, link)) = server.ready.and_then(|handle| self.worker.connection(handle)) else {
-                continue;
-            };
+        }
+        for handle in &self.links {
+            let Some((_, link)) = self.worker.connection(*handle) else { continue };
             let messages = &mut link.session.messages;
             for (_, transfer) in messages.transfers.iter_mut() {
                 transfer.on_tick(now, self.settings.silence);
@@ -331,20 +336,19 @@ impl<P: Port> Client<P> {
 
     /// Ends everything that is under way and keeps what is there.
     fn interrupt(&mut self, view: &mut impl View) -> io::Result<()> {
-        for index in 0..self.servers.len() {
-            let Some(server) = self.servers.get_mut(index) else { continue };
-            let waiting = core::mem::take(&mut server.waiting);
-            if let Some((_, link)) = server.ready.and_then(|handle| self.worker.connection(handle)) {
-                let messages = &mut link.session.messages;
-                for (_, transfer) in messages.transfers.iter_mut() {
-                    transfer.download.fail(GetError::Interrupted(None));
-                }
-                messages.is_stirred = true;
-            }
-            for mut transfer in waiting {
+        for handle in &self.links {
+            let Some((_, link)) = self.worker.connection(*handle) else { continue };
+            let messages = &mut link.session.messages;
+            for (_, transfer) in messages.transfers.iter_mut() {
                 transfer.download.fail(GetError::Interrupted(None));
-                self.on_over(transfer, None, view);
             }
+            messages.is_stirred = true;
+        }
+        let waiting: Vec<Transfer> =
+            self.servers.iter_mut().flat_map(|server| core::mem::take(&mut server.waiting)).collect();
+        for mut transfer in waiting {
+            transfer.download.fail(GetError::Interrupted(None));
+            self.on_over(transfer, None, view);
         }
         // The connections part with their downloads in their turn.
         self.worker.turn()?;
@@ -355,7 +359,7 @@ impl<P: Port> Client<P> {
     /// Tells the servers that nothing more is wanted; does not wait for their consent.
     fn close(&mut self) -> io::Result<()> {
         let now = self.worker.now();
-        for handle in self.servers.iter().filter_map(|server| server.ready) {
+        for handle in core::mem::take(&mut self.links) {
             close_link(&mut self.worker, handle, now);
         }
         self.worker.run_turn(Some(now + FAREWELL)).map(|_| ())

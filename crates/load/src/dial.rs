@@ -146,12 +146,10 @@ impl Server {
                 return Step::Abandon(handle);
             }
         }
-        if now >= self.next_attempt || self.attempts.is_empty() {
-            if let Some(address) = self.untried.pop_front() {
-                return Step::Dial(address);
-            }
+        if now < self.next_attempt && !self.attempts.is_empty() {
+            return Step::Nothing;
         }
-        Step::Nothing
+        self.untried.pop_front().map_or(Step::Nothing, Step::Dial)
     }
 
     /// A handshake has begun.

@@ -17,6 +17,7 @@
 use crate::answer::{Answer, BodyCheck, Verdict, Version};
 use crate::destination::Destination;
 use crate::error::GetError;
+use crate::exchange::{Ask, Content, Exchange, Method};
 use crate::job::{Job, Wanted};
 use crate::part::Run;
 use crate::pieces::{FIRST, Pieces};
@@ -28,60 +29,6 @@ use std::path::PathBuf;
 const MAX_REDIRECTS: u32 = 10;
 /// How often a plan that did not work out is replaced, or a request that the server did not look at is sent again.
 const MAX_RETRIES: u32 = 3;
-
-/// A request to be sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
-    /// GET or HEAD.
-    pub method: Method,
-    /// The range of the file, if not all of it; `u64::MAX` as its end: up to the end.
-    pub range: Option<Range<u64>>,
-    /// For If-Range.
-    pub if_range: Option<String>,
-    epoch: u32,
-}
-
-/// The methods that a download uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// Head and content.
-    Get,
-    /// Only the head.
-    Head,
-}
-
-/// A request that was sent, and how far its answer is.
-#[derive(Debug)]
-pub struct Exchange {
-    asked: Option<Range<u64>>,
-    epoch: u32,
-    content: Content,
-}
-
-/// What is done with the content of an answer.
-#[derive(Debug)]
-enum Content {
-    /// The head has not arrived, or nothing of the content is wanted.
-    Unwanted,
-    /// It goes to the output, whose first byte is byte `shift` of the file; what was asked for reaches to byte `end` of the
-    /// file.
-    Wanted { run: Run, check: BodyCheck, shift: u64, end: u64 },
-}
-
-impl Exchange {
-    /// The exchange that sending `ask` begins.
-    pub fn new(ask: &Ask) -> Exchange {
-        Exchange { asked: ask.range.clone(), epoch: ask.epoch, content: Content::Unwanted }
-    }
-
-    /// Content bytes that were announced and have not come; `None` when there are none or their number is not known.
-    pub fn owed(&self) -> Option<(u64, u64)> {
-        match &self.content {
-            Content::Wanted { check, .. } => check.owed(),
-            Content::Unwanted => None,
-        }
-    }
-}
 
 /// What is to be asked next.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! The client's connections, as a worker's application: requests leave, answers come back, and what concerns more than
 //! one connection is told as [`News`].
 
-use crate::download::{Exchange, Standing};
+use crate::download::Standing;
 use crate::error::GetError;
+use crate::exchange::Exchange;
 use crate::fault::{self, Ended};
 use crate::messages::{Messages, Stream};
 use crate::report::PathReport;

@@ -16,6 +16,7 @@ pub mod destination;
 mod dial;
 pub mod download;
 pub mod error;
+pub mod exchange;
 mod fault;
 mod fleet;
 pub mod job;

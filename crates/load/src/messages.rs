@@ -4,8 +4,9 @@
 //! the one that gathers a file's bytes for large writes.
 
 use crate::answer::Answer;
-use crate::download::{Download, Exchange};
+use crate::download::Download;
 use crate::error::{GetError, shown};
+use crate::exchange::Exchange;
 use crate::fault;
 use crate::transfer::Transfer;
 use base::slab::{Handle, Slab};

@@ -1,7 +1,7 @@
 //! A request's head, from what a download asks and what the user added.
 
-use crate::download::{Ask, Method};
 use crate::error::GetError;
+use crate::exchange::{Ask, Method};
 use crate::target::Target;
 use http::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue, IF_RANGE, RANGE, USER_AGENT};
 use http::request::Parts;
