@@ -293,6 +293,10 @@ impl<P: Port> Port for FaultInjector<P> {
         self.inner.local_address()
     }
 
+    fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
+        self.inner.local_address_towards(peer)
+    }
+
     fn counters(&self) -> Counters {
         self.inner.counters()
     }

@@ -298,6 +298,10 @@ impl<P: Port, W: Write> Port for Capture<P, W> {
         self.inner.local_address()
     }
 
+    fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
+        self.inner.local_address_towards(peer)
+    }
+
     fn counters(&self) -> Counters {
         self.inner.counters()
     }

@@ -10,7 +10,7 @@
 //! Rejected: a queue of owned packet buffers between path and protocol (an allocation or a reference count per packet),
 //! and one trait object per port (an indirect call per packet).
 
-use core::net::SocketAddr;
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::ops::AddAssign;
 use std::io;
 
@@ -55,6 +55,18 @@ pub trait Port: Rx + Tx {
 
     /// Where the port is bound. The IP address may be unspecified, the port number is set.
     fn local_address(&self) -> SocketAddr;
+
+    /// Where datagrams to `peer` leave from, as far as the path can tell before the first one: unspecified, and of the
+    /// peer's family, when it cannot.
+    fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
+        let mut local = self.local_address();
+        if local.ip().is_unspecified() && local.is_ipv4() != peer.is_ipv4() {
+            // A dual-stack socket reaches both families.
+            let any = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+            local.set_ip(any);
+        }
+        local
+    }
 
     /// What has happened so far.
     fn counters(&self) -> Counters;

@@ -1,8 +1,9 @@
 //! A UDP socket as a port: the two halves, the clock, and the wait.
 
-use core::net::SocketAddr;
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::fmt;
 use std::io;
+use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use base::net::Train;
@@ -186,6 +187,19 @@ impl Port for UdpPort {
 
     fn local_address(&self) -> SocketAddr {
         self.local
+    }
+
+    fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
+        if !self.local.ip().is_unspecified() {
+            return self.local;
+        }
+        // Connecting a socket sends nothing: it asks the kernel for the route, and thereby for the source address.
+        let any = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let routed = UdpSocket::bind(SocketAddr::new(any, 0)).and_then(|socket| {
+            socket.connect(peer)?;
+            socket.local_addr()
+        });
+        SocketAddr::new(routed.map_or(any, |address| address.ip()), self.local.port())
     }
 
     fn counters(&self) -> Counters {

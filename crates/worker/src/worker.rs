@@ -148,14 +148,8 @@ impl<P: Port, A: App> Worker<P, A> {
         state: A::State,
     ) -> Result<Handle, TlsError> {
         self.now = self.port.now();
-        let mut local = self.port.local_address();
-        if local.ip().is_unspecified() && local.is_ipv4() != peer.is_ipv4() {
-            // A dual-stack socket reaches both families.
-            let any = if peer.is_ipv4() { [0; 4].into() } else { core::net::IpAddr::from([0u16; 8]) };
-            local.set_ip(any);
-        }
         let handle = self.slab.next_handle();
-        let addresses = Addresses { local, peer };
+        let addresses = Addresses { local: self.port.local_address_towards(peer), peer };
         let connection = self.endpoint.connect(self.now, handle, client, (server_name, addresses))?;
         self.active.push(self.slab.insert(Entry::new(connection, state)));
         Ok(handle)
