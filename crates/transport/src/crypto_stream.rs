@@ -104,3 +104,20 @@ impl CryptoStream {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// GHSA-9q54-f358-3fqf: a high offset must cost nothing. neqo 3896, xquic 1.9.4: nor may single bytes with gaps.
+    #[test]
+    fn far_and_scattered_bytes_are_refused() {
+        let mut stream = CryptoStream::default();
+        let mut code =
+            |offset, data: &[u8]| stream.on_data(offset, data, |_| Ok(())).map_err(|error| error.code);
+        assert_eq!(code(MAX_AHEAD, &[1]), Err(Code::CRYPTO_BUFFER_EXCEEDED));
+        assert_eq!(code(4_096, &[1]), Ok(()), "so much must be kept (RFC 9000 §7.5)");
+        let kept = (1..MAX_AHEAD).step_by(2).take_while(|&offset| code(offset, &[1]).is_ok()).count();
+        assert!((1_000..1_100).contains(&kept), "{kept} pieces");
+    }
+}

@@ -1,5 +1,7 @@
 //! Two connections and nothing between them: what would break here breaks everywhere. Scenarios with links are in `sim`.
 
+mod hostile;
+
 use super::Connection;
 use crate::{ClientConfig, CloseReason, Dir, Endpoint, EndpointConfig, Event, Fin, RetryPolicy, Route};
 use crate::{ServerConfig, StreamId, StreamSink, TransportConfig};

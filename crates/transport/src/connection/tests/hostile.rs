@@ -1,0 +1,124 @@
+//! What a peer with keys, or a stranger without, sends to do harm. Each row was a bug of some other implementation.
+
+use super::*;
+use crate::TransportError;
+use crate::connection::arrival::Arrival;
+use crate::connection::frames::dispatch;
+use crate::space::SpaceId;
+use base::rng::Rng;
+use crypto::RetryIntegrity;
+use wire::Side;
+use wire::cid::ConnectionId;
+use wire::error::Code;
+use wire::packet::{write_retry, write_version_negotiation};
+use wire::writer::Writer;
+
+/// Hands the frames of an authentic packet to a connection.
+fn frames(pair: &mut Pair, to: Side, space: SpaceId, payload: &[u8]) -> Result<(), TransportError> {
+    let now = pair.now;
+    let end = if to == Side::Server { &mut pair.server } else { &mut pair.client };
+    let Some(connection) = &mut end.connection else { return Ok(()) };
+    let (path, dcid) = (connection.paths.active_id(), connection.local_cids.first());
+    let (rtt, sink) = (Duration::from_millis(1), &mut end.sink);
+    let mut arrival = Arrival { now, space, path, dcid, rtt, sink, ack_eliciting: false, non_probing: false };
+    dispatch(connection, &mut arrival, payload)
+}
+
+fn connected() -> Pair {
+    Pair::connected(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never)
+}
+
+/// CVE-2026-26080 (half a frame type), CVE-2023-42805 (an unknown one), CVE-2025-4820 (an acknowledgement of what was never
+/// sent), GHSA-9q54-f358-3fqf (CRYPTO data far ahead), and frames where they must not stand.
+#[test]
+fn frames_that_must_not_be_close_the_connection() {
+    use SpaceId::{Application, Handshake, Initial};
+    let table: [(SpaceId, &[u8], Code); 12] = [
+        (Application, &[], Code::PROTOCOL_VIOLATION),
+        (Application, &[0x40], Code::FRAME_ENCODING_ERROR),
+        (Application, &[0x40, 0x01], Code::FRAME_ENCODING_ERROR),
+        (Application, &[0x1f], Code::FRAME_ENCODING_ERROR),
+        (Application, &[0x32], Code::FRAME_ENCODING_ERROR),
+        (Application, &[0x40, 0xaf], Code::FRAME_ENCODING_ERROR),
+        (Application, &[0x1e], Code::PROTOCOL_VIOLATION),
+        (Application, &[0x07, 1, 0], Code::PROTOCOL_VIOLATION),
+        (Application, &[0x02, 0xbf, 0xff, 0xff, 0xff, 0, 0, 0], Code::PROTOCOL_VIOLATION),
+        (Application, &[0x06, 0x80, 0x10, 0, 0, 1, 0], Code::CRYPTO_BUFFER_EXCEEDED),
+        (Initial, &[0x08, 0, 0x61], Code::PROTOCOL_VIOLATION),
+        (Handshake, &[0x1d, 0, 0], Code::PROTOCOL_VIOLATION),
+    ];
+    for (space, payload, code) in table {
+        let outcome = frames(&mut connected(), Side::Server, space, payload);
+        assert_eq!(outcome.map_err(|error| error.code), Err(code), "{payload:x?} in {space:?}");
+    }
+}
+
+/// CVE-2023-46239, CVE-2025-59530: some frame in some state. Whatever comes at whichever moment, nothing panics and the
+/// connection can still be driven.
+#[test]
+fn any_frame_in_any_state_does_no_harm() {
+    for seed in 0..48_u8 {
+        let mut rng = Rng::from_seed([seed; 32]);
+        let mut pair = Pair::new(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
+        pair.run(usize::from(seed % 6));
+        for _ in 0..200 {
+            let len = 1 + rng.below(24) as usize;
+            let mut payload: Vec<u8> = (0..len).map(|_| rng.below(256) as u8).collect();
+            payload[0] = rng.below(0x32) as u8;
+            // Small numbers reach further than large ones.
+            payload.iter_mut().skip(1).step_by(1 + rng.below(3) as usize).for_each(|byte| *byte &= 0x07);
+            let space = SpaceId::ALL[rng.below(3) as usize];
+            let to = if rng.below(2) == 0 { Side::Client } else { Side::Server };
+            if let Err(error) = frames(&mut pair, to, space, &payload) {
+                let now = pair.now;
+                let end = if to == Side::Server { &mut pair.server } else { &mut pair.client };
+                end.connection.as_mut().expect("it has failed").fail(now, error);
+                break;
+            }
+            pair.client.send(pair.now);
+            pair.server.send(pair.now);
+        }
+        pair.now = pair.now + Duration::from_secs(60);
+        pair.client.send(pair.now);
+        pair.server.send(pair.now);
+    }
+}
+
+fn negotiation(dcid: &ConnectionId, scid: &ConnectionId, version: Version) -> Vec<u8> {
+    let mut bytes = [0; 64];
+    let mut writer = Writer::new(&mut bytes);
+    write_version_negotiation(&mut writer, 0, dcid.as_slice(), scid.as_slice(), &[version]);
+    writer.written().to_vec()
+}
+
+/// GHSA-xh5m-8qqp-c5x7 (a server that heeds Version Negotiation), aioquic 1.6 (a client that heeds it, or a Retry, late).
+#[test]
+fn version_negotiation_and_retry_count_only_at_the_beginning() {
+    let closed = Event::Closed(CloseReason::VersionNegotiation);
+    let unknown = Version(0x1a2a_3a4a);
+    for (version, ends) in [(Version::V1, false), (unknown, true)] {
+        let mut pair = Pair::new(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
+        let (ours, theirs) = (pair.client().local_cids.first(), pair.client().peer_cids.active());
+        let now = pair.now;
+        pair.client.receive(now, negotiation(&ours, &ours, unknown), None);
+        pair.client.receive(now, negotiation(&ours, &theirs, version), None);
+        pair.client.send(now);
+        assert_eq!(pair.client.events.contains(&closed), ends, "{version}");
+    }
+    let mut pair = Pair::new(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
+    let original = pair.client().peer_cids.active();
+    pair.run(12);
+    let (client, server) = (pair.client().local_cids.first(), pair.server().local_cids.first());
+    let mut retry = [0; 128];
+    let mut writer = Writer::new(&mut retry);
+    write_retry(&mut writer, 0, Version::V1, &client, &server, b"token");
+    let mut retry = writer.written().to_vec();
+    retry.extend(RetryIntegrity::tag(Version::V1, original.as_slice(), &retry).expect("fits"));
+    let now = pair.now;
+    pair.client.receive(now, negotiation(&client, &original, unknown), None);
+    pair.client.receive(now, retry, None);
+    let config = pair.config.clone();
+    pair.server.receive(now, negotiation(&server, &client, unknown), Some(&config));
+    assert!(pair.client().handshake.token().is_empty());
+    pair.transfer(10_000);
+}
