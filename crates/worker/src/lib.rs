@@ -4,6 +4,7 @@
 //! that lives on the connections. All state of a connection is in its slab entry, and nothing else holds any of it.
 #![forbid(unsafe_code)]
 
+mod alarm;
 pub mod wheel;
 mod worker;
 

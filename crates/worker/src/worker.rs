@@ -7,6 +7,7 @@
 //! The clock is read once per turn. Connections that something happened to are on the *active* list until they have acted
 //! and sent everything; all other connections cost nothing.
 
+use crate::alarm::Alarm;
 use crate::wheel::Wheel;
 use base::net::{Addresses, Ecn};
 use base::sink::TrainPath;
@@ -16,8 +17,8 @@ use core::net::SocketAddr;
 use datapath::{Counters, Port};
 use std::io;
 use transport::{
-    ClientConfig, Connection, Endpoint, Fin, IncomingPolicy, Route, ServerConfig, StreamId, StreamSink, TlsError,
-    Transmitted, split_run,
+    ClientConfig, Connection, Endpoint, Fin, IncomingPolicy, Route, ServerConfig, StreamId, StreamSink,
+    TlsError, Transmitted, split_run,
 };
 
 /// What lives on the connections of a worker.
@@ -73,15 +74,15 @@ struct Entry<S> {
     state: S,
     /// On the active list.
     is_active: bool,
-    /// The earliest time at which the wheel will bring this entry up; the far future when it is not in the wheel.
-    armed: Instant,
+    /// When the wheel will bring this entry up.
+    alarm: Alarm,
     /// When the application asked to act.
     app_deadline: Option<Instant>,
 }
 
 impl<S> Entry<S> {
     fn new(connection: Connection, state: S) -> Entry<S> {
-        Entry { connection, state, is_active: true, armed: Instant::FAR_FUTURE, app_deadline: None }
+        Entry { connection, state, is_active: true, alarm: Alarm::UNSET, app_deadline: None }
     }
 }
 
@@ -320,11 +321,13 @@ impl<P: Port, A: App> Worker<P, A> {
         let (now, slab, active) = (self.now, &mut self.slab, &mut self.active);
         self.wheel.expire(now, |handle| {
             let Some(entry) = slab.entry_mut(handle) else { return };
-            entry.armed = Instant::FAR_FUTURE;
+            if !entry.alarm.on_expired(now) {
+                return; // from a deadline that has been overtaken
+            }
             if entry.connection.next_timeout().is_some_and(|deadline| deadline <= now) {
                 entry.connection.on_timeout(now);
             }
-            // Also when the entry came up early: the end of the turn arms the wheel again.
+            // Also when the deadline has moved away meanwhile: the end of the turn sets the wheel again.
             if !core::mem::replace(&mut entry.is_active, true) {
                 active.push(handle);
             }
@@ -355,6 +358,8 @@ impl<P: Port, A: App> Worker<P, A> {
         let mut round = core::mem::take(&mut self.round);
         for handle in round.drain(..) {
             let Some(entry) = self.slab.entry_mut(handle) else { continue };
+            // Before the peer hears of new connection IDs: datagrams to an ID that leads nowhere are answered by a reset.
+            self.endpoint.update(handle, &mut entry.connection);
             if entry.connection.transmit(self.now, &mut self.port) == Transmitted::SinkFull {
                 self.port.flush()?;
                 if entry.connection.transmit(self.now, &mut self.port) == Transmitted::SinkFull {
@@ -369,10 +374,9 @@ impl<P: Port, A: App> Worker<P, A> {
         Ok(())
     }
 
-    /// After a connection has acted and sent: its identifiers, its timer, its end.
+    /// After a connection has acted and sent: its timer, its end.
     fn settle(&mut self, handle: Handle) {
         let Some(entry) = self.slab.entry_mut(handle) else { return };
-        self.endpoint.update(handle, &mut entry.connection);
         if entry.connection.is_gone() {
             if let Some(entry) = self.slab.remove(handle) {
                 self.endpoint.forget(handle);
@@ -381,9 +385,8 @@ impl<P: Port, A: App> Worker<P, A> {
             return;
         }
         let deadline = [entry.connection.next_timeout(), entry.app_deadline].into_iter().flatten().min();
-        if let Some(deadline) = deadline.filter(|deadline| *deadline < entry.armed) {
-            entry.armed = deadline;
-            self.wheel.schedule(deadline, handle);
+        if let Some(at) = deadline.and_then(|deadline| entry.alarm.set(self.now, deadline)) {
+            self.wheel.schedule(at, handle);
         }
     }
 }
