@@ -47,12 +47,13 @@ impl<T> Announce<T> {
         }
     }
 
-    /// A packet took the value along.
+    /// A packet took the value along, perhaps not the first one.
     #[inline]
     pub(crate) fn on_sent(&mut self) {
-        if let Announce::Pending(value) = core::mem::take(self) {
-            *self = Announce::InFlight(value);
-        }
+        *self = match core::mem::take(self) {
+            Announce::Pending(value) => Announce::InFlight(value),
+            unchanged => unchanged,
+        };
     }
 
     /// A packet with the only value there ever is was acknowledged.
@@ -64,9 +65,10 @@ impl<T> Announce<T> {
     /// A packet with the only value there ever is was lost.
     #[inline]
     pub(crate) fn on_lost(&mut self) {
-        if let Announce::InFlight(value) = core::mem::take(self) {
-            *self = Announce::Pending(value);
-        }
+        *self = match core::mem::take(self) {
+            Announce::InFlight(value) => Announce::Pending(value),
+            unchanged => unchanged,
+        };
     }
 }
 
@@ -106,6 +108,21 @@ mod tests {
         token.on_acked();
         token.on_lost();
         assert_eq!(token, Announce::Idle, "a late loss of what was acknowledged resends nothing");
+    }
+
+    /// A FIN goes along with resent data, and a timeout probe sends what may still arrive.
+    #[test]
+    fn what_was_sent_twice_is_sent_again_when_both_are_lost() {
+        let mut fin = Announce::default();
+        fin.request(());
+        fin.on_sent();
+        fin.on_sent();
+        fin.on_lost();
+        fin.on_lost();
+        assert!(fin.is_pending());
+        fin.on_sent();
+        fin.on_acked();
+        assert_eq!(fin, Announce::Idle);
     }
 
     #[test]
