@@ -3,8 +3,6 @@
 //! `tercel get` is what users run and what comparisons measure. This is for measurements inside one process, where nothing
 //! but the protocol must be in the picture: whether it allocates, and what each layer costs.
 
-mod run;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -14,15 +12,11 @@ use transport::{Connection, Event, Fin, StreamId, StreamSink};
 use wire::Side;
 use worker::{App, Next};
 
-pub use run::{Report, run};
-
 /// The application of a client's worker.
 #[derive(Debug, Default)]
 pub struct Fetch {
     /// Content bytes that have come.
     pub received: u64,
-    /// The handshake is over and the request was handed over.
-    pub asked: bool,
     /// Set once the connection has gone, or the response is over.
     pub outcome: Option<Outcome>,
 }
@@ -115,7 +109,6 @@ impl App for Fetch {
         {
             session.messages.outcome = Some(Outcome::Failed(format!("{error:?}")));
         }
-        self.asked = request.is_none();
         self.received = session.messages.received;
         if self.outcome.is_none()
             && let Some(outcome) = session.messages.outcome.take()

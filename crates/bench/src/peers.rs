@@ -68,7 +68,7 @@ pub struct Side {
 /// One transfer.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Trial {
-    /// Content, in 10^9 bits per second, from the end of the handshake to the last byte.
+    /// Content, in 10^9 bits per second. tercel's clock starts before the handshake, quinn's after it.
     pub goodput_gbit_s: f64,
     /// The sender.
     pub server: Side,
@@ -286,7 +286,8 @@ const PAYLOAD_SLACK: f64 = 0.02;
 
 fn notes(plan: &Plan, rows: &[Row]) -> Vec<String> {
     let mut notes = vec![
-        "quinn's pair sends raw QUIC streams; tercel's carries one HTTP/3 response, which is to tercel's disadvantage."
+        "quinn's pair sends raw QUIC streams and its clock starts after the handshake; tercel's carries one HTTP/3 response \
+         and its clock starts before the handshake. Both are to tercel's disadvantage."
             .to_owned(),
         "The CPU time is that of whole processes, start and handshake included. A roofline share of CPU is the roofline's \
          time divided by the row's."

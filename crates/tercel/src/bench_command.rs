@@ -5,7 +5,6 @@ use crate::signals::stop_flag;
 use bench::peers;
 use bench::roofline::{self, Roofline, Work};
 use clap::{Args, Subcommand, ValueEnum};
-use core::net::SocketAddr;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -24,9 +23,6 @@ enum What {
     Peers(PeersArgs),
     /// Measure what a transfer costs without a protocol.
     Roofline(RooflineArgs),
-    /// One HTTP/3 download that is counted and forgotten, by the smallest client; its figures as JSON.
-    #[command(hide = true)]
-    Fetch(FetchArgs),
     /// One side of a roofline.
     #[command(hide = true)]
     Child {
@@ -84,23 +80,11 @@ enum WorkArg {
     Kernel,
 }
 
-#[derive(Args)]
-struct FetchArgs {
-    /// The server's address and port.
-    peer: SocketAddr,
-    /// What is asked for, such as /bytes/4GB.
-    path: String,
-    /// Largest UDP payload that is tried, in bytes.
-    #[arg(long, default_value_t = 1_472, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1_200..=65_507))]
-    packet_size: u16,
-}
-
 /// Runs a measurement.
 pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     let done = match &args.what {
         What::Peers(args) => compare(args),
         What::Roofline(args) => measure_roofline(args),
-        What::Fetch(args) => fetch(args),
         What::Child { role } => roofline::child(role).map_err(|error| error.to_string()),
     };
     done.map_or_else(complain, |()| ExitCode::SUCCESS)
@@ -161,12 +145,6 @@ fn print_roofline(result: &Roofline) {
             side.busy * 100.0
         );
     }
-}
-
-fn fetch(args: &FetchArgs) -> Result<(), String> {
-    let report = bench::fetch::run(args.peer, &args.path, args.packet_size)?;
-    println!("{}", serde_json::to_string(&report).map_err(text)?);
-    Ok(())
 }
 
 /// This program again, as one side of a roofline.

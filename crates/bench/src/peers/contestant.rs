@@ -95,7 +95,7 @@ impl Contestant {
             Contestant::Quinn => json(&server.output)?,
         };
         let received = json(&client.output)?;
-        Ok((self.trial((&server, &report), (&client, &received))?, self.settings(&report, &received)))
+        Ok((self.trial((&server, &report), (&client, &received))?, self.settings(&report)))
     }
 
     fn server(self, plan: &Plan, ready: &Path, summary: &Path) -> Command {
@@ -128,8 +128,9 @@ impl Contestant {
         let (bytes, size) = (plan.bytes().to_string(), plan.payload_size.to_string());
         match self {
             Contestant::Tercel => {
-                command.args(["bench", "fetch", &format!("127.0.0.1:{port}"), &format!("/bytes/{bytes}")]);
-                command.args(["--packet-size", &size]);
+                command.args(["get", &format!("https://127.0.0.1:{port}/bytes/{bytes}"), "--insecure"]);
+                command.args(["--discard", "--json", "--quiet", "--cipher", "aes128"]);
+                command.args(["--congestion", "cubic", "--packet-size", &size]);
             }
             Contestant::Quinn => {
                 command.args(["perf-get", "--connect", &format!("127.0.0.1:{port}"), &bytes]);
@@ -166,7 +167,7 @@ impl Contestant {
             datagrams_per_call,
         };
         Ok(Trial {
-            goodput_gbit_s: gigabytes * 8.0 / number(received, "wall_s")?,
+            goodput_gbit_s: gigabytes * 8.0 / number(received, self.seconds())?,
             server: side(server, Some(per_call)),
             client: side(client, taken_per_call),
             datagrams: datagrams as u64,
@@ -181,15 +182,22 @@ impl Contestant {
         }
     }
 
-    fn settings(self, report: &Value, received: &Value) -> String {
+    fn seconds(self) -> &'static str {
+        match self {
+            Contestant::Tercel => "seconds",
+            Contestant::Quinn => "wall_s",
+        }
+    }
+
+    fn settings(self, report: &Value) -> String {
         match self {
             Contestant::Tercel => {
-                let on = |from: &Value, name: &str| if from[name] == true { "on" } else { "off" };
+                let on = |name: &str| if report[name] == true { "on" } else { "off" };
                 format!(
                     "HTTP/3, datapath {}, GSO {}, GRO {}",
                     report["datapath"].as_str().unwrap_or("unknown"),
-                    on(report, "segments_offloaded"),
-                    on(received, "coalesces"),
+                    on("segments_offloaded"),
+                    on("coalesces"),
                 )
             }
             Contestant::Quinn => format!(
