@@ -322,13 +322,12 @@ impl<P: Port> Client<P> {
             let Some((_, link)) = self.worker.connection(*handle) else { continue };
             let messages = &mut link.session.messages;
             for (_, transfer) in messages.transfers.iter_mut() {
-                transfer.on_tick(now, self.settings.silence);
                 if saves {
                     transfer.download.checkpoint();
                 }
-                messages.is_stirred |= transfer.download.has_failed();
                 view.on_progress(transfer.download.job, &progress(&transfer.download));
             }
+            messages.on_tick(now, self.settings.silence);
         }
         let is_dialing = self.servers.iter().any(Server::is_dialing);
         self.next_tick = now + if is_dialing { DIAL_TICK } else { TICK };

@@ -10,6 +10,7 @@ use crate::exchange::Exchange;
 use crate::fault;
 use crate::transfer::Transfer;
 use base::slab::{Handle, Slab};
+use base::time::{Duration, Instant};
 use core::fmt::Write as _;
 use http3::{Abort, Code, MessageSink, ResponseHead};
 use transport::{CloseReason, Event, StreamId};
@@ -33,6 +34,8 @@ pub(crate) struct Messages {
     pub(crate) is_connected: bool,
     pub(crate) is_going_away: bool,
     pub(crate) closed: Option<CloseReason>,
+    /// When something of an answer last arrived, to the nearest tick.
+    heard: Instant,
 }
 
 impl Messages {
@@ -46,6 +49,20 @@ impl Messages {
     fn forget(&mut self, id: StreamId) {
         self.streams.retain(|stream| stream.id != id);
         self.is_stirred = true;
+    }
+
+    /// Time has passed: downloads whose server is silent give up.
+    pub(crate) fn on_tick(&mut self, now: Instant, patience: Duration) {
+        // All of them, so that each takes note of what it has.
+        let advanced =
+            self.transfers.iter_mut().filter_map(|(_, each)| each.has_advanced().then_some(())).count();
+        if advanced > 0 {
+            self.heard = now;
+        }
+        for (_, transfer) in self.transfers.iter_mut() {
+            transfer.on_tick(now, self.heard, patience);
+            self.is_stirred |= transfer.download.has_failed();
+        }
     }
 
     /// Whether a download has something to ask.

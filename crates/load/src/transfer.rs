@@ -13,13 +13,15 @@ pub(crate) struct Transfer {
     pub(crate) usage: Usage,
     /// When the first answer came.
     pub(crate) answered: Option<Instant>,
-    /// What was there when something last arrived.
-    heard: (u64, u16, Instant),
+    /// What had arrived when somebody last looked: bytes, and the last status.
+    seen: (u64, u16),
+    /// When it came to its connection.
+    waits_since: Instant,
 }
 
 impl Transfer {
     pub(crate) fn new(download: Download, now: Instant, usage: Usage) -> Transfer {
-        Transfer { download, began: now, usage, answered: None, heard: (0, 0, now) }
+        Transfer { download, began: now, usage, answered: None, seen: (0, 0), waits_since: now }
     }
 
     /// Something may have happened: notes when.
@@ -31,23 +33,23 @@ impl Transfer {
 
     /// The silence before this is not the server's fault.
     pub(crate) fn on_connected(&mut self, now: Instant) {
-        self.heard.2 = now;
+        self.waits_since = now;
     }
 
-    /// Time has passed: gives up when nothing arrived for `silence`.
-    pub(crate) fn on_tick(&mut self, now: Instant, silence: Duration) {
-        let (bytes, status) = (self.download.transferred(), self.download.status());
-        if (bytes, status) != (self.heard.0, self.heard.1) {
-            self.heard = (bytes, status, now);
-        }
-        // One that waits for its turn among others is not the server's fault either.
-        if self.download.standing() == Standing::Running && !self.download.is_waiting() {
-            if !silence.is_zero() && now.saturating_since(self.heard.2) >= silence {
-                let seconds = silence.as_millis() / 1_000;
-                self.download.fail(GetError::Timeout(Silence::Transferring, seconds));
-            }
-        } else {
-            self.heard.2 = now;
+    /// Whether anything arrived since the last call.
+    pub(crate) fn has_advanced(&mut self) -> bool {
+        let present = (self.download.transferred(), self.download.status());
+        core::mem::replace(&mut self.seen, present) != present
+    }
+
+    /// Time has passed. The connection was `heard` at that time last: a server may serve its requests one after the other,
+    /// so that silence about one of them means nothing. Gives up after a silence of `patience`.
+    pub(crate) fn on_tick(&mut self, now: Instant, heard: Instant, patience: Duration) {
+        let since = self.waits_since.max(heard);
+        let asked = self.download.standing() == Standing::Running && !self.download.is_waiting();
+        if asked && !patience.is_zero() && now.saturating_since(since) >= patience {
+            let seconds = patience.as_millis() / 1_000;
+            self.download.fail(GetError::Timeout(Silence::Transferring, seconds));
         }
     }
 }
