@@ -122,3 +122,45 @@ fn version_negotiation_and_retry_count_only_at_the_beginning() {
     assert!(pair.client().handshake.token().is_empty());
     pair.transfer(10_000);
 }
+
+/// quinn 0.11.19: a token that leaves no room for the ClientHello in a client's first packet.
+#[test]
+fn a_token_too_long_for_a_first_packet_is_not_taken() {
+    let mut pair = Pair::new(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
+    let (client, original) = (pair.client().local_cids.first(), pair.client().peer_cids.active());
+    let mut retry = [0; 1_400];
+    let mut writer = Writer::new(&mut retry);
+    write_retry(&mut writer, 0, Version::V1, &client, &client, &[7; 1_100]);
+    let mut retry = writer.written().to_vec();
+    retry.extend(RetryIntegrity::tag(Version::V1, original.as_slice(), &retry).expect("fits"));
+    let now = pair.now;
+    pair.client.receive(now, retry, None);
+    assert!(pair.client().handshake.token().is_empty());
+    pair.run(12);
+    let mut frame = vec![0x07, 0x44, 0x4c];
+    frame.resize(3 + 0x44c, 7);
+    frames(&mut pair, Side::Client, SpaceId::Application, &frame).expect("is dropped in silence");
+    pair.client.send(now);
+    let long = |event: &Event| matches!(event, Event::NewToken { token } if token.len() > 512);
+    assert!(!pair.client.events.iter().any(long));
+}
+
+/// RFC 9001 §6.2: a peer that updates its keys twice before we could answer once.
+#[test]
+fn key_updates_without_an_answer_between_them_close() {
+    let mut pair = connected();
+    pair.transfer(1_000);
+    let config = pair.config.clone();
+    for _ in 0..2 {
+        let now = pair.now;
+        let client = pair.client();
+        client.keys.one_rtt.as_mut().expect("keys").update(now + Duration::from_secs(1));
+        let id = client.open(Dir::Uni).expect("stream");
+        client.write(id, Bytes::from_static(b"hurry")).expect("writes");
+        let up = pair.client.send(now);
+        up.into_iter().for_each(|datagram| pair.server.receive(now, datagram, Some(&config)));
+    }
+    pair.server.send(pair.now);
+    let refused = |event: &Event| matches!(event, Event::Closed(CloseReason::Violation(error)) if error.code == Code::KEY_UPDATE_ERROR);
+    assert!(pair.server.events.iter().any(refused), "{:?}", pair.server.events);
+}
