@@ -92,7 +92,8 @@ impl Endpoint {
         Beginning { now, config: Arc::clone(config), addresses, version, local_cids, rng: self.fork_rng() }
     }
 
-    /// Learns which connection IDs a connection has added and dropped, and that its handshake is complete.
+    /// Learns which connection IDs a connection has added and dropped, by which tokens its peer would end it, and that its
+    /// handshake is complete.
     #[inline]
     pub fn update(&mut self, handle: Handle, connection: &mut Connection) {
         if connection.has_cid_changes() {
@@ -100,6 +101,9 @@ impl Endpoint {
             if connection.is_connected() {
                 self.on_established(handle);
             }
+        }
+        if let Some(tokens) = connection.take_reset_tokens() {
+            self.register_resets(handle, tokens);
         }
     }
 }

@@ -12,7 +12,7 @@ mod tests;
 pub(crate) use generator::LOCAL_CID_LEN;
 pub(crate) use generator::{CidGenerator, worker_of};
 pub(crate) use local::{CidChange, LocalCids};
-pub(crate) use peer::PeerCids;
+pub(crate) use peer::{PeerCids, ResetToken};
 
 /// How many connection IDs of the peer we keep: the value of our active_connection_id_limit. Source: RFC 9000 §18.2.
 pub(crate) const MAX_ACTIVE: usize = peer::MAX_ACTIVE;

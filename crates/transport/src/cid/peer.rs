@@ -28,7 +28,7 @@ pub(super) const MAX_RETIREMENTS: usize = 3 * MAX_ACTIVE;
 const MAX_GAPS: usize = 16;
 
 /// What the peer sends when it has lost the connection's state.
-type ResetToken = [u8; 16];
+pub(crate) type ResetToken = [u8; 16];
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -60,6 +60,8 @@ pub(crate) struct PeerCids {
     retire_prior_to: u64,
     retirements: Vec<Retirement>,
     pending: usize,
+    /// The tokens in use are not those that the endpoint knows.
+    tokens_changed: bool,
 }
 
 impl PeerCids {
@@ -75,6 +77,7 @@ impl PeerCids {
             retire_prior_to: 0,
             retirements: Vec::new(),
             pending: 0,
+            tokens_changed: false,
         }
     }
 
@@ -89,6 +92,7 @@ impl PeerCids {
     pub(crate) fn for_probe(&mut self) -> ConnectionId {
         if self.probing.is_none() && !self.spare.is_empty() {
             self.probing = Some(self.spare.remove(0));
+            self.tokens_changed = true;
         }
         self.probing.unwrap_or(self.active).cid
     }
@@ -109,6 +113,7 @@ impl PeerCids {
     pub(crate) fn on_initial_reset_token(&mut self, token: ResetToken) {
         if self.active.sequence == 0 {
             self.active.token = Some(token);
+            self.tokens_changed = true;
         }
     }
 
@@ -187,6 +192,7 @@ impl PeerCids {
             self.retire(first.sequence)?;
         }
         if let Some(probing) = self.probing.take_if(|probing| probing.sequence < bound) {
+            self.tokens_changed = true;
             self.retire(probing.sequence)?;
         }
         Ok(())
@@ -205,6 +211,7 @@ impl PeerCids {
     /// The ID that the active path should use next: one that a probe has already brought to the peer's new address, or else
     /// the oldest spare one.
     fn take_next(&mut self) -> Option<Entry> {
+        self.tokens_changed = true;
         self.probing.take().or_else(|| (!self.spare.is_empty()).then(|| self.spare.remove(0)))
     }
 
@@ -282,6 +289,14 @@ impl PeerCids {
             found |= StatelessResetKey::same(token, tail);
         }
         found
+    }
+
+    /// The stateless reset tokens of the IDs in use, if they have changed since the last call: a stateless reset names no
+    /// connection ID of ours, so the endpoint must find the connection by them. Source: RFC 9000 §10.3.1.
+    #[inline]
+    pub(crate) fn take_reset_tokens(&mut self) -> Option<[Option<ResetToken>; 2]> {
+        core::mem::take(&mut self.tokens_changed)
+            .then(|| [self.active.token, self.probing.and_then(|entry| entry.token)])
     }
 
     fn entries(&self) -> impl Iterator<Item = &Entry> {

@@ -272,8 +272,8 @@ impl Connection {
         if self.handshake.stage != Stage::Complete {
             return;
         }
+        // What came early is kept: a server confirms the handshake before it has replayed any of it.
         self.handshake.stage = Stage::Confirmed;
-        self.handshake.early = Vec::new();
         self.discard_space(SpaceId::Initial);
         //= rfc9001/4.9.2#1
         self.discard_space(SpaceId::Handshake);
@@ -376,9 +376,12 @@ impl Connection {
             //= rfc9000/19.7#2
             return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "NEW_TOKEN from a client"));
         }
-        if token.len() <= MAX_TOKEN {
-            self.events.push_back(Event::NewToken { token: token.to_vec() });
+        if token.len() > MAX_TOKEN {
+            return Ok(());
         }
+        // One that was not fetched gives way, so that a server cannot make us keep more than one.
+        self.events.retain(|event| !matches!(event, Event::NewToken { .. }));
+        self.events.push_back(Event::NewToken { token: token.to_vec() });
         Ok(())
     }
 }

@@ -14,6 +14,8 @@ use crypto::{ClientTls, Identity, Roots, ServerTls, SuiteChoice, TlsOptions};
 use std::sync::Arc;
 use wire::version::Version;
 
+mod hub;
+
 const ROOM: usize = 65_536;
 
 /// A sink that keeps datagrams.

@@ -1,7 +1,7 @@
 //! What the application asks of a connection, and what it may know.
 
 use super::{Connection, Counters};
-use crate::cid::CidChange;
+use crate::cid::{CidChange, ResetToken};
 use crate::datagrams::DatagramError;
 use crate::event::{Event, StreamSink};
 use crate::stream_id::{Dir, StreamId};
@@ -114,6 +114,11 @@ impl Connection {
 
     pub(crate) fn take_cid_changes(&mut self, visit: impl FnMut(CidChange)) {
         self.local_cids.take_changes(visit);
+    }
+
+    #[inline]
+    pub(crate) fn take_reset_tokens(&mut self) -> Option<[Option<ResetToken>; 2]> {
+        self.peer_cids.take_reset_tokens()
     }
 
     /// Client or server.

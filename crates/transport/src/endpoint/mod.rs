@@ -29,7 +29,7 @@ pub use counters::{DropReason, EndpointCounters};
 pub use incoming::{Incoming, Route};
 pub use run::split_run;
 
-use crate::cid::{CidChange, CidGenerator, LOCAL_CID_LEN, LocalCids};
+use crate::cid::{CidChange, CidGenerator, LOCAL_CID_LEN, LocalCids, ResetToken};
 use crate::config::MIN_PACKET_SIZE;
 use crate::path::AddressState;
 use base::net::{Addresses, Train};
@@ -124,6 +124,9 @@ impl Endpoint {
             return Err(DropReason::SourcePort);
         }
         if !is_long(first) {
+            if let Some(handle) = self.routes.find_reset(datagram) {
+                return Ok(Route::Connection(handle));
+            }
             return self.reset(now, datagram, addresses);
         }
         match Packet::parse(datagram, LOCAL_CID_LEN).map_err(|_| DropReason::Malformed)? {
@@ -314,6 +317,11 @@ impl Endpoint {
     /// The connection's own connection IDs have changed.
     pub(crate) fn register(&mut self, handle: Handle, change: CidChange) {
         self.routes.register(handle, change);
+    }
+
+    /// The stateless reset tokens by which the connection's peer may end it now.
+    pub(crate) fn register_resets(&mut self, handle: Handle, tokens: [Option<ResetToken>; 2]) {
+        self.routes.register_resets(handle, tokens);
     }
 
     /// The connection's handshake is complete.

@@ -1,14 +1,15 @@
 //! Which connection a datagram belongs to. Source: RFC 9000 §5.2.
 //!
-//! Two tables. Our own connection IDs are 8 bytes and looked up as a number; the destination that a client made up for its
+//! Three tables. Our own connection IDs are 8 bytes and looked up as a number; the destination that a client made up for its
 //! first packets leads to its connection for as long as that lives, so that copies of an Initial never start a second one.
+//! A stateless reset names nothing of ours: the token at its end leads to the connection.
 //! In front stands the last answer, since datagrams come in runs. A side table by slab place remembers what leads to a
 //! connection, so that forgetting one needs no help from it.
 //!
 //! Invariant: whatever the tables hold is listed in the side table under the same handle, and nothing else is.
 
 use super::hash::{KeyedHash, LocalHash};
-use crate::cid::{CidChange, LOCAL_CID_LEN};
+use crate::cid::{CidChange, LOCAL_CID_LEN, ResetToken};
 use base::rng::Rng;
 use base::slab::Handle;
 use std::collections::HashMap;
@@ -64,11 +65,13 @@ struct Resident {
     stage: Stage,
     initial: Option<ConnectionId>,
     local: Vec<u64>,
+    resets: [Option<ResetToken>; 2],
 }
 
 impl Resident {
     fn new(handle: Handle) -> Resident {
-        Resident { handle, stage: Stage::Open, initial: None, local: Vec::with_capacity(MAX_LOCAL) }
+        let local = Vec::with_capacity(MAX_LOCAL);
+        Resident { handle, stage: Stage::Open, initial: None, local, resets: [None; 2] }
     }
 }
 
@@ -77,16 +80,21 @@ pub(super) struct Routes {
     last: Option<(u64, Handle)>,
     local: HashMap<u64, Handle, LocalHash>,
     initial: HashMap<ConnectionId, Handle, KeyedHash>,
+    /// Keyed, so that the time of a look-up tells nothing about tokens. Source: RFC 9000 §10.3.1.
+    resets: HashMap<ResetToken, Handle, KeyedHash>,
     residents: Vec<Option<Resident>>,
     half_open: usize,
 }
 
 impl Routes {
     pub(super) fn new(rng: &mut Rng) -> Routes {
+        let local = LocalHash::new(rng);
+        let keyed = KeyedHash::new(rng);
         Routes {
             last: None,
-            local: HashMap::with_hasher(LocalHash::new(rng)),
-            initial: HashMap::with_hasher(KeyedHash::new(rng)),
+            local: HashMap::with_hasher(local),
+            initial: HashMap::with_hasher(keyed.clone()),
+            resets: HashMap::with_hasher(keyed),
             residents: Vec::new(),
             half_open: 0,
         }
@@ -112,6 +120,32 @@ impl Routes {
             return None;
         }
         self.initial.get(&ConnectionId::new(&number.to_be_bytes())?).copied()
+    }
+
+    /// The connection that a datagram would end if it is a stateless reset; the connection has the last word. For datagrams
+    /// with a short header that lead nowhere. Source: RFC 9000 §10.3.1.
+    pub(super) fn find_reset(&self, datagram: &[u8]) -> Option<Handle> {
+        if self.resets.is_empty() {
+            return None;
+        }
+        self.resets.get(datagram.last_chunk()?).copied()
+    }
+
+    /// Replaces the tokens that lead to a connection.
+    pub(super) fn register_resets(&mut self, handle: Handle, tokens: [Option<ResetToken>; 2]) {
+        let before = core::mem::replace(&mut self.resident(handle).resets, tokens);
+        self.unlink_resets(handle, before);
+        for token in tokens.into_iter().flatten() {
+            self.resets.entry(token).or_insert(handle);
+        }
+    }
+
+    fn unlink_resets(&mut self, handle: Handle, tokens: [Option<ResetToken>; 2]) {
+        for token in tokens.into_iter().flatten() {
+            if self.resets.get(&token) == Some(&handle) {
+                self.resets.remove(&token);
+            }
+        }
     }
 
     /// Handshakes of clients that are under way.
@@ -178,6 +212,7 @@ impl Routes {
         for number in resident.local {
             self.unlink(handle, number);
         }
+        self.unlink_resets(handle, resident.resets);
         if let Some(dcid) = resident.initial.filter(|dcid| self.initial.get(dcid) == Some(&handle)) {
             self.initial.remove(&dcid);
         }
@@ -196,9 +231,9 @@ impl Routes {
         self.residents[index].get_or_insert_with(|| Resident::new(handle))
     }
 
-    /// Entries of both tables.
+    /// Entries of all tables.
     #[cfg(test)]
     pub(super) fn entries(&self) -> usize {
-        self.local.len() + self.initial.len()
+        self.local.len() + self.initial.len() + self.resets.len()
     }
 }
