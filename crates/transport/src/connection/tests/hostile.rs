@@ -164,3 +164,70 @@ fn key_updates_without_an_answer_between_them_close() {
     let refused = |event: &Event| matches!(event, Event::Closed(CloseReason::Violation(error)) if error.code == Code::KEY_UPDATE_ERROR);
     assert!(pair.server.events.iter().any(refused), "{:?}", pair.server.events);
 }
+
+/// HAProxy: a closing connection that answered every packet. Answers become rarer, and a draining connection gives none.
+#[test]
+fn a_closing_connection_answers_ever_more_rarely() {
+    let mut pair = connected();
+    let (now, config) = (pair.now, pair.config.clone());
+    pair.client().close(now, 0, b"");
+    let farewell = pair.client.send(now);
+    farewell.into_iter().for_each(|datagram| pair.server.receive(now, datagram, Some(&config)));
+    let (client, server) = (pair.client().local_cids.first(), pair.server().local_cids.first());
+    let junk = |cid: &ConnectionId| [&[0x40], cid.as_slice(), &[9; 60]].concat();
+    let mut answers = 0;
+    for _ in 0..64 {
+        pair.client.receive(now, junk(&client), None);
+        answers += pair.client.send(now).len();
+        pair.server.receive(now, junk(&server), Some(&config));
+        assert!(pair.server.send(now).is_empty());
+    }
+    assert!((5..=7).contains(&answers), "{answers}");
+}
+
+/// aioquic 1.6, slowloris: a handshake that never ends takes its place for a bounded time only.
+#[test]
+fn a_handshake_that_does_not_end_is_given_up() {
+    let mut pair = Pair::new(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
+    let (now, config) = (pair.now, pair.config.clone());
+    let hello = pair.client.send(now);
+    hello.into_iter().for_each(|datagram| pair.server.receive(now, datagram, Some(&config)));
+    for _ in 0..60 {
+        pair.now = pair.now + Duration::from_millis(500);
+        pair.client.send(pair.now);
+        pair.server.send(pair.now);
+    }
+    for end in [&pair.client, &pair.server] {
+        let closed = |event: &Event| {
+            matches!(event, Event::Closed(CloseReason::HandshakeTimeout | CloseReason::IdleTimeout))
+        };
+        assert!(end.events.iter().any(closed), "{:?}", end.events);
+    }
+}
+
+/// CVE-2024-25678, RFC 9000 §12.2: a packet behind the first of a datagram that is not for this connection.
+#[test]
+fn a_packet_for_another_connection_behind_the_first_is_dropped() {
+    let mut pair = connected();
+    let (now, config) = (pair.now, pair.config.clone());
+    pair.transfer(1_000);
+    let id = pair.client().open(Dir::Uni).expect("stream");
+    pair.client().write(id, Bytes::from_static(b"for somebody else")).expect("writes");
+    let short = pair.client.send(pair.now).pop().expect("a packet");
+    let (client, server) = (pair.client().local_cids.first(), pair.server().local_cids.first());
+    // A Handshake packet of no use in front, so that the endpoint routes by it, and a changed destination behind.
+    let head = [&[0xe0, 0, 0, 0, 1, 8], server.as_slice(), &[8], client.as_slice()].concat();
+    let mut datagram = [&head[..], &[0x40, 40], &[0; 40]].concat();
+    let front = datagram.len();
+    datagram.extend(&short);
+    datagram[front + 8] ^= 1;
+    let (before, heard) =
+        (pair.server().counters().received_packets, pair.server().counters().dropped_malformed);
+    pair.server.receive(now, datagram, Some(&config));
+    assert_eq!(pair.server().counters().received_packets, before);
+    assert_eq!(
+        pair.server().counters().dropped_malformed,
+        heard + 1,
+        "the second packet, by its destination"
+    );
+}
