@@ -4,13 +4,15 @@
 use super::Connection;
 use super::plan::Plan;
 use super::transmit::Draft;
+use crate::config::MIN_PACKET_SIZE;
 use crate::path::PathId;
 use crate::space::{SpaceId, write_ping};
 use base::net::Ecn;
 use base::time::Instant;
 
 impl Connection {
-    /// PATH_CHALLENGE and PATH_RESPONSE in a datagram of 1,200 bytes, or less where amplification forbids more.
+    /// PATH_CHALLENGE and PATH_RESPONSE in a datagram of 1,200 bytes, or of as few as will do where amplification forbids so
+    /// many: what is left of a small credit pays for another try.
     pub(super) fn write_path_probe(
         &mut self,
         (now, ecn): (Instant, Ecn),
@@ -21,11 +23,12 @@ impl Connection {
         //= rfc9000/8.2.1#2
         let size = usize::try_from(credit).unwrap_or(usize::MAX).min(room.len());
         let Some(room) = room.get_mut(..size) else { return 0 };
+        let min_len = if size < usize::from(MIN_PACKET_SIZE) { 0 } else { size };
         // RFC 9000 §9.5: another path gets another connection ID, so that an observer cannot link the two.
         let is_active = path == self.paths.active_id();
         //= rfc9000/9.5#2
         let dcid = if is_active { self.peer_cids.active() } else { self.peer_cids.for_probe() };
-        let draft = Draft { now, space: SpaceId::Application, dcid, ecn, min_len: size, room };
+        let draft = Draft { now, space: SpaceId::Application, dcid, ecn, min_len, room };
         self.write_protected(draft, |this, packet| this.paths.write_probe(now, path, &mut this.rng, packet))
     }
 
