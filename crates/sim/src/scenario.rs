@@ -105,7 +105,9 @@ impl Scenario {
         let server_config = ServerConfig { tls: server_tls, transport: build(&self.server)? };
         let client_config =
             ClientConfig { tls: client_tls, transport: build(&self.client)?, token: Vec::new() };
-        let serving = EndpointConfig { retry: self.retry, ..EndpointConfig::default() };
+        // A client that is cut off after the Retry may take as long as its whole handshake may.
+        let retry_token_lifetime = self.server.handshake_timeout;
+        let serving = EndpointConfig { retry: self.retry, retry_token_lifetime, ..EndpointConfig::default() };
         let asking = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
         let mut endpoint = |config| Endpoint::new(config, rng.bytes());
         let (server_endpoint, client_endpoint) = (endpoint(serving), endpoint(asking));

@@ -73,6 +73,16 @@ impl Errand {
         }
     }
 
+    /// What is not over yet, for a report.
+    pub(super) fn unfinished(&self) -> String {
+        let mut text = format!("{} to be opened", self.waiting.len());
+        for (id, exchange) in self.exchanges.iter().take(5) {
+            let Exchange { incoming, outgoing, is_finished, .. } = exchange;
+            text += &format!(", stream {}: {incoming:?} {outgoing:?} finished: {is_finished}", id.as_u64());
+        }
+        text
+    }
+
     fn open(&mut self, connection: &mut Connection) {
         while self.exchanges.len() < self.parallel {
             let Some(&transfer) = self.waiting.front() else { return };

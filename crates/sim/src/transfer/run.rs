@@ -92,7 +92,7 @@ pub fn drive(lab: &mut TransferLab, scenario: &Scenario, plan: &Plan) -> Result<
     for connection in 1..=plan.connections {
         let mut errand = Errand::new(mood.clone(), plan.transfers.iter().copied(), plan.parallel);
         errand.key_updates = plan.key_updates;
-        lab.connect(errand)?;
+        let handle = lab.connect(errand)?;
         let halt = lab.run(scenario.limit.saturating_sub(time), |lab| {
             if lab.server().app_mut().talked > 0 {
                 let client = lab.hosts().1;
@@ -101,7 +101,8 @@ pub fn drive(lab: &mut TransferLab, scenario: &Scenario, plan: &Plan) -> Result<
             lab.client().app_mut().done == connection || !lab.client().app_mut().failures.is_empty()
         });
         time = lab.age();
-        expect_done(lab, &halt, "the transfer")?;
+        let open = lab.client().connection(handle).map_or_else(String::new, |(_, errand)| errand.unfinished());
+        expect_done(lab, &halt, &format!("the transfer ({open})"))?;
     }
     // What is left is closing: both ends must forget by themselves.
     let halt = lab.run(AFTERLIFE, |lab| lab.client().connections() == 0 && lab.server().connections() == 0);

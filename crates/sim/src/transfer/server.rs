@@ -4,7 +4,7 @@ use super::header::{HEADER_LEN, Header};
 use super::mood::Mood;
 use super::piece::{Incoming, Outgoing};
 use base::time::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use transport::{CloseReason, Connection, Counters, Dir, Event, Fin, StreamId, StreamSink};
 use worker::{App, Next};
 
@@ -60,6 +60,7 @@ enum Stage {
 pub struct Visit {
     mood: Mood,
     streams: BTreeMap<StreamId, Stage>,
+    cancelled: BTreeSet<StreamId>,
     /// Streams that may have something to send.
     sending: Vec<StreamId>,
     paused: Vec<StreamId>,
@@ -73,6 +74,9 @@ pub struct Visit {
 impl Visit {
     fn on_bytes(&mut self, id: StreamId, mut bytes: &[u8], fin: Fin) -> Result<(), String> {
         self.has_news |= !core::mem::replace(&mut self.has_talked, true);
+        if self.cancelled.contains(&id) {
+            return Ok(());
+        }
         let stage = self.streams.entry(id).or_insert_with(|| Stage::Header(Vec::new()));
         if let Stage::Header(collected) = stage {
             let (head, rest) = bytes.split_at((HEADER_LEN - collected.len()).min(bytes.len()));
@@ -148,6 +152,7 @@ impl App for Server {
         Visit {
             mood: self.mood.fork(),
             streams: BTreeMap::new(),
+            cancelled: BTreeSet::new(),
             sending: Vec::new(),
             paused: Vec::new(),
             completed: 0,
@@ -166,8 +171,9 @@ impl App for Server {
             match event {
                 Event::Writable { id } => visit.sending.push(id),
                 Event::StreamReset { id, .. } | Event::StopSending { id, .. } => {
-                    // Both come for a stream that the client gave up.
-                    self.cancelled += u64::from(visit.streams.remove(&id).is_some());
+                    // Both come for a stream that the client gave up, and data may come between them.
+                    self.cancelled += u64::from(visit.cancelled.insert(id));
+                    visit.streams.remove(&id);
                     connection.reset(id, 0);
                 }
                 Event::Closed(reason) => self.reasons.push(reason),
