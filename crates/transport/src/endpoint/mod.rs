@@ -124,6 +124,7 @@ impl Endpoint {
             return Err(DropReason::SourcePort);
         }
         if !is_long(first) {
+            //= rfc9000/10.3.1#1
             if let Some(handle) = self.routes.find_reset(datagram) {
                 return Ok(Route::Connection(handle));
             }
