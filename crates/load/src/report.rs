@@ -1,5 +1,6 @@
 //! What a client tells whoever started it: how downloads go and how they end.
 
+use crypto::Suite;
 use crate::error::GetError;
 use crate::usage::Usage;
 use base::time::Duration;
@@ -11,6 +12,8 @@ use transport::Connection;
 pub struct PathReport {
     /// The QUIC version, as its field on the wire.
     pub version: u32,
+    /// The cipher suite, once the handshake has chosen one.
+    pub suite: Option<Suite>,
     /// The largest UDP payload that was sent, in bytes.
     pub packet_size: u16,
     /// The smoothed round-trip time.
@@ -30,6 +33,7 @@ impl PathReport {
         let counters = connection.counters();
         PathReport {
             version: connection.version().0,
+            suite: connection.suite(),
             packet_size: connection.packet_size(),
             rtt: connection.rtt(),
             lost_packets: counters.lost_packets,

@@ -27,7 +27,18 @@ pub struct Server {
     handler: Handler,
     recorder: Recorder,
     config: Arc<Config>,
-    stopping: bool,
+    patience: Patience,
+}
+
+/// How the server treats connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    /// It serves.
+    Serving,
+    /// It says good-bye and answers what was asked.
+    Leaving,
+    /// It closes.
+    Over,
 }
 
 /// What the server keeps for a connection.
@@ -110,12 +121,17 @@ impl transport::StreamSink for State {
 impl Server {
     /// A server that answers by `handler` and writes what it did to `recorder`.
     pub fn new(handler: Handler, recorder: Recorder) -> Server {
-        Server { handler, recorder, config: Arc::new(Config::server()), stopping: false }
+        Server { handler, recorder, config: Arc::new(Config::server()), patience: Patience::Serving }
     }
 
     /// Begins no more requests and closes connections as they become idle. The worker must then activate all connections.
     pub fn stop(&mut self) {
-        self.stopping = true;
+        self.patience = Patience::Leaving;
+    }
+
+    /// Ends what is still open: those in the middle of a response hear that it is over instead of waiting.
+    pub fn abandon(&mut self) {
+        self.patience = Patience::Over;
     }
 
     /// Lets the log write what it holds back, when its time has come.
@@ -275,8 +291,10 @@ impl App for Server {
         state.session.on_turn(connection, now);
         self.answer(now, connection, state);
         let next = self.pump(now, connection, state);
-        if self.stopping && connection.is_connected() {
-            self.say_good_bye(now, connection, state);
+        match self.patience {
+            Patience::Leaving if connection.is_connected() => self.say_good_bye(now, connection, state),
+            Patience::Over if !connection.is_closed() => state.session.connection.close(connection, now),
+            _ => {}
         }
         let deadline = match state.farewell {
             Farewell::Noticed { final_at } => Some(final_at),

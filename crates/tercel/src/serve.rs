@@ -155,6 +155,10 @@ fn run_worker(worker: &mut Worker<UdpPort, Server>, stop: &AtomicBool) -> std::i
     while worker.open_connections() > 0 && worker.now() < deadline {
         worker.run_turn(Some(deadline))?;
     }
+    // Whoever is in the middle of something hears that it is over.
+    worker.app_mut().abandon();
+    worker.activate_all();
+    worker.turn()?;
     Ok(())
 }
 

@@ -40,6 +40,7 @@ pub(super) fn of(url: &str, outcome: &Outcome) -> Value {
     if let (Some(path), Value::Object(fields)) = (&outcome.path, &mut line) {
         let version = if path.version == wire::Version::V2.0 { 2 } else { path.version };
         fields.insert("quic_version".into(), json!(version));
+        fields.insert("cipher".into(), json!(path.suite.map(|suite| suite.to_string())));
         fields.insert("packet_size".into(), json!(path.packet_size));
         fields.insert("rtt_ms".into(), json!(path.rtt.as_secs_f64() * 1e3));
         fields.insert("received_packets".into(), json!(path.received_packets));

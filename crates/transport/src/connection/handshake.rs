@@ -339,6 +339,8 @@ impl Connection {
             && !self.handshake.heard
             && cids.retry.is_none()
             && version == self.handshake.version
+            // RFC 9000 §17.2.5.1: not the ID that the client has used.
+            && scid != original
             && !token.is_empty()
             && token.len() <= MAX_TOKEN
             //= rfc9000/17.2.5.2#2

@@ -105,6 +105,8 @@ impl Connection {
         let probe_size = u64::from(active.mtu_probe_size());
         if permission == Permission::All
             && active.wants_mtu_probe(now)
+            // A timeout asks for packets that arrive if any do.
+            && !self.spaces.owes_probe()
             && active.congestion.window() >= 2 * probe_size
         {
             let size = usize::from(active.mtu_probe_size());

@@ -33,6 +33,8 @@ const SAMPLE_OFFSET: usize = PN_OFFSET + 4;
 const MIN_INITIAL: usize = 1_200;
 /// Shorter datagrams hold no packet that could be opened.
 const MIN_SHORT: usize = SAMPLE_OFFSET + SAMPLE_LEN;
+/// Shorter datagrams are no stateless resets. Source: RFC 9000 §10.3.
+const MIN_RESET: usize = 21;
 
 /// Samples and masks of one pass; lives in the connection so that no packet pays for clearing it.
 pub(super) struct Masks {
@@ -150,7 +152,9 @@ impl Connection {
     ) -> Result<(), TransportError> {
         //= rfc9001/5.4.2#2
         if packet.len() < MIN_SHORT {
-            self.on_unopened(context.now, &stateless_reset_token(packet));
+            if packet.len() >= MIN_RESET {
+                self.on_unopened(context.now, &stateless_reset_token(packet));
+            }
             return Ok(());
         }
         // The reset check reads bytes that opening would spoil.
@@ -309,13 +313,14 @@ impl Connection {
             LongType::Handshake => SpaceId::Handshake,
             LongType::ZeroRtt => return Ok(()),
         };
-        let is_our_version = long.version == self.handshake.version || self.adopt_version(long.version);
         // RFC 9000 §12.2: packets behind the first of a datagram are for this connection, or for nobody.
         //= rfc9000/12.2#2
         let is_ours = self.local_cids.contains(&long.dcid)
             || (self.side.is_server() && self.handshake.is_first_destination(long.dcid, long.ty));
         //= rfc9000/7.2#3
-        if !is_our_version || !is_ours || !self.handshake.accepts_scid(long.scid, self.side) {
+        let is_ours = is_ours && self.handshake.accepts_scid(long.scid, self.side);
+        // Last, because it may change the version: not for a packet that is dropped.
+        if !is_ours || (long.version != self.handshake.version && !self.adopt_version(long.version)) {
             // RFC 9000 §7.2: the peer's source connection ID does not change.
             self.counters.dropped_malformed += 1;
             return Ok(());

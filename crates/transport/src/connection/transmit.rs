@@ -185,13 +185,17 @@ impl Connection {
     ) -> usize {
         let mut used = 0;
         for space in SpaceId::ALL.into_iter().filter(|&space| set.contains(space)) {
-            let Some(rest) = room.get_mut(used..) else { break };
-            // RFC 9000 §14.1: datagrams that hold an Initial are at least 1,200 bytes long; the last packet pads.
+            let rest = room.get_mut(used..).unwrap_or(&mut []);
+            // RFC 9000 §14.1: datagrams that hold an Initial are at least 1,200 bytes long; the last packet pads, and those
+            // before it leave it the room.
             //= rfc9000/14.1#1
-            let min_len = if set.contains(SpaceId::Initial) && set.ends_with(space) { rest.len() } else { 0 };
-            if rest.len() < MIN_ROOM {
-                break;
-            }
+            let (min_len, kept) = match (set.contains(SpaceId::Initial), set.ends_with(space)) {
+                (true, true) => (rest.len(), 0),
+                (true, false) => (0, MIN_ROOM),
+                (false, _) => (0, 0),
+            };
+            let most = rest.len().saturating_sub(kept);
+            let Some(rest) = rest.get_mut(..most).filter(|rest| rest.len() >= MIN_ROOM) else { continue };
             let dcid = self.peer_cids.active();
             let draft = Draft { now, space, dcid, ecn, min_len, room: rest };
             used += self.write_protected(draft, |this, packet| this.fill(now, space, permission, packet));

@@ -151,6 +151,11 @@ impl Connection {
         self.handshake.tls.server_name()
     }
 
+    /// The cipher suite in use; `None` before the handshake has chosen one.
+    pub fn suite(&self) -> Option<crypto::Suite> {
+        self.handshake.tls.suite()
+    }
+
     /// The version in use.
     pub fn version(&self) -> Version {
         self.handshake.version

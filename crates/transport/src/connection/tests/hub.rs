@@ -1,6 +1,10 @@
 //! Where the components meet: what each of them does right alone and the connection could still get wrong.
 
 use super::*;
+use crate::space::SpaceId;
+use crypto::RetryIntegrity;
+use wire::packet::write_retry;
+use wire::writer::Writer;
 
 fn pair(transport: TransportConfig) -> Pair {
     Pair::new(&TlsOptions::default(), transport, RetryPolicy::Never)
@@ -66,4 +70,43 @@ impl Pair {
             self.server.receive(now, datagram, None);
         }
     }
+}
+
+/// RFC 9000 §14.1: whatever else is in them.
+#[test]
+fn datagrams_with_an_initial_are_never_small() {
+    for extra in (700..1_240).step_by(20) {
+        let mut pair = pair(TransportConfig::default());
+        let now = pair.now;
+        for datagram in pair.client.send(now) {
+            pair.server.receive(now, datagram, Some(&pair.config));
+        }
+        pair.server()
+            .spaces
+            .space_mut(SpaceId::Initial)
+            .expect("its keys are there")
+            .crypto
+            .push(&vec![1; extra]);
+        let small = |datagram: &Vec<u8>| datagram[0] & 0xf0 == 0xc0 && datagram.len() < 1_200;
+        let datagrams = pair.server.send(now);
+        let lens: Vec<usize> = datagrams.iter().map(Vec::len).collect();
+        assert!(!datagrams.iter().any(small), "{extra}: {lens:?}");
+    }
+}
+
+/// RFC 9000 §17.2.5.1: a Retry that would change nothing.
+#[test]
+fn a_retry_that_repeats_the_connection_id_is_dropped() {
+    let mut pair = pair(TransportConfig::default());
+    let (client, original) = (pair.client().local_cids.first(), pair.client().peer_cids.active());
+    let mut retry = [0; 128];
+    let mut writer = Writer::new(&mut retry);
+    write_retry(&mut writer, 0, Version::V1, &client, &original, b"token");
+    let mut retry = writer.written().to_vec();
+    retry.extend(RetryIntegrity::tag(Version::V1, original.as_slice(), &retry).expect("fits"));
+    let now = pair.now;
+    pair.client.receive(now, retry, None);
+    assert!(pair.client().handshake.token().is_empty());
+    pair.run(12);
+    assert!(pair.client.events.contains(&Event::Connected));
 }
