@@ -155,3 +155,14 @@ fn agrees_with_a_plain_set() {
         }
     }
 }
+
+#[test]
+fn an_acknowledgement_from_the_past_makes_its_own_packet_too_old() {
+    let mut tracker = AckTracker::new(AckPolicy::EVERY_SECOND);
+    receive(&mut tracker, (0..5).chain(7..10));
+    tracker.on_ack_sent();
+    assert!(!tracker.is_duplicate(6));
+    tracker.on_ack_of_ack(9);
+    assert_eq!(receive(&mut tracker, [6]), AckUrgency::None);
+    assert_eq!(ranges(&tracker), [7..10]);
+}
