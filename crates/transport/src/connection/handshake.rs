@@ -114,12 +114,12 @@ impl Handshake {
         recovery::rtt::decode_ack_delay(raw, exponent)
     }
 
-    /// Whether a long packet comes from the connection ID that the peer chose first. A server's first packet sets it.
     /// Whether a packet that does not go to one of our connection IDs is one of the client's first Initials.
     pub(super) fn is_first_destination(&self, dcid: ConnectionId, ty: LongType) -> bool {
         ty == LongType::Initial && self.cids.initial == Some(dcid)
     }
 
+    /// Whether a long packet comes from the connection ID that the peer chose first. A server's first packet sets it.
     pub(super) fn accepts_scid(&self, scid: ConnectionId, side: Side) -> bool {
         match self.cids.peer {
             Some(peer) => peer == scid,
@@ -340,6 +340,7 @@ impl Connection {
             && cids.retry.is_none()
             && version == self.handshake.version
             // RFC 9000 §17.2.5.1: not the ID that the client has used.
+            //= rfc9000/17.2.5.1#2
             && scid != original
             && !token.is_empty()
             && token.len() <= MAX_TOKEN
@@ -359,6 +360,8 @@ impl Connection {
             // The packets before the Retry are forgotten, their numbers are not reused.
             space.ledger.discard(&mut |_, _| {});
             space.crypto.resend_all();
+            //= rfc9002/6.3#1
+            self.timers.reset_back_off();
         }
     }
 

@@ -19,7 +19,7 @@ use crypto::{SAMPLE_LEN, TAG_LEN};
 use recovery::ack::Eliciting;
 use wire::cid::ConnectionId;
 use wire::error::Code;
-use wire::packet::{KeyPhase, LongType, Packet, is_long};
+use wire::packet::{KeyPhase, LongType, Packet, has_fixed_bit, is_long};
 use wire::packet_number;
 
 /// Packets whose masks are computed in one pass.
@@ -157,6 +157,11 @@ impl Connection {
             }
             return Ok(());
         }
+        //= rfc9000/17.3.1#1
+        if !has_fixed_bit(packet[0]) {
+            self.counters.dropped_malformed += 1;
+            return Ok(());
+        }
         // The reset check reads bytes that opening would spoil.
         let tail = stateless_reset_token(packet);
         packet[0] ^= mask[0] & 0x1f;
@@ -257,10 +262,12 @@ impl Connection {
                     self.counters.dropped_malformed += 1;
                     return Ok(());
                 }
-                Packet::Long { ty, version, dcid, scid, pn_offset, end, .. } => {
+                Packet::Long { ty, version, dcid, scid, token, pn_offset, end } => {
                     //= rfc9000/14.1#3
-                    if ty == LongType::Initial && self.side.is_server() && whole < MIN_INITIAL {
-                        // RFC 9000 §14.1: an Initial in a smaller datagram is dropped.
+                    let is_small = ty == LongType::Initial && self.side.is_server() && whole < MIN_INITIAL;
+                    //= rfc9000/17.2.2#1
+                    if is_small || (self.side.is_client() && !token.is_empty()) {
+                        // RFC 9000 §14.1: an Initial in a smaller datagram is dropped; §17.2.2: servers send no token.
                         self.counters.dropped_malformed += 1;
                         return Ok(());
                     }

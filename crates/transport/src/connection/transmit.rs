@@ -189,6 +189,7 @@ impl Connection {
             // RFC 9000 §14.1: datagrams that hold an Initial are at least 1,200 bytes long; the last packet pads, and those
             // before it leave it the room.
             //= rfc9000/14.1#1
+            //= rfc9000/14.1#2
             let (min_len, kept) = match (set.contains(SpaceId::Initial), set.ends_with(space)) {
                 (true, true) => (rest.len(), 0),
                 (true, false) => (0, MIN_ROOM),
