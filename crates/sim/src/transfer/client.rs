@@ -1,9 +1,9 @@
 //! The client of raw transfers.
 
 use super::header::Header;
-use super::mood::Mood;
-use super::piece::{Incoming, Outgoing};
 use super::server::PAUSE;
+use crate::mood::Mood;
+use crate::piece::{Incoming, Outgoing};
 use base::time::Instant;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};

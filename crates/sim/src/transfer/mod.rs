@@ -8,14 +8,12 @@
 mod client;
 mod draw;
 mod header;
-mod mood;
-mod piece;
 mod run;
 mod server;
 
 pub use client::{Client, Errand, Transfer};
 pub use draw::plan;
 pub use header::Header;
-pub use mood::Mood;
 pub use run::{Plan, Report, TransferLab, build, drive, run, verify};
+pub(crate) use server::PAUSE;
 pub use server::{Server, Visit};

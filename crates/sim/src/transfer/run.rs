@@ -1,9 +1,9 @@
 //! One whole run of raw transfers, and everything that must hold at its end.
 
 use super::client::{Client, Errand, Transfer};
-use super::mood::Mood;
 use super::server::Server;
 use crate::lab::{Halt, Lab};
+use crate::mood::Mood;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 use base::time::Duration;
@@ -101,7 +101,8 @@ pub fn drive(lab: &mut TransferLab, scenario: &Scenario, plan: &Plan) -> Result<
             lab.client().app_mut().done == connection || !lab.client().app_mut().failures.is_empty()
         });
         time = lab.age();
-        let open = lab.client().connection(handle).map_or_else(String::new, |(_, errand)| errand.unfinished());
+        let open =
+            lab.client().connection(handle).map_or_else(String::new, |(_, errand)| errand.unfinished());
         expect_done(lab, &halt, &format!("the transfer ({open})"))?;
     }
     // What is left is closing: both ends must forget by themselves.

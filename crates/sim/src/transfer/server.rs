@@ -1,15 +1,15 @@
 //! The server of raw transfers.
 
 use super::header::{HEADER_LEN, Header};
-use super::mood::Mood;
-use super::piece::{Incoming, Outgoing};
+use crate::mood::Mood;
+use crate::piece::{Incoming, Outgoing};
 use base::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use transport::{CloseReason, Connection, Counters, Dir, Event, Fin, StreamId, StreamSink};
 use worker::{App, Next};
 
 /// How long a receiver stays in the mood not to take anything.
-pub(super) const PAUSE: Duration = Duration::from_millis(3);
+pub(crate) const PAUSE: Duration = Duration::from_millis(3);
 
 /// The application, and what became of it all.
 #[derive(Debug)]
