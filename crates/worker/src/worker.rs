@@ -21,6 +21,9 @@ use transport::{
     TlsError, Transmitted, split_run,
 };
 
+#[cfg(test)]
+mod tests;
+
 /// What lives on the connections of a worker.
 pub trait App {
     /// What it keeps for each connection; receives the connection's in-order bytes.
@@ -35,6 +38,9 @@ pub trait App {
     /// The connection's state has gone; nothing follows.
     fn on_gone(&mut self, now: Instant, connection: &Connection, state: Self::State);
 }
+
+/// Longest wait for room in the data path, after which sending is tried again.
+const HELD_UP: Duration = Duration::from_millis(1);
 
 /// When a connection's application wants to act again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +111,8 @@ pub struct Worker<P, A: App> {
     config: Config,
     slab: Slab<Entry<A::State>>,
     active: Vec<Handle>,
+    /// How many of the active ones only wait for the data path to have room.
+    held_up: usize,
     /// The list that a turn works on, kept for its memory.
     round: Vec<Handle>,
     wheel: Wheel<Handle>,
@@ -130,6 +138,7 @@ impl<P: Port, A: App> Worker<P, A> {
             config,
             slab: Slab::new(),
             active: Vec::new(),
+            held_up: 0,
             round: Vec::new(),
             wheel: Wheel::new(now),
             now,
@@ -244,11 +253,17 @@ impl<P: Port, A: App> Worker<P, A> {
 
     /// When the next turn is due if nothing arrives.
     pub fn next_deadline(&self) -> Option<Instant> {
-        if self.active.is_empty() { self.wheel.next_expiry() } else { Some(self.now) }
+        let expiry = self.wheel.next_expiry();
+        match self.active.len().saturating_sub(self.held_up) {
+            0 if self.held_up == 0 => expiry,
+            // The port wakes us when it has room. Should it not know, we look by ourselves, but do not spin.
+            0 => Some(expiry.map_or(self.now + HELD_UP, |expiry| expiry.min(self.now + HELD_UP))),
+            _ => Some(self.now),
+        }
     }
 
     fn is_idle(&mut self, turn: &Turn) -> bool {
-        if turn.trains > 0 || !self.active.is_empty() {
+        if turn.trains > 0 || self.active.len() > self.held_up {
             self.busy_at = self.now;
             return false;
         }
@@ -356,6 +371,7 @@ impl<P: Port, A: App> Worker<P, A> {
     /// Lets the connections of this turn's round send, arms their timers and buries those that are gone.
     fn transmit(&mut self) -> io::Result<()> {
         let mut round = core::mem::take(&mut self.round);
+        self.held_up = 0;
         for handle in round.drain(..) {
             let Some(entry) = self.slab.entry_mut(handle) else { continue };
             // Before the peer hears of new connection IDs: datagrams to an ID that leads nowhere are answered by a reset.
@@ -364,6 +380,7 @@ impl<P: Port, A: App> Worker<P, A> {
                 self.port.flush()?;
                 if entry.connection.transmit(self.now, &mut self.port) == Transmitted::SinkFull {
                     // The kernel takes no more now; the others wait as well, in order.
+                    self.held_up += usize::from(!entry.is_active);
                     self.activate(handle);
                     continue;
                 }

@@ -164,5 +164,5 @@ fn an_acknowledgement_from_the_past_makes_its_own_packet_too_old() {
     assert!(!tracker.is_duplicate(6));
     tracker.on_ack_of_ack(9);
     assert_eq!(receive(&mut tracker, [6]), AckUrgency::None);
-    assert_eq!(ranges(&tracker), [7..10]);
+    assert_eq!(ranges(&tracker), vec![7..10]);
 }
