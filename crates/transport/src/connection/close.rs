@@ -146,6 +146,15 @@ impl Connection {
         self.lifecycle = Lifecycle::Gone;
     }
 
+    /// As `finish`, but the state goes with the next look at the time, so that the application hears the reason even when it
+    /// comes up while it is not being asked.
+    pub(super) fn fall_silent(&mut self, now: Instant, reason: CloseReason) {
+        if !self.lifecycle.is_over() {
+            self.tell_closed(reason);
+        }
+        self.lifecycle = Lifecycle::Draining { until: now };
+    }
+
     fn tell_closed(&mut self, reason: CloseReason) {
         self.events.push_back(Event::Closed(reason));
     }

@@ -229,11 +229,11 @@ impl Connection {
                 self.peer_cids.on_initial_reset_token(token);
             }
         }
-        if let Some(information) = &peer.version_information
-            //= rfc9369/4.1#2
-            && information.chosen != self.handshake.version
-        {
-            // RFC 9368 §4: the version in use is the one that both name.
+        // RFC 9368 §4: the version in use is the one that both name; a server that has changed it must say so.
+        let unsaid = if self.side.is_client() { self.config.version } else { self.handshake.version };
+        let chosen = peer.version_information.as_ref().map_or(unsaid, |information| information.chosen);
+        //= rfc9369/4.1#2
+        if chosen != self.handshake.version {
             return Err(TransportError::new(
                 Code::VERSION_NEGOTIATION_ERROR,
                 "chosen version does not match",

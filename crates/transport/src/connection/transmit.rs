@@ -99,10 +99,9 @@ impl Connection {
         }
         let exhausted = self.keys.one_rtt.as_ref()?.wear(&self.config) == Wear::Exhausted;
         if exhausted {
-            self.finish(crate::event::CloseReason::Violation(TransportError::new(
-                Code::AEAD_LIMIT_REACHED,
-                "the key is used up and the peer acknowledges no update",
-            )));
+            let reason = "the key is used up and the peer acknowledges no update";
+            let error = TransportError::new(Code::AEAD_LIMIT_REACHED, reason);
+            self.fall_silent(now, crate::event::CloseReason::Violation(error));
         }
         // Not yet allowed (RFC 9001 §6.1: the handshake is not confirmed, or the last update not acknowledged): the old key
         // still serves.

@@ -110,3 +110,14 @@ fn a_retry_that_repeats_the_connection_id_is_dropped() {
     pair.run(12);
     assert!(pair.client.events.contains(&Event::Connected));
 }
+
+/// RFC 9001 §6.6: the end comes while packets are made, when nobody looks for events.
+#[test]
+fn an_end_without_words_is_told_before_the_state_goes() {
+    let mut pair = connected();
+    let (now, reason) = (pair.now, CloseReason::HandshakeTimeout);
+    pair.client().fall_silent(now, reason.clone());
+    assert!(!pair.client().is_gone() && pair.client().next_timeout() == Some(now));
+    assert!(pair.client.send(now).is_empty(), "in silence");
+    assert!(pair.client().is_gone() && pair.client.events.contains(&Event::Closed(reason)));
+}
