@@ -159,9 +159,11 @@ pub fn run(
 ) -> io::Result<Comparison> {
     contestant::check(plan)?;
     let folder = contestant::Folder::make()?;
+    // Before we are the load ourselves.
+    let environment = Environment::here();
     let mut measured = Measured::default();
     let problem = measured.rounds(plan, launch, (&folder, stop), progress).err();
-    Ok(measured.conclude(plan, problem.map(|error| error.to_string())))
+    Ok(measured.conclude(plan, environment, problem.map(|error| error.to_string())))
 }
 
 #[derive(Debug, Default)]
@@ -210,7 +212,7 @@ impl Measured {
         ceiling
     }
 
-    fn conclude(self, plan: &Plan, problem: Option<String>) -> Comparison {
+    fn conclude(self, plan: &Plan, environment: Environment, problem: Option<String>) -> Comparison {
         let Measured { trials, settings, roofline } = self;
         let rows: Vec<Row> = Contestant::ALL
             .into_iter()
@@ -220,7 +222,7 @@ impl Measured {
         let notes = notes(plan, &rows);
         Comparison {
             plan: plan.clone(),
-            environment: Environment::here(),
+            environment,
             cipher: "TLS13_AES_128_GCM_SHA256",
             congestion: "cubic",
             findings: findings(&rows),
@@ -288,6 +290,9 @@ fn notes(plan: &Plan, rows: &[Row]) -> Vec<String> {
     let mut notes = vec![
         "quinn's pair sends raw QUIC streams and its clock starts after the handshake; tercel's carries one HTTP/3 response \
          and its clock starts before the handshake. Both are to tercel's disadvantage."
+            .to_owned(),
+        "Both send a pattern that stays in the cache, and discard what they receive. The roofline copies out of a source \
+         of 64 MiB and copies what it receives, so a share of it can exceed 100 %."
             .to_owned(),
         "The CPU time is that of whole processes, start and handshake included. A roofline share of CPU is the roofline's \
          time divided by the row's."

@@ -15,7 +15,7 @@ fn trial(goodput: f64, server: f64, client: f64, payload: f64) -> Trial {
 
 fn comparison(tercel: &[Trial], quinn: &[Trial], problem: Option<String>) -> Comparison {
     let measured = Measured { trials: [tercel.to_vec(), quinn.to_vec()], ..Measured::default() };
-    measured.conclude(&Plan::new("tercel".into(), "quinn-peer".into()), problem)
+    measured.conclude(&Plan::new("tercel".into(), "quinn-peer".into()), Environment::here(), problem)
 }
 
 #[test]
