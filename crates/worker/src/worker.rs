@@ -401,6 +401,10 @@ impl<P: Port, A: App> Worker<P, A> {
             }
             return;
         }
+        if entry.connection.has_events() && !core::mem::replace(&mut entry.is_active, true) {
+            // Sending has made room for a writer, who would else hear of it with the next acknowledgement only.
+            self.active.push(handle);
+        }
         let deadline = [entry.connection.next_timeout(), entry.app_deadline].into_iter().flatten().min();
         if let Some(at) = deadline.and_then(|deadline| entry.alarm.set(self.now, deadline)) {
             self.wheel.schedule(at, handle);

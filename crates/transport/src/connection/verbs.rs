@@ -18,6 +18,11 @@ impl Connection {
         self.events.pop_front().or_else(|| self.streams.next_event())
     }
 
+    /// Whether `next_event` has something to tell. Sending, too, makes events: it gives writers room.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty() || self.streams.has_events()
+    }
+
     /// Opens a stream of our own.
     ///
     /// # Errors

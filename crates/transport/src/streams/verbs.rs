@@ -141,6 +141,11 @@ impl Streams {
 
     /// Takes out the next event about a stream. One event of each kind per stream may wait, so a peer that makes them
     /// faster than they are taken makes no queue grow.
+    /// Whether `next_event` may have something to tell.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty() || self.local.iter().any(|local| local.available)
+    }
+
     pub(crate) fn next_event(&mut self) -> Option<Event> {
         for dir in Dir::ALL {
             if core::mem::take(&mut self.local[dir.index()].available) {
