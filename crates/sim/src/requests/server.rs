@@ -7,7 +7,7 @@ use crate::transfer::PAUSE;
 use base::time::Instant;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http3::{Abort, BodyLength, Code, Config, MessageSink, RequestHead, SendError, Session, Trailers};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transport::{CloseReason, Connection, Counters, Event, StreamId};
 use wire::Side;
@@ -71,7 +71,8 @@ pub struct Visit {
     /// Answers that may have something to send.
     sending: Vec<StreamId>,
     paused: Vec<StreamId>,
-    cancelled: u64,
+    /// Requests that the client gave up; some of their content may still come.
+    cancelled: BTreeSet<StreamId>,
     has_talked: bool,
     /// It has talked since the last turn for the first time.
     has_news: bool,
@@ -80,6 +81,11 @@ pub struct Visit {
 }
 
 impl Visit {
+    fn cancel(&mut self, id: StreamId) {
+        self.answers.remove(&id);
+        self.cancelled.insert(id);
+    }
+
     fn fail(&mut self, id: StreamId, what: impl core::fmt::Display) {
         self.failures.push(format!("server, request {}: {what}", id.as_u64()));
     }
@@ -108,6 +114,7 @@ impl MessageSink for Visit {
         }
         let outcome = match self.answers.get_mut(&id) {
             Some(answer) => answer.incoming.on_bytes(bytes.get(..taken).unwrap_or(&[])),
+            None if self.cancelled.contains(&id) => Ok(()),
             None => Err("content without a head".to_owned()),
         };
         if let Err(failure) = outcome {
@@ -123,6 +130,9 @@ impl MessageSink for Visit {
     }
 
     fn on_end(&mut self, id: StreamId) {
+        if self.cancelled.contains(&id) {
+            return;
+        }
         let Some(answer) = self.answers.get_mut(&id) else { return self.fail(id, "an end without a head") };
         answer.is_ended = true;
         self.sending.push(id);
@@ -133,14 +143,14 @@ impl MessageSink for Visit {
     }
 
     fn on_abort(&mut self, id: StreamId, abort: Abort) {
-        self.cancelled += u64::from(self.answers.remove(&id).is_some());
+        self.cancel(id);
         if abort != Abort::Peer(Code::REQUEST_CANCELLED) {
             self.fail(id, format!("{abort:?}"));
         }
     }
 
     fn on_stop_sending(&mut self, id: StreamId, _code: Code) {
-        self.cancelled += u64::from(self.answers.remove(&id).is_some());
+        self.cancel(id);
     }
 
     fn on_writable(&mut self, id: StreamId) {
@@ -216,7 +226,7 @@ impl App for Server {
             answers: BTreeMap::new(),
             sending: Vec::new(),
             paused: Vec::new(),
-            cancelled: 0,
+            cancelled: BTreeSet::new(),
             has_talked: false,
             has_news: false,
             reasons: Vec::new(),
@@ -247,7 +257,6 @@ impl App for Server {
         }
         let visit = &mut session.messages;
         self.talked += u64::from(core::mem::take(&mut visit.has_news));
-        self.cancelled += core::mem::take(&mut visit.cancelled);
         self.reasons.append(&mut visit.reasons);
         self.failures.append(&mut visit.failures);
         next(now, visit.paused.is_empty() || is_closed, session.connection.next_timeout())
@@ -255,6 +264,7 @@ impl App for Server {
 
     fn on_gone(&mut self, _now: Instant, connection: &Connection, mut session: Session<Visit>) {
         self.counters = *connection.counters();
+        self.cancelled += session.messages.cancelled.len() as u64;
         self.failures.append(&mut session.messages.failures);
         if let Some(failure) = session.connection.failure() {
             self.failures.push(format!("the server says: {failure:?}"));
