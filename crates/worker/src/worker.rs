@@ -33,6 +33,7 @@ pub trait App {
     fn on_accept(&mut self, now: Instant, connection: &mut Connection) -> Self::State;
 
     /// Something happened on a connection: data, events, or time. Called at most once per turn and connection.
+    /// Must take all of the connection's events: a connection that has some is called again in the next turn.
     fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut Self::State) -> Next;
 
     /// The connection's state has gone; nothing follows.

@@ -139,13 +139,13 @@ impl Streams {
         usize::try_from(capacity).unwrap_or(usize::MAX)
     }
 
-    /// Takes out the next event about a stream. One event of each kind per stream may wait, so a peer that makes them
-    /// faster than they are taken makes no queue grow.
     /// Whether `next_event` may have something to tell.
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty() || self.local.iter().any(|local| local.available)
     }
 
+    /// Takes out the next event about a stream. One event of each kind per stream may wait, so a peer that makes them
+    /// faster than they are taken makes no queue grow.
     pub(crate) fn next_event(&mut self) -> Option<Event> {
         for dir in Dir::ALL {
             if core::mem::take(&mut self.local[dir.index()].available) {
