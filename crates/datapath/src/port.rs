@@ -62,7 +62,8 @@ pub trait Port: Rx + Tx {
         let mut local = self.local_address();
         if local.ip().is_unspecified() && local.is_ipv4() != peer.is_ipv4() {
             // A dual-stack socket reaches both families.
-            let any = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+            let any =
+                if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
             local.set_ip(any);
         }
         local

@@ -1,9 +1,9 @@
 //! What a client tells whoever started it: how downloads go and how they end.
 
-use crypto::Suite;
 use crate::error::GetError;
 use crate::usage::Usage;
 use base::time::Duration;
+use crypto::Suite;
 use std::path::PathBuf;
 use transport::Connection;
 

@@ -53,7 +53,9 @@ pub struct State {
 enum Farewell {
     NotYet,
     /// The peer was told to begin no more; the final word follows then.
-    Noticed { final_at: Instant },
+    Noticed {
+        final_at: Instant,
+    },
     /// What is left is answered, then the connection closes.
     Final,
 }
@@ -156,8 +158,7 @@ impl Server {
             };
             let fields = response.fields.iter().map(|(name, value)| -> (&[u8], &[u8]) { (name, value) });
             let sent = state.session.connection.respond_with(connection, id, response.status, fields, length);
-            let reply =
-                Reply { id, body: response.body, head, status: response.status, sent: 0, began: now };
+            let reply = Reply { id, body: response.body, head, status: response.status, sent: 0, began: now };
             if sent.is_err() {
                 state.session.messages.recycle(reply.head);
                 continue;
@@ -173,7 +174,9 @@ impl Server {
         let mut writable = core::mem::take(&mut state.session.messages.writable);
         // In place: a transfer passes here in every turn, and must not allocate.
         writable.retain(|&id| {
-            let Some(place) = state.session.messages.replies.iter().position(|reply| reply.id == id) else { return false };
+            let Some(place) = state.session.messages.replies.iter().position(|reply| reply.id == id) else {
+                return false;
+            };
             match self.pump_one(connection, state, place) {
                 Pumped::Done => {
                     let reply = state.session.messages.replies.swap_remove(place);

@@ -11,7 +11,11 @@ use std::process::ExitCode;
 
 /// A QUIC and HTTP/3 server, client and laboratory for Linux.
 #[derive(Parser)]
-#[command(version, about, after_help = "Begin with:  tercel serve .   and in another terminal   tercel get --help")]
+#[command(
+    version,
+    about,
+    after_help = "Begin with:  tercel serve .   and in another terminal   tercel get --help"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

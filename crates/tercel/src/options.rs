@@ -106,7 +106,11 @@ impl QuicArgs {
                 Cipher::Aes256 => SuiteChoice::Only(Suite::Aes256Gcm),
                 Cipher::Chacha20 => SuiteChoice::Only(Suite::ChaCha20Poly1305),
             },
-            key_exchange: if self.classic_key_exchange { KeyExchange::X25519 } else { KeyExchange::PostQuantum },
+            key_exchange: if self.classic_key_exchange {
+                KeyExchange::X25519
+            } else {
+                KeyExchange::PostQuantum
+            },
             key_log: KeyLog::Environment,
             ..TlsOptions::default()
         }
