@@ -65,7 +65,6 @@ pub fn configure(choice: &TlsChoice) -> Result<(ServerTls, ClientTls), ConfigErr
         suites: choice.suites,
         key_exchange: choice.key_exchange,
         key_log: KeyLog::Environment,
-        ..TlsOptions::default()
     };
     Ok((ServerTls::new(&identity, &options)?, ClientTls::new(&Roots::Insecure, &options)?))
 }

@@ -137,10 +137,10 @@ impl Errand {
         match event {
             Event::Writable { id } => self.sending.push(id),
             Event::Finished { id } if id.dir() == Dir::Uni => self.over.push((id, false)),
-            Event::StreamReset { id, .. } | Event::StopSending { id, .. } => {
-                if self.exchanges.contains_key(&id) {
-                    self.failures.push(format!("the server gave up stream {}", id.as_u64()));
-                }
+            Event::StreamReset { id, .. } | Event::StopSending { id, .. }
+                if self.exchanges.contains_key(&id) =>
+            {
+                self.failures.push(format!("the server gave up stream {}", id.as_u64()));
             }
             Event::Closed(reason) => {
                 if !self.is_done {
