@@ -157,11 +157,11 @@ fn blackhole(draw: &mut Draw, scenario: &mut Scenario) {
 
 /// Whether the client's address changes during the run.
 fn rebinding(draw: &mut Draw, scenario: &mut Scenario) -> bool {
-    let (is_used, at, again, every) =
-        (draw.one_in(4), draw.millis(0, 2_000), draw.one_in(2), draw.millis(2_000, 6_000));
+    let (is_used, at, times, every) =
+        (draw.one_in(4), draw.millis(0, 2_000), draw.between(1, 5) as u32, draw.millis(1_000, 6_000));
     let what = draw.pick(&[Renewal::Port, Renewal::Address], Renewal::Port);
     if is_used {
-        scenario.to_server.insert(0, Node::Rebind { at, every: again.then_some(every), what });
+        scenario.to_server.insert(0, Node::Rebind { at, every, times, what });
     }
     is_used
 }

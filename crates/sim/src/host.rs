@@ -17,12 +17,13 @@ pub struct HostOptions {
     pub coalesce: Duration,
 }
 
-/// A binding that ends when the next begins.
+/// New bindings, each of which ends the one before.
 #[derive(Clone, Copy, Debug)]
-struct Rebinding {
-    at: Duration,
-    every: Option<Duration>,
-    what: Renewal,
+pub(crate) struct Rebinding {
+    pub at: Duration,
+    pub every: Duration,
+    pub times: u32,
+    pub what: Renewal,
 }
 
 #[derive(Debug)]
@@ -55,8 +56,8 @@ impl Host {
         }
     }
 
-    pub(crate) fn rebind(&mut self, at: Duration, every: Option<Duration>, what: Renewal) {
-        self.rebindings.push(Rebinding { at, every, what });
+    pub(crate) fn rebind(&mut self, rebinding: Rebinding) {
+        self.rebindings.push(rebinding);
     }
 
     pub(crate) fn arm(&mut self, age: Duration) {
@@ -70,7 +71,7 @@ impl Host {
         let (mut ports, mut addresses) = (0u64, 0u64);
         for rebinding in self.rebindings.iter().filter(|rebinding| rebinding.at <= age) {
             let since = age.saturating_sub(rebinding.at).as_nanos();
-            let count = 1 + rebinding.every.map_or(0, |every| since / every.as_nanos().max(1));
+            let count = (1 + since / rebinding.every.as_nanos().max(1)).min(u64::from(rebinding.times));
             ports += count;
             addresses += if rebinding.what == Renewal::Address { count } else { 0 };
         }

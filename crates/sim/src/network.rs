@@ -6,7 +6,7 @@
 
 use crate::digest::Digest;
 use crate::events::EventQueue;
-use crate::host::{Host, HostOptions};
+use crate::host::{Host, HostOptions, Rebinding};
 use crate::link::{Datagram, Link, LinkCounters, Passage};
 use crate::node::Node;
 use base::net::Ecn;
@@ -84,8 +84,8 @@ impl Network {
     pub fn add_link(&mut self, from: HostId, to: HostId, nodes: Vec<Node>) {
         if let Some(host) = self.hosts.get_mut(from.0) {
             for node in &nodes {
-                if let Node::Rebind { at, every, what } = node {
-                    host.rebind(*at, *every, *what);
+                if let Node::Rebind { at, every, times, what } = node {
+                    host.rebind(Rebinding { at: *at, every: *every, times: *times, what: *what });
                 }
             }
         }

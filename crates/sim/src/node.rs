@@ -63,8 +63,10 @@ pub enum Node {
     Rebind {
         /// When first, counted from [`crate::Network::arm_rebinding`].
         at: Duration,
-        /// And again after every so long, if at all.
-        every: Option<Duration>,
+        /// And again after every so long.
+        every: Duration,
+        /// So often in all.
+        times: u32,
         /// What changes.
         what: Renewal,
     },

@@ -3,9 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test may panic as the test itself may")]
 
+use base::net::Ecn;
 use base::time::Duration;
-use sim::transfer::{Plan, Report, run};
-use sim::{Burst, Family, Node, Odds, Renewal, Scenario};
+use sim::network::Sighting;
+use sim::transfer::{self, Plan, Report, run};
+use sim::{Burst, Family, Node, Odds, Renewal, Scenario, requests};
 use transport::RetryPolicy;
 
 const KB: u64 = 1_024;
@@ -20,6 +22,17 @@ fn passes(scenario: &Scenario, plan: &Plan) -> Report {
     println!("{report:?}");
     report
 }
+
+/// Runs it and returns every datagram that was sent until both ends had forgotten each other.
+fn watched(scenario: &Scenario, plan: &Plan) -> Vec<Sighting> {
+    let mut lab = transfer::build(scenario, plan).unwrap();
+    lab.network().borrow_mut().start_tap();
+    let outcome = transfer::drive(&mut lab, scenario, plan);
+    outcome.unwrap_or_else(|error| panic!("seed {}: {error}", scenario.seed));
+    lab.network().borrow_mut().take_sightings()
+}
+
+const SERVER_PORT: u16 = 443;
 
 #[test]
 fn handshake() {
@@ -71,6 +84,13 @@ fn retry() {
 }
 
 #[test]
+fn http3() {
+    let plan = requests::Plan::downloads([5 * KB, 10 * KB, 500 * KB]);
+    let report = requests::run(&Scenario::interop(9), &plan).unwrap();
+    assert!(report.time < millis(1_000), "515 KB at 10 Mbit/s take 422 ms: {:?}", report.time);
+}
+
+#[test]
 fn blackhole() {
     let hole = Node::Blinking { on: millis(5_000), off: millis(2_000) };
     passes(&Scenario::interop(10).both_ways(&hole), &Plan::downloads([10 * MB]));
@@ -81,6 +101,47 @@ fn keyupdate() {
     let plan = Plan { key_updates: 3, ..Plan::downloads([3 * MB]) };
     let report = passes(&Scenario::interop(11), &plan);
     assert!(report.client.key_updates >= 3);
+}
+
+/// Every datagram is marked, in both directions: the marks stop as soon as one end does not report what it received.
+#[test]
+fn ecn() {
+    let sightings = watched(&Scenario::interop(12), &Plan::downloads([100 * KB]));
+    let bare: Vec<_> = sightings.iter().filter(|sighting| sighting.ecn != Ecn::Ect0).collect();
+    assert!(bare.is_empty() && sightings.len() > 80, "{bare:#?}");
+}
+
+/// A path that clears the marks, and one that turns all of them into CE, are no obstacle.
+#[test]
+fn ecn_on_bad_paths() {
+    for node in [Node::EcnBleach, Node::EcnMark { ppm: 1_000_000 }] {
+        passes(&Scenario::interop(12).both_ways(&node), &Plan::downloads([MB]));
+    }
+}
+
+/// The server's first flight is 9 KB long, and the client's datagrams 2 to 7 are lost: the server has to wait.
+#[test]
+fn amplificationlimit() {
+    let mut scenario = Scenario::interop(13);
+    scenario.tls.chain = 9;
+    scenario.to_server.insert(0, Node::Drop((2..=7).collect()));
+    let sightings = watched(&scenario, &Plan::downloads([5 * KB]));
+    let (mut received, mut sent, mut seen) = (0, 0, 0);
+    for sighting in &sightings {
+        if sighting.source.port() == SERVER_PORT {
+            sent += sighting.bytes.len();
+        } else {
+            seen += 1;
+            // The eighth proves the client's address.
+            if seen == 8 {
+                break;
+            }
+            received += if seen == 1 { sighting.bytes.len() } else { 0 };
+        }
+        assert!(sent <= 3 * received, "{sent} bytes sent for {received} received");
+    }
+    assert_eq!(seen, 8);
+    assert!(sent > 2 * received, "the credit was used");
 }
 
 #[test]
@@ -130,7 +191,7 @@ fn rebinding(what: Renewal) -> Scenario {
     let mut scenario = Scenario::interop(20);
     // The translator drops what is sent to the old binding, so a client that only listens must make itself heard.
     scenario.client.keep_alive = Some(millis(500));
-    let rebind = Node::Rebind { at: millis(1_000), every: Some(millis(5_000)), what };
+    let rebind = Node::Rebind { at: millis(1_000), every: millis(5_000), times: 99, what };
     scenario.to_server.insert(0, rebind);
     scenario
 }

@@ -21,7 +21,7 @@ fn one(seed: u64) -> Result<(), String> {
 
 #[test]
 fn every_seed_finishes() {
-    let seeds = Seeds::from_environment(2_500);
+    let seeds = Seeds::from_environment(10_000);
     if let Err(failures) = seeds.run("--test requests every_seed_finishes", one) {
         panic!("\n{failures}");
     }

@@ -20,7 +20,7 @@ fn one(seed: u64) -> Result<(), String> {
 
 #[test]
 fn every_seed_finishes() {
-    let seeds = Seeds::from_environment(1_000);
+    let seeds = Seeds::from_environment(5_000);
     if let Err(failures) = seeds.run("--test transfers every_seed_finishes", one) {
         panic!("\n{failures}");
     }

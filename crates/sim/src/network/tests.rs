@@ -137,7 +137,7 @@ fn marks_are_set_and_bleached() {
 #[test]
 fn a_rebinding_moves_the_host() {
     for (what, ip) in [(Renewal::Port, "192.0.2.1"), (Renewal::Address, "192.0.2.3")] {
-        let mut pair = Pair::new(vec![Node::Rebind { at: millis(5), every: Some(millis(10)), what }]);
+        let mut pair = Pair::new(vec![Node::Rebind { at: millis(5), every: millis(10), times: 9, what }]);
         pair.network.arm_rebinding(pair.one);
         let before = pair.network.external_address(pair.one);
         assert_eq!(before, "192.0.2.1:1000".parse().unwrap());
