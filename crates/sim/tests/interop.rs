@@ -1,7 +1,7 @@
 //! The cases of the QUIC interop runner, as far as they are about the transport, in its network: 15 ms each way, 10 Mbit/s,
 //! room for 25 packets. Lengths are the runner's unless a comment says why not.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test may panic as the test itself may")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a helper of a test may panic as the test itself may")]
 
 use base::net::Ecn;
 use base::time::Duration;
