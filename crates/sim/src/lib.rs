@@ -5,6 +5,7 @@
 //! whatever chance decides comes from the scenario's seed.
 #![forbid(unsafe_code)]
 
+pub mod attack;
 pub mod digest;
 pub mod draw;
 mod events;
