@@ -3,6 +3,8 @@
 //!
 //! `SIM_ATTACK=10000000 cargo test --release -p tercel-sim --test attack` for the long run.
 
+#![expect(clippy::panic, reason = "a helper of a test may panic as the test itself may")]
+
 use base::time::Duration;
 use sim::Scenario;
 use sim::attack::{Siege, SiegeReport};

@@ -1,0 +1,86 @@
+//! How much of a link a transfer fills once nothing is wrong with it. Numbers below are shares of the link's rate that the
+//! payload takes, headers not counted; a change that loses some of it should be seen here and not by a user.
+
+#![expect(clippy::panic, reason = "a helper of a test may panic as the test itself may")]
+
+use base::time::Duration;
+use recovery::congestion::Algorithm;
+use sim::transfer::{Plan, Report, run};
+use sim::{Node, Scenario};
+
+const MB: u64 = 1 << 20;
+
+/// A link of so many megabits a second, with a round trip of so many ms and a queue of so many round trips' worth.
+fn link(megabits: u64, rtt_ms: u64, queue: f64) -> Scenario {
+    let mut scenario = Scenario::interop(1);
+    let bits_per_second = megabits * 1_000_000;
+    let in_flight = bits_per_second / 8 * rtt_ms.max(1) / 1_000;
+    let queue_bytes = ((in_flight as f64 * queue) as u64).max(30_000);
+    let nodes = || {
+        vec![Node::Rate { bits_per_second, queue_bytes }, Node::Delay(Duration::from_micros(rtt_ms * 500))]
+    };
+    (scenario.to_server, scenario.to_client) = (nodes(), nodes());
+    scenario.limit = Duration::from_secs(600);
+    scenario
+}
+
+/// The share of the link that a transfer took.
+fn share(scenario: &Scenario, megabits: u64, plan: &Plan) -> (f64, Report) {
+    let report = run(scenario, plan).unwrap_or_else(|error| panic!("{error}"));
+    let bytes: u64 = plan.transfers.iter().map(|transfer| transfer.header.up + transfer.header.down).sum();
+    let bits = bytes as f64 * 8.0;
+    (bits / report.time.as_secs_f64() / (megabits as f64 * 1e6), report)
+}
+
+/// Link in Mbit/s, round trip in ms, queue in round trips, bytes, and the share that CUBIC takes at least.
+const LINKS: [(u64, u64, f64, u64, f64); 5] = [
+    (10, 30, 1.0, 10 * MB, 0.93),
+    (100, 10, 1.0, 50 * MB, 0.93),
+    (100, 100, 1.0, 100 * MB, 0.83),
+    (1_000, 20, 0.5, 200 * MB, 0.80),
+    (50, 300, 1.0, 100 * MB, 0.75),
+];
+
+#[test]
+fn a_download_fills_its_link() {
+    for (megabits, rtt_ms, queue, bytes, least) in LINKS {
+        let scenario = link(megabits, rtt_ms, queue);
+        let (share, report) = share(&scenario, megabits, &Plan::downloads([bytes]));
+        println!("{megabits} Mbit/s {rtt_ms} ms: {share:.3} {:?}", report.server);
+        assert!(share > least, "{megabits} Mbit/s, {rtt_ms} ms: {share:.3}");
+    }
+}
+
+/// The windows that a server opens grow as those of a client do.
+#[test]
+fn an_upload_fills_its_link() {
+    for (megabits, rtt_ms, queue, bytes, least) in LINKS {
+        let scenario = link(megabits, rtt_ms, queue);
+        let mut plan = Plan::downloads([0]);
+        for transfer in &mut plan.transfers {
+            transfer.header.up = bytes;
+        }
+        let (share, report) = share(&scenario, megabits, &plan);
+        println!("{megabits} Mbit/s {rtt_ms} ms: {share:.3} {:?}", report.client);
+        assert!(share > least, "{megabits} Mbit/s, {rtt_ms} ms: {share:.3}");
+    }
+}
+
+#[test]
+fn new_reno_does_not_do_much_worse() {
+    for (megabits, rtt_ms, queue, bytes, least) in LINKS {
+        let mut scenario = link(megabits, rtt_ms, queue);
+        scenario.server.congestion = Algorithm::NewReno;
+        let (share, report) = share(&scenario, megabits, &Plan::downloads([bytes]));
+        println!("{megabits} Mbit/s {rtt_ms} ms: {share:.3} {:?}", report.server);
+        assert!(share > least * 0.7, "{megabits} Mbit/s, {rtt_ms} ms: {share:.3}");
+    }
+}
+
+/// Many streams at once take as much as one.
+#[test]
+fn many_streams_fill_a_link_together() {
+    let (share, report) = share(&link(100, 40, 1.0), 100, &Plan::downloads([MB; 50]));
+    println!("{share:.3} {:?}", report.server);
+    assert!(share > 0.85, "{share:.3}");
+}
