@@ -69,6 +69,8 @@ pub struct Drawn {
     pub scenario: Scenario,
     /// Bytes in ten seconds.
     pub capacity: u64,
+    /// Whether the client's address changes.
+    pub rebinds: bool,
 }
 
 /// The scenario of `seed`.
@@ -91,7 +93,7 @@ pub fn scenario(seed: u64) -> Drawn {
     let windows = 10_000 / (rtt_ms + 20);
     let window = 1_200 * (1_000_000 / lost_ppm).isqrt().max(1);
     let capacity = (megabits * 1_250_000).min(window * windows).max(2_000);
-    Drawn { scenario, capacity }
+    Drawn { scenario, capacity, rebinds }
 }
 
 fn delay(draw: &mut Draw) -> Duration {
@@ -206,6 +208,7 @@ fn end(draw: &mut Draw, transport: &mut TransportConfig) {
     transport.max_packet_size = draw.pick(&[1_200, 1_350, 1_452, 1_452, 9_000], 1_452);
     transport.ecn = if draw.one_in(4) { Switch::Off } else { Switch::On };
     transport.key_update_after = draw.pick(&[10, 100, 1 << 22, 1 << 22], 1 << 22);
+    transport.max_datagram_frame_size = draw.pick(&[0, 100, 1_200, 65_000], 0);
     let streams = &mut transport.streams;
     streams.initial_stream_window = draw.pick(&[2_000, 50_000, 1 << 20], 1 << 20);
     streams.initial_connection_window = draw.pick(&[3_000, 100_000, 3 << 19], 3 << 19);

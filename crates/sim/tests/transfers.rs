@@ -6,7 +6,7 @@ use sim::{Seeds, draw};
 
 fn one(seed: u64) -> Result<(), String> {
     let drawn = draw::scenario(seed);
-    let plan = plan(seed, drawn.capacity);
+    let plan = plan(seed, &drawn);
     let is_alone = std::env::var_os("SIM_SEED").is_some();
     if is_alone {
         println!("{drawn:#?}\n{plan:?}");
@@ -32,7 +32,7 @@ fn a_seed_replays_to_the_last_bit() {
     let seeds = Seeds::from_environment(100);
     let twice = |seed| {
         let drawn = draw::scenario(seed);
-        let plan = plan(seed, drawn.capacity);
+        let plan = plan(seed, &drawn);
         let (one, other) = (run(&drawn.scenario, &plan)?, run(&drawn.scenario, &plan)?);
         if one == other { Ok(()) } else { Err(format!("{one:?}\n{other:?}")) }
     };

@@ -4,6 +4,7 @@ use super::header::Header;
 use super::server::PAUSE;
 use crate::mood::Mood;
 use crate::piece::{Incoming, Outgoing};
+use base::pattern;
 use base::time::Instant;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -52,6 +53,8 @@ pub struct Errand {
     over: Vec<(StreamId, bool)>,
     /// A key update is asked for as often as the connection allows, this often in all.
     pub key_updates: u32,
+    /// DATAGRAM frames that are still to be sent.
+    pub datagrams: u32,
     failures: Vec<String>,
     is_done: bool,
 }
@@ -68,6 +71,7 @@ impl Errand {
             paused: Vec::new(),
             over: Vec::new(),
             key_updates: 0,
+            datagrams: 0,
             failures: Vec::new(),
             is_done: false,
         }
@@ -112,6 +116,21 @@ impl Errand {
         });
         if let Err(error) = finished {
             self.failures.push(format!("client, stream {}: {error}", id.as_u64()));
+        }
+    }
+
+    /// Sends a few datagrams: where in the pattern their content begins, then the content.
+    fn send_datagrams(&mut self, connection: &mut Connection) {
+        let Some(most) = connection.max_datagram_size().filter(|most| *most > 8) else { return };
+        for _ in 0..self.datagrams.min(3) {
+            self.datagrams -= 1;
+            let offset = u64::from(self.datagrams) * 777;
+            let content = pattern::at(offset);
+            let len = self.mood.write_len(most - 8);
+            let datagram = [&offset.to_be_bytes()[..], content.get(..len).unwrap_or(&[])].concat();
+            if let Err(error) = connection.send_datagram(datagram.into()) {
+                self.failures.push(format!("datagram of {len}: {error:?}"));
+            }
         }
     }
 
@@ -214,6 +233,7 @@ impl App for Client {
             for id in core::mem::take(&mut errand.sending) {
                 errand.send(connection, id);
             }
+            errand.send_datagrams(connection);
             if errand.key_updates > 0 && connection.update_keys(now) {
                 errand.key_updates -= 1;
             }

@@ -3,18 +3,20 @@
 use super::client::Transfer;
 use super::header::Header;
 use super::run::Plan;
-use crate::draw::Draw;
+use crate::draw::{Draw, Drawn};
 use transport::Dir;
 
 /// Most bytes of one run: enough for slow start, recovery and window updates, and over in milliseconds.
 const MAX_BYTES: u64 = 2 << 20;
 
-/// The plan of `seed` for a network that carries `capacity` bytes in a reasonable time.
-pub fn plan(seed: u64, capacity: u64) -> Plan {
+/// The plan of `seed` for the scenario of the same seed.
+pub fn plan(seed: u64, drawn: &Drawn) -> Plan {
     let mut draw = Draw::new(seed ^ 0x706c_616e);
-    let limit = capacity.min(MAX_BYTES);
+    let (connections, at_once) = (draw.pick(&[1, 1, 1, 3], 1), draw.pick(&[1, 1, 1, 4], 1));
+    // A rebinding during a handshake ends it, and only the first handshakes are waited for.
+    let connections = if drawn.rebinds { 1 } else { connections };
+    let mut budget = drawn.capacity.min(MAX_BYTES) / (connections * at_once);
     let count = draw.pick(&[1, 1, 3, 10, 40], 1);
-    let mut budget = limit;
     let mut transfers = Vec::new();
     for _ in 0..count {
         let transfer = transfer(&mut draw, budget);
@@ -24,7 +26,9 @@ pub fn plan(seed: u64, capacity: u64) -> Plan {
     Plan {
         transfers,
         parallel: draw.pick(&[1, 4, 100], 100),
-        connections: 1,
+        connections,
+        at_once,
+        datagrams: draw.pick(&[0, 0, 20, 300], 0),
         pause_ppm: draw.pick(&[0, 0, 50_000, 300_000], 0),
         key_updates: draw.pick(&[0, 0, 3], 0),
     }

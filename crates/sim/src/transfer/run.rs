@@ -18,6 +18,10 @@ pub struct Plan {
     pub parallel: usize,
     /// Connections, one after the other.
     pub connections: u64,
+    /// The same as often again at the same time.
+    pub at_once: u64,
+    /// DATAGRAM frames that the client sends along on each connection.
+    pub datagrams: u32,
     /// How often receivers do not take all they are lent, in millionths.
     pub pause_ppm: u32,
     /// Key updates that the client starts on each connection.
@@ -28,7 +32,15 @@ impl Plan {
     /// Downloads of these lengths on one connection.
     pub fn downloads(lens: impl IntoIterator<Item = u64>) -> Plan {
         let transfers = lens.into_iter().map(Transfer::download).collect();
-        Plan { transfers, parallel: 1_000, connections: 1, pause_ppm: 0, key_updates: 0 }
+        Plan {
+            transfers,
+            parallel: 1_000,
+            connections: 1,
+            at_once: 1,
+            datagrams: 0,
+            pause_ppm: 0,
+            key_updates: 0,
+        }
     }
 }
 
@@ -89,20 +101,26 @@ pub fn drive(lab: &mut TransferLab, scenario: &Scenario, plan: &Plan) -> Result<
     let mut rng = scenario.app_rng();
     let mood = Mood::new(rng.fork(), plan.pause_ppm);
     let mut time = Duration::ZERO;
-    for connection in 1..=plan.connections {
-        let mut errand = Errand::new(mood.clone(), plan.transfers.iter().copied(), plan.parallel);
-        errand.key_updates = plan.key_updates;
-        let handle = lab.connect(errand)?;
+    for round in 1..=plan.connections {
+        let mut handles = Vec::new();
+        for _ in 0..plan.at_once {
+            let mut errand = Errand::new(mood.clone(), plan.transfers.iter().copied(), plan.parallel);
+            (errand.key_updates, errand.datagrams) = (plan.key_updates, plan.datagrams);
+            handles.push(lab.connect(errand)?);
+        }
         let halt = lab.run(scenario.limit.saturating_sub(time), |lab| {
-            if lab.server().app_mut().talked > 0 {
+            if lab.server().app_mut().talked >= round * plan.at_once {
                 let client = lab.hosts().1;
                 lab.network().borrow_mut().arm_rebinding(client);
             }
-            lab.client().app_mut().done == connection || !lab.client().app_mut().failures.is_empty()
+            lab.client().app_mut().done == round * plan.at_once || !lab.client().app_mut().failures.is_empty()
         });
         time = lab.age();
-        let open =
-            lab.client().connection(handle).map_or_else(String::new, |(_, errand)| errand.unfinished());
+        let mut open = String::new();
+        for handle in handles {
+            open +=
+                &lab.client().connection(handle).map_or_else(String::new, |(_, errand)| errand.unfinished());
+        }
         expect_done(lab, &halt, &format!("the transfer ({open})"))?;
     }
     // What is left is closing: both ends must forget by themselves.
@@ -131,7 +149,7 @@ fn expect_done(lab: &mut TransferLab, halt: &Halt, what: &str) -> Result<(), Str
 /// What does not.
 pub fn verify(lab: &mut TransferLab, plan: &Plan) -> Result<(), String> {
     let whole = |transfer: &&Transfer| transfer.dir == Dir::Bidi && transfer.cancel_after.is_none();
-    let expected = plan.transfers.iter().filter(whole).count() as u64 * plan.connections;
+    let expected = plan.transfers.iter().filter(whole).count() as u64 * plan.connections * plan.at_once;
     let server = lab.server().app_mut();
     if server.completed < expected {
         return Err(format!("the server completed {} of {expected} streams", server.completed));

@@ -3,6 +3,7 @@
 use super::header::{HEADER_LEN, Header};
 use crate::mood::Mood;
 use crate::piece::{Incoming, Outgoing};
+use base::pattern;
 use base::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use transport::{CloseReason, Connection, Counters, Dir, Event, Fin, StreamId, StreamSink};
@@ -23,6 +24,8 @@ pub struct Server {
     pub completed: u64,
     /// Streams that the client gave up.
     pub cancelled: u64,
+    /// DATAGRAM frames that arrived.
+    pub datagrams: u64,
     /// What the last connection counted.
     pub counters: Counters,
     /// Why connections ended.
@@ -40,6 +43,7 @@ impl Server {
             talked: 0,
             completed: 0,
             cancelled: 0,
+            datagrams: 0,
             counters: Counters::default(),
             reasons: Vec::new(),
             failures: Vec::new(),
@@ -65,6 +69,7 @@ pub struct Visit {
     sending: Vec<StreamId>,
     paused: Vec<StreamId>,
     completed: u64,
+    datagrams: u64,
     has_talked: bool,
     /// It has talked since the last turn for the first time.
     has_news: bool,
@@ -142,6 +147,19 @@ impl StreamSink for Visit {
         }
         taken
     }
+
+    fn on_datagram(&mut self, bytes: &[u8]) {
+        let wrong = match bytes.split_first_chunk() {
+            Some((offset, content)) => {
+                pattern::first_difference(u64::from_be_bytes(*offset), content).is_some()
+            }
+            None => true,
+        };
+        self.datagrams += 1;
+        if wrong {
+            self.failures.push(format!("datagram of {} bytes: wrong", bytes.len()));
+        }
+    }
 }
 
 impl App for Server {
@@ -156,6 +174,7 @@ impl App for Server {
             sending: Vec::new(),
             paused: Vec::new(),
             completed: 0,
+            datagrams: 0,
             has_talked: false,
             has_news: false,
             failures: Vec::new(),
@@ -187,6 +206,7 @@ impl App for Server {
             }
         }
         self.talked += u64::from(core::mem::take(&mut visit.has_news));
+        self.datagrams += core::mem::take(&mut visit.datagrams);
         self.failures.append(&mut visit.failures);
         if visit.paused.is_empty() || connection.is_closed() { Next::Wait } else { Next::At(now + PAUSE) }
     }
