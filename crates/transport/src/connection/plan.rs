@@ -154,7 +154,13 @@ impl Connection {
         if permission == Permission::AckOnly {
             return false;
         }
-        space.owes_probe() || space.crypto.wants() || (id == SpaceId::Application && self.application_wants())
+        let application = id == SpaceId::Application && !self.is_greeting() && self.application_wants();
+        space.owes_probe() || space.crypto.wants() || application
+    }
+
+    /// Whether our first flight is not out yet: data beside half a ServerHello could not be read by anybody.
+    fn is_greeting(&self) -> bool {
+        self.spaces.space(SpaceId::Initial).is_some_and(|space| space.crypto.wants())
     }
 
     /// Whether anything of the 1-RTT space waits to be sent, data that flow control permits included.
