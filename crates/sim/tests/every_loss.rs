@@ -1,8 +1,6 @@
 //! The loss of every single datagram, and of every pair in a row: handshake, Retry, key updates, path challenges, MTU probes,
 //! the close. Others have crashed or stalled when the one packet was lost whose loss nobody had tried.
 
-#![expect(clippy::panic, reason = "a helper of a test may panic as the test itself may")]
-
 use base::time::Duration;
 use crypto::KeyExchange;
 use sim::transfer::{Plan, Report, run};
