@@ -38,6 +38,11 @@ impl CryptoStream {
         self.sent < self.outgoing.len() || !self.lost.is_empty()
     }
 
+    /// Bytes that were never sent.
+    pub(crate) fn unsent(&self) -> usize {
+        self.outgoing.len() - self.sent
+    }
+
     /// Writes CRYPTO frames, lost bytes first.
     pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
         while self.wants() {

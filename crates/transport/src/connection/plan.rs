@@ -63,6 +63,9 @@ pub(super) struct Plan {
     pub(super) size: usize,
 }
 
+/// A TLS message of more bytes than this, with its headers, fills a datagram of 1,200 bytes: one with a post-quantum key share.
+const LARGE_HELLO: usize = 1_000;
+
 impl Connection {
     /// The next thing to send, when the pacer allows `paced` bytes; `None` when nothing may or need go.
     pub(super) fn plan(&self, now: Instant, paced: u64) -> Option<Plan> {
@@ -138,10 +141,15 @@ impl Connection {
         }
     }
 
+    /// Which spaces share the next datagram. An Initial that fills it goes alone: what stands beside half a ServerHello could
+    /// not be read by anybody.
     fn spaces_with_something(&self, now: Instant, permission: Permission) -> SpaceSet {
+        let fills =
+            self.spaces.space(SpaceId::Initial).is_some_and(|space| space.crypto.unsent() > LARGE_HELLO);
         SpaceId::ALL
             .into_iter()
             .filter(|&space| self.space_wants(now, space, permission))
+            .take(if fills { 1 } else { SpaceId::ALL.len() })
             .fold(SpaceSet::EMPTY, SpaceSet::with)
     }
 
@@ -154,13 +162,7 @@ impl Connection {
         if permission == Permission::AckOnly {
             return false;
         }
-        let application = id == SpaceId::Application && !self.is_greeting() && self.application_wants();
-        space.owes_probe() || space.crypto.wants() || application
-    }
-
-    /// Whether our first flight is not out yet: data beside half a ServerHello could not be read by anybody.
-    fn is_greeting(&self) -> bool {
-        self.spaces.space(SpaceId::Initial).is_some_and(|space| space.crypto.wants())
+        space.owes_probe() || space.crypto.wants() || (id == SpaceId::Application && self.application_wants())
     }
 
     /// Whether anything of the 1-RTT space waits to be sent, data that flow control permits included.
