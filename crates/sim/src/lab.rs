@@ -81,6 +81,15 @@ impl<S: App, C: App> Lab<S, C> {
         connection.map_err(|error| format!("{error:?}"))
     }
 
+    /// Another server takes the place of this one, which is gone without a word.
+    pub(crate) fn replace_server(
+        &mut self,
+        make: impl FnOnce(&Rc<RefCell<Network>>, HostId) -> Result<Worker<VirtualPort, S>, String>,
+    ) -> Result<(), String> {
+        self.server.worker = make(&self.network, self.server.host)?;
+        Ok(())
+    }
+
     /// The network, to look at or to change.
     pub fn network(&self) -> &RefCell<Network> {
         &self.network

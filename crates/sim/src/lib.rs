@@ -3,6 +3,16 @@
 //! Everything below HTTP/3's user is the real thing: worker, endpoint, connection, TLS. Only the kernel, the network and
 //! the clock are replaced, so that a second of bad network costs milliseconds and a failure can be looked at again:
 //! whatever chance decides comes from the scenario's seed.
+//!
+//! ```text
+//! SIM_SEED=4711 cargo test -p tercel-sim --test requests every_seed -- --nocapture      one seed, with what it stands for
+//! SIM_FIRST=20000 SIM_SEEDS=100000 cargo test -p tercel-sim --test transfers every_seed  many others
+//! SIM_TRACE=t.pcap SSLKEYLOGFILE=t.keys SIM_SEED=4711 …                                  and a capture of it for tshark
+//! SIM_ATTACK=10000000 cargo test -p tercel-sim --test attack                             a long siege
+//! ```
+//!
+//! Reading order: node.rs, link.rs, network.rs, port.rs (the network); scenario.rs, lab.rs, draw.rs (a run); transfer/ and
+//! requests/ (what is run); attack/.
 #![forbid(unsafe_code)]
 
 pub mod attack;

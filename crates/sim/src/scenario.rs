@@ -2,7 +2,7 @@
 
 use crate::host::HostOptions;
 use crate::lab::Lab;
-use crate::network::Network;
+use crate::network::{HostId, Network};
 use crate::node::Node;
 use crate::port::{PortOptions, VirtualPort};
 use crate::tls::{self, TlsChoice};
@@ -98,25 +98,45 @@ impl Scenario {
         network.add_link(server_host, client_host, self.to_client.clone());
         let mut rng = network.fork_rng();
         let network = Rc::new(RefCell::new(network));
-        let (server_tls, client_tls) = tls::configure(&self.tls).map_err(|error| error.to_string())?;
-        let build = |config: &TransportConfig| {
-            config.clone().build().map(Arc::new).map_err(|error| error.to_string())
-        };
-        let server_config = ServerConfig { tls: server_tls, transport: build(&self.server)? };
-        let client_config =
-            ClientConfig { tls: client_tls, transport: build(&self.client)?, token: Vec::new() };
-        // A client that is cut off after the Retry may take as long as its whole handshake may.
-        let retry_token_lifetime = self.server.handshake_timeout;
-        let serving = EndpointConfig { retry: self.retry, retry_token_lifetime, ..EndpointConfig::default() };
+        let server_worker = self.server_worker(&network, server_host, server, rng.bytes())?;
         let asking = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
-        let mut endpoint = |config| Endpoint::new(config, rng.bytes());
-        let (server_endpoint, client_endpoint) = (endpoint(serving), endpoint(asking));
-        let port = |host| VirtualPort::new(&network, host, self.port);
-        let config = worker::Config::default();
-        let server_worker =
-            Worker::new(port(server_host), server, server_endpoint, Some(server_config), config);
-        let client_worker = Worker::new(port(client_host), client, client_endpoint, None, config);
+        let (_, client_tls) = tls::configure(&self.tls).map_err(|error| error.to_string())?;
+        let client_config =
+            ClientConfig { tls: client_tls, transport: checked(&self.client)?, token: Vec::new() };
+        let port = VirtualPort::new(&network, client_host, self.port);
+        let endpoint = Endpoint::new(asking, rng.bytes());
+        let client_worker = Worker::new(port, client, endpoint, None, worker::Config::default());
         Ok(Lab::new(network, (server_host, server_worker), (client_host, client_worker), client_config))
+    }
+
+    /// The server process dies without a word and another starts in its place, which knows no connection but can reset
+    /// those of the earlier one.
+    ///
+    /// # Errors
+    /// When the settings cannot work, in words.
+    pub fn restart_server<S: App, C: App>(&self, lab: &mut Lab<S, C>, app: S) -> Result<(), String> {
+        let seed = lab.network().borrow_mut().fork_rng().bytes();
+        lab.replace_server(|network, host| self.server_worker(network, host, app, seed))
+    }
+
+    fn server_worker<S: App>(
+        &self,
+        network: &Rc<RefCell<Network>>,
+        host: HostId,
+        app: S,
+        seed: [u8; 32],
+    ) -> Result<Worker<VirtualPort, S>, String> {
+        let (tls, _) = tls::configure(&self.tls).map_err(|error| error.to_string())?;
+        let config = ServerConfig { tls, transport: checked(&self.server)? };
+        let endpoint = EndpointConfig {
+            retry: self.retry,
+            // A client that is cut off after the Retry may take as long as its whole handshake may.
+            retry_token_lifetime: self.server.handshake_timeout,
+            reset_key: Some([0x72; 32]),
+            ..EndpointConfig::default()
+        };
+        let port = VirtualPort::new(network, host, self.port);
+        Ok(Worker::new(port, app, Endpoint::new(endpoint, seed), Some(config), worker::Config::default()))
     }
 
     fn addresses(&self) -> [SocketAddr; 2] {
@@ -133,4 +153,8 @@ impl Scenario {
     pub fn app_rng(&self) -> Rng {
         Rng::from_u64(self.seed ^ 0x6170_7073)
     }
+}
+
+fn checked(config: &TransportConfig) -> Result<Arc<TransportConfig>, String> {
+    config.clone().build().map(Arc::new).map_err(|error| error.to_string())
 }
