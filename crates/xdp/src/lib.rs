@@ -1,1 +1,1 @@
-//! AF_XDP as a data path.
+//! AF_XDP as a data path. Nothing is built here yet: the crate holds its place among the rooms.
