@@ -10,6 +10,7 @@
 //! ```
 
 use crate::net::{Addresses, Ecn};
+use crate::time::Instant;
 
 /// What all packets of a train have in common.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,16 @@ pub struct TrainPath {
     pub addresses: Addresses,
     /// The marking of its packets.
     pub ecn: Ecn,
+    /// When it may leave, on the clock of the data path that lends the memory: `None` is at once. A path that cannot hold
+    /// packets back (its capabilities say so) sends at once whatever this says.
+    pub departs: Option<Instant>,
+}
+
+impl TrainPath {
+    /// A train that leaves at once.
+    pub const fn new(addresses: Addresses, ecn: Ecn) -> TrainPath {
+        TrainPath { addresses, ecn, departs: None }
+    }
 }
 
 /// Packet memory for outgoing trains. One train is open at a time.

@@ -9,6 +9,7 @@
 
 use core::net::SocketAddr;
 use std::io;
+use std::os::fd::BorrowedFd;
 
 use base::net::Train;
 use base::rng::Rng;
@@ -17,6 +18,7 @@ use base::time::{Duration, Instant};
 
 use crate::port::{Capabilities, Counters, Port, Rx, Tx};
 use crate::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, TrainQueue};
+use crate::waker::Waker;
 
 /// Outgoing bytes that may wait for the port below before `begin` refuses.
 const MAX_QUEUED_BYTES: usize = 1 << 20;
@@ -183,7 +185,7 @@ impl<P: Port> FaultInjector<P> {
         let (mut trains, mut datagrams) = (0, 0);
         'queue: while trains < self.tx.ready.len() {
             let train = self.tx.ready.train(trains);
-            let path = TrainPath { addresses: train.addresses, ecn: train.ecn };
+            let path = TrainPath::new(train.addresses, train.ecn);
             let mut rest = train.bytes.chunks(train.segment_size).peekable();
             datagrams = 0;
             while rest.peek().is_some() {
@@ -206,7 +208,7 @@ impl<P: Port> Rx for FaultInjector<P> {
         self.rx.ready.clear();
         for index in 0..self.inner.poll()? {
             let train = self.inner.train(index);
-            let path = TrainPath { addresses: train.addresses, ecn: train.ecn };
+            let path = TrainPath::new(train.addresses, train.ecn);
             for datagram in train.bytes.chunks(train.segment_size.max(1)) {
                 self.rx.on_datagram(self.now, &path, datagram);
             }
@@ -295,6 +297,18 @@ impl<P: Port> Port for FaultInjector<P> {
 
     fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
         self.inner.local_address_towards(peer)
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.inner.descriptors()
+    }
+
+    fn waker(&self) -> Option<Waker> {
+        self.inner.waker()
+    }
+
+    fn on_woken(&mut self) {
+        self.inner.on_woken();
     }
 
     fn counters(&self) -> Counters {

@@ -13,5 +13,7 @@ pub mod port;
 #[cfg(test)]
 mod toy;
 pub mod trains;
+mod waker;
 
 pub use port::{Capabilities, Counters, Port, Rx, RxCounters, SendFault, Tx, TxCounters};
+pub use waker::Waker;

@@ -11,12 +11,14 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::BorrowedFd;
 
 use base::net::{Addresses, Ecn, Train};
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 
 use crate::port::{Capabilities, Counters, Port, Rx, Tx};
+use crate::waker::Waker;
 
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 const LINK_TYPE_RAW_IP: u32 = 101;
@@ -263,7 +265,7 @@ impl<P: Port, W: Write> PacketSink for Capture<P, W> {
 
     fn end(&mut self) {
         let (stamp, packets) = (self.stamp(), self.packets);
-        if let Some(TrainPath { addresses: Addresses { local, peer }, ecn }) = self.path.take() {
+        if let Some(TrainPath { addresses: Addresses { local, peer }, ecn, .. }) = self.path.take() {
             self.attempt(|writer, port| {
                 for index in 0..packets {
                     let payload = &*port.packet(index);
@@ -300,6 +302,18 @@ impl<P: Port, W: Write> Port for Capture<P, W> {
 
     fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
         self.inner.local_address_towards(peer)
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.inner.descriptors()
+    }
+
+    fn waker(&self) -> Option<Waker> {
+        self.inner.waker()
+    }
+
+    fn on_woken(&mut self) {
+        self.inner.on_woken();
     }
 
     fn counters(&self) -> Counters {

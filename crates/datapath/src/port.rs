@@ -13,10 +13,13 @@
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::ops::AddAssign;
 use std::io;
+use std::os::fd::BorrowedFd;
 
 use base::net::Train;
 use base::sink::PacketSink;
 use base::time::Instant;
+
+use crate::waker::Waker;
 
 /// The receiving half.
 pub trait Rx {
@@ -69,6 +72,20 @@ pub trait Port: Rx + Tx {
         local
     }
 
+    /// What to poll for readability in a foreign event loop, instead of calling `wait`: when any of these is readable, or
+    /// the deadline has passed, a turn is due. Empty for paths without descriptors. Not for every packet: it allocates.
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+
+    /// What interrupts this port's wait from another thread; `None` for paths that do not sleep.
+    fn waker(&self) -> Option<Waker> {
+        None
+    }
+
+    /// Takes note that a descriptor was readable; for owners of their own event loop, as `wait` does it itself.
+    fn on_woken(&mut self) {}
+
     /// What has happened so far.
     fn counters(&self) -> Counters;
 
@@ -91,6 +108,8 @@ pub struct Capabilities {
     pub coalesces: bool,
     /// Whether the ECN field is carried both ways.
     pub ecn: bool,
+    /// Whether trains are held back until they depart (`TrainPath::departs`), by the kernel or by the interface.
+    pub departure_times: bool,
 }
 
 /// Why a destination did not take a datagram.

@@ -15,7 +15,7 @@ pub(crate) fn path() -> TrainPath {
     let host = |last| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
     let addresses =
         Addresses { local: SocketAddr::new(host(1), 443), peer: SocketAddr::new(host(2), 50_000) };
-    TrainPath { addresses, ecn: Ecn::Ect0 }
+    TrainPath::new(addresses, Ecn::Ect0)
 }
 
 /// The port. `capacity` limits the packets of a train, `refuse` makes that many `begin`s fail.
@@ -111,6 +111,7 @@ impl Port for Toy {
             segments_offloaded: true,
             coalesces: true,
             ecn: true,
+            departure_times: false,
         }
     }
 }

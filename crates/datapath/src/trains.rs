@@ -142,7 +142,7 @@ mod tests {
 
     fn path() -> TrainPath {
         let any = "192.0.2.1:9".parse().unwrap();
-        TrainPath { addresses: Addresses { local: any, peer: any }, ecn: Ecn::Ect0 }
+        TrainPath::new(Addresses { local: any, peer: any }, Ecn::Ect0)
     }
 
     #[test]

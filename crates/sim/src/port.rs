@@ -104,7 +104,7 @@ impl Rx for VirtualPort {
                 self.arrived.close_newest();
             }
             let addresses = Addresses { local: self.address, peer: arrival.source };
-            self.arrived.push(&TrainPath { addresses, ecn: arrival.ecn }, &arrival.bytes);
+            self.arrived.push(&TrainPath::new(addresses, arrival.ecn), &arrival.bytes);
             self.counters.rx.datagrams += 1;
             self.counters.rx.bytes += arrival.bytes.len() as u64;
         }
@@ -208,6 +208,7 @@ impl Port for VirtualPort {
             segments_offloaded: true,
             coalesces: true,
             ecn: true,
+            departure_times: false,
         }
     }
 }

@@ -164,7 +164,8 @@ fn get(args: &GetArgs) -> Result<u8, GetError> {
     let settings = args.settings()?;
     let port = args.bind().map_err(|error| GetError::Usage(error.to_string()))?;
     let waker = port.waker();
-    let stop = stop_flag(move || waker.wake()).map_err(|error| GetError::Usage(error.to_string()))?;
+    let stop = stop_flag(move || waker.iter().for_each(datapath::Waker::wake))
+        .map_err(|error| GetError::Usage(error.to_string()))?;
     let Some(path) = &args.pcap else { return args.download(port, settings, &jobs, &stop) };
     let unwritable = |error| GetError::Write(path.clone(), error);
     let writer = File::create(path).and_then(PcapWriter::new).map_err(unwritable)?;

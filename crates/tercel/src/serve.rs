@@ -97,7 +97,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     let server = Server::new(handler, log.recorder());
 
     let waker = port.waker();
-    let stop = stop_flag(move || waker.wake()).map_err(text)?;
+    let stop = stop_flag(move || waker.iter().for_each(datapath::Waker::wake)).map_err(text)?;
     let listening = port.local_address();
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(text)?;

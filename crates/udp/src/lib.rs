@@ -13,8 +13,6 @@ mod refusals;
 mod sender;
 mod socket;
 mod sys;
-mod waker;
 
 pub use options::{BindError, BindOptions, Variant};
 pub use port::UdpPort;
-pub use waker::Waker;

@@ -10,7 +10,7 @@ use base::net::Train;
 use base::sink::{PacketSink, TrainPath};
 use base::time::Instant;
 use datapath::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
-use datapath::{Capabilities, Counters, Port, Rx, Tx};
+use datapath::{Capabilities, Counters, Port, Rx, Tx, Waker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use socket2::Socket;
@@ -19,7 +19,6 @@ use crate::options::{BindError, BindOptions, Variant};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::socket::{self, Granted};
-use crate::waker::Waker;
 
 /// A bound UDP socket, owned by one worker.
 ///
@@ -65,11 +64,6 @@ impl UdpPort {
         })
     }
 
-    /// What interrupts this port's wait from another thread.
-    pub fn waker(&self) -> Waker {
-        self.waker.clone()
-    }
-
     /// The variant in use: the one asked for, unless the kernel turned it down.
     pub fn variant(&self) -> Variant {
         self.variant
@@ -81,16 +75,6 @@ impl UdpPort {
     /// When the system refuses to say.
     pub fn buffer_sizes(&self) -> io::Result<(usize, usize)> {
         Ok((self.socket.recv_buffer_size()?, self.socket.send_buffer_size()?))
-    }
-
-    /// The socket and the waker's event, both readable when `wait` would return.
-    pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
-        [self.socket.as_fd(), self.waker.as_fd()]
-    }
-
-    /// Takes note that the waker's event was readable; for owners of their own event loop, as `wait` does it itself.
-    pub fn on_woken(&mut self) {
-        self.waker.clear();
     }
 }
 
@@ -202,6 +186,19 @@ impl Port for UdpPort {
         SocketAddr::new(routed.map_or(any, |address| address.ip()), self.local.port())
     }
 
+    /// The socket and the waker's event.
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.socket.as_fd(), self.waker.as_fd()]
+    }
+
+    fn waker(&self) -> Option<Waker> {
+        Some(self.waker.clone())
+    }
+
+    fn on_woken(&mut self) {
+        self.waker.clear();
+    }
+
     fn counters(&self) -> Counters {
         Counters { rx: self.receiver.counters, tx: self.sender.counters, waits: self.waits }
     }
@@ -218,6 +215,7 @@ impl Port for UdpPort {
             segments_offloaded: self.sender.segments(),
             coalesces: self.granted.gro,
             ecn: self.granted.ecn,
+            departure_times: false,
         }
     }
 }

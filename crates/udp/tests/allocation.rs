@@ -41,7 +41,7 @@ fn a_turn_allocates_nothing() {
         let before = ALLOCATIONS.with(Cell::get);
         for _ in 0..100 {
             for _ in 0..2 {
-                let room = a.begin(TrainPath { addresses, ecn: Ecn::Ect0 }, 1200).unwrap();
+                let room = a.begin(TrainPath::new(addresses, Ecn::Ect0), 1200).unwrap();
                 for _ in 0..room {
                     a.room().fill(1);
                     a.push(1200);

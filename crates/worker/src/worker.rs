@@ -316,7 +316,7 @@ impl<P: Port, A: App> Worker<P, A> {
     /// The endpoint's stateless reply: a train of one datagram.
     fn send_reply(&mut self, addresses: Addresses) {
         let reply = self.endpoint.reply();
-        let path = TrainPath { addresses, ecn: Ecn::NotEct };
+        let path = TrainPath::new(addresses, Ecn::NotEct);
         if reply.is_empty() || self.port.begin(path, reply.len()).is_none() {
             return;
         }

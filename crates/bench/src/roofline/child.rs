@@ -80,7 +80,7 @@ struct Sender {
 
 impl Sender {
     fn new(plan: Plan, port: UdpPort, peer: SocketAddr) -> io::Result<Sender> {
-        let path = TrainPath { addresses: Addresses { local: port.local_address(), peer }, ecn: Ecn::Ect0 };
+        let path = TrainPath::new(Addresses { local: port.local_address(), peer }, Ecn::Ect0);
         let sealer = Sealer::new(plan.datagram_size)?;
         Ok(Sender { plan, port, sealer, path, sent: 0, credit: 0 })
     }
@@ -197,7 +197,7 @@ impl Receiver {
     }
 
     fn give_credit(&mut self, addresses: Addresses) -> io::Result<()> {
-        if self.port.begin(TrainPath { addresses, ecn: Ecn::NotEct }, 8).is_some() {
+        if self.port.begin(TrainPath::new(addresses, Ecn::NotEct), 8).is_some() {
             self.port.room().copy_from_slice(&self.received.to_be_bytes());
             self.port.push(8);
             self.port.end();

@@ -18,7 +18,7 @@ fn ports(options: PortOptions) -> (VirtualPort, VirtualPort) {
 
 fn send(port: &mut VirtualPort, peer: SocketAddr, lens: &[usize]) {
     let addresses = Addresses { local: port.local_address(), peer };
-    port.begin(TrainPath { addresses, ecn: Ecn::Ect0 }, lens[0]).unwrap();
+    port.begin(TrainPath::new(addresses, Ecn::Ect0), lens[0]).unwrap();
     for (index, len) in lens.iter().enumerate() {
         port.room()[..*len].fill(index as u8);
         port.push(*len);
@@ -61,7 +61,7 @@ fn moods() {
     let moody = PortOptions { train_segments: 3, refuse_ppm: 1_000_000, apart_ppm: 1_000_000 };
     let (mut one, other) = ports(moody);
     let addresses = Addresses { local: one.local_address(), peer: other.local_address() };
-    assert_eq!(one.begin(TrainPath { addresses, ecn: Ecn::Ect0 }, 100), None);
+    assert_eq!(one.begin(TrainPath::new(addresses, Ecn::Ect0), 100), None);
     let apart = PortOptions { refuse_ppm: 0, ..moody };
     let (mut one, mut other) = ports(apart);
     send(&mut one, other.local_address(), &[100, 100, 100]);

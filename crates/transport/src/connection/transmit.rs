@@ -64,7 +64,7 @@ impl Connection {
             let path = self.paths.path(plan.path);
             let ecn = path.map_or(Ecn::NotEct, |path| path.ecn.mark());
             let Some(addresses) = path.map(|path| path.addresses) else { break };
-            let Some(capacity) = sink.begin(TrainPath { addresses, ecn }, plan.size) else {
+            let Some(capacity) = sink.begin(TrainPath::new(addresses, ecn), plan.size) else {
                 return Transmitted::SinkFull;
             };
             let sent = match plan.kind {

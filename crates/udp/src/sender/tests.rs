@@ -63,7 +63,7 @@ impl Bench {
     fn queue(&mut self, peer: usize, count: u8, len: usize) {
         let peer = self.peers[peer].local_addr().unwrap();
         let addresses = Addresses { local: self.socket.local_addr().unwrap(), peer };
-        let room = self.sender.begin(TrainPath { addresses, ecn: Ecn::Ect0 }, len).unwrap();
+        let room = self.sender.begin(TrainPath::new(addresses, Ecn::Ect0), len).unwrap();
         assert!(room >= usize::from(count));
         for n in 0..count {
             self.sender.room().fill(n);
@@ -134,7 +134,7 @@ fn when_many_destinations_refuse_the_socket_stops_asking() {
         // Nobody listens at most of these; that does not matter here.
         let peer = SocketAddr::new([127, 0, 1, host].into(), port);
         let addresses = Addresses { local: bench.socket.local_addr().unwrap(), peer };
-        bench.sender.begin(TrainPath { addresses, ecn: Ecn::NotEct }, 10).unwrap();
+        bench.sender.begin(TrainPath::new(addresses, Ecn::NotEct), 10).unwrap();
         bench.sender.push(10);
         bench.sender.push(10);
         bench.sender.end();
@@ -210,12 +210,9 @@ fn memory_is_refused_while_it_is_full_and_free_again_after_a_flush() {
         stuck = false;
         verdict
     });
-    let path = |bench: &Bench| TrainPath {
-        addresses: Addresses {
-            local: bench.socket.local_addr().unwrap(),
-            peer: bench.peers[0].local_addr().unwrap(),
-        },
-        ecn: Ecn::NotEct,
+    let path = |bench: &Bench| {
+        let local = bench.socket.local_addr().unwrap();
+        TrainPath::new(Addresses { local, peer: bench.peers[0].local_addr().unwrap() }, Ecn::NotEct)
     };
     bench.queue(0, 40, 1472);
     bench.flush();

@@ -67,6 +67,7 @@ impl Port for Full {
             segments_offloaded: false,
             coalesces: false,
             ecn: false,
+            departure_times: false,
         }
     }
 }

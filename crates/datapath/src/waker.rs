@@ -20,7 +20,11 @@ struct Shared {
 pub struct Waker(Arc<Shared>);
 
 impl Waker {
-    pub(crate) fn new() -> io::Result<Waker> {
+    /// A waker for one port.
+    ///
+    /// # Errors
+    /// When the system has no descriptors left.
+    pub fn new() -> io::Result<Waker> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Waker(Arc::new(Shared { event, pending: AtomicBool::new(false) })))
     }
@@ -35,7 +39,7 @@ impl Waker {
 
     /// Makes the waker ready for the next wake. Called by the port alone, before it returns to its worker, which then
     /// reads its mailbox: a wake that comes in between is served by that reading.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.0.event, &mut count);
         self.0.pending.swap(false, Ordering::AcqRel);

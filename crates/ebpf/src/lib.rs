@@ -1,0 +1,2 @@
+//! The eBPF programs, and their loading.
+#![forbid(unsafe_code)]
