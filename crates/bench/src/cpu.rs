@@ -1,5 +1,6 @@
 //! What a process may run on, and what it has used.
 
+use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -16,6 +17,14 @@ pub fn pin(core: usize) -> std::io::Result<()> {
 /// # Errors
 /// When one does not exist, or none is ours.
 pub fn pin_to(cores: &[usize]) -> std::io::Result<()> {
+    pin_process(None, cores)
+}
+
+/// Keeps the main thread of a process, and what it starts from now on, on these cores; `None` is the calling thread.
+///
+/// # Errors
+/// When a core does not exist, none is ours, or the process has gone.
+pub fn pin_process(pid: Option<Pid>, cores: &[usize]) -> std::io::Result<()> {
     let mut set = CpuSet::new();
     for &core in cores {
         if core >= CpuSet::MAX_CPU {
@@ -23,7 +32,7 @@ pub fn pin_to(cores: &[usize]) -> std::io::Result<()> {
         }
         set.set(core);
     }
-    sched_setaffinity(None, &set)?;
+    sched_setaffinity(pid, &set)?;
     Ok(())
 }
 
@@ -31,6 +40,13 @@ pub fn pin_to(cores: &[usize]) -> std::io::Result<()> {
 pub fn allowed() -> Vec<usize> {
     let Ok(cores) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU).filter(|&core| cores.is_set(core)).collect()
+}
+
+/// The first two cores that we may use, or the only one twice.
+pub fn first_two() -> [usize; 2] {
+    let allowed = allowed();
+    let first = allowed.first().copied().unwrap_or(0);
+    [first, allowed.get(1).copied().unwrap_or(first)]
 }
 
 /// CPU seconds that this process has used so far, its own and the kernel's on its behalf: what getrusage sums up,

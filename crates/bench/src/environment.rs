@@ -1,5 +1,6 @@
 //! Where a measurement was made: what somebody needs who wants to see the same figures.
 
+use std::fmt;
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
@@ -37,6 +38,13 @@ impl Environment {
             socket_buffers_max: [limit("rmem_max"), limit("wmem_max")],
             load: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
         }
+    }
+}
+
+impl fmt::Display for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Environment { kernel, cpu, cores, version, revision, load, .. } = self;
+        write!(f, "{kernel}, {cpu}, {cores} cores, tercel {version} {revision}, load {load}")
     }
 }
 

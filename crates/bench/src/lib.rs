@@ -4,7 +4,9 @@
 pub mod cpu;
 pub mod environment;
 pub mod fetch;
+pub mod floor;
 pub mod peers;
 pub mod process;
 pub mod roofline;
+pub mod site;
 pub mod stats;

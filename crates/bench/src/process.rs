@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
@@ -64,7 +65,7 @@ impl Running {
     /// # Errors
     /// The core is not ours, or the program cannot be started.
     pub fn start(name: &str, core: usize, command: &mut Command) -> io::Result<Running> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running::prepare(command);
         // A child begins where its parent is.
         let home = cpu::allowed();
         cpu::pin(core)?;
@@ -74,6 +75,30 @@ impl Running {
             io::Error::new(error.kind(), format!("cannot start {}: {error}", command.get_program().display()))
         })?;
         Ok(Running { child, name: name.to_owned() })
+    }
+
+    /// Takes over a child that was started elsewhere, such as in a namespace, with [`Running::prepare`]d pipes, and keeps it
+    /// on `cores` from now on. Threads that it started in the instants before stay where they were.
+    ///
+    /// # Errors
+    /// A core is not ours. The child is then killed.
+    pub fn adopt(name: &str, child: Child, cores: &[usize]) -> io::Result<Running> {
+        let running = Running { child, name: name.to_owned() };
+        if !cores.is_empty() {
+            let pid = i32::try_from(running.child.id()).ok().and_then(Pid::from_raw);
+            cpu::pin_process(pid, cores)?;
+        }
+        Ok(running)
+    }
+
+    /// Sets the pipes that [`Running::finish`] reads.
+    pub fn prepare(command: &mut Command) -> &mut Command {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped())
+    }
+
+    /// The process's id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits until `is_ready`.
@@ -94,6 +119,32 @@ impl Running {
             self.pause(&mut waited, patience, stop)?;
         }
         Ok(())
+    }
+
+    /// Waits for the first line on the child's standard output.
+    ///
+    /// # Errors
+    /// The child ended before, `patience` is over, or `stop` was set.
+    pub fn first_line(&mut self, patience: Duration, stop: &AtomicBool) -> io::Result<String> {
+        let mut waited = Duration::ZERO;
+        let mut line = Vec::new();
+        loop {
+            let Some(pipe) = self.child.stdout.as_mut() else { return Err(io::Error::other("no pipe")) };
+            let at_once = Timespec::default();
+            if poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&at_once))? == 0 {
+                self.pause(&mut waited, patience, stop)?;
+                continue;
+            }
+            let mut byte = [0];
+            if pipe.read(&mut byte)? == 0 {
+                let status = self.child.wait()?;
+                return Err(self.failure(status));
+            }
+            if byte == *b"\n" {
+                return Ok(String::from_utf8_lossy(&line).into_owned());
+            }
+            line.extend(byte);
+        }
     }
 
     /// Asks the child to end in good order (SIGTERM).

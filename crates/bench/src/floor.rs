@@ -1,0 +1,405 @@
+//! The floor: what it costs to hand a datagram to the kernel with bare system calls, and beside it the same through our
+//! ports.
+//!
+//! Two processes on two cores. One sends for a while, the other receives; every so many datagrams the receiver returns
+//! credit on a socket of its own, so that nothing is lost and both stay in the cache. Only the end that is measured
+//! changes between the two trials of a pair, its counterpart is always the raw loop: a difference is ours. The figure is CPU
+//! time of the measured process per datagram. On loopback and veth that of the sender holds the delivery to the other
+//! end's socket as well, since the kernel does both in one go.
+//!
+//! What the raw loops leave out, a port must do: several peers (addresses), ECN, counting, memory that is lent. That is
+//! what the margin of [`AIM`] is for.
+
+mod child;
+mod port;
+mod raw;
+mod table;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use child::{Push, Take};
+use datapath::Port as _;
+use port::Through;
+use raw::{Calls, RawReceiver, RawSender};
+use udp::{BindOptions, UdpPort, Variant};
+
+use crate::cpu;
+use crate::environment::Environment;
+use crate::process::Running;
+use crate::site::{End, Site};
+use crate::stats::{Ratio, Summary};
+
+pub use child::child;
+
+/// How much more a port may cost than its floor.
+pub const AIM: f64 = 1.15;
+
+/// Which system calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// One datagram per call.
+    Plain,
+    /// Many per call: sendmmsg, recvmmsg.
+    Mmsg,
+    /// Trains: GSO, GRO.
+    Gso,
+    /// AF_XDP without the driver's help.
+    XdpGeneric,
+    /// AF_XDP in the driver, copying.
+    XdpDriver,
+}
+
+impl Method {
+    /// All of them, dearest first.
+    pub const ALL: [Method; 5] =
+        [Method::Plain, Method::Mmsg, Method::Gso, Method::XdpGeneric, Method::XdpDriver];
+
+    /// As users name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Method::Plain => "plain",
+            Method::Mmsg => "mmsg",
+            Method::Gso => "gso",
+            Method::XdpGeneric => "xdp generic",
+            Method::XdpDriver => "xdp driver",
+        }
+    }
+
+    /// Whether it needs an interface that AF_XDP can have.
+    pub const fn is_xdp(self) -> bool {
+        matches!(self, Method::XdpGeneric | Method::XdpDriver)
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Which end is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// The one that sends.
+    Send,
+    /// The one that receives.
+    Receive,
+}
+
+/// Whose code does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Way {
+    Raw,
+    Port,
+}
+
+/// What is measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    /// Bytes of UDP payload in each datagram.
+    pub datagram_size: usize,
+    /// Seconds of one trial.
+    pub seconds: f64,
+    /// Trials of each way.
+    pub trials: usize,
+    /// The cores of the measured end and of the other.
+    pub cores: [usize; 2],
+    /// Payload that may be on its way at once, in bytes.
+    pub window: usize,
+    /// What is compared.
+    pub methods: Vec<Method>,
+}
+
+impl Plan {
+    /// Five trials of half a second with datagrams of 1,472 bytes.
+    pub fn new() -> Plan {
+        Plan {
+            datagram_size: 1_472,
+            seconds: 0.5,
+            trials: 5,
+            cores: cpu::first_two(),
+            window: 1 << 20,
+            methods: Method::ALL.to_vec(),
+        }
+    }
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan::new()
+    }
+}
+
+/// What one process did in one trial.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Used {
+    /// Seconds from its first datagram to its last.
+    pub seconds: f64,
+    /// CPU seconds, its own and the kernel's.
+    pub cpu_seconds: f64,
+    /// Datagrams sent or received.
+    pub datagrams: u64,
+    /// System calls that carried them.
+    pub calls: u64,
+    /// Datagrams for which no credit came.
+    pub lost: u64,
+}
+
+impl Used {
+    fn nanoseconds(&self) -> f64 {
+        self.cpu_seconds * 1e9 / self.datagrams.max(1) as f64
+    }
+}
+
+/// A floor and a port beside it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// "loopback" or "veth".
+    pub site: &'static str,
+    /// Which end.
+    pub direction: Direction,
+    /// Which calls.
+    pub method: Method,
+    /// CPU nanoseconds per datagram of the raw loop.
+    pub raw_ns: Summary,
+    /// CPU nanoseconds per datagram through the port.
+    pub port_ns: Summary,
+    /// The median of the port over that of the raw loop.
+    pub ratio: f64,
+    /// The same of the means, with an interval.
+    pub interval: Option<Ratio>,
+    /// Datagrams per call through the port, the median.
+    pub port_datagrams_per_call: f64,
+    /// Wall-clock nanoseconds per datagram: raw, port; the medians. More than the CPU time where the end waited.
+    pub wall_ns: [f64; 2],
+    /// Datagrams that got lost in all trials, of those sent.
+    pub lost_share: f64,
+    /// Why there is no figure.
+    pub problem: Option<String>,
+}
+
+impl Row {
+    /// Whether the port is as near to the floor as it should be.
+    pub fn is_within_aim(&self) -> bool {
+        self.ratio <= AIM
+    }
+}
+
+/// The result, or as much of it as there is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Floor {
+    /// What was to be measured.
+    pub plan: Plan,
+    /// Where.
+    pub environment: Environment,
+    /// One for each site, direction and method.
+    pub rows: Vec<Row>,
+}
+
+/// What a child process is told, as JSON in one argument.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Role {
+    part: Part,
+    method: Method,
+    way: Way,
+    datagram_size: usize,
+    seconds: f64,
+    window: usize,
+    local: std::net::IpAddr,
+    interface: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Part {
+    /// To this data socket, hearing of credit from this one.
+    Sender(SocketAddr, SocketAddr),
+    Receiver,
+}
+
+/// Measures on each site until the plan is fulfilled. A method that does not work there is a row with a problem.
+/// `launch` makes a command that starts this program again such that it calls [`child`] with the given argument;
+/// `progress` hears a line for each row.
+///
+/// # Errors
+/// `stop` was set.
+pub fn run(
+    plan: &Plan,
+    sites: &[Site],
+    launch: &dyn Fn(&str) -> io::Result<Command>,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(&str),
+) -> io::Result<Floor> {
+    let mut floor = Floor { plan: plan.clone(), environment: Environment::here(), rows: Vec::new() };
+    for site in sites {
+        for direction in [Direction::Send, Direction::Receive] {
+            for &method in &plan.methods {
+                if method.is_xdp() && site.interface(End::Server).is_none() {
+                    continue;
+                }
+                let bench = Bench { plan, site, launch, stop };
+                let row = bench.row(direction, method)?;
+                progress(&table::row_line(&row));
+                floor.rows.push(row);
+            }
+        }
+    }
+    Ok(floor)
+}
+
+fn pusher(role: &Role, peer: SocketAddr) -> io::Result<Box<dyn Push>> {
+    let size = role.datagram_size;
+    match (role.way, role.calls()) {
+        (Way::Raw, Some(calls)) => Ok(Box::new(RawSender::new(role.local, peer, calls, size)?)),
+        (Way::Port, Some(_)) => Ok(Box::new(Through::new(role.udp_port()?, peer, size))),
+        (_, None) => Err(io::Error::other("not built yet")),
+    }
+}
+
+fn taker(role: &Role) -> io::Result<Box<dyn Take>> {
+    let size = role.datagram_size;
+    match (role.way, role.calls()) {
+        (Way::Raw, Some(calls)) => Ok(Box::new(RawReceiver::new(role.local, calls, size)?)),
+        (Way::Port, Some(_)) => {
+            let port = role.udp_port()?;
+            let nobody = port.local_address();
+            Ok(Box::new(Through::new(port, nobody, size)))
+        }
+        (_, None) => Err(io::Error::other("not built yet")),
+    }
+}
+
+impl Role {
+    /// How a raw loop goes about it; none for AF_XDP.
+    fn calls(&self) -> Option<Calls> {
+        match self.method {
+            Method::Plain => Some(Calls::One),
+            Method::Mmsg => Some(Calls::Many),
+            Method::Gso => Some(Calls::Trains),
+            Method::XdpGeneric | Method::XdpDriver => None,
+        }
+    }
+
+    fn udp_port(&self) -> io::Result<UdpPort> {
+        let variant = match self.method {
+            Method::Plain => Variant::Plain,
+            Method::Mmsg => Variant::Mmsg,
+            _ => Variant::Gso,
+        };
+        UdpPort::bind(&BindOptions::new((self.local, 0).into(), variant)).map_err(io::Error::other)
+    }
+}
+
+struct Bench<'a> {
+    plan: &'a Plan,
+    site: &'a Site,
+    launch: &'a dyn Fn(&str) -> io::Result<Command>,
+    stop: &'a AtomicBool,
+}
+
+impl Bench<'_> {
+    /// Raw and port in turn, after one uncounted trial of each.
+    fn row(&self, direction: Direction, method: Method) -> io::Result<Row> {
+        let (mut raw, mut port): (Vec<Used>, Vec<Used>) = (Vec::new(), Vec::new());
+        let (mut problem, mut lost, mut sent) = (None, 0, 0);
+        'rounds: for round in 0..=self.plan.trials {
+            for (way, kept) in [(Way::Raw, &mut raw), (Way::Port, &mut port)] {
+                match self.trial(direction, method, way) {
+                    Ok([sender, receiver]) => {
+                        (lost, sent) = (lost + sender.lost, sent + sender.datagrams);
+                        let used = if direction == Direction::Send { sender } else { receiver };
+                        kept.extend((round > 0).then_some(used));
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+                    Err(error) => {
+                        problem = Some(error.to_string());
+                        break 'rounds;
+                    }
+                }
+            }
+        }
+        let over = |used: &[Used], figure: fn(&Used) -> f64| Summary::of(used.iter().map(figure));
+        let wall = |used: &Used| used.seconds * 1e9 / used.datagrams.max(1) as f64;
+        let (raw_ns, port_ns) = (over(&raw, Used::nanoseconds), over(&port, Used::nanoseconds));
+        Ok(Row {
+            site: self.site.name(),
+            direction,
+            method,
+            ratio: port_ns.median / raw_ns.median,
+            interval: Ratio::of(&port_ns.values, &raw_ns.values),
+            raw_ns,
+            port_ns,
+            port_datagrams_per_call: over(&port, |used| used.datagrams as f64 / used.calls.max(1) as f64)
+                .median,
+            wall_ns: [over(&raw, wall).median, over(&port, wall).median],
+            lost_share: lost as f64 / (sent.max(1)) as f64,
+            problem,
+        })
+    }
+
+    /// One sender, one receiver: what each used.
+    fn trial(&self, direction: Direction, method: Method, way: Way) -> io::Result<[Used; 2]> {
+        let patience = Duration::from_secs_f64(20.0 + self.plan.seconds);
+        // The measured end is where a server would be.
+        let (sending, receiving) = match direction {
+            Direction::Send => (End::Server, End::Client),
+            Direction::Receive => (End::Client, End::Server),
+        };
+        let mut receiver = self.start(receiving, direction, (method, way), Part::Receiver)?;
+        let addresses = receiver.first_line(patience, self.stop)?;
+        let mut words = addresses.split_whitespace().map(str::parse);
+        let (Some(Ok(data)), Some(Ok(credit))) = (words.next(), words.next()) else {
+            return Err(io::Error::other("the receiver does not say where it is"));
+        };
+        let sender = self.start(sending, direction, (method, way), Part::Sender(data, credit))?;
+        let sent = sender.finish(patience, self.stop)?;
+        let received = receiver.finish(patience, self.stop)?;
+        let used = |output: &str| {
+            let line = output.lines().rfind(|line| line.starts_with('{')).unwrap_or("");
+            serde_json::from_str(line).map_err(|_| io::Error::other("a process printed no figures"))
+        };
+        Ok([used(&sent.output)?, used(&received.output)?])
+    }
+
+    fn start(
+        &self,
+        end: End,
+        direction: Direction,
+        (method, way): (Method, Way),
+        part: Part,
+    ) -> io::Result<Running> {
+        let is_sender = matches!(part, Part::Sender(..));
+        let is_measured = is_sender == (direction == Direction::Send);
+        // The counterpart: what takes least of the other core. A receiver gets what the sender's path gives.
+        let (method, way) = match (is_measured, is_sender) {
+            (true, _) => (method, way),
+            (false, true) => (Method::Gso, Way::Raw),
+            (false, false) if method == Method::Gso => (Method::Gso, Way::Raw),
+            (false, false) => (Method::Mmsg, Way::Raw),
+        };
+        let role = Role {
+            part,
+            method,
+            way,
+            datagram_size: self.plan.datagram_size,
+            seconds: self.plan.seconds,
+            window: self.plan.window,
+            local: self.site.ipv4(end),
+            interface: self.site.interface(end).map(str::to_owned),
+        };
+        let mut command = (self.launch)(&serde_json::to_string(&role)?)?;
+        let name = if is_sender { "the sender" } else { "the receiver" };
+        let core = self.plan.cores[usize::from(!is_measured)];
+        let child = self.site.spawn(end, Running::prepare(&mut command))?;
+        Running::adopt(name, child, &[core])
+    }
+}
