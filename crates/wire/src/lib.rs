@@ -6,7 +6,7 @@
 //! below keep it so: no indexing, no `unwrap`, no arithmetic that could overflow.
 //!
 //! Reading order: [`varint`], [`reader`], [`writer`], then [`packet`] (RFC 9000 §17, RFC 8999, RFC 9369) and [`frame`]
-//! (RFC 9000 §19).
+//! (RFC 9000 §19). For data paths that see whole frames: [`ethernet`], [`ip`], [`checksum`].
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -18,12 +18,15 @@
     )
 )]
 
+pub mod checksum;
 pub mod cid;
 pub mod dir;
 pub mod error;
+pub mod ethernet;
 pub mod frame;
 #[doc(hidden)]
 pub mod fuzz_targets;
+pub mod ip;
 pub mod packet;
 pub mod packet_number;
 pub mod reader;
