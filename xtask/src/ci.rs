@@ -12,6 +12,7 @@ const STEPS: &[(&str, &[&str])] = &[
 pub(crate) fn run() -> Result<String, String> {
     println!("== tidy\n{}", crate::tidy::run()?);
     println!("== rfc\n{}", crate::rfc::run()?);
+    println!("== ebpf\n{}", crate::ebpf::run(Some("--check"))?);
     for (name, arguments) in STEPS {
         println!("== {name}: cargo {}", arguments.join(" "));
         let status = Command::new(env!("CARGO"))

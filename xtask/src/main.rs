@@ -1,6 +1,7 @@
-//! Project automation: `cargo xtask ci | tidy | rfc`.
+//! Project automation: `cargo xtask ci | tidy | rfc | ebpf`.
 
 mod ci;
+mod ebpf;
 mod imports;
 mod rfc;
 mod tidy;
@@ -10,9 +11,10 @@ use std::process::ExitCode;
 const HELP: &str = "\
 usage: cargo xtask COMMAND
 
-  ci     everything that has to pass before a change lands: format, lints, tidy, rfc, tests
+  ci     everything that has to pass before a change lands: format, lints, tidy, rfc, ebpf, tests
   tidy   walls between crates, import cycles inside them, sizes of files
-  rfc    normative rules cited in the code against specs/*.toml";
+  rfc    normative rules cited in the code against specs/*.toml
+  ebpf   rebuilds the eBPF objects (needs clang); --check compares with what is committed";
 
 fn main() -> ExitCode {
     let command = std::env::args().nth(1).unwrap_or_default();
@@ -20,6 +22,7 @@ fn main() -> ExitCode {
         "ci" => ci::run(),
         "tidy" => tidy::run(),
         "rfc" => rfc::run(),
+        "ebpf" => ebpf::run(std::env::args().nth(2).as_deref()),
         _ => Err(HELP.to_owned()),
     };
     match outcome {
