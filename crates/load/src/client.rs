@@ -350,7 +350,7 @@ impl<P: Port> Client<P> {
             self.on_over(transfer, None, view);
         }
         // The connections part with their downloads in their turn.
-        self.worker.turn()?;
+        self.worker.turn(self.worker.now())?;
         self.hear_news(view);
         Ok(())
     }

@@ -157,11 +157,13 @@ impl<S: App, C: App> Lab<S, C> {
                 return Ok(());
             }
             if due.0 {
-                self.server.worker.turn().map_err(|error| Halt::Broken(error.to_string()))?;
+                let now = self.network.borrow().now();
+                self.server.worker.turn(now).map_err(|error| Halt::Broken(error.to_string()))?;
                 self.turns += 1;
             }
             if due.1 {
-                self.client.worker.turn().map_err(|error| Halt::Broken(error.to_string()))?;
+                let now = self.network.borrow().now();
+                self.client.worker.turn(now).map_err(|error| Halt::Broken(error.to_string()))?;
                 self.turns += 1;
             }
         }

@@ -27,6 +27,7 @@ mod streams;
 mod tidings;
 
 pub use admission::{ClientConfig, ServerConfig};
+pub use cid::CID_WORKER_OFFSET;
 pub use config::{InvalidConfig, MAX_PACKET_SIZE, MIN_PACKET_SIZE, Switch, TransportConfig};
 pub use connection::{Connection, Counters, Transmitted};
 pub use crypto::TlsError;

@@ -1,11 +1,17 @@
 //! One thread: the turn loop, the timer wheel, connections in a slab.
 //!
 //! A worker knows no HTTP and no kernel: it is generic over the data path that brings packets and over the application
-//! that lives on the connections. All state of a connection is in its slab entry, and nothing else holds any of it.
+//! that lives on the connections. All state of a connection is in its slab entry, and nothing else holds any of it. Who owns
+//! the thread, the worker ([`Worker::run_turn`]) or a loop of the caller's own ([`Worker::turn`]), makes no difference to it.
 #![forbid(unsafe_code)]
 
 mod alarm;
+mod app;
+pub mod hand_off;
+mod reception;
 pub mod wheel;
 mod worker;
 
-pub use worker::{App, Config, Next, Turn, Worker};
+pub use app::{App, Next};
+pub use hand_off::{HandOff, HandOffCounters, Member};
+pub use worker::{Config, Turn, Worker};

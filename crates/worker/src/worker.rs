@@ -4,55 +4,32 @@
 //! poll a batch in → route each train to its connection → expire timers → let applications act → transmit → flush → wait
 //! ```
 //!
+//! [`Worker::run_turn`] does all of it and owns the thread for as long as it waits. [`Worker::turn`] does all but the waiting,
+//! for a program with a loop of its own: that waits until one of [`Worker::descriptors`] is readable or
+//! [`Worker::next_deadline`] has passed, says so by [`Worker::on_woken`], and lets the worker turn.
+//!
 //! The clock is read once per turn. Connections that something happened to are on the *active* list until they have acted
 //! and sent everything; all other connections cost nothing.
 
-use crate::alarm::Alarm;
+use crate::app::{App, Entry, Next};
+use crate::hand_off::{HandOffCounters, Member};
+use crate::reception::{Origin, Reception};
 use crate::wheel::Wheel;
 use base::net::{Addresses, Ecn};
 use base::sink::TrainPath;
 use base::slab::{Handle, Slab};
 use base::time::{Duration, Instant};
 use core::net::SocketAddr;
-use datapath::{Counters, Port};
+use datapath::{Counters, Port, Waker};
 use std::io;
-use transport::{
-    ClientConfig, Connection, Endpoint, Fin, IncomingPolicy, Route, ServerConfig, StreamId, StreamSink,
-    TlsError, Transmitted, split_run,
-};
+use std::os::fd::BorrowedFd;
+use transport::{ClientConfig, Connection, Endpoint, IncomingPolicy, ServerConfig, TlsError, Transmitted};
 
 #[cfg(test)]
 mod tests;
 
-/// What lives on the connections of a worker.
-pub trait App {
-    /// What it keeps for each connection; receives the connection's in-order bytes.
-    type State: StreamSink;
-
-    /// A peer has connected; the handshake is under way.
-    fn on_accept(&mut self, now: Instant, connection: &mut Connection) -> Self::State;
-
-    /// Something happened on a connection: data, events, or time. Called at most once per turn and connection.
-    /// Must take all of the connection's events: a connection that has some is called again in the next turn.
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut Self::State) -> Next;
-
-    /// The connection's state has gone; nothing follows.
-    fn on_gone(&mut self, now: Instant, connection: &Connection, state: Self::State);
-}
-
 /// Longest wait for room in the data path, after which sending is tried again.
 const HELD_UP: Duration = Duration::from_millis(1);
-
-/// When a connection's application wants to act again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// When something happens.
-    Wait,
-    /// In the next turn: it left work undone so that others get theirs.
-    Again,
-    /// At this time, if nothing happens before.
-    At(Instant),
-}
 
 /// How a worker behaves.
 #[derive(Clone, Copy, Debug)]
@@ -70,37 +47,10 @@ impl Default for Config {
 /// What a turn did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// Trains taken in.
+    /// Trains taken in, from the data path and from other workers.
     pub trains: usize,
     /// Connections that acted.
     pub active: usize,
-}
-
-struct Entry<S> {
-    connection: Connection,
-    state: S,
-    /// On the active list.
-    is_active: bool,
-    /// When the wheel will bring this entry up.
-    alarm: Alarm,
-    /// When the application asked to act.
-    app_deadline: Option<Instant>,
-}
-
-impl<S> Entry<S> {
-    fn new(connection: Connection, state: S) -> Entry<S> {
-        Entry { connection, state, is_active: true, alarm: Alarm::UNSET, app_deadline: None }
-    }
-}
-
-/// What a client's first datagrams are received into: they carry no stream data.
-struct NoStreams;
-
-impl StreamSink for NoStreams {
-    fn on_stream_data(&mut self, _id: StreamId, _bytes: &[u8], _fin: Fin) -> usize {
-        debug_assert!(false, "1-RTT packets are not opened before the handshake is complete");
-        0
-    }
 }
 
 /// A thread's worth of connections.
@@ -119,6 +69,9 @@ pub struct Worker<P, A: App> {
     wheel: Wheel<Handle>,
     now: Instant,
     busy_at: Instant,
+    /// The other workers of the address, if there are any.
+    crew: Option<Member>,
+    hand_off: HandOffCounters,
 }
 
 impl<P: Port, A: App> Worker<P, A> {
@@ -144,7 +97,17 @@ impl<P: Port, A: App> Worker<P, A> {
             wheel: Wheel::new(now),
             now,
             busy_at: now,
+            crew: None,
+            hand_off: HandOffCounters::default(),
         }
+    }
+
+    /// Makes it one of several workers that share an address: datagrams of a connection that another one has go there. The
+    /// endpoint must know its number and how many there are.
+    #[must_use]
+    pub fn with_crew(mut self, member: Member) -> Self {
+        self.crew = Some(member);
+        self
     }
 
     /// Opens a connection to `peer`.
@@ -158,7 +121,7 @@ impl<P: Port, A: App> Worker<P, A> {
         peer: SocketAddr,
         state: A::State,
     ) -> Result<Handle, TlsError> {
-        self.now = self.port.now();
+        self.now = self.clock();
         let handle = self.slab.next_handle();
         let addresses = Addresses { local: self.port.local_address_towards(peer), peer };
         let connection = self.endpoint.connect(self.now, handle, client, (server_name, addresses))?;
@@ -213,6 +176,31 @@ impl<P: Port, A: App> Worker<P, A> {
         &self.endpoint
     }
 
+    /// Datagrams that came to the wrong worker.
+    pub fn hand_off_counters(&self) -> HandOffCounters {
+        self.hand_off
+    }
+
+    /// The present on the data path's clock: what a loop of its own gives to [`Worker::turn`], read once per turn.
+    pub fn clock(&mut self) -> Instant {
+        self.port.now()
+    }
+
+    /// What a loop of its own polls for readability. See [`Port::descriptors`].
+    pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.port.descriptors()
+    }
+
+    /// What interrupts the wait from another thread, be it the worker's own or that of a loop on [`Worker::descriptors`].
+    pub fn waker(&self) -> Option<Waker> {
+        self.port.waker()
+    }
+
+    /// One of the descriptors was readable: to be called before the turn that follows.
+    pub fn on_woken(&mut self) {
+        self.port.on_woken();
+    }
+
     /// The time of the last turn.
     pub fn now(&self) -> Instant {
         self.now
@@ -223,7 +211,8 @@ impl<P: Port, A: App> Worker<P, A> {
     /// # Errors
     /// Only when the data path itself has failed.
     pub fn run_turn(&mut self, until: Option<Instant>) -> io::Result<Turn> {
-        let turn = self.turn()?;
+        let now = self.clock();
+        let turn = self.turn(now)?;
         if self.is_idle(&turn) {
             let deadline = match (self.next_deadline(), until) {
                 (Some(next), Some(until)) => Some(next.min(until)),
@@ -234,15 +223,19 @@ impl<P: Port, A: App> Worker<P, A> {
         Ok(turn)
     }
 
-    /// One turn, without sleeping: for an application that owns the thread.
+    /// One turn at `now` (see [`Worker::clock`]), without sleeping: for an application that owns the thread. Time that steps
+    /// back stands still.
     ///
     /// # Errors
     /// Only when the data path itself has failed.
-    pub fn turn(&mut self) -> io::Result<Turn> {
-        let trains = self.port.poll()?;
-        self.now = self.port.now();
+    pub fn turn(&mut self, now: Instant) -> io::Result<Turn> {
+        self.now = self.now.max(now);
+        let mut trains = self.port.poll()?;
         for index in 0..trains {
             self.receive(index);
+        }
+        if self.has_mail() {
+            trains += self.receive_mail();
         }
         self.expire();
         let active = self.active.len();
@@ -252,8 +245,11 @@ impl<P: Port, A: App> Worker<P, A> {
         Ok(Turn { trains, active })
     }
 
-    /// When the next turn is due if nothing arrives.
+    /// When the next turn is due if nothing arrives; `None` when nothing is due ever.
     pub fn next_deadline(&self) -> Option<Instant> {
+        if self.has_mail() {
+            return Some(self.now);
+        }
         let expiry = self.wheel.next_expiry();
         match self.active.len().saturating_sub(self.held_up) {
             0 if self.held_up == 0 => expiry,
@@ -271,46 +267,53 @@ impl<P: Port, A: App> Worker<P, A> {
         self.now.saturating_since(self.busy_at) >= self.config.spin
     }
 
-    /// One train: runs of datagrams to their connections, or to the endpoint's judgement.
+    #[inline]
+    fn has_mail(&self) -> bool {
+        self.crew.as_ref().is_some_and(Member::has_mail)
+    }
+
+    /// The port, and what a train out of its memory may meet.
+    #[inline]
+    fn reception(&mut self) -> (&mut P, Reception<'_, A>) {
+        let Worker { port, app, endpoint, server, slab, active, crew, hand_off, now, .. } = self;
+        let reception = Reception {
+            app,
+            endpoint,
+            server: server.as_ref(),
+            slab,
+            active,
+            crew: crew.as_ref(),
+            counters: hand_off,
+            now: *now,
+        };
+        (port, reception)
+    }
+
+    /// A train that came in.
+    #[inline]
     fn receive(&mut self, index: usize) {
-        let Worker { port, app, endpoint, server, slab, active, now, .. } = self;
-        let mut rest = Some(port.train(index));
-        let mut answered = None;
-        while let Some(train) = rest {
-            let (run, others) = split_run(train);
-            rest = others;
-            let addresses = run.addresses;
-            match endpoint.route(*now, &run) {
-                Route::Connection(handle) => {
-                    let Some(entry) = slab.entry_mut(handle) else { continue };
-                    entry.connection.receive(*now, run, &mut entry.state);
-                    if !core::mem::replace(&mut entry.is_active, true) {
-                        active.push(handle);
-                    }
-                }
-                Route::Incoming(incoming) => {
-                    let Some(server) = server else { continue };
-                    let handle = slab.next_handle();
-                    let Ok(mut connection) = endpoint.accept(*now, handle, incoming, server) else {
-                        continue;
-                    };
-                    connection.receive(*now, run, &mut NoStreams);
-                    if connection.counters().received_packets == 0 && !connection.is_closed() {
-                        // Damaged or forged: it must not stand in the way of the real one (or take up memory).
-                        endpoint.forget(handle);
-                        continue;
-                    }
-                    let state = app.on_accept(*now, &mut connection);
-                    active.push(slab.insert(Entry::new(connection, state)));
-                }
-                Route::Reply => answered = Some(addresses),
-                Route::Drop(_) => {}
-            }
-        }
-        // A stranger's train gets one answer at most, whatever it holds.
-        if let Some(addresses) = answered {
+        let (port, mut reception) = self.reception();
+        if let Some(addresses) = reception.receive(port.train(index), Origin::Port) {
             self.send_reply(addresses);
         }
+    }
+
+    /// What other workers have handed over. Returns how many trains.
+    #[cold]
+    fn receive_mail(&mut self) -> usize {
+        let Some(mut mail) = self.crew.as_mut().map(Member::take_mail) else { return 0 };
+        let trains = mail.len();
+        for index in 0..trains {
+            let train = mail.train(index);
+            self.hand_off.handed_in += train.bytes.len().div_ceil(train.segment_size.max(1)) as u64;
+            if let Some(addresses) = self.reception().1.receive(train, Origin::Mailbox) {
+                self.send_reply(addresses);
+            }
+        }
+        if let Some(crew) = &mut self.crew {
+            crew.put_back(mail);
+        }
+        trains
     }
 
     /// The endpoint's stateless reply: a train of one datagram.

@@ -1,12 +1,21 @@
 //! Makes connection IDs and the stateless reset tokens that belong to them.
 //!
-//! Layout, after QUIC-LB (draft-ietf-quic-load-balancers): the first byte is for whoever steers datagrams and holds the
-//! worker's number; the other seven are random. A server ID for balancers in front of several machines will take bytes from
-//! the front of the random part, which has some to spare: at 56 bits a new ID meets one of a million others with a chance of
-//! about one in 10^11.
+//! ```text
+//! byte   0          1 and 2      3         4 to 7
+//!        RRR 00111  server ID    worker    random
+//! ```
+//!
+//! The layout of QUIC-LB in plain text (draft-ietf-quic-load-balancers, "first octet" and "plaintext CID"). The first octet
+//! holds the config rotation in its upper three bits and the length of the rest, 7, in the lower five. Without a server ID
+//! the rotation is 0b111, which balancers know as "not to be routed by", and bytes 1 and 2 are random. To a balancer the
+//! worker's number is part of the nonce; to the steering programs of this machine it is all they look at:
+//! `worker = cid[3] % workers`, the same for the IDs that clients make up, so that a handshake begins where it goes on.
 //!
 //! All are of one length, so that a short header can be read without state (RFC 9000 §10.3.2), and a length of eight makes
-//! look-ups by a 64-bit number possible.
+//! look-ups by a 64-bit number possible. With a server ID 32 bits are left to chance: among a million connections a new ID
+//! is taken already once in 4,000 times. Whoever registers an ID must therefore look, and ask for another one.
+//!
+//! Rejected: IDs counted and then encrypted, which cannot collide. Every connection would need the endpoint for each new ID.
 
 use base::rng::Rng;
 use crypto::StatelessResetKey;
@@ -16,28 +25,89 @@ use wire::cid::ConnectionId;
 /// Bytes of every connection ID that we issue.
 pub(crate) const LOCAL_CID_LEN: usize = 8;
 
+/// Where the number of the worker stands in a connection ID, in bytes: what steers datagrams to workers reads this byte of
+/// the destination connection ID, whoever chose that, modulo the number of workers.
+pub const CID_WORKER_OFFSET: usize = 3;
+
+/// Bytes of a server ID.
+const SERVER_ID_LEN: usize = 2;
+/// The config rotation that says "not by a balancer's configuration". Source: QUIC-LB, configuration failover.
+const UNROUTABLE: u8 = 0b111;
+/// The length that the first octet tells: of the rest.
+const SELF_LEN: u8 = LOCAL_CID_LEN as u8 - 1;
+
+/// What the connection IDs of one endpoint have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CidLayout {
+    /// Number of the worker.
+    pub worker: u8,
+    /// How many workers there are; zero counts as one.
+    pub workers: u8,
+    /// The server among those behind a balancer, and the config rotation that its balancer knows it by.
+    pub server: Option<(u8, [u8; SERVER_ID_LEN])>,
+}
+
+impl CidLayout {
+    /// One worker, no balancer.
+    #[cfg(test)]
+    pub(crate) const PLAIN: CidLayout = CidLayout { worker: 0, workers: 1, server: None };
+
+    /// The worker that a connection ID names.
+    #[inline]
+    pub(crate) fn worker_of(&self, cid: [u8; LOCAL_CID_LEN]) -> u8 {
+        cid[CID_WORKER_OFFSET] % self.workers.max(1)
+    }
+
+    /// The other worker that a connection ID names; `None` if it names this one.
+    #[inline]
+    pub(crate) fn elsewhere(&self, cid: [u8; LOCAL_CID_LEN]) -> Option<u8> {
+        let named = self.worker_of(cid);
+        (named != self.worker % self.workers.max(1)).then_some(named)
+    }
+
+    /// Whether this server may have issued the ID, as far as the ID itself tells.
+    pub(crate) fn names_this_server(&self, cid: [u8; LOCAL_CID_LEN]) -> bool {
+        self.server.is_none_or(|(_, id)| cid[1..=SERVER_ID_LEN] == id)
+    }
+
+    fn stamp(&self, bytes: &mut [u8; LOCAL_CID_LEN]) {
+        let rotation = self.server.map_or(UNROUTABLE, |(rotation, _)| rotation & UNROUTABLE);
+        bytes[0] = rotation << 5 | SELF_LEN;
+        if let Some((_, id)) = self.server {
+            bytes[1..=SERVER_ID_LEN].copy_from_slice(&id);
+        }
+        bytes[CID_WORKER_OFFSET] = self.worker;
+    }
+}
+
 /// The source of our connection IDs; every connection has its own.
 pub(crate) struct CidGenerator {
-    worker: u8,
+    layout: CidLayout,
     rng: Rng,
     reset_key: Arc<StatelessResetKey>,
 }
 
 impl CidGenerator {
-    pub(crate) fn new(worker: u8, rng: Rng, reset_key: Arc<StatelessResetKey>) -> CidGenerator {
-        CidGenerator { worker, rng, reset_key }
+    pub(crate) fn new(layout: CidLayout, rng: Rng, reset_key: Arc<StatelessResetKey>) -> CidGenerator {
+        CidGenerator { layout, rng, reset_key }
     }
 
     /// Another generator, whose values tell nothing about this one's.
     pub(crate) fn fork(&mut self) -> CidGenerator {
-        CidGenerator { worker: self.worker, rng: self.rng.fork(), reset_key: Arc::clone(&self.reset_key) }
+        CidGenerator { layout: self.layout, rng: self.rng.fork(), reset_key: Arc::clone(&self.reset_key) }
     }
 
-    /// A connection ID never issued before.
+    /// What its IDs have in common.
+    #[inline]
+    pub(crate) fn layout(&self) -> &CidLayout {
+        &self.layout
+    }
+
+    /// A connection ID, most likely one never issued before.
     pub(crate) fn next_cid(&mut self) -> ConnectionId {
         //= rfc9000/5.1#1
         let mut bytes: [u8; LOCAL_CID_LEN] = self.rng.bytes();
-        bytes[0] = self.worker;
+        self.layout.stamp(&mut bytes);
         ConnectionId::new(&bytes).unwrap_or(ConnectionId::EMPTY)
     }
 
@@ -47,9 +117,4 @@ impl CidGenerator {
         //= rfc9000/10.3.2#1
         self.reset_key.token(cid.as_slice())
     }
-}
-
-/// The worker that a connection ID of ours names.
-pub(crate) fn worker_of(cid: [u8; LOCAL_CID_LEN]) -> u8 {
-    cid[0]
 }

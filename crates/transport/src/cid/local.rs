@@ -4,6 +4,9 @@
 //! routing table. A NEW_CONNECTION_ID frame is resent until it is acknowledged or its ID is retired: whether it waits is
 //! the entry's state, not a queue.
 //!
+//! An ID that leads to another connection already is exchanged for another one when the endpoint takes the log, which is
+//! before the peer hears of it.
+//!
 //! Invariants: the log holds at most [`MAX_LOG`] changes, because no new ID is issued while it is long; an ID can be
 //! retired only after it has been sent, so a peer cannot make us issue faster than it answers.
 //! We never ask the peer to retire an ID (Retire Prior To is always 0).
@@ -31,6 +34,18 @@ pub(crate) enum CidChange {
     /// The peer will not use the ID any more.
     Removed(ConnectionId),
 }
+
+/// What the routing table made of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Registration {
+    /// It is in the table.
+    Done,
+    /// The added ID leads to another connection, and goes on to do so.
+    Taken,
+}
+
+/// How often a taken ID is exchanged: with the fullest table that fits into memory this fails once in an age.
+pub(crate) const MAX_EXCHANGES: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -134,9 +149,22 @@ impl LocalCids {
         Ok(())
     }
 
-    /// Hands over what has changed since the last call, in order, for the endpoint's table.
-    pub(crate) fn take_changes(&mut self, visit: impl FnMut(CidChange)) {
-        self.log.drain(..).for_each(visit);
+    /// Hands over what has changed since the last call, in order, for the endpoint's table. An ID that is taken, and that the
+    /// peer has not heard of, is replaced by a fresh one, which is handed over too.
+    pub(crate) fn take_changes(&mut self, mut visit: impl FnMut(CidChange) -> Registration) {
+        let LocalCids { log, entries, generator, sent_below, .. } = self;
+        for change in log.drain(..) {
+            let taken = visit(change) == Registration::Taken;
+            let CidChange::Added(cid) = change else { continue };
+            let unsent = |entry: &&mut Entry| entry.cid == cid && entry.sequence >= *sent_below;
+            let Some(entry) = entries.iter_mut().find(unsent).filter(|_| taken) else { continue };
+            for _ in 0..MAX_EXCHANGES {
+                entry.cid = generator.next_cid();
+                if visit(CidChange::Added(entry.cid)) == Registration::Done {
+                    break;
+                }
+            }
+        }
     }
 
     /// Whether `take_changes` has something.

@@ -9,9 +9,9 @@ mod peer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use generator::LOCAL_CID_LEN;
-pub(crate) use generator::{CidGenerator, worker_of};
-pub(crate) use local::{CidChange, LocalCids};
+pub use generator::CID_WORKER_OFFSET;
+pub(crate) use generator::{CidGenerator, CidLayout, LOCAL_CID_LEN};
+pub(crate) use local::{CidChange, LocalCids, MAX_EXCHANGES, Registration};
 pub(crate) use peer::{PeerCids, ResetToken};
 
 /// How many connection IDs of the peer we keep: the value of our active_connection_id_limit. Source: RFC 9000 §18.2.

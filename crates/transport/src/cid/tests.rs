@@ -1,5 +1,5 @@
-use super::generator::{CidGenerator, LOCAL_CID_LEN, worker_of};
-use super::local::{CidChange, LocalCids, MAX_ISSUED};
+use super::generator::{CID_WORKER_OFFSET, CidGenerator, CidLayout, LOCAL_CID_LEN};
+use super::local::{CidChange, LocalCids, MAX_EXCHANGES, MAX_ISSUED, Registration};
 use super::peer::{MAX_ACTIVE, MAX_RETIREMENTS, PeerCids};
 use crate::builder::PacketBuilder;
 use crate::sent::SentFrame;
@@ -15,7 +15,8 @@ use wire::reader::Reader;
 use wire::writer::Writer;
 
 fn generator(seed: u64) -> CidGenerator {
-    CidGenerator::new(7, Rng::from_u64(seed), Arc::new(StatelessResetKey::new([9; 32])))
+    let layout = CidLayout { worker: 7, workers: 8, server: None };
+    CidGenerator::new(layout, Rng::from_u64(seed), Arc::new(StatelessResetKey::new([9; 32])))
 }
 
 /// Lets a component write into a packet with this much room; returns the frames written and those remembered.
@@ -57,10 +58,65 @@ fn ids_carry_the_worker_and_differ() {
     let mut generator = generator(1);
     let ids: HashSet<_> = (0..1_000).map(|_| generator.next_cid()).collect();
     assert_eq!(ids.len(), 1_000);
-    assert!(ids.iter().all(|id| id.len() == LOCAL_CID_LEN && id.as_slice()[0] == 7));
-    assert_eq!(worker_of([7, 0, 0, 0, 0, 0, 0, 1]), 7);
+    assert!(ids.iter().all(|id| id.len() == LOCAL_CID_LEN && id.as_slice()[CID_WORKER_OFFSET] == 7));
     let (one, other) = (generator.fork().next_cid(), generator.fork().next_cid());
     assert!(one != other && !ids.contains(&one), "connections must not be linkable by their IDs");
+}
+
+#[test]
+fn the_layout_is_the_one_that_balancers_and_steering_programs_read() {
+    let key = || Arc::new(StatelessResetKey::new([9; 32]));
+    let layout = CidLayout { worker: 2, workers: 3, server: Some((5, [0xab, 0xcd])) };
+    let mut generator = CidGenerator::new(layout, Rng::from_u64(1), key());
+    for _ in 0..100 {
+        let cid: [u8; 8] = generator.next_cid().as_slice().try_into().unwrap();
+        assert_eq!(cid[..4], [5 << 5 | 7, 0xab, 0xcd, 2], "rotation and length, server, worker");
+        assert!(layout.elsewhere(cid).is_none() && layout.names_this_server(cid));
+    }
+    let named = |byte| layout.worker_of([0, 0, 0, byte, 0, 0, 0, 0]);
+    assert_eq!([0, 1, 2, 3, 4, 255].map(named), [0, 1, 2, 0, 1, 0]);
+    assert_eq!(layout.elsewhere([0, 0, 0, 4, 0, 0, 0, 0]), Some(1));
+    assert!(!layout.names_this_server([0, 0xab, 0xce, 2, 0, 0, 0, 0]));
+    // Without a server ID balancers are told to leave it alone, and what would be the ID is random.
+    let mut plain = CidGenerator::new(CidLayout::PLAIN, Rng::from_u64(1), key());
+    let cids: Vec<ConnectionId> = (0..100).map(|_| plain.next_cid()).collect();
+    assert!(cids.iter().all(|cid| cid.as_slice()[0] == 0b1110_0111));
+    let servers: HashSet<_> = cids.iter().map(|cid| cid.as_slice()[1..3].to_vec()).collect();
+    assert!(servers.len() > 90, "{}", servers.len());
+    assert_eq!(CidLayout { workers: 0, ..CidLayout::PLAIN }.worker_of([9; 8]), 0, "no workers are one");
+}
+
+#[test]
+fn a_taken_id_is_exchanged_before_the_peer_hears_of_it() {
+    let mut cids = LocalCids::new(generator(11));
+    cids.take_changes(|_| Registration::Done);
+    cids.on_peer_limit(3);
+    cids.issue();
+    let (mut refused, mut kept) = (Vec::new(), Vec::new());
+    cids.take_changes(|change| {
+        let CidChange::Added(cid) = change else { panic!("{change:?}") };
+        if refused.len() < 3 {
+            refused.push(cid);
+            return Registration::Taken;
+        }
+        kept.push(cid);
+        Registration::Done
+    });
+    let announced: Vec<ConnectionId> = written_cids(&mut cids).iter().map(|frame| frame.cid).collect();
+    assert_eq!((announced.len(), &announced), (2, &kept));
+    assert!(refused.iter().all(|cid| !cids.contains(cid) && !announced.contains(cid)));
+    // A table that refuses everything ends the search, and what the peer knows stays as it is.
+    cids.on_retire(0, &announced[0]).unwrap();
+    let mut asked = 0;
+    cids.take_changes(|change| match change {
+        CidChange::Removed(_) => Registration::Done,
+        CidChange::Added(_) => {
+            asked += 1;
+            Registration::Taken
+        }
+    });
+    assert_eq!(asked, 1 + MAX_EXCHANGES);
+    assert!(announced.iter().all(|cid| cids.contains(cid)));
 }
 
 #[test]
@@ -108,6 +164,10 @@ fn a_retired_id_is_replaced_and_the_table_hears_of_both() {
     let mut apply = |change| match change {
         CidChange::Added(cid) => assert!(table.insert(cid)),
         CidChange::Removed(cid) => assert!(table.remove(&cid)),
+    };
+    let mut apply = |change| {
+        apply(change);
+        Registration::Done
     };
     cids.take_changes(&mut apply);
     let first = cids.first();
@@ -158,6 +218,7 @@ proptest! {
                             CidChange::Removed(cid) => assert!(table.remove(&cid)),
                         }
                         assert!(table.len() <= MAX_ISSUED);
+                        Registration::Done
                     });
                     prop_assert!(changes <= 12);
                     prop_assert!(table.iter().all(|cid| cids.contains(cid)));

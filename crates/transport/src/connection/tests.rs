@@ -191,6 +191,7 @@ impl End {
                 return;
             }
             Route::Drop(reason) => panic!("dropped: {reason:?}"),
+            Route::Elsewhere(worker) => panic!("one worker sends to worker {worker}"),
         }
         self.connection.as_mut().expect("connection").receive(now, train, &mut self.sink);
     }

@@ -1,7 +1,7 @@
 //! What the application asks of a connection, and what it may know.
 
 use super::{Connection, Counters};
-use crate::cid::{CidChange, ResetToken};
+use crate::cid::{CidChange, Registration, ResetToken};
 use crate::datagrams::DatagramError;
 use crate::event::{Event, StreamSink};
 use crate::stream_id::{Dir, StreamId};
@@ -117,7 +117,7 @@ impl Connection {
         self.local_cids.has_changes()
     }
 
-    pub(crate) fn take_cid_changes(&mut self, visit: impl FnMut(CidChange)) {
+    pub(crate) fn take_cid_changes(&mut self, visit: impl FnMut(CidChange) -> Registration) {
         self.local_cids.take_changes(visit);
     }
 

@@ -1,12 +1,23 @@
 //! What an embedder may set about an endpoint.
 
+use crate::cid::CidLayout;
 use base::time::Duration;
 
 /// How an endpoint treats strangers. The defaults suit a server on the open internet.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
-    /// The number of the worker that owns the endpoint; first byte of every connection ID it issues. Default: 0.
+    /// The number of the worker that owns the endpoint, below `workers`; in every connection ID that it issues, at
+    /// [`crate::CID_WORKER_OFFSET`]. Default: 0.
     pub worker: u8,
+    /// How many workers share the address, 1 to 255: datagrams whose connection ID names another one are theirs. Such workers
+    /// should share `token_key` and `reset_key`. Default: 1.
+    pub workers: u8,
+    /// The server's number for load balancers in the format of QUIC-LB, in plain text; `None` when there are none. Needs a
+    /// `token_key`, and usually a `reset_key`, in common with the other servers. Default: none.
+    pub server_id: Option<[u8; 2]>,
+    /// The config rotation under which balancers know `server_id`, 0 to 6. Source: draft-ietf-quic-load-balancers, first
+    /// octet. Default: 0.
+    pub config_rotation: u8,
     /// What happens to clients that want to connect. Default: they may.
     pub incoming: IncomingPolicy,
     /// When clients must prove their address by a Retry first. Default: once more than 100 handshakes are under way.
@@ -34,10 +45,20 @@ pub struct EndpointConfig {
     pub retries_per_second: u64,
 }
 
+impl EndpointConfig {
+    pub(super) fn cid_layout(&self) -> CidLayout {
+        let server = self.server_id.map(|id| (self.config_rotation, id));
+        CidLayout { worker: self.worker, workers: self.workers, server }
+    }
+}
+
 impl Default for EndpointConfig {
     fn default() -> Self {
         EndpointConfig {
             worker: 0,
+            workers: 1,
+            server_id: None,
+            config_rotation: 0,
             incoming: IncomingPolicy::Accept,
             retry: RetryPolicy::Above(100),
             max_half_open: 4_096,

@@ -9,8 +9,8 @@ pub enum DropReason {
     Malformed,
     /// From a port whose services answer anything, so that our reply would start a loop or hit a victim.
     SourcePort,
-    /// To a connection ID of another worker.
-    OtherWorker,
+    /// To a connection ID of another server.
+    OtherServer,
     /// To nobody here, and not worth a stateless reset.
     UnknownConnection,
     /// A Handshake, 0-RTT, Retry or Version Negotiation packet to nobody here.
@@ -42,6 +42,8 @@ pub struct EndpointCounters {
     pub version_negotiations: u64,
     /// Stateless resets.
     pub stateless_resets: u64,
+    /// Runs of datagrams to connection IDs that another worker issued.
+    pub elsewhere: u64,
     /// Connections refused in one packet: invalid Retry tokens, and shutting down.
     pub refusals: u64,
     dropped: [u64; REASONS],

@@ -14,6 +14,8 @@ pub enum Route {
     Connection(Handle),
     /// A client wants to connect: accept it, and give the datagram to the connection that results.
     Incoming(Incoming),
+    /// To the worker of this number, which issued the connection ID. Never said where there is one worker only.
+    Elsewhere(u8),
     /// To nobody, but an answer is due: [`super::Endpoint::reply`] holds it until the next call of `route`, and it goes back
     /// where the datagram came from.
     Reply,

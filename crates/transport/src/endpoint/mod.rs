@@ -29,7 +29,9 @@ pub use counters::{DropReason, EndpointCounters};
 pub use incoming::{Incoming, Route};
 pub use run::split_run;
 
-use crate::cid::{CidChange, CidGenerator, LOCAL_CID_LEN, LocalCids, ResetToken};
+use crate::cid::{
+    CidChange, CidGenerator, LOCAL_CID_LEN, LocalCids, MAX_EXCHANGES, Registration, ResetToken,
+};
 use crate::config::MIN_PACKET_SIZE;
 use crate::path::AddressState;
 use base::net::{Addresses, Train};
@@ -78,7 +80,11 @@ impl Endpoint {
             TokenKey::new(token_key).with_lifetimes(config.retry_token_lifetime, config.new_token_lifetime);
         Endpoint {
             routes: Routes::new(&mut rng),
-            cids: CidGenerator::new(config.worker, rng.fork(), Arc::new(StatelessResetKey::new(reset_key))),
+            cids: CidGenerator::new(
+                config.cid_layout(),
+                rng.fork(),
+                Arc::new(StatelessResetKey::new(reset_key)),
+            ),
             tokens,
             limits: Limits::new(&config, &mut rng),
             reply: Reply::new(),
@@ -107,10 +113,26 @@ impl Endpoint {
             Ok(route) => route,
             Err(reason) => Route::Drop(reason),
         };
-        if let Route::Drop(reason) = route {
-            self.counters.on_drop(reason);
+        match route {
+            Route::Drop(reason) => self.counters.on_drop(reason),
+            Route::Elsewhere(_) => self.counters.elsewhere += 1,
+            Route::Connection(_) | Route::Incoming(_) | Route::Reply => {}
         }
         route
+    }
+
+    /// The worker that has issued the destination of a short-header or Handshake packet, if that is another one. Before a
+    /// client has heard of us it addresses its packets as it likes: those stay where they came in.
+    fn other_worker(&self, datagram: &[u8]) -> Option<u8> {
+        if self.config.workers <= 1 {
+            return None;
+        }
+        let cid = match Packet::parse(datagram, LOCAL_CID_LEN).ok()? {
+            Packet::Short(header) => header.dcid,
+            Packet::Long { ty: LongType::Handshake, dcid, .. } => dcid,
+            _ => return None,
+        };
+        self.cids.layout().elsewhere(cid.as_slice().try_into().ok()?)
     }
 
     fn hear_stranger(
@@ -120,6 +142,10 @@ impl Endpoint {
         addresses: Addresses,
     ) -> Result<Route, DropReason> {
         let first = *datagram.first().ok_or(DropReason::Empty)?;
+        // First: what is said of strangers is not said of another worker's connections.
+        if let Some(worker) = self.other_worker(datagram) {
+            return Ok(Route::Elsewhere(worker));
+        }
         if !self.limits.hears(now, addresses.peer) {
             return Err(DropReason::SourcePort);
         }
@@ -183,9 +209,9 @@ impl Endpoint {
         let cid = datagram.get(1..).and_then(|rest| rest.first_chunk::<LOCAL_CID_LEN>());
         let cid = *cid.filter(|_| datagram.len() > reply::MIN_RESET).ok_or(DropReason::UnknownConnection)?;
         //= rfc9000/21.11#1
-        if crate::cid::worker_of(cid) != self.config.worker {
+        if !self.cids.layout().names_this_server(cid) {
             // RFC 9000 §21.11: only who would know the connection may say that it does not exist.
-            return Err(DropReason::OtherWorker);
+            return Err(DropReason::OtherServer);
         }
         self.take_reply(now, addresses)?;
         let cid = ConnectionId::new(&cid).unwrap_or(ConnectionId::EMPTY);
@@ -235,7 +261,7 @@ impl Endpoint {
             return Err(DropReason::RateLimit);
         }
         //= rfc9000/17.2.5.1#1
-        let retry_scid = self.cids.next_cid();
+        let retry_scid = self.fresh_cid();
         let statement = AddressToken::Retry {
             peer: initial.addresses.peer,
             original_dcid: initial.asked.dcid,
@@ -301,7 +327,27 @@ impl Endpoint {
 
     /// The connection IDs of a new connection. Its changes, the first ID among them, are to be registered.
     pub(crate) fn local_cids(&mut self) -> LocalCids {
-        LocalCids::new(self.cids.fork())
+        // The first ID is in the transport parameters, so that it cannot be exchanged later.
+        let mut cids = LocalCids::new(self.cids.fork());
+        for _ in 0..MAX_EXCHANGES {
+            if !self.routes.leads(&cids.first()) {
+                break;
+            }
+            cids = LocalCids::new(self.cids.fork());
+        }
+        cids
+    }
+
+    /// A connection ID that leads nowhere yet.
+    fn fresh_cid(&mut self) -> ConnectionId {
+        let mut cid = self.cids.next_cid();
+        for _ in 0..MAX_EXCHANGES {
+            if !self.routes.leads(&cid) {
+                break;
+            }
+            cid = self.cids.next_cid();
+        }
+        cid
     }
 
     /// Randomness for a new connection.
@@ -316,8 +362,8 @@ impl Endpoint {
     }
 
     /// The connection's own connection IDs have changed.
-    pub(crate) fn register(&mut self, handle: Handle, change: CidChange) {
-        self.routes.register(handle, change);
+    pub(crate) fn register(&mut self, handle: Handle, change: CidChange) -> Registration {
+        self.routes.register(handle, change)
     }
 
     /// The stateless reset tokens by which the connection's peer may end it now.

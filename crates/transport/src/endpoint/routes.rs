@@ -9,7 +9,7 @@
 //! Invariant: whatever the tables hold is listed in the side table under the same handle, and nothing else is.
 
 use super::hash::{KeyedHash, LocalHash};
-use crate::cid::{CidChange, LOCAL_CID_LEN, ResetToken};
+use crate::cid::{CidChange, LOCAL_CID_LEN, Registration, ResetToken};
 use base::rng::Rng;
 use base::slab::Handle;
 use std::collections::HashMap;
@@ -174,22 +174,31 @@ impl Routes {
         }
     }
 
-    pub(super) fn register(&mut self, handle: Handle, change: CidChange) {
+    /// Whether datagrams to this ID would go to a connection.
+    pub(super) fn leads(&self, cid: &ConnectionId) -> bool {
+        let number = cid.as_slice().try_into().ok().map(number);
+        number.is_some_and(|number| self.local.contains_key(&number)) || self.initial.contains_key(cid)
+    }
+
+    pub(super) fn register(&mut self, handle: Handle, change: CidChange) -> Registration {
         let (CidChange::Added(cid) | CidChange::Removed(cid)) = change;
-        let Some(number) = cid.as_slice().try_into().ok().map(number) else { return };
+        let Some(number) = cid.as_slice().try_into().ok().map(number) else { return Registration::Done };
         match change {
+            // Two random IDs have met: the older connection keeps its traffic.
+            //= rfc9000/5.1.1#1
+            CidChange::Added(cid) if self.leads(&cid) => return Registration::Taken,
             CidChange::Added(_) => self.add(handle, number),
             CidChange::Removed(_) => self.remove(handle, number),
         }
+        Registration::Done
     }
 
     fn add(&mut self, handle: Handle, number: u64) {
         let resident = self.resident(handle);
         debug_assert!(resident.local.len() < MAX_LOCAL, "a connection has a few IDs at a time");
         resident.local.push(number);
-        // Two random IDs have met: the older connection keeps its traffic.
-        //= rfc9000/5.1.1#1
-        self.local.entry(number).or_insert(handle);
+        self.local.insert(number, handle);
+        self.last = None;
     }
 
     fn remove(&mut self, handle: Handle, number: u64) {

@@ -6,7 +6,7 @@ use base::sink::PacketSink;
 use crypto::{ClientTls, Roots, TlsOptions};
 use datapath::{Capabilities, Rx, Tx};
 use std::sync::Arc;
-use transport::{EndpointConfig, TransportConfig};
+use transport::{EndpointConfig, Fin, StreamId, StreamSink, TransportConfig};
 
 /// Nothing comes in, nothing goes out, and time passes only in `wait`.
 #[derive(Default)]

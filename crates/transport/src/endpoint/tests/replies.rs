@@ -67,9 +67,39 @@ fn a_stateless_reset_is_smaller_than_its_cause_and_ends_with_the_token() {
 
 #[test]
 fn another_workers_connections_are_not_reset() {
-    let mut server = Server::new(EndpointConfig { worker: 2, ..EndpointConfig::default() });
-    assert_eq!(server.route(0, CLIENT, &short(&[1; 8], 60)), Route::Drop(DropReason::OtherWorker));
-    assert_eq!(server.route(0, CLIENT, &short(&[2; 8], 60)), Route::Reply);
+    let mut server = Server::new(EndpointConfig { worker: 2, workers: 3, ..EndpointConfig::default() });
+    for byte in 0..=255_u8 {
+        let expected = match byte % 3 {
+            2 => None,
+            other => Some(Route::Elsewhere(other)),
+        };
+        let dcid = [7, 7, 7, byte, 7, 7, 7, 7];
+        let peer = format!("10.0.{byte}.1:9");
+        assert_eq!(server.route(0, &peer, &short(&dcid, 60)), expected.unwrap_or(Route::Reply));
+        let handshake = long(LongType::Handshake, Version::V1, &dcid, &[]);
+        let unexpected = Route::Drop(DropReason::Unexpected);
+        assert_eq!(server.route(0, &peer, &handshake), expected.unwrap_or(unexpected));
+        // Not by its source port either: the other worker may know the client well.
+        assert_eq!(expected, expected.map(|_| server.route(0, "10.0.0.1:53", &short(&dcid, 60))));
+        // What a client made up stays where it came in.
+        assert!(matches!(server.route(0, &peer, &initial(&dcid, &[])), Route::Incoming(_)));
+        let early = long(LongType::ZeroRtt, Version::V1, &dcid, &[]);
+        assert_eq!(server.route(0, &peer, &early), Route::Drop(DropReason::Unexpected));
+    }
+    assert_eq!(server.endpoint.counters().elsewhere, 3 * (256 - 85));
+    assert_eq!(server.endpoint.counters().stateless_resets, 85);
+}
+
+/// Servers that share a reset key could else be made to end each other's connections.
+#[test]
+fn another_servers_connections_are_not_reset() {
+    let config = EndpointConfig { server_id: Some([1, 2]), config_rotation: 3, ..EndpointConfig::default() };
+    let mut server = Server::new(config);
+    let dcid = [3 << 5 | 7, 1, 3, 0, 9, 9, 9, 9];
+    assert_eq!(server.route(0, CLIENT, &short(&dcid, 60)), Route::Drop(DropReason::OtherServer));
+    let ours = server.endpoint.local_cids().first();
+    assert_eq!(ours.as_slice()[..4], [3 << 5 | 7, 1, 2, 0]);
+    assert_eq!(server.route(0, CLIENT, &short(ours.as_slice(), 60)), Route::Reply);
 }
 
 #[test]

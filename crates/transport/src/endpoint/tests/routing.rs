@@ -51,6 +51,42 @@ fn the_table_follows_the_connection_ids() {
     assert_eq!(server.endpoint.routes.entries(), 2, "an old handle changes nothing");
 }
 
+/// With a server ID 32 bits of an ID are left to chance: IDs do meet.
+#[test]
+fn an_id_that_is_taken_does_not_take_over() {
+    let mut server = Server::default();
+    let [one, other] = [&b"dcid-one"[..], b"dcid-other"].map(|dcid| {
+        let first = incoming(server.route(0, CLIENT, &initial(dcid, &[])));
+        server.accept(first)
+    });
+    let ours = server.connections.entry(one).unwrap().first();
+    assert_eq!(server.endpoint.register(other, CidChange::Added(ours)), Registration::Taken);
+    assert_eq!(server.endpoint.register(other, CidChange::Added(cid(b"dcid-one"))), Registration::Taken);
+    let datagram = short(ours.as_slice(), 60);
+    assert_eq!(server.route(0, CLIENT, &datagram), Route::Connection(one));
+    // Nor does the newer connection take the ID along when it goes.
+    assert_eq!(server.endpoint.register(other, CidChange::Removed(ours)), Registration::Done);
+    server.close(other);
+    assert_eq!(server.route(0, CLIENT, &datagram), Route::Connection(one));
+    assert_eq!(server.route(0, CLIENT, &initial(b"dcid-one", &[])), Route::Connection(one));
+    // The first ID of a connection, and that of a Retry, are looked up before they are given out.
+    let twin = |server: &mut Server| {
+        let layout = EndpointConfig::default().cid_layout();
+        let key = Arc::new(StatelessResetKey::new([0; 32]));
+        server.endpoint.cids = CidGenerator::new(layout, Rng::from_u64(5), key);
+    };
+    twin(&mut server);
+    let next = server.endpoint.local_cids().first();
+    server.endpoint.register(one, CidChange::Added(next));
+    twin(&mut server);
+    assert_ne!(server.endpoint.local_cids().first(), next);
+    twin(&mut server);
+    let next = server.endpoint.fresh_cid();
+    server.endpoint.register(one, CidChange::Added(next));
+    twin(&mut server);
+    assert_ne!(server.endpoint.fresh_cid(), next);
+}
+
 /// CVE-2026-94450, and RFC 9000 §14.1.
 #[test]
 fn initials_that_cannot_be_are_dropped_first_of_all() {

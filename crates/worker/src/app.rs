@@ -1,0 +1,50 @@
+//! What lives on the connections of a worker, and what a worker keeps for each connection.
+
+use crate::alarm::Alarm;
+use base::time::Instant;
+use transport::{Connection, StreamSink};
+
+/// What lives on the connections of a worker.
+pub trait App {
+    /// What it keeps for each connection; receives the connection's in-order bytes.
+    type State: StreamSink;
+
+    /// A peer has connected; the handshake is under way.
+    fn on_accept(&mut self, now: Instant, connection: &mut Connection) -> Self::State;
+
+    /// Something happened on a connection: data, events, or time. Called at most once per turn and connection.
+    /// Must take all of the connection's events: a connection that has some is called again in the next turn.
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut Self::State) -> Next;
+
+    /// The connection's state has gone; nothing follows.
+    fn on_gone(&mut self, now: Instant, connection: &Connection, state: Self::State);
+}
+
+/// When a connection's application wants to act again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// When something happens.
+    Wait,
+    /// In the next turn: it left work undone so that others get theirs.
+    Again,
+    /// At this time, if nothing happens before.
+    At(Instant),
+}
+
+/// A connection in a worker's slab.
+pub(crate) struct Entry<S> {
+    pub(crate) connection: Connection,
+    pub(crate) state: S,
+    /// On the active list.
+    pub(crate) is_active: bool,
+    /// When the wheel will bring this entry up.
+    pub(crate) alarm: Alarm,
+    /// When the application asked to act.
+    pub(crate) app_deadline: Option<Instant>,
+}
+
+impl<S> Entry<S> {
+    pub(crate) fn new(connection: Connection, state: S) -> Entry<S> {
+        Entry { connection, state, is_active: true, alarm: Alarm::UNSET, app_deadline: None }
+    }
+}

@@ -1,0 +1,210 @@
+//! What one worker has for another: datagrams that came in at the wrong socket.
+//!
+//! Programs in the kernel bring datagrams to the worker that owns their connection. Where none may be loaded, or a datagram
+//! came from a stack of another opinion, the worker that got it hands it over. It is the only thing that workers share, and
+//! cold: nobody takes a lock as long as nothing is handed over, and a worker looks at one flag in a turn.
+//!
+//! Data structure: a mailbox for each worker, an owned queue of trains behind a lock and a flag that says whether it holds
+//! any. Its worker exchanges the queue for an empty one and reads at leisure, so that the lock is held for a copy of one
+//! train, or for the exchange.
+//!
+//! Invariants: the flag is raised and lowered under the lock only; a mailbox holds at most [`MAX_BYTES`] and [`MAX_TRAINS`],
+//! what comes on top is dropped as in any full socket buffer; who raises the flag wakes the owner, so that nothing lies
+//! unread while it sleeps. What was handed over is never handed over again: see `Worker::turn`.
+//!
+//! Rejected: a channel (an allocation by datagram, or a bound by count that says nothing about bytes), and to lend the
+//! memory of one port to another worker (a reference count on every packet).
+
+use base::net::Train;
+use base::sink::TrainPath;
+use datapath::Waker;
+use datapath::trains::TrainQueue;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes that may wait for a worker.
+pub const MAX_BYTES: usize = 1 << 20;
+/// Trains that may wait for a worker.
+pub const MAX_TRAINS: usize = 1_024;
+
+/// Datagrams that came to the wrong worker, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandOffCounters {
+    /// Put into another worker's mailbox.
+    pub handed_out: u64,
+    /// Taken out of the own mailbox.
+    pub handed_in: u64,
+    /// Lost: the mailbox was full, there is no such worker, or they had been handed over before.
+    pub hand_off_dropped: u64,
+}
+
+#[derive(Debug)]
+struct Mailbox {
+    is_waiting: AtomicBool,
+    queue: Mutex<TrainQueue>,
+    waker: Option<Waker>,
+}
+
+impl Mailbox {
+    /// A worker that panicked while it held the lock has at worst left half a train: bytes of strangers anyway.
+    fn lock(&self) -> MutexGuard<'_, TrainQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The workers that share an address.
+#[derive(Debug)]
+pub struct HandOff;
+
+impl HandOff {
+    /// A member for each worker, in the order of their numbers; `wakers` are those of their ports. A worker whose port has
+    /// none finds its mail when it wakes up for another reason.
+    pub fn crew(wakers: Vec<Option<Waker>>) -> Vec<Member> {
+        let mailbox = |waker| Mailbox { is_waiting: AtomicBool::new(false), queue: Mutex::default(), waker };
+        let mailboxes: Arc<[Mailbox]> = wakers.into_iter().map(mailbox).collect();
+        let member = |number| Member { number, mailboxes: Arc::clone(&mailboxes), empty: TrainQueue::new() };
+        (0..mailboxes.len()).map(member).collect()
+    }
+}
+
+/// One worker's part in it.
+#[derive(Debug)]
+pub struct Member {
+    number: usize,
+    mailboxes: Arc<[Mailbox]>,
+    /// What goes into the mailbox in exchange for what is in it.
+    empty: TrainQueue,
+}
+
+impl Member {
+    /// The worker's number.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Whether mail waits.
+    #[inline]
+    pub(crate) fn has_mail(&self) -> bool {
+        self.mailboxes.get(self.number).is_some_and(|own| own.is_waiting.load(Ordering::Acquire))
+    }
+
+    /// The mail. To be given back by [`Member::put_back`] for its memory.
+    #[cold]
+    pub(crate) fn take_mail(&mut self) -> TrainQueue {
+        let Some(own) = self.mailboxes.get(self.number) else { return TrainQueue::new() };
+        let mut queue = own.lock();
+        own.is_waiting.store(false, Ordering::Release);
+        core::mem::replace(&mut *queue, core::mem::take(&mut self.empty))
+    }
+
+    /// The mail has been read.
+    pub(crate) fn put_back(&mut self, mut mail: TrainQueue) {
+        mail.clear();
+        self.empty = mail;
+    }
+
+    /// Copies a train into the mailbox of worker `to`. Returns how many datagrams found room there.
+    #[cold]
+    pub(crate) fn send(&self, to: u8, train: &Train<'_>) -> u64 {
+        let to = usize::from(to);
+        let Some(mailbox) = self.mailboxes.get(to).filter(|_| to != self.number) else { return 0 };
+        let path = TrainPath::new(train.addresses, train.ecn);
+        let mut sent = 0;
+        let mut queue = mailbox.lock();
+        queue.close_newest();
+        for datagram in train.bytes.chunks(train.segment_size.max(1)) {
+            if queue.size() + datagram.len() > MAX_BYTES || queue.len() >= MAX_TRAINS {
+                break;
+            }
+            queue.push(&path, datagram);
+            sent += 1;
+        }
+        let must_wake = sent > 0 && !mailbox.is_waiting.swap(true, Ordering::AcqRel);
+        drop(queue);
+        if must_wake && let Some(waker) = &mailbox.waker {
+            waker.wake();
+        }
+        sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::net::{Addresses, Ecn};
+
+    fn addresses() -> Addresses {
+        Addresses { local: "192.0.2.1:443".parse().unwrap(), peer: "198.51.100.7:5000".parse().unwrap() }
+    }
+
+    fn send(member: &Member, to: u8, datagrams: usize, size: usize) -> u64 {
+        let mut bytes = vec![7; datagrams * size];
+        let train = Train { bytes: &mut bytes, segment_size: size, addresses: addresses(), ecn: Ecn::Ce };
+        member.send(to, &train)
+    }
+
+    #[test]
+    fn mail_keeps_its_addresses_and_its_marking() {
+        let mut crew = HandOff::crew(vec![None, None]);
+        assert!(!crew[1].has_mail());
+        assert_eq!(send(&crew[0], 1, 3, 1_200), 3);
+        assert!(crew[1].has_mail() && !crew[0].has_mail());
+        let mut mail = crew[1].take_mail();
+        assert!(!crew[1].has_mail());
+        let train = mail.train(0);
+        assert_eq!((train.bytes.len(), train.segment_size), (3_600, 1_200));
+        assert_eq!((train.addresses, train.ecn), (addresses(), Ecn::Ce));
+        crew[1].put_back(mail);
+        assert!(crew[1].take_mail().is_empty(), "what was read is gone");
+    }
+
+    #[test]
+    fn a_flood_ends_at_the_bound_in_bytes_and_in_trains() {
+        let mut crew = HandOff::crew(vec![None, None]);
+        let large: u64 = (0..1_000).map(|_| send(&crew[0], 1, 40, 1_400)).sum();
+        assert_eq!(large, MAX_BYTES as u64 / 1_400);
+        let mail = crew[1].take_mail();
+        assert!(mail.size() <= MAX_BYTES);
+        crew[1].put_back(mail);
+        let small: u64 = (0..100_000).map(|_| send(&crew[0], 1, 1, 1)).sum();
+        assert!(small <= MAX_TRAINS as u64 && small > 1_000, "{small}: each train is closed");
+        assert_eq!(send(&crew[0], 1, 1, 1), 0, "still full");
+        let mail = crew[1].take_mail();
+        assert_eq!(mail.len(), MAX_TRAINS);
+        crew[1].put_back(mail);
+        assert_eq!(send(&crew[0], 1, 1, 1), 1, "and there is room again");
+    }
+
+    #[test]
+    fn nobody_sends_to_itself_or_to_nobody() {
+        let crew = HandOff::crew(vec![None, None]);
+        assert_eq!(
+            (send(&crew[0], 0, 1, 99), send(&crew[0], 2, 1, 99), send(&crew[0], 255, 1, 99)),
+            (0, 0, 0)
+        );
+        assert!(crew.iter().all(|member| !member.has_mail()));
+    }
+
+    /// Without it a worker sleeps on its mail.
+    #[test]
+    fn the_first_letter_wakes_and_the_others_need_not() {
+        let waker = Waker::new().unwrap();
+        let mut crew = HandOff::crew(vec![None, Some(waker.clone())]);
+        let is_readable = || {
+            let mut fds = [rustix::event::PollFd::new(&waker, rustix::event::PollFlags::IN)];
+            rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap()
+                == 1
+        };
+        assert!(!is_readable());
+        send(&crew[0], 1, 1, 99);
+        assert!(is_readable());
+        // The order of a turn: the port notes the wake, then the mail is read. What comes after that wakes again.
+        waker.clear();
+        send(&crew[0], 1, 1, 99);
+        assert!(!is_readable(), "the flag was up");
+        let mail = crew[1].take_mail();
+        crew[1].put_back(mail);
+        send(&crew[0], 1, 1, 99);
+        assert!(is_readable());
+    }
+}
