@@ -158,7 +158,7 @@ fn run_worker(worker: &mut Worker<UdpPort, Server>, stop: &AtomicBool) -> std::i
     // Whoever is in the middle of something hears that it is over.
     worker.app_mut().abandon();
     worker.activate_all();
-    worker.turn()?;
+    worker.turn(worker.now())?;
     Ok(())
 }
 
