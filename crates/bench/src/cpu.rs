@@ -55,3 +55,27 @@ pub fn process_seconds() -> f64 {
     let used = clock_gettime(ClockId::ProcessCPUTime);
     used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }
+
+/// CPU seconds that a process has used so far: the sum over its threads as the scheduler counts them, in nanoseconds. `None`
+/// when it has gone.
+pub fn seconds_of(pid: u32) -> Option<f64> {
+    let mut nanoseconds = 0_u64;
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        // A thread that ends meanwhile is not there any more.
+        let counted = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        nanoseconds += counted.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0);
+    }
+    Some(nanoseconds as f64 / 1e9)
+}
+
+/// Seconds that a core has been busy since the machine started, whoever used it: processes, interrupts, the kernel's own
+/// threads. In steps of 10 ms.
+pub fn busy_seconds(core: usize) -> f64 {
+    let all = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let name = format!("cpu{core}");
+    let line = all.lines().find(|line| line.split(' ').next() == Some(name.as_str())).unwrap_or("");
+    let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
+    // user, nice, system, (idle, iowait,) irq, softirq
+    let busy: u64 = [0, 1, 2, 5, 6].iter().filter_map(|&field| ticks.get(field)).sum();
+    busy as f64 / 100.0
+}

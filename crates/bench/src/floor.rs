@@ -15,7 +15,6 @@ mod port;
 mod raw;
 mod table;
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::process::Command;
@@ -32,58 +31,15 @@ use udp::{BindOptions, UdpPort, Variant};
 
 use crate::cpu;
 use crate::environment::Environment;
+use crate::method::Method;
 use crate::process::Running;
-use crate::site::{End, Site};
+use crate::site::{End, Site, Trains};
 use crate::stats::{Ratio, Summary};
 
 pub use child::child;
 
 /// How much more a port may cost than its floor.
 pub const AIM: f64 = 1.15;
-
-/// Which system calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Method {
-    /// One datagram per call.
-    Plain,
-    /// Many per call: sendmmsg, recvmmsg.
-    Mmsg,
-    /// Trains: GSO, GRO.
-    Gso,
-    /// AF_XDP without the driver's help.
-    XdpGeneric,
-    /// AF_XDP in the driver, copying.
-    XdpDriver,
-}
-
-impl Method {
-    /// All of them, dearest first.
-    pub const ALL: [Method; 5] =
-        [Method::Plain, Method::Mmsg, Method::Gso, Method::XdpGeneric, Method::XdpDriver];
-
-    /// As users name it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Method::Plain => "plain",
-            Method::Mmsg => "mmsg",
-            Method::Gso => "gso",
-            Method::XdpGeneric => "xdp generic",
-            Method::XdpDriver => "xdp driver",
-        }
-    }
-
-    /// Whether it needs an interface that AF_XDP can have.
-    pub const fn is_xdp(self) -> bool {
-        matches!(self, Method::XdpGeneric | Method::XdpDriver)
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// Which end is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -348,6 +304,8 @@ impl Bench<'_> {
 
     /// One sender, one receiver: what each used.
     fn trial(&self, direction: Direction, method: Method, way: Way) -> io::Result<[Used; 2]> {
+        let trains = if method == Method::XdpGeneric { Trains::Cut } else { Trains::Whole };
+        self.site.let_trains_through(trains)?;
         let patience = Duration::from_secs_f64(20.0 + self.plan.seconds);
         // The measured end is where a server would be.
         let (sending, receiving) = match direction {

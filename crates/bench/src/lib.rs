@@ -2,9 +2,14 @@
 #![forbid(unsafe_code)]
 
 pub mod cpu;
+pub mod datapaths;
 pub mod environment;
 pub mod fetch;
 pub mod floor;
+pub mod folder;
+pub mod idle;
+pub mod method;
+pub mod pair;
 pub mod peers;
 pub mod process;
 pub mod roofline;

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::cpu;
 use crate::environment::Environment;
+use crate::folder::Folder;
 use crate::process::Usage;
 use crate::roofline::{self, Roofline, Work};
 use crate::stats::{Ratio, Summary};
@@ -158,7 +159,7 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
 ) -> io::Result<Comparison> {
     contestant::check(plan)?;
-    let folder = contestant::Folder::make()?;
+    let folder = Folder::make()?;
     // Before we are the load ourselves.
     let environment = Environment::here();
     let mut measured = Measured::default();
@@ -178,7 +179,7 @@ impl Measured {
         &mut self,
         plan: &Plan,
         launch: &dyn Fn(&str) -> io::Result<Command>,
-        (folder, stop): (&contestant::Folder, &AtomicBool),
+        (folder, stop): (&Folder, &AtomicBool),
         progress: &mut dyn FnMut(&str),
     ) -> io::Result<()> {
         for round in 0..=plan.trials {

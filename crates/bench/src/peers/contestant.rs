@@ -1,7 +1,7 @@
 //! How each implementation is started, and where its figures are.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Plan, Side, Trial};
+use crate::folder::Folder;
 use crate::process::{Ended, Running};
 
 /// How long a server may take to listen, and to end.
@@ -19,31 +20,6 @@ const SHORT: Duration = Duration::from_secs(15);
 pub(super) enum Contestant {
     Tercel,
     Quinn,
-}
-
-/// A folder for the files by which servers say that they are ready; it goes when we do.
-#[derive(Debug)]
-pub(super) struct Folder(PathBuf);
-
-impl Folder {
-    pub(super) fn make() -> io::Result<Folder> {
-        let path = std::env::temp_dir().join(format!("tercel-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&path)?;
-        Ok(Folder(path))
-    }
-
-    /// The path of a file that does not exist.
-    fn fresh(&self, name: &str) -> PathBuf {
-        let path = self.0.join(name);
-        let _ = std::fs::remove_file(&path);
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Whether all programs are there.
