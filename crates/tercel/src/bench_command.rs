@@ -1,12 +1,17 @@
 //! `tercel bench`: measurements that anyone can repeat.
 
+mod datapaths;
+mod floor;
+mod idle;
+mod method;
+
 use crate::complain;
 use crate::signals::stop_flag;
 use bench::peers;
 use bench::roofline::{self, Roofline, Work};
 use clap::{Args, Subcommand, ValueEnum};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,6 +28,18 @@ enum What {
     Peers(PeersArgs),
     /// Measure what a transfer costs without a protocol.
     Roofline(RooflineArgs),
+    /// Measure bare system calls per datagram, and beside them the same through our data paths.
+    Floor(floor::FloorArgs),
+    /// One large transfer over every data path of the server, between two namespaces joined by veth; needs root.
+    Datapaths(datapaths::DataPathsArgs),
+    /// Measure what an idle server costs, over every data path and in every mode of waiting; needs root.
+    Idle(idle::IdleArgs),
+    /// One process of a floor.
+    #[command(hide = true)]
+    FloorChild {
+        /// What it does, as JSON.
+        role: String,
+    },
     /// One side of a roofline.
     #[command(hide = true)]
     Child {
@@ -85,6 +102,10 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     let done = match &args.what {
         What::Peers(args) => compare(args),
         What::Roofline(args) => measure_roofline(args),
+        What::Floor(args) => floor::run(args),
+        What::Datapaths(args) => datapaths::run(args),
+        What::Idle(args) => idle::run(args),
+        What::FloorChild { role } => floor::child(role),
         What::Child { role } => roofline::child(role).map_err(|error| error.to_string()),
     };
     done.map_or_else(complain, |()| ExitCode::SUCCESS)
@@ -149,9 +170,23 @@ fn print_roofline(result: &Roofline) {
 
 /// This program again, as one side of a roofline.
 fn launch(role: &str) -> io::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args(["bench", "child", role]);
-    Ok(command)
+    launch_as("child")(role)
+}
+
+/// This program again, as a child of the kind that `word` names.
+fn launch_as(word: &'static str) -> impl Fn(&str) -> io::Result<Command> {
+    move |role| {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["bench", word, role]);
+        Ok(command)
+    }
+}
+
+/// Writes what was measured where the user wants it.
+fn write_json(path: Option<&Path>, value: &impl serde::Serialize) -> Result<(), String> {
+    let Some(path) = path else { return Ok(()) };
+    let json = serde_json::to_string_pretty(value).map_err(text)?;
+    std::fs::write(path, json + "\n").map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 /// Gigabytes that make sense.
