@@ -19,6 +19,7 @@ mod generic;
 mod link;
 mod mac;
 mod neighbour;
+mod netdev;
 mod qdisc;
 mod route;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use link::{
 };
 pub use mac::Mac;
 pub use neighbour::{add_neighbour, neighbour, provoke_neighbour};
+pub use netdev::{XdpFeatures, xdp_features};
 pub use qdisc::qdiscs;
 pub use route::{Route, route_to};
 pub use veth::{VethOptions, create_veth};
