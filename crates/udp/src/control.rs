@@ -1,12 +1,13 @@
 //! Control messages: what travels beside a datagram between us and the kernel.
 //!
-//! Outgoing: segment size, ECN, source address. Incoming: the size GRO merged, ECN, the address the datagram came to,
+//! Outgoing: segment size, ECN, source address, time of departure. Incoming: the size GRO merged, ECN, the address the datagram came to,
 //! and how many datagrams the socket has lost. Built and read as bytes; the layout is the kernel's `cmsghdr`: length
 //! (word), level, type, data, padding to a word.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use base::net::Ecn;
+use base::time::Instant;
 
 use crate::name::{Family, mapped};
 
@@ -36,6 +37,8 @@ pub(crate) struct Outgoing {
     pub(crate) ecn: Ecn,
     /// The address to send from, with the scope of a link-local one.
     pub(crate) source: Option<(IpAddr, u32)>,
+    /// When it may leave, on the monotonic clock. The kernel takes it only from sockets that have said they would tell.
+    pub(crate) departs: Option<Instant>,
 }
 
 /// What came beside an incoming message.
@@ -95,6 +98,9 @@ impl Control {
                 info[16..].copy_from_slice(&scope.to_ne_bytes());
                 self.push(libc::SOL_IPV6, libc::IPV6_PKTINFO, &info);
             }
+        }
+        if let Some(departs) = outgoing.departs {
+            self.push(libc::SOL_SOCKET, libc::SCM_TXTIME, &departs.as_nanos().to_ne_bytes());
         }
     }
 
@@ -169,6 +175,28 @@ mod tests {
         }
         control.len = usize::MAX;
         assert_eq!(control.read(), Incoming::default());
+    }
+
+    #[test]
+    fn a_departure_time_is_64_bits_of_nanoseconds_and_its_absence_takes_no_room() {
+        let mut outgoing = Outgoing {
+            segment_size: Some(1200),
+            ecn: Ecn::Ect0,
+            source: Some((Ipv6Addr::LOCALHOST.into(), 3)),
+            departs: None,
+        };
+        let mut control = Control::EMPTY;
+        let peer = Ipv6Addr::LOCALHOST.into();
+        control.set(&outgoing, peer, Family::V6);
+        let without = control.len;
+        assert_eq!(without, 3 * HEADER + 8 + 8 + 24);
+        outgoing.departs = Some(Instant::from_nanos(0x0123_4567_89ab_cdef));
+        control.set(&outgoing, peer, Family::V6);
+        // All that a message can carry fits.
+        assert_eq!(control.len, without + HEADER + 8);
+        let last = &control.bytes[without..control.len];
+        assert_eq!(header(last), Some((HEADER + 8, libc::SOL_SOCKET, libc::SCM_TXTIME)));
+        assert_eq!(last[HEADER..], 0x0123_4567_89ab_cdef_u64.to_ne_bytes());
     }
 
     #[test]

@@ -2,9 +2,12 @@
 //!
 //! [`UdpPort`] is the whole of it: bind it with [`BindOptions`], then drive it as a [`datapath::Port`]. Which system
 //! calls it makes is a run-time choice, [`Variant`]; whatever the kernel or an interface turns down it does without,
-//! at start or in the middle of a transfer, and loses nothing by it.
+//! at start or in the middle of a transfer, and loses nothing by it. For several workers [`bind_group`] binds a port each
+//! to one address, and has datagrams find the worker that their connection ID names.
 
 mod control;
+mod departures;
+mod group;
 mod name;
 mod options;
 mod port;
@@ -12,7 +15,10 @@ mod receiver;
 mod refusals;
 mod sender;
 mod socket;
+mod steering;
 mod sys;
 
+pub use group::{Group, bind_group};
 pub use options::{BindError, BindOptions, Variant};
 pub use port::UdpPort;
+pub use steering::{Steering, SteeringChoice};

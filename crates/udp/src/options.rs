@@ -68,10 +68,13 @@ pub struct BindOptions {
     pub receive_batch: usize,
     /// Bytes of memory for outgoing trains between two flushes; raised to hold at least one full train.
     pub send_memory: usize,
+    /// Whether to let the kernel hold trains back until they depart (`TrainPath::departs`), where the interface that they
+    /// leave by has the `fq` queueing discipline; elsewhere they leave at once, and the port's capabilities say so.
+    pub departure_times: bool,
 }
 
 impl BindOptions {
-    /// Options for `address`: dual stack, not shared, 8 MiB buffers, and batches that stay in a core's own cache.
+    /// Options for `address`: dual stack, not shared, 8 MiB buffers, no departure times, and batches that stay in a core's own cache.
     pub fn new(address: SocketAddr, variant: Variant) -> BindOptions {
         BindOptions {
             address,
@@ -82,6 +85,7 @@ impl BindOptions {
             send_buffer: 4 << 20,
             receive_batch: if variant == Variant::Gso { 8 } else { 64 },
             send_memory: 256 << 10,
+            departure_times: false,
         }
     }
 }

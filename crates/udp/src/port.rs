@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use socket2::Socket;
 
+use crate::departures;
 use crate::options::{BindError, BindOptions, Variant};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
@@ -29,6 +30,8 @@ pub struct UdpPort {
     local: SocketAddr,
     variant: Variant,
     granted: Granted,
+    /// The buffers that were asked for, in bytes: to receive and to send.
+    asked: (usize, usize),
     receiver: Receiver,
     sender: Sender,
     waker: Waker,
@@ -52,10 +55,15 @@ impl UdpPort {
             Variant::Gso if !bound.granted.gso => (Variant::Mmsg, options.receive_batch.max(64)),
             variant => (variant, options.receive_batch),
         };
+        let mut sender = Sender::new(variant, options.send_memory, bound.family, bound.local);
+        if options.departure_times && departures::are_kept(bound.local.ip()) {
+            sender.hold_back(bound.socket.as_fd());
+        }
         Ok(UdpPort {
             receiver: Receiver::new(variant, batch, bound.local),
-            sender: Sender::new(variant, options.send_memory, bound.family, bound.local),
+            sender,
             socket: bound.socket,
+            asked: (options.receive_buffer, options.send_buffer),
             local: bound.local,
             variant,
             granted: bound.granted,
@@ -69,13 +77,47 @@ impl UdpPort {
         self.variant
     }
 
-    /// The kernel's receive and send buffers in bytes, as granted.
+    /// The kernel's receive and send buffers in bytes, as granted. The kernel counts its own books in: half of it holds
+    /// packets.
     ///
     /// # Errors
     /// When the system refuses to say.
     pub fn buffer_sizes(&self) -> io::Result<(usize, usize)> {
         Ok((self.socket.recv_buffer_size()?, self.socket.send_buffer_size()?))
     }
+
+    /// A line for the user when the system grants smaller buffers than were asked for: which, and what to type.
+    pub fn buffer_advice(&self) -> Option<String> {
+        advice(self.asked, self.buffer_sizes().ok()?)
+    }
+
+    /// Lets other sockets of this user share the address from now on.
+    pub(crate) fn share(&self) -> io::Result<()> {
+        self.socket.set_reuse_port(true)
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// What to do about buffers when `asked` bytes (to receive, to send) became `granted`, as the kernel counts them.
+fn advice(asked: (usize, usize), granted: (usize, usize)) -> Option<String> {
+    let pairs = [("receive", "rmem_max", asked.0, granted.0), ("send", "wmem_max", asked.1, granted.1)];
+    let small = pairs.into_iter().filter(|(.., asked, granted)| granted / 2 < *asked);
+    let (mut sizes, mut commands) = (Vec::new(), Vec::new());
+    for (direction, limit, asked, granted) in small {
+        sizes.push(format!("{direction} buffer {} KiB instead of {}", granted / 2048, asked / 1024));
+        commands.push(format!("net.core.{limit}={asked}"));
+    }
+    if sizes.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "the system grants small socket buffers ({}), which loses packets at high rates; to allow more: sysctl -w {}",
+        sizes.join(", "),
+        commands.join(" ")
+    ))
 }
 
 impl fmt::Debug for UdpPort {
@@ -215,7 +257,7 @@ impl Port for UdpPort {
             segments_offloaded: self.sender.segments(),
             coalesces: self.granted.gro,
             ecn: self.granted.ecn,
-            departure_times: false,
+            departure_times: self.sender.holds_back(),
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::control::Outgoing;
 use crate::name::{Family, Name};
 use crate::options::Variant;
 use crate::refusals::Refusals;
-use crate::sys::{Message, SendBatch};
+use crate::sys::{self, Message, SendBatch};
 
 /// Most trains in the queue.
 const MAX_TRAINS: usize = 256;
@@ -90,6 +90,8 @@ pub(crate) struct Sender {
     messages: Box<[Message]>,
     batch: SendBatch,
     segments: bool,
+    /// Whether trains carry their time of departure.
+    holds_back: bool,
     calls_carry: usize,
     refusals: Refusals,
     family: Family,
@@ -115,6 +117,7 @@ impl Sender {
             messages: vec![Message::EMPTY; MAX_MESSAGES].into_boxed_slice(),
             batch: SendBatch::new(MAX_MESSAGES),
             segments: variant == Variant::Gso,
+            holds_back: false,
             calls_carry: if variant == Variant::Plain { 1 } else { MAX_MESSAGES },
             refusals: Refusals::default(),
             family,
@@ -130,6 +133,16 @@ impl Sender {
     /// Whether trains leave whole, as far as is known.
     pub(crate) fn segments(&self) -> bool {
         self.segments && !self.refusals.everyone()
+    }
+
+    /// Has the kernel told when each train departs, if it takes that of `socket`.
+    pub(crate) fn hold_back(&mut self, socket: BorrowedFd<'_>) {
+        self.holds_back = sys::enable_departure_times(socket).is_ok();
+    }
+
+    /// Whether the kernel is told when trains depart.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.holds_back
     }
 
     /// Whether trains wait for a flush.
@@ -153,6 +166,7 @@ impl Sender {
             return None;
         }
         let start = self.free_from;
+        let path = TrainPath { departs: path.departs.filter(|_| self.holds_back), ..path };
         self.open = Some(Open { path, segment_size, start, room: start, end: start, packets: 0 });
         Some(most)
     }
@@ -340,6 +354,7 @@ fn write_message(
         segment_size: (bytes.len() > train.segment_size).then_some(train.segment_size as u16),
         ecn: train.path.ecn,
         source: known.then_some((local.ip(), scope)),
+        departs: train.path.departs,
     };
     message.control.set(&outgoing, peer.ip(), family);
 }

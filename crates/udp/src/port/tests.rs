@@ -271,6 +271,45 @@ fn binding_twice_says_what_is_wrong_unless_shared() {
 }
 
 #[test]
+fn departure_times_are_off_where_nothing_keeps_them() {
+    let mut options = BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Gso);
+    options.departure_times = true;
+    assert!(!UdpPort::bind(&options).unwrap().capabilities().departure_times, "loopback has no queue");
+}
+
+#[test]
+fn small_buffers_are_advised_upon_with_the_limit_and_the_value() {
+    let (asked, enough) = ((8 << 20, 4 << 20), (16 << 20, 8 << 20));
+    assert_eq!(advice(asked, enough), None);
+    let receive = advice(asked, (2 * 212_992, enough.1)).unwrap();
+    assert!(receive.contains("(receive buffer 208 KiB instead of 8192)"), "{receive}");
+    assert!(receive.ends_with("sysctl -w net.core.rmem_max=8388608"), "{receive}");
+    let both = advice(asked, (0, enough.1 - 1)).unwrap();
+    assert!(both.ends_with("net.core.rmem_max=8388608 net.core.wmem_max=4194304"), "{both}");
+}
+
+#[test]
+fn a_port_that_may_not_exceed_the_systems_limits_says_so() {
+    use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+    let thread = thread::spawn(|| {
+        let held = capabilities(None).unwrap();
+        let less = CapabilitySets { effective: held.effective - CapabilitySet::NET_ADMIN, ..held };
+        set_capabilities(None, less).unwrap();
+        let limit = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
+        let limit: usize = limit.trim().parse().unwrap();
+        let mut options = BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Gso);
+        options.send_buffer = 4096;
+        for (size, small) in [(limit.min(1 << 20), false), (limit + 4096, true)] {
+            options.receive_buffer = size;
+            let advice = UdpPort::bind(&options).unwrap().buffer_advice();
+            assert_eq!(advice.is_some(), small, "{size} bytes of {limit}: {advice:?}");
+            assert!(advice.is_none_or(|advice| advice.contains(&format!("rmem_max={size}"))));
+        }
+    });
+    thread.join().unwrap();
+}
+
+#[test]
 fn buffers_are_granted_and_descriptors_are_readable_with_something_to_do() {
     let (mut a, mut b) = (port("127.0.0.1:0", Variant::Gso), port("127.0.0.1:0", Variant::Gso));
     let (receive_buffer, send_buffer) = a.buffer_sizes().unwrap();

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use base::net::{Addresses, Ecn};
+use base::time::Instant;
 
 use super::*;
 
@@ -61,9 +62,14 @@ impl Bench {
     }
 
     fn queue(&mut self, peer: usize, count: u8, len: usize) {
+        self.queue_until(None, peer, count, len);
+    }
+
+    fn queue_until(&mut self, departs: Option<Instant>, peer: usize, count: u8, len: usize) {
         let peer = self.peers[peer].local_addr().unwrap();
         let addresses = Addresses { local: self.socket.local_addr().unwrap(), peer };
-        let room = self.sender.begin(TrainPath::new(addresses, Ecn::Ect0), len).unwrap();
+        let path = TrainPath { departs, ..TrainPath::new(addresses, Ecn::Ect0) };
+        let room = self.sender.begin(path, len).unwrap();
         assert!(room >= usize::from(count));
         for n in 0..count {
             self.sender.room().fill(n);
@@ -270,6 +276,38 @@ fn an_old_error_of_the_socket_is_counted_and_costs_no_datagram() {
     bench.flush();
     bench.expect(0, 5, 100);
     assert_eq!((bench.sender.counters.unreachable, bench.sender.counters.split), (5, 0));
+}
+
+/// Bytes of the first message's control data, for trains that depart in an hour.
+fn control_of_late_trains(bench: &mut Bench) -> usize {
+    let late = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic).tv_sec as u64 + 3600;
+    for peer in [0, 1] {
+        bench.queue_until(Some(Instant::from_nanos(late * 1_000_000_000)), peer, 12, 700);
+    }
+    bench.flush();
+    // There is no fq on loopback, so they leave at once all the same.
+    for peer in [0, 1] {
+        bench.expect(peer, 12, 700);
+    }
+    assert_eq!(bench.sender.counters.lost(), 0);
+    bench.sender.messages[0].control.len
+}
+
+#[test]
+fn the_kernel_takes_departure_times_where_the_socket_announced_them() {
+    for variant in Variant::ALL {
+        let mut bench = Bench::new(variant);
+        assert!(!bench.sender.holds_back());
+        // To a socket that did not announce them they would be an error, for which all datagrams were lost.
+        let without = control_of_late_trains(&mut bench);
+        bench.sender.hold_back(bench.socket.as_fd());
+        assert!(bench.sender.holds_back());
+        let with = control_of_late_trains(&mut bench);
+        assert!(with > without, "{with} bytes with, {without} without");
+        bench.queue(0, 12, 700);
+        bench.flush();
+        assert_eq!(bench.sender.messages[0].control.len, without, "no time, no bytes");
+    }
 }
 
 #[test]
