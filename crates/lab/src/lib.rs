@@ -10,6 +10,7 @@
 //! opposite reason: they stay behind after every crash.
 #![forbid(unsafe_code)]
 
+pub mod emulator;
 mod error;
 mod guard;
 mod laboratory;

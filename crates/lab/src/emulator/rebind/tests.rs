@@ -1,0 +1,74 @@
+use super::*;
+use crate::emulator::checksum::{add, fold};
+
+/// An IPv4 UDP frame with a correct UDP checksum (over ports and payload; the addresses are zero, as are the lengths).
+fn frame(source: u16, destination: u16) -> (Vec<u8>, Layout) {
+    let mut bytes = vec![0; 10 + 14];
+    bytes[22] = 8;
+    bytes.extend([0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    bytes.extend(source.to_be_bytes());
+    bytes.extend(destination.to_be_bytes());
+    bytes.extend([0, 12, 0, 0, 1, 2, 3, 4]);
+    let checksum = !fold(add(0, &bytes[44..]));
+    bytes[50..52].copy_from_slice(&checksum.to_be_bytes());
+    let layout = Layout::of(&bytes);
+    (bytes, layout)
+}
+
+fn is_sound(bytes: &[u8]) -> bool {
+    fold(add(0, &bytes[44..])) == 0xffff
+}
+
+/// Would break: the server would not see a new port, or its replies would not find back.
+#[test]
+fn ports_change_on_the_way_out_and_back() {
+    let mut rebinder = Rebinder::default();
+    let (mut bytes, layout) = frame(40_000, 443);
+    let untouched = bytes.clone();
+    rebinder.leaves(&mut bytes, &layout);
+    assert_eq!(bytes, untouched);
+    rebinder.forget();
+    rebinder.leaves(&mut bytes, &layout);
+    let outside = port(&bytes, 44);
+    assert!(outside >= FIRST_PORT && is_sound(&bytes));
+    let (mut again, _) = frame(40_000, 443);
+    rebinder.leaves(&mut again, &layout);
+    assert_eq!(port(&again, 44), outside, "a flow keeps its port");
+    let (mut reply, layout) = frame(443, outside);
+    assert!(rebinder.returns(&mut reply, &layout));
+    assert!(port(&reply, 46) == 40_000 && is_sound(&reply));
+    let (mut stale, layout) = frame(443, 40_000);
+    assert!(!rebinder.returns(&mut stale, &layout), "the old port is forgotten");
+    rebinder.forget();
+    let (mut stale, layout) = frame(443, outside);
+    assert!(!rebinder.returns(&mut stale, &layout));
+}
+
+/// Would break: a checksum that is not complete yet would be spoilt, and every packet dropped.
+#[test]
+fn partial_and_missing_checksums_stay() {
+    let mut rebinder = Rebinder::default();
+    rebinder.forget();
+    let (mut bytes, _) = frame(40_000, 443);
+    bytes[0] = 1;
+    let before = port(&bytes, 50);
+    let layout = Layout::of(&bytes);
+    rebinder.leaves(&mut bytes, &layout);
+    assert_eq!(port(&bytes, 50), before);
+    let (mut bytes, layout) = frame(40_000, 443);
+    bytes[50..52].fill(0);
+    rebinder.leaves(&mut bytes, &layout);
+    assert_eq!(port(&bytes, 50), 0);
+}
+
+/// Would break: two flows would share a port, or the table would grow without end.
+#[test]
+fn every_flow_has_its_own_port_and_the_table_is_bounded() {
+    let mut rebinder = Rebinder::default();
+    rebinder.forget();
+    let outside: std::collections::HashSet<u16> = (1_000..5_000).map(|inside| rebinder.map(inside)).collect();
+    assert_eq!(outside.len(), 4_000);
+    (5_000..60_000).for_each(|inside| assert_ne!(rebinder.map(inside), inside));
+    assert!(rebinder.inside_of.len() <= usize::from(LAST_PORT - FIRST_PORT) + 1);
+    assert_eq!(rebinder.inside_of.len(), rebinder.outside_of.len());
+}
