@@ -1,0 +1,260 @@
+//! An AF_XDP socket of one queue as a port: the two halves, the clock, and the wait.
+
+use core::net::SocketAddr;
+use std::fmt;
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex};
+
+use base::net::Train;
+use base::sink::{PacketSink, TrainPath};
+use base::time::Instant;
+use datapath::trains::MAX_TRAIN_SEGMENTS;
+use datapath::{Capabilities, Counters, Port, Rx, Tx, Waker};
+use ebpf::redirect::XdpProgram;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::layout::MAX_PAYLOAD;
+use crate::options::Mode;
+use crate::paths::Paths;
+use crate::receiver::Receiver;
+use crate::sender::Sender;
+use crate::sys::socket::Socket;
+
+/// What the ports of an interface have in common, kept for as long as one of them lives.
+pub(crate) struct Shared {
+    /// The program that sends packets our way; dropped, it is detached.
+    pub(crate) _program: Mutex<XdpProgram>,
+    /// Keeps the UDP port ours, so that nobody else binds it and the kernel answers no stray datagram with an ICMP error.
+    pub(crate) _reservation: UdpSocket,
+    pub(crate) local: SocketAddr,
+    /// Not [`Mode::Auto`].
+    pub(crate) mode: Mode,
+}
+
+/// A port on one queue of an interface, owned by one worker.
+///
+/// A worker that has its own event loop calls `poll`, the sink and `flush` when its `descriptors` are readable, and never
+/// `wait`.
+pub struct XdpPort {
+    socket: Socket,
+    receiver: Receiver,
+    sender: Sender,
+    paths: Paths,
+    queue: u32,
+    waker: Waker,
+    waits: u64,
+    shared: Arc<Shared>,
+}
+
+/// The parts of a port, as `open` makes them.
+pub(crate) struct Parts {
+    pub(crate) socket: Socket,
+    pub(crate) receiver: Receiver,
+    pub(crate) sender: Sender,
+    pub(crate) paths: Paths,
+    pub(crate) queue: u32,
+    pub(crate) waker: Waker,
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl XdpPort {
+    pub(crate) fn new(parts: Parts) -> XdpPort {
+        let Parts { socket, receiver, sender, paths, queue, waker, shared } = parts;
+        let mut port = XdpPort { socket, receiver, sender, paths, queue, waker, waits: 0, shared };
+        port.now();
+        port
+    }
+
+    /// The mode in use; never [`Mode::Auto`].
+    pub fn mode(&self) -> Mode {
+        self.shared.mode
+    }
+
+    /// The queue that this port receives from and sends to.
+    pub fn queue(&self) -> u32 {
+        self.queue
+    }
+
+    /// Whether the kernel or the device completes checksums.
+    pub fn offloads_checksums(&self) -> bool {
+        self.sender.offloads()
+    }
+
+    /// Frames that this port has.
+    pub fn frames(&self) -> usize {
+        self.receiver.frames() + self.sender.frames()
+    }
+
+    /// Frames that nobody uses: those to send from that are empty, and those that wait for a packet. As many as there are
+    /// when nothing is on its way and the last `poll` found nothing.
+    pub fn free_frames(&self) -> usize {
+        let returned = self.socket.completions() as usize;
+        self.receiver.free_frames() + self.sender.free_frames() + returned
+    }
+
+    /// Where the frames are, for tests of the invariants: for sending free, in the open train, parked and with the kernel;
+    /// for receiving with the kernel and lent.
+    #[cfg(test)]
+    pub(crate) fn whereabouts(&self) -> ([usize; 4], [usize; 2]) {
+        (self.sender.whereabouts(), [self.receiver.free_frames(), self.receiver.lent()])
+    }
+}
+
+impl fmt::Debug for XdpPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("XdpPort")
+            .field("interface", &self.paths.interface.name)
+            .field("queue", &self.queue)
+            .field("mode", &self.shared.mode)
+            .field("local", &self.shared.local)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Rx for XdpPort {
+    #[inline]
+    fn poll(&mut self) -> io::Result<usize> {
+        Ok(self.receiver.poll(&mut self.socket, &mut self.paths))
+    }
+
+    #[inline]
+    fn train(&mut self, index: usize) -> Train<'_> {
+        self.receiver.train(&mut self.socket, index)
+    }
+}
+
+impl PacketSink for XdpPort {
+    #[inline]
+    fn begin(&mut self, path: TrainPath, segment_size: usize) -> Option<usize> {
+        self.sender.begin(&mut self.socket, &mut self.paths, path, segment_size)
+    }
+
+    #[inline]
+    fn room(&mut self) -> &mut [u8] {
+        self.sender.room(&mut self.socket)
+    }
+
+    #[inline]
+    fn push(&mut self, len: usize) {
+        self.sender.push(len);
+    }
+
+    #[inline]
+    fn packet(&mut self, index: usize) -> &mut [u8] {
+        self.sender.packet(&mut self.socket, index)
+    }
+
+    #[inline]
+    fn end(&mut self) {
+        self.sender.end(&mut self.socket, &self.paths);
+    }
+}
+
+impl Tx for XdpPort {
+    #[inline]
+    fn flush(&mut self) -> io::Result<()> {
+        self.sender.flush(&mut self.socket, &mut self.paths)
+    }
+}
+
+impl Port for XdpPort {
+    #[inline]
+    fn now(&mut self) -> Instant {
+        let now = clock_gettime(ClockId::Monotonic);
+        let (seconds, nanos) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
+        let now = Instant::from_nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos));
+        self.paths.set_now(now);
+        now
+    }
+
+    fn wait(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        if self.sender.has_room_again(&mut self.socket) {
+            return Ok(());
+        }
+        let now = self.now();
+        let until = self.sender.next_attempt(now).into_iter().chain(deadline).min();
+        let timeout = match until {
+            None => None,
+            Some(until) => {
+                let span = until.saturating_since(now);
+                if span.is_zero() {
+                    return Ok(());
+                }
+                Timespec::try_from(core::time::Duration::from(span)).ok()
+            }
+        };
+        self.waits += 1;
+        // In copy mode the call also sends what is left in the TX ring.
+        let mut events = [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(&self.waker, PollFlags::IN)];
+        match poll(&mut events, timeout.as_ref()) {
+            // Interrupted by a signal: an early return, which the caller allows for.
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let [_, woken] = events.map(|event| event.revents());
+        if woken.intersects(PollFlags::IN) {
+            self.waker.clear();
+        }
+        Ok(())
+    }
+
+    fn local_address(&self) -> SocketAddr {
+        self.shared.local
+    }
+
+    fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
+        let local = self.shared.local;
+        if !local.ip().is_unspecified() {
+            return local;
+        }
+        match self.paths.source_towards(peer.ip()) {
+            Some(ip) => self.paths.interface.scoped(ip, local.port()),
+            None if peer.is_ipv4() => SocketAddr::from(([0; 4], local.port())),
+            None => SocketAddr::from(([0u16; 8], local.port())),
+        }
+    }
+
+    /// The socket and the waker's event.
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.socket.as_fd(), self.waker.as_fd()]
+    }
+
+    fn waker(&self) -> Option<Waker> {
+        Some(self.waker.clone())
+    }
+
+    fn on_woken(&mut self) {
+        self.waker.clear();
+    }
+
+    fn counters(&self) -> Counters {
+        let mut counters =
+            Counters { rx: self.receiver.counters, tx: self.sender.counters, waits: self.waits };
+        let losses = self.socket.losses();
+        counters.rx.overflowed = losses.received;
+        counters.rx.errors += losses.invalid;
+        counters
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: match self.shared.mode {
+                Mode::ZeroCopy => "xdp-zero-copy",
+                Mode::Driver => "xdp-driver",
+                Mode::Generic | Mode::Auto => "xdp-generic",
+            },
+            train_segments: MAX_TRAIN_SEGMENTS,
+            train_bytes: MAX_TRAIN_SEGMENTS * MAX_PAYLOAD,
+            segments_offloaded: false,
+            coalesces: false,
+            ecn: true,
+            departure_times: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

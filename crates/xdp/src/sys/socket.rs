@@ -1,0 +1,429 @@
+//! An AF_XDP socket with its memory and its four rings.
+//!
+//! Every frame belongs to one direction for good. A receiving one goes round: fill ring, kernel, RX ring, us. A sending one:
+//! us, TX ring, kernel, completion ring. Each ring has a place for every frame of its direction, so that none of them is
+//! ever full, on either side.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::ring::{Consumer, Descriptor, Layout, Producer};
+use super::umem::{FRAME_SIZE, Frame, Umem};
+
+/// Bytes in front of a packet that tell the kernel what to do with it: `struct xsk_tx_metadata`.
+pub(crate) const METADATA_SIZE: usize = 24;
+
+/// The option that sets how many packets one call sends in copy mode; from Linux 6.17.
+const XDP_MAX_TX_SKB_BUDGET: i32 = 9;
+
+/// Options of busy polling that the C library lacks. Source: asm-generic/socket.h.
+const SO_PREFER_BUSY_POLL: i32 = 69;
+const SO_BUSY_POLL_BUDGET: i32 = 70;
+
+/// What is to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    /// Frames for receiving; a power of two.
+    pub(crate) rx_frames: u32,
+    /// Frames for sending; a power of two.
+    pub(crate) tx_frames: u32,
+    /// Whether metadata may stand in front of packets, if the kernel knows of it.
+    pub(crate) metadata: Metadata,
+}
+
+/// Whether the kernel is asked to look at metadata in front of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Metadata {
+    /// If it can.
+    IfKnown,
+    /// No.
+    Never,
+}
+
+/// Whether the driver is to use our frames itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copying {
+    /// The driver reads and writes our frames.
+    Zero,
+    /// The kernel copies between its own buffers and our frames.
+    Copies,
+}
+
+/// What the kernel makes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lead {
+    /// The bytes before it mean nothing.
+    None,
+    /// [`METADATA_SIZE`] bytes of metadata lie before it.
+    Metadata,
+}
+
+/// A step of making a socket that failed.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    /// Which.
+    pub(crate) step: Step,
+    /// What the system said.
+    pub(crate) source: io::Error,
+}
+
+/// The steps of making a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Creating it.
+    Create,
+    /// Finding memory.
+    Allocate,
+    /// Registering the memory.
+    Register,
+    /// Making and mapping rings.
+    Rings,
+}
+
+impl Step {
+    fn failed(self) -> impl Fn(io::Error) -> Failed {
+        move |source| Failed { step: self, source }
+    }
+}
+
+/// Losses that the kernel counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Losses {
+    /// Packets that found no frame, or were too long for one, or found no room in the RX ring.
+    pub(crate) received: u64,
+    /// Descriptors of ours that the kernel did not like; a bug, if there are any.
+    pub(crate) invalid: u64,
+}
+
+/// The socket, its memory and its rings.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    fd: OwnedFd,
+    umem: Umem,
+    fill: Producer<u64>,
+    completion: Consumer<u64>,
+    rx: Consumer<Descriptor>,
+    tx: Producer<Descriptor>,
+    knows_metadata: bool,
+}
+
+/// What a new socket comes with.
+pub(crate) struct New {
+    pub(crate) socket: Socket,
+    /// Frames to receive into; they belong in the fill ring.
+    pub(crate) rx_frames: Vec<Frame>,
+    /// Frames to send from.
+    pub(crate) tx_frames: Vec<Frame>,
+}
+
+impl Socket {
+    /// Makes a socket that is not bound yet.
+    pub(crate) fn open(setup: &Setup) -> Result<New, Failed> {
+        let fd = create().map_err(Step::Create.failed())?;
+        let count = setup.rx_frames + setup.tx_frames;
+        let (umem, mut rx_frames) = Umem::new(count).map_err(Step::Allocate.failed())?;
+        let tx_frames = rx_frames.split_off(setup.rx_frames as usize);
+        let knows_metadata = register(fd.as_fd(), &umem, setup.metadata).map_err(Step::Register.failed())?;
+        let rings = Step::Rings.failed();
+        let sizes = [
+            (libc::XDP_UMEM_FILL_RING, setup.rx_frames),
+            (libc::XDP_UMEM_COMPLETION_RING, setup.tx_frames),
+            (libc::XDP_RX_RING, setup.rx_frames),
+            (libc::XDP_TX_RING, setup.tx_frames),
+        ];
+        for (option, size) in sizes {
+            set(fd.as_fd(), libc::SOL_XDP, option, &size).map_err(&rings)?;
+        }
+        // Older kernels send 32 packets a call; it takes more calls then.
+        let _ = set(fd.as_fd(), libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &setup.tx_frames);
+        let offsets = offsets(fd.as_fd()).map_err(&rings)?;
+        let layout = |at: libc::xdp_ring_offset, file: u64| Layout {
+            producer: at.producer,
+            consumer: at.consumer,
+            flags: at.flags,
+            entries: at.desc,
+            file: file as libc::off_t,
+        };
+        let fill = layout(offsets.fr, libc::XDP_UMEM_PGOFF_FILL_RING);
+        let completion = layout(offsets.cr, libc::XDP_UMEM_PGOFF_COMPLETION_RING);
+        let rx = layout(offsets.rx, libc::XDP_PGOFF_RX_RING as u64);
+        let tx = layout(offsets.tx, libc::XDP_PGOFF_TX_RING as u64);
+        let socket = Socket {
+            fill: Producer::map(fd.as_fd(), fill, setup.rx_frames).map_err(&rings)?,
+            completion: Consumer::map(fd.as_fd(), completion, setup.tx_frames).map_err(&rings)?,
+            rx: Consumer::map(fd.as_fd(), rx, setup.rx_frames).map_err(&rings)?,
+            tx: Producer::map(fd.as_fd(), tx, setup.tx_frames).map_err(&rings)?,
+            fd,
+            umem,
+            knows_metadata,
+        };
+        Ok(New { socket, rx_frames, tx_frames })
+    }
+
+    /// Binds it to a queue of an interface.
+    pub(crate) fn bind(&self, ifindex: u32, queue: u32, copying: Copying) -> io::Result<()> {
+        let mode = match copying {
+            Copying::Zero => libc::XDP_ZEROCOPY,
+            Copying::Copies => libc::XDP_COPY,
+        };
+        let address = libc::sockaddr_xdp {
+            sxdp_family: libc::AF_XDP as u16,
+            sxdp_flags: mode | libc::XDP_USE_NEED_WAKEUP,
+            sxdp_ifindex: ifindex,
+            sxdp_queue_id: queue,
+            sxdp_shared_umem_fd: 0,
+        };
+        let size = size_of::<libc::sockaddr_xdp>() as libc::socklen_t;
+        #[expect(unsafe_code, reason = "no safe wrapper knows AF_XDP addresses")]
+        // SAFETY: the descriptor is ours and open; `address` lives across the call, which reads `size` bytes of it.
+        let result = unsafe { libc::bind(self.fd.as_raw_fd(), (&raw const address).cast(), size) };
+        done(result)
+    }
+
+    /// Lets the kernel poll the device for up to `microseconds` when we ask, at most `budget` packets at a time, and
+    /// keeps the device's interrupts off meanwhile.
+    pub(crate) fn busy_poll(&self, microseconds: u32, budget: u32) -> io::Result<()> {
+        let options =
+            [(SO_PREFER_BUSY_POLL, 1), (libc::SO_BUSY_POLL, microseconds), (SO_BUSY_POLL_BUDGET, budget)];
+        options.into_iter().try_for_each(|(option, value)| {
+            set(self.fd.as_fd(), libc::SOL_SOCKET, option, &value.min(i32::MAX as u32))
+        })
+    }
+
+    /// Lets packets worth `bytes` be on their way in copy mode, as far as the system allows.
+    pub(crate) fn raise_send_buffer(&self, bytes: u32) {
+        let bytes = bytes.min(i32::MAX as u32 / 4);
+        if set(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes).is_err() {
+            let _ = set(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes);
+        }
+    }
+
+    /// Whether metadata in front of packets is looked at.
+    pub(crate) fn knows_metadata(&self) -> bool {
+        self.knows_metadata
+    }
+
+    /// Bytes of a frame.
+    #[inline]
+    pub(crate) fn bytes<'a>(
+        &'a mut self,
+        frame: &'a mut Frame,
+        range: std::ops::Range<usize>,
+    ) -> &'a mut [u8] {
+        self.umem.bytes(frame, range)
+    }
+
+    /// Puts a frame into the fill ring, for the kernel to see with the next [`Socket::publish_fill`].
+    #[inline]
+    pub(crate) fn give(&mut self, frame: Frame) {
+        self.fill.room(1);
+        self.fill.push(frame.into_address(0));
+    }
+
+    /// Shows the kernel what was given.
+    #[inline]
+    pub(crate) fn publish_fill(&mut self) {
+        self.fill.publish();
+    }
+
+    /// Whether the driver waits to be told that there are frames to receive into.
+    #[inline]
+    pub(crate) fn fill_needs_wakeup(&self) -> bool {
+        self.fill.needs_wakeup()
+    }
+
+    /// How many packets have arrived; looks anew if there are fewer than `wanted`.
+    #[inline]
+    pub(crate) fn arrived(&mut self, wanted: u32) -> u32 {
+        self.rx.available(wanted)
+    }
+
+    /// The oldest packet of those that [`Socket::arrived`] told of: its frame, and where in the frame it lies.
+    #[inline]
+    pub(crate) fn receive(&mut self) -> Option<(Frame, std::ops::Range<usize>)> {
+        let Descriptor { address, len, .. } = self.rx.pop()?;
+        let (frame, start) = Frame::from_address(address);
+        Some((frame, start..(start + len as usize).min(FRAME_SIZE)))
+    }
+
+    /// Tells the kernel that the packets taken have been taken.
+    #[inline]
+    pub(crate) fn release_received(&mut self) {
+        self.rx.release();
+    }
+
+    /// Puts a packet, `range` of `frame`, into the TX ring, for the kernel to see with the next [`Socket::publish_tx`].
+    #[inline]
+    pub(crate) fn send(&mut self, frame: Frame, range: std::ops::Range<usize>, lead: Lead) {
+        let options = match lead {
+            Lead::None => 0,
+            Lead::Metadata => libc::XDP_TX_METADATA,
+        };
+        let address = frame.into_address(range.start);
+        self.tx.room(1);
+        self.tx.push(Descriptor { address, len: range.len() as u32, options });
+    }
+
+    /// Shows the kernel what is to be sent.
+    #[inline]
+    pub(crate) fn publish_tx(&mut self) {
+        self.tx.publish();
+    }
+
+    /// Published packets that the kernel has not taken.
+    #[inline]
+    pub(crate) fn tx_waiting(&mut self) -> u32 {
+        self.tx.waiting()
+    }
+
+    /// Whether packets leave only when the kernel is told.
+    #[inline]
+    pub(crate) fn tx_needs_wakeup(&self) -> bool {
+        self.tx.needs_wakeup()
+    }
+
+    /// A frame whose packet has left.
+    #[inline]
+    pub(crate) fn completed(&mut self) -> Option<Frame> {
+        match self.completion.pop() {
+            Some(address) => Some(Frame::from_address(address).0),
+            None if self.completion.available(1) > 0 => {
+                self.completion.pop().map(|address| Frame::from_address(address).0)
+            }
+            None => None,
+        }
+    }
+
+    /// How many frames wait to be taken back.
+    pub(crate) fn completions(&self) -> u32 {
+        self.completion.peek()
+    }
+
+    /// Tells the kernel that the completed frames have been taken.
+    #[inline]
+    pub(crate) fn release_completed(&mut self) {
+        self.completion.release();
+    }
+
+    /// Has the kernel send what was published.
+    pub(crate) fn kick(&self) -> io::Result<()> {
+        let flags = libc::MSG_DONTWAIT;
+        #[expect(unsafe_code, reason = "no safe wrapper sends nothing to nobody")]
+        // SAFETY: the descriptor is ours and open; there are no bytes to read and no address.
+        let result =
+            unsafe { libc::sendto(self.fd.as_raw_fd(), std::ptr::null(), 0, flags, std::ptr::null(), 0) };
+        done(result as i32)
+    }
+
+    /// Has the kernel look for packets, and the driver for frames to receive into.
+    pub(crate) fn poke(&self) -> io::Result<()> {
+        let flags = libc::MSG_DONTWAIT;
+        #[expect(unsafe_code, reason = "no safe wrapper receives nothing")]
+        // SAFETY: the descriptor is ours and open; there are no bytes to write and no address is asked for.
+        let result = unsafe {
+            libc::recvfrom(
+                self.fd.as_raw_fd(),
+                std::ptr::null_mut(),
+                0,
+                flags,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+            )
+        };
+        done(result as i32)
+    }
+
+    /// What the kernel lost so far; zeros where it does not say.
+    pub(crate) fn losses(&self) -> Losses {
+        let empty = libc::xdp_statistics {
+            rx_dropped: 0,
+            rx_invalid_descs: 0,
+            tx_invalid_descs: 0,
+            rx_ring_full: 0,
+            rx_fill_ring_empty_descs: 0,
+            tx_ring_empty_descs: 0,
+        };
+        let told = get(self.fd.as_fd(), libc::XDP_STATISTICS, empty).unwrap_or(empty);
+        Losses {
+            received: told.rx_dropped.saturating_add(told.rx_ring_full),
+            invalid: told.rx_invalid_descs.saturating_add(told.tx_invalid_descs),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn create() -> io::Result<OwnedFd> {
+    #[expect(unsafe_code, reason = "no safe wrapper knows AF_XDP")]
+    // SAFETY: the call takes no pointers; a descriptor that it returns is new and nobody else's.
+    unsafe {
+        let fd = libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
+    }
+}
+
+/// Registers the memory with the socket. Returns whether the kernel looks at metadata.
+fn register(socket: BorrowedFd<'_>, umem: &Umem, metadata: Metadata) -> io::Result<bool> {
+    let (addr, len) = umem.extent();
+    let plain = libc::xdp_umem_reg {
+        addr,
+        len,
+        chunk_size: FRAME_SIZE as u32,
+        headroom: 0,
+        flags: 0,
+        tx_metadata_len: 0,
+    };
+    if metadata == Metadata::IfKnown {
+        // From Linux 6.8; before that the flag is refused.
+        let (flags, tx_metadata_len) = (libc::XDP_UMEM_TX_METADATA_LEN, METADATA_SIZE as u32);
+        let with_metadata = libc::xdp_umem_reg { flags, tx_metadata_len, ..plain };
+        match set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &with_metadata) {
+            Ok(()) => return Ok(true),
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &plain).map(|()| false)
+}
+
+fn offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
+    let none = libc::xdp_ring_offset { producer: 0, consumer: 0, desc: 0, flags: 0 };
+    get(socket, libc::XDP_MMAP_OFFSETS, libc::xdp_mmap_offsets { rx: none, tx: none, fr: none, cr: none })
+}
+
+fn done(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn set<T: Copy>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Result<()> {
+    let size = size_of::<T>() as libc::socklen_t;
+    #[expect(unsafe_code, reason = "no safe wrapper knows these options")]
+    // SAFETY: the descriptor is open while borrowed; `value` lives across the call, and the kernel reads `size` bytes,
+    // its size. Memory that an `xdp_umem_reg` names is kept mapped by the socket's owner, and the kernel pins it.
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), size)
+    };
+    done(result)
+}
+
+/// Reads an option of AF_XDP into `value`: a structure of integers, which the kernel may know a shorter version of.
+fn get<T: Copy>(socket: BorrowedFd<'_>, option: i32, mut value: T) -> io::Result<T> {
+    let mut size = size_of::<T>() as libc::socklen_t;
+    #[expect(unsafe_code, reason = "no safe wrapper knows these options")]
+    // SAFETY: the descriptor is open while borrowed; `value` and `size` live across the call, which writes at most `size`
+    // bytes. Both structures that are asked for (offsets, statistics) consist of u64 alone, for which any bits are a value.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, (&raw mut value).cast(), &raw mut size)
+    };
+    done(result)?;
+    // Before Linux 5.4 the rings had no flags, and the structure another shape.
+    if size as usize == size_of::<T>() || option == libc::XDP_STATISTICS {
+        Ok(value)
+    } else {
+        Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
+    }
+}
