@@ -14,4 +14,5 @@ pub mod peers;
 pub mod process;
 pub mod roofline;
 pub mod site;
+pub mod soak;
 pub mod stats;

@@ -41,6 +41,16 @@ impl Method {
         matches!(self, Method::XdpGeneric | Method::XdpDriver)
     }
 
+    /// What every name of such a path contains.
+    pub const fn family(self) -> &'static str {
+        match self {
+            Method::Plain => "plain",
+            Method::Mmsg => "mmsg",
+            Method::Gso => "gso",
+            Method::XdpGeneric | Method::XdpDriver => "xdp",
+        }
+    }
+
     /// What `tercel serve` and `tercel get` are told, AF_XDP on `interface`.
     pub fn flags(self, interface: Option<&str>) -> Vec<String> {
         let mode = match self {

@@ -4,7 +4,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::{Child, Command};
 
+use lab::emulator::{Direction, LinkOptions};
 use lab::{Lab, LabError, LabOptions, Namespace, Switch};
+use serde::Serialize;
 
 /// Which end of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +35,37 @@ impl Site {
         }
     }
 
-    /// Two namespaces joined by veth, with Ethernet's MTU.
+    /// Two namespaces joined by veth, with Ethernet's MTU and as many queues as that.
     ///
     /// # Errors
     /// Not allowed, or the kernel refuses.
-    pub fn veth() -> Result<Site, LabError> {
-        Ok(Site::Veth(Box::new(Lab::new(&LabOptions::default())?)))
+    pub fn veth(queues: u32) -> Result<Site, LabError> {
+        Ok(Site::Veth(Box::new(Lab::new(&LabOptions { queues, ..LabOptions::default() })?)))
+    }
+
+    /// The same with a link between them that loses this share of datagrams, each way.
+    ///
+    /// # Errors
+    /// Not allowed, or the kernel refuses.
+    pub fn lossy(loss: f64) -> Result<Site, LabError> {
+        let link = Some(LinkOptions { loss, seed: 1, ..LinkOptions::default() });
+        Ok(Site::Veth(Box::new(Lab::new(&LabOptions { link, ..LabOptions::default() })?)))
+    }
+
+    /// What the link has done to datagrams on their way to the client; nothing where there is no emulated one.
+    pub fn towards_client(&self) -> LinkCount {
+        let emulator = match self {
+            Site::Loopback => None,
+            Site::Veth(lab) => lab.emulator(),
+        };
+        let Some(emulator) = emulator else { return LinkCount::default() };
+        // The client is at the left end.
+        let counted = emulator.counters(Direction::ToLeft);
+        LinkCount {
+            entered: counted.datagrams,
+            lost: counted.lost,
+            dropped: counted.overflowed + counted.refused + counted.eaten + counted.stale,
+        }
     }
 
     fn namespace(&self, end: End) -> Option<&Namespace> {
@@ -102,4 +129,15 @@ pub enum Trains {
     Whole,
     /// As the packets they are on a wire.
     Cut,
+}
+
+/// Datagrams on an emulated link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LinkCount {
+    /// That came to it.
+    pub entered: u64,
+    /// That it lost on purpose.
+    pub lost: u64,
+    /// That it had no room for, or could not deliver.
+    pub dropped: u64,
 }
