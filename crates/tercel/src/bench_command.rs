@@ -4,6 +4,7 @@ mod datapaths;
 mod floor;
 mod idle;
 mod method;
+mod soak;
 
 use crate::complain;
 use crate::signals::stop_flag;
@@ -34,6 +35,8 @@ enum What {
     Datapaths(datapaths::DataPathsArgs),
     /// Measure what an idle server costs, over every data path and in every mode of waiting; needs root.
     Idle(idle::IdleArgs),
+    /// Download at full rate over a link that loses datagrams, and look for lost bytes and leaked memory; needs root.
+    Soak(soak::SoakArgs),
     /// One process of a floor.
     #[command(hide = true)]
     FloorChild {
@@ -105,6 +108,7 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
         What::Floor(args) => floor::run(args),
         What::Datapaths(args) => datapaths::run(args),
         What::Idle(args) => idle::run(args),
+        What::Soak(args) => soak::run(args),
         What::FloorChild { role } => floor::child(role),
         What::Child { role } => roofline::child(role).map_err(|error| error.to_string()),
     };

@@ -39,7 +39,7 @@ pub(super) fn run(args: &DataPathsArgs) -> Result<(), String> {
     if !args.paths.is_empty() {
         plan.methods = args.paths.iter().map(|path| path.method()).collect();
     }
-    let site = Site::veth().map_err(text)?;
+    let site = Site::veth(1).map_err(text)?;
     let result = datapaths::run(&plan, &site, &stop, &mut |line| eprintln!("{line}")).map_err(text)?;
     let is_terminal = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let colours = if is_terminal { Colours::Terminal } else { Colours::None };

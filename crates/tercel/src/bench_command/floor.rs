@@ -59,7 +59,7 @@ pub(super) fn run(args: &FloorArgs) -> Result<(), String> {
         sites.push(Site::Loopback);
     }
     if args.on != Place::Loopback {
-        sites.push(Site::veth().map_err(text)?);
+        sites.push(Site::veth(1).map_err(text)?);
     }
     let launch = launch_as("floor-child");
     let floor = floor::run(&plan, &sites, &launch, &stop, &mut |line| eprintln!("{line}")).map_err(text)?;

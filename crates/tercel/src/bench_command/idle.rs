@@ -37,7 +37,7 @@ pub(super) fn run(args: &IdleArgs) -> Result<(), String> {
         core: cpu::first_two()[0],
         methods: if chosen.is_empty() { Method::ALL.to_vec() } else { chosen },
     };
-    let site = Site::veth().map_err(text)?;
+    let site = Site::veth(1).map_err(text)?;
     let result = idle::run(&plan, &site, &stop, &mut |line| eprintln!("{line}")).map_err(text)?;
     println!("\n{result}");
     super::write_json(args.json.as_deref(), &result)?;

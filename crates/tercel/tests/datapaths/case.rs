@@ -1,0 +1,161 @@
+//! Every case: a place, the paths of server and client, workers, and what is done. Adding a row adds a test.
+
+use crate::{rebinding, soak, transfers};
+use bench::method::Method;
+use bench::site::{Site, Trains};
+use std::sync::atomic::AtomicBool;
+
+/// Where a case runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Loopback,
+    /// Two namespaces joined by veth.
+    Veth,
+    /// The same with a link that loses one datagram of a hundred.
+    Lossy,
+}
+
+/// Who decides which worker gets a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Steering {
+    /// What the server thinks best.
+    Auto,
+    Ebpf,
+    Classic,
+    HandOff,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// Files, a range, a generated body, what is not there; over IPv4 and IPv6.
+    Transfers,
+    /// A file while the client's port changes again and again.
+    Rebinding,
+    /// Ten seconds at full rate.
+    Soak,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case {
+    pub(crate) place: Place,
+    pub(crate) server: Method,
+    pub(crate) client: Method,
+    pub(crate) workers: u8,
+    pub(crate) steering: Steering,
+    pub(crate) deed: Deed,
+}
+
+impl Place {
+    pub(crate) fn site(self) -> Result<Site, String> {
+        let site = match self {
+            Place::Loopback => Ok(Site::Loopback),
+            Place::Veth => Site::veth(2),
+            Place::Lossy => Site::lossy(0.01),
+        };
+        site.map_err(|error| error.to_string())
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Place::Loopback => "loopback",
+            Place::Veth => "veth",
+            Place::Lossy => "veth, 1 % loss",
+        }
+    }
+}
+
+impl Steering {
+    /// What the server is told.
+    pub(crate) fn flag(self) -> &'static str {
+        match self {
+            Steering::Auto => "auto",
+            Steering::Ebpf => "ebpf",
+            Steering::Classic => "classic",
+            Steering::HandOff => "hand-off",
+        }
+    }
+}
+
+impl Case {
+    pub(crate) fn name(&self) -> String {
+        let deed = match self.deed {
+            Deed::Transfers => "transfers",
+            Deed::Rebinding => "the client's port changes",
+            Deed::Soak => "soak",
+        };
+        let workers = match (self.workers, self.steering) {
+            (1, _) => "1 worker".to_owned(),
+            (workers, Steering::Auto) => format!("{workers} workers"),
+            (workers, steering) => format!("{workers} workers by {}", steering.flag()),
+        };
+        format!(
+            "{}: server {}, client {}, {workers}: {deed}",
+            self.place.name(),
+            self.server.name(),
+            self.client.name()
+        )
+    }
+
+    pub(crate) fn run(&self, site: &Site, never: &AtomicBool) -> Result<String, String> {
+        let sees_pieces = [self.server, self.client].contains(&Method::XdpGeneric);
+        let trains = if sees_pieces { Trains::Cut } else { Trains::Whole };
+        site.let_trains_through(trains).map_err(|error| format!("cannot switch offloads: {error}"))?;
+        match self.deed {
+            Deed::Transfers => transfers::run(self, site, never),
+            Deed::Rebinding => rebinding::run(self, site, never),
+            Deed::Soak => soak::run(self, site, never),
+        }
+    }
+
+    /// What the server is told beside its path.
+    pub(crate) fn server_flags(&self) -> Vec<&'static str> {
+        match self.workers {
+            1 => Vec::new(),
+            _ => vec!["--workers", "2", "--steering", self.steering.flag()],
+        }
+    }
+}
+
+/// The rows.
+pub(crate) fn all() -> Vec<Case> {
+    use Method::{Gso, Mmsg, Plain, XdpDriver, XdpGeneric};
+    let case = |place, server, client, workers| Case {
+        place,
+        server,
+        client,
+        workers,
+        steering: Steering::Auto,
+        deed: Deed::Transfers,
+    };
+    let mut cases = Vec::new();
+    for path in [Plain, Mmsg, Gso] {
+        cases.extend([1, 2].map(|workers| case(Place::Loopback, path, path, workers)));
+    }
+    for server in [Gso, XdpGeneric, XdpDriver] {
+        cases.extend([1, 2].map(|workers| case(Place::Veth, server, Gso, workers)));
+    }
+    for (server, client) in
+        [(Gso, XdpGeneric), (Gso, XdpDriver), (XdpGeneric, XdpGeneric), (XdpDriver, XdpDriver)]
+    {
+        cases.push(case(Place::Veth, server, client, 1));
+    }
+    let moving = |place, server, workers, steering| Case {
+        steering,
+        deed: Deed::Rebinding,
+        ..case(place, server, Gso, workers)
+    };
+    cases.push(moving(Place::Loopback, Gso, 1, Steering::Auto));
+    for steering in [Steering::Ebpf, Steering::Classic, Steering::HandOff] {
+        cases.push(moving(Place::Loopback, Gso, 2, steering));
+    }
+    cases.push(moving(Place::Loopback, Plain, 2, Steering::Ebpf));
+    cases.push(moving(Place::Veth, Gso, 2, Steering::Ebpf));
+    for server in [XdpGeneric, XdpDriver] {
+        cases.extend([1, 2].map(|workers| moving(Place::Veth, server, workers, Steering::Auto)));
+    }
+    for server in [Gso, XdpGeneric, XdpDriver] {
+        cases.push(Case { deed: Deed::Soak, ..case(Place::Lossy, server, Gso, 1) });
+    }
+    cases
+}

@@ -1,0 +1,75 @@
+//! The whole of HTTP/3 over every data path: real processes of the built program, on loopback and between two namespaces
+//! that veth joins.
+//!
+//! A program of its own instead of a harness: one line for each case, in order, with what was expected and what happened when
+//! it fails. Words on the command line choose cases whose names contain all of them; `--list` prints the names.
+//!
+//! Deleted, a data path could lose, repeat or reorder a byte, a worker could lose a connection whose client moves to another
+//! port, and packet memory could leak, without any other test noticing: they run on one path, one worker, one address.
+//!
+//! Namespaces need root. Without it those cases are skipped, which the last line says; where CI is set, that is a failure.
+
+mod case;
+mod connection;
+mod rebinding;
+mod relay;
+mod soak;
+mod transfers;
+
+use bench::cpu;
+use case::{Case, Place};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // What cargo passes on to harnesses has no meaning here.
+    let words: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
+    let cases: Vec<Case> =
+        case::all().into_iter().filter(|case| words.iter().all(|word| case.name().contains(*word))).collect();
+    if arguments.iter().any(|word| word == "--list") {
+        cases.iter().for_each(|case| println!("{}: test", case.name()));
+        return ExitCode::SUCCESS;
+    }
+    let is_root = rustix::process::geteuid().is_root();
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    let began = Instant::now();
+    for case in &cases {
+        if case.place != Place::Loopback && !is_root {
+            println!("skipped          {}: needs root", case.name());
+            skipped += 1;
+            continue;
+        }
+        let started = Instant::now();
+        let outcome = run(case);
+        let seconds = started.elapsed().as_secs_f64();
+        match outcome {
+            Ok(told) => {
+                passed += 1;
+                println!("passed  {seconds:6.1} s {}{told}", case.name());
+            }
+            Err(problem) => {
+                failed += 1;
+                println!("FAILED  {seconds:6.1} s {}\n                 {problem}", case.name());
+            }
+        }
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "datapaths: {passed} passed, {failed} failed, {skipped} skipped, {} cores, {seconds:.0} s",
+        cpu::allowed().len()
+    );
+    if skipped > 0 {
+        println!("datapaths: run as root to see veth and AF_XDP tested");
+    }
+    let must_not_skip = std::env::var_os("CI").is_some();
+    if failed > 0 || (skipped > 0 && must_not_skip) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// What a case has to tell beside that it passed, or what went wrong.
+fn run(case: &Case) -> Result<String, String> {
+    let site = case.place.site()?;
+    let never = AtomicBool::new(false);
+    case.run(&site, &never).map_err(|problem| problem.replace('\n', " "))
+}
