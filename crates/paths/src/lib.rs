@@ -1,2 +1,25 @@
 //! Data paths by name: opening, measuring which is best, explaining what this machine allows.
+//!
+//! | file | holds |
+//! |---|---|
+//! | choice.rs | the names |
+//! | open.rs | a name and an address become ports, one for each worker |
+//! | report.rs | what a port tells of itself |
+//! | place.rs | which interface an address means |
+//! | auto.rs, contest.rs, measure.rs | `auto`: where to send, who takes part and who wins, what a datagram costs |
+//! | doctor/ | what this machine allows, and what to do about the rest |
 #![forbid(unsafe_code)]
+
+mod auto;
+mod choice;
+mod contest;
+pub mod doctor;
+mod measure;
+mod open;
+mod place;
+mod report;
+
+pub use choice::Choice;
+pub use contest::{Measured, Verdict};
+pub use open::{Opened, Options, Paths, Workers, open};
+pub use report::{Frames, Path};

@@ -89,7 +89,7 @@ struct RooflineArgs {
     work: WorkArg,
     /// How datagrams reach the kernel.
     #[arg(long, value_enum, default_value = "gso", value_name = "PATH")]
-    datapath: crate::options::Datapath,
+    datapath: crate::path_options::KernelPath,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -6,6 +6,7 @@ mod console;
 mod summary;
 
 use crate::options::QuicArgs;
+use crate::path_options::PathArgs;
 use crate::signals::stop_flag;
 use base::time::Duration;
 use clap::{Args, ValueEnum};
@@ -23,6 +24,7 @@ use load::request::parse_headers;
 use load::resolve::{Detour, Family};
 use load::tally::Check;
 use load::target::Target;
+use paths::{Opened, Paths};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::PathBuf;
@@ -30,7 +32,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use transport::ClientConfig;
-use udp::{BindError, BindOptions, UdpPort};
 use wire::Version;
 
 /// Versions of HTTP.
@@ -123,9 +124,8 @@ pub(crate) struct GetArgs {
     /// Write all datagrams to this capture file. With SSLKEYLOGFILE set, Wireshark can read them.
     #[arg(long, value_name = "FILE", help_heading = "QUIC")]
     pcap: Option<PathBuf>,
-    /// Poll so many microseconds for packets before sleeping.
-    #[arg(long, default_value_t = 0, value_name = "MICROSECONDS", help_heading = "QUIC")]
-    spin: u64,
+    #[command(flatten)]
+    path: PathArgs,
     #[command(flatten)]
     quic: QuicArgs,
 }
@@ -162,15 +162,14 @@ pub(crate) fn run(args: &GetArgs) -> ExitCode {
 fn get(args: &GetArgs) -> Result<u8, GetError> {
     let jobs = args.jobs()?;
     let settings = args.settings()?;
-    let port = args.bind().map_err(|error| GetError::Usage(error.to_string()))?;
-    let waker = port.waker();
-    let stop = stop_flag(move || waker.iter().for_each(datapath::Waker::wake))
-        .map_err(|error| GetError::Usage(error.to_string()))?;
-    let Some(path) = &args.pcap else { return args.download(port, settings, &jobs, &stop) };
-    let unwritable = |error| GetError::Write(path.clone(), error);
-    let writer = File::create(path).and_then(PcapWriter::new).map_err(unwritable)?;
-    let origin = unix_time_of_origin();
-    args.download(Capture::new(port, writer, origin), settings, &jobs, &stop)
+    args.path.check().map_err(GetError::Usage)?;
+    let paths = args.open().map_err(GetError::Usage)?;
+    if let Some(verdict) = paths.verdict.as_ref().filter(|_| !args.quiet) {
+        eprintln!("{verdict}");
+    }
+    match paths.opened {
+        Opened::Udp(group) => args.run_on(group.ports, settings, &jobs),
+    }
 }
 
 /// What the wall clock showed at the origin of the port's clock.
@@ -183,6 +182,21 @@ fn unix_time_of_origin() -> Duration {
 }
 
 impl GetArgs {
+    /// Downloads on the first of these ports; there is no other.
+    fn run_on<P: Port>(&self, ports: Vec<P>, settings: Settings, jobs: &[Job]) -> Result<u8, GetError> {
+        let broken = |error: std::io::Error| GetError::Usage(error.to_string());
+        let Some(port) = ports.into_iter().next() else {
+            return Err(GetError::Broken("the data path has no port".to_owned()));
+        };
+        let waker = port.waker();
+        let stop = stop_flag(move || waker.iter().for_each(datapath::Waker::wake)).map_err(broken)?;
+        let Some(path) = &self.pcap else { return self.download(port, settings, jobs, &stop) };
+        let unwritable = |error| GetError::Write(path.clone(), error);
+        let writer = File::create(path).and_then(PcapWriter::new).map_err(unwritable)?;
+        let origin = unix_time_of_origin();
+        self.download(Capture::new(port, writer, origin), settings, jobs, &stop)
+    }
+
     fn download<P: Port>(
         &self,
         port: P,
@@ -242,7 +256,7 @@ impl GetArgs {
             detours: resolve.chain(connect_to).collect::<Result<_, _>>()?,
             silence,
             quic: ClientConfig { tls: self.tls()?, transport: Arc::new(transport), token: Vec::new() },
-            spin: Duration::from_micros(self.spin),
+            spin: self.path.spin,
         })
     }
 
@@ -278,12 +292,11 @@ impl GetArgs {
         })
     }
 
-    /// A socket for all the addresses that may be asked.
-    fn bind(&self) -> Result<UdpPort, BindError> {
-        let bind =
-            |address: SocketAddr| UdpPort::bind(&BindOptions::new(address, self.quic.datapath.variant()));
-        let v4 = || bind((Ipv4Addr::UNSPECIFIED, 0).into());
-        let v6 = || bind((Ipv6Addr::UNSPECIFIED, 0).into());
+    /// A port for all the addresses that may be asked.
+    fn open(&self) -> Result<Paths, String> {
+        let open = |address: SocketAddr| paths::open(&self.path.options(address));
+        let v4 = || open((Ipv4Addr::UNSPECIFIED, 0).into());
+        let v6 = || open((Ipv6Addr::UNSPECIFIED, 0).into());
         match self.family() {
             Family::V4 => v4(),
             Family::V6 => v6(),

@@ -1,9 +1,12 @@
 //! The tercel command.
 
 mod bench_command;
+mod doctor;
 mod get;
 mod options;
+mod path_options;
 mod serve;
+mod serving;
 mod signals;
 
 use clap::{Parser, Subcommand};
@@ -27,6 +30,8 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Download over HTTP/3.
     Get(Box<get::GetArgs>),
+    /// Say what this machine allows to a data path, and what to do about the rest.
+    Doctor(doctor::DoctorArgs),
     /// Measure: against another implementation, against the machine.
     Bench(Box<bench_command::BenchArgs>),
 }
@@ -35,6 +40,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => bench_command::run(&args),
     }
 }

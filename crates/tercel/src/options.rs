@@ -1,4 +1,4 @@
-//! Settings that several commands share: their flags, and what they mean to the rooms below.
+//! Settings of QUIC that several commands share: their flags, and what they mean to the rooms below.
 
 use clap::{Args, ValueEnum};
 use crypto::{KeyExchange, KeyLog, Suite, SuiteChoice, TlsOptions};
@@ -18,27 +18,6 @@ pub(crate) enum Cipher {
     Chacha20,
 }
 
-/// How datagrams reach the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Datapath {
-    /// Trains of datagrams, segmented and merged by the kernel (GSO, GRO).
-    Gso,
-    /// Many datagrams per system call (sendmmsg, recvmmsg).
-    Mmsg,
-    /// One datagram per system call.
-    Plain,
-}
-
-impl Datapath {
-    pub(crate) fn variant(self) -> udp::Variant {
-        match self {
-            Datapath::Gso => udp::Variant::Gso,
-            Datapath::Mmsg => udp::Variant::Mmsg,
-            Datapath::Plain => udp::Variant::Plain,
-        }
-    }
-}
-
 /// Congestion controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Congestion {
@@ -52,9 +31,6 @@ pub(crate) enum Congestion {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "QUIC")]
 pub(crate) struct QuicArgs {
-    /// How datagrams reach the kernel.
-    #[arg(long, value_enum, default_value = "gso", value_name = "PATH")]
-    pub(crate) datapath: Datapath,
     /// Cipher suites.
     #[arg(long, value_enum, default_value = "all")]
     pub(crate) cipher: Cipher,

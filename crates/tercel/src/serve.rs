@@ -1,25 +1,30 @@
 //! `tercel serve`: files and generated bodies over HTTP/3.
+//!
+//! This file turns the command line into a server; its workers and reports are in `serving`.
 
 use crate::complain;
 use crate::options::QuicArgs;
+use crate::path_options::PathArgs;
+use crate::serving::cores::{Pin, Workers};
+use crate::serving::credentials::Credentials;
+use crate::serving::crew::{self, Stop};
+use crate::serving::report::{self, Way};
+use crate::serving::shift::{Outfit, Seat};
 use crate::signals::stop_flag;
-use base::time::Duration;
 use clap::{Args, ValueEnum};
 use core::net::SocketAddr;
-use crypto::{Identity, ServerTls};
-use datapath::Port as _;
+use crypto::ServerTls;
+use datapath::Waker;
+use paths::{Opened, Path};
 use server::access_log::{AccessLog, Target};
-use server::certificate::{self, Development};
 use server::files::{DotFiles, Root};
-use server::handler::{Handler, Options};
-use server::http3::Server;
-use std::path::{Path, PathBuf};
+use server::handler::Options;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use transport::{Endpoint, EndpointConfig, RetryPolicy, ServerConfig};
-use udp::{BindOptions, UdpPort};
-use worker::Worker;
+use transport::{EndpointConfig, RetryPolicy, ServerConfig};
+use udp::SteeringChoice;
+use worker::HandOff;
 
 /// When clients must prove their address before anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -32,8 +37,22 @@ enum Retry {
     Never,
 }
 
+/// How datagrams find their worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Steering {
+    /// The first of the others that this machine allows.
+    Auto,
+    /// An eBPF program in the kernel reads the connection ID; needs CAP_BPF and CAP_NET_ADMIN.
+    Ebpf,
+    /// A classic BPF program does; needs nothing.
+    Classic,
+    /// The worker that gets a datagram passes it on.
+    HandOff,
+}
+
 /// Flags of `tercel serve`.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     /// The folder whose files are served. Without it only generated bodies are: /bytes/2GB, /bytes/512KiB, /2000000000.
     root: Option<PathBuf>,
@@ -58,15 +77,32 @@ pub(crate) struct ServeArgs {
     /// Write this file once listening: one JSON object with port, pid and the path of the certificate.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
-    /// Write this file at the end: one JSON object with bytes, datagrams, system calls and CPU seconds.
+    /// Write this file at the end: one JSON object with bytes, datagrams, system calls and CPU seconds, in all and for each
+    /// worker.
     #[arg(long, value_name = "FILE")]
     summary_file: Option<PathBuf>,
-    /// Poll so many microseconds for packets before sleeping.
-    #[arg(long, default_value_t = 0, value_name = "MICROSECONDS")]
-    spin: u64,
+    /// Threads that serve, each with connections of its own: a number, or auto for one on each core.
+    ///
+    /// Without it one. With --datapath xdp it is one for each queue of the interface, and can be nothing else.
+    #[arg(long, value_name = "N|auto", help_heading = "Cores")]
+    workers: Option<Workers>,
+    /// How a datagram finds the worker that has its connection.
+    #[arg(long, value_enum, default_value = "auto", value_name = "HOW", help_heading = "Cores")]
+    steering: Steering,
+    /// Keep each worker on a core: auto, or cores such as 0,2-5 for the first worker, the second and so on.
+    #[arg(long, value_name = "CORES|auto", num_args = 0..=1, default_missing_value = "auto", help_heading = "Cores")]
+    pin: Option<Pin>,
+    #[command(flatten)]
+    path: PathArgs,
     #[command(flatten)]
     quic: QuicArgs,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  tercel serve .                                       this folder, on port 4433, with a development certificate
+  tercel serve --workers auto --pin                    generated bodies, on every core
+  tercel serve --datapath xdp --interface eth0 /srv    past the kernel's network stack; see tercel doctor";
 
 /// Runs the server until SIGINT or SIGTERM.
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
@@ -76,149 +112,134 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     }
 }
 
-/// Who the server is, and what clients need to believe it.
-struct Credentials {
-    tls: Identity,
-    /// Where clients find the certificate.
-    certificate: PathBuf,
-    development: Option<Development>,
+fn serve(args: &ServeArgs) -> Result<(), String> {
+    args.path.check()?;
+    let credentials = match (&args.cert, &args.key) {
+        (Some(certificate), Some(key)) => Credentials::given(certificate, key)?,
+        _ => Credentials::development()?,
+    };
+    let opened = paths::open(&args.paths())?;
+    if let Some(verdict) = &opened.verdict {
+        eprintln!("{verdict}");
+    }
+    opened.declined.iter().for_each(|line| eprintln!("{line}"));
+    let way = Way {
+        listening: opened.address,
+        datapath: opened.choice.name(),
+        interface: opened.interface,
+        workers: opened.workers,
+        steering: opened.steering.name(),
+    };
+    let outfit = args.outfit(&credentials, opened.workers)?;
+    let room = Room { args, outfit: &outfit, credentials: &credentials, way };
+    match opened.opened {
+        Opened::Udp(group) => room.serve_on(group.ports),
+    }
 }
 
-fn serve(args: &ServeArgs) -> Result<(), String> {
-    let root = args.root.as_deref().map(Root::open).transpose().map_err(text)?;
-    let credentials = credentials(args)?;
-    let tls = ServerTls::new(&credentials.tls, &args.quic.tls()).map_err(text)?;
-    let transport = args.quic.transport(wire::Version::V1).map_err(text)?;
-    let port = UdpPort::bind(&BindOptions::new(args.listen, args.quic.datapath.variant())).map_err(text)?;
-    let log = AccessLog::start(Target::parse(&args.access_log))
-        .map_err(|error| format!("cannot write the access log to {}: {error}", args.access_log))?;
-    let dot_files = if args.dot_files { DotFiles::Serve } else { DotFiles::Hide };
-    let handler = Handler::new(Options { root, dot_files, ..Options::default() });
-    let server = Server::new(handler, log.recorder());
-
-    let waker = port.waker();
-    let stop = stop_flag(move || waker.iter().for_each(datapath::Waker::wake)).map_err(text)?;
-    let listening = port.local_address();
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(text)?;
-    let endpoint = Endpoint::new(args.endpoint(), seed);
-    let config = worker::Config { spin: Duration::from_micros(args.spin) };
-    let tls = ServerConfig { tls, transport: Arc::new(transport) };
-    let mut worker = Worker::new(port, server, endpoint, Some(tls), config);
-    announce(args, listening, &credentials)?;
-    run_worker(&mut worker, &stop).map_err(text)?;
-    drop(log);
-    summarize(args, &worker)
+/// What is known when the ports are open, whatever their kind.
+struct Room<'a> {
+    args: &'a ServeArgs,
+    outfit: &'a Outfit,
+    credentials: &'a Credentials,
+    way: Way,
 }
 
 impl ServeArgs {
-    fn endpoint(&self) -> EndpointConfig {
+    fn paths(&self) -> paths::Options {
+        let cores = bench::cpu::allowed().len().max(1);
+        paths::Options {
+            workers: match self.workers {
+                None => paths::Workers::Few,
+                Some(Workers::Exactly(count)) => paths::Workers::Exactly(count),
+                Some(Workers::Auto) => paths::Workers::OnePerCore(u8::try_from(cores).unwrap_or(u8::MAX)),
+            },
+            steering: match self.steering {
+                Steering::Auto => SteeringChoice::Auto,
+                Steering::Ebpf => SteeringChoice::Ebpf,
+                Steering::Classic => SteeringChoice::Classic,
+                Steering::HandOff => SteeringChoice::HandOff,
+            },
+            ..self.path.options(self.listen)
+        }
+    }
+
+    /// What all workers have in common.
+    fn outfit(&self, credentials: &Credentials, workers: usize) -> Result<Outfit, String> {
+        let root = self.root.as_deref().map(Root::open).transpose().map_err(text)?;
+        let tls = ServerTls::new(&credentials.tls, &self.quic.tls()).map_err(text)?;
+        let transport = self.quic.transport(wire::Version::V1).map_err(text)?;
+        let dot_files = if self.dot_files { DotFiles::Serve } else { DotFiles::Hide };
+        Ok(Outfit {
+            handler: Options { root, dot_files, ..Options::default() },
+            endpoint: self.endpoint(workers)?,
+            server: ServerConfig { tls, transport: Arc::new(transport) },
+            config: worker::Config { spin: self.path.spin },
+        })
+    }
+
+    /// How the workers treat strangers. They share the keys, so that each takes the tokens and knows the resets of all.
+    /// What strangers may cause is shared out among them.
+    fn endpoint(&self, workers: usize) -> Result<EndpointConfig, String> {
         let defaults = EndpointConfig::default();
+        let key = || {
+            let mut key = [0; 32];
+            getrandom::fill(&mut key).map(|()| Some(key)).map_err(text)
+        };
         let retry = match self.retry {
             Retry::Auto => defaults.retry,
             Retry::Always => RetryPolicy::Always,
             Retry::Never => RetryPolicy::Never,
         };
-        EndpointConfig { retry, ..defaults }
+        let share = |whole: u64| whole.div_ceil(workers as u64);
+        Ok(EndpointConfig {
+            workers: u8::try_from(workers).unwrap_or(u8::MAX),
+            retry,
+            token_key: key()?,
+            reset_key: key()?,
+            max_half_open: defaults.max_half_open.div_ceil(workers),
+            replies_per_second: share(defaults.replies_per_second),
+            retries_per_second: share(defaults.retries_per_second),
+            ..defaults
+        })
     }
 }
 
-/// The certificate that was given, or the development certificate.
-fn credentials(args: &ServeArgs) -> Result<Credentials, String> {
-    let (identity, certificate, development) = match (&args.cert, &args.key) {
-        (Some(certificate), Some(key)) => {
-            (certificate::Identity::load(certificate, key).map_err(text)?, certificate.clone(), None)
+impl Room<'_> {
+    /// Serves on these ports, one worker on each, until a signal.
+    fn serve_on<P: Path + Send>(&self, ports: Vec<P>) -> Result<(), String> {
+        let args = self.args;
+        let cores = match &args.pin {
+            Some(pin) => pin.assign(ports.len(), &bench::cpu::allowed())?,
+            None => Vec::new(),
+        };
+        if let Some(advice) = ports.first().and_then(P::advice) {
+            eprintln!("{advice}");
         }
-        _ => {
-            let folder = certificate::default_folder(|name| std::env::var_os(name)).map_err(text)?;
-            let made = Development::load_or_make(&folder, server::date::unix_now()).map_err(text)?;
-            (made.identity.clone(), made.certificate_path.clone(), Some(made))
-        }
-    };
-    let chain = identity.chain.iter().map(|certificate| certificate.to_vec()).collect();
-    let tls = Identity::from_der(chain, identity.key.secret_der().to_vec()).map_err(text)?;
-    Ok(Credentials { tls, certificate, development })
-}
-
-/// Turns until a signal, then until the last connection has said good-bye or a few seconds have passed.
-fn run_worker(worker: &mut Worker<UdpPort, Server>, stop: &AtomicBool) -> std::io::Result<()> {
-    while !stop.load(Ordering::Relaxed) {
-        let log_at = worker.app_mut().next_timeout();
-        worker.run_turn(log_at)?;
-        let now = worker.now();
-        worker.app_mut().on_time(now);
+        let workers = ports.len();
+        // Alone there is nobody to hand anything to.
+        let wakers = ports.iter().map(P::waker).collect();
+        let mut members = if workers > 1 { HandOff::crew(wakers) } else { Vec::new() }.into_iter();
+        let wakers: Arc<[Waker]> = ports.iter().filter_map(P::waker).collect();
+        let to_wake = Arc::clone(&wakers);
+        let flag = stop_flag(move || to_wake.iter().for_each(Waker::wake)).map_err(text)?;
+        let log = AccessLog::start(Target::parse(&args.access_log))
+            .map_err(|error| format!("cannot write the access log to {}: {error}", args.access_log))?;
+        let seats = (0..).zip(ports).map(|(number, port)| Seat {
+            number,
+            port,
+            recorder: log.recorder(),
+            member: members.next(),
+            core: cores.get(usize::from(number)).copied(),
+        });
+        let seats = seats.collect();
+        report::announce(&self.way, self.credentials, args.ready_file.as_deref())?;
+        let records = crew::run(seats, self.outfit, &Stop { flag, wakers })?;
+        drop(log);
+        report::summarize(&self.way, &records, args.summary_file.as_deref())
     }
-    worker.app_mut().stop();
-    worker.refuse_incoming();
-    worker.activate_all();
-    let deadline = worker.now() + GRACE;
-    while worker.open_connections() > 0 && worker.now() < deadline {
-        worker.run_turn(Some(deadline))?;
-    }
-    // Whoever is in the middle of something hears that it is over.
-    worker.app_mut().abandon();
-    worker.activate_all();
-    worker.turn(worker.now())?;
-    Ok(())
-}
-
-/// Says on standard error where the server listens and how to reach it, and writes the ready file.
-fn announce(args: &ServeArgs, listening: SocketAddr, credentials: &Credentials) -> Result<(), String> {
-    eprintln!("tercel serves HTTP/3 on {listening}, datapath {}", args.quic.datapath.variant().name());
-    if let Some(development) = &credentials.development {
-        eprint!("{}", development.how_to_use(listening.port()));
-    }
-    let ready = serde_json::json!({
-        "port": listening.port(),
-        "pid": std::process::id(),
-        "certificate": credentials.certificate,
-    });
-    write_json(args.ready_file.as_deref(), &ready)
-}
-
-/// What the server did, for people on standard error and for machines in the summary file.
-fn summarize(args: &ServeArgs, worker: &Worker<UdpPort, Server>) -> Result<(), String> {
-    let counters = worker.counters();
-    let cpu_s = bench::cpu::process_seconds();
-    let capabilities = worker.port().capabilities();
-    let summary = serde_json::json!({
-        "cpu_s": cpu_s,
-        "datapath": capabilities.name,
-        "segments_offloaded": capabilities.segments_offloaded,
-        "coalesces": capabilities.coalesces,
-        "sent_bytes": counters.tx.bytes,
-        "sent_datagrams": counters.tx.datagrams,
-        "send_calls": counters.tx.calls,
-        "received_bytes": counters.rx.bytes,
-        "received_datagrams": counters.rx.datagrams,
-        "receive_calls": counters.rx.calls,
-        "waits": counters.waits,
-        "connections": worker.endpoint().counters().incoming,
-    });
-    let per_call = |datagrams: u64, calls: u64| datagrams as f64 / calls.max(1) as f64;
-    eprintln!(
-        "tercel served {} datagrams ({:.1} per system call), heard {} ({:.1} per system call), {:.2} s of CPU",
-        counters.tx.datagrams,
-        per_call(counters.tx.datagrams, counters.tx.calls),
-        counters.rx.datagrams,
-        per_call(counters.rx.datagrams, counters.rx.calls),
-        cpu_s,
-    );
-    write_json(args.summary_file.as_deref(), &summary)
-}
-
-/// Writes the file whole or not at all, so that whoever waits for it never reads half of it.
-fn write_json(path: Option<&Path>, value: &serde_json::Value) -> Result<(), String> {
-    let Some(path) = path else { return Ok(()) };
-    let partial = path.with_extension("partial");
-    std::fs::write(&partial, format!("{value}\n"))
-        .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 fn text(error: impl core::fmt::Display) -> String {
     error.to_string()
 }
-
-/// How long connections have to finish after a signal.
-const GRACE: Duration = Duration::from_secs(5);

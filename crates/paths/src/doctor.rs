@@ -1,0 +1,133 @@
+//! What this machine allows to a data path, and the commands that mend the rest.
+//!
+//! | file | holds |
+//! |---|---|
+//! | capabilities.rs | the privileges of a process, by name |
+//! | probes.rs | things that are tried out, each harmless and gone again |
+//! | machine.rs | facts about kernel, process and limits, and what each means |
+//! | interface.rs | the same for an interface |
+//!
+//! Facts are gathered first and judged after, so that judgement can be tested with facts of other machines. A check is a
+//! small function from facts to an [`Answer`]; tables name them. Nothing is changed on the way, but for what is asked by
+//! name: attaching a program to an interface may interrupt it for a moment.
+
+mod capabilities;
+mod interface;
+mod machine;
+mod probes;
+
+use std::path::PathBuf;
+
+/// What is to be looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Try out on this interface which AF_XDP modes it takes. Interrupts it for a moment on some cards.
+    pub try_xdp: Option<String>,
+    /// Where the program is that privileges would be given to.
+    pub program: PathBuf,
+}
+
+/// How good it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// As it should be.
+    Good,
+    /// Neither good nor bad.
+    Note,
+    /// Works, but could be better.
+    Limited,
+    /// Something does not work.
+    Missing,
+}
+
+impl State {
+    /// A word of at most seven letters.
+    pub const fn name(self) -> &'static str {
+        match self {
+            State::Good => "ok",
+            State::Note => "note",
+            State::Limited => "limited",
+            State::Missing => "missing",
+        }
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// How good it is.
+    pub state: State,
+    /// What there is, in a few words.
+    pub found: String,
+    /// The command that mends it, or what else to do.
+    pub remedy: Option<String>,
+}
+
+impl Answer {
+    fn new(state: State, found: impl Into<String>) -> Answer {
+        Answer { state, found: found.into(), remedy: None }
+    }
+
+    fn good(found: impl Into<String>) -> Answer {
+        Answer::new(State::Good, found)
+    }
+
+    fn note(found: impl Into<String>) -> Answer {
+        Answer::new(State::Note, found)
+    }
+
+    fn limited(found: impl Into<String>) -> Answer {
+        Answer::new(State::Limited, found)
+    }
+
+    fn missing(found: impl Into<String>) -> Answer {
+        Answer::new(State::Missing, found)
+    }
+
+    fn with(mut self, remedy: impl Into<String>) -> Answer {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+/// A check's name and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at, in lower case: "receive buffer".
+    pub check: &'static str,
+    /// What came of it.
+    pub answer: Answer,
+}
+
+/// Findings about one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// What they are about: "machine", or an interface's name.
+    pub about: String,
+    /// In the order of the table.
+    pub findings: Vec<Finding>,
+}
+
+/// Examines the machine and each of its interfaces.
+///
+/// # Errors
+/// The kernel does not list its interfaces, or there is none of the name that was given.
+pub fn examine(request: &Request) -> Result<Vec<Section>, String> {
+    let links =
+        netlink::links().map_err(|error| format!("the kernel does not list its interfaces: {error}"))?;
+    if let Some(name) = &request.try_xdp {
+        interface::may_try(name, &links)?;
+    }
+    let facts = machine::Facts::gather(request);
+    let mut sections = vec![Section { about: "machine".to_owned(), findings: machine::judge(&facts) }];
+    for link in links {
+        let about = link.name.clone();
+        let tried = match &request.try_xdp {
+            Some(name) if *name == about => probes::xdp_modes(&about),
+            _ => Vec::new(),
+        };
+        let facts = interface::Facts::gather(link, tried);
+        sections.push(Section { about, findings: interface::judge(&facts) });
+    }
+    Ok(sections)
+}

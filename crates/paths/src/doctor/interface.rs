@@ -1,0 +1,169 @@
+//! Facts about an interface, and what each means.
+
+use super::{Answer, Finding};
+use netlink::ethtool::{self, Switch};
+use netlink::{Link, XdpFeatures, XdpMode};
+use std::fs;
+use std::path::Path;
+
+/// What is there, before anything is made of it.
+pub(super) struct Facts {
+    pub(super) link: Link,
+    /// The name of a card's driver.
+    pub(super) driver: Option<String>,
+    /// Queues in use: receiving, sending.
+    pub(super) queues: (u32, u32),
+    pub(super) qdiscs: Vec<String>,
+    /// What the driver offers to XDP; `None` when it cannot be asked.
+    pub(super) xdp: Option<XdpFeatures>,
+    /// Whether the interface cuts up trains itself; `None` when it does not say.
+    pub(super) segments: Option<Switch>,
+    pub(super) merges: Option<Switch>,
+    /// AF_XDP modes that were tried, and what came of them.
+    pub(super) tried: Vec<(&'static str, Result<(), String>)>,
+}
+
+impl Facts {
+    pub(super) fn gather(link: Link, tried: Vec<(&'static str, Result<(), String>)>) -> Facts {
+        let name = link.name.as_str();
+        let channels = ethtool::channels(name).ok().filter(|found| found.receiving() > 0);
+        let switch = |feature| ethtool::feature(name, feature).ok().map(|feature| feature.switch);
+        Facts {
+            driver: driver(name),
+            queues: channels.map_or((link.rx_queues, link.tx_queues), |c| (c.receiving(), c.sending())),
+            qdiscs: netlink::qdiscs(link.index).unwrap_or_default(),
+            xdp: netlink::xdp_features(link.index).ok(),
+            segments: switch("tx-udp-segmentation"),
+            merges: switch("rx-gro"),
+            tried,
+            link,
+        }
+    }
+}
+
+/// Whether AF_XDP may be tried on this interface.
+///
+/// # Errors
+/// There is none of that name, or it is the loopback interface.
+pub(super) fn may_try(name: &str, links: &[Link]) -> Result<(), String> {
+    let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
+    match links.iter().find(|link| link.name == name) {
+        None => Err(format!("there is no interface named {name}: there are {}", names.join(", "))),
+        Some(link) if link.is_loopback => {
+            Err(format!("{name} has no driver to try AF_XDP on: use --datapath gso there"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn driver(name: &str) -> Option<String> {
+    let link = fs::read_link(Path::new("/sys/class/net").join(name).join("device/driver")).ok()?;
+    Some(link.file_name()?.to_string_lossy().into_owned())
+}
+
+type Check = fn(&Facts) -> Answer;
+
+/// All checks of a real interface, in the order in which they are told.
+const CHECKS: &[(&str, Check)] = &[
+    ("link", link),
+    ("queues", queues),
+    ("segmentation", segmentation),
+    ("merging", merging),
+    ("pacing", pacing),
+    ("af_xdp", af_xdp),
+];
+
+/// Those of the loopback interface, which has no driver and no queue.
+const LOOPBACK_CHECKS: &[(&str, Check)] = &[("link", link)];
+
+pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
+    let checks = if facts.link.is_loopback { LOOPBACK_CHECKS } else { CHECKS };
+    let mut findings: Vec<Finding> =
+        checks.iter().map(|(check, judge)| Finding { check, answer: judge(facts) }).collect();
+    for (mode, outcome) in &facts.tried {
+        let answer = match outcome {
+            Ok(()) => Answer::good("works"),
+            Err(why) => Answer::limited(why.clone()),
+        };
+        findings.push(Finding { check: mode, answer });
+    }
+    findings
+}
+
+fn link(facts: &Facts) -> Answer {
+    let Link { name, mtu, kind, is_up, is_running, .. } = &facts.link;
+    let what = facts.driver.as_ref().or(kind.as_ref()).map_or(String::new(), |what| format!(", {what}"));
+    let found = format!("MTU {mtu}{what}");
+    match (is_up, is_running) {
+        (false, _) => Answer::note(format!("down, {found}")).with(format!("sudo ip link set {name} up")),
+        (true, false) => Answer::limited(format!("up without a carrier, {found}")),
+        (true, true) if *mtu < 1_280 => Answer::missing(format!("up, {found}: QUIC needs 1280"))
+            .with(format!("sudo ip link set {name} mtu 1500")),
+        (true, true) => Answer::good(format!("up, {found}")),
+    }
+}
+
+fn queues(facts: &Facts) -> Answer {
+    let (receiving, sending) = facts.queues;
+    Answer::note(match receiving {
+        1 => format!("1 receiving, {sending} sending: one worker with --datapath xdp"),
+        _ => format!("{receiving} receiving, {sending} sending: as many workers with --datapath xdp"),
+    })
+}
+
+fn segmentation(facts: &Facts) -> Answer {
+    match facts.segments {
+        Some(Switch::On) => Answer::good("the interface cuts up trains itself"),
+        Some(Switch::Off) => Answer::note("the kernel cuts up trains before the interface"),
+        None => Answer::note("the interface does not say"),
+    }
+}
+
+fn merging(facts: &Facts) -> Answer {
+    match facts.merges {
+        Some(Switch::On) => Answer::good("datagrams are merged as they arrive (rx-gro)"),
+        Some(Switch::Off) => Answer::limited("datagrams arrive one by one")
+            .with(format!("sudo ethtool -K {} gro on", facts.link.name)),
+        None => Answer::note("the interface does not say"),
+    }
+}
+
+/// Departure times are honoured by the fq queueing discipline. Source: tc-fq(8), `SO_TXTIME`.
+fn pacing(facts: &Facts) -> Answer {
+    let has = |kind: &str| facts.qdiscs.iter().any(|found| found == kind);
+    let found = if facts.qdiscs.is_empty() { "no queue".to_owned() } else { facts.qdiscs.join(" ") };
+    if has("fq") {
+        return Answer::good(format!("{found}: the kernel holds packets until they are due"));
+    }
+    let name = &facts.link.name;
+    let command = if has("mq") {
+        // Under mq each queue has a discipline of its own; the default is used when mq is made anew.
+        format!("sudo sysctl -w net.core.default_qdisc=fq && sudo tc qdisc replace dev {name} root mq")
+    } else {
+        format!("sudo tc qdisc replace dev {name} root fq")
+    };
+    Answer::note(format!("{found}: tercel paces by itself")).with(command)
+}
+
+fn af_xdp(facts: &Facts) -> Answer {
+    let name = &facts.link.name;
+    if let Some(attached) = &facts.link.xdp {
+        let place = match attached.mode {
+            XdpMode::Driver => "in driver mode",
+            XdpMode::Generic => "in generic mode",
+            XdpMode::Hardware => "on the card",
+            XdpMode::Several => "in several modes",
+        };
+        return Answer::limited(format!("program {} is attached {place}", attached.program_id))
+            .with(format!("stop who uses it; a forgotten one goes by: sudo ip link set dev {name} xdp off"));
+    }
+    match facts.xdp {
+        Some(XdpFeatures { zero_copy: true, .. }) => Answer::good("driver mode, zero-copy"),
+        Some(XdpFeatures { driver_mode: true, .. }) => Answer::good("driver mode, copying"),
+        Some(_) => Answer::note("generic mode only: the driver offers nothing"),
+        None => Answer::note("generic mode; this kernel does not tell what the driver offers"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! Judgement, with facts of interfaces that are elsewhere.
+
+use super::super::State;
+use super::*;
+use netlink::XdpAttached;
+
+fn facts() -> Facts {
+    Facts {
+        link: Link {
+            index: 2,
+            name: "eth9".to_owned(),
+            mac: None,
+            mtu: 1_500,
+            is_up: true,
+            is_running: true,
+            is_loopback: false,
+            kind: None,
+            rx_queues: 4,
+            tx_queues: 4,
+            xdp: None,
+        },
+        driver: Some("ice".to_owned()),
+        queues: (4, 4),
+        qdiscs: vec!["fq".to_owned()],
+        xdp: Some(XdpFeatures { driver_mode: true, zero_copy: true }),
+        segments: Some(Switch::On),
+        merges: Some(Switch::On),
+        tried: Vec::new(),
+    }
+}
+
+fn answer(facts: &Facts, check: &str) -> Answer {
+    judge(facts).into_iter().find(|finding| finding.check == check).unwrap().answer
+}
+
+#[test]
+fn a_good_card_needs_nothing() {
+    assert!(judge(&facts()).iter().all(|finding| finding.answer.remedy.is_none()));
+    assert_eq!(answer(&facts(), "link").found, "up, MTU 1500, ice");
+    assert_eq!(answer(&facts(), "af_xdp").found, "driver mode, zero-copy");
+}
+
+#[test]
+fn what_could_be_better_comes_with_its_command() {
+    let mut facts = facts();
+    facts.link.is_up = false;
+    facts.qdiscs = vec!["fq_codel".to_owned()];
+    facts.merges = Some(Switch::Off);
+    facts.link.xdp = Some(XdpAttached { mode: XdpMode::Driver, program_id: 7 });
+    for (check, command) in [
+        ("link", "ip link set eth9 up"),
+        ("pacing", "tc qdisc replace dev eth9 root fq"),
+        ("merging", "ethtool -K eth9 gro on"),
+        ("af_xdp", "ip link set dev eth9 xdp off"),
+    ] {
+        assert!(answer(&facts, check).remedy.unwrap().contains(command), "{check}");
+    }
+    facts.qdiscs = vec!["mq".to_owned(), "fq_codel".to_owned()];
+    assert!(answer(&facts, "pacing").remedy.unwrap().ends_with("dev eth9 root mq"));
+}
+
+#[test]
+fn the_loopback_interface_is_not_asked_what_it_cannot_have() {
+    let mut facts = facts();
+    facts.link.is_loopback = true;
+    assert_eq!(judge(&facts).len(), 1);
+    let refused = may_try("eth9", &[facts.link.clone()]).unwrap_err();
+    assert!(refused.contains("gso"), "{refused}");
+    assert!(may_try("eth8", &[facts.link]).unwrap_err().contains("eth9"));
+}
+
+#[test]
+fn what_was_tried_is_told_mode_by_mode() {
+    let tried = vec![("xdp generic", Ok(())), ("xdp driver", Err("no driver support".to_owned()))];
+    let facts = Facts { tried, xdp: None, ..facts() };
+    assert_eq!(answer(&facts, "xdp generic").state, State::Good);
+    assert_eq!(answer(&facts, "xdp driver").found, "no driver support");
+    assert_eq!(answer(&facts, "af_xdp").state, State::Note);
+}

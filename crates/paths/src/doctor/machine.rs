@@ -1,0 +1,239 @@
+//! Facts about the kernel, this process and its limits, and what each means.
+
+use super::capabilities::{BPF, Capabilities, IPC_LOCK, NET_ADMIN, NET_RAW};
+use super::probes::{self, Offloads};
+use super::{Answer, Finding, Request};
+use rustix::process::{Resource, getrlimit};
+use rustix::system::uname;
+use std::fs;
+use std::thread::available_parallelism;
+use udp::{BindOptions, SteeringChoice, Variant};
+
+/// What is there, before anything is made of it.
+pub(super) struct Facts {
+    /// `6.12.3-generic`
+    pub(super) kernel: String,
+    /// Cores that this process may use, and all.
+    pub(super) cores: (usize, usize),
+    /// Flags of the first core.
+    pub(super) cpu_flags: String,
+    pub(super) capabilities: Capabilities,
+    /// The program that could be given more.
+    pub(super) program: String,
+    pub(super) offloads: Result<Offloads, String>,
+    pub(super) ebpf: Result<(), String>,
+    /// Whether programs are compiled; `None` when the kernel does not say.
+    pub(super) jit: Option<bool>,
+    pub(super) xdp_socket: Result<(), String>,
+    /// Bytes that may be locked in memory; `None` is without a limit.
+    pub(super) memlock: Option<u64>,
+    pub(super) classic: Result<(), String>,
+}
+
+impl Facts {
+    pub(super) fn gather(request: &Request) -> Facts {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let count = |path: &str| read(path).lines().filter(|line| line.starts_with("processor")).count();
+        let allowed = available_parallelism().map_or(1, usize::from);
+        Facts {
+            kernel: uname().release().to_string_lossy().into_owned(),
+            cores: (allowed, count("/proc/cpuinfo").max(allowed)),
+            cpu_flags: cpu_flags(&read("/proc/cpuinfo")),
+            capabilities: Capabilities::of_status(&read("/proc/self/status")).unwrap_or_default(),
+            program: request.program.display().to_string(),
+            offloads: probes::offloads(),
+            ebpf: probes::ebpf(),
+            jit: match read("/proc/sys/net/core/bpf_jit_enable").trim() {
+                "" => None,
+                text => Some(text != "0"),
+            },
+            xdp_socket: probes::xdp_socket().map_err(|error| error.to_string()),
+            memlock: getrlimit(Resource::Memlock).current,
+            classic: probes::steering(SteeringChoice::Classic),
+        }
+    }
+}
+
+type Check = fn(&Facts) -> Answer;
+
+/// All checks, in the order in which they are told.
+const CHECKS: &[(&str, Check)] = &[
+    ("kernel", kernel),
+    ("cores", cores),
+    ("aes", aes),
+    ("capabilities", capabilities),
+    ("gso", gso),
+    ("gro", gro),
+    ("receive buffer", receive_buffer),
+    ("send buffer", send_buffer),
+    ("ebpf", ebpf),
+    ("ebpf compiler", jit),
+    ("steering", steering),
+    ("af_xdp", af_xdp),
+    ("locked memory", locked_memory),
+];
+
+pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
+    CHECKS.iter().map(|(check, judge)| Finding { check, answer: judge(facts) }).collect()
+}
+
+fn kernel(facts: &Facts) -> Answer {
+    let found = format!("Linux {}", facts.kernel);
+    match version(&facts.kernel) {
+        Some(version) if version < (5, 0) => {
+            Answer::missing(format!("{found}: no GRO for UDP")).with("Linux 5.10 or newer")
+        }
+        Some(version) if version < (5, 10) => {
+            Answer::limited(format!("{found}: AF_XDP without busy polling")).with("Linux 5.10 or newer")
+        }
+        Some(_) => Answer::good(found),
+        None => Answer::note(found),
+    }
+}
+
+fn cores(facts: &Facts) -> Answer {
+    let (allowed, all) = facts.cores;
+    if allowed < all {
+        return Answer::note(format!("{allowed} of {all} may be used"));
+    }
+    Answer::good(if all == 1 { "1".to_owned() } else { format!("{all}: --workers auto uses them all") })
+}
+
+fn aes(facts: &Facts) -> Answer {
+    let has = |flag: &str| facts.cpu_flags.split_whitespace().any(|found| found == flag);
+    match (has("aes"), has("vaes")) {
+        (true, true) => Answer::good("in hardware, several blocks at a time (VAES)"),
+        (true, false) => Answer::good("in hardware"),
+        (false, _) if facts.cpu_flags.is_empty() => Answer::note("the system does not say"),
+        (false, _) => Answer::limited("none in hardware: ChaCha20-Poly1305 is faster here")
+            .with("--cipher chacha20 where both ends are like this one"),
+    }
+}
+
+fn capabilities(facts: &Facts) -> Answer {
+    let found = facts.capabilities.to_string();
+    match facts.capabilities.lacks(&[NET_RAW, NET_ADMIN, BPF]).as_slice() {
+        [] => Answer::good(found),
+        missing => {
+            Answer::limited(format!("{found}; AF_XDP needs {} too", missing.join(" "))).with(setcap(facts))
+        }
+    }
+}
+
+fn setcap(facts: &Facts) -> String {
+    format!("sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep {}", facts.program)
+}
+
+fn gso(facts: &Facts) -> Answer {
+    match &facts.offloads {
+        Ok(Offloads { gso: true, .. }) => Answer::good("a train of datagrams leaves in one piece"),
+        Ok(_) => Answer::missing("this kernel cuts no trains up: sending costs several times more")
+            .with("Linux 4.18 or newer; some sandboxes have no UDP_SEGMENT"),
+        Err(why) => Answer::missing(why.clone()),
+    }
+}
+
+fn gro(facts: &Facts) -> Answer {
+    match &facts.offloads {
+        Ok(Offloads { gro: true, .. }) => Answer::good("it arrives in one piece"),
+        Ok(Offloads { gso: false, .. }) => Answer::note("cannot be tried without GSO"),
+        Ok(_) => Answer::missing("datagrams arrive one by one")
+            .with("Linux 5.0 or newer; some sandboxes have no UDP_GRO"),
+        Err(why) => Answer::missing(why.clone()),
+    }
+}
+
+fn receive_buffer(facts: &Facts) -> Answer {
+    let asked = asked().receive_buffer;
+    buffer("rmem_max", asked, facts.offloads.as_ref().map(|offloads| offloads.buffers.0))
+}
+
+fn send_buffer(facts: &Facts) -> Answer {
+    let asked = asked().send_buffer;
+    buffer("wmem_max", asked, facts.offloads.as_ref().map(|offloads| offloads.buffers.1))
+}
+
+fn buffer(limit: &str, asked: usize, granted: Result<usize, &String>) -> Answer {
+    match granted {
+        Ok(granted) if granted >= asked => {
+            Answer::good(format!("{} KiB, all that is asked for", asked >> 10))
+        }
+        Ok(granted) => Answer::limited(format!(
+            "{} KiB of {}: bursts are lost at high rates",
+            granted >> 10,
+            asked >> 10
+        ))
+        .with(format!("sudo sysctl -w net.core.{limit}={asked}")),
+        Err(why) => Answer::missing(why.clone()),
+    }
+}
+
+/// What ports ask for.
+fn asked() -> BindOptions {
+    BindOptions::new((core::net::Ipv4Addr::UNSPECIFIED, 0).into(), Variant::default())
+}
+
+fn ebpf(facts: &Facts) -> Answer {
+    match &facts.ebpf {
+        Ok(()) => Answer::good("programs may be loaded"),
+        Err(why) => Answer::limited(why.clone()).with(setcap(facts)),
+    }
+}
+
+fn jit(facts: &Facts) -> Answer {
+    match facts.jit {
+        Some(true) => Answer::good("on"),
+        Some(false) => Answer::limited("off: programs are interpreted for every packet")
+            .with("sudo sysctl -w net.core.bpf_jit_enable=1"),
+        None => Answer::note("the kernel does not say"),
+    }
+}
+
+fn steering(facts: &Facts) -> Answer {
+    match (&facts.ebpf, &facts.classic) {
+        (Ok(()), _) => Answer::good("by eBPF; classic BPF and hand-off are there too"),
+        (Err(_), Ok(())) => Answer::good("by classic BPF, which is as good; hand-off is there too"),
+        (Err(_), Err(why)) => Answer::limited(format!("by hand-off in user space only: {why}")),
+    }
+}
+
+fn af_xdp(facts: &Facts) -> Answer {
+    match (&facts.xdp_socket, &facts.ebpf) {
+        (Ok(()), Ok(())) => Answer::good("sockets can be had; the interfaces say below what they take"),
+        (Ok(()), Err(_)) => {
+            Answer::limited("sockets can be had, but no program may be loaded").with(setcap(facts))
+        }
+        (Err(why), _) if facts.capabilities.lacks(&[NET_RAW]).is_empty() => {
+            Answer::missing(format!("no socket: {why}")).with("a kernel with CONFIG_XDP_SOCKETS")
+        }
+        (Err(why), _) => Answer::limited(format!("no socket: {why}")).with(setcap(facts)),
+    }
+}
+
+/// What an AF_XDP socket's frames take: 4,096 of 4 KiB with their rings.
+const UMEM: u64 = 17 << 20;
+
+fn locked_memory(facts: &Facts) -> Answer {
+    match facts.memlock {
+        None => Answer::good("without a limit"),
+        Some(_) if facts.capabilities.has(IPC_LOCK) => Answer::good("without a limit (cap_ipc_lock)"),
+        Some(bytes) if bytes >= UMEM => Answer::good(format!("{} KiB", bytes >> 10)),
+        Some(bytes) => Answer::limited(format!("{} KiB, too little for the frames of AF_XDP", bytes >> 10))
+            .with("ulimit -l unlimited, or LimitMEMLOCK=infinity in the systemd unit"),
+    }
+}
+
+/// Major and minor number of a release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// The flags of the first core: x86 calls them `flags`, ARM `Features`.
+fn cpu_flags(cpuinfo: &str) -> String {
+    let line = cpuinfo.lines().find(|line| line.starts_with("flags") || line.starts_with("Features"));
+    line.and_then(|line| line.split_once(':')).map_or(String::new(), |(_, flags)| flags.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! What a port tells beyond [`datapath::Capabilities`], for reports of whoever runs workers on it.
+
+use datapath::Port;
+use udp::UdpPort;
+
+/// A port of one of the kinds that [`crate::Opened`] has.
+pub trait Path: Port {
+    /// How an AF_XDP socket shares packets with the driver: "zero-copy", "driver", "generic"; `None` for kernel UDP.
+    fn xdp_mode(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Packet frames of this port that nobody holds, and all that it has; `None` for kernel UDP.
+    fn frames(&self) -> Option<Frames> {
+        None
+    }
+
+    /// A line for the user when the system grants less than the port asked for: what, and what to type.
+    fn advice(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Packet memory of an AF_XDP port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frames {
+    /// Frames that neither the kernel nor the port holds for a packet.
+    pub free: usize,
+    /// All of them.
+    pub all: usize,
+}
+
+impl Path for UdpPort {
+    fn advice(&self) -> Option<String> {
+        self.buffer_advice()
+    }
+}

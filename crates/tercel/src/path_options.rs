@@ -1,0 +1,142 @@
+//! How datagrams travel: the flags that `serve` and `get` share, and what they mean to the room of paths.
+
+use base::time::Duration;
+use clap::{Args, ValueEnum};
+use core::net::SocketAddr;
+use paths::Choice;
+
+/// How datagrams reach the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Datapath {
+    /// Measure which of the others costs least on the interface, and take that.
+    Auto,
+    /// Trains of datagrams, segmented and merged by the kernel (GSO, GRO).
+    Gso,
+    /// Many datagrams per system call (sendmmsg, recvmmsg).
+    Mmsg,
+    /// One datagram per system call.
+    Plain,
+    /// Past the kernel's network stack (AF_XDP); needs privileges, a real interface, one queue for each worker.
+    Xdp,
+}
+
+/// The paths through the kernel's UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KernelPath {
+    /// Trains of datagrams, segmented and merged by the kernel (GSO, GRO).
+    Gso,
+    /// Many datagrams per system call (sendmmsg, recvmmsg).
+    Mmsg,
+    /// One datagram per system call.
+    Plain,
+}
+
+impl KernelPath {
+    pub(crate) fn variant(self) -> udp::Variant {
+        match self {
+            KernelPath::Gso => udp::Variant::Gso,
+            KernelPath::Mmsg => udp::Variant::Mmsg,
+            KernelPath::Plain => udp::Variant::Plain,
+        }
+    }
+}
+
+/// How an AF_XDP socket shares packets with the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum XdpMode {
+    /// The best of the others that the interface takes.
+    Auto,
+    /// The card reads and writes our memory.
+    ZeroCopy,
+    /// The driver copies.
+    Driver,
+    /// The kernel copies, before its network stack; every interface has it.
+    Generic,
+}
+
+/// What may be told about the way of datagrams.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Data path")]
+pub(crate) struct PathArgs {
+    /// How datagrams reach the interface.
+    ///
+    /// gso is the cheapest almost everywhere and is what you get without this flag. auto measures: it sends some hundred
+    /// datagrams to a multicast group that nobody joins, and says what it picked and why. xdp goes past the kernel's network
+    /// stack; `tercel doctor` says whether this machine allows it.
+    #[arg(long, value_enum, default_value = "gso", value_name = "PATH")]
+    pub(crate) datapath: Datapath,
+    /// The interface, for xdp and auto: as `ip link` names it.
+    ///
+    /// Without it, the one that has the address or the default route.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) interface: Option<String>,
+    /// How an AF_XDP socket shares packets with the driver.
+    #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
+    pub(crate) xdp_mode: XdpMode,
+    /// Let the kernel poll the interface's queue for so many microseconds, on this program's own CPU time. For xdp.
+    #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) busy_poll: Option<u32>,
+    /// Look for packets so many microseconds before sleeping: less delay for more CPU. always never sleeps.
+    #[arg(long, default_value = "0", value_name = "MICROSECONDS|always", value_parser = spin)]
+    pub(crate) spin: Duration,
+}
+
+impl PathArgs {
+    /// The data path that was asked for.
+    pub(crate) fn choice(&self) -> Choice {
+        match self.datapath {
+            Datapath::Auto => Choice::Auto,
+            Datapath::Gso => Choice::Gso,
+            Datapath::Mmsg => Choice::Mmsg,
+            Datapath::Plain => Choice::Plain,
+            Datapath::Xdp => Choice::Xdp,
+        }
+    }
+
+    /// One port at `address` as these flags say.
+    pub(crate) fn options(&self, address: SocketAddr) -> paths::Options {
+        paths::Options { interface: self.interface.clone(), ..paths::Options::new(self.choice(), address) }
+    }
+
+    /// Turns down flags that would have no effect.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if matches!(self.datapath, Datapath::Auto | Datapath::Xdp) {
+            return Ok(());
+        }
+        let idle = [
+            ("--interface", self.interface.is_some()),
+            ("--xdp-mode", self.xdp_mode != XdpMode::Auto),
+            ("--busy-poll", self.busy_poll.is_some()),
+        ];
+        match idle.into_iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) => Err(format!(
+                "{flag} means nothing to --datapath {}: add --datapath xdp, or leave it out",
+                self.choice()
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Microseconds, or `always`.
+fn spin(text: &str) -> Result<Duration, String> {
+    match text {
+        "always" => Ok(Duration::MAX),
+        _ => text
+            .parse()
+            .map(Duration::from_micros)
+            .map_err(|_| "a number of microseconds, or always".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spinning_is_a_span_or_for_ever() {
+        assert_eq!(spin("always"), Ok(Duration::MAX));
+        assert_eq!(spin("50"), Ok(Duration::from_micros(50)));
+        assert!(spin("-1").is_err() && spin("often").is_err());
+    }
+}

@@ -1,0 +1,144 @@
+//! What a server says of itself: the ready file, the summary, advice about socket buffers.
+
+use super::credentials::Credentials;
+use super::shift::Record;
+use core::net::SocketAddr;
+use datapath::Counters;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// What is the same for all workers of a server.
+pub(crate) struct Way {
+    pub(crate) listening: SocketAddr,
+    /// The path's name as users choose it.
+    pub(crate) datapath: &'static str,
+    pub(crate) interface: Option<String>,
+    pub(crate) workers: usize,
+    /// How datagrams find their worker.
+    pub(crate) steering: &'static str,
+}
+
+/// Says on standard error where the server listens and how to reach it, and writes the ready file.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn announce(
+    way: &Way,
+    credentials: &Credentials,
+    ready_file: Option<&Path>,
+) -> Result<(), String> {
+    let on = way.interface.as_ref().map_or(String::new(), |name| format!(" of {name}"));
+    let several = match way.workers {
+        1 => String::new(),
+        workers => format!(", {workers} workers, steering {}", way.steering),
+    };
+    eprintln!("tercel serves HTTP/3 on {}, datapath {}{on}{several}", way.listening, way.datapath);
+    if let Some(development) = &credentials.development {
+        eprint!("{}", development.how_to_use(way.listening.port()));
+    }
+    let ready = json!({
+        "port": way.listening.port(),
+        "pid": std::process::id(),
+        "certificate": credentials.certificate,
+        "datapath": way.datapath,
+        "workers": way.workers,
+        "steering": way.steering,
+    });
+    write(ready_file, &ready)
+}
+
+/// What the server did, for people on standard error and for machines in the summary file.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn summarize(way: &Way, records: &[Record], summary_file: Option<&Path>) -> Result<(), String> {
+    let mut total = Counters::default();
+    records.iter().for_each(|record| total += record.counters);
+    let cpu_s = bench::cpu::process_seconds();
+    let per_call = |datagrams: u64, calls: u64| datagrams as f64 / calls.max(1) as f64;
+    eprintln!(
+        "tercel served {} datagrams ({:.1} per system call), heard {} ({:.1} per system call), {:.2} s of CPU",
+        total.tx.datagrams,
+        per_call(total.tx.datagrams, total.tx.calls),
+        total.rx.datagrams,
+        per_call(total.rx.datagrams, total.rx.calls),
+        cpu_s,
+    );
+    write(summary_file, &summary(way, records, &total, cpu_s))
+}
+
+fn summary(way: &Way, records: &[Record], total: &Counters, cpu_s: f64) -> Value {
+    let frames = |place: usize| -> Option<usize> {
+        records.iter().map(|record| record.frames.map(|frames| frames[place].free)).sum()
+    };
+    let mut summary = flows(total);
+    let first = records.first();
+    let more = json!({
+        "cpu_s": cpu_s,
+        "datapath": first.map(|record| record.capabilities.name),
+        "segments_offloaded": records.iter().all(|record| record.capabilities.segments_offloaded),
+        "coalesces": records.iter().all(|record| record.capabilities.coalesces),
+        "departure_times": records.iter().all(|record| record.capabilities.departure_times),
+        "interface": way.interface,
+        "steering": way.steering,
+        "handed_off": records.iter().map(|record| record.hand_offs.handed_out).sum::<u64>(),
+        "hand_off_dropped": records.iter().map(|record| record.hand_offs.hand_off_dropped).sum::<u64>(),
+        "xdp_mode": first.and_then(|record| record.xdp_mode),
+        "free_frames_at_start": frames(0),
+        "free_frames_at_end": frames(1),
+        "connections": records.iter().map(|record| record.connections).sum::<u64>(),
+        "workers": records.iter().map(worker).collect::<Vec<Value>>(),
+    });
+    extend(&mut summary, more);
+    summary
+}
+
+fn worker(record: &Record) -> Value {
+    let mut line = flows(&record.counters);
+    let more = json!({
+        "worker": record.number,
+        "core": record.core,
+        "cpu_s": record.cpu_s,
+        "connections": record.connections,
+        "handed_out": record.hand_offs.handed_out,
+        "handed_in": record.hand_offs.handed_in,
+        "hand_off_dropped": record.hand_offs.hand_off_dropped,
+        "datapath": record.capabilities.name,
+        "xdp_mode": record.xdp_mode,
+        "free_frames_at_start": record.frames.map(|frames| frames[0].free),
+        "free_frames_at_end": record.frames.map(|frames| frames[1].free),
+        "frames": record.frames.map(|frames| frames[1].all),
+    });
+    extend(&mut line, more);
+    line
+}
+
+/// Bytes, datagrams and system calls.
+fn flows(counters: &Counters) -> Value {
+    json!({
+        "sent_bytes": counters.tx.bytes,
+        "sent_datagrams": counters.tx.datagrams,
+        "send_calls": counters.tx.calls,
+        "sends_lost": counters.tx.lost(),
+        "received_bytes": counters.rx.bytes,
+        "received_datagrams": counters.rx.datagrams,
+        "receive_calls": counters.rx.calls,
+        "overflowed_datagrams": counters.rx.overflowed,
+        "waits": counters.waits,
+    })
+}
+
+fn extend(object: &mut Value, more: Value) {
+    if let (Value::Object(fields), Value::Object(more)) = (object, more) {
+        fields.extend(more);
+    }
+}
+
+/// Writes the file whole or not at all, so that whoever waits for it never reads half of it.
+fn write(path: Option<&Path>, value: &Value) -> Result<(), String> {
+    let Some(path) = path else { return Ok(()) };
+    let partial = path.with_extension("partial");
+    std::fs::write(&partial, format!("{value}\n"))
+        .and_then(|()| std::fs::rename(&partial, path))
+        .map_err(|error| format!("cannot write {}: {error}", path.display()))
+}

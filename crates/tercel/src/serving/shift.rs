@@ -1,0 +1,133 @@
+//! One worker on its thread: made, run until the order to stop, seen off.
+
+use base::time::Duration;
+use datapath::{Capabilities, Counters};
+use paths::{Frames, Path};
+use rustix::time::{ClockId, clock_gettime};
+use server::access_log::Recorder;
+use server::handler::{Handler, Options};
+use server::http3::Server;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use transport::{Endpoint, EndpointConfig, ServerConfig};
+use worker::{HandOffCounters, Member, Worker};
+
+/// How long connections have to finish after the order to stop.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long packets that have been sent may take to leave the interface.
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// What all workers of a server have in common.
+pub(crate) struct Outfit {
+    pub(crate) handler: Options,
+    /// With keys that all workers share, so that one takes the tokens of another.
+    pub(crate) endpoint: EndpointConfig,
+    pub(crate) server: ServerConfig,
+    pub(crate) config: worker::Config,
+}
+
+/// What one worker is given for itself.
+pub(crate) struct Seat<P> {
+    pub(crate) number: u8,
+    pub(crate) port: P,
+    pub(crate) recorder: Recorder,
+    /// Its part in a crew, when there are several workers.
+    pub(crate) member: Option<Member>,
+    /// The core to keep, if any.
+    pub(crate) core: Option<usize>,
+}
+
+/// What a worker did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    pub(crate) number: u8,
+    pub(crate) core: Option<usize>,
+    /// CPU seconds of its thread.
+    pub(crate) cpu_s: f64,
+    pub(crate) counters: Counters,
+    pub(crate) hand_offs: HandOffCounters,
+    /// Connections that it accepted.
+    pub(crate) connections: u64,
+    /// Its data path as it was at the end.
+    pub(crate) capabilities: Capabilities,
+    pub(crate) xdp_mode: Option<&'static str>,
+    /// Packet frames before the first packet and after the last.
+    pub(crate) frames: Option<[Frames; 2]>,
+}
+
+/// Runs a worker until `stop`.
+///
+/// # Errors
+/// The core cannot be kept, there is no randomness, or the data path has failed.
+pub(crate) fn work<P: Path>(seat: Seat<P>, outfit: &Outfit, stop: &AtomicBool) -> io::Result<Record> {
+    let began = thread_seconds();
+    if let Some(core) = seat.core {
+        bench::cpu::pin(core)?;
+    }
+    let frames_before = seat.port.frames();
+    let server = Server::new(Handler::new(outfit.handler.clone()), seat.recorder);
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(io::Error::other)?;
+    let config = EndpointConfig { worker: seat.number, ..outfit.endpoint.clone() };
+    let endpoint = Endpoint::new(config, seed);
+    let mut worker = Worker::new(seat.port, server, endpoint, Some(outfit.server.clone()), outfit.config);
+    if let Some(member) = seat.member {
+        worker = worker.with_crew(member);
+    }
+    serve(&mut worker, stop)?;
+    say_good_bye(&mut worker)?;
+    let frames_after = settle(&mut worker, frames_before)?;
+    Ok(Record {
+        number: seat.number,
+        core: seat.core,
+        cpu_s: thread_seconds() - began,
+        counters: worker.counters(),
+        hand_offs: worker.hand_off_counters(),
+        connections: worker.endpoint().counters().incoming,
+        capabilities: worker.port().capabilities(),
+        xdp_mode: worker.port().xdp_mode(),
+        frames: frames_before.zip(frames_after).map(|(before, after)| [before, after]),
+    })
+}
+
+fn serve<P: Path>(worker: &mut Worker<P, Server>, stop: &AtomicBool) -> io::Result<()> {
+    while !stop.load(Ordering::Relaxed) {
+        let log_at = worker.app_mut().next_timeout();
+        worker.run_turn(log_at)?;
+        let now = worker.now();
+        worker.app_mut().on_time(now);
+    }
+    Ok(())
+}
+
+/// Turns until the last connection has said good-bye or a few seconds have passed.
+fn say_good_bye<P: Path>(worker: &mut Worker<P, Server>) -> io::Result<()> {
+    worker.app_mut().stop();
+    worker.refuse_incoming();
+    worker.activate_all();
+    let deadline = worker.now() + GRACE;
+    while worker.open_connections() > 0 && worker.now() < deadline {
+        worker.run_turn(Some(deadline))?;
+    }
+    // Whoever is in the middle of something hears that it is over.
+    worker.app_mut().abandon();
+    worker.activate_all();
+    worker.turn(worker.now())?;
+    Ok(())
+}
+
+/// Waits until what was sent has left the interface, and tells how many frames are free then.
+fn settle<P: Path>(worker: &mut Worker<P, Server>, before: Option<Frames>) -> io::Result<Option<Frames>> {
+    let Some(before) = before else { return Ok(None) };
+    let deadline = worker.now() + DRAIN;
+    while worker.port().frames().is_some_and(|now| now.free < before.free) && worker.now() < deadline {
+        worker.run_turn(Some(worker.now() + Duration::from_millis(1)))?;
+    }
+    Ok(worker.port().frames())
+}
+
+/// CPU seconds that the calling thread has used so far, its own and the kernel's on its behalf.
+fn thread_seconds() -> f64 {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
+}
