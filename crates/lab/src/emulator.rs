@@ -96,6 +96,8 @@ impl std::error::Error for EmulatorError {}
 pub struct Emulator {
     control: Arc<Mutex<Control>>,
     waker: Arc<OwnedFd>,
+    /// The sockets of the left and the right end, to ask the kernel what it dropped.
+    ends: [OwnedFd; 2],
     thread: Option<JoinHandle<()>>,
 }
 
@@ -124,9 +126,9 @@ impl Emulator {
             let _ = rustix::process::setpriority_process(None, NICE);
             // A new thread is in its parent's namespace.
             match open_ends(&names) {
-                Ok(ends) => {
+                Ok((ends, descriptors)) => {
                     let bridge = Bridge::new(ends, for_thread, its_waker, spin);
-                    let _ = ready.send(Ok(()));
+                    let _ = ready.send(Ok(descriptors));
                     bridge.run();
                 }
                 Err(error) => {
@@ -135,8 +137,8 @@ impl Emulator {
             }
         });
         let thread = Some(thread.map_err(EmulatorError::Thread)?);
-        started.recv().map_err(|_| EmulatorError::Thread(io::ErrorKind::BrokenPipe.into()))??;
-        Ok(Emulator { control, waker, thread })
+        let ends = started.recv().map_err(|_| EmulatorError::Thread(io::ErrorKind::BrokenPipe.into()))??;
+        Ok(Emulator { control, waker, ends, thread })
     }
 
     /// Changes what the link does in one direction, from the next frame on.
@@ -162,7 +164,11 @@ impl Emulator {
 
     /// What happened so far in one direction; a sleeping link has published all of it.
     pub fn counters(&self, direction: Direction) -> Counters {
-        with_control(&self.control, |control| control.counters[direction.index()])
+        with_control(&self.control, |control| {
+            let missed = &mut control.missed[direction.index()];
+            *missed += socket::missed(&self.ends[direction.index()]);
+            Counters { missed: *missed, ..control.counters[direction.index()] }
+        })
     }
 
     /// Why the link stopped by itself, in one line; none while it runs.
@@ -180,11 +186,15 @@ impl Emulator {
     }
 }
 
-fn open_ends(names: &[String; 2]) -> Result<[PacketSocket; 2], EmulatorError> {
+/// The sockets of both ends, and second descriptors of them for the handle.
+fn open_ends(names: &[String; 2]) -> Result<([PacketSocket; 2], [OwnedFd; 2]), EmulatorError> {
     let open = |name: &String| {
-        PacketSocket::open(name).map_err(|error| EmulatorError::Interface(name.clone(), error))
+        let socket = PacketSocket::open(name).and_then(|socket| Ok((socket.descriptor()?, socket)));
+        socket.map_err(|error| EmulatorError::Interface(name.clone(), error))
     };
-    Ok([open(&names[0])?, open(&names[1])?])
+    let (left_descriptor, left) = open(&names[0])?;
+    let (right_descriptor, right) = open(&names[1])?;
+    Ok(([left, right], [left_descriptor, right_descriptor]))
 }
 
 impl Drop for Emulator {

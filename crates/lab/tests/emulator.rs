@@ -300,6 +300,7 @@ fn memory_does_not_grow() {
     // Other tests run in this process at the same time.
     assert!(grown < 64 << 20, "{grown} bytes more after 120 MB");
     assert!(right_counters(&emulator).bytes > 100_000_000);
+    assert_eq!(right_counters(&emulator).missed, 0);
 }
 
 /// Would break: a dropped emulator would go on passing frames, or its drop would hang; errors would not tell what to do.

@@ -40,6 +40,8 @@ pub(crate) struct Control {
     /// Forget the ports after so many more bytes of UDP payload from the left.
     pub(crate) rebind: Option<u64>,
     pub(crate) counters: [Counters; 2],
+    /// Frames that the kernel dropped before the thread could read them; the handle asks.
+    pub(crate) missed: [u64; 2],
     /// Why the thread ended by itself.
     pub(crate) failure: Option<String>,
 }

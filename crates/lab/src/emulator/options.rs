@@ -126,6 +126,9 @@ pub struct Counters {
     pub eaten: u64,
     /// Datagrams to a port that the address translator has forgotten.
     pub stale: u64,
+    /// Frames that came while the kernel's buffer was full, because the emulator did not get the CPU: it is not counted in
+    /// `frames`, and an experiment in which it is not 0 is worth nothing.
+    pub missed: u64,
     /// Frames that the kernel refused to send (queue of the interface full, interface down, longer than its MTU).
     pub refused: u64,
     /// Datagrams sent twice.

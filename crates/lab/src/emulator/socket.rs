@@ -16,7 +16,7 @@ use std::rc::Rc;
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, LinkAddr, MsgFlags, MultiHeaders, SockFlag,
-    SockProtocol, SockType, bind, recvmmsg, sendmmsg, setsockopt, socket, sockopt,
+    SockProtocol, SockType, bind, getsockopt, recvmmsg, sendmmsg, setsockopt, socket, sockopt,
 };
 use nix::sys::time::TimeSpec;
 
@@ -38,6 +38,17 @@ nix::setsockopt_impl!(VnetHeader, libc::SOL_PACKET, libc::PACKET_VNET_HDR, bool,
 #[derive(Clone, Copy, Debug)]
 struct IgnoreOutgoing;
 nix::setsockopt_impl!(IgnoreOutgoing, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, bool, sockopt::SetBool);
+
+/// How many frames found the kernel's buffer full since the last question.
+#[derive(Clone, Copy, Debug)]
+struct Statistics;
+nix::getsockopt_impl!(
+    Statistics,
+    libc::SOL_PACKET,
+    libc::PACKET_STATISTICS,
+    libc::tpacket_stats,
+    sockopt::GetStruct<libc::tpacket_stats>
+);
 
 /// A frame that came in.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +89,11 @@ impl PacketSocket {
         };
         socket.discard()?;
         Ok(socket)
+    }
+
+    /// A second descriptor of the socket, for `missed`.
+    pub(crate) fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.socket.try_clone()
     }
 
     /// Throws away what came before the socket was bound and set: from any interface, without virtio headers.
@@ -160,6 +176,11 @@ impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// How many frames a socket of ours lost, because this process did not come to read them, since the last question.
+pub(crate) fn missed(socket: &OwnedFd) -> u64 {
+    getsockopt(socket, Statistics).map_or(0, |statistics| u64::from(statistics.tp_drops))
 }
 
 /// The address that binds to `interface`. Among the addresses of interfaces is one of the link layer for each.

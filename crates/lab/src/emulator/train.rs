@@ -102,3 +102,6 @@ fn piece(frame: &[u8], layout: &Layout, run: &Run) -> Piece {
     }
     Piece { at: run.at, head: layout.head_of(frame, run.first, end - start), start, end }
 }
+
+#[cfg(test)]
+mod tests;
