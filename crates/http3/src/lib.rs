@@ -39,7 +39,7 @@ mod varint;
 
 pub use carrier::Carrier;
 pub use config::{Config, InvalidConfig};
-pub use connection::{Connection, EncodedHead, Goaway, RequestError};
+pub use connection::{Connection, EncodedHead, EncodedRequest, Goaway, RequestError};
 pub use error::{Code, ConnectionError};
 pub use fields::{InvalidHead, RequestHead, ResponseHead, Trailers};
 pub use glitches::Rate;

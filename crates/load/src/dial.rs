@@ -196,7 +196,7 @@ impl Server {
 }
 
 /// Whether an error is about the address rather than about our own socket.
-fn speaks_of_the_way(kind: io::ErrorKind) -> bool {
+pub(crate) fn speaks_of_the_way(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable, PermissionDenied};
     matches!(kind, ConnectionRefused | HostUnreachable | NetworkUnreachable | PermissionDenied)
 }

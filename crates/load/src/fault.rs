@@ -6,7 +6,7 @@ use transport::CloseReason;
 use wire::Code as TransportCode;
 
 /// Alerts that are about the peer's certificate. RFC 8446 §6.2.
-const CERTIFICATE_ALERTS: [u8; 7] = [42, 43, 44, 45, 46, 48, 113];
+pub(crate) const CERTIFICATE_ALERTS: [u8; 7] = [42, 43, 44, 45, 46, 48, 113];
 
 /// What is known of a connection that ended.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +96,7 @@ pub(crate) fn is_cut_short(failure: &ConnectionError) -> bool {
     failure.code == Code::FRAME_ERROR && failure.reason == CUT
 }
 
-const SHORT: &str = "content shorter than content-length";
+pub(crate) const SHORT: &str = "content shorter than content-length";
 const CUT: &str = "stream ends within a frame";
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ pub mod pieces;
 mod probe;
 pub mod report;
 pub mod request;
+pub mod requests;
 pub mod resolve;
 pub mod tally;
 pub mod target;

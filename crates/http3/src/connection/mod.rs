@@ -16,7 +16,7 @@ mod verbs;
 mod tests;
 
 pub use local::Goaway;
-pub use verbs::{EncodedHead, RequestError};
+pub use verbs::{EncodedHead, EncodedRequest, RequestError};
 
 use crate::config::Config;
 use crate::error::ConnectionError;

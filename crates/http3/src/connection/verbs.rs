@@ -60,6 +60,36 @@ impl EncodedHead {
     }
 }
 
+/// A request as it goes on the wire, to be sent any number of times on any connection to the same server.
+#[derive(Clone, Debug)]
+pub struct EncodedRequest {
+    bytes: Bytes,
+    size: u64,
+    body: BodyLength,
+    answers: Answers,
+}
+
+impl EncodedRequest {
+    /// Encodes the head of a request.
+    pub fn new(head: &request::Parts, body: BodyLength) -> EncodedRequest {
+        let (bytes, size) = Arena::default().head(data_length(body), |out| fields::write_request(head, out));
+        EncodedRequest {
+            bytes: Bytes::copy_from_slice(&bytes),
+            size,
+            body,
+            answers: answers_to(&head.method),
+        }
+    }
+}
+
+fn answers_to(method: &Method) -> Answers {
+    match *method {
+        Method::HEAD => Answers::Head,
+        Method::CONNECT => Answers::Connect,
+        _ => Answers::Other,
+    }
+}
+
 fn data_length(body: BodyLength) -> Option<u64> {
     match body {
         BodyLength::Known(length) => Some(length),
@@ -250,6 +280,26 @@ impl Connection {
         head: &request::Parts,
         body: BodyLength,
     ) -> Result<StreamId, RequestError> {
+        self.check_request()?;
+        let (bytes, size) = self.arena.head(data_length(body), |out| fields::write_request(head, out));
+        self.send_request(carrier, &EncodedRequest { bytes, size, body, answers: answers_to(&head.method) })
+    }
+
+    /// As [`Connection::request`], with a request that was encoded before.
+    ///
+    /// # Errors
+    /// Nothing was sent.
+    pub fn request_encoded(
+        &mut self,
+        carrier: &mut impl Carrier,
+        request: &EncodedRequest,
+    ) -> Result<StreamId, RequestError> {
+        self.check_request()?;
+        self.send_request(carrier, request)
+    }
+
+    #[inline]
+    fn check_request(&self) -> Result<(), RequestError> {
         if self.side.is_server() || self.closed || self.failure.is_some() {
             return Err(RequestError::Closed);
         }
@@ -257,20 +307,22 @@ impl Connection {
         if self.is_going_away() {
             return Err(RequestError::GoingAway);
         }
-        let (bytes, size) = self.arena.head(data_length(body), |out| fields::write_request(head, out));
-        if size > self.peer_max_field_section_size() {
+        Ok(())
+    }
+
+    fn send_request(
+        &mut self,
+        carrier: &mut impl Carrier,
+        request: &EncodedRequest,
+    ) -> Result<StreamId, RequestError> {
+        if request.size > self.peer_max_field_section_size() {
             return Err(RequestError::HeadTooLarge);
         }
         let id = carrier.open(Dir::Bidi).map_err(|_| RequestError::NoStream)?;
-        let answers = match head.method {
-            Method::HEAD => Answers::Head,
-            Method::CONNECT => Answers::Connect,
-            _ => Answers::Other,
-        };
-        let next = Outgoing::Head.after_head(body).map_err(|_| RequestError::Closed)?;
-        let exchange = Exchange { incoming: Message::new(answers), outgoing: Outgoing::Head };
+        let next = Outgoing::Head.after_head(request.body).map_err(|_| RequestError::Closed)?;
+        let exchange = Exchange { incoming: Message::new(request.answers), outgoing: Outgoing::Head };
         self.exchanges.insert(id.index(), exchange);
-        self.write(carrier, id, bytes)
+        self.write(carrier, id, request.bytes.clone())
             .and_then(|()| self.proceed(carrier, id, next))
             .map_err(|_| RequestError::Closed)?;
         Ok(id)

@@ -1,0 +1,114 @@
+//! What is to be asked: whom, what, how much of it at a time, and until when.
+
+use base::time::Duration;
+use core::fmt;
+use http::request::Parts;
+use std::net::SocketAddr;
+use transport::ClientConfig;
+
+/// When a run is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// When so many requests were answered or have failed.
+    Requests(u64),
+    /// After so long.
+    Span(Duration),
+}
+
+/// When a request begins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// As soon as an answer has made room.
+    Closed,
+    /// So many a second, evenly, whether answers come or not. Latency counts from the intended beginning.
+    Open(f64),
+}
+
+/// A run.
+#[derive(Clone)]
+pub struct Plan {
+    /// Whom the certificate must be for.
+    pub server_name: String,
+    /// Whom to ask.
+    pub address: SocketAddr,
+    /// The heads of the requests, asked in turn by each connection. At least one.
+    pub requests: Vec<Parts>,
+    /// Bytes of content that each request carries; 0 is none.
+    pub content: u64,
+    /// Connections in all.
+    pub connections: usize,
+    /// Requests at a time on each connection, unless the server allows fewer.
+    pub streams: usize,
+    /// When it is over.
+    pub bound: Bound,
+    /// How long requests are made before any is counted.
+    pub warm_up: Duration,
+    /// When requests begin.
+    pub pace: Pace,
+    /// A request fails when it was not answered for so long.
+    pub timeout: Duration,
+    /// A time series with slices of this length is kept.
+    pub series: Option<Duration>,
+    /// TLS and QUIC.
+    pub quic: ClientConfig,
+    /// How long a worker polls before it sleeps.
+    pub spin: Duration,
+}
+
+/// Why a plan cannot be carried out: one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError(pub &'static str);
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl Plan {
+    /// Whether it can be carried out by so many threads.
+    ///
+    /// # Errors
+    /// The first thing that cannot.
+    pub fn check(&self, threads: usize) -> Result<(), PlanError> {
+        if self.requests.is_empty() {
+            return Err(PlanError("there is nothing to ask: give a URL"));
+        }
+        if self.connections == 0 || self.streams == 0 || threads == 0 {
+            return Err(PlanError(
+                "at least one thread, one connection and one request at a time are needed",
+            ));
+        }
+        if threads > self.connections {
+            return Err(PlanError(
+                "there are more threads than connections: each thread needs one of its own",
+            ));
+        }
+        if matches!(self.pace, Pace::Open(rate) if !(rate.is_finite() && rate > 0.0)) {
+            return Err(PlanError("the rate must be more than 0 requests a second"));
+        }
+        if self.timeout.is_zero() {
+            return Err(PlanError("the timeout must be longer than 0"));
+        }
+        Ok(())
+    }
+
+    /// The part of thread `index` of `threads`: its connections, its requests, its share of the rate.
+    pub(super) fn share(&self, index: usize, threads: usize) -> Plan {
+        let part = |all: u64| all / threads as u64 + u64::from((index as u64) < all % threads as u64);
+        Plan {
+            connections: part(self.connections as u64) as usize,
+            bound: match self.bound {
+                Bound::Requests(all) => Bound::Requests(part(all)),
+                span @ Bound::Span(_) => span,
+            },
+            pace: match self.pace {
+                Pace::Closed => Pace::Closed,
+                Pace::Open(rate) => Pace::Open(rate / threads as f64),
+            },
+            ..self.clone()
+        }
+    }
+}
