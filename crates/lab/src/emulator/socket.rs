@@ -210,3 +210,6 @@ fn nanos(time: TimeSpec) -> Option<u64> {
     let seconds = u64::try_from(time.tv_sec()).ok()?;
     seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(time.tv_nsec()).ok()?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,8 +39,9 @@ pub(crate) fn cut(frame: &[u8], layout: &Layout, now: u64, line: Line<'_>) {
             Fate::Doubled { at } => {
                 counters.duplicated += 1;
                 extend(&mut run, n, at, |run| pieces.push(piece(frame, layout, &run)));
-                let twin = Run { first: n, last: n, first_at: at, at };
-                pieces.push(piece(frame, layout, &twin));
+                // The twin comes behind its datagram, so the run ends here.
+                pieces.extend(run.take().map(|run| piece(frame, layout, &run)));
+                pieces.push(piece(frame, layout, &Run { first: n, last: n, first_at: at, at }));
             }
             Fate::Late { at } => {
                 counters.reordered += 1;
