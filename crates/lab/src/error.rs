@@ -1,5 +1,6 @@
 //! Why a lab could not be built.
 
+use crate::emulator::EmulatorError;
 use core::fmt;
 use std::io;
 
@@ -15,6 +16,8 @@ pub enum LabError {
         /// What it may be.
         permitted: &'static str,
     },
+    /// The link between the sides cannot be emulated.
+    Emulator(EmulatorError),
     /// The kernel refused a step.
     Kernel {
         /// What was being done.
@@ -32,6 +35,7 @@ impl fmt::Display for LabError {
                  run it with sudo, or under `unshare --user --map-root-user`",
             ),
             LabError::Option { name, permitted } => write!(f, "{name} must be {permitted}"),
+            LabError::Emulator(error) => error.fmt(f),
             LabError::Kernel { doing, error } => write!(f, "{doing}: {error}"),
         }
     }
@@ -41,6 +45,7 @@ impl std::error::Error for LabError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             LabError::Kernel { error, .. } => Some(error),
+            LabError::Emulator(error) => Some(error),
             LabError::NotAllowed | LabError::Option { .. } => None,
         }
     }

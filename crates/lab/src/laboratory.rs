@@ -1,19 +1,26 @@
-//! A lab: a server's side and a client's side, joined by a veth pair.
+//! A lab: a server's side and a client's side, joined by a veth pair, or by two with an emulated link between them.
 //!
 //! ```text
-//! server0 198.18.0.1 fd00::1  ===veth===  198.18.0.2 fd00::2 client0
+//! direct:  server0 198.18.0.1 fd00::1 ==========veth========== client0 198.18.0.2 fd00::2
+//! wire:    server0 ==veth== to_server <- link emulator -> to_client ==veth== client0
 //! ```
+//!
+//! The wire is a third namespace, in which the emulator's thread passes whole Ethernet frames from one interface to the
+//! other; neither side can tell it from a cable but by what it does to packets.
 //!
 //! The addresses are of the ranges for benchmarks (RFC 2544) and for private use (RFC 4193), so a lab collides with
 //! no real network even when a namespace is given a way out. Each side knows the other's Ethernet address: neither ARP
 //! nor neighbour discovery delays a first packet or costs a packet that a test counts.
 
+use crate::emulator::{Emulator, EmulatorOptions, LinkOptions};
 use crate::error::{LabError, while_doing};
 use crate::namespace::{Namespace, PREFIX, Plan};
+use crate::room::Room;
 use netlink::ethtool::Switch;
 use netlink::{Mac, VethOptions};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 const SERVER: Plan = Plan {
     interface: "server0",
@@ -28,6 +35,10 @@ const CLIENT: Plan = Plan {
     ipv6: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2),
 };
 
+/// The ends of the two veth pairs that lie in the wire.
+const TO_SERVER: (&str, Mac) = ("to_server", Mac([2, 0, 0, 0, 1, 1]));
+const TO_CLIENT: (&str, Mac) = ("to_client", Mac([2, 0, 0, 0, 1, 2]));
+
 /// What a lab is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabOptions {
@@ -35,6 +46,11 @@ pub struct LabOptions {
     pub mtu: u32,
     /// Receive and transmit queues of each interface: 1 to 64.
     pub queues: u32,
+    /// What the link does to packets, in both directions alike; `None` joins the sides directly. Each direction draws
+    /// its own luck from the seed. [`Lab::emulator`] changes it while the lab runs, for one direction too.
+    pub link: Option<LinkOptions>,
+    /// How much of each wait the emulator spends awake, see [`EmulatorOptions::spin`].
+    pub spin: Duration,
     /// Whether trains of datagrams (GSO) cross the link whole. Off, they are cut where they are sent; generic XDP at
     /// the other end needs that.
     pub udp_segmentation: Switch,
@@ -44,7 +60,14 @@ pub struct LabOptions {
 
 impl Default for LabOptions {
     fn default() -> Self {
-        LabOptions { mtu: 1500, queues: 1, udp_segmentation: Switch::On, known_neighbours: true }
+        LabOptions {
+            mtu: 1500,
+            queues: 1,
+            link: None,
+            spin: Duration::ZERO,
+            udp_segmentation: Switch::On,
+            known_neighbours: true,
+        }
     }
 }
 
@@ -63,6 +86,8 @@ impl LabOptions {
 /// Two network namespaces joined by a link; they end when this is dropped.
 #[derive(Debug)]
 pub struct Lab {
+    /// Before the others, so that it ends first.
+    wire: Option<(Emulator, Room)>,
     server: Namespace,
     client: Namespace,
 }
@@ -76,16 +101,31 @@ impl Lab {
     pub fn new(options: &LabOptions) -> Result<Lab, LabError> {
         options.check()?;
         let (server, client) = (Namespace::new(SERVER)?, Namespace::new(CLIENT)?);
-        let joined = server.try_run(|| {
-            veth(options, &SERVER, (CLIENT.interface, CLIENT.mac))?;
-            move_link(CLIENT.interface, &client)
-        });
+        let wire = match &options.link {
+            None => None,
+            Some(link) => Some((Room::new("wire")?, link)),
+        };
+        let joined = match &wire {
+            None => server.try_run(|| join(options, &client)),
+            Some((room, _)) => room.run(|| lay(options, &server, &client)),
+        };
         while_doing(joined, "cannot join the namespaces by veth")?;
         for (side, other) in [(&server, &CLIENT), (&client, &SERVER)] {
             let configured = side.try_run(|| configure(side, other, options));
             while_doing(configured, format!("cannot configure {}", side.interface()))?;
         }
-        Ok(Lab { server, client })
+        let wire = match wire {
+            None => None,
+            Some((room, link)) => Some((emulate(&room, link, options.spin)?, room)),
+        };
+        Ok(Lab { wire, server, client })
+    }
+
+    /// The link between the sides, to change it and to read its counters; `None` if they are joined directly. Its
+    /// left end is the client's side.
+    #[must_use]
+    pub fn emulator(&self) -> Option<&Emulator> {
+        self.wire.as_ref().map(|(emulator, _)| emulator)
     }
 
     /// The server's side: 198.18.0.1 and fd00::1 on `server0`.
@@ -101,12 +141,42 @@ impl Lab {
     }
 }
 
-fn veth(options: &LabOptions, near: &Plan, far: (&str, Mac)) -> io::Result<()> {
+/// Makes the only pair and gives its far end to the client's side; called inside the server's.
+fn join(options: &LabOptions, client: &Namespace) -> io::Result<()> {
+    veth(options, (SERVER.interface, SERVER.mac), (CLIENT.interface, CLIENT.mac))?;
+    move_link(CLIENT.interface, client)
+}
+
+/// Makes the wire's two pairs and gives their far ends to the sides; called inside the wire.
+fn lay(options: &LabOptions, server: &Namespace, client: &Namespace) -> io::Result<()> {
+    for (near, side) in [(TO_SERVER, server), (TO_CLIENT, client)] {
+        veth(options, near, (side.interface(), side.mac()))?;
+        move_link(side.interface(), side)?;
+        quieten(near.0);
+        netlink::set_up(netlink::link_by_name(near.0)?.index)?;
+    }
+    Ok(())
+}
+
+/// Starts the emulator in the wire. Both ends are up when this is called.
+fn emulate(room: &Room, link: &LinkOptions, spin: Duration) -> Result<Emulator, LabError> {
+    let options = EmulatorOptions {
+        left: TO_CLIENT.0.to_owned(),
+        right: TO_SERVER.0.to_owned(),
+        to_right: link.clone(),
+        to_left: LinkOptions { seed: link.seed.wrapping_add(1), ..link.clone() },
+        spin,
+    };
+    let started = room.run(|| Ok(Emulator::start(&options)));
+    while_doing(started, "cannot enter the wire")?.map_err(LabError::Emulator)
+}
+
+fn veth(options: &LabOptions, near: (&str, Mac), far: (&str, Mac)) -> io::Result<()> {
     netlink::create_veth(&VethOptions {
-        names: [near.interface, far.0],
+        names: [near.0, far.0],
         queues: options.queues,
         mtu: options.mtu,
-        macs: Some([near.mac, far.1]),
+        macs: Some([near.1, far.1]),
     })
 }
 

@@ -15,6 +15,7 @@ mod error;
 mod guard;
 mod laboratory;
 mod namespace;
+mod room;
 
 pub use error::LabError;
 pub use laboratory::{Lab, LabOptions};

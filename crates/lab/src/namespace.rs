@@ -1,18 +1,17 @@
-//! One side of a lab: a network namespace without a name, and its interface.
+//! One side of a lab: a network namespace, its interface, and the processes in it.
 
-use crate::error::{LabError, while_doing};
+use crate::error::LabError;
 use crate::guard::Guard;
+use crate::room::Room;
 use netlink::Mac;
 use netlink::ethtool::{self, Switch};
-use nix::sched::{CloneFlags, setns, unshare};
-use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::{Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 /// How the interface of a side is called and addressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,25 +28,16 @@ pub(crate) const PREFIX: (u8, u8) = (24, 64);
 /// A network namespace. It lives as long as this value, and as long as processes or sockets are in it.
 #[derive(Debug)]
 pub struct Namespace {
-    /// The only thing that holds the namespace.
-    handle: File,
+    room: Room,
     plan: Plan,
     /// Ends the processes that were spawned here; started with the first of them.
     guard: Mutex<Option<Guard>>,
 }
 
 impl Namespace {
-    /// Makes a namespace with nothing in it but a loopback interface, which is up.
+    /// Makes a namespace that knows its plan; nothing of it is done.
     pub(crate) fn new(plan: Plan) -> Result<Namespace, LabError> {
-        // the thread's only purpose is to be in the new namespace while its handle is opened
-        let made = thread::spawn(|| {
-            unshare(CloneFlags::CLONE_NEWNET)?;
-            netlink::set_up(netlink::link_by_name("lo")?.index)?;
-            File::open("/proc/thread-self/ns/net")
-        });
-        let made = made.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let handle = while_doing(made, "cannot make a network namespace")?;
-        Ok(Namespace { handle, plan, guard: Mutex::new(None) })
+        Ok(Namespace { room: Room::new(plan.interface)?, plan, guard: Mutex::new(None) })
     }
 
     /// The name of this side's interface.
@@ -83,7 +73,7 @@ impl Namespace {
     /// A path by which other processes enter the namespace while this one lives: `nsenter --net=PATH`.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.handle.as_raw_fd()))
+        self.room.path()
     }
 
     /// Calls `work` on a thread of its own inside the namespace and waits for it. Sockets that it opens stay in the
@@ -105,23 +95,7 @@ impl Namespace {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<JoinHandle<T>> {
-        let handle = self.handle.try_clone()?;
-        let (entered, has_entered) = std::sync::mpsc::sync_channel(1);
-        let thread = thread::Builder::new().name(format!("in {}", self.plan.interface)).spawn(move || {
-            let result = enter(handle.as_fd());
-            drop(handle);
-            let is_inside = result.is_ok();
-            if entered.send(result).is_err() || !is_inside {
-                // the caller has the error and not the thread: end it without a word
-                std::panic::resume_unwind(Box::new(()));
-            }
-            work()
-        })?;
-        match has_entered.recv() {
-            Ok(Ok(())) => Ok(thread),
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(io::Error::other("the thread ended before it began")),
-        }
+        self.room.start(work)
     }
 
     /// Starts a process inside the namespace. It is killed, with all that it started, when the lab is dropped and when
@@ -148,24 +122,14 @@ impl Namespace {
         self.try_run(|| ethtool::set_feature(self.plan.interface, name, switch))
     }
 
+    /// As `run`, for work that can fail as entering can.
     pub(crate) fn try_run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-        thread::scope(|scope| {
-            let thread = thread::Builder::new().name(format!("in {}", self.plan.interface));
-            let thread = thread.spawn_scoped(scope, || {
-                enter(self.handle.as_fd())?;
-                work()
-            })?;
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        self.room.run(work)
     }
 }
 
 impl AsFd for Namespace {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.handle.as_fd()
+        self.room.as_fd()
     }
-}
-
-fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
-    Ok(setns(namespace, CloneFlags::CLONE_NEWNET)?)
 }

@@ -1,6 +1,7 @@
 //! What a lab promises: two sides that talk, over a link as ordered, and nothing of it left afterwards.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use lab::emulator::{Direction, LinkOptions};
 use lab::{Lab, LabError, LabOptions, Switch};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -54,6 +55,30 @@ fn both_sides_talk_over_ipv4_and_ipv6() {
         let Some(lab) = build(&LabOptions { known_neighbours, ..LabOptions::default() }) else { return };
         ping(&lab, 1200);
     }
+}
+
+#[test]
+fn an_emulated_link_delays_and_counts() {
+    let delay = Duration::from_millis(20);
+    let link = Some(LinkOptions { delay, ..LinkOptions::default() });
+    let Some(lab) = build(&LabOptions { link, ..LabOptions::default() }) else { return };
+    let start = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    ping(&lab, 1200);
+    let elapsed = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic) - start;
+    // once over IPv4 and once over IPv6, there and back
+    assert!(Duration::try_from(elapsed).unwrap() >= 4 * delay, "{elapsed:?}");
+    let emulator = lab.emulator().unwrap();
+    for direction in [Direction::ToRight, Direction::ToLeft] {
+        let counters = emulator.counters(direction);
+        assert!(counters.datagrams >= 2 && counters.lost == 0, "{counters:?}");
+    }
+    emulator.set(Direction::ToRight, &LinkOptions { loss: 1.0, ..LinkOptions::default() }).unwrap();
+    let server = lab.server().run(|| socket(lab.server().ipv4().into()));
+    server.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let client = lab.client().run(|| socket(lab.client().ipv4().into()));
+    client.send_to(b"lost", server.local_addr().unwrap()).unwrap();
+    assert!(server.recv(&mut [0; 8]).is_err());
+    assert!(soon(|| emulator.counters(Direction::ToRight).lost == 1));
 }
 
 #[test]
@@ -169,7 +194,8 @@ fn a_dropped_lab_leaves_nothing() {
 #[test]
 #[ignore = "runs as a child of the next test"]
 fn owner_of_a_lab() {
-    let Some(lab) = build(&LabOptions::default()) else { return };
+    let link = Some(LinkOptions::default());
+    let Some(lab) = build(&LabOptions { link, ..LabOptions::default() }) else { return };
     let mut child = lab.client().spawn(Command::new("sleep").arg("60")).unwrap();
     println!("\n{} {} {}", child.id(), lab.server().path().display(), lab.client().path().display());
     child.wait().unwrap();
