@@ -37,6 +37,7 @@ impl Entry {
             && held + len <= MAX_TRAIN_BYTES
             && held / self.segment_size < MAX_TRAIN_SEGMENTS
             && self.path.ecn == path.ecn
+            && self.path.departs == path.departs
             && self.path.addresses == path.addresses
     }
 }
@@ -117,6 +118,11 @@ impl TrainQueue {
             addresses: entry.path.addresses,
             ecn: entry.path.ecn,
         }
+    }
+
+    /// The path of train `index`. Panics beyond the end, as a slice does.
+    pub fn path(&self, index: usize) -> TrainPath {
+        self.entries[index].path
     }
 
     /// Removes the oldest `trains` trains and, of the one behind them, `datagrams` datagrams.

@@ -7,7 +7,13 @@
 //! a millisecond of the rate, because a sleeping worker wakes that late and must not lose what it was owed.
 //!
 //! Below a millisecond of round trip (loopback, a local network) there is no limit: timers are no finer than that.
-//! Rejected: a departure time per packet (SO_TXTIME), which needs the fq queueing discipline and breaks GSO trains.
+//!
+//! Where the data path holds trains back until they depart (SO_TXTIME and the fq queueing discipline), the pacer looks
+//! ahead: a train whose bytes will be there within [`HORIZON`] is released now, with the time at which it departs, and
+//! the tokens go below zero. One wake-up then serves three trains, and none of them leaves late. Departures never go
+//! back, so that packets leave in the order of their numbers. The horizon is short because what has been handed over
+//! does not hear of congestion any more.
+//! Rejected: a departure time per packet, which breaks GSO trains.
 
 #[cfg(test)]
 mod tests;
@@ -21,6 +27,12 @@ pub const LARGEST_TRAIN: u64 = 65_000;
 const QUANTUM: Duration = Duration::from_millis(1);
 /// Packets that may always leave back to back. Source: RFC 9002 §7.7.
 const BURST_PACKETS: u64 = 10;
+
+/// How long before its departure a train may be released, to a data path that holds it: two more trains than the one
+/// that is due, and what a timer may be late.
+pub const HORIZON: Duration = Duration::from_micros(2_250);
+/// So long before the next departure the sender is woken, since it is woken late.
+const LEAD: Duration = Duration::from_micros(200);
 
 /// Bytes by which sums of floats may fall short, so that a train which is due is not put off by a nanosecond.
 const ROUNDING: f64 = 1.0;
@@ -36,6 +48,21 @@ pub struct Pacer {
     packet: f64,
     filled_at: Instant,
     state: State,
+    release: Release,
+    /// When the train departs that may be released now.
+    due: Instant,
+    /// When the last one departs.
+    departed: Instant,
+}
+
+/// Whether trains may be released before they depart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Release {
+    /// They leave when they are released.
+    #[default]
+    OnTime,
+    /// The data path holds them until they depart.
+    Early,
 }
 
 /// Whether a train is leaving or being saved up for.
@@ -56,6 +83,9 @@ impl Pacer {
             packet: 0.0,
             filled_at: now,
             state: State::Releasing,
+            release: Release::OnTime,
+            due: now,
+            departed: now,
         };
         pacer.set_rate(Rate::UNLIMITED, mtu);
         pacer.tokens = pacer.depth;
@@ -74,9 +104,16 @@ impl Pacer {
         self.tokens = self.tokens.min(self.depth);
     }
 
-    /// Bytes that may leave now; 0 means wait for [`Pacer::next_release`]. Otherwise at least one packet.
+    /// What the data path does with departure times.
+    pub fn set_release(&mut self, release: Release) {
+        self.release = release;
+    }
+
+    /// Bytes that may be released now, to depart at [`Pacer::departure`]; 0 means wait for [`Pacer::next_release`].
+    /// Otherwise at least one packet.
     #[inline]
     pub fn allowance(&mut self, now: Instant) -> u64 {
+        self.due = now;
         if self.rate.is_unlimited() {
             return u64::MAX;
         }
@@ -84,29 +121,60 @@ impl Pacer {
         let enough = if self.state == State::Saving { self.train } else { self.packet };
         let ready = self.tokens + ROUNDING;
         if ready < enough {
-            self.state = State::Saving;
-            return 0;
+            return self.look_ahead(now);
         }
         self.state = State::Releasing;
         ready as u64
     }
 
+    /// A whole train, if it departs soon enough.
+    fn look_ahead(&mut self, now: Instant) -> u64 {
+        self.state = State::Saving;
+        if self.release == Release::OnTime {
+            return 0;
+        }
+        let due = now + self.rate.time_for(self.train - self.tokens);
+        if due > now + HORIZON {
+            return 0;
+        }
+        self.state = State::Releasing;
+        self.due = due;
+        (self.train + ROUNDING) as u64
+    }
+
+    /// When what is sent now departs; `None` is at once. As of the last [`Pacer::allowance`], also if that was 0: what does
+    /// not wait for the pacer must not overtake what has been released early.
+    #[inline]
+    pub fn departure(&self, now: Instant) -> Option<Instant> {
+        let due = self.due.max(self.departed);
+        (due > now).then_some(due)
+    }
+
     /// `bytes` left. Packets that do not wait for the pacer (probes) are told too; pure acknowledgements are not.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64) {
+        self.departed = self.departed.max(self.due);
         if self.rate.is_unlimited() {
             return;
         }
         self.fill(now);
-        self.tokens = (self.tokens - bytes as f64).max(-self.depth);
+        let floor = match self.release {
+            Release::OnTime => -self.depth,
+            Release::Early => -self.depth - self.rate.bytes_in(HORIZON),
+        };
+        self.tokens = (self.tokens - bytes as f64).max(floor);
     }
 
-    /// When the next train may leave; `None` while something may leave already.
+    /// When the next train may be released; `None` while something may be already.
     pub fn next_release(&self) -> Option<Instant> {
         if self.rate.is_unlimited() || self.state == State::Releasing {
             return None;
         }
-        Some(self.filled_at + self.rate.time_for(self.train - self.tokens))
+        let wait = self.rate.time_for(self.train - self.tokens);
+        Some(match self.release {
+            Release::OnTime => self.filled_at + wait,
+            Release::Early => self.filled_at + wait.saturating_sub(LEAD),
+        })
     }
 
     #[inline]

@@ -183,6 +183,7 @@ fn ends(draw: &mut Draw, scenario: &mut Scenario, rebinds: bool) {
         train_segments: draw.pick(&[1, 2, 7, 64, 64], 64) as usize,
         refuse_ppm: draw.pick(&[0, 0, 20_000], 0),
         apart_ppm: draw.pick(&[0, 100_000, 1_000_000], 0),
+        ..PortOptions::default()
     };
     scenario.host = HostOptions { coalesce: Duration::from_micros(draw.pick(&[1, 20, 100, 1_000], 20)) };
     let version = if draw.one_in(4) { Version::V2 } else { Version::V1 };
@@ -195,6 +196,7 @@ fn ends(draw: &mut Draw, scenario: &mut Scenario, rebinds: bool) {
         scenario.client.keep_alive = Some(Duration::from_millis(700));
     }
     scenario.limit = Duration::from_secs(600);
+    scenario.port.departure_times = draw.one_in(3);
 }
 
 fn end(draw: &mut Draw, transport: &mut TransportConfig) {

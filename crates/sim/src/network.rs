@@ -42,6 +42,8 @@ enum Happening {
     Reach { link: usize, node: usize, datagram: Datagram },
     /// A host notices what has arrived.
     Notice(usize),
+    /// A datagram departs that its host's port has held back.
+    Depart { from: HostId, destination: SocketAddr, ecn: Ecn, bytes: Vec<u8> },
 }
 
 /// The whole virtual world.
@@ -160,6 +162,23 @@ impl Network {
         self.inject(from, Sighting { at: self.age(), source, destination, ecn, bytes: bytes.to_vec() });
     }
 
+    /// A host sends a datagram, which its port holds back until it departs.
+    pub(crate) fn send_at(
+        &mut self,
+        departs: Option<Instant>,
+        from: HostId,
+        (destination, ecn): (SocketAddr, Ecn),
+        bytes: &[u8],
+    ) {
+        match departs.filter(|departs| *departs > self.now) {
+            None => self.send(from, destination, ecn, bytes),
+            Some(departs) => {
+                let bytes = bytes.to_vec();
+                self.events.schedule(departs, Happening::Depart { from, destination, ecn, bytes });
+            }
+        }
+    }
+
     /// A datagram enters the link of host `from`, whatever source it claims: what an attacker beside that host can do.
     pub fn inject(&mut self, from: HostId, datagram: Sighting) {
         let Sighting { source, destination, ecn, bytes, .. } = datagram;
@@ -238,6 +257,9 @@ impl Network {
             match happening {
                 Happening::Reach { link, node, datagram } => self.travel(link, node, datagram),
                 Happening::Notice(host) => self.hosts[host].notice(),
+                Happening::Depart { from, destination, ecn, bytes } => {
+                    self.send(from, destination, ecn, &bytes);
+                }
             }
         }
         self.now = self.now.max(then);

@@ -27,11 +27,18 @@ pub struct PortOptions {
     pub refuse_ppm: u32,
     /// How often an arriving datagram is not merged with the one before it, in millionths.
     pub apart_ppm: u32,
+    /// Whether trains are held back until they depart.
+    pub departure_times: bool,
 }
 
 impl Default for PortOptions {
     fn default() -> Self {
-        PortOptions { train_segments: MAX_TRAIN_SEGMENTS, refuse_ppm: 0, apart_ppm: 0 }
+        PortOptions {
+            train_segments: MAX_TRAIN_SEGMENTS,
+            refuse_ppm: 0,
+            apart_ppm: 0,
+            departure_times: false,
+        }
     }
 }
 
@@ -169,9 +176,10 @@ impl Tx for VirtualPort {
         self.counters.tx.calls += u64::from(!self.leaving.is_empty());
         self.counters.tx.trains += self.leaving.len() as u64;
         for index in 0..self.leaving.len() {
+            let departs = self.leaving.path(index).departs.filter(|_| self.options.departure_times);
             let train = self.leaving.train(index);
             for datagram in train.bytes.chunks(train.segment_size) {
-                network.send(self.host, train.addresses.peer, train.ecn, datagram);
+                network.send_at(departs, self.host, (train.addresses.peer, train.ecn), datagram);
                 self.counters.tx.datagrams += 1;
                 self.counters.tx.bytes += datagram.len() as u64;
             }
@@ -208,7 +216,7 @@ impl Port for VirtualPort {
             segments_offloaded: true,
             coalesces: true,
             ecn: true,
-            departure_times: false,
+            departure_times: self.options.departure_times,
         }
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Reception<'a, A: App> {
     pub(crate) crew: Option<&'a Member>,
     pub(crate) counters: &'a mut HandOffCounters,
     pub(crate) now: Instant,
+    /// The port holds trains back until they depart.
+    pub(crate) holds_trains: bool,
 }
 
 /// What a client's first datagrams are received into: they carry no stream data.
@@ -76,6 +78,9 @@ impl<A: App> Reception<'_, A> {
         let Some(server) = self.server else { return };
         let handle = self.slab.next_handle();
         let Ok(mut connection) = self.endpoint.accept(self.now, handle, incoming, server) else { return };
+        if self.holds_trains {
+            connection.use_departure_times();
+        }
         connection.receive(self.now, run, &mut NoStreams);
         if connection.counters().received_packets == 0 && !connection.is_closed() {
             // Damaged or forged: it must not stand in the way of the real one (or take up memory).

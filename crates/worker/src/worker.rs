@@ -69,6 +69,9 @@ pub struct Worker<P, A: App> {
     wheel: Wheel<Handle>,
     now: Instant,
     busy_at: Instant,
+    /// The port holds trains back until they depart. As of the beginning: should a port stop doing so, trains leave up to
+    /// two milliseconds early from then on.
+    holds_trains: bool,
     /// The other workers of the address, if there are any.
     crew: Option<Member>,
     hand_off: HandOffCounters,
@@ -84,6 +87,7 @@ impl<P: Port, A: App> Worker<P, A> {
         config: Config,
     ) -> Self {
         let now = port.now();
+        let holds_trains = port.capabilities().departure_times;
         Worker {
             port,
             app,
@@ -97,6 +101,7 @@ impl<P: Port, A: App> Worker<P, A> {
             wheel: Wheel::new(now),
             now,
             busy_at: now,
+            holds_trains,
             crew: None,
             hand_off: HandOffCounters::default(),
         }
@@ -124,7 +129,10 @@ impl<P: Port, A: App> Worker<P, A> {
         self.now = self.clock();
         let handle = self.slab.next_handle();
         let addresses = Addresses { local: self.port.local_address_towards(peer), peer };
-        let connection = self.endpoint.connect(self.now, handle, client, (server_name, addresses))?;
+        let mut connection = self.endpoint.connect(self.now, handle, client, (server_name, addresses))?;
+        if self.holds_trains {
+            connection.use_departure_times();
+        }
         self.active.push(self.slab.insert(Entry::new(connection, state)));
         Ok(handle)
     }
@@ -275,7 +283,8 @@ impl<P: Port, A: App> Worker<P, A> {
     /// The port, and what a train out of its memory may meet.
     #[inline]
     fn reception(&mut self) -> (&mut P, Reception<'_, A>) {
-        let Worker { port, app, endpoint, server, slab, active, crew, hand_off, now, .. } = self;
+        let Worker { port, app, endpoint, server, slab, active, crew, hand_off, now, holds_trains, .. } =
+            self;
         let reception = Reception {
             app,
             endpoint,
@@ -285,6 +294,7 @@ impl<P: Port, A: App> Worker<P, A> {
             crew: crew.as_ref(),
             counters: hand_off,
             now: *now,
+            holds_trains: *holds_trains,
         };
         (port, reception)
     }

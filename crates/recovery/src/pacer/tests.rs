@@ -85,6 +85,9 @@ fn never_stalls_and_never_floods() {
         let mut now = any_later(&mut rng, Instant::ZERO);
         let mut mtu = MTU;
         let mut pacer = Pacer::new(now, mtu);
+        if seed % 2 == 1 {
+            pacer.set_release(Release::Early);
+        }
         for _ in 0..20 {
             now = any_later(&mut rng, now);
             match rng.below(4) {
@@ -110,5 +113,101 @@ fn never_stalls_and_never_floods() {
                 "seed {seed}"
             );
         }
+    }
+}
+
+/// As `saturate`, to a data path that holds trains until they depart. Returns the trains, as they depart, and wake-ups.
+fn saturate_early(rate: Rate, late: Duration) -> (Vec<(Instant, u64)>, u64) {
+    let mut now = Instant::ZERO + Duration::from_secs(5);
+    let mut pacer = Pacer::new(now, MTU);
+    pacer.set_release(Release::Early);
+    pacer.set_rate(rate, MTU);
+    let end = now + Duration::from_secs(1);
+    let (mut trains, mut wake_ups) = (Vec::new(), 0);
+    while now < end {
+        let packets = pacer.allowance(now) / u64::from(MTU);
+        if packets > 0 {
+            let departs = pacer.departure(now).unwrap_or(now);
+            assert!(departs <= now + HORIZON, "{departs:?} is too far from {now:?}");
+            assert!(trains.last().is_none_or(|(last, _)| *last <= departs), "a train overtakes");
+            trains.push((departs, packets * u64::from(MTU)));
+            pacer.on_sent(now, packets * u64::from(MTU));
+        } else {
+            let release = pacer.next_release().expect("nothing may leave, so something is waited for");
+            assert!(release > now, "waits for what is due");
+            now = release + late;
+            wake_ups += 1;
+        }
+    }
+    (trains, wake_ups)
+}
+
+#[test]
+fn trains_that_are_held_keep_the_rate_and_wake_the_sender_a_third_as_often() {
+    for rate in [1_250_000, 12_500_000, 125_000_000, 1_250_000_000] {
+        for late in [0, 10, 100, 150] {
+            let late = Duration::from_micros(late);
+            let (trains, wake_ups) = saturate_early(per_second(rate), late);
+            let sent: u64 = trains.iter().map(|(_, bytes)| bytes).sum();
+            let burst = 14_520 + rate / 500 + LARGEST_TRAIN + rate * 3 / 1_000;
+            assert!(sent <= rate + burst, "{rate} B/s: {sent}");
+            assert!(sent >= rate * 97 / 100, "{rate} B/s: {sent}");
+            let (_, on_time) = saturate(per_second(rate), late);
+            // A packet takes longer than the horizon's part of it at the lowest of these rates.
+            let share = if rate < 10_000_000 { 0.7 } else { 0.4 };
+            assert!(wake_ups as f64 <= on_time as f64 * share, "{rate} B/s: {wake_ups} of {on_time}");
+            // And the pace is that of the clock: after the first burst no ten milliseconds hold more than theirs.
+            let begin = trains[0].0 + Duration::from_millis(20);
+            let after = trains.partition_point(|(departs, _)| *departs < begin);
+            for (index, (departs, _)) in trains.iter().enumerate().skip(after) {
+                let window =
+                    trains[index..].iter().take_while(|(at, _)| *at < *departs + Duration::from_millis(10));
+                let bytes: u64 = window.map(|(_, bytes)| bytes).sum();
+                let train = (rate / 1_000).max(u64::from(MTU)).min(LARGEST_TRAIN);
+                assert!(bytes <= rate / 100 + 2 * train, "{rate} B/s: {bytes} in 10 ms");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_overtakes_what_was_released_early() {
+    let now = Instant::ZERO + Duration::from_secs(5);
+    let mut pacer = Pacer::new(now, MTU);
+    pacer.set_release(Release::Early);
+    pacer.set_rate(per_second(10_000_000), MTU);
+    let mut last = None;
+    loop {
+        let bytes = pacer.allowance(now);
+        if bytes == 0 {
+            break;
+        }
+        last = pacer.departure(now);
+        pacer.on_sent(now, bytes);
+    }
+    let last = last.expect("the last train is held");
+    assert!(last > now + Duration::from_millis(1));
+    // An acknowledgement does not wait for the pacer, but it has a higher packet number.
+    assert_eq!(pacer.departure(now), Some(last));
+    // The rate rises: the debt is soon paid, the order stays.
+    pacer.set_rate(per_second(1_000_000_000), MTU);
+    let soon = now + Duration::from_micros(100);
+    assert!(pacer.allowance(soon) > 0);
+    assert_eq!(pacer.departure(soon), Some(last));
+    pacer.set_rate(Rate::UNLIMITED, MTU);
+    assert_eq!((pacer.allowance(soon), pacer.departure(soon)), (u64::MAX, Some(last)));
+    assert_eq!(pacer.departure(last), None, "and then it is over");
+}
+
+#[test]
+fn without_a_path_that_holds_trains_nothing_has_a_departure_time() {
+    let mut now = Instant::ZERO + Duration::from_secs(5);
+    let mut pacer = Pacer::new(now, MTU);
+    pacer.set_rate(per_second(1_000_000), MTU);
+    for _ in 0..1_000 {
+        let bytes = pacer.allowance(now);
+        assert_eq!(pacer.departure(now), None);
+        pacer.on_sent(now, bytes);
+        now = pacer.next_release().unwrap_or(now);
     }
 }

@@ -58,7 +58,12 @@ fn a_train_arrives_as_it_left_after_its_time() {
 
 #[test]
 fn moods() {
-    let moody = PortOptions { train_segments: 3, refuse_ppm: 1_000_000, apart_ppm: 1_000_000 };
+    let moody = PortOptions {
+        train_segments: 3,
+        refuse_ppm: 1_000_000,
+        apart_ppm: 1_000_000,
+        ..PortOptions::default()
+    };
     let (mut one, other) = ports(moody);
     let addresses = Addresses { local: one.local_address(), peer: other.local_address() };
     assert_eq!(one.begin(TrainPath::new(addresses, Ecn::Ect0), 100), None);

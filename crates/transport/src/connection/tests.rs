@@ -25,10 +25,13 @@ struct Wire {
     train: Vec<Vec<u8>>,
     room: Vec<u8>,
     size: usize,
+    /// When the trains depart.
+    departs: Vec<Option<Instant>>,
 }
 
 impl PacketSink for Wire {
-    fn begin(&mut self, _: TrainPath, segment_size: usize) -> Option<usize> {
+    fn begin(&mut self, path: TrainPath, segment_size: usize) -> Option<usize> {
+        self.departs.push(path.departs);
         self.room.resize(ROOM, 0);
         self.size = segment_size;
         Some(64)

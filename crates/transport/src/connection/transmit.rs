@@ -3,6 +3,9 @@
 //! *Plan* (plan.rs) says what may go. *Fill* lets the components write their frames in a fixed order of priority. *Seal*
 //! encrypts the packet where it lies and notes it in the ledger; header protection follows for the whole train in one
 //! pass. A train is built straight into the data path's memory, and stream data is copied once, to its final place.
+//!
+//! To a data path that holds trains until they depart the pacer releases some before their time. All that is in such a train
+//! is dated by its departure, the packets in the ledger as well as the delays of acknowledgements.
 
 use super::Connection;
 use super::keys::Wear;
@@ -64,14 +67,15 @@ impl Connection {
             let path = self.paths.path(plan.path);
             let ecn = path.map_or(Ecn::NotEct, |path| path.ecn.mark());
             let Some(addresses) = path.map(|path| path.addresses) else { break };
-            let Some(capacity) = sink.begin(TrainPath::new(addresses, ecn), plan.size) else {
-                return Transmitted::SinkFull;
-            };
+            let departs = self.departure(now, &plan);
+            let train = TrainPath { departs, ..TrainPath::new(addresses, ecn) };
+            let Some(capacity) = sink.begin(train, plan.size) else { return Transmitted::SinkFull };
+            let at = departs.unwrap_or(now);
             let sent = match plan.kind {
                 Kind::Train(budget, permission) => {
-                    self.send_train((now, ecn), &plan, (budget, permission), capacity, sink)
+                    self.send_train((at, ecn), &plan, (budget, permission), capacity, sink)
                 }
-                _ => self.send_single((now, ecn), &plan, sink),
+                _ => self.send_single((at, ecn), &plan, sink),
             };
             sink.end();
             if sent == 0 {
@@ -82,6 +86,17 @@ impl Connection {
         }
         self.note_app_limited();
         Transmitted::All
+    }
+
+    /// When what is planned departs, if not at once. Probes of a path do not wait, nor does the end.
+    #[inline]
+    fn departure(&self, now: Instant, plan: &Plan) -> Option<Instant> {
+        match plan.kind {
+            Kind::PathProbe | Kind::Close => None,
+            Kind::MtuProbe | Kind::Coalesced(..) | Kind::Train(..) => {
+                self.paths.active().pacer.departure(now)
+            }
+        }
     }
 
     /// Whether the application or the network is what limits us: the window grows only in the second case (RFC 9002 §7.8).

@@ -106,6 +106,12 @@ impl Connection {
         self.streams.deliver(id, now, rtt, sink);
     }
 
+    /// The data path holds trains back until they depart: from now on some are handed to it before their time, at most
+    /// [`recovery::pacer::HORIZON`] before, so that a wake-up serves several.
+    pub fn use_departure_times(&mut self) {
+        self.paths.use_departure_times();
+    }
+
     /// How the stream shares the connection with others. Source: RFC 9218.
     pub fn set_priority(&mut self, id: StreamId, priority: Priority) {
         self.streams.set_priority(id, priority);

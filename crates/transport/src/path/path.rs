@@ -11,7 +11,7 @@ use base::rng::Rng;
 use base::time::{Duration, Instant};
 use recovery::congestion::{Algorithm, Controller};
 use recovery::ecn::EcnValidator;
-use recovery::pacer::Pacer;
+use recovery::pacer::{Pacer, Release};
 use recovery::rtt::Rtt;
 use wire::frame;
 
@@ -34,6 +34,7 @@ pub(super) struct Template {
     pub(super) initial_rtt: Duration,
     pub(super) congestion: Algorithm,
     pub(super) ecn: Switch,
+    pub(super) release: Release,
 }
 
 impl Template {
@@ -44,6 +45,7 @@ impl Template {
             initial_rtt: config.initial_rtt,
             congestion: config.congestion,
             ecn: config.ecn,
+            release: Release::OnTime,
         }
     }
 
@@ -91,12 +93,14 @@ impl Path {
             Switch::On => EcnValidator::new(),
             Switch::Off => EcnValidator::disabled(),
         };
+        let mut pacer = Pacer::new(now, size);
+        pacer.set_release(template.release);
         Path {
             id,
             addresses,
             rtt: Rtt::new(template.initial_rtt),
             congestion: Controller::new(template.congestion, size),
-            pacer: Pacer::new(now, size),
+            pacer,
             ecn,
             max_packet_size: size,
             app_limited: false,

@@ -21,6 +21,7 @@ use crate::config::TransportConfig;
 use base::net::Addresses;
 use base::rng::Rng;
 use base::time::{Duration, Instant};
+use recovery::pacer::Release;
 use recovery::rtt::{INITIAL_RTT, Rtt};
 use wire::Side;
 use wire::frame;
@@ -187,6 +188,14 @@ impl Paths {
         self.peer_max_ack_delay = Duration::from_millis(peer.max_ack_delay_ms);
         self.template.on_peer_limit(limit);
         self.active.on_peer_limit(limit);
+    }
+
+    /// The data path holds trains back until they depart.
+    pub(crate) fn use_departure_times(&mut self) {
+        self.template.release = Release::Early;
+        for path in core::iter::once(&mut self.active).chain(&mut self.others) {
+            path.pacer.set_release(Release::Early);
+        }
     }
 
     /// The peer has proved to be at the path's address: by a token, or by a Handshake packet. Source: RFC 9000 §8.1.

@@ -121,3 +121,36 @@ fn an_end_without_words_is_told_before_the_state_goes() {
     assert!(pair.client.send(now).is_empty(), "in silence");
     assert!(pair.client().is_gone() && pair.client.events.contains(&Event::Closed(reason)));
 }
+
+/// A packet that waits in the data path for its departure must not make the path look long, nor be thought lost.
+#[test]
+fn what_is_handed_over_early_is_dated_by_its_departure() {
+    let mut pair = connected();
+    pair.transfer(300_000); // the window grows beyond a burst
+    pair.run(10);
+    pair.client().use_departure_times();
+    let rate = recovery::rate::Rate::new(10_000_000, Duration::from_secs(1), 1.0);
+    pair.client().paths.active_mut().pacer.set_rate(rate, 1_200);
+    let id = pair.client().open(Dir::Bidi).expect("stream");
+    pair.client().write(id, Bytes::from(vec![1; 1_000_000])).expect("writes");
+    let now = pair.now;
+    let mut wire = Wire::default();
+    pair.client().transmit(now, &mut wire);
+    let departs: Vec<Instant> = wire.departs.iter().map(|departs| departs.unwrap_or(now)).collect();
+    let last = *departs.last().expect("something is sent");
+    assert!(departs.is_sorted() && departs[0] == now && last > now, "{departs:?}");
+    assert!(last <= now + recovery::pacer::HORIZON);
+    let space = &pair.client().spaces.application;
+    assert_eq!(space.ledger.last_ack_eliciting_at(), Some(last));
+    // A millisecond each way from then on.
+    let millisecond = Duration::from_millis(1);
+    for datagram in wire.datagrams {
+        pair.server.receive(last + millisecond, datagram, None);
+    }
+    let answers = pair.server.send(last + millisecond);
+    for datagram in answers {
+        pair.client.receive(last + millisecond * 2, datagram, None);
+    }
+    assert_eq!(pair.client().paths.active().rtt.latest(), millisecond * 2);
+    assert_eq!(pair.client().counters().lost_packets, 0);
+}
