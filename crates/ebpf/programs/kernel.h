@@ -13,7 +13,8 @@ typedef unsigned long long u64;
 #define SECTION(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
 
-// --- maps, as aya reads them from the section "maps"
+// --- maps, as aya reads them from the section "maps". Settings are maps as well: global variables need privileges beyond
+// CAP_BPF, because of how aya probes for them.
 
 struct map {
     u32 type;

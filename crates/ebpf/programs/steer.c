@@ -8,8 +8,10 @@
 
 enum { UDP_HEADER = 8, WORKER_IN_ID = 3, LONG_ID_LENGTH = 5, LONG_ID = 6, SHORT_ID = 1 };
 
-// Set by the loader before the program is verified.
-SECTION(".rodata") const volatile u32 workers = 1;
+// The worker for each value of that byte, filled in by the loader. Compilers differ in how they divide, so the program
+// leaves that to others.
+SECTION("maps") struct map worker_of = {
+    .type = MAP_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 256};
 
 // The sockets by worker.
 SECTION("maps") struct map sockets = {
@@ -17,16 +19,17 @@ SECTION("maps") struct map sockets = {
 
 SECTION("sk_reuseport") int steer(void *context) {
     u8 head[LONG_ID + WORKER_IN_ID + 1] = {};
-    u32 worker = 0;
+    u32 number = 0;
     // A load that fails leaves zeroes: a short header then has 0 there, and a long one an ID that is too short.
     if (load_bytes(context, UDP_HEADER, head, sizeof(head)) < 0)
         load_bytes(context, UDP_HEADER, head, SHORT_ID + WORKER_IN_ID + 1);
     if (!(head[0] & 0x80))
-        worker = head[SHORT_ID + WORKER_IN_ID];
+        number = head[SHORT_ID + WORKER_IN_ID];
     else if (head[LONG_ID_LENGTH] > WORKER_IN_ID)
-        worker = head[LONG_ID + WORKER_IN_ID];
-    worker %= workers;
-    select_reuseport(context, &sockets, &worker, 0);
+        number = head[LONG_ID + WORKER_IN_ID];
+    u32 *worker = map_lookup(&worker_of, &number);
+    if (worker)
+        select_reuseport(context, &sockets, worker, 0);
     return SK_PASS;
 }
 

@@ -163,17 +163,27 @@ pub(crate) struct Step {
 }
 
 impl Step {
+    /// Refuses at once when the process lacks something that the step needs. `aya` tries out what the kernel can do and
+    /// remembers it for good: a first attempt without privileges would spoil all later ones.
+    pub(crate) fn permitted(self) -> Result<(), EbpfError> {
+        let missing = self.missing();
+        if missing.is_empty() { Ok(()) } else { Err(EbpfError::NotPermitted { doing: self.doing, missing }) }
+    }
+
+    fn missing(self) -> Vec<Capability> {
+        let held = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
+        self.needs.iter().filter(|needed| !needed.is_held(held)).copied().collect()
+    }
+
     /// The step failed with `error`.
     pub(crate) fn failed(self, error: &(dyn Error + 'static)) -> EbpfError {
-        let detail = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        let detail = all_causes(error);
         let Some(code) = code(error) else {
             return EbpfError::Failed { doing: self.doing, source: io::Error::other("refused"), detail };
         };
         let source = io::Error::from_raw_os_error(code);
         if code == rustix::io::Errno::PERM.raw_os_error() {
-            let held = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
-            let missing = self.needs.iter().filter(|needed| !needed.is_held(held)).copied().collect();
-            return EbpfError::NotPermitted { doing: self.doing, missing };
+            return EbpfError::NotPermitted { doing: self.doing, missing: self.missing() };
         }
         EbpfError::Failed { doing: self.doing, source, detail }
     }
@@ -182,6 +192,30 @@ impl Step {
     pub(crate) fn incomplete(self) -> EbpfError {
         let source = io::Error::other("the object is not the one that this program was built with");
         EbpfError::Failed { doing: self.doing, source, detail: "see cargo xtask ebpf --check".to_owned() }
+    }
+}
+
+/// What an error and those below it say, on one line. The kernel tells its whole way through a program that it rejects,
+/// and why last: of long texts the beginning and the end are kept.
+fn all_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = String::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let words = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        // Some wrappers say again what is below them.
+        if !text.contains(&words) {
+            let separator = if text.is_empty() { "" } else { ": " };
+            text = format!("{text}{separator}{words}");
+        }
+        next = error.source();
+    }
+    const KEPT: usize = 150;
+    let characters: Vec<char> = text.chars().collect();
+    match (characters.first_chunk::<KEPT>(), characters.last_chunk::<KEPT>()) {
+        (Some(first), Some(last)) if characters.len() > 2 * KEPT => {
+            first.iter().chain(&[' ', '…', ' ']).chain(last).collect()
+        }
+        _ => text,
     }
 }
 
@@ -249,7 +283,9 @@ mod tests {
         let step = Step { doing: "try", needs: &[] };
         let error = step.failed(&Wrapped(io::Error::from_raw_os_error(28)));
         assert!(matches!(&error, EbpfError::Failed { source, .. } if source.raw_os_error() == Some(28)));
-        assert!(error.to_string().ends_with("(wrapped twice)"), "{error}");
+        assert!(error.to_string().contains("(wrapped twice: "), "{error}");
+        let error = step.failed(&Wrapped(io::Error::other(format!("{} at last", "on and ".repeat(200)))));
+        assert!(error.to_string().len() < 400 && error.to_string().ends_with(" at last)"), "{error}");
         let error = step.failed(&Wrapped(io::Error::from_raw_os_error(1)));
         assert!(matches!(error, EbpfError::NotPermitted { .. }));
     }

@@ -98,14 +98,14 @@ impl XdpProgram {
     /// Loads the program and says what is ours.
     fn load(options: &AttachOptions<'_>) -> Result<XdpProgram, EbpfError> {
         let step = Step { doing: "load the XDP program", needs: NEEDED };
-        let any_address = u32::from(options.addresses.is_empty());
-        let mut object = EbpfLoader::new()
-            .btf(None)
-            .override_global("any_address", &any_address, true)
-            .load(OBJECT)
-            .map_err(|error| step.failed(&error))?;
+        step.permitted()?;
+        let mut object = EbpfLoader::new().btf(None).load(OBJECT).map_err(|error| step.failed(&error))?;
         let mut map = |name| object.take_map(name).ok_or_else(|| step.incomplete());
         let (sockets, ports, addresses) = (map("sockets")?, map("ports")?, map("addresses")?);
+        let mut only_addresses: Array<MapData, u32> =
+            Array::try_from(map("only_addresses")?).map_err(|error| step.failed(&error))?;
+        let only = u32::from(!options.addresses.is_empty());
+        only_addresses.set(0, only, 0).map_err(|error| step.failed(&error))?;
         let mut program = XdpProgram {
             object,
             sockets: XskMap::try_from(sockets).map_err(|error| step.failed(&error))?,

@@ -7,7 +7,7 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 
-use aya::maps::{MapData, ReusePortSockArray};
+use aya::maps::{Array, MapData, ReusePortSockArray};
 use aya::programs::SkReuseport;
 use aya::{Ebpf, EbpfLoader};
 
@@ -39,14 +39,17 @@ impl ReuseportProgram {
     /// Without CAP_BPF, or when the kernel does not know such programs (they came with Linux 4.19).
     pub fn load(workers: u8) -> Result<ReuseportProgram, EbpfError> {
         let step = Step { doing: "load the program that steers by connection ID", needs: NEEDED };
-        let workers = u32::from(workers.max(1));
-        let mut object = EbpfLoader::new()
-            .btf(None)
-            .override_global("workers", &workers, true)
-            .load(OBJECT)
-            .map_err(|error| step.failed(&error))?;
-        let sockets = object.take_map("sockets").ok_or_else(|| step.incomplete())?;
+        step.permitted()?;
+        let mut object = EbpfLoader::new().btf(None).load(OBJECT).map_err(|error| step.failed(&error))?;
+        let mut map = |name| object.take_map(name).ok_or_else(|| step.incomplete());
+        let (sockets, worker_of) = (map("sockets")?, map("worker_of")?);
         let sockets = ReusePortSockArray::try_from(sockets).map_err(|error| step.failed(&error))?;
+        let mut worker_of: Array<MapData, u32> =
+            Array::try_from(worker_of).map_err(|error| step.failed(&error))?;
+        for byte in 0..256 {
+            let worker = byte % u32::from(workers.max(1));
+            worker_of.set(byte, worker, 0).map_err(|error| step.failed(&error))?;
+        }
         let mut program = ReuseportProgram { object, sockets: Sockets(sockets) };
         program.program(step)?.load().map_err(|error| step.failed(&error))?;
         Ok(program)

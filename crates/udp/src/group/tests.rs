@@ -216,6 +216,12 @@ fn without_capabilities_auto_falls_back_and_says_why() {
         let shared = BindOptions { reuse_port: true, ..options };
         let group = bind_group(&shared, 2, SteeringChoice::Auto).unwrap();
         assert_eq!((group.steering, group.declined.len()), (Steering::HandOff, 2));
+        if held.effective.contains(CapabilitySet::BPF) {
+            // That one is all it takes.
+            let enough = rustix::thread::CapabilitySets { effective: CapabilitySet::BPF, ..held };
+            set_capabilities(None, enough).unwrap();
+            assert_eq!(bind("127.0.0.1:0", 2, SteeringChoice::Auto).steering, Steering::Ebpf);
+        }
     });
     thread.join().unwrap();
 }
