@@ -35,18 +35,25 @@ fn main() {
     let per_send = argument(4, 44.0 * f64::from(SEGMENT)) as usize;
     let spin = Duration::from_micros(argument(5, 0.0) as u64);
     let wire = wire::Wire::new(1500);
-    let back = LinkOptions { loss: 0.0, ..link.clone() };
-    let emulator =
-        wire.emulate(EmulatorOptions { to_right: link, to_left: back, spin, ..EmulatorOptions::default() });
+    let calm = LinkOptions { loss: 0.0, ..link.clone() };
+    let emulator = wire.emulate(EmulatorOptions {
+        to_right: calm.clone(),
+        to_left: calm,
+        spin,
+        ..EmulatorOptions::default()
+    });
     let receiver = wire.right.run(|| UdpSocket::bind("10.9.0.2:7000").unwrap());
     let sender = wire.left.run(|| UdpSocket::bind("10.9.0.1:7001").unwrap());
     sender.connect("10.9.0.2:7000").unwrap();
     receiver.connect("10.9.0.1:7001").unwrap();
+    println!("a datagram there and back, idle: {}", round_trips(&sender, &receiver));
+    emulator.set(Direction::ToRight, &link).unwrap();
+    let cpu_before = cpu_seconds("link");
     let ends = Instant::now() + seconds;
     let receiving = std::thread::spawn(move || receive(&receiver, ends));
     send(&sender, per_send, ends);
     let (received, reads) = receiving.join().unwrap();
-    let cpu = cpu_seconds("link");
+    let cpu = cpu_seconds("link") - cpu_before;
     let gigabytes = received as f64 / 1e9;
     println!(
         "{:.2} Gbit/s, emulator {:.3} CPU s per GB ({:.0} % of a core), {:.0} bytes per read",
@@ -57,6 +64,24 @@ fn main() {
     );
     println!("{:?}", emulator.counters(Direction::ToRight));
     println!("{:?}", emulator.counters(Direction::ToLeft));
+}
+
+/// The spread of 500 round-trip times, 2 ms apart.
+fn round_trips(client: &UdpSocket, server: &UdpSocket) -> String {
+    let mut bytes = [0; 64];
+    let mut times: Vec<Duration> = (0..500)
+        .map(|_| {
+            std::thread::sleep(Duration::from_millis(2));
+            let begins = Instant::now();
+            client.send(b"ping").unwrap();
+            server.recv(&mut bytes).unwrap();
+            server.send(b"pong").unwrap();
+            client.recv(&mut bytes).unwrap();
+            begins.elapsed()
+        })
+        .collect();
+    times.sort();
+    format!("least {:?}, median {:?}, 99 of 100 within {:?}", times[0], times[250], times[495])
 }
 
 /// Sends while less than a window is not confirmed; each datagram begins with the count of bytes before it.
