@@ -13,6 +13,7 @@
 mod child;
 mod port;
 mod raw;
+mod rings;
 mod table;
 
 use std::io;
@@ -24,10 +25,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use child::{Push, Take};
-use datapath::Port as _;
 use port::Through;
 use raw::{Calls, RawReceiver, RawSender};
+use rings::{RingReceiver, RingSender};
 use udp::{BindOptions, UdpPort, Variant};
+use xdp::Mode;
 
 use crate::cpu;
 use crate::environment::Environment;
@@ -214,44 +216,53 @@ pub fn run(
 
 fn pusher(role: &Role, peer: SocketAddr) -> io::Result<Box<dyn Push>> {
     let size = role.datagram_size;
-    match (role.way, role.calls()) {
-        (Way::Raw, Some(calls)) => Ok(Box::new(RawSender::new(role.local, peer, calls, size)?)),
-        (Way::Port, Some(_)) => Ok(Box::new(Through::new(role.udp_port()?, peer, size))),
-        (_, None) => Err(io::Error::other("not built yet")),
-    }
+    Ok(match (role.way, role.means()) {
+        (Way::Raw, Means::Calls(calls, _)) => Box::new(RawSender::new(role.local, peer, calls, size)?),
+        (Way::Port, Means::Calls(_, variant)) => Box::new(Through::new(role.udp(variant)?, peer, size)),
+        (Way::Raw, Means::Rings(_)) => Box::new(RingSender::new(role.local, role.interface()?, peer, size)?),
+        (Way::Port, Means::Rings(mode)) => {
+            Box::new(Through::new(rings::port(role.local, role.interface()?, mode)?, peer, size))
+        }
+    })
 }
 
 fn taker(role: &Role) -> io::Result<Box<dyn Take>> {
     let size = role.datagram_size;
-    match (role.way, role.calls()) {
-        (Way::Raw, Some(calls)) => Ok(Box::new(RawReceiver::new(role.local, calls, size)?)),
-        (Way::Port, Some(_)) => {
-            let port = role.udp_port()?;
-            let nobody = port.local_address();
-            Ok(Box::new(Through::new(port, nobody, size)))
+    // A receiver sends nothing, so any address will do.
+    let nobody = SocketAddr::new(role.local, 9);
+    Ok(match (role.way, role.means()) {
+        (Way::Raw, Means::Calls(calls, _)) => Box::new(RawReceiver::new(role.local, calls, size)?),
+        (Way::Port, Means::Calls(_, variant)) => Box::new(Through::new(role.udp(variant)?, nobody, size)),
+        (Way::Raw, Means::Rings(mode)) => Box::new(RingReceiver::new(role.local, role.interface()?, mode)?),
+        (Way::Port, Means::Rings(mode)) => {
+            Box::new(Through::new(rings::port(role.local, role.interface()?, mode)?, nobody, size))
         }
-        (_, None) => Err(io::Error::other("not built yet")),
-    }
+    })
+}
+
+/// What a method comes down to.
+enum Means {
+    Calls(Calls, Variant),
+    Rings(Mode),
 }
 
 impl Role {
-    /// How a raw loop goes about it; none for AF_XDP.
-    fn calls(&self) -> Option<Calls> {
+    fn means(&self) -> Means {
         match self.method {
-            Method::Plain => Some(Calls::One),
-            Method::Mmsg => Some(Calls::Many),
-            Method::Gso => Some(Calls::Trains),
-            Method::XdpGeneric | Method::XdpDriver => None,
+            Method::Plain => Means::Calls(Calls::One, Variant::Plain),
+            Method::Mmsg => Means::Calls(Calls::Many, Variant::Mmsg),
+            Method::Gso => Means::Calls(Calls::Trains, Variant::Gso),
+            Method::XdpGeneric => Means::Rings(Mode::Generic),
+            Method::XdpDriver => Means::Rings(Mode::Driver),
         }
     }
 
-    fn udp_port(&self) -> io::Result<UdpPort> {
-        let variant = match self.method {
-            Method::Plain => Variant::Plain,
-            Method::Mmsg => Variant::Mmsg,
-            _ => Variant::Gso,
-        };
+    fn udp(&self, variant: Variant) -> io::Result<UdpPort> {
         UdpPort::bind(&BindOptions::new((self.local, 0).into(), variant)).map_err(io::Error::other)
+    }
+
+    fn interface(&self) -> io::Result<&str> {
+        self.interface.as_deref().ok_or_else(|| io::Error::other("AF_XDP needs an interface"))
     }
 }
 

@@ -24,6 +24,7 @@ mod open;
 mod options;
 mod paths;
 mod port;
+pub mod raw;
 mod receiver;
 mod resolver;
 mod sender;

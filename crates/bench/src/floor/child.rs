@@ -6,6 +6,7 @@
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -178,9 +179,9 @@ fn receive(role: &Role) -> io::Result<Used> {
 }
 
 /// Sleeps until `socket` is readable, or for so long.
-pub(super) fn wait_readable(socket: &UdpSocket, span: Duration) -> io::Result<()> {
+pub(super) fn wait_readable(socket: BorrowedFd<'_>, span: Duration) -> io::Result<()> {
     let timeout = Timespec::try_from(span).ok();
-    match poll(&mut [PollFd::new(socket, PollFlags::IN)], timeout.as_ref()) {
+    match poll(&mut [PollFd::from_borrowed_fd(socket, PollFlags::IN)], timeout.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }

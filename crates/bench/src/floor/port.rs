@@ -40,7 +40,7 @@ impl<P: Port> Push for Through<P> {
             for _ in 0..packets {
                 let packet = self.port.room();
                 if self.touched < TOUCH {
-                    packet.fill(self.touched as u8);
+                    packet.fill(self.touched as u8 | 0x40);
                     self.touched += 1;
                 }
                 self.port.push(self.size);

@@ -25,6 +25,8 @@ const BATCH: usize = 64;
 const TRAIN: usize = 65_507;
 /// Most datagrams of one train.
 const TRAIN_SEGMENTS: usize = 64;
+/// What makes a datagram look like QUIC to programs that take nothing else.
+const FIXED_BIT: u8 = 0x40;
 /// Socket buffers, as a port asks for them.
 const RECEIVE_BUFFER: usize = 8 << 20;
 const SEND_BUFFER: usize = 4 << 20;
@@ -66,7 +68,7 @@ impl RawSender {
             setsockopt(&socket, sockopt::UdpGsoSegment, &size)?;
         }
         // Memory that was never written is one page of zeros, which no other sender has the luck to send.
-        let memory = (0..MEMORY + TRAIN).map(|index| index as u8).collect();
+        let memory = (0..MEMORY + TRAIN).map(|index| index as u8 | FIXED_BIT).collect();
         let headers = MultiHeaders::preallocate(BATCH, None);
         let peers = vec![Some(SockaddrStorage::from(peer)); BATCH];
         Ok(RawSender { socket, peer, how, memory, next: 0, size, headers, peers, calls: 0 })
@@ -197,7 +199,7 @@ impl Take for RawReceiver {
     }
 
     fn wait(&mut self, span: Duration) -> io::Result<()> {
-        wait_readable(&self.socket, span)
+        wait_readable(self.socket.as_fd(), span)
     }
 
     fn calls(&self) -> u64 {
