@@ -3,6 +3,7 @@
 mod bench_command;
 mod doctor;
 mod get;
+mod lab_command;
 mod options;
 mod path_options;
 mod serve;
@@ -30,6 +31,13 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Download over HTTP/3.
     Get(Box<get::GetArgs>),
+    /// Make two machines and an emulated network between them.
+    ///
+    /// Makes a network namespace for a server (server0, 198.18.0.1, fd00::1) and one for a client (client0, 198.18.0.2,
+    /// fd00::2), and joins them by an emulated link with the delay, rate and loss you ask for; the kernel needs no netem.
+    /// Runs a command on the client's side and ends with its exit code, or stays until Ctrl-C. Nothing is left behind,
+    /// whatever happens. Needs root, that is CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW.
+    Lab(Box<lab_command::LabArgs>),
     /// Say what this machine allows to a data path, and what to do about the rest.
     Doctor(doctor::DoctorArgs),
     /// Measure: against another implementation, against the machine.
@@ -40,6 +48,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
+        Command::Lab(args) => lab_command::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => bench_command::run(&args),
     }
