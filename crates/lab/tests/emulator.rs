@@ -4,8 +4,8 @@
 
 mod wire;
 
-use std::io::{self, IoSlice};
-use std::net::UdpSocket;
+use std::io::{self, IoSlice, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
@@ -141,6 +141,51 @@ fn super_packets_cross_whole() {
     // The kernel may add a few of its own, such as multicast reports.
     let frames = right_counters(&emulator).sent_frames;
     assert!(frames < 20, "{frames} frames for two super-packets");
+}
+
+/// Would break: an AF_XDP program at the far end, which cannot take super-packets, would get nothing at all.
+#[test]
+fn super_packets_are_cut_for_ends_that_cannot_take_them() {
+    if !is_root() {
+        return;
+    }
+    let wire = Wire::new(1500);
+    let emulator = wire.emulate(EmulatorOptions::default());
+    wire.wire.run(|| {
+        for feature in ["tx-udp-segmentation", "tx-checksum-ip-generic"] {
+            netlink::ethtool::set_feature("wr", feature, netlink::ethtool::Switch::Off).unwrap();
+        }
+    });
+    for is_ipv6 in [false, true] {
+        let (client, server) = sockets(&wire, is_ipv6);
+        setsockopt(&server, sockopt::UdpGroSegment, &true).unwrap();
+        send_train(&client, &[9; 3_100], 1_400);
+        assert_eq!(read_all(&server).iter().map(Vec::len).collect::<Vec<_>>(), [1_400, 1_400, 300]);
+    }
+    assert_eq!(right_counters(&emulator).refused, 0);
+}
+
+/// Would break: nothing but UDP could be compared over the link.
+#[test]
+fn tcp_crosses_too() {
+    if !is_root() {
+        return;
+    }
+    let wire = Wire::new(1500);
+    let emulator = wire.emulate(to_right(link(|link| link.loss = 0.001)));
+    let listener = wire.right.run(|| TcpListener::bind("10.9.0.2:7000").unwrap());
+    let sending = wire.left.run(|| TcpStream::connect("10.9.0.2:7000").unwrap());
+    let bytes: Vec<u8> = (0..8_000_000_u32).map(|n| (n % 251) as u8).collect();
+    let sent = bytes.clone();
+    let sender = std::thread::spawn(move || (&sending).write_all(&sent));
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).unwrap();
+    sender.join().unwrap().unwrap();
+    assert!(received == bytes, "{} of {} bytes", received.len(), bytes.len());
+    let counters = right_counters(&emulator);
+    assert!(counters.bytes / counters.frames > 3_000, "super-packets were cut: {counters:?}");
 }
 
 /// Would break: a loss would take a whole super-packet, or spoil the datagrams beside it.
