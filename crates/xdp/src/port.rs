@@ -195,6 +195,8 @@ impl Port for XdpPort {
             Err(error) => return Err(error.into()),
         }
         let [_, woken] = events.map(|event| event.revents());
+        // Packets that wait for a neighbour go by this clock.
+        self.now();
         if woken.intersects(PollFlags::IN) {
             self.waker.clear();
         }

@@ -127,8 +127,7 @@ impl RawReceiver {
         let interface = find(name)?;
         let mode = if mode == Mode::Generic { AttachMode::Generic } else { AttachMode::Driver };
         let (ports, addresses) = ([address.port()], [address.ip()]);
-        let options =
-            AttachOptions { ifindex: interface.index, mode, ports: &ports, addresses: &addresses };
+        let options = AttachOptions { ifindex: interface.index, mode, ports: &ports, addresses: &addresses };
         let mut program = XdpProgram::attach(&options)?;
         let New { mut socket, rx_frames, .. } = open(&interface)?;
         program.insert(0, &socket)?;

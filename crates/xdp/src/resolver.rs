@@ -24,8 +24,11 @@ pub(crate) enum Answer {
 
 /// Asks how `peer` is reached from `interface`, with `tag` on untold links.
 pub(crate) fn look_up(interface: &Interface, peer: IpAddr, tag: Option<Tag>) -> Answer {
-    let Ok(route) = netlink::route_to(peer) else { return Answer::None };
     let tags = [tag, None];
+    if let Some(mac) = group_mac(peer) {
+        return Answer::Known(Hop { mac, tags, source: interface.source_towards(peer) });
+    }
+    let Ok(route) = netlink::route_to(peer) else { return Answer::None };
     if interface.is_loopback {
         let hop = Hop { mac: interface.mac, tags, source: route.source };
         return if route.is_local { Answer::Known(hop) } else { Answer::None };
@@ -43,17 +46,45 @@ pub(crate) fn look_up(interface: &Interface, peer: IpAddr, tag: Option<Tag>) -> 
     }
 }
 
-/// Makes the kernel ask the link for `next`'s address.
+/// Makes the kernel ask the link for `next`'s address, by having it send a datagram there itself, to the discard port
+/// (RFC 863). It then asks from the right source address; asked over netlink (the second choice, for when the socket is
+/// refused) it uses the link-local one for IPv6, which a fresh interface does not have for its first second or two.
 fn provoke(interface: &Interface, next: IpAddr) {
-    if netlink::provoke_neighbour(interface.index, next).is_ok() {
-        return;
-    }
-    // Any datagram makes the kernel ask; the discard port is for that (RFC 863).
     let any: IpAddr = match next {
         IpAddr::V4(_) => core::net::Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => core::net::Ipv6Addr::UNSPECIFIED.into(),
     };
-    if let Ok(socket) = std::net::UdpSocket::bind(SocketAddr::new(any, 0)) {
-        let _ = socket.send_to(&[0], interface.scoped(next, 9));
+    let socket = std::net::UdpSocket::bind(SocketAddr::new(any, 0));
+    if socket.and_then(|socket| socket.send_to(&[0], interface.scoped(next, 9))).is_err() {
+        // It fails only where the kernel does, and then the packets that wait for it are lost in the end.
+        let _ = netlink::provoke_neighbour(interface.index, next);
+    }
+}
+
+/// The Ethernet address of a multicast group, which nobody needs to be asked for. Source: RFC 1112 §6.4, RFC 2464 §7.
+fn group_mac(group: IpAddr) -> Option<[u8; 6]> {
+    match group {
+        IpAddr::V4(ip) if ip.is_multicast() => {
+            let [_, b, c, d] = ip.octets();
+            Some([0x01, 0x00, 0x5e, b & 0x7f, c, d])
+        }
+        IpAddr::V6(ip) if ip.is_multicast() => {
+            let [.., a, b, c, d] = ip.octets();
+            Some([0x33, 0x33, a, b, c, d])
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_have_ethernet_addresses_of_their_own() {
+        let mac = |ip: &str| group_mac(ip.parse().unwrap());
+        assert_eq!(mac("239.255.84.67"), Some([0x01, 0x00, 0x5e, 0x7f, 0x54, 0x43]));
+        assert_eq!(mac("ff12::5443"), Some([0x33, 0x33, 0, 0, 0x54, 0x43]));
+        assert_eq!(mac("192.0.2.1"), None);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Every frame belongs to one direction for good. A receiving one goes round: fill ring, kernel, RX ring, us. A sending one:
 //! us, TX ring, kernel, completion ring. Each ring has a place for every frame of its direction, so that none of them is
-//! ever full, on either side.
+//! ever full, on either side. The fill ring has two: the kernel shows a packet in the RX ring before it shows that it has
+//! taken the frame from the fill ring, and the frame may be back before that.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -125,8 +126,9 @@ impl Socket {
         let tx_frames = rx_frames.split_off(setup.rx_frames as usize);
         let knows_metadata = register(fd.as_fd(), &umem, setup.metadata).map_err(Step::Register.failed())?;
         let rings = Step::Rings.failed();
+        let fill_size = setup.rx_frames * 2;
         let sizes = [
-            (libc::XDP_UMEM_FILL_RING, setup.rx_frames),
+            (libc::XDP_UMEM_FILL_RING, fill_size),
             (libc::XDP_UMEM_COMPLETION_RING, setup.tx_frames),
             (libc::XDP_RX_RING, setup.rx_frames),
             (libc::XDP_TX_RING, setup.tx_frames),
@@ -149,7 +151,7 @@ impl Socket {
         let rx = layout(offsets.rx, libc::XDP_PGOFF_RX_RING as u64);
         let tx = layout(offsets.tx, libc::XDP_PGOFF_TX_RING as u64);
         let socket = Socket {
-            fill: Producer::map(fd.as_fd(), fill, setup.rx_frames).map_err(&rings)?,
+            fill: Producer::map(fd.as_fd(), fill, fill_size).map_err(&rings)?,
             completion: Consumer::map(fd.as_fd(), completion, setup.tx_frames).map_err(&rings)?,
             rx: Consumer::map(fd.as_fd(), rx, setup.rx_frames).map_err(&rings)?,
             tx: Producer::map(fd.as_fd(), tx, setup.tx_frames).map_err(&rings)?,

@@ -1,4 +1,5 @@
 //! A lab, and ways to send and receive that every test uses.
+#![expect(clippy::unwrap_used, reason = "a test helper that fails fails its test")]
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,6 +25,11 @@ pub(crate) fn lab_with(options: &LabOptions) -> Option<Lab> {
         return None;
     }
     Some(Lab::new(options).unwrap())
+}
+
+/// The frames are all where they were at first.
+pub(crate) fn assert_no_leak(port: &XdpPort) {
+    assert_eq!(port.free_frames(), port.frames(), "{:?}", port.counters());
 }
 
 /// One XDP port on `address` in the server's namespace.
@@ -106,8 +112,6 @@ pub(crate) fn receive(port: &mut impl Port, count: usize) -> Vec<Arrived> {
         port.flush().unwrap();
     }
     // The last batch's memory goes back.
-    if port.poll().unwrap() > 0 {
-        panic!("more arrived than the {count} that were expected");
-    }
+    assert_eq!(port.poll().unwrap(), 0, "more arrived than the {count} datagrams that were expected");
     arrived
 }
