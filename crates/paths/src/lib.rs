@@ -4,6 +4,7 @@
 //! |---|---|
 //! | choice.rs | the names |
 //! | open.rs | a name and an address become ports, one for each worker |
+//! | queues.rs | several ports as one, for a worker that has several queues |
 //! | report.rs | what a port tells of itself |
 //! | place.rs | which interface an address means |
 //! | auto.rs, contest.rs, measure.rs | `auto`: where to send, who takes part and who wins, what a datagram costs |
@@ -17,9 +18,11 @@ pub mod doctor;
 mod measure;
 mod open;
 mod place;
+mod queues;
 mod report;
 
 pub use choice::Choice;
 pub use contest::{Measured, Verdict};
 pub use open::{Opened, Options, Paths, Workers, open};
+pub use queues::Queues;
 pub use report::{Frames, Path};

@@ -5,11 +5,14 @@
 
 use crate::auto;
 use crate::choice::Choice;
-use crate::contest::Verdict;
-use crate::place::{self, Place};
+use crate::contest::{Contestant, Measured, Verdict};
+use crate::measure;
+use crate::place::{self, Interface, Place};
+use crate::queues::Queues;
 use core::net::SocketAddr;
 use datapath::Port;
 use udp::{BindOptions, Group, Steering, SteeringChoice, Variant};
+use xdp::{BusyPoll, Mode, XdpPort};
 
 /// What is to be opened.
 #[derive(Clone, Debug)]
@@ -24,29 +27,44 @@ pub struct Options {
     pub workers: Workers,
     /// How datagrams find the port of their worker. With AF_XDP the interface's queues decide, and workers hand over.
     pub steering: SteeringChoice,
+    /// How AF_XDP sockets share packets with the driver.
+    pub xdp_mode: Mode,
+    /// Whether the kernel polls the interface's queues on our CPU time; AF_XDP only. Default: it waits for interrupts.
+    pub busy_poll: Option<BusyPoll>,
+    /// The longest UDP payload that will be sent, in bytes.
+    pub largest_payload: usize,
 }
 
 /// How many ports are opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workers {
-    /// One; with AF_XDP one for each queue of the interface, since what arrives on others would be lost.
-    #[default]
-    Few,
     /// So many; 0 is taken as 1.
     Exactly(u8),
-    /// One for each of so many cores; with AF_XDP one for each queue of the interface.
+    /// One for each of so many cores; with AF_XDP no more than the interface has queues.
     OnePerCore(u8),
 }
 
 impl Options {
-    /// As few ports as possible at `address`.
+    /// One port at `address`.
     pub fn new(choice: Choice, address: SocketAddr) -> Options {
         Options {
             choice,
             address,
             interface: None,
-            workers: Workers::default(),
+            workers: Workers::Exactly(1),
             steering: SteeringChoice::default(),
+            xdp_mode: Mode::default(),
+            busy_poll: None,
+            largest_payload: 1_472,
+        }
+    }
+
+    fn xdp(&self, interface: &str, address: SocketAddr) -> xdp::Options {
+        xdp::Options {
+            mode: self.xdp_mode,
+            busy_poll: self.busy_poll,
+            largest_payload: self.largest_payload,
+            ..xdp::Options::new(interface, address)
         }
     }
 }
@@ -55,6 +73,8 @@ impl Options {
 pub enum Opened {
     /// Through the kernel's UDP.
     Udp(Group),
+    /// Past it. A worker that has several queues of the interface drives them as one port.
+    Xdp(Vec<Queues<XdpPort>>),
 }
 
 /// What [`open`] did.
@@ -73,7 +93,7 @@ pub struct Paths {
     pub interface: Option<String>,
     /// How datagrams find their worker.
     pub steering: Steering,
-    /// Why a better steering is not in use, one line each.
+    /// Why something better is not in use, one line each.
     pub declined: Vec<String>,
 }
 
@@ -82,50 +102,185 @@ pub struct Paths {
 /// # Errors
 /// One line for users: what is wrong and what to do.
 pub fn open(options: &Options) -> Result<Paths, String> {
-    let verdict = match options.choice {
-        Choice::Auto => Some(measure(options)?),
-        _ => None,
-    };
-    let choice = verdict.as_ref().map_or(options.choice, |verdict| verdict.choice);
-    let opened = match choice.variant() {
-        Some(variant) => open_udp(options, variant)?,
-        None => return Err("AF_XDP is not built yet: use --datapath gso".to_owned()),
-    };
-    let Opened::Udp(group) = &opened;
-    Ok(Paths {
-        address: group.ports.first().map_or(options.address, Port::local_address),
-        workers: group.ports.len(),
-        choice,
-        verdict,
-        interface: None,
-        steering: group.steering,
-        declined: group.declined.clone(),
-        opened,
-    })
+    match (options.choice, options.choice.variant()) {
+        (_, Some(variant)) => open_udp(options, variant),
+        (Choice::Auto, None) => open_best(options),
+        (_, None) => open_xdp(options),
+    }
 }
 
-/// Finds the path that costs least.
-fn measure(options: &Options) -> Result<Verdict, String> {
-    // A name that was given must be right; a place that cannot be told otherwise is no reason not to run.
-    let place = match &options.interface {
-        Some(name) => place::named(name)?,
-        None => match place_of(options) {
-            Ok(place) => place,
-            Err(why) => return Ok(Verdict::unmeasured(why)),
-        },
-    };
-    Ok(auto::among(&place, Vec::new()))
-}
-
-fn place_of(options: &Options) -> Result<Place, String> {
-    place::of(options.address.ip())
-}
-
-fn open_udp(options: &Options, variant: Variant) -> Result<Opened, String> {
+fn open_udp(options: &Options, variant: Variant) -> Result<Paths, String> {
     let count = match options.workers {
-        Workers::Few => 1,
         Workers::Exactly(count) | Workers::OnePerCore(count) => count,
     };
     let bind = BindOptions { departure_times: true, ..BindOptions::new(options.address, variant) };
-    udp::bind_group(&bind, count, options.steering).map(Opened::Udp).map_err(|error| error.to_string())
+    let mut group = udp::bind_group(&bind, count, options.steering).map_err(|error| error.to_string())?;
+    Ok(Paths {
+        address: group.ports.first().map_or(options.address, Port::local_address),
+        workers: group.ports.len(),
+        choice: variant.into(),
+        verdict: None,
+        interface: None,
+        steering: group.steering,
+        declined: core::mem::take(&mut group.declined),
+        opened: Opened::Udp(group),
+    })
+}
+
+fn open_xdp(options: &Options) -> Result<Paths, String> {
+    let (name, queues) = match place_of(options)? {
+        Place::Loopback => ("lo".to_owned(), 1),
+        Place::Interface(interface) => (interface.name, interface.queues),
+    };
+    let workers = xdp_workers(options, &name, queues)?;
+    if matches!(options.steering, SteeringChoice::Ebpf | SteeringChoice::Classic) {
+        return Err(format!(
+            "--steering {} is for kernel UDP: with xdp the queues of {name} decide, and workers hand over; leave it out",
+            options.steering
+        ));
+    }
+    let ports = xdp::open(&options.xdp(&name, options.address)).map_err(|error| error.to_string())?;
+    let mut shares: Vec<Vec<XdpPort>> = (0..workers).map(|_| Vec::new()).collect();
+    for (place, port) in ports.into_iter().enumerate() {
+        shares[place % workers].push(port);
+    }
+    let ports: Vec<Queues<XdpPort>> = shares.into_iter().filter_map(Queues::new).collect();
+    Ok(Paths {
+        address: ports.first().map_or(options.address, Port::local_address),
+        workers: ports.len(),
+        choice: Choice::Xdp,
+        verdict: None,
+        interface: Some(name),
+        steering: if ports.len() > 1 { Steering::HandOff } else { Steering::Single },
+        declined: Vec::new(),
+        opened: Opened::Xdp(ports),
+    })
+}
+
+/// How many workers share the queues of an interface: none can be without one.
+fn xdp_workers(options: &Options, name: &str, queues: u32) -> Result<usize, String> {
+    let queues = queues.max(1) as usize;
+    match options.workers {
+        Workers::OnePerCore(cores) => Ok(usize::from(cores.max(1)).min(queues)),
+        Workers::Exactly(count) if usize::from(count) <= queues => Ok(usize::from(count.max(1))),
+        Workers::Exactly(count) => Err(format!(
+            "with xdp each worker needs a queue of its own, and {name} has {queues}: use --workers {queues}, or if the card \
+             can, sudo ethtool -L {name} combined {count}"
+        )),
+    }
+}
+
+/// Opens whichever path costs least.
+fn open_best(options: &Options) -> Result<Paths, String> {
+    // A name that was given must be right; a place that cannot be told otherwise is no reason not to run.
+    let verdict = match (place_of(options), &options.interface) {
+        (Ok(place), _) => measure(options, &place),
+        (Err(why), Some(_)) => return Err(why),
+        (Err(why), None) => Verdict::unmeasured(why),
+    };
+    let interface = verdict.place.as_ref().ok().cloned().or_else(|| options.interface.clone());
+    let chosen = Options { choice: verdict.choice, interface, ..options.clone() };
+    let mut paths = open(&chosen).or_else(|refused| match verdict.choice {
+        Choice::Xdp => {
+            // It could be opened a moment ago, on one queue.
+            let mut paths = open_udp(options, Variant::Gso)?;
+            paths.declined.push(format!("no xdp after all: {refused}"));
+            Ok(paths)
+        }
+        _ => Err(refused),
+    })?;
+    paths.verdict = Some(verdict);
+    Ok(paths)
+}
+
+fn place_of(options: &Options) -> Result<Place, String> {
+    match &options.interface {
+        Some(name) => place::named(name),
+        None => place::of(options.address.ip()),
+    }
+}
+
+/// Finds the path that costs least in `place`.
+fn measure(options: &Options, place: &Place) -> Verdict {
+    let (contestants, refused) = match place {
+        Place::Loopback => (Vec::new(), None),
+        Place::Interface(interface) => match xdp_contestant(options, interface) {
+            Ok(contestant) => (vec![contestant], None),
+            Err(why) => (Vec::new(), Some(why)),
+        },
+    };
+    let mut verdict = auto::among(place, contestants);
+    if let Some(why) = refused.filter(|_| !verdict.measured.is_empty()) {
+        verdict.measured.push(Measured { choice: Choice::Xdp, name: "xdp".to_owned(), cost: Err(why) });
+    }
+    verdict
+}
+
+/// AF_XDP on the first queue and a free port of the interface, for a measurement.
+///
+/// An interface that nobody named is tried in generic mode only: attaching to a driver interrupts some cards for a moment.
+/// A program that is attached already stays where it is, and nothing is measured.
+fn xdp_contestant(options: &Options, interface: &Interface) -> Result<Contestant<'static>, String> {
+    xdp_workers(options, &interface.name, interface.queues)?;
+    let mut burst = auto::burst_on(interface)?;
+    let mode = if options.interface.is_some() { options.xdp_mode } else { Mode::Generic };
+    let asked = options.xdp(&interface.name, burst.addresses.local);
+    let opened = xdp::open(&xdp::Options { mode, queues: Some(0..1), ..asked });
+    let mut port = opened.map_err(|error| error.to_string())?.into_iter().next().ok_or("no queue")?;
+    burst.addresses.local = port.local_address();
+    Ok(Contestant {
+        choice: Choice::Xdp,
+        name: format!("xdp {}", port.mode()),
+        burst: Box::new(move || measure::send(&mut port, &burst)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(choice: Choice) -> Options {
+        Options::new(choice, "127.0.0.1:0".parse().unwrap())
+    }
+
+    #[test]
+    fn every_kernel_path_opens_a_port_for_each_worker() {
+        for variant in Variant::ALL {
+            let workers = Workers::Exactly(3);
+            let steering = SteeringChoice::HandOff;
+            let paths = open(&Options { workers, steering, ..options(variant.into()) }).unwrap();
+            assert_eq!((paths.workers, paths.choice), (3, variant.into()));
+            assert_ne!(paths.address.port(), 0);
+            let Opened::Udp(group) = paths.opened else { panic!("kernel UDP was asked for") };
+            assert!(group.ports.iter().all(|port| port.local_address() == paths.address));
+        }
+    }
+
+    #[test]
+    fn auto_opens_what_it_has_measured() {
+        let paths = open(&options(Choice::Auto)).unwrap();
+        let verdict = paths.verdict.unwrap();
+        assert_eq!(paths.choice, verdict.choice);
+        assert_eq!(verdict.place.as_deref(), Ok("lo"));
+    }
+
+    #[test]
+    fn workers_without_a_queue_are_refused_with_the_command_for_more() {
+        let asked = |workers| xdp_workers(&Options { workers, ..options(Choice::Xdp) }, "eth9", 2);
+        assert_eq!(asked(Workers::Exactly(1)), Ok(1));
+        assert_eq!(asked(Workers::Exactly(2)), Ok(2));
+        assert_eq!(asked(Workers::OnePerCore(8)), Ok(2));
+        let refused = asked(Workers::Exactly(4)).unwrap_err();
+        assert!(refused.contains("ethtool -L eth9 combined 4"), "{refused}");
+    }
+
+    #[test]
+    fn what_cannot_be_opened_says_what_can() {
+        let refused = open(&options(Choice::Xdp)).err().unwrap();
+        assert!(refused.contains("gso"), "{refused}");
+        for choice in [Choice::Xdp, Choice::Auto] {
+            let unknown = Options { interface: Some("nosuch0".to_owned()), ..options(choice) };
+            assert!(open(&unknown).err().unwrap().contains("there are lo"), "{choice}");
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! What a port tells beyond [`datapath::Capabilities`], for reports of whoever runs workers on it.
 
+use crate::queues::Queues;
 use datapath::Port;
 use udp::UdpPort;
+use xdp::XdpPort;
 
 /// A port of one of the kinds that [`crate::Opened`] has.
 pub trait Path: Port {
@@ -33,5 +35,16 @@ pub struct Frames {
 impl Path for UdpPort {
     fn advice(&self) -> Option<String> {
         self.buffer_advice()
+    }
+}
+
+impl Path for Queues<XdpPort> {
+    fn xdp_mode(&self) -> Option<&'static str> {
+        self.ports().first().map(|port| port.mode().name())
+    }
+
+    fn frames(&self) -> Option<Frames> {
+        let sum = |count: fn(&XdpPort) -> usize| self.ports().iter().map(count).sum();
+        Some(Frames { free: sum(XdpPort::free_frames), all: sum(XdpPort::frames) })
     }
 }

@@ -169,6 +169,7 @@ fn get(args: &GetArgs) -> Result<u8, GetError> {
     }
     match paths.opened {
         Opened::Udp(group) => args.run_on(group.ports, settings, &jobs),
+        Opened::Xdp(ports) => args.run_on(ports, settings, &jobs),
     }
 }
 
@@ -294,7 +295,7 @@ impl GetArgs {
 
     /// A port for all the addresses that may be asked.
     fn open(&self) -> Result<Paths, String> {
-        let open = |address: SocketAddr| paths::open(&self.path.options(address));
+        let open = |address: SocketAddr| paths::open(&self.path.options(address, self.quic.packet_size));
         let v4 = || open((Ipv4Addr::UNSPECIFIED, 0).into());
         let v6 = || open((Ipv6Addr::UNSPECIFIED, 0).into());
         match self.family() {

@@ -4,6 +4,7 @@ use base::time::Duration;
 use clap::{Args, ValueEnum};
 use core::net::SocketAddr;
 use paths::Choice;
+use xdp::{BusyPoll, Mode};
 
 /// How datagrams reach the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -93,9 +94,20 @@ impl PathArgs {
         }
     }
 
-    /// One port at `address` as these flags say.
-    pub(crate) fn options(&self, address: SocketAddr) -> paths::Options {
-        paths::Options { interface: self.interface.clone(), ..paths::Options::new(self.choice(), address) }
+    /// One port at `address` as these flags say, for datagrams of `packet_size` bytes.
+    pub(crate) fn options(&self, address: SocketAddr, packet_size: u16) -> paths::Options {
+        paths::Options {
+            interface: self.interface.clone(),
+            xdp_mode: match self.xdp_mode {
+                XdpMode::Auto => Mode::Auto,
+                XdpMode::ZeroCopy => Mode::ZeroCopy,
+                XdpMode::Driver => Mode::Driver,
+                XdpMode::Generic => Mode::Generic,
+            },
+            busy_poll: self.busy_poll.map(|microseconds| BusyPoll { microseconds, ..BusyPoll::default() }),
+            largest_payload: packet_size.into(),
+            ..paths::Options::new(self.choice(), address)
+        }
     }
 
     /// Turns down flags that would have no effect.

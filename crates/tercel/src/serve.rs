@@ -83,9 +83,9 @@ pub(crate) struct ServeArgs {
     summary_file: Option<PathBuf>,
     /// Threads that serve, each with connections of its own: a number, or auto for one on each core.
     ///
-    /// Without it one. With --datapath xdp it is one for each queue of the interface, and can be nothing else.
-    #[arg(long, value_name = "N|auto", help_heading = "Cores")]
-    workers: Option<Workers>,
+    /// With --datapath xdp there can be no more than the interface has queues.
+    #[arg(long, default_value = "1", value_name = "N|auto", help_heading = "Cores")]
+    workers: Workers,
     /// How a datagram finds the worker that has its connection.
     #[arg(long, value_enum, default_value = "auto", value_name = "HOW", help_heading = "Cores")]
     steering: Steering,
@@ -134,6 +134,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     let room = Room { args, outfit: &outfit, credentials: &credentials, way };
     match opened.opened {
         Opened::Udp(group) => room.serve_on(group.ports),
+        Opened::Xdp(ports) => room.serve_on(ports),
     }
 }
 
@@ -150,9 +151,8 @@ impl ServeArgs {
         let cores = bench::cpu::allowed().len().max(1);
         paths::Options {
             workers: match self.workers {
-                None => paths::Workers::Few,
-                Some(Workers::Exactly(count)) => paths::Workers::Exactly(count),
-                Some(Workers::Auto) => paths::Workers::OnePerCore(u8::try_from(cores).unwrap_or(u8::MAX)),
+                Workers::Exactly(count) => paths::Workers::Exactly(count),
+                Workers::Auto => paths::Workers::OnePerCore(u8::try_from(cores).unwrap_or(u8::MAX)),
             },
             steering: match self.steering {
                 Steering::Auto => SteeringChoice::Auto,
@@ -160,7 +160,7 @@ impl ServeArgs {
                 Steering::Classic => SteeringChoice::Classic,
                 Steering::HandOff => SteeringChoice::HandOff,
             },
-            ..self.path.options(self.listen)
+            ..self.path.options(self.listen, self.quic.packet_size)
         }
     }
 

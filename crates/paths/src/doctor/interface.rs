@@ -73,11 +73,12 @@ const CHECKS: &[(&str, Check)] = &[
     ("af_xdp", af_xdp),
 ];
 
-/// Those of the loopback interface, which has no driver and no queue.
-const LOOPBACK_CHECKS: &[(&str, Check)] = &[("link", link)];
+/// Those of the loopback interface, which has no driver and no queue, and of interfaces that are down.
+const FEW_CHECKS: &[(&str, Check)] = &[("link", link)];
 
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
-    let checks = if facts.link.is_loopback { LOOPBACK_CHECKS } else { CHECKS };
+    let is_idle = facts.link.is_loopback || !facts.link.is_up;
+    let checks = if is_idle { FEW_CHECKS } else { CHECKS };
     let mut findings: Vec<Finding> =
         checks.iter().map(|(check, judge)| Finding { check, answer: judge(facts) }).collect();
     for (mode, outcome) in &facts.tried {

@@ -21,6 +21,8 @@ pub(super) struct Facts {
     /// The program that could be given more.
     pub(super) program: String,
     pub(super) offloads: Result<Offloads, String>,
+    /// What the system allows an ordinary program in bytes: to receive, to send; `None` when it does not say.
+    pub(super) limits: (Option<usize>, Option<usize>),
     pub(super) ebpf: Result<(), String>,
     /// Whether programs are compiled; `None` when the kernel does not say.
     pub(super) jit: Option<bool>,
@@ -34,6 +36,7 @@ impl Facts {
     pub(super) fn gather(request: &Request) -> Facts {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let count = |path: &str| read(path).lines().filter(|line| line.starts_with("processor")).count();
+        let limit = |name: &str| read(&format!("/proc/sys/net/core/{name}")).trim().parse().ok();
         let allowed = available_parallelism().map_or(1, usize::from);
         Facts {
             kernel: uname().release().to_string_lossy().into_owned(),
@@ -42,6 +45,7 @@ impl Facts {
             capabilities: Capabilities::of_status(&read("/proc/self/status")).unwrap_or_default(),
             program: request.program.display().to_string(),
             offloads: probes::offloads(),
+            limits: (limit("rmem_max"), limit("wmem_max")),
             ebpf: probes::ebpf(),
             jit: match read("/proc/sys/net/core/bpf_jit_enable").trim() {
                 "" => None,
@@ -144,27 +148,31 @@ fn gro(facts: &Facts) -> Answer {
 }
 
 fn receive_buffer(facts: &Facts) -> Answer {
-    let asked = asked().receive_buffer;
-    buffer("rmem_max", asked, facts.offloads.as_ref().map(|offloads| offloads.buffers.0))
+    let granted = facts.offloads.as_ref().map(|offloads| offloads.buffers.0);
+    buffer(("rmem_max", facts.limits.0), asked().receive_buffer, granted)
 }
 
 fn send_buffer(facts: &Facts) -> Answer {
-    let asked = asked().send_buffer;
-    buffer("wmem_max", asked, facts.offloads.as_ref().map(|offloads| offloads.buffers.1))
+    let granted = facts.offloads.as_ref().map(|offloads| offloads.buffers.1);
+    buffer(("wmem_max", facts.limits.1), asked().send_buffer, granted)
 }
 
-fn buffer(limit: &str, asked: usize, granted: Result<usize, &String>) -> Answer {
-    match granted {
-        Ok(granted) if granted >= asked => {
+fn buffer(limit: (&str, Option<usize>), asked: usize, granted: Result<usize, &String>) -> Answer {
+    match (granted, limit) {
+        (Err(why), _) => Answer::missing(why.clone()),
+        // Who has CAP_NET_ADMIN goes beyond the limit.
+        (Ok(granted), (name, Some(limit))) if granted >= asked && limit < asked => {
+            Answer::good(format!("{} KiB by privilege; {name} allows others {}", granted >> 10, limit >> 10))
+        }
+        (Ok(granted), _) if granted >= asked => {
             Answer::good(format!("{} KiB, all that is asked for", asked >> 10))
         }
-        Ok(granted) => Answer::limited(format!(
+        (Ok(granted), (name, _)) => Answer::limited(format!(
             "{} KiB of {}: bursts are lost at high rates",
             granted >> 10,
             asked >> 10
         ))
-        .with(format!("sudo sysctl -w net.core.{limit}={asked}")),
-        Err(why) => Answer::missing(why.clone()),
+        .with(format!("sudo sysctl -w net.core.{name}={asked}")),
     }
 }
 

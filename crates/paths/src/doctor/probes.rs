@@ -7,6 +7,7 @@ use datapath::{Port as _, Rx as _, Tx as _};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
 use udp::{BindOptions, UdpPort, Variant};
+use xdp::{Mode, Options};
 
 /// The kernel's number of AF_XDP sockets.
 const AF_XDP: u16 = 44;
@@ -75,9 +76,16 @@ pub(crate) fn steering(choice: udp::SteeringChoice) -> Result<(), String> {
     udp::bind_group(&options, 2, choice).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Which AF_XDP modes the interface takes: a name for each, and why not.
-pub(crate) fn xdp_modes(_interface: &str) -> Vec<(&'static str, Result<(), String>)> {
-    Vec::new()
+/// Which AF_XDP modes the interface takes on its first queue: the check's name for each, and why not.
+pub(crate) fn xdp_modes(interface: &str) -> Vec<(&'static str, Result<(), String>)> {
+    let modes =
+        [("xdp zero-copy", Mode::ZeroCopy), ("xdp driver", Mode::Driver), ("xdp generic", Mode::Generic)];
+    let attempt = |mode| {
+        let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let options = Options { mode, queues: Some(0..1), ..Options::new(interface, address) };
+        xdp::open(&options).map(|_| ()).map_err(|error| error.to_string())
+    };
+    modes.into_iter().map(|(check, mode)| (check, attempt(mode))).collect()
 }
 
 #[cfg(test)]

@@ -43,12 +43,10 @@ fn a_good_card_needs_nothing() {
 #[test]
 fn what_could_be_better_comes_with_its_command() {
     let mut facts = facts();
-    facts.link.is_up = false;
     facts.qdiscs = vec!["fq_codel".to_owned()];
     facts.merges = Some(Switch::Off);
     facts.link.xdp = Some(XdpAttached { mode: XdpMode::Driver, program_id: 7 });
     for (check, command) in [
-        ("link", "ip link set eth9 up"),
         ("pacing", "tc qdisc replace dev eth9 root fq"),
         ("merging", "ethtool -K eth9 gro on"),
         ("af_xdp", "ip link set dev eth9 xdp off"),
@@ -57,6 +55,9 @@ fn what_could_be_better_comes_with_its_command() {
     }
     facts.qdiscs = vec!["mq".to_owned(), "fq_codel".to_owned()];
     assert!(answer(&facts, "pacing").remedy.unwrap().ends_with("dev eth9 root mq"));
+    facts.link.is_up = false;
+    assert!(answer(&facts, "link").remedy.unwrap().contains("ip link set eth9 up"));
+    assert_eq!(judge(&facts).len(), 1, "nothing else means anything while it is down");
 }
 
 #[test]

@@ -11,6 +11,7 @@ fn facts() -> Facts {
         capabilities: Capabilities::of_status("CapEff:\t000001ffffffffff").unwrap(),
         program: "/usr/bin/tercel".to_owned(),
         offloads: Ok(Offloads { gso: true, gro: true, buffers: (8 << 20, 4 << 20) }),
+        limits: (Some(8 << 20), None),
         ebpf: Ok(()),
         jit: Some(true),
         xdp_socket: Ok(()),
@@ -56,6 +57,13 @@ fn an_ordinary_user_is_told_each_command() {
     assert!(answer(&facts, "locked memory").remedy.unwrap().contains("ulimit -l unlimited"));
     // Steering by classic BPF needs no privilege.
     assert_eq!(answer(&facts, "steering").state, State::Good);
+}
+
+#[test]
+fn a_limit_that_privilege_overcomes_is_told() {
+    let answer = answer(&Facts { limits: (Some(208 << 10), None), ..facts() }, "receive buffer");
+    assert_eq!(answer.state, State::Good);
+    assert!(answer.found.contains("rmem_max allows others 208"), "{answer:?}");
 }
 
 #[test]

@@ -1,0 +1,257 @@
+//! Several ports as one: a worker that serves several queues of an interface.
+//!
+//! What arrives on a queue without a socket is lost, and which queue a packet takes is the interface's choice. So a worker
+//! takes all queues that have no worker of their own. With one port, the usual case, every call goes straight through.
+//!
+//! Data structure: the ports; for the batch at hand, how many trains each has brought; and a table by a hash of the peer,
+//! which port its last train came by. An answer leaves by the queue that the question took: that port knows the way back.
+//!
+//! Rejected: a thread for each queue (a client's connections live in one slab), and one socket for all queues (the kernel
+//! binds a socket to one).
+
+use base::net::Train;
+use base::sink::{PacketSink, TrainPath};
+use base::time::{Duration, Instant};
+use core::net::{IpAddr, SocketAddr};
+use datapath::{Capabilities, Counters, Port, Rx, Tx, Waker};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Entries of the table of peers; two that share one cost a look-up, nothing else.
+const PEERS: usize = 256;
+/// Longest sleep on several ports. A port that holds packets for a neighbour's address does not say when it tries again, so
+/// it is asked in every turn.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Ports that one worker drives as one. There is at least one.
+pub struct Queues<P> {
+    ports: Vec<P>,
+    /// Trains of the batch at hand, summed up to and including each port.
+    ends: Vec<usize>,
+    /// The port by which the peer's last train came.
+    routes: Box<[u8; PEERS]>,
+    /// The port whose train is open.
+    open: usize,
+    waits: u64,
+}
+
+impl<P: Port> Queues<P> {
+    /// These ports as one; `None` without any. More than 256 are not used.
+    pub fn new(mut ports: Vec<P>) -> Option<Queues<P>> {
+        ports.truncate(PEERS);
+        let ends = vec![0; ports.len()];
+        let queues = Queues { ports, ends, routes: Box::new([0; PEERS]), open: 0, waits: 0 };
+        (!queues.ports.is_empty()).then_some(queues)
+    }
+
+    /// The ports.
+    pub fn ports(&self) -> &[P] {
+        &self.ports
+    }
+
+    fn wait_for_several(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        let now = self.now();
+        let latest = now + NAP;
+        let span = deadline.map_or(latest, |deadline| deadline.min(latest)).saturating_since(now);
+        if span.is_zero() {
+            return Ok(());
+        }
+        self.waits += 1;
+        let timeout = Timespec::try_from(core::time::Duration::from(span)).ok();
+        let descriptors = self.descriptors();
+        let mut events: Vec<PollFd<'_>> =
+            descriptors.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        match poll(&mut events, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.on_woken();
+        Ok(())
+    }
+}
+
+/// A place in the table of peers.
+fn place(peer: SocketAddr) -> usize {
+    let ip = match peer.ip() {
+        IpAddr::V4(ip) => u64::from(ip.to_bits()),
+        IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64 ^ ip.to_bits() as u64,
+    };
+    let mixed = (ip ^ u64::from(peer.port()) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 56) as usize
+}
+
+impl<P: Port> Rx for Queues<P> {
+    #[inline]
+    fn poll(&mut self) -> io::Result<usize> {
+        let mut end = 0;
+        for (port, place) in self.ports.iter_mut().zip(&mut self.ends) {
+            end += port.poll()?;
+            *place = end;
+        }
+        Ok(end)
+    }
+
+    #[inline]
+    fn train(&mut self, index: usize) -> Train<'_> {
+        if self.ports.len() == 1 {
+            return self.ports[0].train(index);
+        }
+        let which = self.ends.iter().position(|end| index < *end).unwrap_or(0);
+        let first = which.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let train = self.ports[which].train(index - first);
+        self.routes[place(train.addresses.peer)] = which as u8;
+        train
+    }
+}
+
+impl<P: Port> PacketSink for Queues<P> {
+    #[inline]
+    fn begin(&mut self, path: TrainPath, segment_size: usize) -> Option<usize> {
+        if self.ports.len() > 1 {
+            self.open = usize::from(self.routes[place(path.addresses.peer)]);
+        }
+        self.ports[self.open].begin(path, segment_size)
+    }
+
+    #[inline]
+    fn room(&mut self) -> &mut [u8] {
+        self.ports[self.open].room()
+    }
+
+    #[inline]
+    fn push(&mut self, len: usize) {
+        self.ports[self.open].push(len);
+    }
+
+    #[inline]
+    fn packet(&mut self, index: usize) -> &mut [u8] {
+        self.ports[self.open].packet(index)
+    }
+
+    #[inline]
+    fn end(&mut self) {
+        self.ports[self.open].end();
+    }
+}
+
+impl<P: Port> Tx for Queues<P> {
+    #[inline]
+    fn flush(&mut self) -> io::Result<()> {
+        self.ports.iter_mut().try_for_each(Tx::flush)
+    }
+}
+
+impl<P: Port> Port for Queues<P> {
+    #[inline]
+    fn now(&mut self) -> Instant {
+        // Each port is told the time by being asked for it; they all read the same clock.
+        self.ports.iter_mut().map(Port::now).max().unwrap_or(Instant::ZERO)
+    }
+
+    fn wait(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        match self.ports.as_mut_slice() {
+            [port] => port.wait(deadline),
+            _ => self.wait_for_several(deadline),
+        }
+    }
+
+    fn local_address(&self) -> SocketAddr {
+        self.ports[0].local_address()
+    }
+
+    fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
+        self.ports[0].local_address_towards(peer)
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.ports.iter().flat_map(Port::descriptors).collect()
+    }
+
+    /// The first port's: its event is among the descriptors.
+    fn waker(&self) -> Option<Waker> {
+        self.ports[0].waker()
+    }
+
+    fn on_woken(&mut self) {
+        self.ports[0].on_woken();
+    }
+
+    fn counters(&self) -> Counters {
+        let mut sum = Counters { waits: self.waits, ..Counters::default() };
+        self.ports.iter().for_each(|port| sum += port.counters());
+        sum
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.ports[0].capabilities()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::net::{Addresses, Ecn};
+    use udp::{BindOptions, UdpPort, Variant};
+
+    fn bind() -> UdpPort {
+        UdpPort::bind(&BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Gso)).unwrap()
+    }
+
+    fn send(from: &mut impl Port, local: SocketAddr, peer: SocketAddr, byte: u8) {
+        let path = TrainPath::new(Addresses { local, peer }, Ecn::NotEct);
+        from.begin(path, 100).unwrap();
+        from.room().fill(byte);
+        from.push(100);
+        from.end();
+        from.flush().unwrap();
+    }
+
+    #[test]
+    fn trains_of_all_ports_are_one_batch_and_answers_leave_where_questions_came() {
+        let (ports, mut clients): (Vec<_>, Vec<_>) = (0..3).map(|_| (bind(), bind())).unzip();
+        let locals: Vec<SocketAddr> = ports.iter().map(Port::local_address).collect();
+        let mut queues = Queues::new(ports).unwrap();
+        for (number, client) in (0..).zip(&mut clients) {
+            let local = client.local_address();
+            send(client, local, locals[usize::from(number)], number);
+        }
+        let batch = queues.poll().unwrap();
+        assert_eq!(batch, 3);
+        let mut seen = Vec::new();
+        for index in 0..batch {
+            let train = queues.train(index);
+            seen.push((train.bytes[0], train.addresses));
+        }
+        for (byte, addresses) in &seen {
+            send(&mut queues, addresses.local, addresses.peer, *byte);
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            let patience = client.now() + Duration::from_secs(5);
+            client.wait(Some(patience)).unwrap();
+            assert_eq!(client.poll().unwrap(), 1, "client {number} is answered");
+            let train = client.train(0);
+            // The kernel chooses the source by the socket: it tells which port has sent.
+            assert_eq!((usize::from(train.bytes[0]), train.addresses.peer), (number, locals[number]));
+        }
+        let counters = queues.counters();
+        assert_eq!((counters.rx.datagrams, counters.tx.datagrams), (3, 3));
+    }
+
+    #[test]
+    fn a_wait_on_several_ports_ends_for_each_of_them_and_for_the_waker() {
+        let (mut client, ports) = (bind(), vec![bind(), bind()]);
+        let last = ports[1].local_address();
+        let mut queues = Queues::new(ports).unwrap();
+        let local = client.local_address();
+        send(&mut client, local, last, 1);
+        let began = queues.now();
+        queues.wait(None).unwrap();
+        assert_eq!(queues.poll().unwrap(), 1);
+        queues.waker().unwrap().wake();
+        queues.wait(None).unwrap();
+        queues.wait(Some(began)).unwrap();
+        assert_eq!(queues.counters().waits, 2);
+        assert!(Queues::<UdpPort>::new(Vec::new()).is_none());
+    }
+}
