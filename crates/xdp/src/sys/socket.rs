@@ -14,6 +14,10 @@ use super::umem::{FRAME_SIZE, Frame, Umem};
 /// Bytes in front of a packet that tell the kernel what to do with it: `struct xsk_tx_metadata`.
 pub(crate) const METADATA_SIZE: usize = 24;
 
+/// The flag of metadata by which a checksum is to be completed: `XDP_TXMD_FLAGS_CHECKSUM`. Two numbers of 16 bits behind
+/// the flags say where summing begins and, from there, where the sum goes.
+pub(crate) const COMPLETE_CHECKSUM: u64 = libc::XDP_TXMD_FLAGS_CHECKSUM as u64;
+
 /// The option that sets how many packets one call sends in copy mode; from Linux 6.17.
 const XDP_MAX_TX_SKB_BUDGET: i32 = 9;
 
