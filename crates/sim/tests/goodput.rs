@@ -84,3 +84,16 @@ fn many_streams_fill_a_link_together() {
     println!("{share:.3} {:?}", report.server);
     assert!(share > 0.85, "{share:.3}");
 }
+
+/// Three timeouts in a row make a path suspect of carrying small packets only. An outage does that, too, and must not cost a
+/// fifth more packets for the rest of the transfer.
+#[test]
+fn after_an_outage_packets_grow_again() {
+    let outage = Node::Blackhole { from: Duration::from_secs(2), to: Duration::from_secs(6) };
+    let scenario = link(50, 30, 1.0).both_ways(&outage);
+    let (_, report) = share(&scenario, 50, &Plan::downloads([100 * MB]));
+    let mean = report.server.sent_bytes / report.server.sent_packets;
+    println!("{mean} bytes a packet, {:?}", report.server);
+    assert!(report.server.probe_timeouts >= 3, "the outage was long enough");
+    assert!(mean > 1_380, "{mean} bytes");
+}

@@ -93,7 +93,7 @@ impl Endpoint {
     }
 
     /// Learns which connection IDs a connection has added and dropped, by which tokens its peer would end it, and that its
-    /// handshake is complete.
+    /// handshake is complete. Makes a token for a client that has moved.
     #[inline]
     pub fn update(&mut self, handle: Handle, connection: &mut Connection) {
         if connection.has_cid_changes() {
@@ -101,6 +101,10 @@ impl Endpoint {
             if connection.is_connected() {
                 self.on_established(handle);
             }
+        }
+        if let Some((now, addresses)) = connection.take_wanted_token() {
+            let token = self.new_token(now, addresses);
+            connection.announce_token(token);
         }
         if let Some(tokens) = connection.take_reset_tokens() {
             self.register_resets(handle, tokens);

@@ -4,6 +4,8 @@ use crate::announce::Announce;
 use crate::builder::PacketBuilder;
 use crate::sent::SentFrame;
 use crate::space::write_ping;
+use base::net::Addresses;
+use base::time::Instant;
 use wire::frame;
 
 /// HANDSHAKE_DONE, NEW_TOKEN and keep-alive PINGs. Source: RFC 9000 §19.20, §8.1.3, §10.1.2.
@@ -11,6 +13,8 @@ use wire::frame;
 pub(crate) struct Tidings {
     handshake_done: Announce<()>,
     token: Announce<Box<[u8]>>,
+    /// A token should be made for a client that was found at these addresses, then.
+    wanted_token: Option<(Instant, Addresses)>,
     ping: bool,
 }
 
@@ -21,6 +25,17 @@ impl Tidings {
 
     pub(crate) fn announce_token(&mut self, token: Box<[u8]>) {
         self.token.request(token);
+    }
+
+    /// The client has proved to be at another address: its token is of no use there. Source: RFC 9000 §9.3.
+    pub(crate) fn want_token(&mut self, now: Instant, addresses: Addresses) {
+        self.wanted_token = Some((now, addresses));
+    }
+
+    /// Whether the endpoint is to make a token, whose alone the key is.
+    #[inline]
+    pub(crate) fn take_wanted_token(&mut self) -> Option<(Instant, Addresses)> {
+        self.wanted_token.take()
     }
 
     pub(crate) fn ping(&mut self) {

@@ -114,7 +114,7 @@ impl Connection {
             .on_ack(ack.ranges(), &mut |packet, frames| {
                 if path.is_large(packet.size) {
                     large_acked = large_acked.max(Some(packet.pn));
-                    if packet.flags.has(PacketFlags::MTU_PROBE) {
+                    if packet.flags.has(PacketFlags::MTU_PROBE) && packet.pn >= path.first_pn {
                         mtu_probe_acked = Some(packet.size);
                     }
                 }
@@ -126,7 +126,8 @@ impl Connection {
             //= rfc9000/13.1#2
             .map_err(|_| TransportError::new(Code::PROTOCOL_VIOLATION, "acknowledges a packet never sent"))?;
         owners.settle_run();
-        if let Some(pn) = large_acked {
+        let first_pn = path.first_pn;
+        if let Some(pn) = large_acked.filter(|pn| *pn >= first_pn) {
             self.paths.active_mut().on_large_acked(pn);
         }
         if let Some(size) = mtu_probe_acked {
@@ -136,7 +137,8 @@ impl Connection {
         if let Some(keys) = self.keys.one_rtt.as_mut().filter(|_| id == SpaceId::Application) {
             keys.on_acknowledged(largest.pn);
         }
-        if let Some(sample) = outcome.rtt_sample(now) {
+        // RFC 9002 §5.1, RFC 9000 §9.4: a packet of the old path measures the old path.
+        if let Some(sample) = outcome.rtt_sample(now).filter(|_| largest.pn >= first_pn) {
             let delay = self.acceptable_ack_delay(id, ack.delay());
             self.paths.active_mut().rtt.on_sample(now, sample, delay);
         }
@@ -188,10 +190,11 @@ impl Connection {
         let thresholds = self.paths.active().rtt.loss_thresholds();
         let Some((ledger, mut owners)) = ledger_and_owners!(self, id) else { return };
         let path = self.paths.active();
+        let first_pn = path.first_pn;
         let (mut mtu_probe_lost, mut large_lost) = (None, None);
         let outcome = ledger.detect_losses(now, thresholds, &mut |packet, frames| {
             if packet.flags.has(PacketFlags::MTU_PROBE) {
-                mtu_probe_lost = Some(packet.size);
+                mtu_probe_lost = Some(packet.size).filter(|_| packet.pn >= first_pn).or(mtu_probe_lost);
             } else if path.is_large(packet.size) {
                 large_lost = large_lost.max(Some(packet.pn));
             }
@@ -203,7 +206,7 @@ impl Connection {
         if let Some(size) = mtu_probe_lost {
             self.paths.active_mut().on_mtu_probe_lost(now, size);
         }
-        if let Some(pn) = large_lost {
+        if let Some(pn) = large_lost.filter(|pn| *pn >= first_pn) {
             self.paths.active_mut().on_large_lost(now, pn);
         }
         if outcome.packets > 0 {

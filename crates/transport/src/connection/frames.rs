@@ -282,7 +282,11 @@ fn on_path_response<S>(
     reader: &mut Reader<'_>,
 ) -> Outcome {
     let response = frame::PathResponse::parse(ty, reader)?;
-    connection.paths.on_path_response(arrival.now, response.0);
+    if let Some(addresses) = connection.paths.on_path_response(arrival.now, response.0)
+        && connection.side.is_server()
+    {
+        connection.tidings.want_token(arrival.now, addresses);
+    }
     Ok(())
 }
 

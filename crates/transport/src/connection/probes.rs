@@ -74,7 +74,9 @@ impl Connection {
         //= rfc9000/9.5#1
         self.peer_cids.switch();
         //= rfc9000/9.4#2
-        self.spaces.application.ledger.on_path_change();
+        let ledger = &mut self.spaces.application.ledger;
+        ledger.on_path_change();
+        self.paths.active_mut().first_pn = ledger.largest_sent().map_or(0, |last| last + 1);
         self.counters.migrations += 1;
     }
 }

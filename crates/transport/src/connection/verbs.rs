@@ -127,6 +127,16 @@ impl Connection {
         self.local_cids.take_changes(visit);
     }
 
+    /// A client that moved needs a token for its new address, which was proved at this time.
+    #[inline]
+    pub(crate) fn take_wanted_token(&mut self) -> Option<(Instant, Addresses)> {
+        self.tidings.take_wanted_token()
+    }
+
+    pub(crate) fn announce_token(&mut self, token: Box<[u8]>) {
+        self.tidings.announce_token(token);
+    }
+
     #[inline]
     pub(crate) fn take_reset_tokens(&mut self) -> Option<[Option<ResetToken>; 2]> {
         self.peer_cids.take_reset_tokens()

@@ -2,8 +2,9 @@
 //!
 //! The search starts at the largest size that both ends would take, since most paths carry it; when [`TRIES`] probes of a
 //! size are lost it goes on half-way down to the size in use, until the two are closer than [`STEP`]. One probe is under way
-//! at a time. A path that stops carrying what it carried (a black hole) falls back to the base size, and is not probed again
-//! for [`REST`]. It shows when, round after round, packets above the base size are lost of which none that left later
+//! at a time. A path that stops carrying what it carried (a black hole) falls back to the base size. It may merely have
+//! stopped carrying anything for a while, so that it is probed again after [`FIRST_REST`], twice as long after each further
+//! black hole, at most [`REST`]. A black hole shows when, round after round, packets above the base size are lost of which none that left later
 //! arrives, while small ones do; congestion loses some and lets later ones of the same size through. Messages by ICMP play no part: anyone can forge them (CVE-2024-53259).
 
 use base::time::{Duration, Instant};
@@ -14,6 +15,11 @@ const TRIES: u8 = 3;
 const STEP: u16 = 24;
 /// How long a finished search rests before it tries larger sizes again. Source: RFC 8899 §5.1.1 (PMTU_RAISE_TIMER).
 const REST: Duration = Duration::from_secs(600);
+
+/// How long a search rests after the first black hole.
+const FIRST_REST: Duration = Duration::from_secs(2);
+/// Black holes from which on it rests for [`REST`].
+const MAX_HOLES: u8 = 9;
 
 /// The search on one path.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +37,9 @@ pub(super) struct MtuSearch {
     proven: u64,
     /// Rounds of loss since then in which none of that size arrived.
     dark_rounds: u8,
+    /// Black holes of late, and when the last one was found.
+    holes: u8,
+    hole_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +57,17 @@ enum State {
 impl MtuSearch {
     pub(super) const fn new(base: u16, ceiling: u16) -> MtuSearch {
         let fails = ceiling.saturating_add(1);
-        MtuSearch { base, works: base, ceiling, fails, state: State::Waiting, proven: 0, dark_rounds: 0 }
+        MtuSearch {
+            base,
+            works: base,
+            ceiling,
+            fails,
+            state: State::Waiting,
+            proven: 0,
+            dark_rounds: 0,
+            holes: 0,
+            hole_at: Instant::ZERO,
+        }
     }
 
     /// Largest packet that may be sent.
@@ -153,7 +172,13 @@ impl MtuSearch {
     pub(super) fn on_black_hole(&mut self, now: Instant) {
         self.works = self.base;
         self.dark_rounds = 0;
-        self.state = State::Resting { until: now + REST };
+        if now.saturating_since(self.hole_at) > REST {
+            self.holes = 0;
+        }
+        let rest = FIRST_REST.saturating_shl(u32::from(self.holes)).min(REST);
+        self.holes = (self.holes + 1).min(MAX_HOLES);
+        self.hole_at = now;
+        self.state = State::Resting { until: now + rest };
     }
 
     /// The next size: the ceiling, or, once that failed, half-way between what works and what fails.

@@ -74,6 +74,8 @@ pub(crate) struct Path {
     pub(crate) max_packet_size: u16,
     /// The sender had nothing more to send while the window had room. Source: RFC 9002 §7.8.
     pub(crate) app_limited: bool,
+    /// 1-RTT packets with a lower number left when another path was the active one: they tell nothing about this one.
+    pub(crate) first_pn: u64,
     credit: Credit,
     validation: Validation,
     responses: [Option<Data>; MAX_RESPONSES],
@@ -104,6 +106,7 @@ impl Path {
             ecn,
             max_packet_size: size,
             app_limited: false,
+            first_pn: 0,
             credit: Credit::new(state),
             validation: Validation::default(),
             responses: [None; MAX_RESPONSES],

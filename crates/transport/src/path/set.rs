@@ -226,13 +226,15 @@ impl Paths {
         }
     }
 
-    /// A PATH_RESPONSE arrived, on any path. Whether it proved that the peer is at an address where it was not known to be:
-    /// an occasion for a new address token (RFC 9000 §9.3).
-    pub(crate) fn on_path_response(&mut self, now: Instant, data: Data) -> bool {
-        let mut proved = false;
+    /// A PATH_RESPONSE arrived, on any path. Where it proved the peer to be, if it was not known to be there: an occasion for
+    /// a new address token (RFC 9000 §9.3).
+    pub(crate) fn on_path_response(&mut self, now: Instant, data: Data) -> Option<Addresses> {
+        let mut proved = None;
         for path in core::iter::once(&mut self.active).chain(&mut self.others) {
             let was_validated = path.is_validated();
-            proved |= path.on_response(now, data) != Proof::None && !was_validated;
+            if path.on_response(now, data) != Proof::None && !was_validated {
+                proved = Some(path.addresses);
+            }
         }
         if self.active.is_validated() && !self.active.is_validating() {
             self.fallback = None;

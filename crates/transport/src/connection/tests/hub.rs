@@ -154,3 +154,70 @@ fn what_is_handed_over_early_is_dated_by_its_departure() {
     assert_eq!(pair.client().paths.active().rtt.latest(), millisecond * 2);
     assert_eq!(pair.client().counters().lost_packets, 0);
 }
+
+impl Pair {
+    /// The server gets a datagram of the client that left at another address than the one it is known by.
+    fn receive_from_elsewhere(&mut self, mut datagram: Vec<u8>) {
+        let peer = core::net::SocketAddr::from(([127, 0, 0, 9], 9));
+        let addresses = Addresses { local: addresses(2, 1).local, peer };
+        let segment_size = datagram.len();
+        let train = Train { bytes: &mut datagram, segment_size, addresses, ecn: Ecn::Ect0 };
+        let (now, End { connection, sink, .. }) = (self.now, &mut self.server);
+        connection.as_mut().expect("server").receive(now, train, sink);
+    }
+}
+
+/// A server that sends to a client which moves meanwhile. Returns what the client says of what it got at the old address.
+fn moving() -> (Pair, Vec<Vec<u8>>) {
+    let mut pair = connected();
+    pair.run(10);
+    let id = pair.server().open(Dir::Uni).expect("stream");
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        pair.server().write(id, Bytes::from(vec![1; 4_000])).expect("writes");
+        pair.now = pair.now + Duration::from_millis(1);
+        let now = pair.now;
+        let flight = pair.server.send(now);
+        assert!(flight.len() > 2);
+        flight.into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+        pair.now = now + Duration::from_millis(30);
+        answers.append(&mut pair.client.send(pair.now));
+    }
+    assert!(answers.len() >= 2, "two acknowledgements");
+    (pair, answers)
+}
+
+/// RFC 9002 §5.1: else the first thing that a new path seems to be is slow.
+#[test]
+fn acknowledgements_of_the_old_path_do_not_measure_the_new_one() {
+    let (mut pair, answers) = moving();
+    for datagram in answers {
+        pair.now = pair.now + Duration::from_millis(500);
+        pair.receive_from_elsewhere(datagram);
+    }
+    assert_eq!(pair.server().counters().migrations, 1);
+    let path = pair.server().paths.active();
+    assert!(!path.rtt.has_sample(), "{:?}", path.rtt);
+    assert_eq!(pair.server().spaces.application.ledger.ack_eliciting_in_flight(), 0, "though they count");
+}
+
+/// RFC 9000 §9.3: the token for the old address would not spare the client a round trip at the new one.
+#[test]
+fn a_client_that_moved_gets_a_token_for_its_new_address() {
+    let (mut pair, answers) = moving();
+    let tokens = |pair: &Pair| {
+        pair.client.events.iter().filter(|event| matches!(event, Event::NewToken { .. })).count()
+    };
+    assert_eq!(tokens(&pair), 1);
+    answers.into_iter().for_each(|datagram| pair.receive_from_elsewhere(datagram));
+    for _ in 0..10 {
+        pair.now = pair.now + Duration::from_millis(1);
+        let now = pair.now;
+        let down = pair.server.send(now);
+        down.into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+        let up = pair.client.send(now);
+        up.into_iter().for_each(|datagram| pair.receive_from_elsewhere(datagram));
+    }
+    assert!(pair.server().paths.active().is_validated());
+    assert_eq!(tokens(&pair), 2);
+}
