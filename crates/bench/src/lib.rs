@@ -16,3 +16,4 @@ pub mod roofline;
 pub mod site;
 pub mod soak;
 pub mod stats;
+pub mod workers;

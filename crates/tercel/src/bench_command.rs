@@ -5,6 +5,7 @@ mod floor;
 mod idle;
 mod method;
 mod soak;
+mod workers;
 
 use crate::complain;
 use crate::signals::stop_flag;
@@ -37,6 +38,8 @@ enum What {
     Idle(idle::IdleArgs),
     /// Download at full rate over a link that loses datagrams, and look for lost bytes and leaked memory; needs root.
     Soak(soak::SoakArgs),
+    /// Request rates of a server with one worker and with two.
+    Workers(workers::WorkersArgs),
     /// One process of a floor.
     #[command(hide = true)]
     FloorChild {
@@ -109,6 +112,7 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
         What::Datapaths(args) => datapaths::run(args),
         What::Idle(args) => idle::run(args),
         What::Soak(args) => soak::run(args),
+        What::Workers(args) => workers::run(args),
         What::FloorChild { role } => floor::child(role),
         What::Child { role } => roofline::child(role).map_err(|error| error.to_string()),
     };

@@ -4,6 +4,7 @@ mod bench_command;
 mod doctor;
 mod get;
 mod lab_command;
+mod load_command;
 mod options;
 mod path_options;
 mod serve;
@@ -31,6 +32,8 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Download over HTTP/3.
     Get(Box<get::GetArgs>),
+    /// Generate load over HTTP/3 and measure rate and latency.
+    Load(Box<load_command::LoadArgs>),
     /// Make two machines and an emulated network between them.
     ///
     /// Makes a network namespace for a server (server0, 198.18.0.1, fd00::1) and one for a client (client0, 198.18.0.2,
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
+        Command::Load(args) => load_command::run(&args),
         Command::Lab(args) => lab_command::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => bench_command::run(&args),

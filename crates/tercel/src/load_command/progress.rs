@@ -1,0 +1,68 @@
+//! The line that changes while load is generated: rate, errors and percentiles so far.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use load::requests::{Record, Watcher};
+use std::io::IsTerminal as _;
+use std::time::Instant;
+
+/// The line; it vanishes when this is dropped.
+pub(super) struct Line {
+    bar: ProgressBar,
+    began: Instant,
+    /// What was done when the rate was last looked at, and when.
+    last: (u64, Instant),
+    rate: f64,
+}
+
+/// Over so many seconds the rate is taken.
+const WINDOW_S: f64 = 0.5;
+
+impl Line {
+    /// On standard error, if that is a terminal.
+    pub(super) fn on_terminal() -> Option<Line> {
+        if !std::io::stderr().is_terminal() {
+            return None;
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+        bar.set_style(
+            ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
+        );
+        bar.set_message("connecting");
+        bar.tick();
+        let now = Instant::now();
+        Some(Line { bar, began: now, last: (0, now), rate: 0.0 })
+    }
+}
+
+impl Watcher for Line {
+    fn on_progress(&mut self, record: &Record) {
+        let now = Instant::now();
+        if self.last.0 == 0 && self.rate == 0.0 {
+            self.began = now;
+        }
+        let passed = now.duration_since(self.last.1).as_secs_f64();
+        if passed >= WINDOW_S {
+            self.rate = record.succeeded.saturating_sub(self.last.0) as f64 / passed;
+            self.last = (record.succeeded, now);
+        }
+        let ms = |share: f64| record.latency.quantile(share).as_secs_f64() * 1e3;
+        self.bar.set_message(format!(
+            "{:.1} s  {:.0}/s  {} done  {} failed  p50 {:.2} ms  p99 {:.2} ms  p99.9 {:.2} ms  max {:.2} ms",
+            now.duration_since(self.began).as_secs_f64(),
+            self.rate,
+            record.succeeded,
+            record.failures.total(),
+            ms(0.5),
+            ms(0.99),
+            ms(0.999),
+            record.latency.longest().as_secs_f64() * 1e3,
+        ));
+        self.bar.tick();
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
