@@ -108,3 +108,41 @@ fn a_full_port_is_waited_for_and_not_spun_upon() {
     assert_eq!(worker.port().waits, 100, "every turn sleeps");
     assert!(worker.now() >= start + HELD_UP * 99, "and not for nothing");
 }
+
+/// A loop of the caller's own: it asks when the next turn is due, and says what time it is.
+#[test]
+fn the_owner_of_the_thread_says_what_time_it_is() {
+    let start = Instant::from_nanos(1 << 40);
+    let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
+    let port = Full { now: start, waits: 0 };
+    let mut worker = Worker::new(port, Idle, endpoint, None, Config::default());
+    assert_eq!(worker.next_deadline(), None, "nothing is due ever");
+    let later = start + Duration::from_secs(3);
+    worker.turn(later).expect("the port works");
+    assert_eq!((worker.now(), worker.clock()), (later, start));
+    worker.turn(start).expect("the port works");
+    assert_eq!(worker.now(), later, "time does not step back");
+    assert_eq!(worker.port().waits, 0, "a turn never sleeps");
+    assert!(worker.descriptors().is_empty() && worker.waker().is_none());
+    worker.on_woken();
+}
+
+/// Mail is a reason to turn at once, and is read in the turn.
+#[test]
+fn mail_is_due_at_once() {
+    let mut crew = crate::HandOff::crew(vec![None, None]);
+    let (second, first) = (crew.pop().expect("two"), crew.pop().expect("two"));
+    let config = EndpointConfig { worker: 1, workers: 2, ..EndpointConfig::default() };
+    let port = Full { now: Instant::from_nanos(1 << 40), waits: 0 };
+    let mut worker =
+        Worker::new(port, Idle, Endpoint::new(config, [1; 32]), None, Config::default()).with_crew(second);
+    let local = SocketAddr::from(([127, 0, 0, 1], 1));
+    let mut bytes = [0x40, 0xe7, 9, 9, 1, 9, 9, 9, 9, 0, 0];
+    let segment_size = bytes.len();
+    let addresses = Addresses { local, peer: local };
+    first.send(1, &Train { bytes: &mut bytes, segment_size, addresses, ecn: Ecn::NotEct });
+    assert_eq!(worker.next_deadline(), Some(worker.now()));
+    let turn = worker.turn(worker.now()).expect("the port works");
+    assert_eq!((turn.trains, worker.hand_off_counters().handed_in), (1, 1));
+    assert_eq!(worker.next_deadline(), None);
+}
