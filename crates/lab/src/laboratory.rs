@@ -19,7 +19,7 @@ use crate::room::Room;
 use netlink::ethtool::Switch;
 use netlink::{Mac, VethOptions};
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 const SERVER: Plan = Plan {
@@ -114,6 +114,17 @@ impl Lab {
             let configured = side.try_run(|| configure(side, other, options));
             while_doing(configured, format!("cannot configure {}", side.interface()))?;
         }
+        if let Some((room, _)) = &wire {
+            let running = room.run(|| [TO_SERVER.0, TO_CLIENT.0].into_iter().try_for_each(until_running));
+            while_doing(running, "the wire does not come up")?;
+        }
+        for side in [&server, &client] {
+            let ready = side.try_run(|| {
+                until_running(side.interface())?;
+                side.addresses().into_iter().try_for_each(until_local)
+            });
+            while_doing(ready, format!("{} does not come up", side.interface()))?;
+        }
         let wire = match wire {
             None => None,
             Some((room, link)) => Some((emulate(&room, link, options.spin)?, room)),
@@ -199,6 +210,29 @@ fn configure(side: &Namespace, other: &Plan, options: &LabOptions) -> io::Result
         netlink::ethtool::set_feature(side.interface(), "tx-udp-segmentation", Switch::Off)?;
     }
     Ok(())
+}
+
+/// Waits until an interface whose other end is up takes packets. The end that was up first gets its carrier from the
+/// other and drops what is sent until the kernel has seen to that, which may take a second if nobody asks.
+fn until_running(interface: &str) -> io::Result<()> {
+    until(|| Ok(netlink::ethtool::has_carrier(interface)? && netlink::link_by_name(interface)?.is_running))
+}
+
+/// Waits until packets to an address of this namespace are received. For IPv6 a worker of the kernel sees to that some
+/// time after the address was given; until then they are dropped.
+fn until_local(ip: IpAddr) -> io::Result<()> {
+    until(|| Ok(netlink::route_to(ip).is_ok_and(|route| route.is_local)))
+}
+
+fn until(is_done: impl Fn() -> io::Result<bool>) -> io::Result<()> {
+    const STEP: Duration = Duration::from_millis(1);
+    for _ in 0..5_000 {
+        if is_done()? {
+            return Ok(());
+        }
+        std::thread::sleep(STEP);
+    }
+    Err(io::ErrorKind::TimedOut.into())
 }
 
 /// Stops what the kernel sends of its own accord: a link-local address with its announcements, and questions for

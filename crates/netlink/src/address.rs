@@ -49,7 +49,8 @@ fn read(message: &AddressMessage) -> Option<Address> {
     local.or(address).map(|ip| Address { ip, prefix: message.header.prefix_len })
 }
 
-/// Gives a link an address. An IPv6 address may be used at once: duplicates are not looked for.
+/// Gives a link an address. Duplicates of an IPv6 address are not looked for: sockets may bind to it at once, and packets
+/// to it are received as soon as [`crate::route_to`] finds it local, which the kernel sees to a moment later.
 ///
 /// # Errors
 /// The kernel's: `EEXIST` if it has it, `EINVAL` for a prefix too long; CAP_NET_ADMIN is needed.

@@ -6,6 +6,7 @@
 use crate::generic::{self, Attribute, Message, attributes, find, nested, number, text};
 use std::io;
 
+const LINK_STATE_GET: u8 = 6;
 const FEATURES_GET: u8 = 11;
 const FEATURES_SET: u8 = 12;
 const CHANNELS_GET: u8 = 17;
@@ -14,6 +15,7 @@ const HEADER: u16 = 1;
 const HEADER_NAME: u16 = 2;
 const HEADER_FLAGS: u16 = 3;
 const FLAG_OMIT_REPLY: u32 = 2;
+const LINK_STATE_LINK: u16 = 2;
 const FEATURES_HW: u16 = 2;
 const FEATURES_WANTED: u16 = 3;
 const FEATURES_ACTIVE: u16 = 4;
@@ -106,6 +108,19 @@ pub fn set_feature(interface: &str, name: &str, switch: Switch) -> io::Result<()
     }
     let message = format!("{interface} does not let {name} be changed");
     Err(io::Error::new(io::ErrorKind::Unsupported, message))
+}
+
+/// Whether an interface has a carrier. To ask makes the kernel finish what a change of the carrier entails: until then,
+/// for up to a second, an interface that just got its carrier drops all that is sent.
+///
+/// # Errors
+/// `EOPNOTSUPP` if its driver does not tell, `ENODEV` if there is no such interface.
+pub fn has_carrier(interface: &str) -> io::Result<bool> {
+    let reply = ask(LINK_STATE_GET, interface)?;
+    match find(&reply, LINK_STATE_LINK).as_deref() {
+        Some([state]) => Ok(*state != 0),
+        _ => Err(io::Error::from(io::ErrorKind::Unsupported)),
+    }
 }
 
 /// How many queues an interface uses.

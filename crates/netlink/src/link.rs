@@ -23,7 +23,8 @@ pub struct Link {
     pub mtu: u32,
     /// Whether it was switched on.
     pub is_up: bool,
-    /// Whether it was switched on and has a carrier: a veth's other end is up, a cable is plugged in.
+    /// Whether it was switched on, has a carrier (a veth's other end is up, a cable is plugged in) and passes packets. The
+    /// last may come up to a second later; [`crate::ethtool::has_carrier`] hurries it.
     pub is_running: bool,
     /// Whether it is the loopback interface.
     pub is_loopback: bool,
@@ -103,7 +104,7 @@ fn read(message: LinkMessage) -> Link {
         mac: None,
         mtu: 0,
         is_up: flags.contains(LinkFlags::Up),
-        is_running: flags.contains(LinkFlags::Up | LinkFlags::LowerUp),
+        is_running: flags.contains(LinkFlags::Up | LinkFlags::LowerUp | LinkFlags::Running),
         is_loopback: flags.contains(LinkFlags::Loopback),
         kind: None,
         rx_queues: 1,

@@ -70,7 +70,9 @@ fn a_veth_is_as_ordered() {
         assert_eq!((far.mtu, far.rx_queues, far.mac), (9000, 4, Some(MACS[1])));
         set_up(near.index).unwrap();
         assert!(!link_by_name("near").unwrap().is_running, "no carrier while the other end is off");
+        assert!(!ethtool::has_carrier("near").unwrap());
         set_up(far.index).unwrap();
+        assert!(ethtool::has_carrier("near").unwrap());
         assert!(link_by_name("near").unwrap().is_running);
         set_mtu(near.index, 65_535).unwrap();
         assert_eq!(link_by_name("near").unwrap().mtu, 65_535);
@@ -90,7 +92,7 @@ fn addresses_are_told_as_given() {
         assert!(found.contains(&(NEAR6, 64)), "{found:?}");
         assert!(addresses(far).unwrap().iter().all(|found| found.ip.is_ipv6()), "only its link-local one");
         assert_eq!(add_address(near, NEAR, 24).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        // usable at once: no duplicate address detection
+        // no duplicate address detection
         std::net::UdpSocket::bind((NEAR6, 0)).unwrap();
     });
 }
