@@ -120,8 +120,8 @@ fn no_frame_is_lost_under_random_use_with_full_rings_and_a_failing_link() {
                 let mut port = port(&lab, mode, checksums);
                 assert_eq!(port.free_frames(), port.frames());
                 abuse(&lab, &mut port, seed);
-                // Neighbours that nobody answers for are given up after two seconds.
-                for _ in 0..60 {
+                // Neighbours that nobody answers for are given up after two seconds; two turns go to each question, 64 ms.
+                for _ in 0..120 {
                     let deadline = port.now() + Duration::from_millis(50);
                     port.poll().unwrap();
                     port.flush().unwrap();
