@@ -15,7 +15,7 @@ use wire::ip::Headers;
 use crate::interface::Interface;
 use crate::layout::MAX_PAYLOAD;
 use crate::neighbours::{Freshness, Hop, Neighbours};
-use crate::resolver::{self, Answer};
+use crate::resolver::{self, Answer, Reason};
 
 /// How long what the kernel said is relied on.
 const RELY_FOR: Duration = Duration::from_secs(30);
@@ -101,7 +101,7 @@ impl Paths {
 
     /// Where packets to `peer` would leave from, as far as anyone knows.
     pub(crate) fn source_towards(&self, peer: IpAddr) -> Option<IpAddr> {
-        match resolver::look_up(&self.interface, peer, self.tag) {
+        match resolver::look_up(&self.interface, peer, self.tag, Reason::Unknown) {
             Answer::Known(Hop { source: Some(source), .. }) => Some(source),
             _ => self.interface.source_towards(peer),
         }
@@ -111,11 +111,13 @@ impl Paths {
         let peer = path.addresses.peer.ip();
         let hop = match self.neighbours.get(peer, self.now) {
             Some((hop, Freshness::Fresh)) => hop,
-            Some((hop, Freshness::Stale)) => match resolver::look_up(&self.interface, peer, self.tag) {
-                Answer::Known(newer) => self.rely(peer, newer),
-                // The last that is known serves on.
-                Answer::Asked | Answer::None => self.rely(peer, hop),
-            },
+            Some((hop, Freshness::Stale)) => {
+                match resolver::look_up(&self.interface, peer, self.tag, Reason::Stale) {
+                    Answer::Known(newer) => self.rely(peer, newer),
+                    // The last that is known serves on.
+                    Answer::Asked | Answer::None => self.rely(peer, hop),
+                }
+            }
             None => match self.ask(peer) {
                 Answer::Known(hop) => self.rely(peer, hop),
                 Answer::Asked => return Way::Asked,
@@ -136,7 +138,7 @@ impl Paths {
         if self.hopeless.is_some_and(|(ip, until)| ip == peer && self.now < until) {
             return Answer::None;
         }
-        let answer = resolver::look_up(&self.interface, peer, self.tag);
+        let answer = resolver::look_up(&self.interface, peer, self.tag, Reason::Unknown);
         if answer == Answer::None {
             self.hopeless = Some((peer, self.now + GIVE_UP_FOR));
         }
@@ -173,4 +175,70 @@ fn flow_label(addresses: &Addresses) -> u32 {
     };
     let mixed = fold(addresses.local).rotate_left(23) ^ fold(addresses.peer);
     (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use base::net::Ecn;
+    use wire::ip::Datagram;
+
+    use super::*;
+
+    fn paths(tag: Option<Tag>) -> Paths {
+        let addresses = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse().unwrap()).to_vec();
+        let (index, name, mac) = (1, "x".to_owned(), [2; 6]);
+        Paths::new(Interface { index, name, mac, mtu: 1500, is_loopback: false, addresses }, tag).unwrap()
+    }
+
+    fn path(local: &str, peer: &str) -> TrainPath {
+        TrainPath::new(Addresses { local: local.parse().unwrap(), peer: peer.parse().unwrap() }, Ecn::Ce)
+    }
+
+    fn hop(last: u8, tags: [Option<Tag>; 2]) -> Hop {
+        Hop { mac: [4, 0, 0, 0, 0, last], tags, source: None }
+    }
+
+    fn written(paths: &Paths) -> Datagram {
+        let mut frame = vec![0; paths.headers().size()];
+        paths.headers().write_complete(&mut frame, b"");
+        Datagram::read(&frame).unwrap()
+    }
+
+    #[test]
+    fn answers_go_back_by_the_way_and_the_vlan_by_which_the_question_came() {
+        let mut paths = paths(None);
+        for peer in ["198.51.100.7:5000", "[2001:db8::7]:5000"] {
+            let peer: SocketAddr = peer.parse().unwrap();
+            let tags = [Some(Tag { kind: wire::ethernet::PROVIDER_VLAN, control: 9 }), Some(Tag::vlan(7))];
+            paths.neighbours.learn(peer.ip(), hop(1, tags));
+            let local = if peer.is_ipv4() { "192.0.2.99:443" } else { "[2001:db8::99]:443" };
+            let path = path(local, &peer.to_string());
+            assert_eq!(paths.way(&path), Way::Known);
+            let sent = written(&paths);
+            assert_eq!((sent.ethernet.source, sent.ethernet.destination), ([2; 6], [4, 0, 0, 0, 0, 1]));
+            assert_eq!((sent.source, sent.destination, sent.ecn), (path.addresses.local, peer, Ecn::Ce));
+            assert_eq!(sent.ethernet.tags, tags);
+            let above = if peer.is_ipv4() { 28 } else { 48 };
+            assert_eq!(paths.max_payload(), 1500 - above, "tags do not count against the MTU");
+        }
+    }
+
+    #[test]
+    fn headers_follow_a_peer_that_moves_and_a_path_that_changes() {
+        let mut paths = paths(None);
+        let unbound = path("0.0.0.0:443", "198.51.100.7:5000");
+        let peer = unbound.addresses.peer.ip();
+        paths.neighbours.learn(peer, hop(1, [None; 2]));
+        assert_eq!(paths.way(&unbound), Way::Known);
+        assert_eq!(written(&paths).source, "192.0.2.1:443".parse().unwrap(), "the interface's address");
+        paths.neighbours.learn(peer, hop(2, [None; 2]));
+        assert_eq!(paths.way(&unbound), Way::Known);
+        assert_eq!(written(&paths).ethernet.destination[5], 2, "headers made before the peer moved");
+        assert_eq!(paths.way(&TrainPath { ecn: Ecn::Ect1, ..unbound }), Way::Known);
+        assert_eq!(written(&paths).ecn, Ecn::Ect1, "headers made for another marking");
+        let other = path("192.0.2.5:443", "198.51.100.7:5001");
+        assert_eq!(paths.way(&other), Way::Known);
+        assert_eq!(written(&paths).destination.port(), 5001, "headers made for another port");
+        assert_eq!(paths.way(&path("[::1]:443", "198.51.100.7:5000")), Way::None(SendFault::Unreachable));
+    }
 }

@@ -22,8 +22,18 @@ pub(crate) enum Answer {
     None,
 }
 
+/// Why the kernel is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Nothing is known.
+    Unknown,
+    /// It was asked some time ago. It is to make sure itself: it sees none of our packets, so it never finds out by them that
+    /// a neighbour has another address now.
+    Stale,
+}
+
 /// Asks how `peer` is reached from `interface`, with `tag` on untold links.
-pub(crate) fn look_up(interface: &Interface, peer: IpAddr, tag: Option<Tag>) -> Answer {
+pub(crate) fn look_up(interface: &Interface, peer: IpAddr, tag: Option<Tag>, reason: Reason) -> Answer {
     let tags = [tag, None];
     if let Some(mac) = group_mac(peer) {
         return Answer::Known(Hop { mac, tags, source: interface.source_towards(peer) });
@@ -37,6 +47,10 @@ pub(crate) fn look_up(interface: &Interface, peer: IpAddr, tag: Option<Tag>) -> 
         return Answer::None;
     }
     let next = route.gateway.unwrap_or(peer);
+    if reason == Reason::Stale {
+        // What it finds is seen the next time; without the privilege it does as the kernel's own traffic makes it do.
+        let _ = netlink::provoke_neighbour(interface.index, next);
+    }
     match netlink::neighbour(interface.index, next) {
         Ok(Some(mac)) => Answer::Known(Hop { mac: mac.0, tags, source: route.source }),
         _ => {

@@ -1,8 +1,8 @@
 //! The sending half: packets are built in frames, behind room for their headers, and leave by the TX ring.
 //!
 //! A train's frames are taken as its packets ask for room and go into the TX ring when it ends, which has a place for
-//! every frame of this half, so there is no queue beside it. Frames come back through the completion ring and are used
-//! last in, first out, while they are in the core's cache.
+//! every frame of this half at any time, so there is no queue beside it. Frames come back through the completion ring and
+//! are used last in, first out, while they are in the core's cache.
 //!
 //! Invariant: a frame is in exactly one of `free`, the open train, `parked`, or with the kernel (TX ring, device, completion
 //! ring). `on_their_way` counts the latter; the four add up to [`Sender::frames`] at any time.
@@ -21,7 +21,7 @@ use wire::ip::{CHECKSUM_OFFSET, Headers};
 
 use crate::layout::{MAX_PAYLOAD, PAYLOAD_AT};
 use crate::paths::{Paths, Way};
-use crate::sys::socket::{Lead, METADATA_SIZE, Socket};
+use crate::sys::socket::{COMPLETE_CHECKSUM, Lead, METADATA_SIZE, Socket};
 use crate::sys::umem::Frame;
 
 /// Packets that may wait for a flush; then `begin` refuses. As many as stay in a core's own cache.
@@ -33,9 +33,6 @@ const MAX_PARKED: usize = 64;
 const PARKED_FOR: Duration = Duration::from_secs(2);
 /// How long after the first question to the kernel the next follows; it doubles up to the second figure.
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(64));
-
-/// `XDP_TXMD_FLAGS_CHECKSUM`: the checksum is to be completed.
-const COMPLETE_CHECKSUM: u64 = 2;
 
 /// A packet in its frame.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! An AF_XDP socket with its memory and its four rings.
 //!
 //! Every frame belongs to one direction for good. A receiving one goes round: fill ring, kernel, RX ring, us. A sending one:
-//! us, TX ring, kernel, completion ring. Each ring has a place for every frame of its direction, so that none of them is
-//! ever full, on either side. The fill ring has two: the kernel shows a packet in the RX ring before it shows that it has
-//! taken the frame from the fill ring, and the frame may be back before that.
+//! us, TX ring, kernel, completion ring. Each ring that the kernel fills has a place for every frame of its direction, and
+//! each that we fill has two: the kernel takes entries in batches and shows later that it did, when the frames may be back
+//! with us already. So none of the rings is ever full, on either side.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -130,12 +130,12 @@ impl Socket {
         let tx_frames = rx_frames.split_off(setup.rx_frames as usize);
         let knows_metadata = register(fd.as_fd(), &umem, setup.metadata).map_err(Step::Register.failed())?;
         let rings = Step::Rings.failed();
-        let fill_size = setup.rx_frames * 2;
+        let (fill_size, tx_size) = (setup.rx_frames * 2, setup.tx_frames * 2);
         let sizes = [
             (libc::XDP_UMEM_FILL_RING, fill_size),
             (libc::XDP_UMEM_COMPLETION_RING, setup.tx_frames),
             (libc::XDP_RX_RING, setup.rx_frames),
-            (libc::XDP_TX_RING, setup.tx_frames),
+            (libc::XDP_TX_RING, tx_size),
         ];
         for (option, size) in sizes {
             set(fd.as_fd(), libc::SOL_XDP, option, &size).map_err(&rings)?;
@@ -158,7 +158,7 @@ impl Socket {
             fill: Producer::map(fd.as_fd(), fill, fill_size).map_err(&rings)?,
             completion: Consumer::map(fd.as_fd(), completion, setup.tx_frames).map_err(&rings)?,
             rx: Consumer::map(fd.as_fd(), rx, setup.rx_frames).map_err(&rings)?,
-            tx: Producer::map(fd.as_fd(), tx, setup.tx_frames).map_err(&rings)?,
+            tx: Producer::map(fd.as_fd(), tx, tx_size).map_err(&rings)?,
             fd,
             umem,
             knows_metadata,

@@ -1,0 +1,130 @@
+//! `cargo bench -p tercel-xdp`: what sending 1,472 bytes costs through a port, against a loop over bare rings, on veth.
+//!
+//! Trials alternate; the figure is the thread's CPU time per packet, the median of all trials, in flushes of 64. On the
+//! other side a socket that nothing reads drops the packets, at the same cost for both. The loop sends finished packets without UDP
+//! checksums; what the port adds is frames, path, headers and checksums, be they ours or the kernel's.
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on fails")]
+
+use std::net::{SocketAddr, UdpSocket};
+
+use base::net::{Addresses, Ecn};
+use base::sink::{PacketSink, TrainPath};
+use datapath::Tx;
+use lab::{Lab, LabOptions, Switch};
+use rustix::time::{ClockId, clock_gettime};
+use xdp::raw::RawSender;
+use xdp::{Checksums, Mode, Options, XdpPort};
+
+const PACKETS: usize = 64 * 800;
+const TRIALS: usize = 9;
+const SIZE: usize = 1472;
+const PORT: u16 = 4433;
+
+fn cpu_nanos() -> u64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// CPU time per packet of `turn`, which sends some and says how many.
+fn measure(mut turn: impl FnMut() -> usize) -> f64 {
+    let mut sent = 0;
+    for _ in 0..50 {
+        turn();
+    }
+    let start = cpu_nanos();
+    while sent < PACKETS {
+        sent += turn();
+    }
+    (cpu_nanos() - start) as f64 / sent as f64
+}
+
+/// The loop, as soon as the queue is free: the port before may still be on its way out.
+fn bare_rings(interface: &str, path: &TrainPath) -> RawSender {
+    for _ in 0..100 {
+        if let Ok(rings) = RawSender::open(interface, path, SIZE) {
+            return rings;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    RawSender::open(interface, path, SIZE).unwrap()
+}
+
+fn through_the_port(port: &mut XdpPort, path: TrainPath) -> usize {
+    let room = port.begin(path, SIZE).unwrap_or(0);
+    for _ in 0..room {
+        // Where a packet would be written and encrypted.
+        std::hint::black_box(port.room());
+        port.push(SIZE);
+    }
+    if room > 0 {
+        port.end();
+    }
+    port.flush().unwrap();
+    room
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn compare(lab: &Lab, mode: Mode, checksums: Checksums) {
+    let sink = lab.client().run(|| UdpSocket::bind((lab.client().ipv4(), 0)).unwrap());
+    let peer = sink.local_addr().unwrap();
+    let local = SocketAddr::new(lab.server().ipv4().into(), PORT);
+    let path = TrainPath::new(Addresses { local, peer }, Ecn::Ect0);
+    let interface = lab.server().interface();
+    let mut options = Options::new(interface, local);
+    (options.mode, options.checksums) = (mode, checksums);
+    let (mut floor, mut port, mut only_rings) = (Vec::new(), Vec::new(), 0.0);
+    for _ in 0..TRIALS {
+        lab.server().run(|| {
+            let mut rings = bare_rings(interface, &path);
+            floor.push(measure(|| rings.send(64).unwrap()));
+            drop(rings);
+            let mut ports = xdp::open(&options).unwrap();
+            port.push(measure(|| through_the_port(&mut ports[0], path)));
+            // Building without the kernel: what the port itself costs, once more, by itself.
+            only_rings += user_cost(&mut ports[0], path);
+        });
+    }
+    let (floor, port) = (median(floor), median(port));
+    println!(
+        "{mode:8} checksums {checksums:?}: rings {floor:6.0} ns, port {port:6.0} ns per packet ({:+.1} %), of which building {:.0} ns",
+        (port / floor - 1.0) * 100.0,
+        only_rings / TRIALS as f64
+    );
+}
+
+/// CPU time per packet of building trains, flushes left out.
+fn user_cost(port: &mut XdpPort, path: TrainPath) -> f64 {
+    let (mut spent, mut packets) = (0, 0);
+    for _ in 0..200 {
+        let start = cpu_nanos();
+        let room = port.begin(path, SIZE).unwrap_or(0);
+        for _ in 0..room {
+            std::hint::black_box(port.room());
+            port.push(SIZE);
+        }
+        port.end();
+        spent += cpu_nanos() - start;
+        packets += room;
+        port.flush().unwrap();
+    }
+    spent as f64 / packets.max(1) as f64
+}
+
+fn main() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: AF_XDP in network namespaces needs root");
+        return;
+    }
+    let options = LabOptions { udp_segmentation: Switch::Off, ..LabOptions::default() };
+    let lab = Lab::new(&options).unwrap();
+    println!("sending {SIZE} bytes, CPU time of the thread, median of {TRIALS} trials of {PACKETS} packets");
+    for mode in [Mode::Generic, Mode::Driver] {
+        for checksums in [Checksums::Offloaded, Checksums::Ours] {
+            compare(&lab, mode, checksums);
+        }
+    }
+}
