@@ -7,6 +7,7 @@
 use crate::access_log::{Entry, Protocol, Recorder};
 use crate::body::Body;
 use crate::handler::Handler;
+use crate::heads::Heads;
 use crate::request::Head;
 use base::time::{Duration, Instant};
 use http3::{Abort, BodyLength, Code, Config, Goaway, MessageSink, RequestHead, Session};
@@ -26,6 +27,7 @@ const SPARE_HEADS: usize = 16;
 pub struct Server {
     handler: Handler,
     recorder: Recorder,
+    heads: Heads,
     config: Arc<Config>,
     patience: Patience,
 }
@@ -64,19 +66,24 @@ enum Farewell {
 #[derive(Debug, Default)]
 struct Exchanges {
     /// Requests whose heads arrived since the last turn.
-    waiting: Vec<(StreamId, Head)>,
+    waiting: Vec<(StreamId, Box<Head>)>,
     replies: Vec<Reply>,
     /// Streams that take bytes again.
     writable: Vec<StreamId>,
-    spare: Vec<Head>,
+    /// Boxed, because each head is handed from list to list and is large.
+    spare: Spare,
 }
+
+/// Heads of requests that were answered, kept for their memory.
+#[expect(clippy::vec_box, reason = "they go on as they are, in their boxes")]
+type Spare = Vec<Box<Head>>;
 
 /// A response on its way.
 #[derive(Debug)]
 struct Reply {
     id: StreamId,
     body: Body,
-    head: Head,
+    head: Box<Head>,
     status: u16,
     sent: u64,
     began: Instant,
@@ -123,7 +130,13 @@ impl transport::StreamSink for State {
 impl Server {
     /// A server that answers by `handler` and writes what it did to `recorder`.
     pub fn new(handler: Handler, recorder: Recorder) -> Server {
-        Server { handler, recorder, config: Arc::new(Config::server()), patience: Patience::Serving }
+        Server {
+            handler,
+            recorder,
+            heads: Heads::default(),
+            config: Arc::new(Config::server()),
+            patience: Patience::Serving,
+        }
     }
 
     /// Begins no more requests and closes connections as they become idle. The worker must then activate all connections.
@@ -156,8 +169,8 @@ impl Server {
                 0 => BodyLength::Empty,
                 bytes => BodyLength::Known(bytes),
             };
-            let fields = response.fields.iter().map(|(name, value)| -> (&[u8], &[u8]) { (name, value) });
-            let sent = state.session.connection.respond_with(connection, id, response.status, fields, length);
+            let encoded = self.heads.encoded(response.status, response.fields, length);
+            let sent = state.session.connection.respond_encoded(connection, id, encoded);
             let reply = Reply { id, body: response.body, head, status: response.status, sent: 0, began: now };
             if sent.is_err() {
                 state.session.messages.recycle(reply.head);
@@ -275,7 +288,7 @@ enum Pumped {
 }
 
 impl Exchanges {
-    fn recycle(&mut self, head: Head) {
+    fn recycle(&mut self, head: Box<Head>) {
         if self.spare.len() < SPARE_HEADS {
             self.spare.push(head);
         }

@@ -13,6 +13,7 @@ pub mod date;
 pub mod files;
 pub mod generated;
 pub mod handler;
+mod heads;
 pub mod http3;
 mod pool;
 mod range;

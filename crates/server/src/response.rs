@@ -68,6 +68,14 @@ impl Value {
     }
 }
 
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Value {}
+
 impl From<String> for Value {
     fn from(text: String) -> Value {
         Value::copied(text.as_bytes())
@@ -75,7 +83,7 @@ impl From<String> for Value {
 }
 
 /// A response's fields in the order in which they are sent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(&'static str, Value)>);
 
 impl Fields {

@@ -1,0 +1,123 @@
+//! Heads of responses as they go on the wire, remembered: a file that is asked for again within the second of its `date`
+//! field is answered by the bytes that answered before, which costs a comparison instead of an encoding.
+//!
+//! Data structure: a table of [`PLACES`] heads, each in the place that its length, status and validators choose; a newer one
+//! takes an older one's place. A head is used again only when status, fields and length are all the same, so a place that
+//! two files share costs encodings and never a wrong answer. Bounded by its size: heads that are longer than [`LONGEST`] are
+//! encoded and not kept. Rejected: encoding in the handler's cache of files, which knows no HTTP version.
+
+use crate::response::Fields;
+use http3::{BodyLength, EncodedHead};
+
+/// How many heads are remembered by a worker. A power of two.
+const PLACES: usize = 64;
+/// Fields that are longer together, in bytes, are not kept.
+const LONGEST: usize = 1_024;
+
+/// What a head was encoded from, and the result.
+#[derive(Debug)]
+struct Known {
+    status: u16,
+    fields: Fields,
+    length: BodyLength,
+    encoded: EncodedHead,
+}
+
+/// The table.
+#[derive(Debug, Default)]
+pub(crate) struct Heads {
+    places: Vec<Known>,
+    /// One that is not kept.
+    passing: Option<EncodedHead>,
+}
+
+impl Heads {
+    /// The head, encoded now or before.
+    pub(crate) fn encoded(&mut self, status: u16, fields: Fields, length: BodyLength) -> &EncodedHead {
+        let encode = |fields: &Fields| {
+            let lines = fields.iter().map(|(name, value)| -> (&[u8], &[u8]) { (name, value) });
+            EncodedHead::response(status, lines, length)
+        };
+        let size: usize = fields.iter().map(|(_, value)| value.len()).sum();
+        if size > LONGEST {
+            return self.passing.insert(encode(&fields));
+        }
+        if self.places.is_empty() {
+            self.places.resize_with(PLACES, Known::nothing);
+        }
+        let at = place(status, &fields, length);
+        let Some(known) = self.places.get_mut(at) else { return self.passing.insert(encode(&fields)) };
+        if (known.status, known.length) != (status, length) || known.fields != fields {
+            let encoded = encode(&fields);
+            *known = Known { status, fields, length, encoded };
+        }
+        &known.encoded
+    }
+}
+
+impl Known {
+    /// An empty place: no response has status 0.
+    fn nothing() -> Known {
+        let encoded = EncodedHead::response(0, [], BodyLength::Empty);
+        Known { status: 0, fields: Fields::default(), length: BodyLength::Empty, encoded }
+    }
+}
+
+/// Mixes what differs between files. Whoever makes all files meet in one place has gained an encoding for each request.
+fn place(status: u16, fields: &Fields, length: BodyLength) -> usize {
+    let length = match length {
+        BodyLength::Known(bytes) => bytes,
+        BodyLength::Empty | BodyLength::Unknown => 0,
+    };
+    let tag = fields.value("etag").unwrap_or_default();
+    let mixed = tag.iter().fold(length ^ u64::from(status) << 32, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (mixed ^ mixed >> 32) as usize % PLACES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::response::Value;
+
+    fn fields(tag: &str, date: &str) -> Fields {
+        let mut fields = Fields::default();
+        fields.push("date", Value::copied(date.as_bytes()));
+        fields.push("etag", Value::copied(tag.as_bytes()));
+        fields
+    }
+
+    fn fresh(status: u16, fields: &Fields, length: BodyLength) -> String {
+        let lines = fields.iter().map(|(name, value)| -> (&[u8], &[u8]) { (name, value) });
+        format!("{:?}", EncodedHead::response(status, lines, length))
+    }
+
+    /// Deleted, a head that was encoded for another second, file or length could be sent.
+    #[test]
+    fn what_is_remembered_is_what_would_be_encoded() {
+        let mut heads = Heads::default();
+        let lengths = [BodyLength::Empty, BodyLength::Known(1), BodyLength::Known(65)];
+        for round in 0..3 {
+            for number in 0..300 {
+                let fields = fields(&format!("\"{}\"", number % 90), &format!("second {}", round / 2));
+                let (status, length) = (200 + (number % 2) * 104, lengths[number as usize % 3]);
+                let expected = fresh(status, &fields, length);
+                assert_eq!(format!("{:?}", heads.encoded(status, fields, length)), expected);
+            }
+        }
+        assert_eq!(heads.places.len(), PLACES);
+    }
+
+    #[test]
+    fn the_same_head_is_encoded_once_and_a_long_one_is_not_kept() {
+        let mut heads = Heads::default();
+        let first = core::ptr::from_ref(heads.encoded(200, fields("\"a\"", "now"), BodyLength::Known(7)));
+        let again = core::ptr::from_ref(heads.encoded(200, fields("\"a\"", "now"), BodyLength::Known(7)));
+        assert_eq!(first, again);
+        let long = "x".repeat(LONGEST + 1);
+        heads.encoded(200, fields(&long, "now"), BodyLength::Empty);
+        assert_eq!(heads.places.iter().filter(|known| known.status > 0).count(), 1);
+        assert!(heads.passing.is_some());
+    }
+}
