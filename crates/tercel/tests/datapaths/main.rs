@@ -67,9 +67,12 @@ fn main() -> ExitCode {
     if failed > 0 || (skipped > 0 && must_not_skip) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
+/// Characters of a problem that are printed.
+const LONGEST: usize = 1_500;
+
 /// What a case has to tell beside that it passed, or what went wrong.
 fn run(case: &Case) -> Result<String, String> {
     let site = case.place.site()?;
     let never = AtomicBool::new(false);
-    case.run(&site, &never).map_err(|problem| problem.replace('\n', " "))
+    case.run(&site, &never).map_err(|problem| problem.replace('\n', " ").chars().take(LONGEST).collect())
 }

@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// Ports that the server sees. Where a hash of them chooses the worker, all eleven choose the same once in a thousand runs.
 const PORTS: usize = 11;
 const SIZE: usize = 40_000_000;
+/// Datagrams that may come to the worker without the connection: a stateless reset has random bytes where others have a CID.
+const STRAYS: u64 = 20;
 /// The port changes after so many bytes.
 const EVERY: u64 = (SIZE / (PORTS + 1)) as u64;
 
@@ -75,7 +77,8 @@ fn stayed(case: &Case, summary: &Value) -> Result<String, String> {
             expect(handed_off == 0, || {
                 format!("{handed_off} datagrams came to the wrong worker: {summary}")
             })?;
-            expect(elsewhere == 0, || format!("the idle worker received {elsewhere} datagrams: {summary}"))?;
+            let most = "the idle worker received datagrams of the connection";
+            expect(elsewhere <= STRAYS, || format!("{most}, {elsewhere}: {summary}"))?;
         }
         Steering::HandOff => {
             expect(handed_off > 0, || format!("nothing was handed off: {summary}"))?;
