@@ -1,11 +1,12 @@
 # tercel: the main jobs. Each target does its own set-up on a fresh Debian 12 with Rust, cc, make and Python 3.11.
 
-.PHONY: help build test interop demo clean
+.PHONY: help build test datapaths interop demo clean
 
 help:
 	@echo "make build   the tercel binary, optimised: target/release/tercel"
 	@echo "make demo    serve, download over HTTP/3, verify, measure, print"
 	@echo "make test    everything that has to pass before a change lands"
+	@echo "make datapaths  only HTTP/3 over every data path (as root: AF_XDP and namespaces too)"
 	@echo "make interop only the downloads by and from independent implementations"
 
 build:
@@ -18,6 +19,9 @@ test:
 	tests/setup
 	cargo xtask ci
 	$(MAKE) interop
+
+datapaths:
+	cargo test --locked --package tercel --test datapaths
 
 interop: build
 	tests/setup
