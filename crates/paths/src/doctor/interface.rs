@@ -1,6 +1,6 @@
 //! Facts about an interface, and what each means.
 
-use super::{Answer, Finding};
+use super::{Answer, Finding, probes};
 use netlink::ethtool::{self, Switch};
 use netlink::{Link, XdpFeatures, XdpMode};
 use std::fs;
@@ -84,7 +84,9 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     for (mode, outcome) in &facts.tried {
         let answer = match outcome {
             Ok(()) => Answer::good("works"),
-            Err(why) => Answer::limited(why.clone()),
+            // Every interface should have generic mode; the others are a question of its driver.
+            Err(why) if *mode == probes::GENERIC => Answer::limited(why.clone()),
+            Err(why) => Answer::note(why.clone()),
         };
         findings.push(Finding { check: mode, answer });
     }
@@ -108,7 +110,9 @@ fn queues(facts: &Facts) -> Answer {
     let (receiving, sending) = facts.queues;
     Answer::note(match receiving {
         1 => format!("1 receiving, {sending} sending: one worker with --datapath xdp"),
-        _ => format!("{receiving} receiving, {sending} sending: as many workers with --datapath xdp"),
+        _ => {
+            format!("{receiving} receiving, {sending} sending: up to {receiving} workers with --datapath xdp")
+        }
     })
 }
 
@@ -132,7 +136,10 @@ fn merging(facts: &Facts) -> Answer {
 /// Departure times are honoured by the fq queueing discipline. Source: tc-fq(8), `SO_TXTIME`.
 fn pacing(facts: &Facts) -> Answer {
     let has = |kind: &str| facts.qdiscs.iter().any(|found| found == kind);
-    let found = if facts.qdiscs.is_empty() { "no queue".to_owned() } else { facts.qdiscs.join(" ") };
+    if facts.qdiscs.is_empty() || has("noqueue") {
+        return Answer::note("no queue: tercel paces by itself");
+    }
+    let found = facts.qdiscs.join(" ");
     if has("fq") {
         return Answer::good(format!("{found}: the kernel holds packets until they are due"));
     }

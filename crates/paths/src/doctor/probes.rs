@@ -76,10 +76,12 @@ pub(crate) fn steering(choice: udp::SteeringChoice) -> Result<(), String> {
     udp::bind_group(&options, 2, choice).map(|_| ()).map_err(|error| error.to_string())
 }
 
+/// The check of the mode that needs nothing of a driver.
+pub(crate) const GENERIC: &str = "xdp generic";
+
 /// Which AF_XDP modes the interface takes on its first queue: the check's name for each, and why not.
 pub(crate) fn xdp_modes(interface: &str) -> Vec<(&'static str, Result<(), String>)> {
-    let modes =
-        [("xdp zero-copy", Mode::ZeroCopy), ("xdp driver", Mode::Driver), ("xdp generic", Mode::Generic)];
+    let modes = [("xdp zero-copy", Mode::ZeroCopy), ("xdp driver", Mode::Driver), (GENERIC, Mode::Generic)];
     let attempt = |mode| {
         let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let options = Options { mode, queues: Some(0..1), ..Options::new(interface, address) };

@@ -72,9 +72,11 @@ fn the_loopback_interface_is_not_asked_what_it_cannot_have() {
 
 #[test]
 fn what_was_tried_is_told_mode_by_mode() {
-    let tried = vec![("xdp generic", Ok(())), ("xdp driver", Err("no driver support".to_owned()))];
+    let refused = || Err("no driver support".to_owned());
+    let tried = vec![("xdp zero-copy", Ok(())), ("xdp driver", refused()), ("xdp generic", refused())];
     let facts = Facts { tried, xdp: None, ..facts() };
-    assert_eq!(answer(&facts, "xdp generic").state, State::Good);
-    assert_eq!(answer(&facts, "xdp driver").found, "no driver support");
+    assert_eq!(answer(&facts, "xdp zero-copy").state, State::Good);
+    assert_eq!(answer(&facts, "xdp driver"), Answer::note("no driver support"));
+    assert_eq!(answer(&facts, "xdp generic").state, State::Limited);
     assert_eq!(answer(&facts, "af_xdp").state, State::Note);
 }
