@@ -1,18 +1,21 @@
-//! `cargo bench -p tercel-xdp`: what sending 1,472 bytes costs through a port, against a loop over bare rings, on veth.
+//! `cargo bench -p tercel-xdp`: what 1,472 bytes cost through a port, against a loop over bare rings, on veth.
 //!
-//! Trials alternate; the figure is the thread's CPU time per packet, the median of all trials, in flushes of 64. On the
-//! other side a socket that nothing reads drops the packets, at the same cost for both. The loop sends finished packets without UDP
-//! checksums; what the port adds is frames, path, headers and checksums, be they ours or the kernel's.
+//! Trials alternate; the figure is the thread's CPU time per packet, the median of all trials, in flushes of 64.
+//!
+//! *Sending* includes the kernel. On the other side a socket that nothing reads drops the packets, at the same cost for
+//! both. The loop sends finished packets without UDP checksums; what the port adds is frames, path, headers and checksums,
+//! be they ours or the kernel's. *Receiving* is what happens in user space once packets are in the ring: the loop gives
+//! the frames back unseen, the port reads the headers and lends the payload. The kernel's part is in the sender's time.
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on fails")]
 
 use std::net::{SocketAddr, UdpSocket};
 
 use base::net::{Addresses, Ecn};
 use base::sink::{PacketSink, TrainPath};
-use datapath::Tx;
+use datapath::{Rx, Tx};
 use lab::{Lab, LabOptions, Switch};
 use rustix::time::{ClockId, clock_gettime};
-use xdp::raw::RawSender;
+use xdp::raw::{RawReceiver, RawSender};
 use xdp::{Checksums, Mode, Options, XdpPort};
 
 const PACKETS: usize = 64 * 800;
@@ -90,7 +93,7 @@ fn compare(lab: &Lab, mode: Mode, checksums: Checksums) {
     }
     let (floor, port) = (median(floor), median(port));
     println!(
-        "{mode:8} checksums {checksums:?}: rings {floor:6.0} ns, port {port:6.0} ns per packet ({:+.1} %), of which building {:.0} ns",
+        "{mode:8} sending, checksums {checksums:?}: rings {floor:6.0} ns, port {port:6.0} ns per packet ({:+.1} %), of which building {:.0} ns",
         (port / floor - 1.0) * 100.0,
         only_rings / TRIALS as f64
     );
@@ -114,6 +117,60 @@ fn user_cost(port: &mut XdpPort, path: TrainPath) -> f64 {
     spent as f64 / packets.max(1) as f64
 }
 
+/// Time per packet of taking in what a loop on the other side has just sent.
+fn receive(lab: &Lab, mode: Mode) {
+    let peer = SocketAddr::new(lab.client().ipv4().into(), 9);
+    let local = SocketAddr::new(lab.server().ipv4().into(), PORT);
+    let path = TrainPath::new(Addresses { local: peer, peer: local }, Ecn::Ect0);
+    let interface = lab.server().interface();
+    let mut options = Options::new(interface, local);
+    options.mode = mode;
+    let mut rings = lab.client().run(|| bare_rings(lab.client().interface(), &path));
+    let (mut bare, mut through) = (Vec::new(), Vec::new());
+    for _ in 0..TRIALS {
+        let mut receiver = lab.server().run(|| bare_receiver(interface, local, mode));
+        bare.push(take(&mut rings, || receiver.take()));
+        drop(receiver);
+        let mut port = lab.server().run(|| xdp::open(&options)).unwrap().remove(0);
+        through.push(take(&mut rings, || {
+            let trains = port.poll().unwrap();
+            for index in 0..trains {
+                std::hint::black_box(port.train(index).bytes[0]);
+            }
+            trains
+        }));
+    }
+    println!("{mode:8} receiving: rings {:.0} ns, port {:.0} ns per packet", median(bare), median(through));
+}
+
+/// CPU time per packet of `turn`, which takes in packets and says how many, between sending batches.
+fn take(rings: &mut RawSender, mut turn: impl FnMut() -> usize) -> f64 {
+    let (mut spent, mut packets) = (0, 0);
+    for _ in 0..PACKETS / 64 {
+        rings.send(64).unwrap();
+        let start = cpu_nanos();
+        loop {
+            match turn() {
+                0 => break,
+                more => packets += more,
+            }
+        }
+        spent += cpu_nanos() - start;
+    }
+    assert!(packets > PACKETS / 2, "{packets} of {PACKETS} packets arrived");
+    spent as f64 / packets as f64
+}
+
+fn bare_receiver(interface: &str, address: SocketAddr, mode: Mode) -> RawReceiver {
+    for _ in 0..100 {
+        if let Ok(receiver) = RawReceiver::open(interface, address, mode) {
+            return receiver;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    RawReceiver::open(interface, address, mode).unwrap()
+}
+
 fn main() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: AF_XDP in network namespaces needs root");
@@ -121,10 +178,11 @@ fn main() {
     }
     let options = LabOptions { udp_segmentation: Switch::Off, ..LabOptions::default() };
     let lab = Lab::new(&options).unwrap();
-    println!("sending {SIZE} bytes, CPU time of the thread, median of {TRIALS} trials of {PACKETS} packets");
+    println!("{SIZE} bytes, CPU time of the thread, median of {TRIALS} trials of {PACKETS} packets");
     for mode in [Mode::Generic, Mode::Driver] {
         for checksums in [Checksums::Offloaded, Checksums::Ours] {
             compare(&lab, mode, checksums);
         }
+        receive(&lab, mode);
     }
 }
