@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use base::net::Train;
 use base::sink::{PacketSink, TrainPath};
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use datapath::trains::MAX_TRAIN_SEGMENTS;
 use datapath::{Capabilities, Counters, Port, Rx, Tx, Waker};
 use ebpf::redirect::XdpProgram;
@@ -22,6 +22,9 @@ use crate::paths::Paths;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::sys::socket::Socket;
+
+/// Longest sleep. The kernel does not wake us when the interface is removed, so we look.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
 
 /// What the ports of an interface have in common, kept for as long as one of them lives.
 pub(crate) struct Shared {
@@ -176,20 +179,16 @@ impl Port for XdpPort {
         }
         let now = self.now();
         let until = self.sender.next_attempt(now).into_iter().chain(deadline).min();
-        let timeout = match until {
-            None => None,
-            Some(until) => {
-                let span = until.saturating_since(now);
-                if span.is_zero() {
-                    return Ok(());
-                }
-                Timespec::try_from(core::time::Duration::from(span)).ok()
-            }
-        };
+        let span = until.map_or(LOOK_AFTER, |until| until.saturating_since(now).min(LOOK_AFTER));
+        if span.is_zero() {
+            return Ok(());
+        }
+        let timeout = Timespec::try_from(core::time::Duration::from(span)).ok();
         self.waits += 1;
         // In copy mode the call also sends what is left in the TX ring.
         let mut events = [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(&self.waker, PollFlags::IN)];
         match poll(&mut events, timeout.as_ref()) {
+            Ok(0) if span == LOOK_AFTER => self.socket.check()?,
             // Interrupted by a signal: an early return, which the caller allows for.
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

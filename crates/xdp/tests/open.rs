@@ -8,8 +8,9 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
 use base::net::Ecn;
+use base::sink::PacketSink;
 use common::{SERVER, assert_no_leak, datagram, lab, open, path, receive, send, server, udp_client};
-use datapath::{Port, Rx};
+use datapath::{Port, Rx, Tx};
 use lab::Lab;
 use udp::{BindOptions, UdpPort, Variant};
 use xdp::{BusyPoll, Mode, Options, XdpError};
@@ -155,6 +156,24 @@ fn busy_polling_carries_the_same() {
         assert_works(&lab, &mut port);
     }
     assert_no_leak(&port);
+}
+
+#[test]
+fn a_port_whose_interface_is_removed_says_so() {
+    let Some(lab) = lab(1) else { return };
+    let mut sleeping = server(&lab, "0.0.0.0:4433", Mode::Driver);
+    lab.server().run(|| {
+        Command::new("ip").args(["link", "del", "dev", "server0"]).status().unwrap();
+    });
+    let told = (0..5).find_map(|_| sleeping.wait(None).err());
+    assert!(told.is_some_and(|error| error.to_string().contains("interface")), "it sleeps on");
+    let (from, to) = ("198.18.0.1:4433".parse().unwrap(), "198.18.0.2:9".parse().unwrap());
+    if sleeping.begin(path(from, to, Ecn::Ect0), 10).is_some() {
+        sleeping.room();
+        sleeping.push(10);
+        sleeping.end();
+    }
+    let _ = sleeping.flush();
 }
 
 #[test]

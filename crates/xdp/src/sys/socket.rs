@@ -339,6 +339,16 @@ impl Socket {
         done(result as i32)
     }
 
+    /// Says whether the socket still has an interface.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        match rustix::net::sockopt::socket_error(&self.fd) {
+            Ok(Err(rustix::io::Errno::NETDOWN | rustix::io::Errno::NXIO)) => {
+                Err(io::Error::new(io::ErrorKind::NotConnected, "the interface of an AF_XDP socket has gone"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What the kernel lost so far; zeros where it does not say.
     pub(crate) fn losses(&self) -> Losses {
         let empty = libc::xdp_statistics {
