@@ -54,7 +54,11 @@ impl Session<'_> {
             let _ = std::fs::remove_file(file);
         }
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", line]).envs(environment(self.lab)).env("TERCEL_LAB_SIDE", "server");
+        // told to end, the shell lets the program in the foreground end first
+        command
+            .args(["-c", &format!("trap 'exit 143' TERM\n{line}")])
+            .envs(environment(self.lab))
+            .env("TERCEL_LAB_SIDE", "server");
         // a group of its own: a signal reaches what the shell started, and Ctrl-C does not, before the command's end
         command.process_group(0);
         // standard output is the command's alone
@@ -85,24 +89,23 @@ impl Session<'_> {
     }
 }
 
-/// A server; it is asked to end when this is dropped, and has been waited for afterwards. One that does not end is
-/// killed with the lab.
+/// A server's shell, in a process group of its own. When this is dropped the group is asked to end and the shell waited
+/// for; what does not end in time is killed. What is left in the background then ends with the lab.
 struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Ok(None) = self.0.try_wait() {
-            let _ = kill_process_group(Pid::from_child(&self.0), Signal::TERM);
-        }
-        let mut waited = Duration::ZERO;
-        while let Ok(None) = self.0.try_wait() {
-            if waited > PATIENCE {
-                let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
-                let _ = self.0.wait();
-                return;
+        for signal in [Signal::TERM, Signal::KILL] {
+            if let Ok(None) = self.0.try_wait() {
+                // it fails if the last one ends just now
+                let _ = kill_process_group(Pid::from_child(&self.0), signal);
             }
-            std::thread::sleep(STEP);
-            waited += STEP;
+            let mut waited = Duration::ZERO;
+            while waited < PATIENCE {
+                let Ok(None) = self.0.try_wait() else { return };
+                std::thread::sleep(STEP);
+                waited += STEP;
+            }
         }
     }
 }
