@@ -1,4 +1,4 @@
-//! What a process may run on, and what it has used.
+//! What a process may run on, what it has used, and the clock beside that.
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -47,6 +47,12 @@ pub fn first_two() -> [usize; 2] {
     let allowed = allowed();
     let first = allowed.first().copied().unwrap_or(0);
     [first, allowed.get(1).copied().unwrap_or(first)]
+}
+
+/// Seconds on the system's monotonic clock: for measurements, which no data path's clock is there for.
+pub fn clock_seconds() -> f64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
 /// CPU seconds that this process has used so far, its own and the kernel's on its behalf: what getrusage sums up,

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crypto::{ClientTls, Roots, TlsOptions};
 use datapath::Port as _;
@@ -150,22 +150,25 @@ fn watch(plan: &Plan, pair: &Pair<'_>, method: Method, mode: Mode) -> io::Result
 fn share(plan: &Plan, server: &Server, stop: &AtomicBool) -> io::Result<f64> {
     let gone = || io::Error::other("the server has gone");
     sleep(SETTLE, stop)?;
-    let (began, before) = (Instant::now(), cpu::seconds_of(server.id()).ok_or_else(gone)?);
+    let (began, before) = (cpu::clock_seconds(), cpu::seconds_of(server.id()).ok_or_else(gone)?);
     sleep(Duration::from_secs_f64(plan.seconds), stop)?;
     let after = cpu::seconds_of(server.id()).ok_or_else(gone)?;
-    Ok((after - before) / began.elapsed().as_secs_f64())
+    Ok((after - before) / (cpu::clock_seconds() - began))
 }
 
 /// Sleeps in steps, so that an interruption is noticed.
 fn sleep(span: Duration, stop: &AtomicBool) -> io::Result<()> {
-    let until = Instant::now() + span;
-    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+    let until = cpu::clock_seconds() + span.as_secs_f64();
+    loop {
+        let left = until - cpu::clock_seconds();
+        if left <= 0.0 {
+            return Ok(());
+        }
         if stop.load(Ordering::Relaxed) {
             return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted"));
         }
-        std::thread::sleep(left.min(Duration::from_millis(100)));
+        std::thread::sleep(Duration::from_secs_f64(left.min(0.1)));
     }
-    Ok(())
 }
 
 /// A client that wants nothing.

@@ -110,15 +110,17 @@ impl Site {
         }
     }
 
-    /// Whether trains leave the client's end whole, or are cut before: generic AF_XDP at the server's end sees only the
-    /// first datagram of a whole one, because without the driver's help the kernel shows it the merged packet.
+    /// Whether trains leave both ends whole, or are cut before: generic AF_XDP at the other end gets none of a whole one that
+    /// is longer than a frame, because without the driver's help the kernel shows it the merged packet.
     ///
     /// # Errors
     /// The kernel refuses.
     pub fn let_trains_through(&self, trains: Trains) -> io::Result<()> {
         let switch = if trains == Trains::Whole { Switch::On } else { Switch::Off };
-        self.namespace(End::Client)
-            .map_or(Ok(()), |namespace| namespace.set_offload("tx-udp-segmentation", switch))
+        [End::Client, End::Server]
+            .into_iter()
+            .filter_map(|end| self.namespace(end))
+            .try_for_each(|namespace| namespace.set_offload("tx-udp-segmentation", switch))
     }
 }
 

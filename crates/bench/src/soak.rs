@@ -9,7 +9,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -101,8 +101,8 @@ pub fn run(plan: &Plan, site: &Site, stop: &AtomicBool, progress: &mut dyn FnMut
     let [server_core, client_core] = cpu::first_two();
     let server = pair.serve(plan.method, site.ipv4(End::Server), &[server_core], &[])?;
     let url = server.url(&format!("bytes/{}", plan.bytes));
-    let began = Instant::now();
-    let until = began + Duration::from_secs_f64(plan.seconds);
+    let began = cpu::clock_seconds();
+    let until = began + plan.seconds;
     let (mut downloads, mut failure) = (0, None);
     let (tell, told) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -115,7 +115,7 @@ pub fn run(plan: &Plan, site: &Site, stop: &AtomicBool, progress: &mut dyn FnMut
             match outcome {
                 Ok(line) => {
                     downloads += 1;
-                    progress(&format!("{:6.1} s: {line}", began.elapsed().as_secs_f64()));
+                    progress(&format!("{:6.1} s: {line}", cpu::clock_seconds() - began));
                 }
                 Err(error) => failure = failure.take().or(Some(error)),
             }
@@ -125,7 +125,7 @@ pub fn run(plan: &Plan, site: &Site, stop: &AtomicBool, progress: &mut dyn FnMut
         Some(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
         failure => failure.map(|error| error.to_string()),
     };
-    let seconds = began.elapsed().as_secs_f64();
+    let seconds = cpu::clock_seconds() - began;
     let (_, summary) = server.finish(stop)?;
     Ok(Soak {
         plan: plan.clone(),
@@ -142,14 +142,8 @@ pub fn run(plan: &Plan, site: &Site, stop: &AtomicBool, progress: &mut dyn FnMut
 }
 
 /// One download after the other, until the time is over or one fails.
-fn download(
-    pair: &Pair<'_>,
-    url: &str,
-    core: usize,
-    until: Instant,
-    tell: &mpsc::Sender<io::Result<String>>,
-) {
-    while Instant::now() < until {
+fn download(pair: &Pair<'_>, url: &str, core: usize, until: f64, tell: &mpsc::Sender<io::Result<String>>) {
+    while cpu::clock_seconds() < until {
         let fetched = pair.fetch(Method::Gso, &[core], &[url, "--verify-pattern"], PATIENCE);
         let outcome = fetched.map(|(_, lines)| download_line(&lines));
         let is_over = outcome.is_err();

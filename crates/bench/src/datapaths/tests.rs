@@ -1,5 +1,4 @@
 //! What the table says must follow from the trials alone.
-#![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 use super::table::{Colours, Text};
 use super::*;

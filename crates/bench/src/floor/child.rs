@@ -10,7 +10,6 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::{Part, Role, Used};
 use crate::cpu;
@@ -60,11 +59,6 @@ pub fn child(role: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn seconds_now() -> f64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
-}
-
 fn send(role: &Role, data: SocketAddr, credit: SocketAddr) -> io::Result<Used> {
     let mut push = super::pusher(role, data)?;
     let side = UdpSocket::bind((role.local, 0))?;
@@ -73,11 +67,11 @@ fn send(role: &Role, data: SocketAddr, credit: SocketAddr) -> io::Result<Used> {
     side.send(b"hello")?;
     let window = (role.window / role.datagram_size).max(1) as u64;
     let (mut sent, mut credited, mut lost, mut rounds) = (0_u64, 0_u64, 0_u64, 0_u64);
-    let (began, cpu_began) = (seconds_now(), cpu::process_seconds());
+    let (began, cpu_began) = (cpu::clock_seconds(), cpu::process_seconds());
     let mut idle_since = began;
     loop {
         rounds += 1;
-        if rounds.is_multiple_of(CALLS_PER_LOOK) && seconds_now() - began > role.seconds {
+        if rounds.is_multiple_of(CALLS_PER_LOOK) && cpu::clock_seconds() - began > role.seconds {
             break;
         }
         let room = (credited + window).saturating_sub(sent);
@@ -93,14 +87,14 @@ fn send(role: &Role, data: SocketAddr, credit: SocketAddr) -> io::Result<Used> {
         if heard.is_some() || pushed > 0 {
             idle_since = 0.0;
         } else if idle_since == 0.0 {
-            idle_since = seconds_now();
-        } else if seconds_now() - idle_since > PATIENCE.as_secs_f64() {
+            idle_since = cpu::clock_seconds();
+        } else if cpu::clock_seconds() - idle_since > PATIENCE.as_secs_f64() {
             lost += sent - credited;
             credited = sent;
         }
     }
     let used = Used {
-        seconds: seconds_now() - began,
+        seconds: cpu::clock_seconds() - began,
         cpu_seconds: cpu::process_seconds() - cpu_began,
         datagrams: sent,
         calls: push.calls(),
@@ -141,11 +135,11 @@ fn receive(role: &Role) -> io::Result<Used> {
     let window = (role.window / role.datagram_size).max(1) as u64;
     let (mut received, mut credited) = (0_u64, 0_u64);
     let mut total = None;
-    let (mut began, mut cpu_began, mut last) = (0.0, 0.0, seconds_now());
+    let (mut began, mut cpu_began, mut last) = (0.0, 0.0, cpu::clock_seconds());
     loop {
         let taken = take.take()?;
         if taken == 0 {
-            let now = seconds_now();
+            let now = cpu::clock_seconds();
             total = total.or(hear(&side)?);
             let silent_for = now - last;
             let is_over = total.is_some_and(|total| received >= total || silent_for > 0.1);
@@ -156,14 +150,14 @@ fn receive(role: &Role) -> io::Result<Used> {
             continue;
         }
         if received == 0 {
-            (began, cpu_began) = (seconds_now(), cpu::process_seconds());
+            (began, cpu_began) = (cpu::clock_seconds(), cpu::process_seconds());
         }
         received += taken;
         if received - credited >= window.div_ceil(CREDITS_PER_WINDOW) {
             credited = received;
             // A sender that has ended wants none.
             let _ = side.send(&received.to_be_bytes());
-            last = seconds_now();
+            last = cpu::clock_seconds();
         }
     }
     if received == 0 {
