@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use datapath::Waker;
+use ebpf::EbpfError;
 use ebpf::redirect::{AttachMode, AttachOptions, XdpProgram};
 use netlink::Link;
 use socket2::{Domain, Protocol, Socket as UdpSocket, Type};
@@ -30,6 +31,9 @@ use crate::sys::umem::FRAME_SIZE;
 /// a moment later.
 const BUSY_TRIES: u32 = 100;
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
+/// How often the port and the place of the program are tried while they are taken: a child process that was just forked
+/// has what we closed a moment longer, until it runs its own program.
+const TAKEN_TRIES: u32 = 10;
 /// How long a card may take to come back after a program was attached: some restart their link.
 const LINK_TRIES: u32 = 300;
 /// More addresses than the program holds are not told to it: it takes all.
@@ -46,7 +50,10 @@ pub fn open(options: &Options) -> Result<Vec<XdpPort>, XdpError> {
     let link = find(&options.interface, options.address)?;
     let system = |doing| move |source| XdpError::System { doing, source };
     let interface = Interface::new(&link).map_err(system("list the interface's addresses"))?;
-    let reservation = reserve(options.address)?;
+    let reservation = patiently(
+        || reserve(options.address),
+        |error| matches!(error, XdpError::Port { source, .. } if source.kind() == io::ErrorKind::AddrInUse),
+    )?;
     let local = reservation.local_addr().map_err(system("find the reserved UDP port"))?;
     let local = local.as_socket().unwrap_or(options.address);
     let queues = queues(options, &link)?;
@@ -79,6 +86,20 @@ fn find(name: &str, address: SocketAddr) -> Result<Link, XdpError> {
         return Err(XdpError::NoEthernet { interface: interface() });
     }
     Ok(link)
+}
+
+/// Tries again for a moment while what it needs is still taken.
+fn patiently<T>(
+    mut attempt: impl FnMut() -> Result<T, XdpError>,
+    is_taken: impl Fn(&XdpError) -> bool,
+) -> Result<T, XdpError> {
+    for _ in 1..TAKEN_TRIES {
+        match attempt() {
+            Err(error) if is_taken(&error) => std::thread::sleep(BUSY_PAUSE),
+            result => return result,
+        }
+    }
+    attempt()
 }
 
 /// A kernel socket on the port, which nothing reads: what reaches it was not for AF_XDP.
@@ -133,12 +154,13 @@ impl Job<'_> {
     fn attempt(&self, mode: Mode) -> Result<Vec<XdpPort>, XdpError> {
         let attach = if mode == Mode::Generic { AttachMode::Generic } else { AttachMode::Driver };
         let addresses = self.addresses();
-        let mut program = XdpProgram::attach(&AttachOptions {
-            ifindex: self.interface.index,
-            mode: attach,
-            ports: &[self.local.port()],
-            addresses: &addresses,
-        })?;
+        let ports = [self.local.port()];
+        let ifindex = self.interface.index;
+        let options = AttachOptions { ifindex, mode: attach, ports: &ports, addresses: &addresses };
+        let mut program = patiently(
+            || XdpProgram::attach(&options).map_err(XdpError::from),
+            |error| matches!(error, XdpError::Program(EbpfError::Occupied { .. })),
+        )?;
         self.await_carrier();
         let mut sockets = Vec::new();
         for queue in self.queues.clone() {

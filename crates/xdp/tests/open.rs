@@ -9,9 +9,11 @@ use std::process::{Command, Stdio};
 
 use base::net::Ecn;
 use base::sink::PacketSink;
+use base::time::Duration;
 use common::{SERVER, assert_no_leak, datagram, lab, open, path, receive, send, server, udp_client};
 use datapath::{Port, Rx, Tx};
 use lab::Lab;
+use rustix::time::{ClockId, clock_gettime};
 use udp::{BindOptions, UdpPort, Variant};
 use xdp::{BusyPoll, Mode, Options, XdpError};
 
@@ -181,10 +183,15 @@ fn an_idle_port_sleeps_until_its_deadline_or_a_wake() {
     let Some(lab) = lab(1) else { return };
     let mut port = server(&lab, "0.0.0.0:4433", Mode::Driver);
     let before = port.now();
-    let deadline = before + std::time::Duration::from_millis(500).into();
+    let cpu =
+        || Duration::from(std::time::Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap());
+    let used = cpu();
+    let deadline = before + Duration::from_millis(500);
     while port.now() < deadline {
         port.wait(Some(deadline)).unwrap();
     }
+    let spent = cpu().saturating_sub(used);
+    assert!(spent < Duration::from_millis(10), "2 % of a core is 10 ms: {spent:?}");
     assert!(port.counters().waits < 10, "it woke {} times in half a second", port.counters().waits);
     let waker = port.waker().unwrap();
     let thread = std::thread::spawn(move || {
