@@ -64,6 +64,8 @@ pub(crate) struct Shared<'a, S> {
     pub(crate) side: Side,
     /// Decoded into for every head; reused.
     pub(crate) section: &'a mut FieldSection,
+    /// What `section` was decoded from, if it may come again; else empty.
+    pub(crate) encoded: &'a mut Vec<u8>,
     pub(crate) limits: &'a Limits,
     pub(crate) glitches: &'a mut Glitches,
     /// Bytes of unfinished field sections on all streams, and how many there may be.
@@ -288,12 +290,12 @@ impl Message {
         }
         self.frame = Frame::None;
         if self.partial.is_empty() {
-            shared.section.decode(piece, shared.limits)?;
+            decode(piece, shared)?;
         } else {
             *shared.buffered = shared.buffered.saturating_sub(self.partial.len());
             let mut whole = core::mem::take(&mut self.partial);
             whole.extend_from_slice(piece);
-            shared.section.decode(&whole, shared.limits)?;
+            decode(&whole, shared)?;
         }
         self.on_section(id, shared)?;
         Ok(rest)
@@ -394,6 +396,23 @@ impl Message {
             _ => None,
         }
     }
+}
+
+/// Sections that are longer, in encoded bytes, are not compared with the next.
+const MAX_REPEATED: usize = 512;
+
+/// Decodes a field section, unless it is the one before, byte for byte: without a dynamic table equal bytes mean equal
+/// lines. Answers to the same question within a second often are. Requests differ in their paths, so a server does not ask.
+fn decode<S>(bytes: &[u8], shared: &mut Shared<'_, S>) -> Result<(), Violation> {
+    if !bytes.is_empty() && shared.encoded == bytes {
+        return Ok(());
+    }
+    shared.encoded.clear();
+    shared.section.decode(bytes, shared.limits)?;
+    if shared.side.is_client() && bytes.len() <= MAX_REPEATED {
+        shared.encoded.extend_from_slice(bytes);
+    }
+    Ok(())
 }
 
 /// The first `most` bytes, or all.

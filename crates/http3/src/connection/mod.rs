@@ -41,6 +41,8 @@ pub struct Connection {
     exchanges: Exchanges,
     /// Decoded into for every head of every stream.
     section: FieldSection,
+    /// What `section` was decoded from, if it may come again; else empty.
+    encoded: Vec<u8>,
     /// Bytes of unfinished field sections on all streams.
     buffered: usize,
     arena: Arena,
@@ -71,6 +73,7 @@ impl Connection {
             config,
             exchanges: Exchanges::new(),
             section: FieldSection::new(),
+            encoded: Vec::new(),
             buffered: 0,
             arena: Arena::default(),
             peer_streams: PeerStreams::new(side.other()),

@@ -78,6 +78,7 @@ impl Connection {
         let mut shared = Shared {
             side: self.side,
             section: &mut self.section,
+            encoded: &mut self.encoded,
             limits: &self.config.limits(),
             glitches: &mut self.glitches,
             buffered: &mut self.buffered,
