@@ -75,7 +75,6 @@ struct Exchanges {
 }
 
 /// Heads of requests that were answered, kept for their memory.
-#[expect(clippy::vec_box, reason = "they go on as they are, in their boxes")]
 type Spare = Vec<Box<Head>>;
 
 /// A response on its way.
