@@ -1,6 +1,6 @@
 //! Whether a path carries ECN marks to the peer and the peer reports them: a label-only machine per path.
 //!
-//! The first packets leave marked ECT(0) (Testing); then none until the peer's counts show that marks arrive (Unknown);
+//! The first packets leave marked ECT(0), or ECT(1) where the congestion controller asks for it (Testing); then none until the peer's counts show that marks arrive (Unknown);
 //! then all (Capable). A report that cannot be true, none at all, or marked packets that all vanish end it (Failed). A new
 //! path starts over; a data path that cannot mark never starts (Disabled).
 //! Counts are kept per packet-number space, since the peer counts so.
@@ -73,6 +73,8 @@ pub enum EcnOutcome {
 #[derive(Clone, Copy, Debug)]
 pub struct EcnValidator {
     state: EcnState,
+    /// ECT(0) or ECT(1): what is sent where anything is marked.
+    codepoint: Ecn,
     /// Marked packets sent, by space.
     sent: [u64; 3],
     /// What the peer last reported, by space.
@@ -96,7 +98,22 @@ impl EcnValidator {
 
     const fn in_state(state: EcnState) -> EcnValidator {
         let zero = EcnCounts { ect0: 0, ect1: 0, ce: 0 };
-        EcnValidator { state, sent: [0; 3], reported: [zero; 3], marked: 0, acked: 0, lost: 0 }
+        EcnValidator {
+            state,
+            codepoint: Ecn::Ect0,
+            sent: [0; 3],
+            reported: [zero; 3],
+            marked: 0,
+            acked: 0,
+            lost: 0,
+        }
+    }
+
+    /// Marks with ECT(1) if that is `mark`, else with ECT(0). To be called before anything was sent.
+    /// Source: RFC 9331 §4.1.
+    pub fn with_mark(self, mark: Ecn) -> EcnValidator {
+        let codepoint = if mark == Ecn::Ect1 { Ecn::Ect1 } else { Ecn::Ect0 };
+        EcnValidator { codepoint, ..self }
     }
 
     /// Whether the verdict is still open.
@@ -114,7 +131,7 @@ impl EcnValidator {
     pub const fn mark(&self) -> Ecn {
         match self.state {
             //= rfc9000/13.4.2#1
-            EcnState::Testing | EcnState::Capable => Ecn::Ect0,
+            EcnState::Testing | EcnState::Capable => self.codepoint,
             EcnState::Unknown | EcnState::Failed | EcnState::Disabled => Ecn::NotEct,
         }
     }
@@ -132,15 +149,15 @@ impl EcnValidator {
         }
     }
 
-    /// An ACK frame that raised the largest acknowledged newly acknowledged `newly_acked_ect0` packets sent marked
-    /// ECT(0). `counts` are its counts, if it has any. Source: RFC 9000 §13.4.2.1.
-    pub fn on_ack(&mut self, space: Space, newly_acked_ect0: u64, counts: Option<EcnCounts>) -> EcnOutcome {
+    /// An ACK frame that raised the largest acknowledged newly acknowledged `newly_acked` packets sent marked.
+    /// `counts` are its counts, if it has any. Source: RFC 9000 §13.4.2.1.
+    pub fn on_ack(&mut self, space: Space, newly_acked: u64, counts: Option<EcnCounts>) -> EcnOutcome {
         if matches!(self.state, EcnState::Failed | EcnState::Disabled) {
             return EcnOutcome::Nothing;
         }
         let Some(counts) = counts else {
             // RFC 9000 §13.4.2.1: marked packets acknowledged without counts.
-            if newly_acked_ect0 > 0 {
+            if newly_acked > 0 {
                 self.state = EcnState::Failed;
             }
             return EcnOutcome::Nothing;
@@ -154,19 +171,23 @@ impl EcnValidator {
             self.state = EcnState::Failed; // counts never fall
             return EcnOutcome::Nothing;
         };
-        // RFC 9000 §13.4.2.1: each marked packet is reported as ECT(0) or CE; nothing is reported that was not sent.
+        let (ours, all_ours, foreign) = match self.codepoint {
+            Ecn::Ect1 => (ect1, counts.ect1, ect0),
+            _ => (ect0, counts.ect0, ect1),
+        };
+        // RFC 9000 §13.4.2.1: each marked packet is reported as it left or as CE; nothing is reported that was not sent.
         //= rfc9000/13.4.2.1#1
-        let is_short = ect0.saturating_add(ce) < newly_acked_ect0;
-        let is_long = counts.ect0.saturating_add(counts.ce) > self.sent[space.index()];
+        let is_short = ours.saturating_add(ce) < newly_acked;
+        let is_long = all_ours.saturating_add(counts.ce) > self.sent[space.index()];
         // RFC 9000 A.4: a path that marks everything says nothing by it.
-        let is_all_ce = self.is_testing() && counts.ect0 == 0 && counts.ce >= TESTING_PACKETS;
+        let is_all_ce = self.is_testing() && all_ours == 0 && counts.ce >= TESTING_PACKETS;
         //= rfc9000/13.4.2.2#1
-        if is_short || is_long || ect1 > 0 || is_all_ce {
+        if is_short || is_long || foreign > 0 || is_all_ce {
             self.state = EcnState::Failed;
             return EcnOutcome::Nothing;
         }
         self.reported[space.index()] = counts;
-        self.acked += newly_acked_ect0;
+        self.acked += newly_acked;
         // RFC 9000 A.4: the counts are right, and a marked packet was acknowledged.
         if self.acked > 0 && self.is_testing() {
             self.state = EcnState::Capable;

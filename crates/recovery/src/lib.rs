@@ -9,7 +9,7 @@
 //! | [`ledger`] | what was sent and has not been settled | packet-number space |
 //! | [`ack`] | what was received and must be acknowledged | packet-number space |
 //! | [`rtt`] | the round-trip estimate | path |
-//! | [`congestion`] | the window | path |
+//! | [`congestion`] | the window and the pacing rate | path |
 //! | [`pacer`] | when the window may be used | path |
 //! | [`ecn`] | whether the path carries ECN marks | path |
 //! | [`timers`] | when loss detection acts next, as pure functions | – |

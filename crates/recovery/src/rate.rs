@@ -41,6 +41,11 @@ impl Rate {
         if rtt < UNPACED_BELOW { Rate::UNLIMITED } else { Rate::new(window, rtt, gain) }
     }
 
+    /// So many bytes a second; no limit where the round trip is too short to be paced.
+    pub fn of_model(per_second: u64, rtt: Duration) -> Rate {
+        if rtt < UNPACED_BELOW { Rate::UNLIMITED } else { Rate::new(per_second, Duration::from_secs(1), 1.0) }
+    }
+
     /// Whether there is no limit.
     pub fn is_unlimited(self) -> bool {
         self.nanos_per_byte == 0.0

@@ -2,7 +2,7 @@
 
 use crate::streams::StreamConfig;
 use base::time::Duration;
-use recovery::congestion::Algorithm;
+use recovery::congestion::{Algorithm, SlowStart};
 use wire::version::Version;
 
 /// How a connection behaves. The defaults suit a server on the open internet.
@@ -28,6 +28,8 @@ pub struct TransportConfig {
     pub ack_every: u32,
     /// The congestion controller. Default: CUBIC.
     pub congestion: Algorithm,
+    /// How the first slow start of CUBIC, NewReno and Prague ends. Default: by HyStart++ (RFC 9406).
+    pub slow_start: SlowStart,
     /// The round-trip time assumed before the first sample. Source: RFC 9002 §6.2.2. Default: 333 ms.
     pub initial_rtt: Duration,
     /// Streams, windows and send buffers.
@@ -61,6 +63,7 @@ impl Default for TransportConfig {
             max_ack_delay: Duration::from_millis(25),
             ack_every: 10,
             congestion: Algorithm::Cubic,
+            slow_start: SlowStart::HyStart,
             initial_rtt: Duration::from_millis(333),
             streams: StreamConfig::default(),
             max_datagram_frame_size: 0,

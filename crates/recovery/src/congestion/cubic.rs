@@ -4,12 +4,12 @@
 //! Windows are in bytes and time in seconds, as floats; the fraction of a byte that a step leaves is carried over. The
 //! time in which the window was not used (idle, application-limited) is taken out of the clock of the cubic function,
 //! or else the window would jump when the application returns.
-//! Left for later: HyStart++ (RFC 9406) and undoing a reduction whose losses proved spurious (§4.9).
+//! Left for later: undoing a reduction whose losses proved spurious (§4.9).
 //!
 //! RFC 9438 §4.1 to §4.8, §5.8.
 
-use super::Cause;
-use super::window::{AckedBytes, Growth, LossWindow};
+use super::events::{AckedBytes, Congestion};
+use super::window::{Growth, LossWindow};
 use base::time::{Duration, Instant};
 
 /// How aggressively the window grows. Source: RFC 9438 §5.
@@ -82,8 +82,8 @@ impl Cubic {
         }
     }
 
-    pub(super) fn on_ack(&mut self, now: Instant, acked: AckedBytes) {
-        match self.window.on_ack(now, &acked) {
+    pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes) {
+        match self.window.on_ack(now, acked) {
             Growth::Barred => self.skip_time(now),
             Growth::Avoidance(0) => {}
             Growth::Avoidance(bytes) => self.grow(now, bytes, acked.rtt),
@@ -138,8 +138,8 @@ impl Cubic {
         self.seen_at = self.seen_at.max(now);
     }
 
-    pub(super) fn on_congestion(&mut self, now: Instant, sent_at: Instant, _cause: Cause) {
-        if !self.window.start_recovery(now, sent_at) {
+    pub(super) fn on_congestion(&mut self, now: Instant, sign: &Congestion) {
+        if !self.window.start_recovery(now, sign.sent_at) {
             return;
         }
         let size = self.window.size() as f64;

@@ -2,29 +2,49 @@
 //!
 //! The enum dispatches and holds nothing itself, because a model-based controller (BBR) shares no state with the
 //! loss-based ones; those share [`window::LossWindow`]. Bytes in flight are the caller's sum over its spaces.
+//!
+//! | controller | waits for | marks |
+//! |---|---|---|
+//! | NewReno, CUBIC | loss or a classic mark; HyStart++ ends their first slow start | ECT(0) |
+//! | BBR | nothing: it measures what the path delivers ([`delivery`]), and answers loss | ECT(0) |
+//! | Prague | marks, which an L4S queue sets early | ECT(1) |
+//!
 //! Rejected: a trait object (an indirect call per acknowledgement, and no `Copy`), a type parameter (it spreads over the
 //! whole connection, and users choose at run time).
 //!
-//! RFC 9002 §7, RFC 9438.
+//! RFC 9002 §7, RFC 9406, RFC 9438; draft-ietf-ccwg-bbr; draft-briscoe-iccrg-prague-congestion-control.
 
+mod bbr;
 mod cubic;
+mod delivery;
+mod events;
+mod hystart;
 mod new_reno;
+mod prague;
 #[cfg(test)]
 mod tests;
 mod window;
 
 use crate::rate::Rate;
 use crate::rtt::Rtt;
+use base::net::Ecn;
 use base::time::Instant;
+use bbr::Bbr;
 use cubic::Cubic;
 use new_reno::NewReno;
+use prague::Prague;
 
-pub use window::{AckedBytes, MAX_WINDOW, initial_window, minimum_window};
+pub use events::{AckedBytes, Cause, Congestion};
+pub use hystart::SlowStart;
+pub use window::{MAX_WINDOW, initial_window, minimum_window};
 
 /// Round trips' worth of window that leave a round trip in slow start. Source: RFC 9002 §7.7 asks for more than 1.
 const SLOW_START_GAIN: f64 = 2.0;
 /// The same in congestion avoidance. Source: RFC 9002 §7.7.
 const AVOIDANCE_GAIN: f64 = 1.25;
+/// Prague's window is not to leave faster than the path takes it: its queue marks after a millisecond.
+/// Source: draft-briscoe-iccrg-prague-congestion-control §2.4.4.
+const LOW_DELAY_GAIN: f64 = 1.0;
 
 /// The controllers to choose from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -34,25 +54,23 @@ pub enum Algorithm {
     /// RFC 9438.
     #[default]
     Cubic,
-}
-
-/// The sign of congestion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// A packet was lost.
-    Loss,
-    /// The peer reported more packets marked CE.
-    EcnCe,
+    /// Version 3: draft-ietf-ccwg-bbr.
+    Bbr,
+    /// For queues of low delay (L4S): draft-briscoe-iccrg-prague-congestion-control.
+    Prague,
 }
 
 /// A path's congestion controller.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Controller(Kind);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Kind {
     NewReno(NewReno),
     Cubic(Cubic),
+    /// Several times larger than the others, and with a log.
+    Bbr(Box<Bbr>),
+    Prague(Prague),
 }
 
 /// Calls the same method of whichever controller it is.
@@ -61,6 +79,20 @@ macro_rules! each {
         match $self {
             Kind::NewReno($inner) => $call,
             Kind::Cubic($inner) => $call,
+            Kind::Bbr($inner) => $call,
+            Kind::Prague($inner) => $call,
+        }
+    };
+}
+
+/// The window of a loss-based controller; `None` is BBR.
+macro_rules! loss_window {
+    ($self:expr, $window:ident) => {
+        match $self {
+            Kind::NewReno(inner) => Some(inner.$window()),
+            Kind::Cubic(inner) => Some(inner.$window()),
+            Kind::Prague(inner) => Some(inner.$window()),
+            Kind::Bbr(_) => None,
         }
     };
 }
@@ -71,7 +103,18 @@ impl Controller {
         Controller(match algorithm {
             Algorithm::NewReno => Kind::NewReno(NewReno::new(mtu)),
             Algorithm::Cubic => Kind::Cubic(Cubic::new(mtu)),
+            Algorithm::Bbr => Kind::Bbr(Box::new(Bbr::new(mtu))),
+            Algorithm::Prague => Kind::Prague(Prague::new(mtu)),
         })
+    }
+
+    /// How the first slow start ends; HyStart++ unless told otherwise. To be called before anything was sent. BBR has no
+    /// slow start.
+    pub fn with_slow_start(mut self, kind: SlowStart) -> Controller {
+        if let Some(window) = loss_window!(&mut self.0, window_mut) {
+            window.set_slow_start(kind);
+        }
+        self
     }
 
     /// Which one it is.
@@ -79,26 +122,38 @@ impl Controller {
         match self.0 {
             Kind::NewReno(_) => Algorithm::NewReno,
             Kind::Cubic(_) => Algorithm::Cubic,
+            Kind::Bbr(_) => Algorithm::Bbr,
+            Kind::Prague(_) => Algorithm::Prague,
         }
     }
 
-    /// `bytes` of packets that count left; `in_flight` includes them. May be called once for a whole train.
+    /// The mark that packets should leave with, where the path carries marks: for
+    /// [`crate::ecn::EcnValidator::with_mark`]. Source: RFC 9331 §4.1.
+    pub fn ecn_mark(&self) -> Ecn {
+        match self.0 {
+            Kind::Prague(_) => Ecn::Ect1,
+            Kind::NewReno(_) | Kind::Cubic(_) | Kind::Bbr(_) => Ecn::Ect0,
+        }
+    }
+
+    /// `bytes` of packets that count left at `now`, which is when they depart; `in_flight` includes them. May be called
+    /// once for a whole train. Afterwards the pacing rate may be another if the path was idle before.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight: u64) {
         each!(&mut self.0, inner => inner.on_sent(now, bytes, in_flight));
     }
 
-    /// Bytes left flight because the peer acknowledged them: one call per ACK frame, after its losses were declared.
-    pub fn on_ack(&mut self, now: Instant, acked: AckedBytes) {
-        if acked.bytes > 0 {
+    /// An ACK frame newly acknowledged packets: one call for each frame, after its losses and marks were declared.
+    pub fn on_ack(&mut self, now: Instant, acked: &AckedBytes) {
+        // Only BBR takes back what it did for losses that were none.
+        if acked.bytes > 0 || (acked.spurious > 0 && matches!(self.0, Kind::Bbr(_))) {
             each!(&mut self.0, inner => inner.on_ack(now, acked));
         }
     }
 
-    /// Congestion, of which a packet sent at `sent_at` is the sign; the latest such packet where there are several.
-    /// Signs from before the last reduction change nothing. Source: RFC 9002 §7.3.2.
-    pub fn on_congestion(&mut self, now: Instant, sent_at: Instant, cause: Cause) {
-        each!(&mut self.0, inner => inner.on_congestion(now, sent_at, cause));
+    /// Congestion. Signs from before the last reduction change nothing. Source: RFC 9002 §7.3.2.
+    pub fn on_congestion(&mut self, now: Instant, sign: &Congestion) {
+        each!(&mut self.0, inner => inner.on_congestion(now, sign));
     }
 
     /// Persistent congestion: back to the minimum window. Call after `on_congestion`. Source: RFC 9002 §7.6.2.
@@ -108,13 +163,23 @@ impl Controller {
 
     /// max_datagram_size changed. Source: RFC 9002 §7.2.
     pub fn on_mtu_change(&mut self, mtu: u16) {
-        each!(&mut self.0, inner => inner.window_mut().on_mtu_change(mtu));
+        match &mut self.0 {
+            Kind::Bbr(inner) => inner.on_mtu_change(mtu),
+            Kind::NewReno(inner) => inner.window_mut().on_mtu_change(mtu),
+            Kind::Cubic(inner) => inner.window_mut().on_mtu_change(mtu),
+            Kind::Prague(inner) => inner.window_mut().on_mtu_change(mtu),
+        }
     }
 
     /// The congestion window, in bytes; never below twice the largest datagram.
     #[inline]
     pub fn window(&self) -> u64 {
-        each!(&self.0, inner => inner.window().size())
+        match &self.0 {
+            Kind::Bbr(inner) => inner.window(),
+            Kind::NewReno(inner) => inner.window().size(),
+            Kind::Cubic(inner) => inner.window().size(),
+            Kind::Prague(inner) => inner.window().size(),
+        }
     }
 
     /// Bytes that the window still has room for.
@@ -129,14 +194,17 @@ impl Controller {
         in_flight < self.window()
     }
 
-    /// The slow start threshold, in bytes; `None` before any congestion.
+    /// The slow start threshold, in bytes; `None` before any congestion, and always for BBR.
     pub fn ssthresh(&self) -> Option<u64> {
-        each!(&self.0, inner => inner.window().ssthresh())
+        loss_window!(&self.0, window)?.ssthresh()
     }
 
-    /// Whether the window doubles every round trip.
+    /// Whether the window doubles every round trip; for BBR: whether it is in Startup.
     pub fn is_in_slow_start(&self) -> bool {
-        each!(&self.0, inner => inner.window().is_in_slow_start())
+        match &self.0 {
+            Kind::Bbr(inner) => inner.state() == bbr::State::Startup,
+            kind => loss_window!(kind, window).is_some_and(|window| window.is_in_slow_start()),
+        }
     }
 
     /// How fast the window may be used; for [`crate::pacer::Pacer::set_rate`] after every event that changes the window
@@ -145,7 +213,16 @@ impl Controller {
         if !rtt.has_sample() {
             return Rate::UNLIMITED;
         }
-        let gain = if self.is_in_slow_start() { SLOW_START_GAIN } else { AVOIDANCE_GAIN };
-        Rate::of_window(self.window(), rtt.smoothed(), gain)
+        match &self.0 {
+            Kind::Bbr(inner) => match inner.pacing_rate() {
+                Some(per_second) => Rate::of_model(per_second, rtt.smoothed()),
+                None => Rate::of_window(self.window(), rtt.smoothed(), SLOW_START_GAIN),
+            },
+            _ if self.is_in_slow_start() => Rate::of_window(self.window(), rtt.smoothed(), SLOW_START_GAIN),
+            Kind::Prague(_) => Rate::of_window(self.window(), rtt.smoothed(), LOW_DELAY_GAIN),
+            Kind::NewReno(_) | Kind::Cubic(_) => {
+                Rate::of_window(self.window(), rtt.smoothed(), AVOIDANCE_GAIN)
+            }
+        }
     }
 }

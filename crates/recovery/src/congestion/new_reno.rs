@@ -1,7 +1,7 @@
 //! NewReno as QUIC has it: half the window on congestion, one datagram more per window acknowledged. RFC 9002 §7.3, B.5.
 
-use super::Cause;
-use super::window::{AckedBytes, Growth, LossWindow};
+use super::events::{AckedBytes, Congestion};
+use super::window::{Growth, LossWindow};
 use base::time::Instant;
 
 /// Divides the window on congestion. Source: RFC 9002 §7.3.2 (kLossReductionFactor of one half).
@@ -32,8 +32,8 @@ impl NewReno {
         self.window.on_sent(in_flight);
     }
 
-    pub(super) fn on_ack(&mut self, now: Instant, acked: AckedBytes) {
-        let Growth::Avoidance(bytes) = self.window.on_ack(now, &acked) else { return };
+    pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes) {
+        let Growth::Avoidance(bytes) = self.window.on_ack(now, acked) else { return };
         self.acked = self.acked.saturating_add(bytes);
         let size = self.window.size();
         if self.acked >= size {
@@ -44,8 +44,8 @@ impl NewReno {
         }
     }
 
-    pub(super) fn on_congestion(&mut self, now: Instant, sent_at: Instant, _cause: Cause) {
-        if self.window.start_recovery(now, sent_at) {
+    pub(super) fn on_congestion(&mut self, now: Instant, sign: &Congestion) {
+        if self.window.start_recovery(now, sign.sent_at) {
             self.acked = 0;
             self.window.shrink(self.window.size() / REDUCTION);
         }

@@ -1,5 +1,5 @@
 //! What the loss-based controllers share: the window and its bounds, slow start, the recovery period, and the rule that
-//! a window which is not used does not grow.
+//! a window which is not used does not grow. The first slow start is HyStart++'s unless that is switched off.
 //!
 //! Use is judged twice. The caller says when it had nothing to send (`app_limited`); and whatever the caller says, the
 //! window does not grow beyond twice the bytes that were in flight at most in this round trip and the one before, so
@@ -7,25 +7,14 @@
 //!
 //! RFC 9002 §7.2 to §7.3, §7.8, B.1 to B.8.
 
-use base::time::{Duration, Instant};
+use super::events::AckedBytes;
+use super::hystart::{HyStart, Pace, SlowStart};
+use base::time::Instant;
 
 /// No window is larger: 1 TiB, more than any path holds, and far from where arithmetic ends.
 pub const MAX_WINDOW: u64 = 1 << 40;
 /// Smallest max_datagram_size; a smaller one is taken for this. Source: RFC 9000 §14.
 const SMALLEST_MTU: u16 = 1200;
-
-/// What the peer acknowledged, as one ACK frame tells it.
-#[derive(Clone, Copy, Debug)]
-pub struct AckedBytes {
-    /// Bytes that left flight.
-    pub bytes: u64,
-    /// When the latest of their packets was sent.
-    pub largest_sent_at: Instant,
-    /// Whether the sender had nothing more to send while the window had room. Waiting for the pacer does not count.
-    pub app_limited: bool,
-    /// The smoothed round-trip time.
-    pub rtt: Duration,
-}
 
 /// The window that a path starts with, in bytes. Source: RFC 9002 §7.2.
 pub fn initial_window(mtu: u16) -> u64 {
@@ -59,6 +48,7 @@ pub(super) struct LossWindow {
     round_start: Instant,
     peak: u64,
     peak_before: u64,
+    hystart: HyStart,
 }
 
 impl LossWindow {
@@ -72,7 +62,12 @@ impl LossWindow {
             round_start: Instant::ZERO,
             peak: 0,
             peak_before: 0,
+            hystart: HyStart::new(SlowStart::HyStart),
         }
+    }
+
+    pub(super) fn set_slow_start(&mut self, kind: SlowStart) {
+        self.hystart = HyStart::new(kind);
     }
 
     #[inline]
@@ -104,29 +99,41 @@ impl LossWindow {
             self.round_start = now;
             self.peak_before = core::mem::take(&mut self.peak);
         }
+        // RFC 9406 §4.3: only the first slow start is watched; later ones have a threshold.
+        let pace =
+            if self.ssthresh == u64::MAX { self.hystart.on_ack(now, acked) } else { Pace::Grow(acked.bytes) };
         // RFC 9002 §7.8: a window that is not used does not grow.
         //= rfc9002/7.8#1
         if acked.app_limited || self.size >= used.saturating_mul(2) {
             return Growth::Barred;
         }
         // RFC 9002 §7.3.2: nor does it in recovery.
-        if self.recovery_start.is_some_and(|start| acked.largest_sent_at <= start) {
+        if self.is_in_recovery(acked.largest_sent_at) {
             return Growth::Barred;
         }
+        let Pace::Grow(allowed) = pace else {
+            self.ssthresh = self.size;
+            return Growth::Avoidance(acked.bytes);
+        };
         if !self.is_in_slow_start() {
             return Growth::Avoidance(acked.bytes);
         }
         // RFC 9002 §7.3.1: by the bytes acknowledged, up to the threshold.
         let room = self.ssthresh - self.size;
         //= rfc9002/7.3.1#1
-        self.set(self.size.saturating_add(acked.bytes.min(room)));
+        self.set(self.size.saturating_add(allowed.min(room)));
         Growth::Avoidance(acked.bytes.saturating_sub(room))
+    }
+
+    /// Whether a packet sent at that time left before the last reduction.
+    pub(super) fn is_in_recovery(&self, sent_at: Instant) -> bool {
+        self.recovery_start.is_some_and(|start| sent_at <= start)
     }
 
     /// Whether a sign of congestion is news; if so, recovery starts. Source: RFC 9002 B.6.
     pub(super) fn start_recovery(&mut self, now: Instant, sent_at: Instant) -> bool {
         //= rfc9002/7.3.2#1
-        if self.recovery_start.is_some_and(|start| sent_at <= start) {
+        if self.is_in_recovery(sent_at) {
             return false;
         }
         self.recovery_start = Some(now);

@@ -119,3 +119,16 @@ fn an_honest_path_never_fails_and_a_lying_peer_never_overflows() {
         }
     }
 }
+
+#[test]
+fn ect1_is_validated_as_ect0_is() {
+    let mut ecn = EcnValidator::new().with_mark(Ecn::Ect1);
+    assert_eq!(ecn.mark(), Ecn::Ect1);
+    ecn.on_sent(Space::Application, Ecn::Ect1, 10);
+    let counts = |ect0, ect1, ce| Some(EcnCounts { ect0, ect1, ce });
+    assert_eq!(ecn.on_ack(Space::Application, 4, counts(0, 3, 1)), EcnOutcome::Congestion(1));
+    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Capable, Ecn::Ect1));
+    // A path that makes ECT(0) of ECT(1) would tell a classic queue that we are classic.
+    ecn.on_ack(Space::Application, 2, counts(2, 3, 1));
+    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Failed, Ecn::NotEct));
+}

@@ -85,6 +85,7 @@ impl<F: Copy> Ledger<F> {
         let end = self.acked_end.max(expired_below);
         let mut left = Flight::default();
         let mut lost_end = 0;
+        let mut run_end = u64::MAX;
         let mut series_from = None;
         let mut loss_time: Option<Instant> = None;
         let mut pn = self.first_outstanding;
@@ -104,7 +105,7 @@ impl<F: Copy> Ledger<F> {
                         lost_end = pn + 1;
                         left.add(&packet);
                         let frames = self.frames.slice(slot.frames_start, slot.frames_count);
-                        outcome.count(&packet, pn >= self.acked_end);
+                        outcome.count(&packet, pn >= self.acked_end, &mut run_end);
                         outcome.extend_series(&packet, &mut series_from, thresholds.persistent_from);
                         lost(&packet, frames);
                     } else {
@@ -129,15 +130,19 @@ impl<F: Copy> Ledger<F> {
 
 impl LossOutcome {
     /// Counts a lost packet. One above the largest acknowledged was pushed out for want of room, not lost by any
-    /// threshold: no sign of congestion.
+    /// threshold: no sign of congestion. `run_end` is one more than the last packet number that was a sign.
     #[inline]
-    fn count(&mut self, packet: &SentPacket, is_pushed_out: bool) {
+    fn count(&mut self, packet: &SentPacket, is_pushed_out: bool, run_end: &mut u64) {
         self.packets += 1;
         let is_marked = packet.flags.has(PacketFlags::ECT0) || packet.flags.has(PacketFlags::ECT1);
         self.ect += u64::from(is_marked);
         //= rfc9000/14.4#1
         if packet.is_in_flight() && !packet.flags.has(PacketFlags::MTU_PROBE) && !is_pushed_out {
             self.congestion = self.congestion.max(Some(packet.sent_at));
+            self.congestion_packets += 1;
+            self.congestion_bytes += u64::from(packet.size);
+            self.congestion_ranges += u64::from(*run_end != packet.pn);
+            *run_end = packet.pn + 1;
         }
     }
 

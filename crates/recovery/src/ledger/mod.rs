@@ -17,7 +17,7 @@
 //!   acknowledgements cannot make us remember them for ever.
 //!
 //! Rejected: a sorted map of packets (allocates, chases pointers), a list with tombstones (a walk from its head is as
-//! long as the window). A delivery-rate snapshot (24 bytes, for BBR) goes into the slot when a controller needs it.
+//! long as the window), a delivery-rate snapshot in each slot (BBR keeps its own, by train: `congestion/delivery.rs`).
 //!
 //! RFC 9002 §6.1, A.1, A.7, A.10, A.11; RFC 9000 §13.1.
 

@@ -72,6 +72,12 @@ pub struct LossOutcome {
     /// When the latest lost packet was sent whose loss is a sign of congestion; `None` if there is none.
     /// MTU probes and packets that were not in flight are no sign.
     pub congestion: Option<Instant>,
+    /// Packets lost that are a sign of congestion.
+    pub congestion_packets: u64,
+    /// Their bytes.
+    pub congestion_bytes: u64,
+    /// Runs of such packets with no other number between them.
+    pub congestion_ranges: u64,
     /// Lost packets that left marked ECT(0) or ECT(1).
     pub ect: u64,
     /// The longest span between the sending of two ack-eliciting packets that are lost with nothing between them

@@ -146,6 +146,24 @@ fn mtu_probes_are_no_sign_of_congestion() {
 }
 
 #[test]
+fn losses_that_are_a_sign_are_summed_without_probes_and_by_runs() {
+    let mut ledger = filled(20);
+    let probe =
+        SentPacket { size: 9_000, flags: PacketFlags::DATA.with(PacketFlags::MTU_PROBE), ..data(20, ms(20)) };
+    ledger.on_sent(probe, &[20]);
+    for pn in 21..30 {
+        ledger.on_sent(data(pn, ms(pn)), &[pn]);
+    }
+    let (acked, _) = ack(&mut ledger, &[29..=29, 6..=16, 3..=3]);
+    assert!(acked.is_ok());
+    let outcome = ledger.detect_losses(ms(30), thresholds(1_000), &mut |_, _| {});
+    // Lost: 0 to 2, 4 and 5, 17 to 19, the probe, 21 to 26.
+    let size = u64::from(data(0, ms(0)).size);
+    assert_eq!((outcome.packets, outcome.congestion_packets, outcome.congestion_ranges), (15, 14, 4));
+    assert_eq!((outcome.bytes, outcome.congestion_bytes), (14 * size + 9_000, 14 * size));
+}
+
+#[test]
 fn probes_take_the_oldest_first_and_repeat_only_when_all_were_taken() {
     let mut ledger = filled(3);
     let mut seen = Vec::new();

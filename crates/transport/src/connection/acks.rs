@@ -13,7 +13,7 @@ use crate::tidings::Tidings;
 use base::time::{Duration, Instant};
 use core::ops::Range;
 use recovery::ack::AckTracker;
-use recovery::congestion::{AckedBytes, Cause};
+use recovery::congestion::{AckedBytes, Congestion};
 use recovery::ecn::{EcnCounts, EcnOutcome};
 use recovery::ledger::{AckOutcome, LossOutcome};
 use recovery::packet::PacketFlags;
@@ -138,20 +138,27 @@ impl Connection {
             keys.on_acknowledged(largest.pn);
         }
         // RFC 9002 §5.1, RFC 9000 §9.4: a packet of the old path measures the old path.
-        if let Some(sample) = outcome.rtt_sample(now).filter(|_| largest.pn >= first_pn) {
+        let latest_rtt = outcome.rtt_sample(now).filter(|_| largest.pn >= first_pn);
+        if let Some(sample) = latest_rtt {
             let delay = self.acceptable_ack_delay(id, ack.delay());
             self.paths.active_mut().rtt.on_sample(now, sample, delay);
         }
-        self.on_ecn(now, id, &outcome, ack);
+        let ce = self.on_ecn(now, id, &outcome, ack);
         self.detect_losses(now, id);
+        let in_flight = self.spaces.in_flight_bytes();
         let path = self.paths.active_mut();
         let acked = AckedBytes {
             bytes: outcome.bytes,
+            packets: outcome.packets,
             largest_sent_at: largest.sent_at,
             app_limited: path.app_limited,
             rtt: path.rtt.smoothed(),
+            latest_rtt,
+            in_flight,
+            ce,
+            spurious: outcome.spurious,
         };
-        path.congestion.on_ack(now, acked);
+        path.congestion.on_ack(now, &acked);
         path.repace();
         self.handshake.on_ack(id);
         //= rfc9002/6.2.1#4
@@ -173,15 +180,20 @@ impl Connection {
         if self.handshake.is_confirmed() { delay.min(self.handshake.peer_max_ack_delay()) } else { delay }
     }
 
-    /// Source: RFC 9000 §13.4.2.1.
-    fn on_ecn(&mut self, now: Instant, id: SpaceId, outcome: &AckOutcome, ack: &frame::Ack<'_>) {
-        let Some(largest) = outcome.largest.filter(|_| outcome.is_largest_raised) else { return };
+    /// Returns how many packets more the peer reports as marked CE. Source: RFC 9000 §13.4.2.1.
+    fn on_ecn(&mut self, now: Instant, id: SpaceId, outcome: &AckOutcome, ack: &frame::Ack<'_>) -> u64 {
+        let Some(largest) = outcome.largest.filter(|_| outcome.is_largest_raised) else { return 0 };
         let counts =
             ack.ecn().map(|counts| EcnCounts { ect0: counts.ect0, ect1: counts.ect1, ce: counts.ce });
         let path = self.paths.active_mut();
-        if let EcnOutcome::Congestion(_) = path.ecn.on_ack(id, outcome.ect0, counts) {
-            //= rfc9002/7.1#1
-            path.congestion.on_congestion(now, largest.sent_at, Cause::EcnCe);
+        match path.ecn.on_ack(id, outcome.ect0 + outcome.ect1, counts) {
+            EcnOutcome::Nothing => 0,
+            EcnOutcome::Congestion(ce) => {
+                let sign = Congestion::of_marks(largest.sent_at, ce, path.max_packet_size);
+                //= rfc9002/7.1#1
+                path.congestion.on_congestion(now, &sign);
+                ce
+            }
         }
     }
 
@@ -219,8 +231,8 @@ impl Connection {
         let max_ack_delay = self.handshake.peer_max_ack_delay();
         let path = self.paths.active_mut();
         path.ecn.on_lost(outcome.ect);
-        let Some(sent_at) = outcome.congestion else { return };
-        path.congestion.on_congestion(now, sent_at, Cause::Loss);
+        let Some(sign) = Congestion::of_losses(outcome) else { return };
+        path.congestion.on_congestion(now, &sign);
         if outcome.persistent_span.is_some_and(|span| path.rtt.is_persistent_congestion(span, max_ack_delay))
         {
             path.congestion.on_persistent_congestion();

@@ -48,13 +48,16 @@ impl Connection {
         })
     }
 
-    /// Congestion control, pacing and address validation learn what left.
-    pub(super) fn on_train_sent(&mut self, now: Instant, plan: &Plan, bytes: u64) {
+    /// Congestion control, pacing and address validation learn what left, or departs at `at`.
+    pub(super) fn on_train_sent(&mut self, (now, at): (Instant, Instant), plan: &Plan, bytes: u64) {
         self.counters.sent_bytes += bytes;
         let in_flight = self.spaces.in_flight_bytes();
         let Some(path) = self.paths.path_mut(plan.path) else { return };
         path.on_sent(bytes);
-        path.congestion.on_sent(now, bytes, in_flight);
+        path.congestion.on_sent(at, bytes, in_flight);
+        if in_flight <= bytes {
+            path.repace(); // after idleness the rate may be another
+        }
         path.pacer.on_sent(now, bytes);
     }
 

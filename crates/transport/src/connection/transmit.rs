@@ -82,7 +82,7 @@ impl Connection {
                 // The plan promised more than the components had; try again on the next occasion rather than now.
                 break;
             }
-            self.on_train_sent(now, &plan, sent);
+            self.on_train_sent((now, at), &plan, sent);
         }
         self.note_app_limited();
         Transmitted::All

@@ -9,7 +9,7 @@ use crate::sent::SentFrame;
 use base::net::Addresses;
 use base::rng::Rng;
 use base::time::{Duration, Instant};
-use recovery::congestion::{Algorithm, Controller};
+use recovery::congestion::{Algorithm, Controller, SlowStart};
 use recovery::ecn::EcnValidator;
 use recovery::pacer::{Pacer, Release};
 use recovery::rtt::Rtt;
@@ -33,6 +33,7 @@ pub(super) struct Template {
     pub(super) max_packet_size: u16,
     pub(super) initial_rtt: Duration,
     pub(super) congestion: Algorithm,
+    pub(super) slow_start: SlowStart,
     pub(super) ecn: Switch,
     pub(super) release: Release,
 }
@@ -44,6 +45,7 @@ impl Template {
             max_packet_size: config.max_packet_size,
             initial_rtt: config.initial_rtt,
             congestion: config.congestion,
+            slow_start: config.slow_start,
             ecn: config.ecn,
             release: Release::OnTime,
         }
@@ -91,8 +93,9 @@ impl Path {
         state: AddressState,
     ) -> Path {
         let size = template.initial_packet_size;
+        let congestion = Controller::new(template.congestion, size).with_slow_start(template.slow_start);
         let ecn = match template.ecn {
-            Switch::On => EcnValidator::new(),
+            Switch::On => EcnValidator::new().with_mark(congestion.ecn_mark()),
             Switch::Off => EcnValidator::disabled(),
         };
         let mut pacer = Pacer::new(now, size);
@@ -101,7 +104,7 @@ impl Path {
             id,
             addresses,
             rtt: Rtt::new(template.initial_rtt),
-            congestion: Controller::new(template.congestion, size),
+            congestion,
             pacer,
             ecn,
             max_packet_size: size,
@@ -164,7 +167,7 @@ impl Path {
     /// Source: RFC 9000 §9.4.
     pub(super) fn inherit(&mut self, other: &Path) {
         self.rtt = other.rtt;
-        self.congestion = other.congestion;
+        self.congestion = other.congestion.clone();
         self.pacer = other.pacer;
         self.ecn = other.ecn;
         self.mtu = other.mtu;

@@ -1,0 +1,250 @@
+//! The answer to loss and to marks: bounds for now, a bound for longer where a probe went too far, and taking both back
+//! where nothing was lost after all. Source: the draft, §5.5.10, §5.5.11.
+
+use super::{Bbr, INFINITE, State};
+use crate::congestion::delivery::{Limit, RateSample};
+use crate::congestion::events::{Cause, Congestion};
+use base::time::Instant;
+
+/// Hundredths of what was in flight that may be lost in a round. Source: the draft, §2.8 (LossThresh).
+const LOSS_THRESHOLD: u64 = 2;
+/// Hundredths that a round with loss leaves at least. Source: the draft, §2.8 (Beta).
+const BETA: u64 = 70;
+
+/// Whether so much was lost of what was in flight that it was too much.
+pub(super) fn is_too_high(lost: u64, in_flight: u64) -> bool {
+    u128::from(lost) * 100 > u128::from(in_flight) * u128::from(LOSS_THRESHOLD)
+}
+
+/// `percent` hundredths; infinity stays.
+fn part(value: u64, percent: u64) -> u64 {
+    if value == INFINITE { INFINITE } else { (u128::from(value) * u128::from(percent) / 100) as u64 }
+}
+
+/// Up to which volume in flight the losses were bearable: `size` bytes were lost last, of `lost` in all.
+pub(super) fn inflight_at_loss(in_flight: u64, lost: u64, size: u64) -> u64 {
+    let size = size.min(in_flight);
+    let before = in_flight - size;
+    let lost_before = u128::from(lost.saturating_sub(size));
+    let bearable = u128::from(before) * u128::from(LOSS_THRESHOLD);
+    let prefix = bearable.saturating_sub(lost_before * 100) / u128::from(100 - LOSS_THRESHOLD);
+    before + u64::try_from(prefix).unwrap_or(u64::MAX).min(size)
+}
+
+/// The bounds that congestion sets, and what they are made from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    bandwidth_short: u64,
+    inflight_short: u64,
+    inflight_long: u64,
+    /// The largest of this round.
+    bandwidth_latest: u64,
+    inflight_latest: u64,
+    round_delivered: u64,
+    is_round_start: bool,
+    is_loss_in_round: bool,
+    ranges: u64,
+}
+
+impl Bounds {
+    pub(super) const fn new() -> Bounds {
+        Bounds {
+            bandwidth_short: INFINITE,
+            inflight_short: INFINITE,
+            inflight_long: INFINITE,
+            bandwidth_latest: 0,
+            inflight_latest: 0,
+            round_delivered: 0,
+            is_round_start: false,
+            is_loss_in_round: false,
+            ranges: 0,
+        }
+    }
+
+    pub(super) const fn bandwidth_short(&self) -> u64 {
+        self.bandwidth_short
+    }
+
+    pub(super) const fn inflight_short(&self) -> u64 {
+        self.inflight_short
+    }
+
+    pub(super) const fn inflight_long(&self) -> u64 {
+        self.inflight_long
+    }
+
+    pub(super) fn set_inflight_long(&mut self, bytes: u64) {
+        self.inflight_long = bytes;
+    }
+
+    pub(super) const fn inflight_latest(&self) -> u64 {
+        self.inflight_latest
+    }
+
+    /// A round since the first loss has passed.
+    pub(super) const fn is_round_start(&self) -> bool {
+        self.is_round_start
+    }
+
+    pub(super) fn take_ranges(&mut self) -> u64 {
+        core::mem::take(&mut self.ranges)
+    }
+
+    pub(super) fn reset_short_term(&mut self) {
+        (self.bandwidth_short, self.inflight_short) = (INFINITE, INFINITE);
+    }
+
+    /// Source: the draft, §5.5.10.3 (ResetCongestionSignals).
+    pub(super) fn reset_signals(&mut self) {
+        self.is_loss_in_round = false;
+        (self.bandwidth_latest, self.inflight_latest) = (0, 0);
+    }
+}
+
+/// What is restored if an episode of losses proves spurious.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undo {
+    left: Option<State>,
+    bandwidth_short: u64,
+    inflight_short: u64,
+    inflight_long: u64,
+    /// Packets declared lost in this episode, and acknowledged all the same.
+    lost: u64,
+    spurious: u64,
+}
+
+impl Undo {
+    pub(super) const fn new() -> Undo {
+        Undo { left: None, bandwidth_short: 0, inflight_short: 0, inflight_long: 0, lost: 0, spurious: 0 }
+    }
+
+    /// Losses were the reason to leave this state.
+    pub(super) fn on_left(&mut self, state: State) {
+        self.left = Some(state);
+    }
+}
+
+impl Bbr {
+    #[cfg(test)]
+    pub(super) fn undo_left(&self) -> Option<State> {
+        self.undo.left
+    }
+
+    /// Source: the draft, §5.5.10.2.
+    pub(in crate::congestion) fn on_congestion(&mut self, now: Instant, sign: &Congestion) {
+        self.delivery.on_lost(sign.bytes);
+        if !self.bounds.is_loss_in_round {
+            self.bounds.round_delivered = self.delivery.delivered();
+            self.save_state();
+        }
+        self.bounds.is_loss_in_round = true;
+        self.bounds.ranges = self.bounds.ranges.saturating_add(sign.ranges);
+        if sign.cause == Cause::Loss {
+            self.enter_recovery(now, sign);
+        }
+        if !self.cycle.is_probe_sample() {
+            return;
+        }
+        let Some(then) = self.delivery.snapshot(sign.sent_at) else { return };
+        let lost = self.delivery.lost().saturating_sub(then.lost);
+        if is_too_high(lost, then.in_flight) {
+            let bearable = inflight_at_loss(then.in_flight, lost, sign.bytes);
+            self.on_inflight_too_high(now, bearable, then.limit);
+        }
+    }
+
+    fn enter_recovery(&mut self, now: Instant, sign: &Congestion) {
+        if self.recovery_start.is_none() {
+            self.save_window();
+            self.recovery_start = Some(now);
+            (self.undo.lost, self.undo.spurious) = (0, 0);
+        }
+        self.undo.lost = self.undo.lost.saturating_add(sign.packets);
+    }
+
+    /// A probe went too far: what was in flight then is the bound from now on.
+    fn on_inflight_too_high(&mut self, now: Instant, bearable: u64, limit: Limit) {
+        self.cycle.on_too_high();
+        if limit == Limit::Path {
+            self.bounds.inflight_long = bearable.max(part(self.target_inflight(), BETA));
+        }
+        if self.state == State::Up {
+            self.undo.on_left(State::Up);
+            self.start_down(now);
+        }
+    }
+
+    /// Near the start of an acknowledgement. Source: the draft, §5.5.10.3 (UpdateLatestDeliverySignals).
+    pub(super) fn note_delivery(&mut self, sample: &RateSample) {
+        let bounds = &mut self.bounds;
+        bounds.bandwidth_latest = bounds.bandwidth_latest.max(sample.rate);
+        bounds.inflight_latest = bounds.inflight_latest.max(sample.delivered);
+        bounds.is_round_start = sample.prior_delivered >= bounds.round_delivered;
+        if bounds.is_round_start {
+            bounds.round_delivered = self.delivery.delivered();
+        }
+    }
+
+    /// Near its end.
+    pub(super) fn advance_delivery(&mut self, sample: &RateSample) {
+        if self.bounds.is_round_start {
+            self.bounds.bandwidth_latest = sample.rate;
+            self.bounds.inflight_latest = sample.delivered;
+        }
+    }
+
+    /// Once a round that had losses, unless more is being tried on purpose. Source: the draft, §5.5.10.3.
+    pub(super) fn adapt_short_term(&mut self) {
+        if !self.bounds.is_round_start {
+            return;
+        }
+        let (max_bandwidth, window) = (self.model.max_bandwidth(), self.window);
+        let bounds = &mut self.bounds;
+        if core::mem::take(&mut bounds.is_loss_in_round) && !self.state.is_probing_up() {
+            let bandwidth = bounds.bandwidth_short.min(max_bandwidth);
+            let inflight = if bounds.inflight_short == INFINITE { window } else { bounds.inflight_short };
+            bounds.bandwidth_short = bounds.bandwidth_latest.max(part(bandwidth, BETA));
+            bounds.inflight_short = bounds.inflight_latest.max(part(inflight, BETA));
+        }
+    }
+
+    fn save_state(&mut self) {
+        self.save_window();
+        self.undo = Undo {
+            left: None,
+            bandwidth_short: self.bounds.bandwidth_short,
+            inflight_short: self.bounds.inflight_short,
+            inflight_long: self.bounds.inflight_long,
+            ..self.undo
+        };
+    }
+
+    /// So many packets that had been declared lost have arrived. Source: the draft, §5.5.11.2.
+    pub(super) fn on_spurious(&mut self, packets: u64) {
+        self.undo.spurious = self.undo.spurious.saturating_add(packets);
+        if self.undo.lost == 0 || self.undo.spurious < self.undo.lost {
+            return;
+        }
+        let undo = self.undo;
+        (self.undo.lost, self.undo.spurious, self.undo.left) = (0, 0, None);
+        self.recovery_start = None;
+        self.restore_window();
+        self.bounds.is_loss_in_round = false;
+        self.full_pipe.reset(0);
+        self.bounds.bandwidth_short = self.bounds.bandwidth_short.max(undo.bandwidth_short);
+        self.bounds.inflight_short = self.bounds.inflight_short.max(undo.inflight_short);
+        self.bounds.inflight_long = self.bounds.inflight_long.max(undo.inflight_long);
+        match undo.left {
+            Some(State::Startup) if self.state != State::Startup => {
+                self.full_pipe.forget();
+                if self.state != State::ProbeRtt {
+                    self.state = State::Startup;
+                }
+            }
+            Some(State::Up) if self.state != State::Up && self.state != State::ProbeRtt => {
+                self.start_refill();
+            }
+            _ => {}
+        }
+    }
+}

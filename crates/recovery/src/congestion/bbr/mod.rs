@@ -1,0 +1,250 @@
+//! BBR version 3: a model of the path (how much it delivers a second, how long it takes) instead of a window that waits for
+//! loss.
+//!
+//! One structure, and one file for each part of the draft:
+//!
+//! | file | holds |
+//! |---|---|
+//! | `model.rs` | packet-timed rounds, the bandwidth, the aggregation of acknowledgements, the bandwidth-delay product |
+//! | `filters.rs` | windowed maxima and the minimal round trip |
+//! | `startup.rs` | Startup and Drain, and whether the pipe is full |
+//! | `cycle.rs` | ProbeBW: down, cruise, refill, up, and the long-term bound |
+//! | `probe_rtt.rs` | ProbeRTT |
+//! | `losses.rs` | the answer to loss and marks: the short-term bounds, the long-term one, undoing both |
+//! | `control.rs` | what comes out: pacing rate and window |
+//!
+//! Everything is an integer: bytes, bytes a second, nanoseconds, gains in hundredths. Infinity is the largest integer.
+//! Products are made in 128 bits. So nothing can become NaN, and every bound is a `min`.
+//!
+//! Differences from the draft:
+//! - losses arrive as one sum for each event, not by the packet; the event is taken for one aggregate that ends at the latest
+//!   packet lost.
+//! - the draft leaves the answer to ECN open. A mark is taken for a loss of that packet: below 2 % it lowers the short-term
+//!   bounds, above it ends a probe. RFC 9000 §13.4 asks for no more.
+//! - the send quantum is the pacer's; a millisecond of the rate stands for it here.
+//! - a clock that steps back takes all time stamps with it.
+//! - the pacing rate never falls below a datagram a second.
+//! - random waits come from a generator that time and bytes delivered seed, so that a simulation replays.
+//!
+//! draft-ietf-ccwg-bbr (2026-08-03).
+
+mod control;
+mod cycle;
+mod filters;
+mod losses;
+mod model;
+mod probe_rtt;
+mod startup;
+#[cfg(test)]
+mod tests;
+
+use super::delivery::Delivery;
+use super::events::AckedBytes;
+use super::window::{initial_window, minimum_window};
+use base::time::Instant;
+use cycle::Cycle;
+use filters::MinRtt;
+use losses::{Bounds, Undo};
+use model::Model;
+use probe_rtt::ProbeRtt;
+use startup::FullPipe;
+
+/// No bound.
+const INFINITE: u64 = u64::MAX;
+
+/// The states of the machine. Source: the draft, §5.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Doubles its rate each round.
+    Startup,
+    /// Lets the queue of Startup drain.
+    Drain,
+    /// Sends slower than the path delivers.
+    Down,
+    /// Sends as fast as the path delivers.
+    Cruise,
+    /// Fills the pipe for a round, before it probes.
+    Refill,
+    /// Sends faster than the path delivers, to see whether there is more.
+    Up,
+    /// Empties the pipe to measure the round trip.
+    ProbeRtt,
+}
+
+impl State {
+    const fn is_probe_bw(self) -> bool {
+        matches!(self, State::Down | State::Cruise | State::Refill | State::Up)
+    }
+
+    const fn is_probing_up(self) -> bool {
+        matches!(self, State::Startup | State::Refill | State::Up)
+    }
+
+    /// Hundredths of the bandwidth at which it sends. Source: the draft, §5.6.1.
+    const fn pacing_gain(self) -> u64 {
+        match self {
+            State::Startup => 277,
+            State::Drain => 50,
+            State::Down => 90,
+            State::Cruise | State::Refill | State::ProbeRtt => 100,
+            State::Up => 125,
+        }
+    }
+
+    /// Hundredths of the bandwidth-delay product that may be in flight. Source: the draft, §5.6.1.
+    const fn window_gain(self) -> u64 {
+        match self {
+            State::Startup | State::Drain | State::Down | State::Cruise | State::Refill => 200,
+            State::Up => 225,
+            State::ProbeRtt => 50,
+        }
+    }
+}
+
+/// The controller of one path.
+#[derive(Clone, Debug)]
+pub(super) struct Bbr {
+    state: State,
+    /// max_datagram_size in bytes.
+    mtu: u16,
+    delivery: Delivery,
+    model: Model,
+    min_rtt: MinRtt,
+    full_pipe: FullPipe,
+    cycle: Cycle,
+    probe_rtt: ProbeRtt,
+    bounds: Bounds,
+    undo: Undo,
+    usage: Usage,
+    /// The window, and the last one that neither loss recovery nor ProbeRTT had shrunk.
+    window: u64,
+    prior_window: u64,
+    /// Bytes a second; 0 before the first acknowledgement.
+    pacing: u64,
+    /// The flow has been idle, and nothing has been acknowledged since.
+    is_restarting: bool,
+    /// Losses of packets sent until then belong to the present recovery.
+    recovery_start: Option<Instant>,
+}
+
+/// Whether the window was full in this round and in the one before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    this_round: bool,
+    last_round: bool,
+}
+
+impl Bbr {
+    pub(super) fn new(mtu: u16) -> Bbr {
+        Bbr {
+            state: State::Startup,
+            mtu,
+            delivery: Delivery::new(),
+            model: Model::new(),
+            min_rtt: MinRtt::new(),
+            full_pipe: FullPipe::new(),
+            cycle: Cycle::new(),
+            probe_rtt: ProbeRtt::new(),
+            bounds: Bounds::new(),
+            undo: Undo::new(),
+            usage: Usage::default(),
+            window: initial_window(mtu),
+            prior_window: 0,
+            pacing: 0,
+            is_restarting: false,
+            recovery_start: None,
+        }
+    }
+
+    #[inline]
+    pub(super) const fn window(&self) -> u64 {
+        self.window
+    }
+
+    pub(super) const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Bytes a second; `None` before the first acknowledgement.
+    pub(super) fn pacing_rate(&self) -> Option<u64> {
+        (self.pacing > 0).then_some(self.pacing)
+    }
+
+    /// `bytes` left; `in_flight` includes them. Source: the draft, §5.2.2, §5.4.1.
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, in_flight: u64) {
+        if in_flight == 0 {
+            return; // acknowledgements only
+        }
+        if in_flight <= bytes && self.delivery.is_app_limited() {
+            self.is_restarting = true;
+            self.model.restart_aggregation(now);
+            if self.state.is_probe_bw() {
+                self.pace_with(100);
+            } else if self.state == State::ProbeRtt {
+                self.finish_probe_rtt_if_due(now);
+            }
+        }
+        self.delivery.on_sent(now, bytes, in_flight);
+        if in_flight.saturating_add(u64::from(self.mtu)) > self.window {
+            self.usage.this_round = true;
+        }
+    }
+
+    /// Source: the draft, §5.2.3.
+    pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes) {
+        self.step_back_to(now);
+        if acked.spurious > 0 {
+            self.on_spurious(acked.spurious);
+        }
+        if acked.bytes == 0 {
+            return;
+        }
+        let before = acked.in_flight.saturating_add(acked.bytes);
+        if acked.app_limited && before < self.window {
+            self.delivery.mark_app_limited(before);
+        }
+        let sample = self.delivery.on_acked(now, acked);
+        self.pace_first(acked.rtt);
+        self.leave_recovery(acked.largest_sent_at);
+        self.note_delivery(&sample);
+        self.update_round(&sample);
+        self.adapt_short_term();
+        let reached = self.full_pipe.is_ever_full();
+        self.model.on_aggregation(now, &sample, self.window, reached);
+        self.check_full_pipe(&sample);
+        self.check_startup_done(&sample);
+        self.check_drain_done(now, acked.in_flight);
+        self.update_cycle(now, &sample, acked.in_flight);
+        self.min_rtt.on_sample(now, sample.rtt);
+        self.check_probe_rtt(now, &sample, acked.in_flight);
+        self.advance_delivery(&sample);
+        self.model.bound(self.bounds.bandwidth_short());
+        self.pace_with(self.state.pacing_gain());
+        self.set_window(&sample);
+    }
+
+    pub(super) fn on_mtu_change(&mut self, mtu: u16) {
+        let is_untouched = self.delivery.delivered() == 0 && self.window == initial_window(self.mtu);
+        self.mtu = mtu;
+        if is_untouched {
+            self.window = initial_window(mtu);
+        }
+        self.window = self.window.max(minimum_window(mtu));
+    }
+
+    /// max_datagram_size, as a volume.
+    fn datagram(&self) -> u64 {
+        minimum_window(self.mtu) / 2
+    }
+
+    fn is_window_limited(&self) -> bool {
+        self.usage.this_round || self.usage.last_round
+    }
+
+    /// No time stamp may lie in the future, or the clock would have to catch up before anything happens again.
+    fn step_back_to(&mut self, now: Instant) {
+        self.min_rtt.step_back_to(now);
+        self.cycle.step_back_to(now);
+        self.probe_rtt.step_back_to(now);
+    }
+}

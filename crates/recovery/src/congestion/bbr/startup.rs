@@ -1,0 +1,106 @@
+//! Startup, which doubles the rate each round until the pipe is full, and Drain, which empties the queue that this made.
+//! Source: the draft, §5.3.1, §5.3.2.
+
+use super::losses::is_too_high;
+use super::{Bbr, State};
+use crate::congestion::delivery::RateSample;
+
+/// Rounds with little growth after which the pipe is full.
+const FULL_ROUNDS: u32 = 3;
+/// Growth that is not little, in hundredths.
+const GROWTH: u64 = 125;
+/// Separate losses in a round that end Startup. Source: the draft, §5.3.1.3 (BBRStartupFullLossCnt).
+const LOSS_RANGES: u64 = 6;
+/// Rounds that Drain may take.
+const DRAIN_ROUNDS: u64 = 3;
+
+/// Whether more rate still brings more delivery.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FullPipe {
+    baseline: u64,
+    rounds: u32,
+    is_full: bool,
+    is_ever_full: bool,
+    drain_start: u64,
+}
+
+impl FullPipe {
+    pub(super) const fn new() -> FullPipe {
+        FullPipe { baseline: 0, rounds: 0, is_full: false, is_ever_full: false, drain_start: 0 }
+    }
+
+    /// The pipe was full at least once: Startup has done its work.
+    pub(super) const fn is_ever_full(&self) -> bool {
+        self.is_ever_full
+    }
+
+    /// It is full at this rate.
+    pub(super) const fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Looks anew, from this delivery rate on.
+    pub(super) fn reset(&mut self, baseline: u64) {
+        *self = FullPipe { baseline, rounds: 0, is_full: false, ..*self };
+    }
+
+    /// What ended Startup was no loss.
+    pub(super) fn forget(&mut self) {
+        self.is_ever_full = false;
+    }
+}
+
+impl Bbr {
+    /// Source: the draft, §5.3.1.2.
+    pub(super) fn check_full_pipe(&mut self, sample: &RateSample) {
+        let pipe = &mut self.full_pipe;
+        if pipe.is_full || !self.model.is_round_start || sample.is_app_limited() || sample.rate == 0 {
+            return;
+        }
+        if sample.rate >= pipe.baseline.saturating_mul(GROWTH) / 100 {
+            pipe.reset(sample.rate);
+            return;
+        }
+        pipe.rounds += 1;
+        pipe.is_full = pipe.rounds >= FULL_ROUNDS;
+        pipe.is_ever_full |= pipe.is_full;
+    }
+
+    pub(super) fn check_startup_done(&mut self, sample: &RateSample) {
+        self.check_startup_losses(sample);
+        if self.state == State::Startup && self.full_pipe.is_ever_full {
+            self.state = State::Drain;
+            self.full_pipe.drain_start = self.model.round;
+        }
+    }
+
+    /// A round of many losses fills the pipe as well. Source: the draft, §5.3.1.3.
+    fn check_startup_losses(&mut self, sample: &RateSample) {
+        if !self.bounds.is_round_start() {
+            return;
+        }
+        let ranges = self.bounds.take_ranges();
+        if self.full_pipe.is_ever_full
+            || ranges < LOSS_RANGES
+            || !is_too_high(sample.lost, sample.tx_in_flight)
+        {
+            return;
+        }
+        self.undo.on_left(State::Startup);
+        self.full_pipe.is_full = true;
+        self.full_pipe.is_ever_full = true;
+        let bdp = self.bdp(self.model.bandwidth(), 100);
+        self.bounds.set_inflight_long(bdp.max(self.bounds.inflight_latest()));
+    }
+
+    /// Source: the draft, §5.3.2.
+    pub(super) fn check_drain_done(&mut self, now: base::time::Instant, in_flight: u64) {
+        if self.state != State::Drain {
+            return;
+        }
+        let is_drained = in_flight <= self.inflight(self.model.bandwidth(), 100);
+        if is_drained || self.model.round > self.full_pipe.drain_start.saturating_add(DRAIN_ROUNDS) {
+            self.start_down(now);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What the draft states of each state, on the link model of the congestion tests, and the arithmetic of its parts.
+
+use super::filters::{MaxBandwidth, MaxByRound, MinRtt, Rounds};
+use super::losses::{inflight_at_loss, is_too_high};
+use super::*;
+use crate::congestion::tests::link::{LinkOptions, PACKET, World};
+use crate::congestion::{Algorithm, Kind};
+use base::time::Duration;
+
+fn bbr(world: &World) -> &Bbr {
+    let Kind::Bbr(bbr) = &world.flows[0].controller.0 else { unreachable!() };
+    bbr
+}
+
+fn world(link: LinkOptions) -> World {
+    World::new(link).with_flow(Algorithm::Bbr)
+}
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+/// Until the flow is in that state.
+fn reach(world: &mut World, state: State, within: Duration) {
+    let reached = world.run_until(within, |world| bbr(world).state == state);
+    assert!(reached, "{state:?} not reached but {:?}", bbr(world).state);
+}
+const LINK: fn() -> LinkOptions = || LinkOptions::new(20, 40, 400);
+
+#[test]
+fn startup_doubles_each_round() {
+    let mut world = world(LinkOptions::new(1_000, 50, 400));
+    let mut rates = Vec::new();
+    for round in 2..8 {
+        assert!(world.run_until(seconds(2), |world| bbr(world).model.round == round));
+        rates.push(bbr(&world).pacing as f64);
+    }
+    for pair in rates.windows(2).skip(2) {
+        assert!((1.7..2.3).contains(&(pair[1] / pair[0])), "{rates:?}");
+    }
+}
+
+#[test]
+fn startup_ends_on_a_plateau_and_knows_the_bandwidth() {
+    let mut world = world(LINK());
+    reach(&mut world, State::Drain, seconds(3));
+    let measured = bbr(&world).model.max_bandwidth() as f64 / 2_500_000.0;
+    assert!((0.98..1.02).contains(&measured), "{measured}");
+    assert!(bbr(&world).full_pipe.is_ever_full() && bbr(&world).undo_left().is_none());
+    reach(&mut world, State::Cruise, seconds(1));
+    assert!(world.queue() < Duration::from_millis(10), "drained: {:?}", world.queue());
+}
+
+#[test]
+fn startup_ends_on_loss_though_the_application_is_the_limit() {
+    let link = LinkOptions { loss_ppm: 200_000, ..LINK() };
+    let mut world = world(link);
+    world.flows[0].data = Some(0);
+    for _ in 0..400 {
+        world.give(0, 40 * u64::from(PACKET));
+        world.run(Duration::from_millis(50));
+        if bbr(&world).full_pipe.is_ever_full() {
+            break;
+        }
+    }
+    assert!(bbr(&world).full_pipe.is_ever_full() && bbr(&world).state != State::Startup);
+}
+
+#[test]
+fn startup_goes_on_while_the_application_is_the_limit() {
+    let mut world = world(LINK());
+    world.flows[0].data = Some(0);
+    for _ in 0..100 {
+        world.give(0, 3 * u64::from(PACKET));
+        world.run(Duration::from_millis(50));
+    }
+    assert_eq!(bbr(&world).state, State::Startup);
+}
+
+#[test]
+fn the_cycle_goes_round() {
+    let mut world = world(LINK());
+    for state in
+        [State::Drain, State::Down, State::Cruise, State::Refill, State::Up, State::Down, State::Cruise]
+    {
+        reach(&mut world, state, seconds(8));
+        let (pacing, bandwidth) = (bbr(&world).pacing, bbr(&world).model.bandwidth());
+        let expected = bandwidth as f64 * state.pacing_gain() as f64 / 100.0 * 0.99;
+        assert!((pacing as f64 / expected - 1.0).abs() < 0.01, "{state:?}");
+    }
+}
+
+#[test]
+fn probe_rtt_comes_after_five_seconds_with_half_a_product_and_lasts_200_ms() {
+    // A queue that never empties, because another flow fills it, hides the round trip.
+    let mut world = world(LinkOptions::new(20, 40, 100));
+    reach(&mut world, State::Cruise, seconds(3));
+    world.link.rtt = Duration::from_millis(45);
+    let start = world.now;
+    reach(&mut world, State::ProbeRtt, seconds(8));
+    assert!(world.now.saturating_since(start) > seconds(3));
+    let entered = world.now;
+    world.run(Duration::from_millis(150));
+    assert_eq!(bbr(&world).state, State::ProbeRtt);
+    let product = bbr(&world).bdp(bbr(&world).model.bandwidth(), 100);
+    assert!(bbr(&world).window() <= product / 2, "{} of {product}", bbr(&world).window());
+    reach(&mut world, State::Cruise, seconds(1));
+    let lasted = world.now.saturating_since(entered);
+    assert!((200..500).contains(&lasted.as_millis()), "{lasted:?}");
+    assert!(bbr(&world).window() > product, "the window is back");
+}
+
+#[test]
+fn an_idle_flow_needs_no_probe_rtt_and_restarts_at_the_bandwidth() {
+    let mut world = world(LINK());
+    world.flows[0].data = Some(0);
+    world.give(0, 5_000_000);
+    world.run(seconds(4));
+    assert_ne!(bbr(&world).state, State::Startup);
+    let bandwidth = bbr(&world).model.bandwidth();
+    world.run(seconds(9));
+    world.give(0, 10 * u64::from(PACKET));
+    assert!(bbr(&world).is_restarting);
+    assert_eq!(bbr(&world).pacing, bandwidth * 99 / 100);
+    world.run(Duration::from_millis(200));
+    assert!(bbr(&world).state.is_probe_bw(), "{:?}", bbr(&world).state);
+}
+
+#[test]
+fn a_probe_that_loses_too_much_sets_the_long_term_bound() {
+    // A tenth of the product waits at most: 1.25 times the rate overflows it.
+    let mut world = world(LinkOptions::new(50, 40, 10));
+    let bounded = world.run_until(seconds(20), |world| bbr(world).bounds.inflight_long() != INFINITE);
+    assert!(bounded);
+    world.run(seconds(10));
+    let (bound, product) = (bbr(&world).bounds.inflight_long() as f64, 250_000.0);
+    assert!((0.6..1.6).contains(&(bound / product)), "{bound}");
+    // And cruising leaves room below it.
+    reach(&mut world, State::Cruise, seconds(10));
+    world.run(Duration::from_millis(100));
+    if bbr(&world).state == State::Cruise {
+        let headroom = bbr(&world).inflight_with_headroom();
+        assert!(bbr(&world).window() <= headroom && headroom < bbr(&world).bounds.inflight_long());
+    }
+}
+
+#[test]
+fn ten_times_the_bandwidth_is_found() {
+    let mut world = world(LinkOptions::new(10, 40, 200));
+    reach(&mut world, State::Cruise, seconds(3));
+    world.link.bits *= 10;
+    world.link.queue *= 10;
+    let found = world.run_until(seconds(25), |world| bbr(world).model.max_bandwidth() > 11_000_000);
+    assert!(found, "{}", bbr(&world).model.max_bandwidth());
+}
+
+#[test]
+fn a_tenth_of_the_bandwidth_is_adapted_to() {
+    let mut world = world(LinkOptions::new(100, 40, 100));
+    reach(&mut world, State::Cruise, seconds(3));
+    world.link.bits /= 10;
+    world.link.queue /= 10;
+    let adapted = world.run_until(seconds(5), |world| bbr(world).model.bandwidth() < 3_000_000);
+    assert!(adapted, "the short-term bound: {}", bbr(&world).model.bandwidth());
+    let adapted = world.run_until(seconds(25), |world| bbr(world).model.max_bandwidth() < 1_500_000);
+    assert!(adapted, "two cycles later: {}", bbr(&world).model.max_bandwidth());
+}
+
+#[test]
+fn less_than_a_packet_in_the_pipe_still_keeps_four_in_flight() {
+    let mut link = LinkOptions::new(1, 1, 100);
+    (link.bits, link.queue) = (64_000, 40_000);
+    let mut world = world(link);
+    world.run(seconds(30));
+    assert!(bbr(&world).window() >= 4 * u64::from(PACKET));
+    world.forget();
+    world.run(seconds(30));
+    let used = world.flows[0].figures.utilisation(&link, seconds(30));
+    assert!(used > 0.8, "{used}");
+}
+
+#[test]
+fn spurious_losses_are_taken_back() {
+    let mut world = world(LINK());
+    reach(&mut world, State::Cruise, seconds(3));
+    let mut bbr = bbr(&world).clone();
+    let now = world.now;
+    let before = (bbr.window, bbr.bounds.inflight_short(), bbr.bounds.bandwidth_short());
+    let sent_at = now - Duration::from_millis(40);
+    let sign = super::super::Congestion {
+        cause: super::super::Cause::Loss,
+        sent_at,
+        packets: 3,
+        bytes: 3_600,
+        ranges: 1,
+    };
+    bbr.on_congestion(now, &sign);
+    bbr.on_persistent_congestion();
+    assert!(bbr.window < before.0);
+    bbr.on_spurious(2);
+    assert!(bbr.window < before.0, "one of the three is still lost");
+    bbr.on_spurious(1);
+    assert_eq!((bbr.window, bbr.bounds.inflight_short(), bbr.bounds.bandwidth_short()), before);
+    assert!(bbr.recovery_start.is_none());
+}
+
+#[test]
+fn two_percent_is_the_threshold() {
+    assert!(!is_too_high(2, 100) && is_too_high(3, 100) && is_too_high(1, 0) && !is_too_high(0, 0));
+    // 100 in flight, the last 10 lost: of the first 90, so many more might be lost that it is 2 % of all.
+    assert_eq!(inflight_at_loss(10_000, 1_000, 1_000), 9_000 + 183);
+    // Lost before already: nothing of the last is bearable.
+    assert_eq!(inflight_at_loss(10_000, 2_000, 1_000), 9_000);
+    assert_eq!(inflight_at_loss(0, u64::MAX, u64::MAX), 0);
+}
+
+#[test]
+fn filters_forget() {
+    let mut bandwidth = MaxBandwidth::new();
+    bandwidth.update(9);
+    bandwidth.advance();
+    bandwidth.update(4);
+    assert_eq!(bandwidth.value(), 9);
+    bandwidth.advance();
+    assert_eq!(bandwidth.value(), 4);
+    bandwidth.advance();
+    bandwidth.advance();
+    assert_eq!(bandwidth.value(), 4, "a cycle without a sample pushes nothing out");
+    let mut volume = MaxByRound::new();
+    volume.update(3, 50);
+    volume.update(4, 20);
+    assert_eq!((volume.value(4, Rounds::Ten), volume.value(4, Rounds::One)), (50, 20));
+    assert_eq!((volume.value(13, Rounds::Ten), volume.value(14, Rounds::Ten)), (20, 0));
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let mut rtt = MinRtt::new();
+    rtt.on_sample(at(0), Duration::from_millis(10));
+    rtt.on_sample(at(4_000), Duration::from_millis(12));
+    assert!(!rtt.is_expired());
+    rtt.on_sample(at(5_001), Duration::from_millis(12));
+    assert!(rtt.is_expired() && rtt.value() == Some(Duration::from_millis(10)));
+    rtt.on_sample(at(10_001), Duration::from_millis(13));
+    assert_eq!(rtt.value(), Some(Duration::from_millis(12)));
+}

@@ -1,0 +1,193 @@
+//! HyStart++: the first slow start ends when the round trip grows, before packets are lost.
+//!
+//! Each round's smallest round trip is compared with that of the round before. Where it has grown by an eighth, growth
+//! slows down to a quarter (*conservative slow start*) for five rounds; if the round trip falls below what it was then,
+//! the growth was jitter and slow start goes on.
+//! A sample is an ACK frame that measures the round trip. A peer that acknowledges rarely gives few of them: below eight a
+//! round nothing is concluded, as the source demands.
+//! The limit on growth per acknowledgement is left out, because the sender is paced (§4.2, L is infinite).
+//!
+//! RFC 9406 §4.2, §4.3.
+
+use super::events::AckedBytes;
+use base::time::{Duration, Instant};
+
+/// Least growth of the round trip that counts. Source: RFC 9406 §4.3 (MIN_RTT_THRESH).
+const LEAST_GROWTH: Duration = Duration::from_millis(4);
+/// Growth that always counts. Source: RFC 9406 §4.3 (MAX_RTT_THRESH).
+const MOST_GROWTH: Duration = Duration::from_millis(16);
+/// The part of the round trip by which it must grow. Source: RFC 9406 §4.3 (MIN_RTT_DIVISOR).
+const GROWTH_DIVISOR: u64 = 8;
+/// Samples that a round must have. Source: RFC 9406 §4.3 (N_RTT_SAMPLE).
+const SAMPLES: u32 = 8;
+/// Conservative slow start divides growth by this. Source: RFC 9406 §4.3 (CSS_GROWTH_DIVISOR).
+const SLOWDOWN: u64 = 4;
+/// Rounds of conservative slow start. Source: RFC 9406 §4.3 (CSS_ROUNDS).
+const CONSERVATIVE_ROUNDS: u32 = 5;
+
+/// How slow start ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlowStart {
+    /// By HyStart++ or by congestion, whichever comes first.
+    #[default]
+    HyStart,
+    /// By congestion only. Source: RFC 9002 §7.3.1.
+    Standard,
+}
+
+/// What slow start may do with an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Grow by so many bytes.
+    Grow(u64),
+    /// Slow start is over.
+    Over,
+}
+
+/// The detector of one path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HyStart {
+    phase: Phase,
+    /// A packet sent from here on ends the round with its acknowledgement.
+    round_start: Instant,
+    last_min: Option<Duration>,
+    current_min: Option<Duration>,
+    samples: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Off,
+    Full,
+    /// The round trip at which growth slowed down, and the rounds since, the broken first one included.
+    Conservative(Duration, u32),
+}
+
+impl HyStart {
+    pub(super) const fn new(kind: SlowStart) -> HyStart {
+        let phase = match kind {
+            SlowStart::HyStart => Phase::Full,
+            SlowStart::Standard => Phase::Off,
+        };
+        HyStart { phase, round_start: Instant::ZERO, last_min: None, current_min: None, samples: 0 }
+    }
+
+    /// An acknowledgement in slow start.
+    pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes) -> Pace {
+        if self.phase == Phase::Off {
+            return Pace::Grow(acked.bytes);
+        }
+        if acked.largest_sent_at >= self.round_start {
+            self.start_round(now);
+        }
+        if let Some(rtt) = acked.latest_rtt {
+            self.samples = self.samples.saturating_add(1);
+            self.current_min = Some(self.current_min.map_or(rtt, |min| min.min(rtt)));
+        }
+        self.judge();
+        match self.phase {
+            Phase::Off | Phase::Full => Pace::Grow(acked.bytes),
+            Phase::Conservative(_, rounds) if rounds > CONSERVATIVE_ROUNDS => Pace::Over,
+            Phase::Conservative(..) => Pace::Grow(acked.bytes / SLOWDOWN),
+        }
+    }
+
+    fn start_round(&mut self, now: Instant) {
+        self.round_start = now;
+        self.last_min = self.current_min.take();
+        self.samples = 0;
+        if let Phase::Conservative(_, rounds) = &mut self.phase {
+            *rounds = rounds.saturating_add(1);
+        }
+    }
+
+    fn judge(&mut self) {
+        let Some(current) = self.current_min.filter(|_| self.samples >= SAMPLES) else { return };
+        match (self.phase, self.last_min) {
+            (Phase::Full, Some(last)) => {
+                let growth = (last / GROWTH_DIVISOR).min(MOST_GROWTH).max(LEAST_GROWTH);
+                if current >= last + growth {
+                    self.phase = Phase::Conservative(current, 1);
+                }
+            }
+            (Phase::Conservative(baseline, _), _) if current < baseline => self.phase = Phase::Full,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A round of ten samples; growth is out of 1,000 bytes for each.
+    fn round(hystart: &mut HyStart, now: &mut Instant, rtt_ms: u64, samples: u64) -> Vec<Pace> {
+        let sent_at = *now;
+        *now = *now + Duration::from_millis(rtt_ms);
+        let paces = (0..samples).map(|_| {
+            let acked = AckedBytes {
+                bytes: 1_000,
+                packets: 1,
+                largest_sent_at: sent_at,
+                app_limited: false,
+                rtt: Duration::from_millis(rtt_ms),
+                latest_rtt: Some(Duration::from_millis(rtt_ms)),
+                in_flight: 0,
+                ce: 0,
+                spurious: 0,
+            };
+            hystart.on_ack(*now, &acked)
+        });
+        paces.collect()
+    }
+
+    fn start() -> (HyStart, Instant) {
+        (HyStart::new(SlowStart::HyStart), Instant::from_nanos(1))
+    }
+
+    #[test]
+    fn a_growing_round_trip_slows_growth_and_ends_it_after_five_rounds() {
+        let (mut hystart, mut now) = start();
+        assert!(round(&mut hystart, &mut now, 100, 10).iter().all(|pace| *pace == Pace::Grow(1_000)));
+        // An eighth more, the eighth sample says: the rest of the round is slow.
+        let paces = round(&mut hystart, &mut now, 113, 10);
+        assert_eq!((paces[6], paces[7]), (Pace::Grow(1_000), Pace::Grow(250)));
+        for _ in 1..CONSERVATIVE_ROUNDS {
+            assert!(round(&mut hystart, &mut now, 113, 10).iter().all(|pace| *pace == Pace::Grow(250)));
+        }
+        assert_eq!(round(&mut hystart, &mut now, 113, 1), [Pace::Over]);
+    }
+
+    #[test]
+    fn jitter_is_taken_back() {
+        let (mut hystart, mut now) = start();
+        round(&mut hystart, &mut now, 100, 10);
+        round(&mut hystart, &mut now, 120, 10);
+        let paces = round(&mut hystart, &mut now, 101, 10);
+        assert_eq!((paces[6], paces[7]), (Pace::Grow(250), Pace::Grow(1_000)));
+    }
+
+    #[test]
+    fn less_than_the_threshold_or_too_few_samples_mean_nothing() {
+        for (first, second, samples) in [(100, 111, 10), (10, 13, 10), (100, 200, 7), (400, 415, 10)] {
+            let (mut hystart, mut now) = start();
+            round(&mut hystart, &mut now, first, 10);
+            let paces = round(&mut hystart, &mut now, second, samples);
+            assert!(paces.iter().all(|pace| *pace == Pace::Grow(1_000)), "{first} {second} {samples}");
+        }
+        // The threshold is at least 4 ms and at most 16 ms.
+        for (first, second) in [(10, 14), (400, 416)] {
+            let (mut hystart, mut now) = start();
+            round(&mut hystart, &mut now, first, 10);
+            assert_eq!(round(&mut hystart, &mut now, second, 8)[7], Pace::Grow(250), "{first} {second}");
+        }
+    }
+
+    #[test]
+    fn switched_off_it_never_slows() {
+        let (mut hystart, mut now) = (HyStart::new(SlowStart::Standard), Instant::from_nanos(1));
+        for rtt_ms in [100, 200, 400, 800] {
+            assert!(round(&mut hystart, &mut now, rtt_ms, 10).iter().all(|pace| *pace == Pace::Grow(1_000)));
+        }
+    }
+}
