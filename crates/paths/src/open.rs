@@ -9,7 +9,7 @@ use crate::contest::{Contestant, Measured, Verdict};
 use crate::measure;
 use crate::place::{self, Interface, Place};
 use crate::queues::Queues;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use datapath::Port;
 use udp::{BindOptions, Group, Steering, SteeringChoice, Variant};
 use xdp::{BusyPoll, Mode, XdpPort};
@@ -21,8 +21,11 @@ pub struct Options {
     pub choice: Choice,
     /// Where; port 0 is any free one, an unspecified IP address all of its family.
     pub address: SocketAddr,
-    /// The interface, for `auto` and `xdp`. Default: the one that has the address, or the default route.
+    /// The interface, for `auto` and `xdp`. Default: the one that leads to `towards`, that has the address, or that has the
+    /// default route.
     pub interface: Option<String>,
+    /// Whom a client will talk to, where that is known.
+    pub towards: Option<IpAddr>,
     /// How many ports.
     pub workers: Workers,
     /// How datagrams find the port of their worker. With AF_XDP the interface's queues decide, and workers hand over.
@@ -51,6 +54,7 @@ impl Options {
             choice,
             address,
             interface: None,
+            towards: None,
             workers: Workers::Exactly(1),
             steering: SteeringChoice::default(),
             xdp_mode: Mode::default(),
@@ -194,9 +198,10 @@ fn open_best(options: &Options) -> Result<Paths, String> {
 }
 
 fn place_of(options: &Options) -> Result<Place, String> {
-    match &options.interface {
-        Some(name) => place::named(name),
-        None => place::of(options.address.ip()),
+    match (&options.interface, options.towards) {
+        (Some(name), _) => place::named(name),
+        (None, Some(peer)) => place::towards(peer),
+        (None, None) => place::of(options.address.ip()),
     }
 }
 
@@ -218,14 +223,16 @@ fn measure(options: &Options, place: &Place) -> Verdict {
 
 /// AF_XDP on the first queue and a free port of the interface, for a measurement.
 ///
-/// An interface that nobody named is tried in generic mode only: attaching to a driver interrupts some cards for a moment.
-/// A program that is attached already stays where it is, and nothing is measured.
+/// Only on an interface that was named: AF_XDP reaches nobody on the others, be it this machine itself, and attaching to a
+/// driver interrupts some cards for a moment. A program that is attached already stays where it is, and nothing is measured.
 fn xdp_contestant(options: &Options, interface: &Interface) -> Result<Contestant<'static>, String> {
+    if options.interface.is_none() {
+        return Err("without --interface".to_owned());
+    }
     xdp_workers(options, &interface.name, interface.queues)?;
     let mut burst = auto::burst_on(interface)?;
-    let mode = if options.interface.is_some() { options.xdp_mode } else { Mode::Generic };
     let asked = options.xdp(&interface.name, burst.addresses.local);
-    let opened = xdp::open(&xdp::Options { mode, queues: Some(0..1), ..asked });
+    let opened = xdp::open(&xdp::Options { queues: Some(0..1), ..asked });
     let mut port = opened.map_err(|error| error.to_string())?.into_iter().next().ok_or("no queue")?;
     burst.addresses.local = port.local_address();
     Ok(Contestant {

@@ -72,6 +72,19 @@ pub(crate) fn of(address: IpAddr) -> Result<Place, String> {
     }
 }
 
+/// The interface by which `peer` is reached.
+///
+/// # Errors
+/// There is no way to it.
+pub(crate) fn towards(peer: IpAddr) -> Result<Place, String> {
+    let route = netlink::route_to(peer.to_canonical()).map_err(|_| format!("there is no route to {peer}"))?;
+    if route.is_local {
+        return Ok(Place::Loopback);
+    }
+    let link = netlink::link_by_index(route.ifindex);
+    place(&link.map_err(|error| format!("the interface towards {peer} cannot be looked at: {error}"))?)
+}
+
 /// The interface that strangers are reached by. Addresses for documentation are nobody's, so that only the default route
 /// can lead there (RFC 5737, RFC 3849); asking sends nothing.
 fn default_route() -> Option<u32> {
@@ -122,6 +135,9 @@ mod tests {
             assert_eq!(of(ip.parse().unwrap()), Ok(Place::Loopback), "{ip}");
         }
         assert_eq!(named("lo"), Ok(Place::Loopback));
+        for ip in ["127.0.0.1", "::1"] {
+            assert_eq!(towards(ip.parse().unwrap()), Ok(Place::Loopback), "{ip}");
+        }
     }
 
     #[test]

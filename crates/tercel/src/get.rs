@@ -11,7 +11,7 @@ use crate::signals::stop_flag;
 use base::time::Duration;
 use clap::{Args, ValueEnum};
 use console::Console;
-use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use crypto::{ClientTls, ConfigError, Roots};
 use datapath::Port;
 use datapath::pcap::{Capture, PcapWriter};
@@ -163,7 +163,7 @@ fn get(args: &GetArgs) -> Result<u8, GetError> {
     let jobs = args.jobs()?;
     let settings = args.settings()?;
     args.path.check().map_err(GetError::Usage)?;
-    let paths = args.open().map_err(GetError::Usage)?;
+    let paths = args.open(&jobs).map_err(GetError::Usage)?;
     if let Some(verdict) = paths.verdict.as_ref().filter(|_| !args.quiet) {
         eprintln!("{verdict}");
     }
@@ -294,8 +294,12 @@ impl GetArgs {
     }
 
     /// A port for all the addresses that may be asked.
-    fn open(&self) -> Result<Paths, String> {
-        let open = |address: SocketAddr| paths::open(&self.path.options(address, self.quic.packet_size));
+    fn open(&self, jobs: &[Job]) -> Result<Paths, String> {
+        let towards = jobs.first().and_then(|job| whom(&job.target));
+        let open = |address: SocketAddr| {
+            let options = self.path.options(address, self.quic.packet_size);
+            paths::open(&paths::Options { towards, ..options })
+        };
         let v4 = || open((Ipv4Addr::UNSPECIFIED, 0).into());
         let v6 = || open((Ipv6Addr::UNSPECIFIED, 0).into());
         match self.family() {
@@ -305,4 +309,11 @@ impl GetArgs {
             Family::Any => v6().or_else(|_| v4()),
         }
     }
+}
+
+/// Where a server is, as far as its URL tells.
+fn whom(target: &Target) -> Option<IpAddr> {
+    // RFC 6761 §6.3: the name of this machine itself.
+    let is_here = || target.host().eq_ignore_ascii_case("localhost");
+    target.ip().or_else(|| is_here().then_some(Ipv4Addr::LOCALHOST.into()))
 }

@@ -9,7 +9,7 @@ use crate::serving::cores::{Pin, Workers};
 use crate::serving::credentials::Credentials;
 use crate::serving::crew::{self, Stop};
 use crate::serving::report::{self, Way};
-use crate::serving::shift::{Outfit, Seat};
+use crate::serving::shift::{Outfit, Seat, work};
 use crate::signals::stop_flag;
 use clap::{Args, ValueEnum};
 use core::net::SocketAddr;
@@ -234,7 +234,8 @@ impl Room<'_> {
         });
         let seats = seats.collect();
         report::announce(&self.way, self.credentials, args.ready_file.as_deref())?;
-        let records = crew::run(seats, self.outfit, &Stop { flag, wakers })?;
+        let stop = Stop { flag, wakers };
+        let records = crew::run(seats, &stop, |seat| work(seat, self.outfit, &stop.flag))?;
         drop(log);
         report::summarize(&self.way, &records, args.summary_file.as_deref())
     }

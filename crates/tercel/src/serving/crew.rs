@@ -3,9 +3,7 @@
 //! All end together: on the order to stop, and when one of them fails, be it by a panic. Whatever leaves a thread gives the
 //! order on its way out, so that none is forgotten.
 
-use super::shift::{Outfit, Record, Seat, work};
 use datapath::Waker;
-use paths::Path;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,29 +32,34 @@ impl Drop for Last<'_> {
     }
 }
 
-/// Runs a worker on each seat until the order to stop.
+/// Does `work`, which goes on until the order to stop, on each seat. Returns what each reports, in their order.
 ///
 /// # Errors
 /// The first worker that failed, in one line; the others were stopped in good order.
-pub(crate) fn run<P>(seats: Vec<Seat<P>>, outfit: &Outfit, stop: &Stop) -> Result<Vec<Record>, String>
+pub(crate) fn run<S, R>(
+    seats: Vec<S>,
+    stop: &Stop,
+    work: impl Fn(S) -> io::Result<R> + Sync,
+) -> Result<Vec<R>, String>
 where
-    P: Path + Send,
+    S: Send,
+    R: Send,
 {
     if seats.len() == 1 {
-        let records = seats.into_iter().map(|seat| work(seat, outfit, &stop.flag));
-        return records.collect::<io::Result<_>>().map_err(|error| format!("the worker has failed: {error}"));
+        let reports = seats.into_iter().map(work).collect::<io::Result<_>>();
+        return reports.map_err(|error| format!("the worker has failed: {error}"));
     }
+    let work = &work;
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         let mut failure = None;
-        for seat in seats {
-            let number = seat.number;
+        for (number, seat) in seats.into_iter().enumerate() {
             let job = move || {
                 let _last = Last(stop);
-                work(seat, outfit, &stop.flag)
+                work(seat)
             };
             match Builder::new().name(format!("worker-{number}")).spawn_scoped(scope, job) {
-                Ok(thread) => threads.push((number, thread)),
+                Ok(thread) => threads.push(thread),
                 Err(error) => {
                     stop.order();
                     failure = Some(format!("worker {number} cannot be started: {error}"));
@@ -64,18 +67,72 @@ where
                 }
             }
         }
-        let ended: Vec<_> = threads.into_iter().map(|(number, thread)| ended(number, thread)).collect();
-        match failure {
-            Some(failure) => Err(failure),
-            None => ended.into_iter().collect(),
-        }
+        let reports: Vec<_> =
+            threads.into_iter().enumerate().map(|(number, thread)| report(number, thread)).collect();
+        failure.map_or_else(|| reports.into_iter().collect(), Err)
     })
 }
 
-fn ended(number: u8, thread: ScopedJoinHandle<'_, io::Result<Record>>) -> Result<Record, String> {
+fn report<R>(number: usize, thread: ScopedJoinHandle<'_, io::Result<R>>) -> Result<R, String> {
     match thread.join() {
-        Ok(Ok(record)) => Ok(record),
+        Ok(Ok(report)) => Ok(report),
         Ok(Err(error)) => Err(format!("worker {number} has failed: {error}")),
         Err(_) => Err(format!("worker {number} has panicked; the lines above say where")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn stop(wakers: Vec<Waker>) -> Stop {
+        Stop { flag: Arc::default(), wakers: wakers.into() }
+    }
+
+    /// What a worker does when nothing fails: it goes on until it is told to stop, for ten seconds at most.
+    fn until_stopped(stop: &Stop) -> io::Result<bool> {
+        for _ in 0..10_000 {
+            if stop.flag.load(Ordering::Relaxed) {
+                return Ok(true);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(false)
+    }
+
+    #[test]
+    fn a_worker_that_fails_stops_and_wakes_all_and_is_named() {
+        let waker = Waker::new().unwrap();
+        let stop = stop(vec![waker.clone()]);
+        let failed = run(vec![0, 1, 2], &stop, |seat| match seat {
+            1 => Err(io::Error::other("the interface is gone")),
+            _ => until_stopped(&stop),
+        });
+        assert_eq!(failed.unwrap_err(), "worker 1 has failed: the interface is gone");
+        assert!(stop.flag.load(Ordering::Relaxed));
+        let mut count = [0; 8];
+        assert!(rustix::io::read(&waker, &mut count).is_ok(), "who sleeps is woken");
+    }
+
+    #[test]
+    fn a_worker_that_panics_stops_all_too() {
+        let stop = stop(Vec::new());
+        let failed = run(vec![0, 1], &stop, |seat| match seat {
+            0 => panic!("on purpose"),
+            _ => until_stopped(&stop),
+        });
+        assert!(failed.unwrap_err().starts_with("worker 0 has panicked"));
+    }
+
+    #[test]
+    fn reports_come_in_the_order_of_seats_and_one_worker_needs_no_thread() {
+        let here = std::thread::current().id();
+        let on_this_thread = |_| Ok(std::thread::current().id() == here);
+        assert_eq!(run(vec![0], &stop(Vec::new()), on_this_thread), Ok(vec![true]));
+        assert_eq!(run(vec![0, 1], &stop(Vec::new()), on_this_thread), Ok(vec![false, false]));
+        assert_eq!(run(vec![5, 6, 7], &stop(Vec::new()), Ok), Ok(vec![5, 6, 7]));
+        let alone = run(vec![0], &stop(Vec::new()), |_| Err::<(), _>(io::Error::other("why")));
+        assert_eq!(alone.unwrap_err(), "the worker has failed: why");
     }
 }
