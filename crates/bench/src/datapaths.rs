@@ -22,6 +22,7 @@ use crate::cpu;
 use crate::environment::Environment;
 use crate::method::Method;
 use crate::pair::{Pair, number};
+use crate::process::is_interruption;
 use crate::site::{End, Site, Trains};
 use crate::stats::{Ratio, Summary};
 
@@ -170,7 +171,7 @@ pub fn run(
                     progress(&format!("{method:12} {counted:8} {}", table::trial_line(&trial)));
                     trials.extend((round > 0).then_some(trial));
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                Err(error) if is_interruption(&error, stop) => {
                     was_interrupted = true;
                     break 'rounds;
                 }

@@ -34,7 +34,7 @@ use xdp::Mode;
 use crate::cpu;
 use crate::environment::Environment;
 use crate::method::Method;
-use crate::process::Running;
+use crate::process::{Running, is_interruption};
 use crate::site::{End, Site, Trains};
 use crate::stats::{Ratio, Summary};
 
@@ -286,7 +286,9 @@ impl Bench<'_> {
                         let used = if direction == Direction::Send { sender } else { receiver };
                         kept.extend((round > 0).then_some(used));
                     }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+                    Err(error) if is_interruption(&error, self.stop) => {
+                        return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted"));
+                    }
                     Err(error) => {
                         problem = Some(error.to_string());
                         break 'rounds;

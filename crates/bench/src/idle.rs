@@ -24,6 +24,7 @@ use crate::cpu;
 use crate::environment::Environment;
 use crate::method::Method;
 use crate::pair::{Pair, Server};
+use crate::process::is_interruption;
 use crate::site::{End, Site};
 
 /// A share of a core that an idle server should stay below when it sleeps.
@@ -122,7 +123,9 @@ pub fn run(plan: &Plan, site: &Site, stop: &AtomicBool, progress: &mut dyn FnMut
         for mode in Mode::ALL {
             let (shares, problem) = match watch(plan, &pair, method, mode) {
                 Ok(shares) => (Some(shares), None),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+                Err(error) if is_interruption(&error, stop) => {
+                    return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted"));
+                }
                 Err(error) => (None, Some(error.to_string())),
             };
             let row = Row { method, mode, shares, problem };

@@ -50,6 +50,12 @@ impl Usage {
     }
 }
 
+/// Whether an error means no more than that all is to end: a child that died by the signal that is meant for us is no failure of
+/// its own.
+pub fn is_interruption(error: &io::Error, stop: &AtomicBool) -> bool {
+    error.kind() == io::ErrorKind::Interrupted || stop.load(Ordering::Relaxed)
+}
+
 /// Ended: what it printed and what it used.
 #[derive(Debug)]
 pub struct Ended {

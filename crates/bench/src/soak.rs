@@ -18,6 +18,7 @@ use crate::cpu;
 use crate::environment::Environment;
 use crate::method::Method;
 use crate::pair::{Pair, number};
+use crate::process::is_interruption;
 use crate::site::{End, LinkCount, Site, Trains};
 
 /// How long one download may take.
@@ -122,7 +123,9 @@ pub fn run(plan: &Plan, site: &Site, stop: &AtomicBool, progress: &mut dyn FnMut
         }
     });
     let failure = match failure {
-        Some(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+        Some(error) if is_interruption(&error, stop) => {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted"));
+        }
         failure => failure.map(|error| error.to_string()),
     };
     let seconds = cpu::clock_seconds() - began;
