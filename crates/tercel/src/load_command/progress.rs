@@ -3,14 +3,16 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use load::requests::{Record, Watcher};
 use std::io::IsTerminal as _;
-use std::time::Instant;
+use std::time::Duration;
 
 /// The line; it vanishes when this is dropped.
 pub(super) struct Line {
+    /// It has a clock of its own, which says how long the line is there.
     bar: ProgressBar,
-    began: Instant,
+    /// When measuring began.
+    began: Option<Duration>,
     /// What was done when the rate was last looked at, and when.
-    last: (u64, Instant),
+    last: (u64, Duration),
     rate: f64,
 }
 
@@ -29,18 +31,18 @@ impl Line {
         );
         bar.set_message("connecting");
         bar.tick();
-        let now = Instant::now();
-        Some(Line { bar, began: now, last: (0, now), rate: 0.0 })
+        Some(Line { bar, began: None, last: (0, Duration::ZERO), rate: 0.0 })
     }
 }
 
 impl Watcher for Line {
     fn on_progress(&mut self, record: &Record) {
-        let now = Instant::now();
-        if self.last.0 == 0 && self.rate == 0.0 {
-            self.began = now;
-        }
-        let passed = now.duration_since(self.last.1).as_secs_f64();
+        let now = self.bar.elapsed();
+        let began = *self.began.get_or_insert_with(|| {
+            self.last = (record.succeeded, now);
+            now
+        });
+        let passed = now.saturating_sub(self.last.1).as_secs_f64();
         if passed >= WINDOW_S {
             self.rate = record.succeeded.saturating_sub(self.last.0) as f64 / passed;
             self.last = (record.succeeded, now);
@@ -48,7 +50,7 @@ impl Watcher for Line {
         let ms = |share: f64| record.latency.quantile(share).as_secs_f64() * 1e3;
         self.bar.set_message(format!(
             "{:.1} s  {:.0}/s  {} done  {} failed  p50 {:.2} ms  p99 {:.2} ms  p99.9 {:.2} ms  max {:.2} ms",
-            now.duration_since(self.began).as_secs_f64(),
+            now.saturating_sub(began).as_secs_f64(),
             self.rate,
             record.succeeded,
             record.failures.total(),
