@@ -4,7 +4,7 @@
 //! Everything below `floor` counts as received: it was, or it is too old to be told apart, and is dropped as a
 //! duplicate (RFC 9000 §13.2.3 asks exactly that of a receiver that forgets).
 //!
-//! RFC 9000 §13.2, §13.4.1; draft-ietf-quic-ack-frequency for the policy's three numbers.
+//! RFC 9000 §13.2, §13.4.1; draft-ietf-quic-ack-frequency §6.
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +18,24 @@ use core::ops::Range;
 /// Ranges that are remembered, and sent at most.
 pub const MAX_RANGES: usize = 64;
 
+/// A receiver that chooses for itself acknowledges every second packet until so many ack-eliciting ones have come in without a
+/// gap. A sender's window needs that early, and after a loss; by then it has left slow start's first rounds behind.
+pub const STEADY_AFTER: u32 = 100;
+
+/// What "every second packet" means while the path is not steady. Source: RFC 9000 §13.2.2.
+const UNSTEADY_THRESHOLD: u32 = 2;
+
+/// Who chose a policy, and what follows from that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chooser {
+    /// The receiver, who does not know what the sender needs: frugal only on a steady path, each CE mark reported at once,
+    /// and so is the end of a stream. Source: RFC 9000 §13.2.
+    Receiver,
+    /// The sender, by an ACK_FREQUENCY frame: as it asks; of CE marks in a row the first is reported at once.
+    /// Source: draft-ietf-quic-ack-frequency §6.
+    Sender,
+}
+
 /// When acknowledgements are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPolicy {
@@ -27,18 +45,32 @@ pub struct AckPolicy {
     pub max_ack_delay: Duration,
     /// Send one at once when a packet is missing that lies this many numbers below the largest; 1 is any gap, 0 is never.
     pub reordering_threshold: u64,
+    /// Who chose it.
+    pub chooser: Chooser,
 }
 
 impl AckPolicy {
     /// Initial and Handshake packets: at once. Source: RFC 9000 §13.2.1.
-    pub const IMMEDIATE: AckPolicy =
-        AckPolicy { eliciting_threshold: 1, max_ack_delay: Duration::ZERO, reordering_threshold: 1 };
+    pub const IMMEDIATE: AckPolicy = AckPolicy {
+        eliciting_threshold: 1,
+        max_ack_delay: Duration::ZERO,
+        reordering_threshold: 1,
+        chooser: Chooser::Receiver,
+    };
     /// 1-RTT packets by default: every second one, or after 25 ms. Source: RFC 9000 §13.2.2, §18.2.
     pub const EVERY_SECOND: AckPolicy = AckPolicy {
         eliciting_threshold: 2,
         max_ack_delay: Duration::from_millis(25),
         reordering_threshold: 1,
+        chooser: Chooser::Receiver,
     };
+
+    /// Whether a mark on a packet is reported at once. Source: draft-ietf-quic-ack-frequency §6.3.
+    #[inline]
+    fn is_mark_urgent(&self, last: Ecn) -> bool {
+        //= ack-frequency/6.3#1
+        self.chooser == Chooser::Receiver || self.eliciting_threshold <= 2 || last != Ecn::Ce
+    }
 }
 
 impl Default for AckPolicy {
@@ -86,6 +118,12 @@ pub struct AckTracker {
     /// Largest acknowledged in the last ACK frame sent, plus one.
     reported_next: u64,
     timeout: Option<Instant>,
+    /// Ack-eliciting packets to come before the path counts as steady.
+    unsteady: u32,
+    /// The mark of the packet received last.
+    last_mark: Ecn,
+    /// The packet whose frames are being taken in is to be acknowledged at once.
+    expedited: bool,
 }
 
 impl AckTracker {
@@ -103,12 +141,23 @@ impl AckTracker {
             eliciting_next: 0,
             reported_next: 0,
             timeout: None,
+            unsteady: STEADY_AFTER,
+            last_mark: Ecn::NotEct,
+            expedited: false,
         }
     }
 
-    /// The policy from now on (an ACK_FREQUENCY frame, or a measured choice).
+    /// The policy from now on. What waits already waits no longer than if the policy had always held.
     pub fn set_policy(&mut self, policy: AckPolicy) {
+        let saved = self.policy.max_ack_delay.saturating_sub(policy.max_ack_delay);
+        self.timeout =
+            self.timeout.map(|at| Instant::from_nanos(at.as_nanos().saturating_sub(saved.as_nanos())));
         self.policy = policy;
+    }
+
+    /// The policy in force.
+    pub const fn policy(&self) -> AckPolicy {
+        self.policy
     }
 
     /// Whether packet `pn` was received before, or is too old to tell. Ask after decryption, before its frames.
@@ -140,9 +189,10 @@ impl AckTracker {
         }
         // RFC 9000 §13.2.1: a mark is reported without delay.
         //= rfc9000/13.2.1#4
-        if ecn == Ecn::Ce && self.eliciting > 0 {
+        if ecn == Ecn::Ce && self.eliciting > 0 && self.policy.is_mark_urgent(self.last_mark) {
             self.urgency = AckUrgency::Immediate;
         }
+        self.last_mark = ecn;
         self.urgency
     }
 
@@ -158,22 +208,41 @@ impl AckTracker {
             pn == expected && self.eliciting_next == expected && self.policy.reordering_threshold <= 1;
         let is_out_of_order = !is_plain && self.is_reordering(pn);
         self.eliciting_next = self.eliciting_next.max(pn + 1);
+        // The next gap may be the next loss: the sender is to hear more often for a while.
+        self.unsteady = if is_out_of_order { STEADY_AFTER } else { self.unsteady.saturating_sub(1) };
+        let is_expedited = core::mem::take(&mut self.expedited);
         //= rfc9000/13.2.2#1
-        if is_out_of_order || self.eliciting >= self.policy.eliciting_threshold {
+        //= ack-frequency/6#1
+        if is_out_of_order || is_expedited || self.eliciting >= self.eliciting_threshold() {
             self.urgency = AckUrgency::Immediate;
         } else if self.urgency == AckUrgency::None {
             self.urgency = AckUrgency::Delayed;
         }
     }
 
+    /// The policy's, once the path is steady if the receiver chose it.
+    #[inline]
+    fn eliciting_threshold(&self) -> u32 {
+        let asked = self.policy.eliciting_threshold;
+        match self.policy.chooser {
+            Chooser::Receiver if self.unsteady > 0 => asked.min(UNSTEADY_THRESHOLD),
+            Chooser::Receiver | Chooser::Sender => asked,
+        }
+    }
+
     /// Whether an ack-eliciting packet that is not the expected one has to be acknowledged at once.
     fn is_reordering(&self, pn: u64) -> bool {
         match self.policy.reordering_threshold {
+            //= ack-frequency/6.2#1
             0 => false,
             // RFC 9000 §13.2.1: it is below an ack-eliciting one, or there are gaps between that one and it.
             //= rfc9000/13.2.1#3
             1 => pn < self.eliciting_next || self.is_missing_any(self.eliciting_next, pn),
-            // draft-ietf-quic-ack-frequency §6.2: the oldest gap not reported yet has become this old.
+            // draft-ietf-quic-ack-frequency §6.2: it is so late that the sender has given it up.
+            //= ack-frequency/6.2#3
+            threshold if pn.saturating_add(threshold) < self.reported_next => true,
+            // The oldest gap not reported yet has become this old.
+            //= ack-frequency/6.2#2
             threshold => {
                 let largest = self.eliciting_next.saturating_sub(1).max(pn);
                 let reported = self.reported_next.saturating_sub(threshold);
@@ -205,11 +274,17 @@ impl AckTracker {
         if self.timeout.is_some_and(|timeout| timeout <= now) { AckUrgency::Immediate } else { self.urgency }
     }
 
-    /// An IMMEDIATE_ACK frame, or another reason to acknowledge now.
+    /// The packet whose frames are being taken in holds an IMMEDIATE_ACK frame. However many there are, one acknowledgement
+    /// answers them. Source: draft-ietf-quic-ack-frequency §5.
     pub fn expedite(&mut self) {
-        if !self.received.is_empty() {
-            self.urgency = AckUrgency::Immediate;
-        }
+        self.expedited = true;
+    }
+
+    /// The packet whose frames are being taken in ends a stream: the sender may have nothing more to send, and would wait for
+    /// the delay to pass. One that has asked for a frequency has thought of that.
+    #[inline]
+    pub fn on_end_of_stream(&mut self) {
+        self.expedited |= self.policy.chooser == Chooser::Receiver;
     }
 
     /// What to acknowledge, descending as on the wire. Empty if nothing was received.

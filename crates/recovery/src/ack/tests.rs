@@ -78,18 +78,106 @@ fn gaps_are_reported_at_once() {
 #[test]
 fn a_higher_reordering_threshold_waits_for_the_gap_to_age() {
     // draft-ietf-quic-ack-frequency §6.2.1, the example with a threshold of 3.
-    let policy = AckPolicy { eliciting_threshold: 100, reordering_threshold: 3, ..AckPolicy::EVERY_SECOND };
+    let policy = AckPolicy { eliciting_threshold: 100, reordering_threshold: 3, ..asked(100) };
     let mut tracker = AckTracker::new(policy);
-    let mut acked_after = Vec::new();
-    for pn in [0, 1, 3, 4, 5, 8, 9, 10] {
-        if receive(&mut tracker, [pn]) == AckUrgency::Immediate {
-            acked_after.push(pn);
+    assert_eq!(
+        acked_after(&mut tracker, &[0, 1, 3, 4, 5, 8, 9, 10]),
+        [5, 9, 10],
+        "2 below 5; 6 below 9; 7 below 10"
+    );
+    assert_eq!(
+        acked_after(&mut tracker, &[7, 6]),
+        [7, 6],
+        "both were given up: the sender sees that it erred"
+    );
+    tracker.set_policy(AckPolicy { reordering_threshold: 0, ..policy });
+    assert_eq!(receive(&mut tracker, [20, 15]), AckUrgency::Delayed, "0 is never");
+    // The example with a threshold of 5, where 4 is not reported with 2.
+    let mut tracker = AckTracker::new(AckPolicy { reordering_threshold: 5, ..policy });
+    assert_eq!(acked_after(&mut tracker, &[0, 1, 3, 5, 6, 7, 8, 9]), [7, 9]);
+}
+
+/// After which packets an acknowledgement goes.
+fn acked_after(tracker: &mut AckTracker, pns: &[u64]) -> Vec<u64> {
+    let mut after = Vec::new();
+    for &pn in pns {
+        if receive(tracker, [pn]) == AckUrgency::Immediate {
+            after.push(pn);
             tracker.on_ack_sent();
         }
     }
-    assert_eq!(acked_after, [5, 9, 10], "2 is three below 5; 6 is below 9; 7 is below 10");
-    tracker.set_policy(AckPolicy { reordering_threshold: 0, ..policy });
-    assert_eq!(receive(&mut tracker, [20, 15]), AckUrgency::Delayed, "0 is never");
+    after
+}
+
+/// What a sender may ask for.
+fn asked(eliciting_threshold: u32) -> AckPolicy {
+    AckPolicy { eliciting_threshold, chooser: Chooser::Sender, ..AckPolicy::EVERY_SECOND }
+}
+
+/// Without it a sender in slow start, or one whose window has just been halved, waits for the tenth packet.
+#[test]
+fn a_receiver_is_frugal_on_a_steady_path_only() {
+    let mut tracker = AckTracker::new(AckPolicy { eliciting_threshold: 10, ..AckPolicy::EVERY_SECOND });
+    let steady = u64::from(STEADY_AFTER);
+    let all = |from: u64, to: u64| (from..to).collect::<Vec<_>>();
+    let begin = acked_after(&mut tracker, &all(0, steady));
+    assert_eq!(begin.len(), STEADY_AFTER as usize / 2 - 1, "every second, until {:?}", begin.last());
+    assert_eq!(acked_after(&mut tracker, &all(steady, 2 * steady)).len(), STEADY_AFTER as usize / 10);
+    let after_loss = acked_after(&mut tracker, &all(2 * steady + 1, 3 * steady));
+    assert_eq!(after_loss.first(), Some(&(2 * steady + 1)), "the gap at once");
+    assert!(after_loss.len() >= STEADY_AFTER as usize / 2 - 2, "every second again: {}", after_loss.len());
+    // A sender that asks knows what it needs.
+    let mut tracker = AckTracker::new(asked(10));
+    assert_eq!(acked_after(&mut tracker, &all(0, 100)).len(), 10);
+}
+
+/// draft-ietf-quic-ack-frequency §6.3: on a path that marks everything else there would be an acknowledgement per packet.
+#[test]
+fn of_marks_in_a_row_the_first_is_urgent() {
+    for (policy, urgent) in [
+        (asked(100), [true, false, false, true]),
+        (asked(2), [true; 4]),
+        (AckPolicy { eliciting_threshold: 100, ..AckPolicy::EVERY_SECOND }, [true; 4]),
+    ] {
+        let mut tracker = AckTracker::new(policy);
+        let marked = [(1, Ecn::Ce), (2, Ecn::Ce), (3, Ecn::Ce), (4, Ecn::Ect0), (5, Ecn::Ce)];
+        let mut seen = Vec::new();
+        for (pn, mark) in marked {
+            tracker.on_received(ms(1), pn - 1, Eliciting::Yes, mark);
+            if mark == Ecn::Ce {
+                seen.push(tracker.urgency(ms(1)) == AckUrgency::Immediate);
+            }
+            tracker.on_ack_sent();
+        }
+        assert_eq!(seen, urgent, "{policy:?}");
+        assert_eq!(tracker.ecn_counts().ce, 4);
+    }
+}
+
+#[test]
+fn an_immediate_ack_and_the_end_of_a_stream_do_not_wait() {
+    let mut tracker = AckTracker::new(asked(100));
+    tracker.expedite();
+    assert_eq!(receive(&mut tracker, [0]), AckUrgency::Immediate);
+    tracker.on_ack_sent();
+    assert_eq!(receive(&mut tracker, [1]), AckUrgency::Delayed, "it holds for one packet");
+    tracker.on_end_of_stream();
+    assert_eq!(receive(&mut tracker, [2]), AckUrgency::Delayed, "the sender has asked for this delay");
+    let mut tracker = AckTracker::new(AckPolicy::EVERY_SECOND);
+    tracker.on_end_of_stream();
+    assert_eq!(receive(&mut tracker, [0]), AckUrgency::Immediate);
+}
+
+/// Else a packet that waits already is acknowledged when the old policy says, and the sender that asked thinks it lost.
+#[test]
+fn a_shorter_delay_holds_for_what_waits_already() {
+    let mut tracker = AckTracker::new(asked(100));
+    receive(&mut tracker, [0]);
+    assert_eq!(tracker.next_timeout(), Some(ms(25)));
+    tracker.set_policy(AckPolicy { max_ack_delay: Duration::from_millis(5), ..asked(100) });
+    assert_eq!(tracker.next_timeout(), Some(ms(5)));
+    tracker.set_policy(asked(100));
+    assert_eq!(tracker.next_timeout(), Some(ms(5)), "a longer one for what comes");
 }
 
 #[test]
