@@ -23,9 +23,12 @@ pub struct TransportConfig {
     pub max_packet_size: u16,
     /// Longest wait before an ack-eliciting packet is acknowledged. Default: 25 ms.
     pub max_ack_delay: Duration,
-    /// An acknowledgement leaves at the latest after so many ack-eliciting packets. RFC 9000 §13.2.2 proposes 2; once a
-    /// path is steady fewer acknowledgements cost less. Default: 10.
+    /// An acknowledgement leaves at the latest after so many ack-eliciting packets, unless the peer asks for something else.
+    /// RFC 9000 §13.2.2 proposes 2, which holds until a path is steady and after losses; then fewer cost less. Default: 10.
     pub ack_every: u32,
+    /// Whether either end may ask the other for fewer acknowledgements than that, or for one at once
+    /// (draft-ietf-quic-ack-frequency), if the other agrees. Default: on.
+    pub ack_frequency: Switch,
     /// The congestion controller. Default: CUBIC.
     pub congestion: Algorithm,
     /// How the first slow start of CUBIC, NewReno and Prague ends. Default: by HyStart++ (RFC 9406).
@@ -62,6 +65,7 @@ impl Default for TransportConfig {
             max_packet_size: 1_452,
             max_ack_delay: Duration::from_millis(25),
             ack_every: 10,
+            ack_frequency: Switch::On,
             congestion: Algorithm::Cubic,
             slow_start: SlowStart::HyStart,
             initial_rtt: Duration::from_millis(333),

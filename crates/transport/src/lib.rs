@@ -6,6 +6,7 @@
 //! randomness that a seed did not provide.
 #![forbid(unsafe_code)]
 
+mod ack_frequency;
 mod admission;
 mod announce;
 mod builder;

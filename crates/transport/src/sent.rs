@@ -39,6 +39,8 @@ pub(crate) enum SentFrame {
     PathChallenge,
     /// The handshake is confirmed.
     HandshakeDone,
+    /// What we ask of the peer's acknowledgements.
+    AckFrequency { sequence: u64 },
     /// The address token for later connections.
     NewToken,
     /// A DATAGRAM frame: never resent, reported to the application.

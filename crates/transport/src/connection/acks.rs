@@ -2,6 +2,7 @@
 //! learns from the timing. Source: RFC 9000 §13.2, §13.3; RFC 9002 §5 to §7.
 
 use super::Connection;
+use crate::ack_frequency::AckFrequency;
 use crate::cid::{LocalCids, PeerCids};
 use crate::crypto_stream::CryptoStream;
 use crate::error::TransportError;
@@ -27,6 +28,7 @@ struct Owners<'a> {
     local_cids: &'a mut LocalCids,
     peer_cids: &'a mut PeerCids,
     tidings: &'a mut Tidings,
+    ack_frequency: &'a mut AckFrequency,
     crypto: &'a mut CryptoStream,
     acks: &'a mut AckTracker,
     /// Adjacent acknowledged data of one stream, before the stream hears of it.
@@ -56,6 +58,7 @@ impl Owners<'_> {
             SentFrame::NewConnectionId { .. } => self.local_cids.on_acked(frame),
             SentFrame::RetireConnectionId { .. } => self.peer_cids.on_acked(frame),
             SentFrame::HandshakeDone | SentFrame::NewToken => self.tidings.on_acked(frame),
+            SentFrame::AckFrequency { sequence } => self.ack_frequency.on_acked(sequence),
             SentFrame::PathChallenge | SentFrame::Datagram => {}
             _ => self.streams.on_frame_acked(frame),
         }
@@ -73,6 +76,7 @@ impl Owners<'_> {
             SentFrame::NewConnectionId { .. } => self.local_cids.on_lost(frame),
             SentFrame::RetireConnectionId { .. } => self.peer_cids.on_lost(frame),
             SentFrame::HandshakeDone | SentFrame::NewToken => self.tidings.on_lost(frame),
+            SentFrame::AckFrequency { sequence } => self.ack_frequency.on_lost(sequence),
             //= rfc9000/13.3#3
             SentFrame::Ack { .. } | SentFrame::PathChallenge | SentFrame::Datagram => {}
             //= rfc9000/13.3#1
@@ -90,6 +94,7 @@ macro_rules! ledger_and_owners {
                 local_cids: &mut $connection.local_cids,
                 peer_cids: &mut $connection.peer_cids,
                 tidings: &mut $connection.tidings,
+                ack_frequency: &mut $connection.ack_frequency,
                 crypto: &mut space.crypto,
                 acks: &mut space.acks,
                 run: None,
@@ -160,6 +165,7 @@ impl Connection {
         };
         path.congestion.on_ack(now, &acked);
         path.repace();
+        self.ack_frequency.on_path_state(&path.congestion, &path.rtt, path.max_packet_size);
         self.handshake.on_ack(id);
         //= rfc9002/6.2.1#4
         if self.address_validation() == AddressValidation::Complete {
@@ -177,7 +183,7 @@ impl Connection {
         }
         let delay = self.handshake.ack_delay(raw);
         //= rfc9002/5.3#3
-        if self.handshake.is_confirmed() { delay.min(self.handshake.peer_max_ack_delay()) } else { delay }
+        if self.handshake.is_confirmed() { delay.min(self.ack_frequency.peer_max_ack_delay()) } else { delay }
     }
 
     /// Returns how many packets more the peer reports as marked CE. Source: RFC 9000 §13.4.2.1.
@@ -228,7 +234,7 @@ impl Connection {
 
     fn on_losses(&mut self, now: Instant, outcome: &LossOutcome) {
         self.counters.lost_packets += outcome.packets;
-        let max_ack_delay = self.handshake.peer_max_ack_delay();
+        let max_ack_delay = self.ack_frequency.peer_max_ack_delay();
         let path = self.paths.active_mut();
         path.ecn.on_lost(outcome.ect);
         let Some(sign) = Congestion::of_losses(outcome) else { return };

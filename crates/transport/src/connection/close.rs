@@ -161,7 +161,7 @@ impl Connection {
 
     /// Three PTO. Source: RFC 9000 §10.2.
     pub(super) fn close_period(&self) -> base::time::Duration {
-        self.paths.active().rtt.pto(self.handshake.peer_max_ack_delay()) * 3
+        self.paths.active().rtt.pto(self.ack_frequency.peer_max_ack_delay()) * 3
     }
 
     /// One datagram with the close in every space that the peer may be able to read. Source: RFC 9000 §10.2.3.

@@ -86,7 +86,7 @@ impl<S: StreamSink> Table<S> {
             row(ANY, Silent, on_connection_close),               // 0x1c CONNECTION_CLOSE by the transport
             row(APPLICATION, Silent, on_connection_close),       // 0x1d CONNECTION_CLOSE by the application
             row(ONE_RTT, Eliciting, on_handshake_done),          // 0x1e HANDSHAKE_DONE
-            row(0, Eliciting, on_unknown),                       // 0x1f not negotiated
+            row(ONE_RTT, Eliciting, on_immediate_ack),           // 0x1f IMMEDIATE_ACK
         ]
     };
 
@@ -96,6 +96,8 @@ impl<S: StreamSink> Table<S> {
             Some(row) => *row,
             //= rfc9221/5.2#1
             None if ty | 1 == frame::ty::DATAGRAM_LEN => row(APPLICATION, Effect::Eliciting, on_datagram),
+            //= ack-frequency/3#4
+            None if ty == frame::ty::ACK_FREQUENCY => row(ONE_RTT, Effect::Eliciting, on_ack_frequency),
             None => row(0, Effect::Eliciting, on_unknown),
         }
     }
@@ -190,6 +192,9 @@ fn on_stream<S: StreamSink>(
     reader: &mut Reader<'_>,
 ) -> Outcome {
     let stream = frame::Stream::parse(ty, reader)?;
+    if stream.fin {
+        connection.spaces.application.acks.on_end_of_stream();
+    }
     connection.streams.on_stream(&stream, arrival.now, arrival.rtt, arrival.sink)
 }
 
@@ -232,6 +237,36 @@ fn on_datagram<S: StreamSink>(
     }
     //= rfc9221/5#1
     arrival.sink.on_datagram(datagram.data);
+    Ok(())
+}
+
+fn on_ack_frequency<S>(
+    connection: &mut Connection,
+    arrival: &mut Arrival<'_, S>,
+    ty: u64,
+    reader: &mut Reader<'_>,
+) -> Outcome {
+    if !connection.ack_frequency.is_offered() {
+        return on_unknown(connection, arrival, ty, reader);
+    }
+    let asked = frame::AckFrequency::parse(ty, reader)?;
+    if let Some(policy) = connection.ack_frequency.on_frame(&asked)? {
+        connection.spaces.application.acks.set_policy(policy);
+    }
+    Ok(())
+}
+
+fn on_immediate_ack<S>(
+    connection: &mut Connection,
+    arrival: &mut Arrival<'_, S>,
+    ty: u64,
+    reader: &mut Reader<'_>,
+) -> Outcome {
+    if !connection.ack_frequency.is_offered() {
+        return on_unknown(connection, arrival, ty, reader);
+    }
+    //= ack-frequency/5#1
+    connection.spaces.application.acks.expedite();
     Ok(())
 }
 

@@ -104,10 +104,6 @@ impl Handshake {
         &self.token
     }
 
-    pub(super) fn peer_max_ack_delay(&self) -> Duration {
-        Duration::from_millis(self.peer.as_ref().map_or(25, |peer| peer.max_ack_delay_ms))
-    }
-
     /// The peer's ack delay, in the units of its frame, as time. Source: RFC 9000 §19.3.
     pub(super) fn ack_delay(&self, raw: u64) -> Duration {
         let exponent = self.peer.as_ref().map_or(3, |peer| peer.ack_delay_exponent as u8);
@@ -243,6 +239,7 @@ impl Connection {
         self.datagrams.on_peer_parameters(&peer);
         self.local_cids.on_peer_limit(peer.active_connection_id_limit);
         self.paths.on_peer_parameters(&peer);
+        self.ack_frequency.on_peer_parameters(&peer);
         self.timers.on_peer_idle_timeout(Duration::from_millis(peer.max_idle_timeout_ms));
         self.handshake.peer = Some(Box::new(peer));
         Ok(())

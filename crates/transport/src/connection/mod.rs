@@ -30,6 +30,7 @@ pub use counters::Counters;
 pub(crate) use open::{Beginning, FirstInitial};
 pub use transmit::Transmitted;
 
+use crate::ack_frequency::AckFrequency;
 use crate::cid::{LocalCids, PeerCids};
 use crate::config::TransportConfig;
 use crate::datagrams::Datagrams;
@@ -62,6 +63,7 @@ pub struct Connection {
     local_cids: LocalCids,
     peer_cids: PeerCids,
     tidings: Tidings,
+    ack_frequency: AckFrequency,
     timers: Timers,
     handshake: Box<Handshake>,
     events: VecDeque<Event>,

@@ -6,6 +6,7 @@ use super::counters::Counters;
 use super::handshake::{Handshake, HandshakeCids};
 use super::keys::KeyRing;
 use super::timers::Timers;
+use crate::ack_frequency::AckFrequency;
 use crate::cid::{LocalCids, MAX_ACTIVE, PeerCids};
 use crate::config::TransportConfig;
 use crate::datagrams::Datagrams;
@@ -133,6 +134,7 @@ impl Connection {
             local_cids,
             peer_cids,
             tidings: Tidings::default(),
+            ack_frequency: AckFrequency::new(&config),
             timers: Timers::new(now, &config),
             handshake: Box::new(handshake),
             events: VecDeque::new(),
@@ -167,6 +169,7 @@ fn encode(parameters: &TransportParameters, beginning: &Beginning) -> Vec<u8> {
     let mut parameters = parameters.clone();
     Streams::new(Side::Client, &beginning.config.streams).fill_parameters(&mut parameters);
     Datagrams::new(beginning.config.max_datagram_frame_size).fill_parameters(&mut parameters);
+    AckFrequency::new(&beginning.config).fill_parameters(&mut parameters);
     let mut bytes = Vec::new();
     parameters.write(&mut bytes);
     bytes

@@ -173,5 +173,6 @@ impl Connection {
             || self.local_cids.wants()
             || self.peer_cids.wants()
             || self.tidings.wants()
+            || self.ack_frequency.wants()
     }
 }

@@ -42,8 +42,9 @@ impl Connection {
         self.paths.active_mut().on_mtu_probe_sent();
         let dcid = self.peer_cids.active();
         let draft = Draft { now, space: SpaceId::Application, dcid, ecn, min_len: size, room };
-        self.write_protected(draft, |_, packet| {
+        self.write_protected(draft, |this, packet| {
             write_ping(packet);
+            this.ack_frequency.write_immediate_ack(packet);
             packet.mark_mtu_probe();
         })
     }
@@ -76,6 +77,7 @@ impl Connection {
         // A new path gets a new connection ID, so that the two cannot be linked.
         //= rfc9000/9.5#1
         self.peer_cids.switch();
+        self.ack_frequency.on_path_changed();
         //= rfc9000/9.4#2
         let ledger = &mut self.spaces.application.ledger;
         ledger.on_path_change();

@@ -148,7 +148,7 @@ impl Connection {
         if timeout.is_zero() {
             return None;
         }
-        let pto = self.paths.active().rtt.pto(self.handshake.peer_max_ack_delay());
+        let pto = self.paths.active().rtt.pto(self.ack_frequency.peer_max_ack_delay());
         //= rfc9000/10.1#2
         let longest = if self.handshake.is_complete() { timeout.max(pto * 3) } else { timeout };
         Some(self.timers.active_at + longest)
@@ -168,7 +168,7 @@ impl Connection {
         next_timeout(&Inputs {
             spaces: self.spaces.timers(),
             rtt: &path.rtt,
-            max_ack_delay: self.handshake.peer_max_ack_delay(),
+            max_ack_delay: self.ack_frequency.peer_max_ack_delay(),
             pto_count: self.timers.pto_count,
             handshake: if confirmed { Handshake::Confirmed } else { Handshake::Unconfirmed },
             address_validation: self.address_validation(),

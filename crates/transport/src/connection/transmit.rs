@@ -343,8 +343,12 @@ impl Connection {
             return;
         }
         space.crypto.write(packet);
+        let is_probe = space.owes_probe();
         //= rfc9000/12.5#1
         if id == SpaceId::Application {
+            if is_probe {
+                self.ack_frequency.write_immediate_ack(packet);
+            }
             self.fill_application(packet);
         }
         if let Some(space) = self.spaces.space_mut(id) {
@@ -356,6 +360,9 @@ impl Connection {
     fn fill_application(&mut self, packet: &mut PacketBuilder<'_>) {
         if self.tidings.wants() {
             self.tidings.write(packet);
+        }
+        if self.ack_frequency.wants() {
+            self.ack_frequency.write(packet);
         }
         if self.peer_cids.wants() {
             self.peer_cids.write(packet);

@@ -33,13 +33,15 @@ fn connected() -> Pair {
 #[test]
 fn frames_that_must_not_be_close_the_connection() {
     use SpaceId::{Application, Handshake, Initial};
-    let table: [(SpaceId, &[u8], Code); 12] = [
+    let table: [(SpaceId, &[u8], Code); 14] = [
         (Application, &[], Code::PROTOCOL_VIOLATION),
         (Application, &[0x40], Code::FRAME_ENCODING_ERROR),
         (Application, &[0x40, 0x01], Code::FRAME_ENCODING_ERROR),
-        (Application, &[0x1f], Code::FRAME_ENCODING_ERROR),
+        (Initial, &[0x1f], Code::PROTOCOL_VIOLATION),
+        (Handshake, &[0x40, 0xaf, 0, 1, 0x80, 0, 0x61, 0xa8, 1], Code::PROTOCOL_VIOLATION),
         (Application, &[0x32], Code::FRAME_ENCODING_ERROR),
         (Application, &[0x40, 0xaf], Code::FRAME_ENCODING_ERROR),
+        (Application, &[0x40, 0xaf, 0, 1, 0x43, 0xe7, 1], Code::PROTOCOL_VIOLATION),
         (Application, &[0x1e], Code::PROTOCOL_VIOLATION),
         (Application, &[0x07, 1, 0], Code::PROTOCOL_VIOLATION),
         (Application, &[0x02, 0xbf, 0xff, 0xff, 0xff, 0, 0, 0], Code::PROTOCOL_VIOLATION),

@@ -1,0 +1,264 @@
+//! How often packets are acknowledged, by agreement: what the peer asks of us, and what we ask of it.
+//!
+//! The sender of data knows its window and its round trip, the receiver knows what acknowledgements cost; so the sender
+//! asks. We ask for four acknowledgements a window or more, by count and by time, but never for one in more than 64 packets or
+//! later than 25 ms. In slow start it is sixteen, because HyStart++ wants eight samples of the round trip a round. What is
+//! asked for is the peer's until it differs by half from what would be asked for now; there is one request on its way at most.
+//!
+//! Data structure: the terms last asked for, their announcement, and the number of the last request of the peer's. A flood
+//! of requests changes numbers, nothing grows.
+//!
+//! Rejected: asking with every change of the window (the request costs what it saves); reordering thresholds other than
+//! loss detection's own (a lower one hastens acknowledgements that declare nothing lost); leaving the peer's delay out of
+//! the probe timeout when more packets are in flight than the threshold (a lost tail is when it matters).
+//!
+//! Source: draft-ietf-quic-ack-frequency.
+
+#[cfg(test)]
+mod tests;
+
+use crate::announce::Announce;
+use crate::builder::PacketBuilder;
+use crate::config::{Switch, TransportConfig};
+use crate::error::TransportError;
+use crate::sent::SentFrame;
+use base::time::Duration;
+use recovery::ack::{AckPolicy, Chooser};
+use recovery::congestion::Controller;
+use recovery::rtt::{PACKET_THRESHOLD, Rtt};
+use wire::error::Code;
+use wire::frame;
+use wire::transport_parameters::TransportParameters;
+
+/// The shortest delay that we can keep to: what the timers of a worker are good for.
+const MIN_ACK_DELAY: Duration = Duration::from_millis(1);
+/// Delays from here on are no max_ack_delay. Source: RFC 9000 §18.2.
+const TOO_LONG: Duration = Duration::from_millis(1 << 14);
+/// max_ack_delay where the peer says nothing. Source: RFC 9000 §18.2.
+const DEFAULT_MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+
+/// Acknowledgements a window, and a round trip, that are asked for.
+const PARTS: u64 = 4;
+/// The same in slow start: twice what HyStart++ needs a round. Source: RFC 9406 §4.3.
+const SLOW_START_PARTS: u64 = 16;
+/// Fewer packets than this for one acknowledgement are not worth a first request.
+const WORTHWHILE: u64 = 4;
+/// At least and at most so many ack-eliciting packets for one acknowledgement.
+const LEAST_EVERY: u64 = 2;
+const MOST_EVERY: u64 = 64;
+/// The longest delay that is asked for.
+const LONGEST: Duration = DEFAULT_MAX_ACK_DELAY;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Terms {
+    /// One acknowledgement for so many ack-eliciting packets.
+    every: u64,
+    delay: Duration,
+    reordering: u64,
+    /// The round trip that this suits.
+    rtt: Duration,
+}
+
+impl Terms {
+    /// What suits a window of so many packets, in `parts` acknowledgements, of a peer that cannot wait for less than `floor`.
+    fn of(window: u64, parts: u64, rtt: Duration, floor: Duration) -> Terms {
+        //= ack-frequency/4#3
+        let delay = (rtt / parts).min(LONGEST).max(floor);
+        Terms {
+            every: (window / parts).clamp(LEAST_EVERY, MOST_EVERY),
+            delay,
+            // Draft §8.1: where the peer's timer is slower than the path, gaps must not wait for it.
+            //= ack-frequency/9#1
+            reordering: if delay > rtt { 1 } else { PACKET_THRESHOLD },
+            rtt,
+        }
+    }
+
+    /// Whether `self` is so much better than `old` that the peer must be told.
+    fn replaces(&self, old: &Terms) -> bool {
+        let apart = |a: u64, b: u64| a >= b.saturating_mul(2) || b >= a.saturating_mul(2);
+        let other_time = (self.delay, self.reordering) != (old.delay, old.reordering);
+        apart(self.every, old.every) || (other_time && apart(self.rtt.as_nanos(), old.rtt.as_nanos()))
+    }
+}
+
+/// A request on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Request {
+    sequence: u64,
+    terms: Terms,
+}
+
+impl Request {
+    fn frame(&self) -> frame::AckFrequency {
+        frame::AckFrequency {
+            sequence: self.sequence,
+            ack_eliciting_threshold: self.terms.every - 1,
+            requested_max_ack_delay_us: self.terms.delay.as_micros(),
+            reordering_threshold: self.terms.reordering,
+        }
+    }
+}
+
+/// Both directions of the agreement, for one connection.
+#[derive(Debug)]
+pub(crate) struct AckFrequency {
+    /// What we told the peer that we can keep to; `None` when we take no requests.
+    offered: Option<Duration>,
+    /// One more than the number of the last request that we complied with.
+    next_of_peer: u64,
+    /// What the peer can keep to; `None` when it takes no requests, or we make none.
+    floor: Option<Duration>,
+    /// The peer's max_ack_delay, as far as it is known to have changed it.
+    peer_max_ack_delay: Duration,
+    /// What was asked for last.
+    asked: Option<Terms>,
+    request: Announce<Request>,
+    next_sequence: u64,
+    /// What was asked for was for another path.
+    is_stale: bool,
+}
+
+impl AckFrequency {
+    pub(crate) fn new(config: &TransportConfig) -> AckFrequency {
+        // In whole milliseconds, as the peer will see it.
+        //= ack-frequency/3#1
+        let max_ack_delay = Duration::from_millis(config.max_ack_delay.as_millis());
+        AckFrequency {
+            offered: (config.ack_frequency == Switch::On).then_some(MIN_ACK_DELAY.min(max_ack_delay)),
+            next_of_peer: 0,
+            floor: None,
+            peer_max_ack_delay: DEFAULT_MAX_ACK_DELAY,
+            asked: None,
+            request: Announce::Idle,
+            next_sequence: 0,
+            is_stale: false,
+        }
+    }
+
+    pub(crate) fn fill_parameters(&self, parameters: &mut TransportParameters) {
+        parameters.min_ack_delay_us = self.offered.map(Duration::as_micros);
+    }
+
+    pub(crate) fn on_peer_parameters(&mut self, peer: &TransportParameters) {
+        self.peer_max_ack_delay = Duration::from_millis(peer.max_ack_delay_ms);
+        //= ack-frequency/3#3
+        let is_on = self.offered.is_some();
+        self.floor = peer.min_ack_delay_us.filter(|_| is_on).map(Duration::from_micros);
+    }
+
+    /// Whether the peer may ask.
+    pub(crate) fn is_offered(&self) -> bool {
+        self.offered.is_some()
+    }
+
+    /// The peer asks. Returns how to acknowledge from now on; `None` when it has asked for something later already.
+    pub(crate) fn on_frame(
+        &mut self,
+        asked: &frame::AckFrequency,
+    ) -> Result<Option<AckPolicy>, TransportError> {
+        let delay = Duration::from_micros(asked.requested_max_ack_delay_us);
+        //= ack-frequency/4#1
+        if delay >= TOO_LONG || self.offered.is_none_or(|least| delay < least) {
+            return Err(TransportError::new(
+                Code::PROTOCOL_VIOLATION,
+                "asks for an ack delay that cannot be",
+            ));
+        }
+        //= ack-frequency/4#2
+        if asked.sequence < self.next_of_peer {
+            return Ok(None);
+        }
+        self.next_of_peer = asked.sequence.saturating_add(1);
+        let every = asked.ack_eliciting_threshold.saturating_add(1);
+        Ok(Some(AckPolicy {
+            eliciting_threshold: u32::try_from(every).unwrap_or(u32::MAX),
+            max_ack_delay: delay,
+            reordering_threshold: asked.reordering_threshold,
+            chooser: Chooser::Sender,
+        }))
+    }
+
+    /// The longest that the peer may wait before it acknowledges: what it is known to have agreed to, or what it may have
+    /// agreed to by now, whichever is longer.
+    #[inline]
+    pub(crate) fn peer_max_ack_delay(&self) -> Duration {
+        //= ack-frequency/7#1
+        match &self.request {
+            Announce::Idle => self.peer_max_ack_delay,
+            Announce::Pending(request) | Announce::InFlight(request) => {
+                self.peer_max_ack_delay.max(request.terms.delay)
+            }
+        }
+    }
+
+    /// The window or the round trip of the active path may have changed.
+    #[inline]
+    pub(crate) fn on_path_state(&mut self, congestion: &Controller, rtt: &Rtt, packet_size: u16) {
+        let Some(floor) = self.floor.filter(|_| self.request == Announce::Idle) else { return };
+        let window = congestion.window() / u64::from(packet_size.max(1));
+        let parts = if congestion.is_in_slow_start() { SLOW_START_PARTS } else { PARTS };
+        self.consider(Terms::of(window, parts, rtt.smoothed(), floor));
+    }
+
+    fn consider(&mut self, terms: Terms) {
+        let is_due = match &self.asked {
+            None => terms.every >= WORTHWHILE,
+            Some(asked) => self.is_stale || terms.replaces(asked),
+        };
+        if is_due {
+            //= ack-frequency/4#4
+            self.request.request(Request { sequence: self.next_sequence, terms });
+            self.next_sequence += 1;
+            self.asked = Some(terms);
+            self.is_stale = false;
+        }
+    }
+
+    /// The active path is another one: what was asked for does not suit it. Source: draft §8.4.
+    pub(crate) fn on_path_changed(&mut self) {
+        self.is_stale = self.asked.is_some();
+    }
+
+    #[inline]
+    pub(crate) fn wants(&self) -> bool {
+        self.request.is_pending()
+    }
+
+    pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
+        let Some(request) = self.request.pending() else { return };
+        let (frame, sequence) = (request.frame(), request.sequence);
+        if packet.remaining() >= frame.size() {
+            frame.write(&mut packet.writer);
+            packet.sent(SentFrame::AckFrequency { sequence });
+            self.request.on_sent();
+        }
+    }
+
+    /// Asks for an acknowledgement of this packet at once, if the peer understands that. Source: draft §5, §7, §8.3.
+    pub(crate) fn write_immediate_ack(&self, packet: &mut PacketBuilder<'_>) {
+        //= ack-frequency/3#2
+        if self.floor.is_some() && packet.remaining() > 0 {
+            packet.writer.varint(frame::ty::IMMEDIATE_ACK);
+            packet.sent_unremembered();
+        }
+    }
+
+    pub(crate) fn on_acked(&mut self, acked: u64) {
+        if let Announce::Pending(request) | Announce::InFlight(request) = self.request
+            && request.sequence == acked
+        {
+            self.peer_max_ack_delay = request.terms.delay;
+            self.request.on_value_acked(&request);
+        }
+    }
+
+    pub(crate) fn on_lost(&mut self, lost: u64) {
+        if let Announce::InFlight(request) = self.request
+            && request.sequence == lost
+        {
+            self.request.on_value_lost(&request);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+use super::*;
+use wire::writer::Writer;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn config() -> TransportConfig {
+    TransportConfig::default()
+}
+
+/// One whose peer takes requests.
+fn negotiated() -> AckFrequency {
+    let mut ours = AckFrequency::new(&config());
+    let peer = TransportParameters { min_ack_delay_us: Some(1_000), ..TransportParameters::default() };
+    ours.on_peer_parameters(&peer);
+    ours
+}
+
+fn window(packets: u64, rtt_ms: u64) -> Terms {
+    Terms::of(packets, PARTS, MS * rtt_ms, MS)
+}
+
+/// Writes what is owed; how many ACK_FREQUENCY frames that were.
+fn write(ours: &mut AckFrequency) -> usize {
+    let (mut room, mut frames) = ([0; 64], Vec::new());
+    let mut packet = PacketBuilder::new(Writer::new(&mut room), &mut frames);
+    ours.write(&mut packet);
+    frames.len()
+}
+
+fn asks(sequence: u64, delay_us: u64) -> frame::AckFrequency {
+    frame::AckFrequency {
+        sequence,
+        ack_eliciting_threshold: 9,
+        requested_max_ack_delay_us: delay_us,
+        reordering_threshold: 3,
+    }
+}
+
+/// draft §8.1: too few acknowledgements starve the window, too many are what the extension is to spare us.
+#[test]
+fn what_is_asked_for_follows_window_and_round_trip_within_bounds() {
+    for (packets, parts, rtt_ms, every, delay_ms, reordering) in [
+        (100, PARTS, 20, 25, 5, 3),
+        (100, SLOW_START_PARTS, 32, 6, 2, 3),
+        (100_000, PARTS, 1_000, 64, 25, 3),
+        (2, PARTS, 4, 2, 1, 3),
+        (0, PARTS, 0, 2, 1, 1),
+    ] {
+        let terms = Terms::of(packets, parts, MS * rtt_ms, MS);
+        assert_eq!(
+            (terms.every, terms.delay, terms.reordering),
+            (every, MS * delay_ms, reordering),
+            "{terms:?}"
+        );
+    }
+    let slow_timer = Terms::of(100, PARTS, MS, MS * 20);
+    assert_eq!(
+        (slow_timer.delay, slow_timer.reordering),
+        (MS * 20, 1),
+        "a gap does not wait for a slow timer"
+    );
+}
+
+#[test]
+fn requests_are_few_and_one_at_a_time() {
+    let mut ours = negotiated();
+    ours.consider(window(10, 20));
+    assert!(!ours.wants(), "two packets for an acknowledgement is what everyone does");
+    let mut sent = 0;
+    for packets in (10..10_000).chain((10..10_000).rev()) {
+        ours.consider(window(packets, 20));
+        if ours.wants() {
+            sent += write(&mut ours);
+            ours.on_acked(ours.next_sequence - 1);
+        }
+    }
+    assert!((2..=12).contains(&sent), "{sent} requests for 20,000 windows");
+    let before = ours.next_sequence;
+    for rtt in [20, 21, 35, 20, 12, 20] {
+        ours.consider(window(10, rtt));
+    }
+    assert_eq!(ours.next_sequence, before, "jitter is no news");
+    ours.consider(window(10, 60));
+    assert_eq!(ours.next_sequence, before + 1);
+    ours.on_path_changed();
+    write(&mut ours);
+    ours.on_acked(before);
+    ours.consider(window(10, 60));
+    assert!(ours.wants(), "a new path is told what suits it, even if nothing has changed");
+}
+
+/// draft §7: a timeout that is too short probes a peer that only does as it was asked.
+#[test]
+fn the_longer_delay_counts_until_the_peer_has_agreed() {
+    let mut ours = negotiated();
+    assert_eq!(ours.peer_max_ack_delay(), MS * 25);
+    ours.consider(window(100, 20));
+    assert_eq!(write(&mut ours), 1);
+    assert_eq!(ours.peer_max_ack_delay(), MS * 25, "it may not have the request yet");
+    ours.on_lost(0);
+    assert_eq!((ours.peer_max_ack_delay(), write(&mut ours)), (MS * 25, 1), "lost: sent again");
+    ours.on_acked(0);
+    assert_eq!(ours.peer_max_ack_delay(), MS * 5);
+    ours.on_lost(0);
+    assert!(!ours.wants(), "a late loss of what was acknowledged");
+    ours.consider(window(100, 80));
+    assert_eq!(ours.peer_max_ack_delay(), MS * 20, "it may have it already");
+    ours.on_acked(0);
+    assert_eq!(ours.peer_max_ack_delay(), MS * 20, "the acknowledgement of an old request agrees to nothing");
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_what_is_old_ignored() {
+    let mut ours = AckFrequency::new(&config());
+    for delay in [0, 999, 16_384_000, (1 << 62) - 1] {
+        let refused = ours.on_frame(&asks(0, delay)).map_err(|error| error.code);
+        assert_eq!(refused, Err(Code::PROTOCOL_VIOLATION), "{delay}");
+    }
+    let policy = ours.on_frame(&asks(5, 1_000)).expect("valid").expect("new");
+    assert_eq!((policy.eliciting_threshold, policy.max_ack_delay, policy.reordering_threshold), (10, MS, 3));
+    assert_eq!(ours.on_frame(&asks(5, 2_000)), Ok(None));
+    assert_eq!(ours.on_frame(&asks(4, 2_000)), Ok(None));
+    assert!(ours.on_frame(&asks(4, 0)).is_err(), "old and impossible is still impossible");
+    let most = (1 << 62) - 1;
+    let huge = frame::AckFrequency { ack_eliciting_threshold: most, ..asks(most, 16_383_999) };
+    let policy = ours.on_frame(&huge).expect("valid").expect("new");
+    assert_eq!(policy.eliciting_threshold, u32::MAX);
+    assert_eq!(ours.on_frame(&asks(most, 2_000)), Ok(None));
+}
+
+#[test]
+fn nothing_is_asked_of_a_peer_that_did_not_offer_or_when_switched_off() {
+    let off = TransportConfig { ack_frequency: Switch::Off, ..config() };
+    for (config, offer) in [(config(), None), (off, Some(1_000))] {
+        let mut ours = AckFrequency::new(&config);
+        let peer = TransportParameters { min_ack_delay_us: offer, ..TransportParameters::default() };
+        ours.on_peer_parameters(&peer);
+        assert_eq!(ours.floor, None);
+        let (mut room, mut frames) = ([0; 64], Vec::new());
+        let mut packet = PacketBuilder::new(Writer::new(&mut room), &mut frames);
+        ours.write_immediate_ack(&mut packet);
+        assert!(packet.is_empty());
+        let mut told = TransportParameters::default();
+        ours.fill_parameters(&mut told);
+        assert_eq!(told.min_ack_delay_us.is_some(), config.ack_frequency == Switch::On);
+    }
+}
+
+/// draft §3: min_ack_delay above max_ack_delay would end every connection.
+#[test]
+fn what_we_offer_never_exceeds_our_longest_delay() {
+    for micros in [0, 1, 999, 1_000, 1_500, 25_000] {
+        let ours =
+            AckFrequency::new(&TransportConfig { max_ack_delay: Duration::from_micros(micros), ..config() });
+        let mut told =
+            TransportParameters { max_ack_delay_ms: micros / 1_000, ..TransportParameters::default() };
+        ours.fill_parameters(&mut told);
+        assert!(
+            told.min_ack_delay_us.is_some_and(|least| least <= told.max_ack_delay_ms * 1_000),
+            "{micros}"
+        );
+    }
+}
