@@ -262,8 +262,8 @@ fn trial(plan: &Plan, pair: &Pair<'_>, method: Method) -> io::Result<Trial> {
 pub(crate) fn path_in_use(summary: &Value) -> String {
     let path = summary["datapath"].as_str().unwrap_or("unknown");
     match summary["xdp"]["mode"].as_str().or(summary["xdp_mode"].as_str()) {
-        Some(mode) => format!("{path} {mode}"),
-        None => path.to_owned(),
+        Some(mode) if !path.contains(mode) => format!("{path} {mode}"),
+        _ => path.to_owned(),
     }
 }
 
