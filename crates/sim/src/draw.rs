@@ -203,8 +203,8 @@ fn end(draw: &mut Draw, transport: &mut TransportConfig) {
     // So long that a connection which could still finish is not given up.
     transport.idle_timeout = Duration::from_secs(120);
     transport.handshake_timeout = Duration::from_secs(120);
-    transport.congestion =
-        draw.pick(&[Algorithm::Cubic, Algorithm::Cubic, Algorithm::NewReno], Algorithm::Cubic);
+    let controllers = [Algorithm::Cubic, Algorithm::NewReno, Algorithm::Bbr, Algorithm::Prague];
+    transport.congestion = draw.pick(&controllers, Algorithm::Cubic);
     transport.ack_every = draw.pick(&[1, 2, 10, 10, 40], 10);
     transport.max_ack_delay = Duration::from_millis(draw.pick(&[0, 5, 25, 25, 80], 25));
     transport.max_packet_size = draw.pick(&[1_200, 1_350, 1_452, 1_452, 9_000], 1_452);
