@@ -117,6 +117,9 @@ pub struct Row {
     pub client_cpu_s_per_gb: Summary,
     /// Goodput over that of the first row.
     pub gain: Option<Ratio>,
+    /// The first row's server CPU per GB over this one's: what a core that is at full load would give more. Others on the machine
+    /// disturb it less than goodput.
+    pub cpu_gain: Option<Ratio>,
     /// Whether the server had nothing left to give in every trial.
     pub is_server_at_full_load: bool,
     /// Why trials are missing.
@@ -182,7 +185,7 @@ pub fn run(
             }
         }
     }
-    let base: Vec<f64> = kept.first().map(|(_, trials, _)| goodputs(trials)).unwrap_or_default();
+    let base: Vec<Trial> = kept.first().map(|(_, trials, _)| trials.clone()).unwrap_or_default();
     let rows: Vec<Row> =
         kept.into_iter().map(|(method, trials, problem)| row(method, trials, problem, &base)).collect();
     Ok(DataPaths {
@@ -202,13 +205,18 @@ fn goodputs(trials: &[Trial]) -> Vec<f64> {
     trials.iter().map(|trial| trial.goodput).collect()
 }
 
-fn row(method: Method, trials: Vec<Trial>, problem: Option<String>, base: &[f64]) -> Row {
+fn server_costs(trials: &[Trial]) -> Vec<f64> {
+    trials.iter().map(|trial| trial.server.cpu_s_per_gb).collect()
+}
+
+fn row(method: Method, trials: Vec<Trial>, problem: Option<String>, base: &[Trial]) -> Row {
     let goodput = Summary::of(goodputs(&trials));
     Row {
         method,
-        gain: Ratio::of(&goodput.values, base),
+        gain: Ratio::of(&goodput.values, &goodputs(base)),
+        cpu_gain: Ratio::of(&server_costs(base), &server_costs(&trials)),
         goodput,
-        server_cpu_s_per_gb: Summary::of(trials.iter().map(|trial| trial.server.cpu_s_per_gb)),
+        server_cpu_s_per_gb: Summary::of(server_costs(&trials)),
         client_cpu_s_per_gb: Summary::of(trials.iter().map(|trial| trial.client.cpu_s_per_gb)),
         is_server_at_full_load: trials.iter().all(|trial| trial.server.share >= FULL_LOAD),
         trials,

@@ -37,16 +37,22 @@ fn result(rows: Vec<Row>) -> DataPaths {
 /// Deleted, a table could claim the study's gain where the trials do not show it, or compare packets of different sizes.
 #[test]
 fn the_gain_is_told_with_its_interval_and_doubts_are_named() {
-    let plain = [100e6, 101e6, 99e6];
+    let plain = trials([100e6, 101e6, 99e6], 1.0, 1_470.0);
     let rows = vec![
-        row(Method::Plain, trials(plain, 1.0, 1_470.0), None, &plain),
+        row(Method::Plain, plain.clone(), None, &plain),
         row(Method::Gso, trials([300e6, 310e6, 305e6], 0.5, 1_470.0), None, &plain),
         row(Method::XdpDriver, trials([150e6, 151e6, 152e6], 0.99, 1_200.0), None, &plain),
         row(Method::XdpGeneric, Vec::new(), Some("no driver".to_owned()), &plain),
     ];
     let result = result(rows);
     let text = Text { result: &result, colours: Colours::None }.to_string();
-    assert!(text.contains("xdp driver / plain 1.51") && text.contains("beats the study"), "{text}");
+    assert!(text.contains("xdp driver / plain, goodput: 1.51") && text.contains("beats the study"), "{text}");
+    assert!(
+        text.contains(
+            "xdp driver / plain, GB per CPU second of the server: 1.00 (1.00 to 1.00), study 1.43: less"
+        ),
+        "{text}"
+    );
     assert!(text.contains("gso: the server is not at full load (50 %"), "{text}");
     assert!(text.contains("NOT COMPARABLE: xdp driver sent datagrams of 1200"), "{text}");
     assert!(text.contains("no driver") && text.contains("111 / 98 / 97"), "{text}");
