@@ -32,7 +32,7 @@ pub(crate) struct LinkOptions {
     pub(crate) queue: u64,
     /// Packets lost at random, of a million.
     pub(crate) loss_ppm: u64,
-    /// Packets that wait longer are marked, if they are ECN-capable.
+    /// Packets that wait longer are marked, if their flow is markable.
     pub(crate) mark_above: Option<Duration>,
 }
 
@@ -102,6 +102,8 @@ pub(crate) struct Flow {
     /// Bytes left to send; `None` is no end.
     pub(crate) data: Option<u64>,
     pub(crate) figures: Figures,
+    /// Its packets are marked where the link marks: Prague's from the start, those of others on demand.
+    pub(crate) is_markable: bool,
     starts_at: Instant,
     next_pn: u64,
     next_departure: Instant,
@@ -140,6 +142,7 @@ impl World {
     pub(crate) fn add(&mut self, controller: Controller, after: Duration) {
         let starts_at = self.now + after;
         self.flows.push(Flow {
+            is_markable: controller.ecn_mark() == Ecn::Ect1,
             controller,
             rtt: Rtt::default(),
             ledger: Ledger::new(),
@@ -259,8 +262,7 @@ impl World {
         if is_full || self.rng.below(1_000_000) < link.loss_ppm {
             return;
         }
-        let is_capable = self.flows[index].controller.ecn_mark() == Ecn::Ect1;
-        let is_marked = is_capable && link.mark_above.is_some_and(|most| wait > most);
+        let is_marked = self.flows[index].is_markable && link.mark_above.is_some_and(|most| wait > most);
         self.idle_at = self.now.max(self.idle_at) + link.time_for(u64::from(PACKET));
         let at = self.idle_at + link.rtt / 2;
         self.push(at, index, Event::Arrival { pn, is_marked, waited: wait.as_nanos() });
