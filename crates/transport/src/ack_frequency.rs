@@ -221,6 +221,12 @@ impl AckFrequency {
         self.is_stale = self.asked.is_some();
     }
 
+    /// Requests made so far.
+    #[cfg(test)]
+    pub(crate) fn requests(&self) -> usize {
+        self.next_sequence as usize
+    }
+
     #[inline]
     pub(crate) fn wants(&self) -> bool {
         self.request.is_pending()

@@ -1,5 +1,6 @@
 //! Two connections and nothing between them: what would break here breaks everywhere. Scenarios with links are in `sim`.
 
+mod ack_frequency;
 mod hostile;
 
 use super::Connection;

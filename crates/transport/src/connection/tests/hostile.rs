@@ -14,7 +14,12 @@ use wire::packet::{write_retry, write_version_negotiation};
 use wire::writer::Writer;
 
 /// Hands the frames of an authentic packet to a connection.
-fn frames(pair: &mut Pair, to: Side, space: SpaceId, payload: &[u8]) -> Result<(), TransportError> {
+pub(super) fn frames(
+    pair: &mut Pair,
+    to: Side,
+    space: SpaceId,
+    payload: &[u8],
+) -> Result<(), TransportError> {
     let now = pair.now;
     let end = if to == Side::Server { &mut pair.server } else { &mut pair.client };
     let Some(connection) = &mut end.connection else { return Ok(()) };
@@ -69,6 +74,9 @@ fn any_frame_in_any_state_does_no_harm() {
             payload[0] = rng.below(0x32) as u8;
             // Small numbers reach further than large ones.
             payload.iter_mut().skip(1).step_by(1 + rng.below(3) as usize).for_each(|byte| *byte &= 0x07);
+            if rng.below(8) == 0 {
+                payload.splice(..1, [0x40, 0xaf]); // ACK_FREQUENCY
+            }
             let space = SpaceId::ALL[rng.below(3) as usize];
             let to = if rng.below(2) == 0 { Side::Client } else { Side::Server };
             if let Err(error) = frames(&mut pair, to, space, &payload) {
