@@ -11,6 +11,7 @@
 //! | [`rtt`] | the round-trip estimate | path |
 //! | [`congestion`] | the window and the pacing rate | path |
 //! | [`pacer`] | when the window may be used | path |
+//! | [`mtu`] | the largest packet that the path carries | path |
 //! | [`ecn`] | whether the path carries ECN marks | path |
 //! | [`timers`] | when loss detection acts next, as pure functions | – |
 //!
@@ -23,6 +24,7 @@ pub mod ack;
 pub mod congestion;
 pub mod ecn;
 pub mod ledger;
+pub mod mtu;
 pub mod pacer;
 pub mod packet;
 pub mod rate;

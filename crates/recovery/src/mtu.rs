@@ -1,0 +1,381 @@
+//! The search for the largest packet that a path carries. Source: RFC 9000 §14.3, §14.4; RFC 8899 §5.
+//!
+//! Pure: it says which probe is due and is told what became of it. Sizes are bytes of UDP payload.
+//!
+//! *Fast*: probes of all common sizes leave together, the largest first, so that the smaller ones, which are more likely to
+//! arrive, show the loss of the larger. Below the smallest size that was lost (a suspect) up to three sizes in between are
+//! tried at once, together with the suspect itself, until the largest size that passed is within one percent of the
+//! smallest that failed. A size has failed when three probes of it were lost, each a round trip after the one before; so a burst
+//! of loss is not taken for a limit. *Classic* is the search that LiteSpeed published: one probe at a time, a second between
+//! two of one size; without a ceiling the Ethernet maximum first, then, or at once where a ceiling is given, binary search.
+//!
+//! Invariants: `floor <= works <= ceiling`; `works < fails <= ceiling + 1`; a search sends at most [`MOST_PROBES`] probes and
+//! remembers a fixed number of sizes. After a search, and after a black hole (hole.rs), it rests; nothing wakes a quiet
+//! connection for it, the next search begins with the next packet after the rest.
+
+mod hole;
+#[cfg(test)]
+mod tests;
+mod tries;
+
+use base::time::{Duration, Instant};
+use hole::Watch;
+use tries::{Loss, Tries};
+
+/// Between two probes of one size in the classic search.
+const CLASSIC_WAIT: Duration = Duration::from_secs(1);
+/// How long a finished search rests before it tries larger sizes again. Source: RFC 8899 §5.1.1 (PMTU_RAISE_TIMER).
+const RAISE: Duration = Duration::from_secs(600);
+/// Probes of one search at most; what is confirmed by then must do.
+pub const MOST_PROBES: u8 = 60;
+/// Sizes between two others that are tried at once.
+const POINTS: u16 = 3;
+
+/// How sizes are tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Not at all: packets have the floor's size.
+    Off,
+    /// One at a time, a second apart, as LiteSpeed published it.
+    Classic,
+    /// Several at once, a round trip apart.
+    #[default]
+    Fast,
+}
+
+/// What an embedder may set about the search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MtuConfig {
+    /// How sizes are tried. Default: fast.
+    pub mode: Mode,
+    /// Payload, in bytes, that every path is assumed to carry. Default: the transport's `initial_packet_size`.
+    pub floor: Option<u16>,
+    /// Largest payload that is tried, in bytes. Default: in classic mode the Ethernet maximum, in fast mode whatever the
+    /// other limits permit.
+    pub ceiling: Option<u16>,
+}
+
+/// Headers of IP and UDP, which decide what of a link's MTU is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Headers {
+    /// 28 bytes.
+    Ipv4,
+    /// 48 bytes.
+    Ipv6,
+}
+
+impl Headers {
+    /// What a full Ethernet frame carries.
+    const fn ethernet(self) -> u16 {
+        match self {
+            Headers::Ipv4 => 1_472,
+            Headers::Ipv6 => 1_452,
+        }
+    }
+
+    /// What common links carry: tunnels, Ethernet, jumbo frames, loopback devices.
+    const fn common(self) -> [u16; 7] {
+        let loopback = match self {
+            Headers::Ipv4 => 65_507,
+            Headers::Ipv6 => 65_488,
+        };
+        [1_280, 1_400, self.ethernet(), 4_096, 8_952, 16_336, loopback]
+    }
+}
+
+/// What the search has found, and what it cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MtuReport {
+    /// Largest packet that is sent at present, in bytes of UDP payload.
+    pub size: u16,
+    /// How long the last search that came to its end took.
+    pub took: Option<Duration>,
+    /// Probes that were sent.
+    pub probes_sent: u32,
+    /// Probes that were lost.
+    pub probes_lost: u32,
+    /// Times that the path stopped carrying what it carried.
+    pub black_holes: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Probes may not leave yet.
+    Waiting,
+    /// Sizes are tried, since then.
+    Searching { since: Instant },
+    /// Nothing more to find until then.
+    Resting { until: Instant },
+}
+
+/// The search on one path.
+#[derive(Clone, Copy, Debug)]
+pub struct MtuSearch {
+    config: MtuConfig,
+    headers: Headers,
+    /// What every path is assumed to carry.
+    floor: u16,
+    /// Known to arrive.
+    works: u16,
+    /// The largest that is tried.
+    ceiling: u16,
+    /// The smallest that is known not to arrive; above the ceiling as long as none is.
+    fails: u16,
+    phase: Phase,
+    tries: Tries,
+    /// Probes of this search.
+    probes: u8,
+    /// Classic only: no probe before that.
+    not_before: Instant,
+    watch: Watch,
+    report: MtuReport,
+}
+
+impl MtuSearch {
+    /// Packets begin with `floor` bytes and never exceed `cap`, which stands for the interface and our own memory; where
+    /// `config` names them, its floor and its ceiling count as well.
+    pub fn new(config: MtuConfig, headers: Headers, (floor, cap): (u16, u16)) -> MtuSearch {
+        let floor = config.floor.unwrap_or(floor).min(cap);
+        let ceiling = match (config.mode, config.ceiling) {
+            (_, Some(ceiling)) => ceiling.min(cap),
+            (Mode::Classic, None) => headers.ethernet().min(cap),
+            (Mode::Fast | Mode::Off, None) => cap,
+        };
+        let ceiling = ceiling.max(floor);
+        MtuSearch {
+            config,
+            headers,
+            floor,
+            works: floor,
+            ceiling,
+            fails: ceiling.saturating_add(1),
+            phase: Phase::Waiting,
+            tries: Tries::default(),
+            probes: 0,
+            not_before: Instant::ZERO,
+            watch: Watch::new(),
+            report: MtuReport::default(),
+        }
+    }
+
+    /// Largest packet that may be sent.
+    #[inline]
+    pub const fn size(&self) -> u16 {
+        self.works
+    }
+
+    /// What every path is assumed to carry.
+    #[inline]
+    pub const fn floor(&self) -> u16 {
+        self.floor
+    }
+
+    /// What was found, and what it cost.
+    pub const fn report(&self) -> MtuReport {
+        MtuReport { size: self.works, ..self.report }
+    }
+
+    /// The peer takes no packets larger than this. Source: RFC 9000 §18.2 (max_udp_payload_size).
+    pub fn on_peer_limit(&mut self, limit: u16) {
+        //= rfc9000/14.2#1
+        self.ceiling = self.ceiling.min(limit);
+        self.floor = self.floor.min(limit);
+        self.works = self.works.min(limit);
+        self.fails = self.fails.min(self.ceiling.saturating_add(1));
+        self.tries.forget_from(self.ceiling.saturating_add(1));
+    }
+
+    /// Probes may leave from now on.
+    pub fn start(&mut self, now: Instant) {
+        if self.phase == Phase::Waiting {
+            self.begin(now);
+        }
+    }
+
+    /// The probe that should leave now, of at most `most` bytes.
+    #[inline]
+    pub fn next_probe(&self, now: Instant, most: u16) -> Option<u16> {
+        match self.phase {
+            Phase::Waiting => None,
+            Phase::Resting { until } if now < until || self.is_close(self.ceiling.saturating_add(1)) => None,
+            Phase::Resting { .. } => {
+                let mut next = *self;
+                next.begin(now);
+                next.tries.next(most)
+            }
+            Phase::Searching { .. } => {
+                let may_leave = now >= self.not_before && self.probes < MOST_PROBES;
+                self.tries.next(most).filter(|_| may_leave)
+            }
+        }
+    }
+
+    /// The probe of so many bytes has left.
+    pub fn on_probe_sent(&mut self, now: Instant, size: u16) {
+        if matches!(self.phase, Phase::Resting { .. }) {
+            self.begin(now);
+        }
+        self.tries.on_sent(size);
+        self.probes = self.probes.saturating_add(1);
+        self.report.probes_sent = self.report.probes_sent.saturating_add(1);
+        if self.config.mode == Mode::Classic {
+            self.not_before = now + CLASSIC_WAIT;
+        }
+    }
+
+    /// A probe of so many bytes arrived: one under way, or one that was thought lost.
+    pub fn on_probe_acked(&mut self, now: Instant, size: u16) {
+        let is_searching = matches!(self.phase, Phase::Searching { .. });
+        if is_searching && size > self.works && size <= self.ceiling {
+            self.works = size;
+            self.fails = self.fails.max(size.saturating_add(1));
+            self.tries.on_passed(size);
+            self.not_before = now;
+            self.go_on(now);
+        }
+    }
+
+    /// A probe of so many bytes was lost.
+    pub fn on_probe_lost(&mut self, now: Instant, size: u16) {
+        self.report.probes_lost = self.report.probes_lost.saturating_add(1);
+        match self.tries.on_lost(size) {
+            Loss::Unknown => return,
+            Loss::Suspect => {}
+            Loss::Failed => {
+                self.fails = self.fails.min(size);
+                self.not_before = now;
+            }
+        }
+        self.go_on(now);
+    }
+
+    /// The path has been replaced by one that is thought to be the same: what became of the probes under way will not be
+    /// told.
+    pub fn on_path_change(&mut self) {
+        self.tries.recall();
+    }
+
+    /// Begins a search: what failed long ago may work by now.
+    fn begin(&mut self, now: Instant) {
+        self.phase = Phase::Searching { since: now };
+        self.fails = self.ceiling.saturating_add(1);
+        self.tries.clear();
+        (self.probes, self.not_before) = (0, now);
+        match (self.config.mode, self.config.ceiling) {
+            (Mode::Off, _) => {
+                self.phase = Phase::Waiting;
+                return;
+            }
+            (Mode::Fast, _) => self.add_common(),
+            // The published search tries the Ethernet maximum first; a ceiling below it, by the peer or by the interface,
+            // takes its place.
+            (Mode::Classic, None) if !self.is_close(self.fails) => self.tries.add(self.ceiling),
+            (Mode::Classic, _) => {}
+        }
+        self.go_on(now);
+    }
+
+    /// The common sizes that promise more than a percent, and the ceiling.
+    fn add_common(&mut self) {
+        for size in self.headers.common() {
+            let is_worth_it = size.saturating_sub(self.works) > self.works / 100;
+            if is_worth_it && u32::from(size) * 101 < u32::from(self.ceiling) * 100 {
+                self.tries.add(size);
+            }
+        }
+        if !self.is_close(self.fails) {
+            self.tries.add(self.ceiling);
+        }
+    }
+
+    /// Whether the size in use is within a percent of all that `limit`, which does not pass, leaves.
+    const fn is_close(&self, limit: u16) -> bool {
+        limit.saturating_sub(self.works).saturating_sub(1) <= self.works / 100
+    }
+
+    /// What is known has changed: finds the next sizes, or the end.
+    fn go_on(&mut self, now: Instant) {
+        let Phase::Searching { since } = self.phase else { return };
+        let suspect = self.tries.suspect();
+        let limit = suspect.unwrap_or(self.fails);
+        let is_exhausted = self.probes >= MOST_PROBES;
+        if is_exhausted || (suspect.is_none() && self.is_close(limit)) {
+            self.tries.clear();
+            self.phase = Phase::Resting { until: now + RAISE };
+            self.report.took = Some(now.saturating_since(since));
+            return;
+        }
+        let is_busy = match self.config.mode {
+            Mode::Classic => suspect.is_some() || self.tries.has_fresh_below(limit),
+            Mode::Fast | Mode::Off => self.tries.has_fresh_below(limit) || self.is_close(limit),
+        };
+        if !is_busy {
+            self.add_between(limit);
+        }
+    }
+
+    /// Sizes that divide what lies between the size in use and `limit`.
+    fn add_between(&mut self, limit: u16) {
+        let gap = u32::from(limit.saturating_sub(self.works));
+        let points = match self.config.mode {
+            Mode::Classic => 1,
+            Mode::Fast | Mode::Off => (gap / (u32::from(self.works) / 100 + 1)).clamp(1, u32::from(POINTS)),
+        };
+        for point in 1..=points {
+            let above = u16::try_from(gap * point / (points + 1)).unwrap_or(0);
+            self.tries.add(self.works.saturating_add(above.max(1)));
+        }
+    }
+}
+
+/// Black holes.
+impl MtuSearch {
+    /// Whether a packet is larger than every path is assumed to carry.
+    #[inline]
+    pub const fn is_large(&self, size: u16) -> bool {
+        size > self.floor
+    }
+
+    /// Whether a packet is so large that its fate speaks for the size in use.
+    #[inline]
+    pub const fn is_full(&self, size: u16) -> bool {
+        size > self.floor && size >= self.works - self.works / 64
+    }
+
+    /// A packet larger than the floor arrived.
+    #[inline]
+    pub fn on_large_acked(&mut self, pn: u64, size: u16) {
+        if self.is_full(size) {
+            self.watch.on_full_acked(pn);
+        } else {
+            self.watch.on_partial_acked(size);
+        }
+    }
+
+    /// Full packets that were no probes were lost, the latest of them this one. `true` when that was a black hole.
+    #[must_use]
+    pub fn on_full_lost(&mut self, now: Instant, pn: u64) -> bool {
+        let is_hole = self.works > self.floor && self.watch.on_full_lost(pn);
+        if is_hole {
+            let size = self.watch.passing();
+            self.fall_back(now, size);
+        }
+        is_hole
+    }
+
+    /// Nothing arrives any more, of whatever size: one probe timeout after another. Source: RFC 8899 §4.3.
+    pub fn on_silence(&mut self, now: Instant) {
+        self.fall_back(now, 0);
+    }
+
+    /// To `size`, but not below the floor.
+    fn fall_back(&mut self, now: Instant, size: u16) {
+        if self.config.mode == Mode::Off || self.phase == Phase::Waiting {
+            return;
+        }
+        self.report.black_holes = self.report.black_holes.saturating_add(u32::from(self.works > self.floor));
+        self.works = size.clamp(self.floor, self.works);
+        self.tries.clear();
+        self.phase = Phase::Resting { until: now + self.watch.on_black_hole(now, RAISE) };
+    }
+}
