@@ -1,5 +1,4 @@
 //! The example of a program that owns the thread does what it says. Deleted, the example could rot.
-#![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 #[expect(dead_code, reason = "the example's main is not called from here")]
 #[path = "../examples/one_thread.rs"]
