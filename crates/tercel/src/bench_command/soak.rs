@@ -27,7 +27,7 @@ pub(super) struct SoakArgs {
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     clients: u8,
     /// Content of one download in 10^9 bytes.
-    #[arg(long, value_name = "GB", default_value = "0.2", value_parser = super::size)]
+    #[arg(long, value_name = "GB", default_value = "0.02", value_parser = super::size)]
     size: f64,
 }
 
