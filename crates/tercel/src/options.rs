@@ -25,6 +25,10 @@ pub(crate) enum Congestion {
     Cubic,
     /// NewReno, RFC 9002.
     Newreno,
+    /// BBR version 3: a model of the path instead of a window that waits for loss.
+    Bbr,
+    /// Prague: low delay where queues mark (L4S); asks for ECT(1).
+    Prague,
 }
 
 /// What a QUIC endpoint may be told on the command line.
@@ -66,6 +70,8 @@ impl QuicArgs {
             congestion: match self.congestion {
                 Congestion::Cubic => recovery::congestion::Algorithm::Cubic,
                 Congestion::Newreno => recovery::congestion::Algorithm::NewReno,
+                Congestion::Bbr => recovery::congestion::Algorithm::Bbr,
+                Congestion::Prague => recovery::congestion::Algorithm::Prague,
             },
             key_update_after: self.key_update_after.unwrap_or(defaults.key_update_after),
             ..defaults
