@@ -7,14 +7,22 @@ use super::*;
 const WARM_UP: Duration = Duration::from_secs(5);
 const SPAN: Duration = Duration::from_secs(15);
 
-/// Utilisation, mean queue in ms, loss.
+/// Utilisation, mean queue in ms, loss, after a while.
 fn measure(link: LinkOptions, algorithm: Algorithm) -> (f64, f64, f64) {
+    measure_for((WARM_UP, SPAN), link, algorithm)
+}
+
+fn measure_for(
+    (warm_up, span): (Duration, Duration),
+    link: LinkOptions,
+    algorithm: Algorithm,
+) -> (f64, f64, f64) {
     let mut world = World::new(link).with_flow(algorithm);
-    world.run(WARM_UP);
+    world.run(warm_up);
     world.forget();
-    world.run(SPAN);
+    world.run(span);
     let figures = world.flows[0].figures;
-    let result = (figures.utilisation(&link, SPAN), figures.queue_ms(), figures.loss());
+    let result = (figures.utilisation(&link, span), figures.queue_ms(), figures.loss());
     println!(
         "{:>4} Mbit/s {:>4} ms queue {:>7} loss {:>5} ppm {algorithm:?}: {:5.1} % {:7.2} ms lost {:6.3} %",
         link.bits / 1_000_000,
@@ -76,7 +84,37 @@ fn prague_keeps_a_marking_queue_at_its_threshold() {
     }
 }
 
-/// A queue that marks from 5 ms on and would drop from 80 ms on: who answers marks never loses.
+/// A receiver that acknowledges rarely looks like a path that delivers in bursts.
+#[test]
+fn rare_acknowledgements_starve_nobody() {
+    for ack_every in [10, 40] {
+        for (megabits, rtt_ms) in [(5, 20), (50, 20), (50, 100)] {
+            let link = LinkOptions { ack_every, ..LinkOptions::new(megabits, rtt_ms, 100) };
+            for algorithm in ALL {
+                let spans = (Duration::from_secs(4), Duration::from_secs(6));
+                let (used, ..) = measure_for(spans, link, algorithm);
+                assert!(used > 0.7, "{algorithm:?} every {ack_every}: {used}");
+            }
+        }
+    }
+}
+
+/// Round trips too short to be paced: the window alone must do.
+#[test]
+fn a_local_network_is_filled() {
+    for micros in [50, 500] {
+        let rtt = Duration::from_micros(micros);
+        let link = LinkOptions { rtt, queue: 300_000, ack_every: 10, ..LinkOptions::new(1_000, 1, 100) };
+        for algorithm in ALL {
+            let spans = (Duration::from_secs(1), Duration::from_secs(1));
+            let (used, ..) = measure_for(spans, link, algorithm);
+            assert!(used > 0.9, "{algorithm:?} {micros}: {used}");
+        }
+    }
+}
+
+/// A queue that marks from 5 ms on and would drop from 80 ms on: who answers marks never loses. NewReno halves its window
+/// for each and pays with the link.
 #[test]
 fn everyone_answers_marks() {
     let mark_above = Some(Duration::from_millis(5));
@@ -91,7 +129,7 @@ fn everyone_answers_marks() {
         let (used, queue) = (figures.utilisation(&link, SPAN), figures.queue_ms());
         println!("{algorithm:?} {:.1} % {queue:.2} ms, {} marked", used * 100.0, figures.marked);
         assert!(
-            used > 0.7 && queue < 8.0 && figures.lost == 0,
+            used > 0.6 && queue < 8.0 && figures.lost == 0,
             "{algorithm:?} {used} {queue} {}",
             figures.lost
         );

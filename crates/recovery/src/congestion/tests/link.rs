@@ -1,5 +1,5 @@
 //! A bottleneck as arithmetic: a rate, a round trip, a queue, and flows through it. No transport, no data: each flow is a
-//! ledger, a round-trip estimate, a controller and a clock of departures, and the receiver acknowledges every second packet.
+//! ledger, a round-trip estimate, a controller and a clock of departures, and the receiver acknowledges every second packet unless told otherwise.
 //!
 //! Packets depart one by one at the pacing rate. The queue is a point in time (when the link will be idle), so a packet's
 //! whole way is known when it is sent. Same seed, same run.
@@ -32,6 +32,8 @@ pub(crate) struct LinkOptions {
     pub(crate) queue: u64,
     /// Packets lost at random, of a million.
     pub(crate) loss_ppm: u64,
+    /// The receiver acknowledges every so many packets.
+    pub(crate) ack_every: u32,
     /// Packets that wait longer are marked, if their flow is markable.
     pub(crate) mark_above: Option<Duration>,
 }
@@ -42,7 +44,7 @@ impl LinkOptions {
         let bdp = megabits * 125 * rtt_ms;
         let queue = (bdp * queue / 100).max(4 * u64::from(PACKET));
         let rtt = Duration::from_millis(rtt_ms);
-        LinkOptions { bits: megabits * 1_000_000, rtt, queue, loss_ppm: 0, mark_above: None }
+        LinkOptions { bits: megabits * 1_000_000, rtt, queue, loss_ppm: 0, ack_every: 2, mark_above: None }
     }
 
     fn time_for(&self, bytes: u64) -> Duration {
@@ -80,9 +82,19 @@ impl Figures {
 enum Event {
     Wake,
     Timer,
-    Arrival { pn: u64, is_marked: bool, waited: u64 },
-    DelayedAck,
-    Ack { ranges: Vec<(u64, u64)>, marks: u64 },
+    Arrival {
+        pn: u64,
+        is_marked: bool,
+        waited: u64,
+    },
+    /// Unless an acknowledgement has left since that one.
+    DelayedAck {
+        since: u64,
+    },
+    Ack {
+        ranges: Vec<(u64, u64)>,
+        marks: u64,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +102,8 @@ struct Receiver {
     ranges: Vec<(u64, u64)>,
     marks: u64,
     unreported: u32,
+    /// Acknowledgements so far.
+    frames: u64,
 }
 
 /// A sender and its receiver.
@@ -210,7 +224,10 @@ impl World {
             }
             Event::Timer => self.on_timer(flow),
             Event::Arrival { pn, is_marked, waited } => self.on_arrival(flow, pn, is_marked, waited),
-            Event::DelayedAck => self.acknowledge(flow),
+            Event::DelayedAck { since } if self.flows[flow].receiver.frames == since => {
+                self.acknowledge(flow)
+            }
+            Event::DelayedAck { .. } => {}
             Event::Ack { ranges, marks } => self.on_ack(flow, &ranges, marks),
         }
     }
@@ -269,6 +286,7 @@ impl World {
     }
 
     fn on_arrival(&mut self, index: usize, pn: u64, is_marked: bool, waited: u64) {
+        let ack_every = self.link.ack_every;
         let flow = &mut self.flows[index];
         flow.figures.delivered += 1;
         flow.figures.marked += u64::from(is_marked);
@@ -283,10 +301,11 @@ impl World {
             receiver.ranges.remove(0);
         }
         receiver.unreported += 1;
-        if receiver.unreported >= 2 {
+        if receiver.unreported >= ack_every {
             self.acknowledge(index);
-        } else {
-            self.push(self.now + MAX_ACK_DELAY, index, Event::DelayedAck);
+        } else if receiver.unreported == 1 {
+            let since = receiver.frames;
+            self.push(self.now + MAX_ACK_DELAY, index, Event::DelayedAck { since });
         }
     }
 
@@ -295,6 +314,7 @@ impl World {
         if core::mem::take(&mut receiver.unreported) == 0 {
             return;
         }
+        receiver.frames += 1;
         let ranges = receiver.ranges.iter().rev().copied().collect();
         let marks = receiver.marks;
         self.push(self.now + self.link.rtt / 2, index, Event::Ack { ranges, marks });
