@@ -3,6 +3,7 @@
 use crate::streams::StreamConfig;
 use base::time::Duration;
 use recovery::congestion::{Algorithm, SlowStart};
+use recovery::mtu::MtuConfig;
 use wire::version::Version;
 
 /// How a connection behaves. The defaults suit a server on the open internet.
@@ -18,9 +19,11 @@ pub struct TransportConfig {
     pub keep_alive: Option<Duration>,
     /// UDP payload, in bytes, that every path is assumed to carry. At least 1,200, the default.
     pub initial_packet_size: u16,
-    /// UDP payload, in bytes, that is probed for once the handshake is confirmed and used when the probe arrives.
-    /// Default: 1,452, an Ethernet frame over IPv6.
+    /// Largest UDP payload, in bytes, that is probed for once the handshake is confirmed: what the interface and the data
+    /// path's memory take. Default: 1,452, an Ethernet frame over IPv6.
     pub max_packet_size: u16,
+    /// How the largest packet that a path carries is searched for. Default: fast, within the two sizes above.
+    pub mtu: MtuConfig,
     /// Longest wait before an ack-eliciting packet is acknowledged. Default: 25 ms.
     pub max_ack_delay: Duration,
     /// An acknowledgement leaves at the latest after so many ack-eliciting packets, unless the peer asks for something else.
@@ -63,6 +66,7 @@ impl Default for TransportConfig {
             keep_alive: None,
             initial_packet_size: MIN_PACKET_SIZE,
             max_packet_size: 1_452,
+            mtu: MtuConfig::default(),
             max_ack_delay: Duration::from_millis(25),
             ack_every: 10,
             ack_frequency: Switch::On,
@@ -104,6 +108,11 @@ impl TransportConfig {
         let sizes = MIN_PACKET_SIZE..=MAX_PACKET_SIZE;
         if !sizes.contains(&self.initial_packet_size) || !sizes.contains(&self.max_packet_size) {
             return Err(InvalidConfig("packet sizes lie between 1,200 and 65,507 bytes"));
+        }
+        if self.mtu.floor.into_iter().chain(self.mtu.ceiling).any(|size| !sizes.contains(&size)) {
+            return Err(InvalidConfig(
+                "the floor and ceiling of packet sizes lie between 1,200 and 65,507 bytes",
+            ));
         }
         if self.initial_packet_size > self.max_packet_size {
             return Err(InvalidConfig("initial_packet_size is larger than max_packet_size"));

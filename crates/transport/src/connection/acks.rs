@@ -113,14 +113,14 @@ impl Connection {
         ack: &frame::Ack<'_>,
     ) -> Result<(), TransportError> {
         let Some((ledger, mut owners)) = ledger_and_owners!(self, id) else { return Ok(()) };
-        let path = self.paths.active();
-        let (mut mtu_probe_acked, mut large_acked) = (None, None);
+        let path = self.paths.active_mut();
+        let first_pn = path.first_pn;
         let outcome = ledger
             .on_ack(ack.ranges(), &mut |packet, frames| {
-                if path.is_large(packet.size) {
-                    large_acked = large_acked.max(Some(packet.pn));
-                    if packet.flags.has(PacketFlags::MTU_PROBE) && packet.pn >= path.first_pn {
-                        mtu_probe_acked = Some(packet.size);
+                if path.is_large(packet.size) && packet.pn >= first_pn {
+                    path.on_large_acked(packet.pn, packet.size);
+                    if packet.flags.has(PacketFlags::MTU_PROBE) {
+                        path.on_mtu_probe_acked(now, packet.size);
                     }
                 }
                 for frame in frames {
@@ -131,13 +131,6 @@ impl Connection {
             //= rfc9000/13.1#2
             .map_err(|_| TransportError::new(Code::PROTOCOL_VIOLATION, "acknowledges a packet never sent"))?;
         owners.settle_run();
-        let first_pn = path.first_pn;
-        if let Some(pn) = large_acked.filter(|pn| *pn >= first_pn) {
-            self.paths.active_mut().on_large_acked(pn);
-        }
-        if let Some(size) = mtu_probe_acked {
-            self.paths.active_mut().on_mtu_probe_acked(now, size);
-        }
         let Some(largest) = outcome.largest else { return Ok(()) };
         if let Some(keys) = self.keys.one_rtt.as_mut().filter(|_| id == SpaceId::Application) {
             keys.on_acknowledged(largest.pn);
@@ -207,25 +200,24 @@ impl Connection {
     pub(super) fn detect_losses(&mut self, now: Instant, id: SpaceId) {
         let thresholds = self.paths.active().rtt.loss_thresholds();
         let Some((ledger, mut owners)) = ledger_and_owners!(self, id) else { return };
-        let path = self.paths.active();
+        let path = self.paths.active_mut();
         let first_pn = path.first_pn;
-        let (mut mtu_probe_lost, mut large_lost) = (None, None);
+        let mut full_lost = None;
         let outcome = ledger.detect_losses(now, thresholds, &mut |packet, frames| {
             if packet.flags.has(PacketFlags::MTU_PROBE) {
-                mtu_probe_lost = Some(packet.size).filter(|_| packet.pn >= first_pn).or(mtu_probe_lost);
-            } else if path.is_large(packet.size) {
-                large_lost = large_lost.max(Some(packet.pn));
+                if packet.pn >= first_pn {
+                    path.on_mtu_probe_lost(now, packet.size);
+                }
+            } else if path.is_full(packet.size) {
+                full_lost = full_lost.max(Some(packet.pn));
             }
             // What a timeout probe has carried again need not go a third time.
             for frame in frames.iter().filter(|_| !packet.is_probed()) {
                 owners.on_lost(frame);
             }
         });
-        if let Some(size) = mtu_probe_lost {
-            self.paths.active_mut().on_mtu_probe_lost(now, size);
-        }
-        if let Some(pn) = large_lost.filter(|pn| *pn >= first_pn) {
-            self.paths.active_mut().on_large_lost(now, pn);
+        if let Some(pn) = full_lost.filter(|pn| *pn >= first_pn) {
+            path.on_full_lost(now, pn);
         }
         if outcome.packets > 0 {
             self.on_losses(now, &outcome);

@@ -103,17 +103,19 @@ impl Connection {
                 size,
             });
         }
-        // RFC 8899 §3: probes are under congestion control. One that would fill the window on its own has to wait: data waits
-        // behind it until it is lost.
-        let probe_size = u64::from(active.mtu_probe_size());
+        // A timeout asks for packets that arrive if any do: they are no larger than every path is assumed to carry.
+        let (size, budget) = if self.spaces.owes_probe() {
+            let size = size.min(usize::from(active.safe_packet_size()));
+            (size, 2 * size as u64)
+        } else {
+            (size, budget)
+        };
+        // RFC 8899 §3: probes are under congestion control.
         if permission == Permission::All
-            && active.wants_mtu_probe(now)
-            // A timeout asks for packets that arrive if any do.
             && !self.spaces.owes_probe()
-            && active.congestion.window() >= 2 * probe_size
+            && let Some(size) = active.next_mtu_probe(now)
         {
-            let size = usize::from(active.mtu_probe_size());
-            return Some(Plan { kind: Kind::MtuProbe, path, size });
+            return Some(Plan { kind: Kind::MtuProbe, path, size: usize::from(size) });
         }
         self.space_wants(now, SpaceId::Application, permission).then(|| Plan {
             kind: Kind::Train(budget.min(credit), permission),

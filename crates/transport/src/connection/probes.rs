@@ -39,14 +39,17 @@ impl Connection {
         size: usize,
         room: &mut [u8],
     ) -> usize {
-        self.paths.active_mut().on_mtu_probe_sent();
         let dcid = self.peer_cids.active();
         let draft = Draft { now, space: SpaceId::Application, dcid, ecn, min_len: size, room };
-        self.write_protected(draft, |this, packet| {
+        let len = self.write_protected(draft, |this, packet| {
             write_ping(packet);
             this.ack_frequency.write_immediate_ack(packet);
             packet.mark_mtu_probe();
-        })
+        });
+        if let Some(size) = u16::try_from(len).ok().filter(|size| *size > 0) {
+            self.paths.active_mut().on_mtu_probe_sent(now, size);
+        }
+        len
     }
 
     /// Congestion control, pacing and address validation learn what left, or departs at `at`.

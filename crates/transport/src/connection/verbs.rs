@@ -9,6 +9,7 @@ use crate::streams::{OpenError, Priority, WriteError};
 use base::net::Addresses;
 use base::time::{Duration, Instant};
 use bytes::Bytes;
+use recovery::mtu::MtuReport;
 use wire::Side;
 use wire::version::Version;
 
@@ -195,6 +196,11 @@ impl Connection {
     /// The largest UDP payload that is sent at present, in bytes.
     pub fn packet_size(&self) -> u16 {
         self.paths.active().max_packet_size
+    }
+
+    /// What the search for larger packets has found on the path in use, and what it cost.
+    pub fn mtu_report(&self) -> MtuReport {
+        self.paths.active().mtu_report()
     }
 
     /// Counts so far.

@@ -1,7 +1,6 @@
 //! One path: a pair of addresses, whether the peer is there, and what recovery keeps for it. Source: RFC 9000 §9, RFC 9002.
 
 use super::credit::{AddressState, Credit};
-use super::mtu::MtuSearch;
 use super::validation::{Data, Extent, Patience, Proof, Validation};
 use crate::builder::PacketBuilder;
 use crate::config::{MIN_PACKET_SIZE, Switch, TransportConfig};
@@ -11,6 +10,7 @@ use base::rng::Rng;
 use base::time::{Duration, Instant};
 use recovery::congestion::{Algorithm, Controller, SlowStart};
 use recovery::ecn::EcnValidator;
+use recovery::mtu::{Headers, MtuConfig, MtuSearch};
 use recovery::pacer::{Pacer, Release};
 use recovery::rtt::Rtt;
 use wire::frame;
@@ -31,6 +31,7 @@ const MIN_PROBE: u64 = 64;
 pub(super) struct Template {
     pub(super) initial_packet_size: u16,
     pub(super) max_packet_size: u16,
+    pub(super) mtu: MtuConfig,
     pub(super) initial_rtt: Duration,
     pub(super) congestion: Algorithm,
     pub(super) slow_start: SlowStart,
@@ -43,6 +44,7 @@ impl Template {
         Template {
             initial_packet_size: config.initial_packet_size,
             max_packet_size: config.max_packet_size,
+            mtu: config.mtu,
             initial_rtt: config.initial_rtt,
             congestion: config.congestion,
             slow_start: config.slow_start,
@@ -81,7 +83,8 @@ pub(crate) struct Path {
     credit: Credit,
     validation: Validation,
     responses: [Option<Data>; MAX_RESPONSES],
-    mtu: MtuSearch,
+    /// The search for larger packets (mtu.rs).
+    pub(super) mtu: MtuSearch,
 }
 
 impl Path {
@@ -92,7 +95,11 @@ impl Path {
         template: &Template,
         state: AddressState,
     ) -> Path {
-        let size = template.initial_packet_size;
+        let headers =
+            if addresses.peer.ip().to_canonical().is_ipv4() { Headers::Ipv4 } else { Headers::Ipv6 };
+        let sizes = (template.initial_packet_size, template.max_packet_size);
+        let mtu = MtuSearch::new(template.mtu, headers, sizes);
+        let size = mtu.size();
         let congestion = Controller::new(template.congestion, size).with_slow_start(template.slow_start);
         let ecn = match template.ecn {
             Switch::On => EcnValidator::new().with_mark(congestion.ecn_mark()),
@@ -113,7 +120,7 @@ impl Path {
             credit: Credit::new(state),
             validation: Validation::default(),
             responses: [None; MAX_RESPONSES],
-            mtu: MtuSearch::new(size, template.max_packet_size),
+            mtu,
         }
     }
 
@@ -171,6 +178,7 @@ impl Path {
         self.pacer = other.pacer;
         self.ecn = other.ecn;
         self.mtu = other.mtu;
+        self.mtu.on_path_change();
         self.max_packet_size = other.max_packet_size;
     }
 }
@@ -258,77 +266,5 @@ impl Path {
     fn close_ranks(&mut self) {
         let answered = self.responses.iter().take_while(|place| place.is_none()).count();
         self.responses.rotate_left(answered % MAX_RESPONSES);
-    }
-}
-
-/// Searching for larger packets.
-impl Path {
-    /// The handshake is confirmed: the search may begin.
-    pub(super) fn start_mtu_search(&mut self, now: Instant) {
-        self.mtu.start(now);
-    }
-
-    pub(super) fn on_peer_limit(&mut self, limit: u16) {
-        self.mtu.on_peer_limit(limit);
-        self.adopt_size();
-    }
-
-    /// Whether a padded probe should leave. Source: RFC 9000 §14.4.
-    #[inline]
-    pub(crate) fn wants_mtu_probe(&self, now: Instant) -> bool {
-        self.mtu.is_due(now) && self.is_validated()
-    }
-
-    /// Its size, in bytes.
-    pub(crate) fn mtu_probe_size(&self) -> u16 {
-        self.mtu.probe_size()
-    }
-
-    pub(crate) fn on_mtu_probe_sent(&mut self) {
-        self.mtu.on_probe_sent();
-    }
-
-    /// A probe of so many bytes arrived.
-    pub(crate) fn on_mtu_probe_acked(&mut self, now: Instant, size: u16) {
-        self.mtu.on_probe_acked(now, size);
-        self.adopt_size();
-    }
-
-    /// A probe of so many bytes was lost.
-    pub(crate) fn on_mtu_probe_lost(&mut self, now: Instant, size: u16) {
-        self.mtu.on_probe_lost(now, size);
-    }
-
-    /// Whether a packet is larger than every path is assumed to carry.
-    #[inline]
-    pub(crate) fn is_large(&self, size: u16) -> bool {
-        self.mtu.is_large(size)
-    }
-
-    /// Large packets arrived, the latest of them this one.
-    #[inline]
-    pub(crate) fn on_large_acked(&mut self, pn: u64) {
-        self.mtu.on_large_acked(pn);
-    }
-
-    /// Large packets that were no probes were lost, the latest of them this one.
-    pub(crate) fn on_large_lost(&mut self, now: Instant, pn: u64) {
-        if self.mtu.on_large_lost(pn) {
-            self.on_black_hole(now);
-        }
-    }
-
-    /// Nothing of the present size arrives any more: persistent congestion, or one probe timeout after another.
-    pub(crate) fn on_black_hole(&mut self, now: Instant) {
-        self.mtu.on_black_hole(now);
-        self.adopt_size();
-    }
-
-    fn adopt_size(&mut self) {
-        if self.max_packet_size != self.mtu.size() {
-            self.max_packet_size = self.mtu.size();
-            self.congestion.on_mtu_change(self.max_packet_size);
-            self.repace();
-        }
     }
 }
