@@ -19,8 +19,11 @@ use core::ops::Range;
 pub const MAX_RANGES: usize = 64;
 
 /// A receiver that chooses for itself acknowledges every second packet until so many ack-eliciting ones have come in without a
-/// gap. A sender's window needs that early, and after a loss; by then it has left slow start's first rounds behind.
+/// gap. A sender's window needs that early; by then it has left slow start's first rounds behind.
 pub const STEADY_AFTER: u32 = 100;
+
+/// The same after a gap. Where packets are lost more often than this, windows are so small that ten packets are half of one.
+pub const STEADY_AGAIN_AFTER: u32 = 500;
 
 /// What "every second packet" means while the path is not steady. Source: RFC 9000 §13.2.2.
 const UNSTEADY_THRESHOLD: u32 = 2;
@@ -209,7 +212,7 @@ impl AckTracker {
         let is_out_of_order = !is_plain && self.is_reordering(pn);
         self.eliciting_next = self.eliciting_next.max(pn + 1);
         // The next gap may be the next loss: the sender is to hear more often for a while.
-        self.unsteady = if is_out_of_order { STEADY_AFTER } else { self.unsteady.saturating_sub(1) };
+        self.unsteady = if is_out_of_order { STEADY_AGAIN_AFTER } else { self.unsteady.saturating_sub(1) };
         let is_expedited = core::mem::take(&mut self.expedited);
         //= rfc9000/13.2.2#1
         //= ack-frequency/6#1

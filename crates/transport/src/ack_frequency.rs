@@ -1,9 +1,10 @@
 //! How often packets are acknowledged, by agreement: what the peer asks of us, and what we ask of it.
 //!
 //! The sender of data knows its window and its round trip, the receiver knows what acknowledgements cost; so the sender
-//! asks. We ask for four acknowledgements a window or more, by count and by time, but never for one in more than 64 packets or
-//! later than 25 ms. In slow start it is sixteen, because HyStart++ wants eight samples of the round trip a round. What is
-//! asked for is the peer's until it differs by half from what would be asked for now; there is one request on its way at most.
+//! asks. We ask for four acknowledgements a window, by count and by time, and for eight if the window is small, but never
+//! for one in more than 64 packets or later than 25 ms. In slow start it is sixteen a window, because HyStart++ wants eight
+//! samples of the round trip a round. What is asked for holds until the count or the round trip has doubled or halved; there
+//! is one request on its way at most.
 //!
 //! Data structure: the terms last asked for, their announcement, and the number of the last request of the peer's. A flood
 //! of requests changes numbers, nothing grows.
@@ -39,8 +40,12 @@ const DEFAULT_MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 /// Acknowledgements a window, and a round trip, that are asked for.
 const PARTS: u64 = 4;
-/// The same in slow start: twice what HyStart++ needs a round. Source: RFC 9406 §4.3.
+/// Acknowledgements a window in slow start: twice what HyStart++ needs a round. Source: RFC 9406 §4.3.
 const SLOW_START_PARTS: u64 = 16;
+/// The same for a window of less than so many packets: it is short of every round trip that is prolonged, and there is little
+/// to save.
+const SMALL_WINDOW_PARTS: u64 = 8;
+const FEW: u64 = 64;
 /// Fewer packets than this for one acknowledgement are not worth a first request.
 const WORTHWHILE: u64 = 4;
 /// At least and at most so many ack-eliciting packets for one acknowledgement.
@@ -61,12 +66,13 @@ struct Terms {
 }
 
 impl Terms {
-    /// What suits a window of so many packets, in `parts` acknowledgements, of a peer that cannot wait for less than `floor`.
+    /// What suits a window of so many packets, acknowledged in `parts`, of a peer that cannot wait for less than `floor`.
     fn of(window: u64, parts: u64, rtt: Duration, floor: Duration) -> Terms {
         //= ack-frequency/4#3
-        let delay = (rtt / parts).min(LONGEST).max(floor);
+        let of_rtt = if window < FEW { SMALL_WINDOW_PARTS } else { PARTS };
+        let delay = (rtt / of_rtt).min(LONGEST).max(floor);
         Terms {
-            every: (window / parts).clamp(LEAST_EVERY, MOST_EVERY),
+            every: (window / parts.max(of_rtt)).clamp(LEAST_EVERY, MOST_EVERY),
             delay,
             // Draft §8.1: where the peer's timer is slower than the path, gaps must not wait for it.
             //= ack-frequency/9#1

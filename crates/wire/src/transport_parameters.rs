@@ -211,6 +211,7 @@ impl TransportParameters {
     fn check(&self) -> Result<(), Malformed> {
         let max_ack_delay_us = self.max_ack_delay_ms.saturating_mul(1000);
         //= rfc9000/18.2#2
+        //= ack-frequency/3#1
         let broken = if self.max_udp_payload_size < 1200 {
             "max_udp_payload_size below 1200"
         } else if self.ack_delay_exponent > 20 {

@@ -123,9 +123,11 @@ fn a_receiver_is_frugal_on_a_steady_path_only() {
     let begin = acked_after(&mut tracker, &all(0, steady));
     assert_eq!(begin.len(), STEADY_AFTER as usize / 2 - 1, "every second, until {:?}", begin.last());
     assert_eq!(acked_after(&mut tracker, &all(steady, 2 * steady)).len(), STEADY_AFTER as usize / 10);
-    let after_loss = acked_after(&mut tracker, &all(2 * steady + 1, 3 * steady));
-    assert_eq!(after_loss.first(), Some(&(2 * steady + 1)), "the gap at once");
-    assert!(after_loss.len() >= STEADY_AFTER as usize / 2 - 2, "every second again: {}", after_loss.len());
+    let (lost, again) = (2 * steady, u64::from(STEADY_AGAIN_AFTER));
+    let after_loss = acked_after(&mut tracker, &all(lost + 1, lost + again));
+    assert_eq!(after_loss.first(), Some(&(lost + 1)), "the gap at once");
+    assert!(after_loss.len() >= STEADY_AGAIN_AFTER as usize / 2 - 1, "every second: {}", after_loss.len());
+    assert_eq!(acked_after(&mut tracker, &all(lost + again, lost + again + 100)).len(), 10);
     // A sender that asks knows what it needs.
     let mut tracker = AckTracker::new(asked(10));
     assert_eq!(acked_after(&mut tracker, &all(0, 100)).len(), 10);

@@ -41,8 +41,9 @@ fn asks(sequence: u64, delay_us: u64) -> frame::AckFrequency {
 fn what_is_asked_for_follows_window_and_round_trip_within_bounds() {
     for (packets, parts, rtt_ms, every, delay_ms, reordering) in [
         (100, PARTS, 20, 25, 5, 3),
-        (100, SLOW_START_PARTS, 32, 6, 2, 3),
+        (100, SLOW_START_PARTS, 32, 6, 8, 3),
         (100_000, PARTS, 1_000, 64, 25, 3),
+        (63, PARTS, 32, 7, 4, 3),
         (2, PARTS, 4, 2, 1, 3),
         (0, PARTS, 0, 2, 1, 1),
     ] {

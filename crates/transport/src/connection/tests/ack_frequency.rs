@@ -6,6 +6,7 @@ use crate::config::Switch;
 use crate::error::TransportError;
 use crate::space::SpaceId;
 use recovery::ack::{AckPolicy, Chooser};
+use recovery::congestion::Algorithm;
 use std::collections::VecDeque;
 use wire::Side;
 use wire::error::Code;
@@ -138,6 +139,20 @@ fn far_fewer_acknowledgements_and_no_less_goodput() {
     }
 }
 
+/// Every controller lives with few acknowledgements.
+#[test]
+fn every_controller_bears_it() {
+    for congestion in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague] {
+        let links = || [up(MS * 20, 200, None), up(MS * 20, 200, None)];
+        let config = |switch| TransportConfig { congestion, ..with(switch) };
+        let tenth = upload(config(Switch::Off), 40_000_000, links());
+        let asked = upload(config(Switch::On), 40_000_000, links());
+        println!("{congestion:?}\n  every tenth {tenth:?}\n  as asked    {asked:?}");
+        assert!(asked.answers * 10 < tenth.answers * 6, "{congestion:?}: {asked:?} {tenth:?}");
+        assert!(asked.megabits > tenth.megabits * 0.95, "{congestion:?}: {asked:?} {tenth:?}");
+    }
+}
+
 /// A link with room for one round trip in its queue.
 fn up(rtt: Duration, megabits: u64, loses_every: Option<u64>) -> Link {
     Link::new(rtt / 2, megabits, rtt, loses_every)
@@ -149,10 +164,12 @@ fn up(rtt: Duration, megabits: u64, loses_every: Option<u64>) -> Link {
 fn losses_are_found_without_waiting_for_the_count_or_the_delay() {
     let links = || [up(MS * 20, 50, Some(211)), up(MS * 20, 50, None)];
     let plain = upload(TransportConfig { ack_every: 2, ..with(Switch::Off) }, 10_000_000, links());
+    let tenth = upload(with(Switch::Off), 10_000_000, links());
     let asked = upload(with(Switch::On), 10_000_000, links());
-    println!("one in 211 lost\n  every second {plain:?}\n  as asked     {asked:?}");
-    assert!(asked.answers * 10 < plain.answers * 7, "{asked:?} {plain:?}");
-    assert!(asked.megabits > plain.megabits * 0.95, "{asked:?} {plain:?}");
+    println!("one in 211 lost\n  every second {plain:?}\n  every tenth  {tenth:?}\n  as asked     {asked:?}");
+    assert!(asked.answers * 10 < plain.answers * 8, "{asked:?} {plain:?}");
+    assert!(asked.megabits > plain.megabits * 0.97, "{asked:?} {plain:?}");
+    assert!(tenth.megabits > plain.megabits * 0.95, "such a path is not steady: {tenth:?} {plain:?}");
     assert!(asked.probe_timeouts == 0 && asked.lost > 20, "{asked:?}");
 }
 
