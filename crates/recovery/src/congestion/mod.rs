@@ -43,7 +43,7 @@ const SLOW_START_GAIN: f64 = 2.0;
 /// The same in congestion avoidance. Source: RFC 9002 §7.7.
 const AVOIDANCE_GAIN: f64 = 1.25;
 /// Prague's window is not to leave faster than the path takes it: its queue marks after a millisecond.
-/// Source: draft-briscoe-iccrg-prague-congestion-control §2.4.4.
+/// Source: draft-briscoe-iccrg-prague-congestion-control, pacing.
 const LOW_DELAY_GAIN: f64 = 1.0;
 
 /// The controllers to choose from.

@@ -9,15 +9,15 @@
 //! Not done: telling a classic ECN queue from an L4S one by its delay (RFC 9331 §4.3 asks to be able to fall back), and
 //! windows below two datagrams.
 //!
-//! draft-briscoe-iccrg-prague-congestion-control §2.4; RFC 9331 §4; RFC 9332.
+//! draft-briscoe-iccrg-prague-congestion-control (-04); RFC 9331 §4; RFC 9332.
 
 use super::events::{AckedBytes, Cause, Congestion};
 use super::window::{Growth, LossWindow};
 use base::time::{Duration, Instant};
 
-/// Weight of the latest virtual round trip in alpha. Source: the draft, §2.4.2 (1/16).
+/// Weight of the latest virtual round trip in alpha. Source: the draft, moving average of ECN feedback.
 const GAIN: f64 = 1.0 / 16.0;
-/// The shortest virtual round trip. Source: the draft, §2.4.5.
+/// The shortest virtual round trip. Source: the draft, reduced RTT-dependence.
 const VIRTUAL_RTT: Duration = Duration::from_millis(25);
 /// What a loss leaves of the window. Source: RFC 9002 §7.3.2.
 const LOSS_BETA: f64 = 0.5;
@@ -88,7 +88,7 @@ impl Prague {
         }
     }
 
-    /// Additive increase. Source: the draft, §2.4.3, §2.4.5.
+    /// Additive increase. Source: the draft, with its reduced RTT-dependence.
     fn grow(&mut self, bytes: f64) {
         let size = self.window.size() as f64;
         let scale = match self.mode {
@@ -108,7 +108,7 @@ impl Prague {
         self.rtt.max(VIRTUAL_RTT)
     }
 
-    /// Once in a virtual round trip. Source: the draft, §2.4.2.
+    /// Once in a virtual round trip. Source: the draft, moving average of ECN feedback.
     fn average(&mut self, now: Instant, acked: &AckedBytes) {
         self.packets = self.packets.saturating_add(acked.packets);
         self.marks = self.marks.saturating_add(acked.ce);

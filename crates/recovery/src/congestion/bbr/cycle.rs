@@ -9,14 +9,14 @@ use base::time::{Duration, Instant};
 
 /// Hundredths of the long-term bound that are left to others. Source: the draft, §2.8 (Headroom).
 const HEADROOM: u64 = 15;
-/// A probe is due after so long at the latest, plus up to a second. Source: the draft, §5.3.3.5.3.
+/// A probe is due after so long at the latest, plus up to a second. Source: the draft, §5.3.3.8.3.
 const LEAST_WAIT: Duration = Duration::from_secs(2);
 /// Rounds after which a flow of NewReno's would have grown to a pipe of this many datagrams: then a probe is due too.
 const MOST_ROUNDS: u64 = 63;
 /// The growth of the long-term bound doubles at most so often.
 const MOST_DOUBLINGS: u32 = 30;
 
-/// What acknowledgements tell about the last probe. Source: the draft, §2.13.
+/// What acknowledgements tell about the last probe. Source: the draft, §2.14.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feedback {
     /// Nothing.
@@ -86,7 +86,7 @@ impl Cycle {
         self.started_at = self.started_at.min(now);
     }
 
-    /// Source: the draft, §5.3.3.5.3 (PickProbeWait).
+    /// Source: the draft, §5.3.3.8.3 (PickProbeWait).
     fn pick_wait(&mut self, now: Instant, delivered: u64) {
         let mut rng = Rng::from_u64(now.as_nanos() ^ delivered.rotate_left(32));
         self.rounds_since_probe = rng.below(2);
@@ -129,7 +129,7 @@ impl Bbr {
         self.steepen();
     }
 
-    /// Source: the draft, §5.3.3.6 (UpdateProbeBWCyclePhase).
+    /// Source: the draft, §5.3.3.9 (UpdateProbeBWCyclePhase).
     pub(super) fn update_cycle(&mut self, now: Instant, sample: &RateSample, in_flight: u64) {
         if !self.full_pipe.is_ever_full() || self.adapt_long_term(sample) {
             return;
@@ -186,7 +186,7 @@ impl Bbr {
 
 /// The long-term bound.
 impl Bbr {
-    /// Whether it has also decided on the next state. Source: the draft, §5.3.3.6 (AdaptLongTermModel).
+    /// Whether it has also decided on the next state. Source: the draft, §5.3.3.9 (AdaptLongTermModel).
     fn adapt_long_term(&mut self, sample: &RateSample) -> bool {
         if self.model.is_round_start {
             match self.cycle.feedback {
@@ -216,7 +216,7 @@ impl Bbr {
         false
     }
 
-    /// Source: the draft, §5.3.3.6 (ProbeInflightLongtermUpward).
+    /// Source: the draft, §5.3.3.9 (ProbeInflightLongtermUpward).
     fn raise_long_term(&mut self, sample: &RateSample) {
         if !self.is_window_limited() || self.window < self.bounds.inflight_long() {
             return;
@@ -231,7 +231,7 @@ impl Bbr {
         }
     }
 
-    /// The bound grows twice as fast with each round. Source: the draft, §5.3.3.6 (RaiseInflightLongtermSlope).
+    /// The bound grows twice as fast with each round. Source: the draft, §5.3.3.9 (RaiseInflightLongtermSlope).
     fn steepen(&mut self) {
         self.cycle.acked_per_step = (self.window >> self.cycle.doublings).max(self.datagram());
         self.cycle.doublings = (self.cycle.doublings + 1).min(MOST_DOUBLINGS);

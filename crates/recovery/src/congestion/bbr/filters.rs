@@ -4,13 +4,13 @@
 
 use base::time::{Duration, Instant};
 
-/// Cycles over which the bandwidth is remembered: this one and the last. Source: the draft, §2.10 (MaxBwFilterLen).
+/// Cycles over which the bandwidth is remembered: this one and the last. Source: the draft, §2.11 (MaxBwFilterLen).
 const BANDWIDTH_CYCLES: usize = 2;
-/// Rounds over which aggregation is remembered. Source: the draft, §2.11 (ExtraAckedFilterLen).
+/// Rounds over which aggregation is remembered. Source: the draft, §2.12 (ExtraAckedFilterLen).
 const AGGREGATION_ROUNDS: u64 = 10;
-/// How long the minimal round trip holds. Source: the draft, §2.14.1 (MinRTTFilterLen).
+/// How long the minimal round trip holds. Source: the draft, §2.16.1 (MinRTTFilterLen).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
-/// How often it is probed for at least. Source: the draft, §2.14.2 (ProbeRTTInterval).
+/// How often it is probed for at least. Source: the draft, §2.16.2 (ProbeRTTInterval).
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The largest bandwidth of this cycle and the last, in bytes a second.

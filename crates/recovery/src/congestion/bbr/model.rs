@@ -111,7 +111,7 @@ impl Bbr {
         self.quantized(self.bdp(bandwidth, gain))
     }
 
-    /// The bandwidth-delay product, unless congestion has cut the window below it. Source: the draft, §5.3.3.5.3.
+    /// The bandwidth-delay product, unless congestion has cut the window below it. Source: the draft, §5.3.3.8.3.
     pub(super) fn target_inflight(&self) -> u64 {
         self.bdp(self.model.bandwidth(), 100).min(self.window)
     }

@@ -5,7 +5,7 @@ use super::{Bbr, State};
 use crate::congestion::delivery::RateSample;
 use base::time::{Duration, Instant};
 
-/// How long the pipe is kept half empty. Source: the draft, §2.14.2.
+/// How long the pipe is kept half empty. Source: the draft, §2.16.2.
 const DURATION: Duration = Duration::from_millis(200);
 
 /// How far the present probe has come.

@@ -12,7 +12,7 @@ const GROWTH: u64 = 125;
 /// Separate losses in a round that end Startup. Source: the draft, §5.3.1.3 (BBRStartupFullLossCnt).
 const LOSS_RANGES: u64 = 6;
 /// Rounds that Drain may take.
-const DRAIN_ROUNDS: u64 = 3;
+pub(super) const DRAIN_ROUNDS: u64 = 3;
 
 /// Whether more rate still brings more delivery.
 #[derive(Clone, Copy, Debug)]

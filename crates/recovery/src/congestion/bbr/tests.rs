@@ -2,7 +2,9 @@
 
 use super::filters::{MaxBandwidth, MaxByRound, MinRtt, Rounds};
 use super::losses::{inflight_at_loss, is_too_high};
+use super::startup::DRAIN_ROUNDS;
 use super::*;
+use crate::congestion::delivery::{Limit, RateSample};
 use crate::congestion::tests::link::{LinkOptions, PACKET, World};
 use crate::congestion::{Algorithm, Kind};
 use base::time::Duration;
@@ -80,9 +82,9 @@ fn startup_goes_on_while_the_application_is_the_limit() {
 #[test]
 fn the_cycle_goes_round() {
     let mut world = world(LINK());
-    for state in
-        [State::Drain, State::Down, State::Cruise, State::Refill, State::Up, State::Down, State::Cruise]
-    {
+    // Drain ends with an empty queue, so that the first phase is over as it begins.
+    let states = [State::Drain, State::Cruise, State::Refill, State::Up, State::Down, State::Cruise];
+    for state in states {
         reach(&mut world, state, seconds(8));
         let (pacing, bandwidth) = (bbr(&world).pacing, bbr(&world).model.bandwidth());
         let expected = bandwidth as f64 * state.pacing_gain() as f64 / 100.0 * 0.99;
@@ -124,6 +126,79 @@ fn an_idle_flow_needs_no_probe_rtt_and_restarts_at_the_bandwidth() {
     assert_eq!(bbr(&world).pacing, bandwidth * 99 / 100);
     world.run(Duration::from_millis(200));
     assert!(bbr(&world).state.is_probe_bw(), "{:?}", bbr(&world).state);
+}
+
+#[test]
+fn probe_rtt_in_startup_returns_to_startup() {
+    let mut world = world(LINK());
+    world.flows[0].data = Some(0);
+    // The application trickles, and the path grows longer: nothing as short as the first round trip comes any more.
+    for tick in 0..140 {
+        world.give(0, 3 * u64::from(PACKET));
+        world.run(Duration::from_millis(50));
+        if tick == 20 {
+            world.link.rtt = Duration::from_millis(60);
+        }
+        if bbr(&world).state == State::ProbeRtt {
+            break;
+        }
+    }
+    assert_eq!(bbr(&world).state, State::ProbeRtt);
+    for _ in 0..10 {
+        world.give(0, 3 * u64::from(PACKET));
+        world.run(Duration::from_millis(50));
+    }
+    assert_eq!(bbr(&world).state, State::Startup);
+}
+
+#[test]
+fn drain_and_down_end_by_time_where_the_queue_does_not_drain() {
+    let mut world = world(LINK());
+    reach(&mut world, State::Drain, seconds(3));
+    let (mut bbr, now) = (bbr(&world).clone(), world.now);
+    let in_flight = 2 * bbr.inflight(bbr.model.max_bandwidth(), 100);
+    for _ in 0..DRAIN_ROUNDS {
+        bbr.model.round += 1;
+        bbr.check_drain_done(now, in_flight);
+        assert_eq!(bbr.state, State::Drain);
+    }
+    bbr.model.round += 1;
+    bbr.check_drain_done(now, in_flight);
+    assert_eq!(bbr.state, State::Down);
+    let sample = RateSample {
+        newly_acked: 1_200,
+        rate: 0,
+        delivered: 1_200,
+        prior_delivered: 0,
+        tx_in_flight: in_flight,
+        lost: 0,
+        rtt: Duration::from_millis(80),
+        limit: Limit::Path,
+    };
+    bbr.model.is_round_start = false;
+    bbr.update_cycle(now + seconds(2), &sample, in_flight);
+    assert_eq!(bbr.state, State::Down);
+    bbr.update_cycle(now + seconds(3), &sample, in_flight);
+    assert_eq!(bbr.state, State::Refill, "straight on, without a cruise");
+}
+
+#[test]
+fn a_refill_without_data_does_not_lower_the_bandwidth() {
+    let mut world = world(LINK());
+    reach(&mut world, State::Refill, seconds(12));
+    let before = bbr(&world).model.max_bandwidth();
+    world.flows[0].data = Some(0);
+    for _ in 0..40 {
+        world.give(0, 2 * u64::from(PACKET));
+        world.run(Duration::from_millis(50));
+    }
+    assert_eq!(bbr(&world).model.max_bandwidth(), before);
+    // With data again the cycle goes on.
+    world.give(0, 50_000_000);
+    reach(&mut world, State::Down, seconds(4));
+    reach(&mut world, State::Cruise, seconds(4));
+    let after = bbr(&world).model.max_bandwidth() as f64;
+    assert!((after / before as f64 - 1.0).abs() < 0.05, "{before} {after}");
 }
 
 #[test]
