@@ -83,6 +83,12 @@ fn single_frames() -> Vec<(&'static str, Frame<'static>)> {
         requested_max_ack_delay_us: 25_000,
         reordering_threshold: 3,
     };
+    let largest = AckFrequency {
+        sequence: varint::MAX,
+        ack_eliciting_threshold: varint::MAX,
+        requested_max_ack_delay_us: varint::MAX,
+        reordering_threshold: varint::MAX,
+    };
     vec![
         ("padding", Frame::Padding { count: 40 }),
         ("ping", Frame::Ping),
@@ -117,6 +123,7 @@ fn single_frames() -> Vec<(&'static str, Frame<'static>)> {
         ("immediate-ack", Frame::ImmediateAck),
         ("datagram", Frame::Datagram(Datagram { data: DATA })),
         ("ack-frequency", Frame::AckFrequency(frequency)),
+        ("ack-frequency-largest", Frame::AckFrequency(largest)),
     ]
 }
 
