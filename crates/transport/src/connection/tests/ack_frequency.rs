@@ -173,6 +173,14 @@ fn losses_are_found_without_waiting_for_the_count_or_the_delay() {
     assert!(asked.probe_timeouts == 0 && asked.lost > 20, "{asked:?}");
 }
 
+/// Of a receiver that waits long, even with gaps.
+const PATIENT: AckPolicy = AckPolicy {
+    eliciting_threshold: 100,
+    max_ack_delay: Duration::from_millis(500),
+    reordering_threshold: 0,
+    chooser: Chooser::Sender,
+};
+
 /// How long after `from` the server sends something.
 fn wait_of_the_server(pair: &mut Pair, from: Instant) -> Duration {
     for _ in 0..2_000 {
@@ -195,13 +203,7 @@ fn a_probe_timeout_asks_for_an_acknowledgement_at_once() {
     for (switch, quick) in [(Switch::On, true), (Switch::Off, false)] {
         let mut pair = connected(with(switch));
         pair.run(20);
-        // One that waits long, even with gaps.
-        pair.server().spaces.application.acks.set_policy(AckPolicy {
-            eliciting_threshold: 100,
-            max_ack_delay: MS * 500,
-            reordering_threshold: 0,
-            chooser: Chooser::Sender,
-        });
+        pair.server().spaces.application.acks.set_policy(PATIENT);
         let id = pair.client().open(Dir::Uni).expect("stream");
         pair.client().write(id, Bytes::from_static(b"lost")).expect("writes");
         let now = pair.now;
@@ -213,6 +215,35 @@ fn a_probe_timeout_asks_for_an_acknowledgement_at_once() {
         pair.server.receive(at, probes[0].clone(), Some(&pair.config.clone()));
         let wait = wait_of_the_server(&mut pair, at);
         assert_eq!(wait <= MS * 2, quick, "{switch:?}: {wait:?}");
+    }
+}
+
+/// Else a search for the path MTU takes as long as the peer likes to wait.
+#[test]
+fn a_probe_of_the_mtu_asks_for_an_acknowledgement_at_once() {
+    for (switch, is_answered) in [(Switch::On, true), (Switch::Off, false)] {
+        let mut pair = Pair::new(&TlsOptions::default(), with(switch), RetryPolicy::Never);
+        let config = pair.config.clone();
+        let answered = (0..20).find_map(|_| {
+            pair.now = pair.now + MS;
+            let now = pair.now;
+            let (base, mut answered) = (usize::from(pair.client().packet_size()), None);
+            for datagram in pair.client.send(now) {
+                let is_probe = datagram.len() > base;
+                if is_probe {
+                    pair.server.send(now);
+                    pair.server().spaces.application.acks.set_policy(PATIENT);
+                }
+                pair.server.receive(now, datagram, Some(&config));
+                if is_probe {
+                    answered = answered.or(Some(!pair.server.send(now).is_empty()));
+                }
+            }
+            let down = pair.server.send(now);
+            down.into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+            answered
+        });
+        assert_eq!(answered, Some(is_answered), "{switch:?}");
     }
 }
 
