@@ -140,10 +140,10 @@ impl Link {
                 counters.reordered += u64::from(hit);
                 if hit { Passage::At(now + late) } else { Passage::On }
             }
-            Node::Mtu(limit) => {
-                let too_large = datagram.bytes.len() > *limit;
-                counters.too_large += u64::from(too_large);
-                if too_large { Passage::Gone } else { Passage::On }
+            Node::Mtu(limit) => fit(counters, datagram, *limit),
+            Node::MtuFrom { at, limit } => {
+                let limit = if age < *at { usize::MAX } else { *limit };
+                fit(counters, datagram, limit)
             }
             Node::EcnMark { ppm } => {
                 if chance(*ppm, rng) && datagram.ecn != Ecn::NotEct {
@@ -160,6 +160,12 @@ impl Link {
             Node::Rebind { .. } => Passage::On,
         }
     }
+}
+
+fn fit(counters: &mut LinkCounters, datagram: &Datagram, limit: usize) -> Passage {
+    let too_large = datagram.bytes.len() > limit;
+    counters.too_large += u64::from(too_large);
+    if too_large { Passage::Gone } else { Passage::On }
 }
 
 fn lose(counters: &mut LinkCounters, is_lost: bool) -> Passage {

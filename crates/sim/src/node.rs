@@ -51,6 +51,13 @@ pub enum Node {
     },
     /// Datagrams larger than so many bytes of UDP payload are lost.
     Mtu(usize),
+    /// The same, from some time on.
+    MtuFrom {
+        /// The first moment at which they are lost.
+        at: Duration,
+        /// Bytes of UDP payload that pass.
+        limit: usize,
+    },
     /// Some that are ECN-capable arrive marked CE.
     EcnMark {
         /// How often, in millionths.

@@ -57,6 +57,8 @@ pub struct Errand {
     pub datagrams: u32,
     failures: Vec<String>,
     is_done: bool,
+    /// Bytes of answers that have arrived since the last turn.
+    received: u64,
 }
 
 impl Errand {
@@ -74,6 +76,7 @@ impl Errand {
             datagrams: 0,
             failures: Vec::new(),
             is_done: false,
+            received: 0,
         }
     }
 
@@ -137,6 +140,7 @@ impl Errand {
     fn on_bytes(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> Result<(), String> {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return Err("no such exchange".to_owned()) };
         exchange.incoming.on_bytes(bytes)?;
+        self.received += bytes.len() as u64;
         let received = exchange.transfer.header.down - exchange.incoming.left();
         if exchange.transfer.cancel_after.is_some_and(|limit| received >= limit) {
             self.over.push((id, true));
@@ -198,6 +202,8 @@ pub struct Client {
     pub done: u64,
     /// When the last of them was.
     pub done_at: Instant,
+    /// Bytes of answers that have arrived, on all connections.
+    pub received: u64,
     /// What their connections counted.
     pub counters: Counters,
     /// Why connections ended.
@@ -222,6 +228,7 @@ impl App for Client {
         for id in core::mem::take(&mut errand.paused) {
             connection.deliver(now, id, errand);
         }
+        self.received += core::mem::take(&mut errand.received);
         if connection.is_connected() && !errand.is_done {
             for (id, is_cancelled) in core::mem::take(&mut errand.over) {
                 if errand.exchanges.remove(&id).is_some() && is_cancelled {

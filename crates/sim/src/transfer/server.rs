@@ -6,7 +6,7 @@ use crate::piece::{Incoming, Outgoing};
 use base::pattern;
 use base::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
-use transport::{CloseReason, Connection, Counters, Dir, Event, Fin, StreamId, StreamSink};
+use transport::{CloseReason, Connection, Counters, Dir, Event, Fin, MtuReport, StreamId, StreamSink};
 use worker::{App, Next};
 
 /// How long a receiver stays in the mood not to take anything.
@@ -28,6 +28,8 @@ pub struct Server {
     pub datagrams: u64,
     /// What the last connection counted.
     pub counters: Counters,
+    /// What its search for larger packets found.
+    pub mtu: MtuReport,
     /// Why connections ended.
     pub reasons: Vec<CloseReason>,
     /// Everything that went wrong.
@@ -45,6 +47,7 @@ impl Server {
             cancelled: 0,
             datagrams: 0,
             counters: Counters::default(),
+            mtu: MtuReport::default(),
             reasons: Vec::new(),
             failures: Vec::new(),
         }
@@ -213,6 +216,7 @@ impl App for Server {
 
     fn on_gone(&mut self, _now: Instant, connection: &Connection, mut visit: Visit) {
         self.counters = *connection.counters();
+        self.mtu = connection.mtu_report();
         self.failures.append(&mut visit.failures);
     }
 }

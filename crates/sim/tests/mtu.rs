@@ -1,0 +1,118 @@
+//! Transfers over paths that eat large packets: from the beginning, and from the middle of the transfer on. Every one
+//! completes, none stands still for long, and what the search costs is printed.
+
+#![expect(clippy::panic, reason = "a helper of a test may panic as the test itself may")]
+
+use base::time::Duration;
+use sim::transfer::{Errand, Plan, Transfer, build, verify};
+use sim::{Halt, Mood, Node, Scenario};
+use transport::{Counters, MtuConfig, MtuMode, MtuReport};
+
+const RTT: Duration = Duration::from_millis(20);
+/// The least that a probe timeout can be here: the round trip, and the client's delay of acknowledgements.
+const PTO: Duration = Duration::from_millis(20 + 25);
+const BYTES: u64 = 40_000_000;
+
+/// What a download was like.
+#[derive(Debug)]
+struct Measured {
+    seconds: f64,
+    /// The longest time without a new byte at the client.
+    gap: Duration,
+    mtu: MtuReport,
+    counters: Counters,
+}
+
+/// A download over 100 Mbit/s and 20 ms with `node` at both edges, by a server that may send `cap` bytes.
+fn download(mode: MtuMode, cap: u16, node: &Node) -> Measured {
+    let mut scenario = Scenario::interop(3);
+    let nodes = || {
+        vec![
+            node.clone(),
+            Node::Rate { bits_per_second: 100_000_000, queue_bytes: 250_000 },
+            Node::Delay(RTT / 2),
+        ]
+    };
+    (scenario.to_server, scenario.to_client) = (nodes(), nodes());
+    for transport in [&mut scenario.server, &mut scenario.client] {
+        transport.max_packet_size = cap;
+        // Without a ceiling the classic search ends at the Ethernet maximum.
+        let ceiling = (cap > 1_472).then_some(cap);
+        transport.mtu = MtuConfig { mode, ceiling, ..MtuConfig::default() };
+    }
+    measure(&scenario).unwrap_or_else(|error| panic!("{mode:?} {cap} {node:?}: {error}"))
+}
+
+fn measure(scenario: &Scenario) -> Result<Measured, String> {
+    let plan = Plan::downloads([BYTES]);
+    let mut lab = build(scenario, &plan)?;
+    let mood = Mood::new(scenario.app_rng(), 0);
+    lab.connect(Errand::new(mood, [Transfer::download(BYTES)], 1))?;
+    let (mut received, mut progress, mut gap) = (0, None, Duration::ZERO);
+    let halt = lab.run(Duration::from_secs(60), |lab| {
+        let age = lab.age();
+        let now = lab.client().app_mut().received;
+        if now > received {
+            gap = gap.max(progress.map_or(Duration::ZERO, |at| age.saturating_sub(at)));
+            (received, progress) = (now, Some(age));
+        }
+        lab.client().app_mut().done == 1
+    });
+    let seconds = lab.age().as_secs_f64();
+    let failures = &lab.client().app_mut().failures;
+    if halt != Halt::Done || !failures.is_empty() {
+        return Err(format!("{halt:?} after {seconds} s with {received} bytes: {failures:?}"));
+    }
+    lab.run(Duration::from_secs(60), |lab| lab.server().connections() == 0);
+    verify(&mut lab, &plan)?;
+    let server = lab.server().app_mut();
+    Ok(Measured { seconds, gap, mtu: server.mtu, counters: server.counters })
+}
+
+fn report(what: &str, measured: &Measured) {
+    let MtuReport { size, took, probes_sent, probes_lost, black_holes } = measured.mtu;
+    let rtts = took.map_or(f64::NAN, |took| took.as_secs_f64() / RTT.as_secs_f64());
+    println!(
+        "{what:28} {:6.2} s, longest gap {:5.1} ms; size {size}, search {rtts:.1} round trips, {probes_sent} probes, \
+         {probes_lost} lost, {black_holes} black holes; {} timeouts",
+        measured.seconds,
+        measured.gap.as_secs_f64() * 1e3,
+        measured.counters.probe_timeouts,
+    );
+}
+
+/// What the server's side may send, and what passes.
+const PATHS: [(u16, u16); 6] =
+    [(1_472, u16::MAX), (1_472, 1_400), (1_472, 1_300), (9_000, u16::MAX), (16_336, 9_000), (65_507, 1_472)];
+
+#[test]
+fn every_path_is_used_to_a_percent_and_the_fast_search_is_done_soon() {
+    for (cap, limit) in PATHS {
+        let node = Node::Mtu(limit.into());
+        let fast = download(MtuMode::Fast, cap, &node);
+        report(&format!("fast {cap} of {limit}"), &fast);
+        let classic = download(MtuMode::Classic, cap, &node);
+        report(&format!("classic {cap} of {limit}"), &classic);
+        let best = u32::from(cap.min(limit));
+        let found = u32::from(fast.mtu.size);
+        assert!(found <= best && found * 101 >= best * 100, "{cap} {limit}: {fast:?}");
+        assert!(fast.mtu.took.is_some() && fast.mtu.black_holes == 0, "{cap} {limit}: {fast:?}");
+        for measured in [&fast, &classic] {
+            assert!(measured.gap <= PTO * 3, "{cap} {limit}: {measured:?}");
+        }
+    }
+}
+
+/// The path begins to eat large packets while the window is full of them.
+#[test]
+fn a_transfer_goes_on_when_its_path_shrinks() {
+    for (cap, limit) in [(1_472, 1_400), (1_472, 1_300), (9_000, 1_472), (9_000, 1_200)] {
+        for mode in [MtuMode::Fast, MtuMode::Classic] {
+            let shrunk =
+                download(mode, cap, &Node::MtuFrom { at: Duration::from_secs(1), limit: limit.into() });
+            report(&format!("{mode:?} {cap}, then {limit}"), &shrunk);
+            assert!(shrunk.mtu.black_holes >= 1 && shrunk.mtu.size <= limit, "{cap} {limit}: {shrunk:?}");
+            assert!(shrunk.gap <= PTO * 3, "{cap} {limit}: {shrunk:?}");
+        }
+    }
+}
