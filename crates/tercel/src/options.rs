@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use crypto::{KeyExchange, KeyLog, Suite, SuiteChoice, TlsOptions};
-use transport::TransportConfig;
+use transport::{MtuConfig, MtuMode, TransportConfig};
 use wire::Version;
 
 /// Cipher suites to offer or accept.
@@ -31,6 +31,17 @@ pub(crate) enum Congestion {
     Prague,
 }
 
+/// Searches for the largest packet that a path carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MtuSearch {
+    /// Several sizes at once, a round trip apart.
+    Fast,
+    /// One size at a time, a second apart.
+    Classic,
+    /// No search: packets of 1200 bytes.
+    Off,
+}
+
 /// What a QUIC endpoint may be told on the command line.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "QUIC")]
@@ -44,6 +55,9 @@ pub(crate) struct QuicArgs {
     /// Largest UDP payload that is tried, in bytes: 1200 to 65507. The path is probed for it; 1452 suits Ethernet.
     #[arg(long, default_value_t = 1_452, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1_200..=65_507))]
     pub(crate) packet_size: u16,
+    /// How the largest packet that the path carries is searched for.
+    #[arg(long, value_enum, default_value = "fast", value_name = "MODE")]
+    pub(crate) mtu_search: MtuSearch,
     /// End a connection after so many seconds of silence.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub(crate) idle_timeout: u64,
@@ -66,6 +80,7 @@ impl QuicArgs {
             version,
             idle_timeout: base::time::Duration::from_secs(self.idle_timeout),
             max_packet_size: self.packet_size,
+            mtu: MtuConfig { mode: self.mtu_mode(), ..defaults.mtu },
             ack_every: self.ack_every,
             congestion: match self.congestion {
                 Congestion::Cubic => recovery::congestion::Algorithm::Cubic,
@@ -77,6 +92,14 @@ impl QuicArgs {
             ..defaults
         }
         .build()
+    }
+
+    fn mtu_mode(&self) -> MtuMode {
+        match self.mtu_search {
+            MtuSearch::Fast => MtuMode::Fast,
+            MtuSearch::Classic => MtuMode::Classic,
+            MtuSearch::Off => MtuMode::Off,
+        }
     }
 
     /// The TLS settings. Secrets are logged where SSLKEYLOGFILE says.
