@@ -28,6 +28,8 @@ pub struct Server {
     pub datagrams: u64,
     /// What the last connection counted.
     pub counters: Counters,
+    /// The smoothed round-trip time of the connection that had the last turn.
+    pub rtt: Duration,
     /// What its search for larger packets found.
     pub mtu: MtuReport,
     /// Why connections ended.
@@ -47,6 +49,7 @@ impl Server {
             cancelled: 0,
             datagrams: 0,
             counters: Counters::default(),
+            rtt: Duration::ZERO,
             mtu: MtuReport::default(),
             reasons: Vec::new(),
             failures: Vec::new(),
@@ -208,6 +211,7 @@ impl App for Server {
                 self.completed += 1;
             }
         }
+        self.rtt = connection.rtt();
         self.talked += u64::from(core::mem::take(&mut visit.has_news));
         self.datagrams += core::mem::take(&mut visit.datagrams);
         self.failures.append(&mut visit.failures);
