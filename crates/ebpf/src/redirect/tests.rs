@@ -224,10 +224,10 @@ fn ports_come_and_go_and_a_queue_without_socket_is_the_kernels() {
     assert_eq!(verdict(&mut program, &to(63)), REDIRECT);
     drop(socket);
     // A child that another test is starting holds a copy of the socket until it has become its program.
-    let deadline = std::time::Duration::from_secs(5);
-    let began = std::time::SystemTime::now();
+    let mut looks = 0;
     while verdict(&mut program, &to(63)) != PASS {
-        assert!(began.elapsed().unwrap() < deadline, "still redirected");
+        looks += 1;
+        assert!(looks < 1_000, "still redirected");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     assert!(program.insert(1024, xdp_socket()).is_err());
