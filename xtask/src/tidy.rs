@@ -16,6 +16,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("recovery", 1, &["base"]),
     ("qpack", 1, &["base"]),
     ("datapath", 1, &["base"]),
+    ("report", 1, &["base"]),
     ("transport", 2, &["wire", "crypto", "recovery", "base"]),
     ("netlink", 1, &["base"]),
     ("ebpf", 1, &["base"]),
@@ -28,8 +29,12 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("server", 4, &["*"]),
     ("load", 4, &["*"]),
     ("sim", 4, &["*"]),
+    ("perf", 4, &["*"]),
+    ("dash", 5, &["*"]),
     ("bench", 5, &["*"]),
-    ("tercel", 6, &["*"]),
+    ("profile", 5, &["*"]),
+    ("studies", 6, &["*"]),
+    ("tercel", 7, &["*"]),
 ];
 
 /// A file is one noun; above this a room is missing.

@@ -15,5 +15,5 @@ pub mod process;
 pub mod roofline;
 pub mod site;
 pub mod soak;
-pub mod stats;
+pub use report::stats;
 pub mod workers;

@@ -1,13 +1,13 @@
 //! What a handful of trials say: mean, spread, median, and the ratio of two series with an interval.
 
 use base::rng::Rng;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How often the trials are drawn anew.
 const RESAMPLES: usize = 10_000;
 
 /// A series of trials.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// As measured, in order.
     pub values: Vec<f64>,
@@ -32,7 +32,7 @@ impl Summary {
 }
 
 /// How many times one series is another.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// Mean divided by mean.
     pub ratio: f64,

@@ -1,0 +1,44 @@
+//! What every study is given: the program, the cores, how much time to take, and whom to tell.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The surroundings of a study.
+pub struct Context<'a> {
+    /// The tercel program.
+    program: PathBuf,
+    /// The cores of server and client.
+    pub cores: [usize; 2],
+    /// How much is measured.
+    pub effort: Effort,
+    /// Set when all shall end: the study then returns what it has.
+    pub stop: &'a AtomicBool,
+    /// Hears a line for each step.
+    pub progress: &'a mut dyn FnMut(&str),
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// As the study was published.
+    Full,
+    /// Scaled to two minutes at most, for a look.
+    Quick,
+}
+
+impl Context<'_> {
+    /// Whether all shall end.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// `full` in a full run, `quick` in a quick one.
+    pub fn scaled<T>(&self, full: T, quick: T) -> T {
+        if self.effort == Effort::Full { full } else { quick }
+    }
+
+    /// Tells whoever waits.
+    pub fn tell(&mut self, line: &str) {
+        (self.progress)(line);
+    }
+}

@@ -1,0 +1,7 @@
+//! The published studies, repeated: what is run, on what, and what is printed beside it.
+//!
+//! A study is a function from a [`context::Context`] to a [`report::model::Study`]. It starts processes, counts what they
+//! used and did, and says what a reader must know to judge the figures. How a report looks is not its business.
+#![forbid(unsafe_code)]
+
+pub mod context;
