@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The surroundings of a study.
 pub struct Context<'a> {
     /// The tercel program.
-    program: PathBuf,
+    pub program: PathBuf,
     /// The cores of server and client.
     pub cores: [usize; 2],
     /// How much is measured.
