@@ -37,6 +37,6 @@ pub use crew::{Crew, Watcher};
 pub use failure::{Failure, PerFailure};
 pub use generator::Generator;
 pub use plan::{Bound, Pace, Plan, PlanError};
-pub use record::{Record, Slice};
+pub use record::{Record, Slice, Spans};
 pub use report::{Generated, Latency, Limit, Report, ServerShare};
 pub use stage::Stage;

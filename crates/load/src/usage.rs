@@ -54,6 +54,20 @@ impl Usage {
         }
     }
 
+    /// Both together: of several ports.
+    pub fn plus(&self, other: &Usage) -> Usage {
+        Usage {
+            cpu_user_s: self.cpu_user_s + other.cpu_user_s,
+            cpu_system_s: self.cpu_system_s + other.cpu_system_s,
+            received_datagrams: self.received_datagrams + other.received_datagrams,
+            sent_datagrams: self.sent_datagrams + other.sent_datagrams,
+            receive_calls: self.receive_calls + other.receive_calls,
+            send_calls: self.send_calls + other.send_calls,
+            waits: self.waits + other.waits,
+            overflowed: self.overflowed + other.overflowed,
+        }
+    }
+
     /// System calls of all kinds.
     pub fn calls(&self) -> u64 {
         self.receive_calls + self.send_calls + self.waits

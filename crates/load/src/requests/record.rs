@@ -18,8 +18,15 @@ const DIGITS: u8 = 3;
 #[derive(Clone, Debug)]
 pub struct Spans(Histogram<u64>);
 
+impl Default for Spans {
+    fn default() -> Spans {
+        Spans::new()
+    }
+}
+
 impl Spans {
-    fn new() -> Spans {
+    /// None yet. All that is ever needed is allocated here.
+    pub fn new() -> Spans {
         // These bounds are within what the crate allows; the second choice grows as it must.
         let bounded = Histogram::new_with_bounds(FINEST_NS, LONGEST_NS, DIGITS);
         #[expect(clippy::expect_used, reason = "3 digits are always allowed")]
@@ -28,11 +35,12 @@ impl Spans {
 
     /// One more.
     #[inline]
-    pub(super) fn add(&mut self, span: Duration) {
+    pub fn add(&mut self, span: Duration) {
         self.0.saturating_record(span.as_nanos());
     }
 
-    fn merge(&mut self, other: &Spans) {
+    /// Takes in all of the other's.
+    pub fn merge(&mut self, other: &Spans) {
         // All have the same bounds.
         let _ = self.0.add(&other.0);
     }
@@ -190,7 +198,7 @@ impl Record {
         for (mine, theirs) in self.busiest.iter_mut().zip(other.busiest) {
             *mine = mine.max(theirs);
         }
-        merge_usage(&mut self.usage, &other.usage);
+        self.usage = self.usage.plus(&other.usage);
         self.lost_packets += other.lost_packets;
     }
 }
@@ -203,15 +211,6 @@ fn merge_series(mine: &mut Vec<Slice>, theirs: &[Slice]) {
         mine.content_bytes += theirs.content_bytes;
         mine.longest_ns = mine.longest_ns.max(theirs.longest_ns);
     }
-}
-
-fn merge_usage(mine: &mut Usage, theirs: &Usage) {
-    mine.received_datagrams += theirs.received_datagrams;
-    mine.sent_datagrams += theirs.sent_datagrams;
-    mine.receive_calls += theirs.receive_calls;
-    mine.send_calls += theirs.send_calls;
-    mine.waits += theirs.waits;
-    mine.overflowed += theirs.overflowed;
 }
 
 #[cfg(test)]
