@@ -31,7 +31,9 @@ pub mod token;
 #[cfg(test)]
 mod vectors;
 
-pub use config::{ClientTls, ConfigError, Identity, KeyExchange, KeyLog, Roots, ServerTls, TlsOptions};
+pub use config::{
+    ClientTls, ConfigError, Identity, KeyExchange, KeyLog, Roots, ServerTls, TlsOptions, tcp_client,
+};
 pub use header::{HeaderKey, SAMPLE_LEN};
 pub use keys::{DirectionalKeys, Keys, OneRttSecrets, initial_keys};
 pub use level::Level;

@@ -5,7 +5,8 @@ use super::identity::certificates;
 use super::options::TlsOptions;
 use super::verify::AcceptAny;
 use rustls::client::Resumption;
-use rustls::{ClientConfig, RootCertStore, version::TLS13};
+use rustls::crypto::CryptoProvider;
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version::TLS13};
 use std::sync::Arc;
 
 /// Whom a client trusts.
@@ -32,20 +33,8 @@ impl ClientTls {
     /// If there is nobody to trust, the options cannot work, or the key log cannot be opened.
     pub fn new(roots: &Roots, options: &TlsOptions) -> Result<ClientTls, ConfigError> {
         options.check()?;
-        let provider = options.provider();
-        let builder = ClientConfig::builder_with_provider(provider.clone())
-            //= rfc9001/4.2#1
-            .with_protocol_versions(&[&TLS13])
-            .map_err(|error| ConfigError::Refused(error.to_string()))?;
-        let builder = match roots {
-            Roots::System => builder.with_root_certificates(system_roots()?),
-            Roots::Pem(text) => builder.with_root_certificates(pem_roots(text)?),
-            Roots::Insecure => {
-                let verifier = Arc::new(AcceptAny::new(provider.signature_verification_algorithms));
-                builder.dangerous().with_custom_certificate_verifier(verifier)
-            }
-        };
-        let mut config = builder.with_no_client_auth();
+        //= rfc9001/4.2#1
+        let mut config = trusting(roots, options.provider(), &[&TLS13])?;
         config.alpn_protocols.clone_from(&options.alpn);
         config.resumption = Resumption::disabled();
         if let Some(key_log) = options.key_log.open()? {
@@ -57,6 +46,41 @@ impl ClientTls {
     pub(crate) fn config(&self) -> Arc<ClientConfig> {
         self.config.clone()
     }
+}
+
+/// The configuration of a client over TCP, for rustls itself: TLS 1.3 or 1.2, the suites and key exchange of `options`. Without
+/// resumption, so that each handshake costs what a first one costs.
+///
+/// # Errors
+/// As [`ClientTls::new`]; but there may be no application protocol.
+pub fn tcp_client(roots: &Roots, options: &TlsOptions) -> Result<Arc<ClientConfig>, ConfigError> {
+    let mut config = trusting(roots, options.tcp_provider(), rustls::ALL_VERSIONS)?;
+    config.alpn_protocols.clone_from(&options.alpn);
+    config.resumption = Resumption::disabled();
+    if let Some(key_log) = options.key_log.open()? {
+        config.key_log = key_log;
+    }
+    Ok(Arc::new(config))
+}
+
+/// A configuration that trusts `roots`.
+fn trusting(
+    roots: &Roots,
+    provider: Arc<CryptoProvider>,
+    versions: &[&'static SupportedProtocolVersion],
+) -> Result<ClientConfig, ConfigError> {
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(versions)
+        .map_err(|error| ConfigError::Refused(error.to_string()))?;
+    let builder = match roots {
+        Roots::System => builder.with_root_certificates(system_roots()?),
+        Roots::Pem(text) => builder.with_root_certificates(pem_roots(text)?),
+        Roots::Insecure => {
+            let verifier = Arc::new(AcceptAny::new(provider.signature_verification_algorithms));
+            builder.dangerous().with_custom_certificate_verifier(verifier)
+        }
+    };
+    Ok(builder.with_no_client_auth())
 }
 
 fn system_roots() -> Result<RootCertStore, ConfigError> {

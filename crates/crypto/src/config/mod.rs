@@ -8,7 +8,7 @@ mod options;
 mod server;
 mod verify;
 
-pub use client::{ClientTls, Roots};
+pub use client::{ClientTls, Roots, tcp_client};
 pub use error::ConfigError;
 pub use identity::Identity;
 pub use options::{KeyExchange, KeyLog, TlsOptions};

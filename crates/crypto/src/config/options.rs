@@ -2,10 +2,11 @@
 
 use super::error::ConfigError;
 use super::keylog::KeyLogFile;
-use crate::carrier::tls_suite;
+use crate::carrier::{suite_of, tls_suite};
 use crate::suite::SuiteChoice;
-use rustls::crypto::CryptoProvider;
+use rustls::SupportedCipherSuite;
 use rustls::crypto::aws_lc_rs::kx_group;
+use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,19 +76,41 @@ impl KeyLog {
 }
 
 impl TlsOptions {
-    /// The algorithms that these options leave.
+    /// The algorithms that these options leave to QUIC.
     pub(super) fn provider(&self) -> Arc<CryptoProvider> {
-        let kx_groups = match self.key_exchange {
+        Arc::new(CryptoProvider {
+            cipher_suites: self.suites.suites().into_iter().map(tls_suite).collect(),
+            kx_groups: self.groups(),
+            ..rustls::crypto::aws_lc_rs::default_provider()
+        })
+    }
+
+    /// The algorithms that these options leave to TLS over TCP: the library's suites as they are, and those of TLS 1.2 unless
+    /// one of TLS 1.3 was asked for.
+    pub(super) fn tcp_provider(&self) -> Arc<CryptoProvider> {
+        let library = rustls::crypto::aws_lc_rs::default_provider();
+        let chosen = self.suites.suites();
+        let is_chosen = |suite: &SupportedCipherSuite| match suite_of(suite.suite()) {
+            Some(suite) => chosen.contains(&suite),
+            None => self.suites == SuiteChoice::All,
+        };
+        let mut cipher_suites: Vec<_> = library.cipher_suites.iter().copied().filter(is_chosen).collect();
+        // Those of TLS 1.3 in the order of QUIC, which is that of speed on this machine.
+        let rank = |suite: &SupportedCipherSuite| {
+            let known = suite_of(suite.suite());
+            chosen.iter().position(|suite| Some(*suite) == known).unwrap_or(chosen.len())
+        };
+        cipher_suites.sort_by_key(rank);
+        Arc::new(CryptoProvider { cipher_suites, kx_groups: self.groups(), ..library })
+    }
+
+    fn groups(&self) -> Vec<&'static dyn SupportedKxGroup> {
+        match self.key_exchange {
             KeyExchange::PostQuantum => {
                 vec![kx_group::X25519MLKEM768, kx_group::X25519, kx_group::SECP256R1, kx_group::SECP384R1]
             }
             KeyExchange::X25519 => vec![kx_group::X25519],
-        };
-        Arc::new(CryptoProvider {
-            cipher_suites: self.suites.suites().into_iter().map(tls_suite).collect(),
-            kx_groups,
-            ..rustls::crypto::aws_lc_rs::default_provider()
-        })
+        }
     }
 
     /// Refuses what cannot work.

@@ -2,9 +2,9 @@
 //! with it exercises the same handshake.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, Error, PeerIncompatible, SignatureScheme};
+use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
 /// Trusts every certificate.
 #[derive(Debug)]
@@ -32,11 +32,11 @@ impl ServerCertVerifier for AcceptAny {
 
     fn verify_tls12_signature(
         &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered))
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
