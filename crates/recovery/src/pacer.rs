@@ -8,6 +8,10 @@
 //!
 //! Below a millisecond of round trip (loopback, a local network) there is no limit: timers are no finer than that.
 //!
+//! Both sizes can be set ([`Burst`]): then a train is so many packets, or so much of the rate, and no more than that piles up
+//! while there is nothing to send. What a sender is owed that was woken late still leaves at once, in several trains: a
+//! limit that cost rate would be a second congestion controller.
+//!
 //! Where the data path holds trains back until they depart (SO_TXTIME and the fq queueing discipline), the pacer looks
 //! ahead: a train whose bytes will be there within [`HORIZON`] is released now, with the time at which it departs, and
 //! the tokens go below zero. One wake-up then serves three trains, and none of them leaves late. Departures never go
@@ -34,17 +38,72 @@ pub const HORIZON: Duration = Duration::from_micros(2_250);
 /// So long before the next departure the sender is woken, since it is woken late.
 const LEAD: Duration = Duration::from_micros(200);
 
+/// Bursts of a number of packets hold no more than this of the rate: slow paths get shorter ones.
+const LONGEST_BURST: Duration = Duration::from_millis(10);
+
 /// Bytes by which sums of floats may fall short, so that a train which is due is not put off by a nanosecond.
 const ROUNDING: f64 = 1.0;
+
+/// Whether and how a window is spread over its round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// In bursts.
+    On(Burst),
+    /// Whatever the window permits leaves at once.
+    Off,
+}
+
+impl Default for Pacing {
+    fn default() -> Pacing {
+        Pacing::On(Burst::default())
+    }
+}
+
+/// How much leaves back to back at most. Without either limit, the default: a millisecond of the rate, up to what one GSO
+/// call takes, and ten packets after a pause. With both, the smaller one. A single packet is always possible.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Burst {
+    /// So many packets, also on paths whose round trip is too short to be paced: one train, one send. On slow paths fewer,
+    /// so that a burst holds no more than ten milliseconds of the rate.
+    pub packets: Option<u16>,
+    /// So much of the rate.
+    pub span: Option<Duration>,
+}
+
+impl Burst {
+    /// Whether it is the default.
+    fn is_free(&self) -> bool {
+        self.packets.is_none() && self.span.is_none()
+    }
+
+    /// Bytes of a burst at a finite rate.
+    fn bytes(&self, rate: Rate, packet: f64) -> f64 {
+        let longest = if self.packets.is_some() { LONGEST_BURST } else { QUANTUM };
+        let by_span = rate.bytes_in(self.span.unwrap_or(longest));
+        by_span.min(self.most(packet)).max(packet)
+    }
+
+    /// Bytes of a burst at whatever rate.
+    fn most(&self, packet: f64) -> f64 {
+        let packets = self.packets.map_or(f64::INFINITY, |packets| f64::from(packets.max(1)) * packet);
+        packets.min(LARGEST_TRAIN as f64).max(packet)
+    }
+}
 
 /// The pacer of one path.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
+    pacing: Pacing,
     rate: Rate,
     /// Bytes that may leave. Below zero after a probe that left unasked.
     tokens: f64,
+    /// Tokens that pile up at most while a train is saved up for.
     depth: f64,
+    /// Tokens that pile up at most while nothing is waited for.
+    rest: f64,
     train: f64,
+    /// Bytes that are released at a time at most.
+    largest: u64,
     packet: f64,
     filled_at: Instant,
     state: State,
@@ -76,10 +135,13 @@ impl Pacer {
     /// Unlimited until the first [`Pacer::set_rate`]. `mtu` is the largest datagram, in bytes.
     pub fn new(now: Instant, mtu: u16) -> Pacer {
         let mut pacer = Pacer {
+            pacing: Pacing::default(),
             rate: Rate::UNLIMITED,
             tokens: 0.0,
             depth: 0.0,
+            rest: 0.0,
             train: 0.0,
+            largest: u64::MAX,
             packet: 0.0,
             filled_at: now,
             state: State::Releasing,
@@ -92,15 +154,38 @@ impl Pacer {
         pacer
     }
 
+    /// With these bursts, or none. To be called before the first packet.
+    #[must_use]
+    pub fn with_pacing(mut self, pacing: Pacing) -> Pacer {
+        self.pacing = pacing;
+        self.set_rate(self.rate, self.packet as u16);
+        self
+    }
+
     /// The rate from now on; the caller takes it from [`crate::congestion::Controller::pacing_rate`] after each event
     /// that changes the window or the round-trip time.
     pub fn set_rate(&mut self, rate: Rate, mtu: u16) {
         let packet = f64::from(mtu);
-        let quantum = if rate.is_unlimited() { LARGEST_TRAIN as f64 } else { rate.bytes_in(QUANTUM) };
-        self.rate = rate;
         self.packet = packet;
-        self.train = quantum.min(LARGEST_TRAIN as f64).max(packet);
-        self.depth = self.train.max(packet * BURST_PACKETS as f64) + quantum;
+        let (rate, burst) = match self.pacing {
+            Pacing::On(burst) => (rate, burst),
+            Pacing::Off => (Rate::UNLIMITED, Burst::default()),
+        };
+        self.rate = rate;
+        let (train, late) = if rate.is_unlimited() {
+            (burst.most(packet), LARGEST_TRAIN as f64)
+        } else {
+            (burst.bytes(rate, packet), rate.bytes_in(QUANTUM))
+        };
+        self.train = train;
+        self.largest = if burst.is_free() { u64::MAX } else { train as u64 };
+        if burst.is_free() {
+            self.depth = train.max(packet * BURST_PACKETS as f64) + late;
+            self.rest = self.depth;
+        } else {
+            self.depth = train + late;
+            self.rest = train;
+        }
         self.tokens = self.tokens.min(self.depth);
     }
 
@@ -115,7 +200,7 @@ impl Pacer {
     pub fn allowance(&mut self, now: Instant) -> u64 {
         self.due = now;
         if self.rate.is_unlimited() {
-            return u64::MAX;
+            return self.largest;
         }
         self.fill(now);
         let enough = if self.state == State::Saving { self.train } else { self.packet };
@@ -124,7 +209,7 @@ impl Pacer {
             return self.look_ahead(now);
         }
         self.state = State::Releasing;
-        ready as u64
+        (ready as u64).min(self.largest)
     }
 
     /// A whole train, if it departs soon enough.
@@ -139,7 +224,7 @@ impl Pacer {
         }
         self.state = State::Releasing;
         self.due = due;
-        (self.train + ROUNDING) as u64
+        ((self.train + ROUNDING) as u64).min(self.largest)
     }
 
     /// When what is sent now departs; `None` is at once. As of the last [`Pacer::allowance`], also if that was 0: what does
@@ -181,7 +266,10 @@ impl Pacer {
     fn fill(&mut self, now: Instant) {
         // A clock that steps back adds nothing, and must not stop the filling until it has caught up.
         let elapsed = now.saturating_since(self.filled_at);
-        self.tokens = (self.tokens + self.rate.bytes_in(elapsed)).min(self.depth);
+        // What a late sender is owed it is owed in the turn that it was woken for.
+        let is_owed = self.state == State::Saving || elapsed.is_zero();
+        let most = if is_owed { self.depth } else { self.rest };
+        self.tokens = (self.tokens + self.rate.bytes_in(elapsed)).min(most);
         self.filled_at = now;
     }
 }

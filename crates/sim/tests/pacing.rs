@@ -5,7 +5,7 @@
 use base::time::Duration;
 use sim::transfer::{Plan, build, drive, verify};
 use sim::{Node, Scenario};
-use transport::Counters;
+use transport::{Burst, Counters, Pacing};
 
 const BYTES: u64 = 60_000_000;
 /// Bytes of the bottleneck's rate in a millisecond.
@@ -69,4 +69,66 @@ fn a_path_that_holds_trains_lets_the_sender_sleep_longer() {
     // Counted from hand-over instead of departure, round trips would seem longer, and losses would be found where none are.
     assert!(held.counters.lost_packets <= plain.counters.lost_packets * 11 / 10 + 50, "{held:?}");
     assert_eq!(held.counters.probe_timeouts, plain.counters.probe_timeouts);
+}
+
+/// What a download over 100 Mbit/s and 20 ms with this pacing was like.
+#[derive(Debug)]
+struct Bursts {
+    seconds: f64,
+    /// Most datagrams that left at one moment once the window had been found.
+    largest: usize,
+    /// The server's smoothed round trip at the end.
+    rtt: Duration,
+}
+
+fn paced(pacing: Pacing) -> Bursts {
+    let mut scenario = Scenario::interop(11);
+    // Room for a round trip's worth: the round trip is 20 ms without a queue and 40 ms with the longest.
+    let nodes = || {
+        vec![
+            Node::Rate { bits_per_second: 100_000_000, queue_bytes: 250_000 },
+            Node::Delay(Duration::from_millis(10)),
+        ]
+    };
+    (scenario.to_server, scenario.to_client) = (nodes(), nodes());
+    scenario.server.pacing = pacing;
+    let plan = Plan::downloads([30_000_000]);
+    let mut lab = build(&scenario, &plan).expect("a lab");
+    lab.network().borrow_mut().start_tap();
+    let time = drive(&mut lab, &scenario, &plan).expect("a download");
+    verify(&mut lab, &plan).expect("what was sent");
+    let server = lab.network().borrow().address(lab.hosts().0);
+    let sightings = lab.network().borrow_mut().take_sightings();
+    let sent: Vec<Duration> = sightings
+        .iter()
+        .filter(|seen| seen.source == server && seen.at > Duration::from_secs(1))
+        .map(|seen| seen.at)
+        .collect();
+    let largest = sent.chunk_by(|a, b| a == b).map(<[Duration]>::len).max().unwrap_or(0);
+    let app = lab.server().app_mut();
+    Bursts { seconds: time.as_secs_f64(), largest, rtt: app.rtt }
+}
+
+/// A limit of bursts that cost throughput would idle links; one that delayed packets after they were dated would make round
+/// trips seem longer.
+#[test]
+fn bursts_keep_to_their_limit_and_cost_neither_rate_nor_round_trip() {
+    let by = |packets, span| Pacing::On(Burst { packets, span });
+    let free = paced(Pacing::default());
+    println!("default: {free:?}");
+    for (pacing, most) in [
+        (by(Some(4), None), 4),
+        (by(Some(16), None), 16),
+        (by(None, Some(Duration::from_micros(500))), 10),
+    ] {
+        let limited = paced(pacing);
+        println!("{pacing:?}: {limited:?}");
+        assert!((2..=most).contains(&limited.largest), "{pacing:?}: {limited:?}");
+        assert!(limited.seconds < free.seconds * 1.03, "{limited:?} beside {free:?}");
+        assert!(limited.rtt < free.rtt + Duration::from_millis(2), "{limited:?} beside {free:?}");
+    }
+    let off = paced(Pacing::Off);
+    println!("off: {off:?}");
+    assert!(off.largest > 16, "the limits above limit nothing: {off:?}");
+    assert!(off.seconds < free.seconds * 1.1, "{off:?}");
 }

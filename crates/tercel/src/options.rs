@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use crypto::{KeyExchange, KeyLog, Suite, SuiteChoice, TlsOptions};
-use transport::{MtuConfig, MtuMode, TransportConfig};
+use transport::{Burst, MtuConfig, MtuMode, Pacing, Switch, TransportConfig};
 use wire::Version;
 
 /// Cipher suites to offer or accept.
@@ -42,6 +42,24 @@ pub(crate) enum MtuSearch {
     Off,
 }
 
+/// A technique that can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnOff {
+    /// Use it.
+    On,
+    /// Do without.
+    Off,
+}
+
+impl OnOff {
+    fn switch(self) -> Switch {
+        match self {
+            OnOff::On => Switch::On,
+            OnOff::Off => Switch::Off,
+        }
+    }
+}
+
 /// What a QUIC endpoint may be told on the command line.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "QUIC")]
@@ -61,7 +79,24 @@ pub(crate) struct QuicArgs {
     /// End a connection after so many seconds of silence.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub(crate) idle_timeout: u64,
-    /// Acknowledge at the latest after so many packets.
+    /// Spread what is sent over the round trip. Paths with less than a millisecond are not paced in any case.
+    #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true)]
+    pub(crate) pacing: OnOff,
+    /// Pace in bursts of so many packets at most, each handed to the kernel by itself.
+    ///
+    /// Without this flag and the next, a burst is a millisecond's worth of the rate, up to what the kernel segments in one
+    /// call, and 10 packets after a pause. On slow paths a burst holds no more than 10 ms of the rate.
+    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub(crate) pacing_burst: Option<u16>,
+    /// Pace in bursts of so much of the rate at most; with --pacing-burst, whichever is less.
+    #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) pacing_burst_us: Option<u64>,
+    /// Ask the peer for fewer acknowledgements as the window grows, and do as it asks (draft-ietf-quic-ack-frequency), if
+    /// it knows how.
+    #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true)]
+    pub(crate) ack_frequency: OnOff,
+    /// Acknowledge every Nth packet on a steady path, unless the peer asks for something else; every second one until it is
+    /// steady and after losses, at once on gaps and at the end of a stream.
     #[arg(long, default_value_t = 10, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) ack_every: u32,
     /// Update keys after so many packets.
@@ -81,6 +116,8 @@ impl QuicArgs {
             idle_timeout: base::time::Duration::from_secs(self.idle_timeout),
             max_packet_size: self.packet_size,
             mtu: MtuConfig { mode: self.mtu_mode(), ..defaults.mtu },
+            pacing: self.pacing(),
+            ack_frequency: self.ack_frequency.switch(),
             ack_every: self.ack_every,
             congestion: match self.congestion {
                 Congestion::Cubic => recovery::congestion::Algorithm::Cubic,
@@ -92,6 +129,14 @@ impl QuicArgs {
             ..defaults
         }
         .build()
+    }
+
+    fn pacing(&self) -> Pacing {
+        let span = self.pacing_burst_us.map(base::time::Duration::from_micros);
+        match self.pacing {
+            OnOff::On => Pacing::On(Burst { packets: self.pacing_burst, span }),
+            OnOff::Off => Pacing::Off,
+        }
     }
 
     fn mtu_mode(&self) -> MtuMode {

@@ -4,6 +4,7 @@ use crate::streams::StreamConfig;
 use base::time::Duration;
 use recovery::congestion::{Algorithm, SlowStart};
 use recovery::mtu::MtuConfig;
+use recovery::pacer::Pacing;
 use wire::version::Version;
 
 /// How a connection behaves. The defaults suit a server on the open internet.
@@ -36,6 +37,8 @@ pub struct TransportConfig {
     pub congestion: Algorithm,
     /// How the first slow start of CUBIC, NewReno and Prague ends. Default: by HyStart++ (RFC 9406).
     pub slow_start: SlowStart,
+    /// Whether and in which bursts a window is spread over its round trip. Default: on, in trains of a millisecond.
+    pub pacing: Pacing,
     /// The round-trip time assumed before the first sample. Source: RFC 9002 §6.2.2. Default: 333 ms.
     pub initial_rtt: Duration,
     /// Streams, windows and send buffers.
@@ -72,6 +75,7 @@ impl Default for TransportConfig {
             ack_frequency: Switch::On,
             congestion: Algorithm::Cubic,
             slow_start: SlowStart::HyStart,
+            pacing: Pacing::default(),
             initial_rtt: Duration::from_millis(333),
             streams: StreamConfig::default(),
             max_datagram_frame_size: 0,

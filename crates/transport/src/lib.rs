@@ -40,5 +40,6 @@ pub use endpoint::{
 pub use error::TransportError;
 pub use event::{CloseReason, Event, Fin, StreamSink};
 pub use recovery::mtu::{Mode as MtuMode, MtuConfig, MtuReport};
+pub use recovery::pacer::{Burst, Pacing};
 pub use stream_id::{Dir, StreamId};
 pub use streams::{OpenError, Priority, StreamConfig, WriteError};

@@ -77,6 +77,12 @@ fn without_a_limit_nothing_waits() {
     assert_eq!((pacer.allowance(Instant::ZERO), pacer.next_release()), (u64::MAX, None));
 }
 
+fn any_pacing(rng: &mut Rng) -> Pacing {
+    let packets = [None, Some(0), Some(1), Some(4), Some(16), Some(u16::MAX)][rng.below(6) as usize];
+    let span = [None, Some(Duration::ZERO), Some(Duration::from_micros(50)), Some(any_span(rng))];
+    Pacing::On(Burst { packets, span: span[rng.below(4) as usize] })
+}
+
 /// What would be lost without it: a sender that waits for ever, or bursts without bound, on some clock or rate.
 #[test]
 fn never_stalls_and_never_floods() {
@@ -85,6 +91,9 @@ fn never_stalls_and_never_floods() {
         let mut now = any_later(&mut rng, Instant::ZERO);
         let mut mtu = MTU;
         let mut pacer = Pacer::new(now, mtu);
+        if seed % 3 == 0 {
+            pacer = pacer.with_pacing(any_pacing(&mut rng));
+        }
         if seed % 2 == 1 {
             pacer.set_release(Release::Early);
         }
@@ -210,4 +219,80 @@ fn without_a_path_that_holds_trains_nothing_has_a_departure_time() {
         pacer.on_sent(now, bytes);
         now = pacer.next_release().unwrap_or(now);
     }
+}
+
+fn limited(packets: Option<u16>, span_us: Option<u64>) -> Pacer {
+    let burst = Burst { packets, span: span_us.map(Duration::from_micros) };
+    Pacer::new(Instant::ZERO, MTU).with_pacing(Pacing::On(burst))
+}
+
+/// Sends all it may for a second, `late` after it should have been woken. Returns bytes and the largest release, in packets.
+fn saturate_limited(mut pacer: Pacer, rate: Rate, late: Duration) -> (u64, u64) {
+    let mut now = Instant::ZERO + Duration::from_secs(5);
+    pacer.set_rate(rate, MTU);
+    let end = now + Duration::from_secs(1);
+    let (mut sent, mut largest) = (0, 0);
+    while now < end {
+        match pacer.allowance(now) / u64::from(MTU) {
+            0 => now = pacer.next_release().expect("something is waited for") + late,
+            packets => {
+                largest = largest.max(packets);
+                sent += packets * u64::from(MTU);
+                pacer.on_sent(now, packets * u64::from(MTU));
+            }
+        }
+    }
+    (sent, largest)
+}
+
+#[test]
+fn a_limited_burst_is_never_exceeded_and_costs_no_rate() {
+    for (packets, span, rate, most) in [
+        (Some(4), None, 125_000_000, 4),
+        (Some(16), None, 125_000_000, 16),
+        (Some(16), None, 1_250_000_000, 16),
+        (Some(16), None, 145_200, 1), // 1 Mbit/s: ten milliseconds hold one packet
+        (None, Some(100), 125_000_000, 8),
+        (None, Some(5_000), 12_500_000, 43),
+        (Some(4), Some(5_000), 12_500_000, 4),
+        (Some(40), Some(100), 12_500_000, 1),
+    ] {
+        for late in [0, 20, 100] {
+            let pacer = limited(packets, span);
+            let (sent, largest) = saturate_limited(pacer, per_second(rate), Duration::from_micros(late));
+            let case = format!("{packets:?} {span:?} {rate} B/s, {late} µs late: {sent}, {largest}");
+            assert_eq!(largest, most, "{case}");
+            assert!(sent >= rate * 97 / 100 && sent <= rate * 103 / 100 + 100_000, "{case}");
+        }
+    }
+}
+
+#[test]
+fn no_more_than_a_burst_piles_up_in_a_pause() {
+    let mut pacer = limited(Some(4), None);
+    pacer.set_rate(per_second(10_000_000), MTU);
+    let mut now = Instant::ZERO;
+    pacer.allowance(now);
+    pacer.on_sent(now, u64::from(MTU));
+    now = now + Duration::from_secs(1);
+    let mut at_once = 0;
+    while let packets @ 1.. = pacer.allowance(now) / u64::from(MTU) {
+        at_once += packets;
+        pacer.on_sent(now, packets * u64::from(MTU));
+    }
+    assert_eq!(at_once, 4);
+}
+
+#[test]
+fn a_path_without_limit_is_never_waited_for_but_its_trains_are_limited() {
+    let mut pacer = limited(Some(4), None);
+    for _ in 0..1_000 {
+        assert_eq!(pacer.allowance(Instant::ZERO), 4 * u64::from(MTU));
+        pacer.on_sent(Instant::ZERO, 4 * u64::from(MTU));
+    }
+    assert_eq!(pacer.next_release(), None);
+    let mut off = Pacer::new(Instant::ZERO, MTU).with_pacing(Pacing::Off);
+    off.set_rate(per_second(1_000), MTU);
+    off.on_sent(Instant::ZERO, 1_000_000);
+    assert_eq!((off.allowance(Instant::ZERO), off.next_release()), (u64::MAX, None));
 }

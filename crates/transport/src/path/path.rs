@@ -11,7 +11,7 @@ use base::time::{Duration, Instant};
 use recovery::congestion::{Algorithm, Controller, SlowStart};
 use recovery::ecn::EcnValidator;
 use recovery::mtu::{Headers, MtuConfig, MtuSearch};
-use recovery::pacer::{Pacer, Release};
+use recovery::pacer::{Pacer, Pacing, Release};
 use recovery::rtt::Rtt;
 use wire::frame;
 
@@ -35,6 +35,7 @@ pub(super) struct Template {
     pub(super) initial_rtt: Duration,
     pub(super) congestion: Algorithm,
     pub(super) slow_start: SlowStart,
+    pub(super) pacing: Pacing,
     pub(super) ecn: Switch,
     pub(super) release: Release,
 }
@@ -48,13 +49,14 @@ impl Template {
             initial_rtt: config.initial_rtt,
             congestion: config.congestion,
             slow_start: config.slow_start,
+            pacing: config.pacing,
             ecn: config.ecn,
             release: Release::OnTime,
         }
     }
 
-    /// The peer takes no packets larger than this.
-    pub(super) fn on_peer_limit(&mut self, limit: u16) {
+    /// The peer, or our own interface, takes no packets larger than this.
+    pub(super) fn on_size_limit(&mut self, limit: u16) {
         self.initial_packet_size = self.initial_packet_size.min(limit);
         self.max_packet_size = self.max_packet_size.min(limit);
     }
@@ -105,7 +107,7 @@ impl Path {
             Switch::On => EcnValidator::new().with_mark(congestion.ecn_mark()),
             Switch::Off => EcnValidator::disabled(),
         };
-        let mut pacer = Pacer::new(now, size);
+        let mut pacer = Pacer::new(now, size).with_pacing(template.pacing);
         pacer.set_release(template.release);
         Path {
             id,
