@@ -116,11 +116,9 @@ fn bursts_keep_to_their_limit_and_cost_neither_rate_nor_round_trip() {
     let by = |packets, span| Pacing::On(Burst { packets, span });
     let free = paced(Pacing::default());
     println!("default: {free:?}");
-    for (pacing, most) in [
-        (by(Some(4), None), 4),
-        (by(Some(16), None), 16),
-        (by(None, Some(Duration::from_micros(500))), 10),
-    ] {
+    for (pacing, most) in
+        [(by(Some(4), None), 4), (by(Some(16), None), 16), (by(None, Some(Duration::from_micros(500))), 10)]
+    {
         let limited = paced(pacing);
         println!("{pacing:?}: {limited:?}");
         assert!((2..=most).contains(&limited.largest), "{pacing:?}: {limited:?}");

@@ -35,3 +35,15 @@ impl core::fmt::Display for TransportError {
 }
 
 impl core::error::Error for TransportError {}
+
+/// A choice that has to be made before the first packet leaves was made later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AlreadySending;
+
+impl core::fmt::Display for AlreadySending {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("the connection has sent something already")
+    }
+}
+
+impl core::error::Error for AlreadySending {}

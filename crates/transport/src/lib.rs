@@ -37,8 +37,9 @@ pub use endpoint::{
     DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, RetryPolicy, Route,
     split_run,
 };
-pub use error::TransportError;
+pub use error::{AlreadySending, TransportError};
 pub use event::{CloseReason, Event, Fin, StreamSink};
+pub use recovery::congestion::Algorithm;
 pub use recovery::mtu::{Mode as MtuMode, MtuConfig, MtuReport};
 pub use recovery::pacer::{Burst, Pacing};
 pub use stream_id::{Dir, StreamId};

@@ -1,6 +1,7 @@
 //! Two connections and nothing between them: what would break here breaks everywhere. Scenarios with links are in `sim`.
 
 mod ack_frequency;
+mod choice;
 mod hostile;
 
 use super::Connection;

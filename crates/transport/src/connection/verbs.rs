@@ -3,12 +3,14 @@
 use super::{Connection, Counters};
 use crate::cid::{CidChange, Registration, ResetToken};
 use crate::datagrams::DatagramError;
+use crate::error::AlreadySending;
 use crate::event::{Event, StreamSink};
 use crate::stream_id::{Dir, StreamId};
 use crate::streams::{OpenError, Priority, WriteError};
 use base::net::Addresses;
 use base::time::{Duration, Instant};
 use bytes::Bytes;
+use recovery::congestion::Algorithm;
 use recovery::mtu::MtuReport;
 use wire::Side;
 use wire::version::Version;
@@ -111,6 +113,38 @@ impl Connection {
     /// [`recovery::pacer::HORIZON`] before, so that a wake-up serves several.
     pub fn use_departure_times(&mut self) {
         self.paths.use_departure_times();
+    }
+
+    /// The interface takes no UDP payload of more than `bytes`: nothing larger is tried. To be told before the first packet.
+    pub fn limit_packet_size(&mut self, bytes: usize) {
+        let limit = u16::try_from(bytes).unwrap_or(u16::MAX);
+        self.paths.on_size_limit(limit.max(crate::config::MIN_PACKET_SIZE));
+    }
+
+    /// The interface has refused a datagram of `bytes` to the peer as too long. Others than this connection may have sent it;
+    /// what it tells of the interface is true for all.
+    pub fn on_too_large(&mut self, now: Instant, bytes: usize) {
+        let size = u16::try_from(bytes).unwrap_or(u16::MAX);
+        self.paths.active_mut().on_size_refused(now, size);
+    }
+
+    /// Has this congestion controller decide how fast data leaves, instead of the one that the configuration names. A server
+    /// calls it when it accepts the connection, knowing the client's address and most often the name it asks for; a client
+    /// before its first turn.
+    ///
+    /// # Errors
+    /// Something was sent already: what the present controller has learned and asked of the network cannot be taken over.
+    pub fn set_congestion(&mut self, algorithm: Algorithm) -> Result<(), AlreadySending> {
+        if self.counters.sent_packets > 0 {
+            return Err(AlreadySending);
+        }
+        self.paths.set_congestion(algorithm);
+        Ok(())
+    }
+
+    /// The congestion controller in use.
+    pub fn congestion(&self) -> Algorithm {
+        self.paths.active().congestion.algorithm()
     }
 
     /// How the stream shares the connection with others. Source: RFC 9218.

@@ -1,8 +1,8 @@
 //! What a path has to do with the search for the largest packet that it carries; the search itself is `recovery::mtu`.
 //! Source: RFC 9000 §14.3, §14.4; RFC 8899.
 //!
-//! A probe is a plan like any other, under congestion control and pacing. A datagram that the interface refuses as too long
-//! counts as lost: like any lost probe, it shows by what arrives instead.
+//! A probe is a plan like any other, under congestion control and pacing. A datagram that our own interface refuses as too long
+//! tells the search at once; its packet stays in flight until it is found lost, as if it had left.
 
 use super::path::Path;
 use base::time::Instant;
@@ -14,8 +14,15 @@ impl Path {
         self.mtu.start(now);
     }
 
-    pub(super) fn on_peer_limit(&mut self, limit: u16) {
-        self.mtu.on_peer_limit(limit);
+    /// The peer, or our own interface, takes nothing larger.
+    pub(super) fn on_size_limit(&mut self, limit: u16) {
+        self.mtu.on_limit(limit);
+        self.adopt_size();
+    }
+
+    /// Our own interface has turned down a datagram of so many bytes.
+    pub(crate) fn on_size_refused(&mut self, now: Instant, size: u16) {
+        self.mtu.on_refused(now, size);
         self.adopt_size();
     }
 

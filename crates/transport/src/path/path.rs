@@ -55,6 +55,16 @@ impl Template {
         }
     }
 
+    /// The controller of a path that has carried nothing yet, and what watches over its marks.
+    fn control(&self, size: u16) -> (Controller, EcnValidator) {
+        let congestion = Controller::new(self.congestion, size).with_slow_start(self.slow_start);
+        let ecn = match self.ecn {
+            Switch::On => EcnValidator::new().with_mark(congestion.ecn_mark()),
+            Switch::Off => EcnValidator::disabled(),
+        };
+        (congestion, ecn)
+    }
+
     /// The peer, or our own interface, takes no packets larger than this.
     pub(super) fn on_size_limit(&mut self, limit: u16) {
         self.initial_packet_size = self.initial_packet_size.min(limit);
@@ -102,11 +112,7 @@ impl Path {
         let sizes = (template.initial_packet_size, template.max_packet_size);
         let mtu = MtuSearch::new(template.mtu, headers, sizes);
         let size = mtu.size();
-        let congestion = Controller::new(template.congestion, size).with_slow_start(template.slow_start);
-        let ecn = match template.ecn {
-            Switch::On => EcnValidator::new().with_mark(congestion.ecn_mark()),
-            Switch::Off => EcnValidator::disabled(),
-        };
+        let (congestion, ecn) = template.control(size);
         let mut pacer = Pacer::new(now, size).with_pacing(template.pacing);
         pacer.set_release(template.release);
         Path {
@@ -164,6 +170,12 @@ impl Path {
 
     pub(super) fn on_validated(&mut self) {
         self.credit.lift();
+    }
+
+    /// The template has changed; nothing was sent on the path.
+    pub(super) fn begin_again(&mut self, template: &Template) {
+        (self.congestion, self.ecn) = template.control(self.max_packet_size);
+        self.repace();
     }
 
     /// The window or the round-trip time has changed.

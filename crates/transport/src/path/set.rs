@@ -21,6 +21,7 @@ use crate::config::TransportConfig;
 use base::net::Addresses;
 use base::rng::Rng;
 use base::time::{Duration, Instant};
+use recovery::congestion::Algorithm;
 use recovery::pacer::Release;
 use recovery::rtt::{INITIAL_RTT, Rtt};
 use wire::Side;
@@ -186,8 +187,19 @@ impl Paths {
     pub(crate) fn on_peer_parameters(&mut self, peer: &TransportParameters) {
         let limit = u16::try_from(peer.max_udp_payload_size).unwrap_or(u16::MAX);
         self.peer_max_ack_delay = Duration::from_millis(peer.max_ack_delay_ms);
-        self.template.on_peer_limit(limit);
-        self.active.on_peer_limit(limit);
+        self.on_size_limit(limit);
+    }
+
+    /// The peer, or our own interface, takes no packets larger than this: on paths to come as well.
+    pub(crate) fn on_size_limit(&mut self, limit: u16) {
+        self.template.on_size_limit(limit);
+        self.active.on_size_limit(limit);
+    }
+
+    /// The controller of this path, which has carried nothing yet, and of those to come.
+    pub(crate) fn set_congestion(&mut self, algorithm: Algorithm) {
+        self.template.congestion = algorithm;
+        self.active.begin_again(&self.template);
     }
 
     /// The data path holds trains back until they depart.
