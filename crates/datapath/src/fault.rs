@@ -7,7 +7,7 @@
 //!
 //! It copies and, for held datagrams, allocates; it is for tests and diagnosis, not for speed.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -16,7 +16,7 @@ use base::rng::Rng;
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 
-use crate::port::{Capabilities, Counters, Port, Rx, Tx};
+use crate::port::{Capabilities, Counters, Port, Refused, Rx, Tx};
 use crate::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, TrainQueue};
 use crate::waker::Waker;
 
@@ -297,6 +297,14 @@ impl<P: Port> Port for FaultInjector<P> {
 
     fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
         self.inner.local_address_towards(peer)
+    }
+
+    fn largest_payload(&mut self, local: IpAddr) -> usize {
+        self.inner.largest_payload(local)
+    }
+
+    fn take_refused(&mut self) -> Option<Refused> {
+        self.inner.take_refused()
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {

@@ -15,5 +15,5 @@ mod toy;
 pub mod trains;
 mod waker;
 
-pub use port::{Capabilities, Counters, Port, Rx, RxCounters, SendFault, Tx, TxCounters};
+pub use port::{Capabilities, Counters, Port, Refused, Rx, RxCounters, SendFault, Tx, TxCounters};
 pub use waker::Waker;

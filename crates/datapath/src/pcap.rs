@@ -17,7 +17,7 @@ use base::net::{Addresses, Ecn, Train};
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 
-use crate::port::{Capabilities, Counters, Port, Rx, Tx};
+use crate::port::{Capabilities, Counters, Port, Refused, Rx, Tx};
 use crate::waker::Waker;
 
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
@@ -302,6 +302,14 @@ impl<P: Port, W: Write> Port for Capture<P, W> {
 
     fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
         self.inner.local_address_towards(peer)
+    }
+
+    fn largest_payload(&mut self, local: IpAddr) -> usize {
+        self.inner.largest_payload(local)
+    }
+
+    fn take_refused(&mut self) -> Option<Refused> {
+        self.inner.take_refused()
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {

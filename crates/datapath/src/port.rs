@@ -10,7 +10,7 @@
 //! Rejected: a queue of owned packet buffers between path and protocol (an allocation or a reference count per packet),
 //! and one trait object per port (an indirect call per packet).
 
-use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::ops::AddAssign;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -19,6 +19,7 @@ use base::net::Train;
 use base::sink::PacketSink;
 use base::time::Instant;
 
+use crate::trains::MAX_TRAIN_BYTES;
 use crate::waker::Waker;
 
 /// The receiving half.
@@ -72,6 +73,18 @@ pub trait Port: Rx + Tx {
         local
     }
 
+    /// The longest UDP payload, in bytes, that leaves from the address `local` in one packet, as far as the path can tell: what
+    /// the MTU of its interface holds. Not for every packet: it may ask the system.
+    fn largest_payload(&mut self, _local: IpAddr) -> usize {
+        MAX_TRAIN_BYTES
+    }
+
+    /// A datagram that our own interface has refused as longer than its MTU since the last call; `None` when all are told. Those
+    /// that nobody asks about are forgotten.
+    fn take_refused(&mut self) -> Option<Refused> {
+        None
+    }
+
     /// What to poll for readability in a foreign event loop, instead of calling `wait`: when any of these is readable, or
     /// the deadline has passed, a turn is due. Empty for paths without descriptors. Not for every packet: it allocates.
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
@@ -91,6 +104,15 @@ pub trait Port: Rx + Tx {
 
     /// What the path can do now; it may become less while running, when the kernel turns something down.
     fn capabilities(&self) -> Capabilities;
+}
+
+/// A datagram that was longer than the MTU of the interface by which it should have left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Whom it was for.
+    pub peer: SocketAddr,
+    /// Its UDP payload, in bytes.
+    pub size: usize,
 }
 
 /// What a path can do.
@@ -119,7 +141,7 @@ pub enum SendFault {
     Refused,
     /// No route, or the way is forbidden.
     Unreachable,
-    /// Longer than the interface's MTU: a path MTU probe learns from this, by silence, that it was too bold.
+    /// Longer than the interface's MTU: see [`Port::take_refused`].
     TooLarge,
     /// Anything else, such as a full queue of the interface.
     Other,

@@ -13,7 +13,7 @@ use base::net::Train;
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
-use datapath::{Capabilities, Counters, Port, Rx, Tx, Waker};
+use datapath::{Capabilities, Counters, Port, Refused, Rx, Tx, Waker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -162,6 +162,14 @@ impl<P: Port> Port for Queues<P> {
 
     fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
         self.ports[0].local_address_towards(peer)
+    }
+
+    fn largest_payload(&mut self, local: IpAddr) -> usize {
+        self.ports[0].largest_payload(local)
+    }
+
+    fn take_refused(&mut self) -> Option<Refused> {
+        self.ports.iter_mut().find_map(Port::take_refused)
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {

@@ -10,8 +10,9 @@
 //! two of one size; without a ceiling the Ethernet maximum first, then, or at once where a ceiling is given, binary search.
 //!
 //! Invariants: `floor <= works <= ceiling`; `works < fails <= ceiling + 1`; a search sends at most [`MOST_PROBES`] probes and
-//! remembers a fixed number of sizes. After a search, and after a black hole (hole.rs), it rests; nothing wakes a quiet
-//! connection for it, the next search begins with the next packet after the rest.
+//! remembers a fixed number of sizes. After a search, and after a black hole (hole.rs), it rests (PMTU_RAISE_TIMER, RFC 8899
+//! §5.1.1). Nothing wakes a quiet connection at the end of the rest: the next search begins with the next packet. Who sends nothing
+//! gains nothing by larger packets, and a timer would keep each idle connection of a server awake, and its peer's radio.
 
 mod hole;
 #[cfg(test)]
@@ -34,7 +35,7 @@ const POINTS: u16 = 3;
 /// How sizes are tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Not at all: packets have the floor's size.
+    /// Not at all: packets have the floor's size, by default what fits the smallest MTU of IPv6.
     Off,
     /// One at a time, a second apart, as LiteSpeed published it.
     Classic,
@@ -48,7 +49,9 @@ pub enum Mode {
 pub struct MtuConfig {
     /// How sizes are tried. Default: fast.
     pub mode: Mode,
-    /// Payload, in bytes, that every path is assumed to carry. Default: the transport's `initial_packet_size`.
+    /// Payload, in bytes, that every path is assumed to carry. Default: the transport's `initial_packet_size`; without a
+    /// search, which could do no better, what an IP packet of 1,280 bytes holds, the smallest MTU of IPv6: 1,252 bytes over
+    /// IPv4 and 1,232 over IPv6.
     pub floor: Option<u16>,
     /// Largest payload that is tried, in bytes. Default: in classic mode the Ethernet maximum, in fast mode whatever the
     /// other limits permit.
@@ -70,6 +73,14 @@ impl Headers {
         match self {
             Headers::Ipv4 => 1_472,
             Headers::Ipv6 => 1_452,
+        }
+    }
+
+    /// What the smallest MTU that IPv6 permits holds. Source: RFC 8200 §5.
+    const fn smallest_mtu(self) -> u16 {
+        match self {
+            Headers::Ipv4 => 1_252,
+            Headers::Ipv6 => 1_232,
         }
     }
 
@@ -135,7 +146,8 @@ impl MtuSearch {
     /// Packets begin with `floor` bytes and never exceed `cap`, which stands for the interface and our own memory; where
     /// `config` names them, its floor and its ceiling count as well.
     pub fn new(config: MtuConfig, headers: Headers, (floor, cap): (u16, u16)) -> MtuSearch {
-        let floor = config.floor.unwrap_or(floor).min(cap);
+        let usual = if config.mode == Mode::Off { floor.max(headers.smallest_mtu()) } else { floor };
+        let floor = config.floor.unwrap_or(usual).min(cap);
         let ceiling = match (config.mode, config.ceiling) {
             (_, Some(ceiling)) => ceiling.min(cap),
             (Mode::Classic, None) => headers.ethernet().min(cap),
@@ -175,8 +187,9 @@ impl MtuSearch {
         MtuReport { size: self.works, ..self.report }
     }
 
-    /// The peer takes no packets larger than this. Source: RFC 9000 §18.2 (max_udp_payload_size).
-    pub fn on_peer_limit(&mut self, limit: u16) {
+    /// No packet larger than this can arrive, because the peer does not take it (RFC 9000 §18.2, max_udp_payload_size) or
+    /// our own interface does not.
+    pub fn on_limit(&mut self, limit: u16) {
         //= rfc9000/14.2#1
         self.ceiling = self.ceiling.min(limit);
         self.floor = self.floor.min(limit);
@@ -247,6 +260,26 @@ impl MtuSearch {
             }
         }
         self.go_on(now);
+    }
+
+    /// Our own interface has turned down a packet of so many bytes: no loss, but certain knowledge, unlike a message by ICMP,
+    /// which anyone can forge. Source: RFC 8899 §3 (local MTU), RFC 9000 §14.2.1.
+    pub fn on_refused(&mut self, now: Instant, size: u16) {
+        if size <= self.floor || self.config.mode == Mode::Off || self.phase == Phase::Waiting {
+            return;
+        }
+        if size <= self.works {
+            // It took this size before: its MTU has changed.
+            self.report.black_holes = self.report.black_holes.saturating_add(1);
+            self.works = self.floor;
+            self.begin(now);
+        }
+        if matches!(self.phase, Phase::Searching { .. }) {
+            self.fails = self.fails.min(size);
+            self.tries.forget_from(size);
+            self.not_before = now;
+            self.go_on(now);
+        }
     }
 
     /// The path has been replaced by one that is thought to be the same: what became of the probes under way will not be

@@ -8,6 +8,7 @@
 mod control;
 mod departures;
 mod group;
+mod interfaces;
 mod name;
 mod options;
 mod port;

@@ -1,6 +1,6 @@
 //! A UDP socket as a port: the two halves, the clock, and the wait.
 
-use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::fmt;
 use std::io;
 use std::net::UdpSocket;
@@ -10,12 +10,13 @@ use base::net::Train;
 use base::sink::{PacketSink, TrainPath};
 use base::time::Instant;
 use datapath::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
-use datapath::{Capabilities, Counters, Port, Rx, Tx, Waker};
+use datapath::{Capabilities, Counters, Port, Refused, Rx, Tx, Waker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use socket2::Socket;
 
 use crate::departures;
+use crate::interfaces::Interfaces;
 use crate::options::{BindError, BindOptions, Variant};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
@@ -34,6 +35,7 @@ pub struct UdpPort {
     asked: (usize, usize),
     receiver: Receiver,
     sender: Sender,
+    interfaces: Interfaces,
     waker: Waker,
     waits: u64,
 }
@@ -62,6 +64,7 @@ impl UdpPort {
         Ok(UdpPort {
             receiver: Receiver::new(variant, batch, bound.local),
             sender,
+            interfaces: Interfaces::default(),
             socket: bound.socket,
             asked: (options.receive_buffer, options.send_buffer),
             local: bound.local,
@@ -226,6 +229,15 @@ impl Port for UdpPort {
             socket.local_addr()
         });
         SocketAddr::new(routed.map_or(any, |address| address.ip()), self.local.port())
+    }
+
+    fn largest_payload(&mut self, local: IpAddr) -> usize {
+        let now = self.now();
+        self.interfaces.largest_payload(now, local).map_or(MAX_TRAIN_BYTES, |most| most.min(MAX_TRAIN_BYTES))
+    }
+
+    fn take_refused(&mut self) -> Option<Refused> {
+        self.sender.take_refused()
     }
 
     /// The socket and the waker's event.

@@ -18,7 +18,7 @@ use std::os::fd::BorrowedFd;
 
 use base::sink::TrainPath;
 use datapath::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
-use datapath::{SendFault, TxCounters};
+use datapath::{Refused, SendFault, TxCounters};
 
 use crate::control::Outgoing;
 use crate::name::{Family, Name};
@@ -28,6 +28,8 @@ use crate::sys::{self, Message, SendBatch};
 
 /// Most trains in the queue.
 const MAX_TRAINS: usize = 256;
+/// Most refusals that are remembered.
+const MAX_REFUSED: usize = 32;
 /// Most messages in one call.
 const MAX_MESSAGES: usize = 64;
 const CACHE_LINE: usize = 64;
@@ -97,6 +99,8 @@ pub(crate) struct Sender {
     family: Family,
     /// The address that the socket is bound to and so sends from anyway.
     bound: SocketAddr,
+    /// Datagrams longer than their interface's MTU, the latest last, until someone asks.
+    too_large: Vec<Refused>,
     pub(crate) counters: TxCounters,
     #[cfg(test)]
     pub(crate) kernel: Option<tests::FakeKernel>,
@@ -122,6 +126,7 @@ impl Sender {
             refusals: Refusals::default(),
             family,
             bound,
+            too_large: Vec::new(),
             counters: TxCounters::default(),
             #[cfg(test)]
             kernel: None,
@@ -143,6 +148,12 @@ impl Sender {
     /// Whether the kernel is told when trains depart.
     pub(crate) fn holds_back(&self) -> bool {
         self.holds_back
+    }
+
+    /// The latest datagram that an interface refused as too long and nobody has asked about.
+    #[inline]
+    pub(crate) fn take_refused(&mut self) -> Option<Refused> {
+        self.too_large.pop()
     }
 
     /// Whether trains wait for a flush.
@@ -319,6 +330,9 @@ impl Sender {
             return Ok(Next::Continue);
         }
         self.counters.on_fault(fault, train.datagrams(len));
+        if fault == SendFault::TooLarge && self.too_large.len() < MAX_REFUSED {
+            self.too_large.push(Refused { peer: train.path.addresses.peer, size: len });
+        }
         if train.form == Form::Suspect {
             train.form = Form::Split;
         }

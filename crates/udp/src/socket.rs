@@ -67,8 +67,10 @@ fn set_ip_options(socket: &Socket, address: SocketAddr, dual: bool) -> bool {
     let wildcard = address.ip().is_unspecified();
     let mut ecn = true;
     if address.is_ipv4() || dual {
-        // RFC 9000 §14: never fragment. PROBE also ignores what ICMP says of the path's MTU, which anyone can forge;
-        // the MTU is searched by probing (RFC 8899).
+        // RFC 9000 §14: never fragment. PROBE also ignores what ICMP says of the path's MTU, which anyone can forge: the
+        // kernel measures what we send by the interface's MTU only, and the path's is searched by probing (RFC 8899). Nor does
+        // such a message come up as an error of the socket, since it is not connected and IP_RECVERR is not set: EMSGSIZE is
+        // always our own interface speaking.
         //= rfc9000/14#1
         set(libc::SOL_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE);
         ecn &= set(libc::SOL_IP, libc::IP_RECVTOS, 1);

@@ -37,6 +37,8 @@ pub(crate) struct Entry<S> {
     pub(crate) state: S,
     /// On the active list.
     pub(crate) is_active: bool,
+    /// The connection knows what the interface takes.
+    pub(crate) is_limited: bool,
     /// When the wheel will bring this entry up.
     pub(crate) alarm: Alarm,
     /// When the application asked to act.
@@ -45,6 +47,13 @@ pub(crate) struct Entry<S> {
 
 impl<S> Entry<S> {
     pub(crate) fn new(connection: Connection, state: S) -> Entry<S> {
-        Entry { connection, state, is_active: true, alarm: Alarm::UNSET, app_deadline: None }
+        Entry {
+            connection,
+            state,
+            is_active: true,
+            is_limited: false,
+            alarm: Alarm::UNSET,
+            app_deadline: None,
+        }
     }
 }

@@ -20,7 +20,7 @@ use base::sink::TrainPath;
 use base::slab::{Handle, Slab};
 use base::time::{Duration, Instant};
 use core::net::SocketAddr;
-use datapath::{Counters, Port, Waker};
+use datapath::{Counters, Port, Refused, Waker};
 use std::io;
 use std::os::fd::BorrowedFd;
 use transport::{ClientConfig, Connection, Endpoint, IncomingPolicy, ServerConfig, TlsError, Transmitted};
@@ -250,6 +250,10 @@ impl<P: Port, A: App> Worker<P, A> {
         self.act();
         self.transmit()?;
         self.port.flush()?;
+        if let Some(refused) = self.port.take_refused() {
+            self.hear_refusals(refused);
+        }
+        self.round.clear();
         Ok(Turn { trains, active })
     }
 
@@ -384,10 +388,14 @@ impl<P: Port, A: App> Worker<P, A> {
 
     /// Lets the connections of this turn's round send, arms their timers and buries those that are gone.
     fn transmit(&mut self) -> io::Result<()> {
-        let mut round = core::mem::take(&mut self.round);
+        let round = core::mem::take(&mut self.round);
         self.held_up = 0;
-        for handle in round.drain(..) {
+        for &handle in &round {
             let Some(entry) = self.slab.entry_mut(handle) else { continue };
+            if !core::mem::replace(&mut entry.is_limited, true) {
+                let local = entry.connection.addresses().local.ip();
+                entry.connection.limit_packet_size(self.port.largest_payload(local));
+            }
             // Before the peer hears of new connection IDs: datagrams to an ID that leads nowhere are answered by a reset.
             self.endpoint.update(handle, &mut entry.connection);
             if entry.connection.transmit(self.now, &mut self.port) == Transmitted::SinkFull {
@@ -403,6 +411,24 @@ impl<P: Port, A: App> Worker<P, A> {
         }
         self.round = round;
         Ok(())
+    }
+
+    /// Datagrams were longer than the MTU of the interface: tells the connections of this turn that send to those peers. What
+    /// leaves in a later turn, because the kernel had no room, is found out by its loss.
+    #[cold]
+    fn hear_refusals(&mut self, first: Refused) {
+        let mut next = Some(first);
+        while let Some(refused) = next {
+            for place in 0..self.round.len() {
+                let Some(&handle) = self.round.get(place) else { continue };
+                let Some(entry) = self.slab.entry_mut(handle) else { continue };
+                if entry.connection.addresses().peer == refused.peer {
+                    entry.connection.on_too_large(self.now, refused.size);
+                    self.activate(handle);
+                }
+            }
+            next = self.port.take_refused();
+        }
     }
 
     /// After a connection has acted and sent: its timer, its end.

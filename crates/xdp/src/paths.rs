@@ -99,6 +99,12 @@ impl Paths {
         self.interface.mtu.saturating_sub(above_ethernet).min(MAX_PAYLOAD)
     }
 
+    /// The same for any path from `local`.
+    pub(crate) fn largest_payload(&self, local: IpAddr) -> usize {
+        let above_ethernet = if local.is_ipv4() { 28 } else { 48 };
+        self.interface.mtu.saturating_sub(above_ethernet).min(MAX_PAYLOAD)
+    }
+
     /// Where packets to `peer` would leave from, as far as anyone knows.
     pub(crate) fn source_towards(&self, peer: IpAddr) -> Option<IpAddr> {
         match resolver::look_up(&self.interface, peer, self.tag, Reason::Unknown) {
@@ -220,6 +226,7 @@ mod tests {
             assert_eq!(sent.ethernet.tags, tags);
             let above = if peer.is_ipv4() { 28 } else { 48 };
             assert_eq!(paths.max_payload(), 1500 - above, "tags do not count against the MTU");
+            assert_eq!(paths.largest_payload(path.addresses.local.ip()), 1500 - above);
         }
     }
 

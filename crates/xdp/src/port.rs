@@ -1,6 +1,6 @@
 //! An AF_XDP socket of one queue as a port: the two halves, the clock, and the wait.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::fmt;
 use std::io;
 use std::net::UdpSocket;
@@ -216,6 +216,10 @@ impl Port for XdpPort {
             None if peer.is_ipv4() => SocketAddr::from(([0; 4], local.port())),
             None => SocketAddr::from(([0u16; 8], local.port())),
         }
+    }
+
+    fn largest_payload(&mut self, local: IpAddr) -> usize {
+        self.paths.largest_payload(local)
     }
 
     /// The socket and the waker's event.

@@ -135,7 +135,8 @@ impl LossOutcome {
     fn count(&mut self, packet: &SentPacket, is_pushed_out: bool, run_end: &mut u64) {
         self.packets += 1;
         let is_marked = packet.flags.has(PacketFlags::ECT0) || packet.flags.has(PacketFlags::ECT1);
-        self.ect += u64::from(is_marked);
+        // What the loss of a probe tells of is its size, not its mark.
+        self.ect += u64::from(is_marked && !packet.flags.has(PacketFlags::MTU_PROBE));
         //= rfc9000/14.4#1
         if packet.is_in_flight() && !packet.flags.has(PacketFlags::MTU_PROBE) && !is_pushed_out {
             self.congestion = self.congestion.max(Some(packet.sent_at));

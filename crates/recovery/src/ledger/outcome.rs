@@ -78,7 +78,7 @@ pub struct LossOutcome {
     pub congestion_bytes: u64,
     /// Runs of such packets with no other number between them.
     pub congestion_ranges: u64,
-    /// Lost packets that left marked ECT(0) or ECT(1).
+    /// Lost packets that left marked ECT(0) or ECT(1), without MTU probes.
     pub ect: u64,
     /// The longest span between the sending of two ack-eliciting packets that are lost with nothing between them
     /// acknowledged. Source: RFC 9002 §7.6.2.

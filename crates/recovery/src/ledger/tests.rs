@@ -135,14 +135,14 @@ fn a_late_acknowledgement_of_a_lost_packet_is_spurious_until_it_is_forgotten() {
 }
 
 #[test]
-fn mtu_probes_are_no_sign_of_congestion() {
+fn mtu_probes_are_no_sign_of_congestion_nor_of_lost_marks() {
     let mut ledger: Ledger<u64> = Ledger::new();
-    let flags = PacketFlags::DATA.with(PacketFlags::MTU_PROBE);
+    let flags = PacketFlags::DATA.with(PacketFlags::MTU_PROBE).with(PacketFlags::ECT0);
     ledger.on_sent(SentPacket { flags, ..data(0, ms(1)) }, &[]);
     ledger.on_sent(data(1, ms(2)), &[]);
     ack(&mut ledger, &[1..=1]).0.unwrap();
     let outcome = ledger.detect_losses(ms(100), thresholds(10), &mut |_, _| {});
-    assert_eq!((outcome.bytes, outcome.congestion), (1200, None));
+    assert_eq!((outcome.bytes, outcome.congestion, outcome.ect), (1200, None, 0));
 }
 
 #[test]

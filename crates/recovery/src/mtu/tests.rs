@@ -167,7 +167,7 @@ fn large_probes_wait_for_the_window() {
 #[test]
 fn the_peer_limits_the_search() {
     let mut search = MtuSearch::new(config(Mode::Fast, None), Headers::Ipv4, (1_200, 65_507));
-    search.on_peer_limit(1_452);
+    search.on_limit(1_452);
     search.start(START);
     let mut net = Net { search, now: START, flight: Vec::new(), most_at_once: 0 };
     let (report, _) = net.settle(|size| size <= 1_452);
@@ -272,14 +272,15 @@ fn no_sequence_of_events_breaks_the_search() {
         let mut now = START;
         for _ in 0..rng.below(200) {
             let size = rng.below(1 << 16) as u16;
-            match rng.below(12) {
+            match rng.below(13) {
                 0 => search.start(now),
-                1 => search.on_peer_limit(size.max(1_200)),
+                1 => search.on_limit(size.max(1_200)),
                 2 => search.on_silence(now),
                 3 => search.on_large_acked(rng.below(50), size),
                 4 => _ = search.on_full_lost(now, rng.below(100)),
                 5 => search.on_probe_lost(now, size),
                 6 => search.on_path_change(),
+                8 => search.on_refused(now, size),
                 7 => now = crate::testing::any_later(&mut rng, now),
                 _ => {
                     if let Some(size) = search.next_probe(now, u16::MAX) {
@@ -297,6 +298,49 @@ fn no_sequence_of_events_breaks_the_search() {
                 "seed {seed}: {search:?}"
             );
             assert!(search.works < search.fails && search.probes <= MOST_PROBES, "seed {seed}: {search:?}");
+        }
+    }
+}
+
+/// Without a search nothing is known of the path but what IPv6 demands of every link; whoever says so knows better.
+#[test]
+fn without_a_search_packets_have_the_size_that_every_ipv6_path_carries() {
+    for (headers, size) in [(Headers::Ipv4, 1_252), (Headers::Ipv6, 1_232)] {
+        let mut search = MtuSearch::new(config(Mode::Off, None), headers, (1_200, 65_507));
+        search.start(START);
+        assert_eq!((search.size(), search.next_probe(START, u16::MAX)), (size, None));
+    }
+    let given = MtuConfig { floor: Some(1_350), ..config(Mode::Off, None) };
+    assert_eq!(MtuSearch::new(given, Headers::Ipv4, (1_200, 65_507)).size(), 1_350);
+    assert_eq!(MtuSearch::new(given, Headers::Ipv4, (1_200, 1_220)).size(), 1_220, "our memory is smaller");
+}
+
+/// What the interface turns down at once costs no time at all, whatever its MTU; what it stops to take is given up at once.
+#[test]
+fn an_interface_that_refuses_tells_its_mtu_in_no_time() {
+    for mode in [Mode::Fast, Mode::Classic] {
+        for mtu in [1_472, 1_450, 8_972] {
+            let mut net = Net::new(config(mode, Some(65_507)), Headers::Ipv4, 65_507);
+            let mut refused = 0;
+            let report = loop {
+                while let Some(size) = net.search.next_probe(net.now, u16::MAX).filter(|size| *size > mtu) {
+                    net.search.on_probe_sent(net.now, size);
+                    net.search.on_refused(net.now, size);
+                    refused += 1;
+                }
+                net.step(&mut |_| true);
+                if net.search.report().took.is_some() {
+                    break net.search.report();
+                }
+            };
+            assert!(report.size <= mtu && u32::from(report.size) * 101 >= u32::from(mtu) * 100, "{report:?}");
+            let (took, rtts) = (report.took.unwrap(), if mode == Mode::Fast { 4 } else { 12 });
+            assert!(took <= RTT * rtts, "{mode:?} {mtu}: {report:?}, {refused} refused");
+            assert_eq!(report.black_holes, 0);
+            net.search.on_refused(net.now, 1_300);
+            assert_eq!(net.search.size(), 1_200, "its MTU is another now");
+            let (report, _) = net.settle(|size| size < 1_300);
+            assert!((1_287..1_300).contains(&report.size) && report.black_holes == 1, "{report:?}");
         }
     }
 }

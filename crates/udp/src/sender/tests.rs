@@ -165,6 +165,8 @@ fn datagrams_beyond_the_interfaces_mtu_are_lost_and_gso_is_not_blamed() {
         assert_eq!(bench.peers[0].recv(&mut buffer).unwrap(), 450);
         bench.expect(0, 4, 300);
         assert_eq!(bench.sender.counters.too_large, 3);
+        let refused = bench.sender.take_refused().unwrap();
+        assert!(refused.size <= 1_000 && bench.sender.too_large.len() == 2, "{refused:?}");
         assert!(!bench.sender.refusals.include([127, 0, 0, 1].into()));
     }
 }
