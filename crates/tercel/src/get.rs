@@ -297,7 +297,7 @@ impl GetArgs {
     fn open(&self, jobs: &[Job]) -> Result<Paths, String> {
         let towards = jobs.first().and_then(|job| whom(&job.target));
         let open = |address: SocketAddr| {
-            let options = self.path.options(address, self.quic.packet_size);
+            let options = self.path.options(address, self.quic.demanded_payload());
             paths::open(&paths::Options { towards, ..options })
         };
         let v4 = || open((Ipv4Addr::UNSPECIFIED, 0).into());

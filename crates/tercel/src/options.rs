@@ -36,9 +36,9 @@ pub(crate) enum Congestion {
 pub(crate) enum MtuSearch {
     /// Several sizes at once, a round trip apart.
     Fast,
-    /// One size at a time, a second apart.
+    /// One size at a time, a second apart: the Ethernet maximum first, or halving what is left if a ceiling is given.
     Classic,
-    /// No search: packets of 1200 bytes.
+    /// No search: packets of the floor's size.
     Off,
 }
 
@@ -70,12 +70,24 @@ pub(crate) struct QuicArgs {
     /// Congestion controller.
     #[arg(long, value_enum, default_value = "cubic", value_name = "NAME")]
     pub(crate) congestion: Congestion,
-    /// Largest UDP payload that is tried, in bytes: 1200 to 65507. The path is probed for it; 1452 suits Ethernet.
-    #[arg(long, default_value_t = 1_452, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1_200..=65_507))]
-    pub(crate) packet_size: u16,
     /// How the largest packet that the path carries is searched for.
     #[arg(long, value_enum, default_value = "fast", value_name = "MODE")]
     pub(crate) mtu_search: MtuSearch,
+    /// Largest UDP payload that is tried, in bytes.
+    ///
+    /// Without it, what the interface's MTU and the other end take: 1472 on Ethernet over IPv4, 1452 over IPv6, up to 65507 on
+    /// loopback. The classic search then stops at what Ethernet takes.
+    #[arg(long, value_name = "BYTES", value_parser = size())]
+    pub(crate) mtu_ceiling: Option<u16>,
+    /// UDP payload that every path is assumed to carry, in bytes.
+    ///
+    /// Without it 1200; with --mtu-search off 1252 over IPv4 and 1232 over IPv6, an IP packet of 1280 bytes.
+    #[arg(long, value_name = "BYTES", value_parser = size())]
+    pub(crate) mtu_floor: Option<u16>,
+    /// Full packets have this UDP payload, in bytes, if the path carries it: both the ceiling, and with --mtu-search off the
+    /// floor.
+    #[arg(long, value_name = "BYTES", conflicts_with_all = ["mtu_ceiling", "mtu_floor"], value_parser = size())]
+    pub(crate) packet_size: Option<u16>,
     /// End a connection after so many seconds of silence.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub(crate) idle_timeout: u64,
@@ -107,15 +119,25 @@ pub(crate) struct QuicArgs {
     pub(crate) classic_key_exchange: bool,
 }
 
+/// UDP payloads that QUIC and IP permit.
+fn size() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(i64::from(transport::MIN_PACKET_SIZE)..=i64::from(transport::MAX_PACKET_SIZE))
+}
+
 impl QuicArgs {
     /// The transport's settings, beginning with `version`.
     pub(crate) fn transport(&self, version: Version) -> Result<TransportConfig, transport::InvalidConfig> {
         let defaults = TransportConfig::default();
+        if let (Some(floor), Some(ceiling)) = (self.mtu_floor, self.mtu_ceiling)
+            && floor > ceiling
+        {
+            return Err(transport::InvalidConfig("--mtu-floor is above --mtu-ceiling"));
+        }
         TransportConfig {
             version,
             idle_timeout: base::time::Duration::from_secs(self.idle_timeout),
-            max_packet_size: self.packet_size,
-            mtu: MtuConfig { mode: self.mtu_mode(), ..defaults.mtu },
+            max_packet_size: self.packet_size.unwrap_or(transport::MAX_PACKET_SIZE),
+            mtu: self.mtu(),
             pacing: self.pacing(),
             ack_frequency: self.ack_frequency.switch(),
             ack_every: self.ack_every,
@@ -139,12 +161,20 @@ impl QuicArgs {
         }
     }
 
-    fn mtu_mode(&self) -> MtuMode {
-        match self.mtu_search {
+    fn mtu(&self) -> MtuConfig {
+        let mode = match self.mtu_search {
             MtuSearch::Fast => MtuMode::Fast,
             MtuSearch::Classic => MtuMode::Classic,
             MtuSearch::Off => MtuMode::Off,
-        }
+        };
+        let fixed = self.packet_size.filter(|_| mode == MtuMode::Off);
+        MtuConfig { mode, floor: self.mtu_floor.or(fixed), ceiling: self.mtu_ceiling }
+    }
+
+    /// The UDP payload, in bytes, that a data path must be able to send: what was asked for, else what Ethernet takes.
+    pub(crate) fn demanded_payload(&self) -> u16 {
+        const ETHERNET: u16 = 1_472;
+        self.packet_size.or(self.mtu_ceiling).unwrap_or(ETHERNET)
     }
 
     /// The TLS settings. Secrets are logged where SSLKEYLOGFILE says.

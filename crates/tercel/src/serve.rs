@@ -160,7 +160,7 @@ impl ServeArgs {
                 Steering::Classic => SteeringChoice::Classic,
                 Steering::HandOff => SteeringChoice::HandOff,
             },
-            ..self.path.options(self.listen, self.quic.packet_size)
+            ..self.path.options(self.listen, self.quic.demanded_payload())
         }
     }
 
