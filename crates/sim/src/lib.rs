@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attack;
+pub mod contest;
 pub mod digest;
 pub mod draw;
 mod events;
@@ -33,6 +34,7 @@ pub mod seeds;
 pub mod tls;
 pub mod trace;
 pub mod transfer;
+pub mod waits;
 
 pub use digest::Digest;
 pub use host::HostOptions;
@@ -40,7 +42,7 @@ pub use lab::{Halt, Lab};
 pub use link::LinkCounters;
 pub use mood::Mood;
 pub use network::{HostId, Network};
-pub use node::{Burst, Node, Odds, Renewal};
+pub use node::{Burst, Node, Odds, Queue, Renewal};
 pub use port::{PortOptions, VirtualPort};
 pub use scenario::{Family, Scenario};
 pub use seeds::Seeds;

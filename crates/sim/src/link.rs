@@ -3,7 +3,8 @@
 //! A node sees datagrams in the order in which they reach it, at the time at which they do; a node that keeps one back
 //! says when it goes on, and the network brings it to the next node then.
 
-use crate::node::{Burst, Node, Odds};
+use crate::node::{Burst, Node, Odds, Queue};
+use crate::waits::Waits;
 use base::net::Ecn;
 use base::rng::Rng;
 use base::time::{Duration, Instant};
@@ -84,12 +85,14 @@ pub(crate) struct Link {
     nodes: Vec<(Node, Memory)>,
     rng: Rng,
     pub counters: LinkCounters,
+    /// How long what passed its queues waited there.
+    pub waits: Waits,
 }
 
 impl Link {
     pub(crate) fn new(to: usize, nodes: Vec<Node>, rng: Rng) -> Link {
         let nodes = nodes.into_iter().map(|node| (node, Memory::default())).collect();
-        Link { to, nodes, rng, counters: LinkCounters::default() }
+        Link { to, nodes, rng, counters: LinkCounters::default(), waits: Waits::default() }
     }
 
     /// How many nodes there are.
@@ -105,7 +108,7 @@ impl Link {
         age: Duration,
         datagram: &mut Datagram,
     ) -> Passage {
-        let Link { nodes, rng, counters, .. } = self;
+        let Link { nodes, rng, counters, waits, .. } = self;
         let Some((node, memory)) = nodes.get_mut(index) else { return Passage::On };
         memory.on_datagram(now);
         match node {
@@ -114,6 +117,18 @@ impl Link {
                 let passage =
                     queue(memory, now, datagram.bytes.len() as u64, (*bits_per_second, *queue_bytes));
                 counters.overflowed += u64::from(matches!(passage, Passage::Gone));
+                passage
+            }
+            Node::Queue(options) => {
+                let wait = memory.free_at.saturating_since(now);
+                let line = (options.bits_per_second, options.bytes);
+                let passage = queue(memory, now, datagram.bytes.len() as u64, line);
+                if matches!(passage, Passage::Gone) {
+                    counters.overflowed += 1;
+                } else {
+                    waits.note(wait);
+                    counters.marked += u64::from(mark(options, wait, datagram));
+                }
                 passage
             }
             Node::Loss(odds) => lose(counters, strikes(odds, memory, rng)),
@@ -185,6 +200,20 @@ fn queue(memory: &mut Memory, now: Instant, len: u64, (bits_per_second, queue_by
     let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
     memory.free_at = memory.free_at.max(now) + time;
     Passage::At(memory.free_at)
+}
+
+/// Marks a datagram that waits too long; whether it did.
+fn mark(queue: &Queue, wait: Duration, datagram: &mut Datagram) -> bool {
+    let most = match datagram.ecn {
+        Ecn::Ect1 => queue.mark_ect1_above,
+        Ecn::Ect0 => queue.mark_ect0_above,
+        Ecn::NotEct | Ecn::Ce => None,
+    };
+    let is_marked = most.is_some_and(|most| wait > most);
+    if is_marked {
+        datagram.ecn = Ecn::Ce;
+    }
+    is_marked
 }
 
 fn chance(ppm: u32, rng: &mut Rng) -> bool {

@@ -9,6 +9,7 @@ use crate::events::EventQueue;
 use crate::host::{Host, HostOptions, Rebinding};
 use crate::link::{Datagram, Link, LinkCounters, Passage};
 use crate::node::Node;
+use crate::waits::Waits;
 use base::net::Ecn;
 use base::rng::Rng;
 use base::time::{Duration, Instant};
@@ -138,6 +139,12 @@ impl Network {
     pub fn link_counters(&self, from: HostId, to: HostId) -> LinkCounters {
         let found = self.links.iter().find(|(sender, link)| *sender == from.0 && link.to == to.0);
         found.map_or_else(LinkCounters::default, |(_, link)| link.counters)
+    }
+
+    /// How long datagrams waited in the marking queues between two hosts, since the last call.
+    pub fn take_waits(&mut self, from: HostId, to: HostId) -> Waits {
+        let found = self.links.iter_mut().find(|(sender, link)| *sender == from.0 && link.to == to.0);
+        found.map_or_else(Waits::default, |(_, link)| core::mem::take(&mut link.waits))
     }
 
     /// Datagrams lost for want of a receiver, and those that receivers did not take in fast enough.

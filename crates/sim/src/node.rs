@@ -15,6 +15,8 @@ pub enum Node {
         /// Bytes that may wait.
         queue_bytes: u64,
     },
+    /// The same, with marks, and with an account of how long datagrams waited ([`crate::Network::take_waits`]).
+    Queue(Queue),
     /// Some are lost.
     Loss(Odds),
     /// Exactly these are lost: ordinals, counted from 1 at this node.
@@ -77,6 +79,19 @@ pub enum Node {
         /// What changes.
         what: Renewal,
     },
+}
+
+/// A line, the queue before it, and when the queue marks: by the step, every datagram that waits longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Bits of UDP payload a second.
+    pub bits_per_second: u64,
+    /// Bytes that may wait.
+    pub bytes: u64,
+    /// Datagrams that wait longer and say ECT(1) are marked CE: what an L4S queue does. Source: RFC 9331 §5.
+    pub mark_ect1_above: Option<Duration>,
+    /// The same for those that say ECT(0). Source: RFC 3168 §5.
+    pub mark_ect0_above: Option<Duration>,
 }
 
 /// What an address translator gives anew.

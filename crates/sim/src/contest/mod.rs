@@ -1,0 +1,17 @@
+//! Congestion controllers on links: real endpoints send without end over one bottleneck, alone or two at a time, and what
+//! they make of it is measured once they have settled.
+//!
+//! course.rs says what a link is like, run.rs lets flows run over it, ends.rs holds the two applications, grid.rs lists what is
+//! run for the published table, study.rs makes the tables, plots and sentences of it.
+//!
+//! All flows go from the client host to the server host, over one queue: a client's connections can each have a controller
+//! of their own, a server's cannot. Acknowledgements come back over a path that has nothing but its delay.
+//! Rejected: the closed-loop model of crate `recovery`'s tests, which knows neither trains, nor the pacer, nor delayed and
+//! thinned acknowledgements: half of what controllers suffer from.
+
+mod course;
+mod ends;
+mod run;
+
+pub use course::{Course, Marking};
+pub use run::{Entrant, Flow, Heat, Outcome, jain, run};
