@@ -1,0 +1,134 @@
+//! What is to be measured: whom to ask, for what, how much of it at a time, and until when.
+
+use crate::protocol::{MAX_SIZE, PREFIX};
+use base::time::Duration;
+use core::fmt;
+use std::net::SocketAddr;
+use transport::ClientConfig;
+
+/// What each connection does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Exchanges, one after the other in each of its places.
+    Exchanges {
+        /// Bytes of the request, the eight that say how long the answer shall be among them.
+        request: Amount,
+        /// Bytes of the answer.
+        response: Amount,
+    },
+    /// Nothing but its handshake; then it closes, and the next one begins.
+    Handshakes,
+}
+
+/// How many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// So many.
+    Bytes(u64),
+    /// As many as time allows.
+    UntilOver,
+}
+
+impl Amount {
+    /// How many; `None` for as many as time allows.
+    pub(crate) fn bytes(self) -> Option<u64> {
+        match self {
+            Amount::Bytes(bytes) => Some(bytes),
+            Amount::UntilOver => None,
+        }
+    }
+
+    pub(crate) fn limit(self) -> u64 {
+        match self {
+            Amount::Bytes(bytes) => bytes,
+            Amount::UntilOver => MAX_SIZE,
+        }
+    }
+}
+
+/// When a run is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// When so many exchanges, or handshakes, have ended.
+    Count(u64),
+    /// After so long.
+    Span(Duration),
+}
+
+/// A run.
+#[derive(Clone)]
+pub struct Plan {
+    /// Whom the certificate must be for.
+    pub server_name: String,
+    /// Whom to ask.
+    pub address: SocketAddr,
+    /// What for.
+    pub task: Task,
+    /// Connections in all; of handshakes, how many are under way at a time.
+    pub connections: usize,
+    /// Exchanges at a time on each connection, unless the server allows fewer.
+    pub outstanding: usize,
+    /// When it is over.
+    pub bound: Bound,
+    /// How long before anything is counted.
+    pub warm_up: Duration,
+    /// TLS, with the application protocol [`crate::protocol::ALPN`], and QUIC.
+    pub quic: ClientConfig,
+    /// How long a worker polls before it sleeps.
+    pub spin: Duration,
+}
+
+/// Why a plan cannot be carried out: one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError(pub &'static str);
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl Plan {
+    /// Whether it can be carried out by so many threads.
+    ///
+    /// # Errors
+    /// The first thing that cannot.
+    pub fn check(&self, threads: usize) -> Result<(), PlanError> {
+        if self.connections == 0 || self.outstanding == 0 || threads == 0 {
+            return Err(PlanError("at least one thread, one connection and one exchange at a time are needed"));
+        }
+        if threads > self.connections {
+            return Err(PlanError("there are more threads than connections: each thread needs one of its own"));
+        }
+        if self.bound == Bound::Count(0) {
+            return Err(PlanError("there is nothing to do: the number of exchanges is 0"));
+        }
+        let Task::Exchanges { request, response } = self.task else { return Ok(()) };
+        if request.limit() < PREFIX as u64 {
+            return Err(PlanError("a request has 8 bytes at least: they say how long its answer shall be"));
+        }
+        if request.limit().max(response.limit()) > MAX_SIZE {
+            return Err(PlanError("no stream carries 2^62 bytes and more"));
+        }
+        let never_ends = [request, response].contains(&Amount::UntilOver);
+        if never_ends && matches!(self.bound, Bound::Count(_)) {
+            return Err(PlanError("exchanges that last until time is over cannot be counted: give a size, or a time"));
+        }
+        Ok(())
+    }
+
+    /// The part of thread `index` of `threads`: its connections and its count.
+    pub(crate) fn share(&self, index: usize, threads: usize) -> Plan {
+        let part = |all: u64| all / threads as u64 + u64::from((index as u64) < all % threads as u64);
+        Plan {
+            connections: part(self.connections as u64) as usize,
+            bound: match self.bound {
+                Bound::Count(all) => Bound::Count(part(all)),
+                span @ Bound::Span(_) => span,
+            },
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The server: whoever asks for bytes gets them.
+//!
+//! What the end of a request asks for goes into a list while packets are taken in; in the turn that follows, it is answered.
+//! An answer that its stream takes whole, as nearly all requests' are, is in no table at all. A longer one is a [`Reply`],
+//! which is fed as its stream takes more.
+//!
+//! Bounds: a client can have no more requests and replies here than the transport lets it have streams, and what is sent is lent
+//! from one block that all share, so an answer of any size pins nothing.
+
+use crate::protocol::{NO_ERROR, NO_STREAMS, Prefix, TOO_SHORT};
+use base::pattern;
+use base::time::Instant;
+use bytes::Bytes;
+use transport::{Connection, Dir, Event, Fin, StreamId, StreamSink};
+use wire::Side;
+use worker::{App, Next};
+
+/// Bytes that one answer may hand over in a turn, so that others get theirs.
+const TURN_BYTES: u64 = 1 << 20;
+
+/// The application of a server's worker.
+#[derive(Debug, Default)]
+pub struct Server {
+    is_over: bool,
+}
+
+/// What is kept for a connection.
+#[derive(Debug, Default)]
+pub struct State {
+    /// Requests that have begun and not ended.
+    arriving: Vec<Request>,
+    /// Requests that have ended, and what they want back; `None` when they ended too soon to say.
+    ready: Vec<(StreamId, Option<u64>)>,
+    replies: Vec<Reply>,
+    /// Streams that take bytes again.
+    writable: Vec<StreamId>,
+}
+
+#[derive(Debug)]
+struct Request {
+    id: StreamId,
+    prefix: Prefix,
+}
+
+/// An answer that its stream did not take whole.
+#[derive(Debug)]
+struct Reply {
+    id: StreamId,
+    unsent: u64,
+}
+
+impl Server {
+    /// Ends all connections. The worker must then activate them.
+    pub fn stop(&mut self) {
+        self.is_over = true;
+    }
+}
+
+impl StreamSink for State {
+    #[inline]
+    fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
+        if id.initiator() != Side::Client {
+            return bytes.len();
+        }
+        let known = self.arriving.iter().position(|request| request.id == id);
+        let mut prefix = Prefix::default();
+        match (known.and_then(|place| self.arriving.get_mut(place)), fin) {
+            (Some(request), Fin::Open) => request.prefix.take(bytes),
+            (Some(request), Fin::End) => {
+                prefix = request.prefix;
+                prefix.take(bytes);
+            }
+            (None, _) => prefix.take(bytes),
+        }
+        match (known, fin) {
+            (Some(_), Fin::Open) => {}
+            (None, Fin::Open) => self.arriving.push(Request { id, prefix }),
+            (known, Fin::End) => {
+                if let Some(place) = known {
+                    self.arriving.swap_remove(place);
+                }
+                self.ready.push((id, prefix.size()));
+            }
+        }
+        bytes.len()
+    }
+}
+
+impl State {
+    fn hear(&mut self, connection: &mut Connection) {
+        while let Some(event) = connection.next_event() {
+            match event {
+                Event::Writable { id } => self.writable.push(id),
+                Event::StopSending { id, .. } => self.replies.retain(|reply| reply.id != id),
+                Event::StreamReset { id, code } => {
+                    self.arriving.retain(|request| request.id != id);
+                    // The client has changed its mind; the other direction, if there is one, ends as well.
+                    connection.reset(id, code);
+                }
+                Event::Closed(_) => *self = State::default(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Answers the requests that have ended.
+    #[inline]
+    fn answer(&mut self, now: Instant, connection: &mut Connection) -> Next {
+        let mut next = Next::Wait;
+        // In place: requests pass here in every turn, and must not allocate.
+        for place in 0..self.ready.len() {
+            let Some(&(id, size)) = self.ready.get(place) else { break };
+            let Some(size) = size else {
+                connection.reset(id, TOO_SHORT);
+                continue;
+            };
+            let id = match (id.dir(), size) {
+                (Dir::Bidi, _) => id,
+                (Dir::Uni, 0) => continue,
+                (Dir::Uni, _) => match connection.open(Dir::Uni) {
+                    Ok(id) => id,
+                    Err(_) => {
+                        connection.close(now, NO_STREAMS, b"no stream to answer on");
+                        break;
+                    }
+                },
+            };
+            let mut reply = Reply { id, unsent: size };
+            match pump(connection, &mut reply) {
+                Pumped::Done => {}
+                Pumped::Full => self.replies.push(reply),
+                Pumped::TurnOver => {
+                    next = Next::Again;
+                    self.writable.push(id);
+                    self.replies.push(reply);
+                }
+            }
+        }
+        self.ready.clear();
+        next
+    }
+
+    /// Feeds the streams that take bytes again.
+    #[inline]
+    fn feed(&mut self, connection: &mut Connection) -> Next {
+        let mut next = Next::Wait;
+        let State { replies, writable, .. } = self;
+        writable.retain(|id| {
+            let Some(place) = replies.iter().position(|reply| reply.id == *id) else { return false };
+            let Some(reply) = replies.get_mut(place) else { return false };
+            match pump(connection, reply) {
+                Pumped::Done => {
+                    replies.swap_remove(place);
+                    false
+                }
+                Pumped::Full => false,
+                Pumped::TurnOver => {
+                    next = Next::Again;
+                    true
+                }
+            }
+        });
+        next
+    }
+}
+
+/// What became of an answer in this turn.
+enum Pumped {
+    /// All of it was handed over, or nobody wants it any more.
+    Done,
+    /// The stream takes no more now.
+    Full,
+    /// It took its share of the turn.
+    TurnOver,
+}
+
+#[inline]
+fn pump(connection: &mut Connection, reply: &mut Reply) -> Pumped {
+    let mut left = TURN_BYTES;
+    while reply.unsent > 0 {
+        let room = connection.send_capacity(reply.id).min(pattern::PERIOD) as u64;
+        if room == 0 {
+            return Pumped::Full;
+        }
+        if left == 0 {
+            return Pumped::TurnOver;
+        }
+        let len = room.min(reply.unsent).min(left);
+        let piece = pattern::at(0).get(..len as usize).unwrap_or_default();
+        if connection.write(reply.id, Bytes::from_static(piece)).is_err() {
+            return Pumped::Done;
+        }
+        reply.unsent -= len;
+        left -= len;
+    }
+    // A stream that is not there any more needs no end.
+    let _ = connection.finish_stream(reply.id);
+    Pumped::Done
+}
+
+impl App for Server {
+    type State = State;
+
+    fn on_accept(&mut self, _: Instant, _: &mut Connection) -> State {
+        State::default()
+    }
+
+    #[inline]
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut State) -> Next {
+        state.hear(connection);
+        if self.is_over && !connection.is_closed() {
+            connection.close(now, NO_ERROR, b"");
+        }
+        let fed = state.feed(connection);
+        match state.answer(now, connection) {
+            Next::Wait => fed,
+            next => next,
+        }
+    }
+
+    fn on_gone(&mut self, _: Instant, _: &Connection, _: State) {}
+}
