@@ -5,7 +5,7 @@ use crate::usage::Usage;
 use base::time::Duration;
 use crypto::Suite;
 use std::path::PathBuf;
-use transport::Connection;
+use transport::{Connection, MtuReport};
 
 /// What a connection was like when a download ended.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,6 +26,10 @@ pub struct PathReport {
     pub sent_packets: u64,
     /// Key updates, of either side.
     pub key_updates: u64,
+    /// What the search for the largest packet has found.
+    pub mtu: MtuReport,
+    /// The least round-trip time of late.
+    pub min_rtt: Duration,
 }
 
 impl PathReport {
@@ -40,6 +44,8 @@ impl PathReport {
             received_packets: counters.received_packets,
             sent_packets: counters.sent_packets,
             key_updates: counters.key_updates,
+            mtu: connection.mtu_report(),
+            min_rtt: connection.min_rtt(),
         }
     }
 }

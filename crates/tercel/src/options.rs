@@ -121,7 +121,8 @@ pub(crate) struct QuicArgs {
 
 /// UDP payloads that QUIC and IP permit.
 fn size() -> clap::builder::RangedI64ValueParser<u16> {
-    clap::value_parser!(u16).range(i64::from(transport::MIN_PACKET_SIZE)..=i64::from(transport::MAX_PACKET_SIZE))
+    clap::value_parser!(u16)
+        .range(i64::from(transport::MIN_PACKET_SIZE)..=i64::from(transport::MAX_PACKET_SIZE))
 }
 
 impl QuicArgs {
@@ -171,10 +172,11 @@ impl QuicArgs {
         MtuConfig { mode, floor: self.mtu_floor.or(fixed), ceiling: self.mtu_ceiling }
     }
 
-    /// The UDP payload, in bytes, that a data path must be able to send: what was asked for, else what Ethernet takes.
+    /// The UDP payload, in bytes, that a data path must be able to send: what was asked for, else what Ethernet takes. A ceiling
+    /// demands nothing.
     pub(crate) fn demanded_payload(&self) -> u16 {
         const ETHERNET: u16 = 1_472;
-        self.packet_size.or(self.mtu_ceiling).unwrap_or(ETHERNET)
+        self.packet_size.unwrap_or(ETHERNET)
     }
 
     /// The TLS settings. Secrets are logged where SSLKEYLOGFILE says.

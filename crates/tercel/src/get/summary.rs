@@ -42,6 +42,14 @@ pub(super) fn of(url: &str, outcome: &Outcome) -> Value {
         fields.insert("quic_version".into(), json!(version));
         fields.insert("cipher".into(), json!(path.suite.map(|suite| suite.to_string())));
         fields.insert("packet_size".into(), json!(path.packet_size));
+        let took = path.mtu.took.map(|span| span.as_secs_f64());
+        let min_rtt = Some(path.min_rtt.as_secs_f64()).filter(|rtt| *rtt > 0.0);
+        fields.insert("mtu_search_ms".into(), json!(took.map(|seconds| seconds * 1e3)));
+        let rtts = took.zip(min_rtt).map(|(took, rtt)| took / rtt);
+        fields.insert("mtu_search_round_trips".into(), json!(rtts));
+        fields.insert("mtu_probes_sent".into(), json!(path.mtu.probes_sent));
+        fields.insert("mtu_probes_lost".into(), json!(path.mtu.probes_lost));
+        fields.insert("mtu_black_holes".into(), json!(path.mtu.black_holes));
         fields.insert("rtt_ms".into(), json!(path.rtt.as_secs_f64() * 1e3));
         fields.insert("received_packets".into(), json!(path.received_packets));
         fields.insert("sent_packets".into(), json!(path.sent_packets));

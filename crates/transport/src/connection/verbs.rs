@@ -227,6 +227,11 @@ impl Connection {
         self.paths.active().rtt.smoothed()
     }
 
+    /// The least round-trip time of late; zero before the first sample.
+    pub fn min_rtt(&self) -> Duration {
+        self.paths.active().rtt.min()
+    }
+
     /// The largest UDP payload that is sent at present, in bytes.
     pub fn packet_size(&self) -> u16 {
         self.paths.active().max_packet_size
