@@ -1,0 +1,119 @@
+//! Pictures of figures, as SVG: bars with whiskers, and lines.
+//!
+//! Drawn by the library plotters, which writes SVG and needs no fonts. The colours follow the reader's light or dark by a
+//! style sheet; what was published by others is grey. Nothing in a picture has an id, so many fit on one page.
+//!
+//! Rejected: upright bars, whose names do not fit below them; one picture for all screens, whose letters are dust on a
+//! phone (see [`Width`]).
+
+mod axis;
+mod bars;
+mod ink;
+mod lines;
+mod sheet;
+
+use crate::model::{Plot, PlotKind};
+use bars::Bars;
+use ink::Ink;
+use lines::Lines;
+use sheet::{Entry, Failure, Sheet};
+
+/// How wide a picture is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// For a desk: 760 pixels.
+    Wide,
+    /// For a phone: 350 pixels, with letters of the same size.
+    Narrow,
+}
+
+/// What stands above the figures.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heading {
+    Title,
+    None,
+}
+
+/// Pixels of a title.
+const TITLE: f64 = 34.0;
+
+/// A plot as an SVG document of its own: with its title, in light or dark as the reader has it.
+pub fn svg(plot: &Plot) -> String {
+    let style = format!("<style>{}{}</style>", style_sheet(), PAPER);
+    render(plot, Width::Wide, Heading::Title, &style)
+}
+
+/// A plot as a part of a page that has its title and [`style_sheet`].
+pub fn inlined(plot: &Plot, width: Width) -> String {
+    render(plot, width, Heading::None, "")
+}
+
+/// What a page needs for the colours of its plots.
+pub fn style_sheet() -> String {
+    ink::style_sheet()
+}
+
+/// The paper of a document of its own.
+const PAPER: &str = ".plot{background:#fff}@media(prefers-color-scheme:dark){.plot{background:#14181d}}";
+
+fn render(plot: &Plot, width: Width, heading: Heading, style: &str) -> String {
+    // Drawing into a text does not fail; if the library thinks otherwise, the reader sees why there is no picture.
+    draw(plot, width, heading, style).unwrap_or_else(|error| {
+        format!("<svg xmlns=\"http://www.w3.org/2000/svg\"><desc>{error:?}</desc></svg>")
+    })
+}
+
+fn draw(plot: &Plot, width: Width, heading: Heading, style: &str) -> Result<String, Failure> {
+    let width = if width == Width::Wide { 760.0 } else { 350.0 };
+    let top = if heading == Heading::Title { TITLE } else { 0.0 };
+    let mut buffer = String::new();
+    let height = match &plot.kind {
+        PlotKind::Bars(names) => {
+            let bars = Bars::new(plot, names, entries(plot), width);
+            let height = top + bars.height(width);
+            let sheet = Sheet::new(&mut buffer, width, height);
+            titled(&sheet, plot, heading)?;
+            bars.draw(&sheet, top)?;
+            sheet.area.present()?;
+            height
+        }
+        PlotKind::Lines => {
+            let lines = Lines::new(plot, entries(plot), width);
+            let height = top + lines.height(width);
+            let sheet = Sheet::new(&mut buffer, width, height);
+            titled(&sheet, plot, heading)?;
+            lines.draw(&sheet, top)?;
+            sheet.area.present()?;
+            height
+        }
+    };
+    let body = buffer.split_once('>').map_or("", |(_, body)| body);
+    let (wide, high) = (sheet::tenths(width), sheet::tenths(height));
+    let opening = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" role=\"img\" aria-label=\"{}\" \
+         width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {wide} {high}\">",
+        crate::escape::markup(&plot.title)
+    );
+    Ok(format!("{opening}{style}{}", ink::classify(body)))
+}
+
+fn titled(sheet: &Sheet<'_>, plot: &Plot, heading: Heading) -> Result<(), Failure> {
+    if heading == Heading::Title { sheet.title(&plot.title) } else { Ok(()) }
+}
+
+/// One for each series, with its ink.
+fn entries(plot: &Plot) -> Vec<Entry<'_>> {
+    let (mut published, mut measured) = (0, 0);
+    plot.series
+        .iter()
+        .map(|series| {
+            let count = if series.is_published { &mut published } else { &mut measured };
+            let place = *count;
+            *count += 1;
+            Entry { name: &series.name, ink: Ink::of_series(place, series.is_published), place }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

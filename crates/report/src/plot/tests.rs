@@ -1,0 +1,105 @@
+//! What would break a page, or lie, without anybody noticing.
+
+use super::*;
+use crate::model::{Axis, Point, Scale, Series};
+
+fn point(x: f64, y: f64) -> Point {
+    Point { x, y, interval: Some([y * 0.9, y * 1.1]) }
+}
+
+fn bars() -> Plot {
+    let series = |name: &str, is_published, points| Series { name: name.to_owned(), is_published, points };
+    Plot {
+        title: "Goodput <of> \"each\" path".to_owned(),
+        kind: PlotKind::Bars(["plain", "gso & gro", "xdp"].map(str::to_owned).to_vec()),
+        x: Axis::default(),
+        y: Axis { label: "bytes/s".to_owned(), scale: Scale::Linear },
+        series: vec![
+            series("tercel", false, vec![point(0.0, 140e6), point(1.0, 600e6), point(2.0, 700e6)]),
+            series("LSQUIC, published", true, vec![point(0.0, 102e6), point(2.0, 146e6)]),
+        ],
+    }
+}
+
+fn lines(scale: Scale) -> Plot {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let series = names.iter().enumerate().map(|(number, name)| Series {
+        name: (*name).to_owned(),
+        is_published: number == 1,
+        points: [0.0, 50.0, 90.0, 99.0, 100.0].map(|x| point(x, x * (number as f64 + 1.0))).to_vec(),
+    });
+    Plot {
+        title: "Latency".to_owned(),
+        kind: PlotKind::Lines,
+        x: Axis { label: "percentile".to_owned(), scale },
+        y: Axis { label: "ms".to_owned(), scale: Scale::Logarithmic },
+        series: series.collect(),
+    }
+}
+
+fn count(text: &str, part: &str) -> usize {
+    text.matches(part).count()
+}
+
+#[test]
+fn every_bar_is_there_with_its_whisker_and_published_ones_are_grey() {
+    let svg = inlined(&bars(), Width::Wide);
+    // Two patches of the legend, and a bar for each point.
+    assert_eq!(count(&svg, "<rect"), 2 + 5, "{svg}");
+    assert_eq!(count(&svg, "class=\"f3\""), 1 + 2, "grey: a patch and two bars");
+    // A whisker is a line with two ends, in the ink of texts.
+    assert_eq!(count(&svg, "class=\"s0\""), 3 * 5);
+    for text in ["gso &amp; gro", "140M", "102M", "LSQUIC, published"] {
+        assert!(svg.contains(text), "{text} is missing: {svg}");
+    }
+}
+
+#[test]
+fn lines_are_drawn_on_every_scale() {
+    for (scale, label) in [(Scale::Linear, "100"), (Scale::Logarithmic, "90"), (Scale::Percentile, "99 %")] {
+        let svg = inlined(&lines(scale), Width::Wide);
+        // A line of each series, in the legend and in the chart.
+        assert_eq!(count(&svg, "<polyline"), 2 * 8 + count_grid(&svg), "{scale:?} {svg}");
+        assert!(svg.contains(label), "{scale:?}: no label {label}: {svg}");
+        assert_eq!(
+            count(&svg, "stroke-dasharray"),
+            2 * 2,
+            "the published series and the seventh measured one"
+        );
+    }
+}
+
+/// Lines of the grid and the axes that the library draws as polylines.
+fn count_grid(svg: &str) -> usize {
+    svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("class=\"s2\"")).count()
+}
+
+#[test]
+fn pictures_fit_a_page_with_others() {
+    for plot in [bars(), lines(Scale::Percentile)] {
+        for svg in [svg(&plot), inlined(&plot, Width::Wide), inlined(&plot, Width::Narrow)] {
+            assert!(svg.starts_with("<svg xmlns=") && svg.trim_end().ends_with("</svg>"), "{svg}");
+            assert_eq!(count(&svg, "<svg"), 1);
+            assert!(!svg.contains(" id=") && !svg.contains("NaN") && !svg.contains("href"), "{svg}");
+            assert!(!svg.contains("<of>"), "the title is escaped");
+        }
+        assert!(svg(&plot).contains("prefers-color-scheme:dark"));
+        assert!(inlined(&plot, Width::Narrow).contains("width=\"350\""));
+    }
+}
+
+#[test]
+fn strange_figures_leave_a_picture() {
+    let mut plot = lines(Scale::Logarithmic);
+    for series in &mut plot.series {
+        series.points = vec![point(f64::NAN, 0.0), point(-1.0, f64::INFINITY), point(0.0, -3.0)];
+    }
+    assert!(svg(&plot).contains("</svg>"));
+    assert!(svg(&Plot::default()).contains("</svg>"));
+    let mut plot = bars();
+    plot.kind = PlotKind::Bars(Vec::new());
+    assert!(svg(&plot).contains("</svg>"));
+    plot.kind = PlotKind::Bars(vec!["x".repeat(200), String::new()]);
+    plot.series[0].points = vec![point(0.0, -5.0), point(7.0, f64::NAN)];
+    assert!(inlined(&plot, Width::Narrow).contains("</svg>"));
+}
