@@ -28,7 +28,7 @@ mod window;
 use crate::rate::Rate;
 use crate::rtt::Rtt;
 use base::net::Ecn;
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use bbr::Bbr;
 use cubic::Cubic;
 use new_reno::NewReno;
@@ -45,6 +45,9 @@ const AVOIDANCE_GAIN: f64 = 1.25;
 /// Prague's window is not to leave faster than the path takes it: its queue marks after a millisecond.
 /// Source: draft-briscoe-iccrg-prague-congestion-control, pacing.
 const LOW_DELAY_GAIN: f64 = 1.0;
+/// What leaves at once for Prague is no more than this of the rate: a burst is a queue, and its queue marks after a
+/// millisecond. Source: the draft's reference implementation (a quarter of a millisecond).
+const LOW_DELAY_BURST: Duration = Duration::from_micros(250);
 
 /// The controllers to choose from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -205,6 +208,11 @@ impl Controller {
             Kind::Bbr(inner) => inner.state() == bbr::State::Startup,
             kind => loss_window!(kind, window).is_some_and(|window| window.is_in_slow_start()),
         }
+    }
+
+    /// How much of the rate may leave at once at most, where nobody has set bursts; `None` is what suits the sender.
+    pub fn longest_burst(&self) -> Option<Duration> {
+        matches!(self.0, Kind::Prague(_)).then_some(LOW_DELAY_BURST)
     }
 
     /// How fast the window may be used; for [`crate::pacer::Pacer::set_rate`] after every event that changes the window

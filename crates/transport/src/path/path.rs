@@ -11,7 +11,7 @@ use base::time::{Duration, Instant};
 use recovery::congestion::{Algorithm, Controller, SlowStart};
 use recovery::ecn::EcnValidator;
 use recovery::mtu::{Headers, MtuConfig, MtuSearch};
-use recovery::pacer::{Pacer, Pacing, Release};
+use recovery::pacer::{Burst, Pacer, Pacing, Release};
 use recovery::rtt::Rtt;
 use wire::frame;
 
@@ -65,6 +65,15 @@ impl Template {
         (congestion, ecn)
     }
 
+    /// How that controller's window is spread: as was set, or as suits it.
+    fn pacing(&self, congestion: &Controller) -> Pacing {
+        let burst = congestion.longest_burst().map(|span| Burst { packets: None, span: Some(span) });
+        match burst {
+            Some(burst) if self.pacing == Pacing::default() => Pacing::On(burst),
+            _ => self.pacing,
+        }
+    }
+
     /// The peer, or our own interface, takes no packets larger than this.
     pub(super) fn on_size_limit(&mut self, limit: u16) {
         self.initial_packet_size = self.initial_packet_size.min(limit);
@@ -113,7 +122,7 @@ impl Path {
         let mtu = MtuSearch::new(template.mtu, headers, sizes);
         let size = mtu.size();
         let (congestion, ecn) = template.control(size);
-        let mut pacer = Pacer::new(now, size).with_pacing(template.pacing);
+        let mut pacer = Pacer::new(now, size).with_pacing(template.pacing(&congestion));
         pacer.set_release(template.release);
         Path {
             id,
@@ -175,6 +184,7 @@ impl Path {
     /// The template has changed; nothing was sent on the path.
     pub(super) fn begin_again(&mut self, template: &Template) {
         (self.congestion, self.ecn) = template.control(self.max_packet_size);
+        self.pacer = self.pacer.with_pacing(template.pacing(&self.congestion));
         self.repace();
     }
 
