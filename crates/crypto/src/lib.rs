@@ -33,6 +33,7 @@ mod vectors;
 
 pub use config::{
     ClientTls, ConfigError, Identity, KeyExchange, KeyLog, Roots, ServerTls, TlsOptions, tcp_client,
+    tcp_server,
 };
 pub use header::{HeaderKey, SAMPLE_LEN};
 pub use keys::{DirectionalKeys, Keys, OneRttSecrets, initial_keys};

@@ -12,7 +12,7 @@ pub use client::{ClientTls, Roots, tcp_client};
 pub use error::ConfigError;
 pub use identity::Identity;
 pub use options::{KeyExchange, KeyLog, TlsOptions};
-pub use server::ServerTls;
+pub use server::{ServerTls, tcp_server};
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use super::error::ConfigError;
 use super::identity::Identity;
 use super::options::TlsOptions;
+use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::NoServerSessionStorage;
 use rustls::sign::SingleCertAndKey;
 use rustls::{ServerConfig, version::TLS13};
@@ -41,4 +42,26 @@ impl ServerTls {
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         self.config.clone()
     }
+}
+
+/// The configuration of a server over TCP, for rustls itself: TLS 1.3 or 1.2, the suites and key exchange of `options` in
+/// our order and not the client's. Clients that come back resume by tickets, whose keys change every six hours.
+///
+/// # Errors
+/// As [`ServerTls::new`].
+pub fn tcp_server(identity: &Identity, options: &TlsOptions) -> Result<Arc<ServerConfig>, ConfigError> {
+    options.check()?;
+    let refused = |error: rustls::Error| ConfigError::Refused(error.to_string());
+    let builder = ServerConfig::builder_with_provider(options.tcp_provider());
+    let builder = builder.with_protocol_versions(rustls::ALL_VERSIONS).map_err(refused)?;
+    let resolver = Arc::new(SingleCertAndKey::from(identity.certified()));
+    let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
+    config.alpn_protocols.clone_from(&options.alpn);
+    config.ignore_client_order = true;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.ticketer = Ticketer::new().map_err(refused)?;
+    if let Some(key_log) = options.key_log.open()? {
+        config.key_log = key_log;
+    }
+    Ok(Arc::new(config))
 }
