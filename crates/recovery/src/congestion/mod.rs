@@ -12,7 +12,10 @@
 //! Rejected: a trait object (an indirect call per acknowledgement, and no `Copy`), a type parameter (it spreads over the
 //! whole connection, and users choose at run time).
 //!
-//! RFC 9002 §7, RFC 9406, RFC 9438; draft-ietf-ccwg-bbr; draft-briscoe-iccrg-prague-congestion-control.
+//! Beside a loss-based controller there may be a [`resume`] machine, which watches the same events and gives orders about the
+//! window.
+//!
+//! RFC 9002 §7, RFC 9406, RFC 9438, RFC 9959; draft-ietf-ccwg-bbr; draft-briscoe-iccrg-prague-congestion-control.
 
 mod bbr;
 mod cubic;
@@ -21,6 +24,7 @@ mod events;
 mod hystart;
 mod new_reno;
 mod prague;
+mod resume;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -33,9 +37,13 @@ use bbr::Bbr;
 use cubic::Cubic;
 use new_reno::NewReno;
 use prague::Prague;
+use resume::{Orders, Resume};
 
 pub use events::{AckedBytes, Cause, Congestion};
 pub use hystart::SlowStart;
+pub use resume::{
+    Lesson, MAX_JUMP, Outcome as ResumeOutcome, Phase as ResumePhase, Report as ResumeReport, Saved,
+};
 pub use window::{MAX_WINDOW, initial_window, minimum_window};
 
 /// Round trips' worth of window that leave a round trip in slow start. Source: RFC 9002 §7.7 asks for more than 1.
@@ -45,6 +53,8 @@ const AVOIDANCE_GAIN: f64 = 1.25;
 /// Prague's window is not to leave faster than the path takes it: its queue marks after a millisecond.
 /// Source: draft-briscoe-iccrg-prague-congestion-control, pacing.
 const LOW_DELAY_GAIN: f64 = 1.0;
+/// A window that is only an attempt is spread over the whole round trip. Source: RFC 9959, pacing.
+const TENTATIVE_GAIN: f64 = 1.0;
 /// What leaves at once for Prague is no more than this of the rate: a burst is a queue, and its queue marks after a
 /// millisecond. Source: the draft's reference implementation (a quarter of a millisecond).
 const LOW_DELAY_BURST: Duration = Duration::from_micros(250);
@@ -65,7 +75,11 @@ pub enum Algorithm {
 
 /// A path's congestion controller.
 #[derive(Clone, Debug)]
-pub struct Controller(Kind);
+pub struct Controller {
+    kind: Kind,
+    /// `None` unless careful resume is switched on.
+    resume: Option<Box<Resume>>,
+}
 
 #[derive(Clone, Debug)]
 enum Kind {
@@ -103,26 +117,58 @@ macro_rules! loss_window {
 impl Controller {
     /// At the initial window, in slow start. `mtu` is max_datagram_size in bytes.
     pub fn new(algorithm: Algorithm, mtu: u16) -> Controller {
-        Controller(match algorithm {
+        let kind = match algorithm {
             Algorithm::NewReno => Kind::NewReno(NewReno::new(mtu)),
             Algorithm::Cubic => Kind::Cubic(Cubic::new(mtu)),
             Algorithm::Bbr => Kind::Bbr(Box::new(Bbr::new(mtu))),
             Algorithm::Prague => Kind::Prague(Prague::new(mtu)),
-        })
+        };
+        Controller { kind, resume: None }
     }
 
     /// How the first slow start ends; HyStart++ unless told otherwise. To be called before anything was sent. BBR has no
     /// slow start.
     pub fn with_slow_start(mut self, kind: SlowStart) -> Controller {
-        if let Some(window) = loss_window!(&mut self.0, window_mut) {
+        if let Some(window) = loss_window!(&mut self.kind, window_mut) {
             window.set_slow_start(kind);
         }
         self
     }
 
+    /// Observes what the path carries, and resumes from what another connection has found, if anything is known. To be called
+    /// before anything was sent. BBR does neither. Source: RFC 9959.
+    pub fn with_resume(mut self, saved: Option<Saved>, mtu: u16) -> Controller {
+        if !matches!(self.kind, Kind::Bbr(_)) {
+            self.resume = Some(Box::new(Resume::new(saved, mtu)));
+        }
+        self
+    }
+
+    /// What became of careful resume.
+    pub fn resume_report(&self) -> ResumeReport {
+        self.resume.as_ref().map(|resume| resume.report()).unwrap_or_default()
+    }
+
+    /// What another connection on the path is to know, as of now; `None` without careful resume, or if there is nothing to
+    /// say.
+    pub fn lesson(&self) -> Option<Lesson> {
+        self.resume.as_ref()?.lesson()
+    }
+
+    /// Does as careful resume says.
+    fn obey(&mut self, orders: Orders) {
+        let Some(window) = loss_window!(&mut self.kind, window_mut) else { return };
+        if let Some(size) = orders.window {
+            window.set(size);
+        }
+        if let Some(threshold) = orders.threshold {
+            window.set_threshold(threshold);
+        }
+    }
+
     /// Which one it is.
     pub fn algorithm(&self) -> Algorithm {
-        match self.0 {
+        match self.kind {
             Kind::NewReno(_) => Algorithm::NewReno,
             Kind::Cubic(_) => Algorithm::Cubic,
             Kind::Bbr(_) => Algorithm::Bbr,
@@ -133,7 +179,7 @@ impl Controller {
     /// The mark that packets should leave with, where the path carries marks: for
     /// [`crate::ecn::EcnValidator::with_mark`]. Source: RFC 9331 §4.1.
     pub fn ecn_mark(&self) -> Ecn {
-        match self.0 {
+        match self.kind {
             Kind::Prague(_) => Ecn::Ect1,
             Kind::NewReno(_) | Kind::Cubic(_) | Kind::Bbr(_) => Ecn::Ect0,
         }
@@ -143,30 +189,55 @@ impl Controller {
     /// once for a whole train. Afterwards the pacing rate may be another if the path was idle before.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight: u64) {
-        each!(&mut self.0, inner => inner.on_sent(now, bytes, in_flight));
+        each!(&mut self.kind, inner => inner.on_sent(now, bytes, in_flight));
+        let window = self.window();
+        if let Some(resume) = &mut self.resume {
+            let orders = resume.on_sent(now, in_flight, window);
+            self.obey(orders);
+        }
     }
 
     /// An ACK frame newly acknowledged packets: one call for each frame, after its losses and marks were declared.
     pub fn on_ack(&mut self, now: Instant, acked: &AckedBytes) {
+        let window = self.window();
+        let orders =
+            self.resume.as_mut().map_or(Orders::default(), |resume| resume.on_ack(now, acked, window));
+        let acked = &AckedBytes { app_limited: acked.app_limited || orders.hold, ..*acked };
         // Only BBR takes back what it did for losses that were none.
-        if acked.bytes > 0 || (acked.spurious > 0 && matches!(self.0, Kind::Bbr(_))) {
-            each!(&mut self.0, inner => inner.on_ack(now, acked));
+        if acked.bytes > 0 || (acked.spurious > 0 && matches!(self.kind, Kind::Bbr(_))) {
+            each!(&mut self.kind, inner => inner.on_ack(now, acked));
         }
+        self.obey(orders);
     }
 
     /// Congestion. Signs from before the last reduction change nothing. Source: RFC 9002 §7.3.2.
     pub fn on_congestion(&mut self, now: Instant, sign: &Congestion) {
-        each!(&mut self.0, inner => inner.on_congestion(now, sign));
+        each!(&mut self.kind, inner => inner.on_congestion(now, sign));
+        let window = self.window();
+        let Some(size) = self.resume.as_mut().and_then(|resume| resume.on_congestion(window).window) else {
+            return;
+        };
+        // What the controller concluded from a window that was not its own is void.
+        each!(&mut self.kind, inner => inner.on_persistent_congestion());
+        if let Some(window) = loss_window!(&mut self.kind, window_mut) {
+            window.retreat(now, size);
+        }
     }
 
     /// Persistent congestion: back to the minimum window. Call after `on_congestion`. Source: RFC 9002 §7.6.2.
     pub fn on_persistent_congestion(&mut self) {
-        each!(&mut self.0, inner => inner.on_persistent_congestion());
+        each!(&mut self.kind, inner => inner.on_persistent_congestion());
+        if let Some(resume) = &mut self.resume {
+            resume.on_persistent_congestion();
+        }
     }
 
     /// max_datagram_size changed. Source: RFC 9002 §7.2.
     pub fn on_mtu_change(&mut self, mtu: u16) {
-        match &mut self.0 {
+        if let Some(resume) = &mut self.resume {
+            resume.on_mtu_change(mtu);
+        }
+        match &mut self.kind {
             Kind::Bbr(inner) => inner.on_mtu_change(mtu),
             Kind::NewReno(inner) => inner.window_mut().on_mtu_change(mtu),
             Kind::Cubic(inner) => inner.window_mut().on_mtu_change(mtu),
@@ -177,7 +248,7 @@ impl Controller {
     /// The congestion window, in bytes; never below twice the largest datagram.
     #[inline]
     pub fn window(&self) -> u64 {
-        match &self.0 {
+        match &self.kind {
             Kind::Bbr(inner) => inner.window(),
             Kind::NewReno(inner) => inner.window().size(),
             Kind::Cubic(inner) => inner.window().size(),
@@ -199,12 +270,12 @@ impl Controller {
 
     /// The slow start threshold, in bytes; `None` before any congestion, and always for BBR.
     pub fn ssthresh(&self) -> Option<u64> {
-        loss_window!(&self.0, window)?.ssthresh()
+        loss_window!(&self.kind, window)?.ssthresh()
     }
 
     /// Whether the window doubles every round trip; for BBR: whether it is in Startup.
     pub fn is_in_slow_start(&self) -> bool {
-        match &self.0 {
+        match &self.kind {
             Kind::Bbr(inner) => inner.state() == bbr::State::Startup,
             kind => loss_window!(kind, window).is_some_and(|window| window.is_in_slow_start()),
         }
@@ -212,7 +283,7 @@ impl Controller {
 
     /// How much of the rate may leave at once at most, where nobody has set bursts; `None` is what suits the sender.
     pub fn longest_burst(&self) -> Option<Duration> {
-        matches!(self.0, Kind::Prague(_)).then_some(LOW_DELAY_BURST)
+        matches!(self.kind, Kind::Prague(_)).then_some(LOW_DELAY_BURST)
     }
 
     /// How fast the window may be used; for [`crate::pacer::Pacer::set_rate`] after every event that changes the window
@@ -221,7 +292,10 @@ impl Controller {
         if !rtt.has_sample() {
             return Rate::UNLIMITED;
         }
-        match &self.0 {
+        if self.resume_report().phase == ResumePhase::Unvalidated {
+            return Rate::of_window(self.window(), rtt.smoothed(), TENTATIVE_GAIN);
+        }
+        match &self.kind {
             Kind::Bbr(inner) => match inner.pacing_rate() {
                 Some(per_second) => Rate::of_model(per_second, rtt.smoothed()),
                 None => Rate::of_window(self.window(), rtt.smoothed(), SLOW_START_GAIN),

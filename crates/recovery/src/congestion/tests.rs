@@ -182,7 +182,7 @@ fn cubic_makes_room_for_newcomers() {
     path.round(10);
     let before = path.controller.window() as f64;
     path.lose();
-    let Kind::Cubic(cubic) = path.controller.0 else { unreachable!() };
+    let Kind::Cubic(cubic) = path.controller.kind else { unreachable!() };
     assert!((cubic.plateau() - before * 0.85).abs() < 1.0);
 }
 
@@ -242,6 +242,11 @@ fn live(seed: u64) {
         [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague][(seed % 4) as usize];
     let mut mtu = 1200 + rng.below(8_000) as u16;
     let mut controller = Controller::new(algorithm, mtu);
+    let resumes = seed.is_multiple_of(3);
+    if resumes {
+        let saved = Saved { capacity: any_magnitude(&mut rng), rtt: any_span(&mut rng) };
+        controller = controller.with_resume((rng.below(8) > 0).then_some(saved), mtu);
+    }
     let mut now = Instant::ZERO;
     // BBR has more states to get into.
     for _ in 0..if algorithm == Algorithm::Bbr { 120 } else { 30 } {
@@ -252,7 +257,7 @@ fn live(seed: u64) {
             0..3 => controller.on_sent(now, any_magnitude(&mut rng), any_magnitude(&mut rng)),
             3..7 => {
                 controller.on_ack(now, &any_acked(&mut rng, sent_at, window));
-                let may_shrink = algorithm == Algorithm::Bbr;
+                let may_shrink = algorithm == Algorithm::Bbr || resumes;
                 assert!(
                     may_shrink || controller.window() >= window,
                     "seed {seed}: an acknowledgement shrank it"

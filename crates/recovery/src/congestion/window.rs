@@ -158,6 +158,17 @@ impl LossWindow {
         self.recovery_start = None;
     }
 
+    /// Slow start ends at this window, or has ended if it is as large.
+    pub(super) fn set_threshold(&mut self, threshold: u64) {
+        self.ssthresh = threshold.max(minimum_window(self.mtu));
+    }
+
+    /// Shrinks to `target`; what was sent before is no sign of congestion any more. Source: RFC 9959, safe retreat.
+    pub(super) fn retreat(&mut self, now: Instant, target: u64) {
+        self.recovery_start = Some(now);
+        self.shrink(target);
+    }
+
     pub(super) fn on_mtu_change(&mut self, mtu: u16) {
         let mtu = mtu.max(SMALLEST_MTU);
         let is_untouched = self.recovery_start.is_none() && self.size == initial_window(self.mtu);

@@ -91,7 +91,7 @@ fn never_stalls_and_never_floods() {
         let mut now = any_later(&mut rng, Instant::ZERO);
         let mut mtu = MTU;
         let mut pacer = Pacer::new(now, mtu);
-        if seed % 3 == 0 {
+        if seed.is_multiple_of(3) {
             pacer = pacer.with_pacing(any_pacing(&mut rng));
         }
         if seed % 2 == 1 {

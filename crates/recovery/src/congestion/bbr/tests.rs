@@ -10,7 +10,7 @@ use crate::congestion::{Algorithm, Kind};
 use base::time::Duration;
 
 fn bbr(world: &World) -> &Bbr {
-    let Kind::Bbr(bbr) = &world.flows[0].controller.0 else { unreachable!() };
+    let Kind::Bbr(bbr) = &world.flows[0].controller.kind else { unreachable!() };
     bbr
 }
 

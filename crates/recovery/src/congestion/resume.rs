@@ -1,0 +1,390 @@
+//! Careful resume: a connection to where another one has been before tries half of what that one found the path to carry.
+//!
+//! ```text
+//! Reconnaissance ──> Unvalidated ──> Validating ──> Normal
+//!        │                │               │           ^
+//!        │                └───────────────┴──> SafeRetreat
+//!        └────────────────────────────────────────────┘
+//! ```
+//!
+//! A machine beside a loss-based controller: it sees the same events first and gives orders about the window. Until the
+//! initial window has arrived without a sign of congestion nothing is different (Reconnaissance). Then, if the round trip is
+//! what it was, the window jumps to half of the remembered capacity and does not grow (Unvalidated), paced over one round
+//! trip. When that has been sent, has begun to be acknowledged, or a round trip has passed, the window becomes what is in
+//! flight and slow start goes on (Validating), until all of it has arrived. A sign of congestion on the way shrinks the
+//! window to half of what has arrived, and it stays there until the tentative packets have left the path (SafeRetreat).
+//!
+//! Beside it an observer measures what is to be remembered: the rate of delivery of a whole round trip times the smallest
+//! round trip, which no queue inflates; the largest of the latest rounds, because rounds in which the application had less
+//! to send say little.
+//!
+//! Packets are told apart by the time at which they left, as recovery periods are: packets of one train are one. BBR has its
+//! own notion of what a path carries and is not resumed.
+//! Rejected: jumping to the whole of what was remembered (the source forbids it); a jump where nothing is paced, on round
+//! trips of less than a millisecond (slow start is over before it would help).
+//!
+//! RFC 9959 (draft-ietf-tsvwg-careful-resume-24).
+
+#[cfg(test)]
+mod tests;
+
+use super::events::AckedBytes;
+use super::window::{initial_window, minimum_window};
+use base::time::{Duration, Instant};
+
+/// No jump is larger, in bytes, whatever was remembered: RFC 9959's max_jump.
+pub const MAX_JUMP: u64 = 8 << 20;
+/// Capacities of fewer initial windows than this are not worth remembering. Source: RFC 9959, observing.
+const WORTHWHILE: u64 = 4;
+/// The part of the remembered capacity that is tried. Source: RFC 9959, setting the jump_cwnd.
+const JUMP_DIVISOR: u64 = 2;
+/// A round trip of this part of the remembered one or less is another path's. Source: RFC 9959, minimum RTT too small.
+const RTT_DIVISOR: u64 = 2;
+/// And so is one of more than so many times the remembered one. Source: RFC 9959, examples, note 2.
+const RTT_FACTOR: u64 = 10;
+/// What a retreat leaves of what had arrived, for the window and for the threshold after it. Source: RFC 9959, safe retreat.
+const RETREAT_DIVISOR: u64 = 2;
+/// Shorter round trips are not paced, and not worth a jump.
+const SHORTEST_RTT: Duration = Duration::from_millis(1);
+/// Rounds after which a maximum is forgotten, twice.
+const ROUNDS_REMEMBERED: u32 = 16;
+
+/// What one connection leaves to the next on the same path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// Bytes that the path carries in a round trip.
+    pub capacity: u64,
+    /// The smallest round trip.
+    pub rtt: Duration,
+}
+
+/// Where careful resume stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Not in use, or over.
+    #[default]
+    Normal,
+    /// The initial window is under way, and the path may turn out to be another.
+    Reconnaissance,
+    /// The window has jumped.
+    Unvalidated,
+    /// What the jump allowed is under way.
+    Validating,
+    /// It was too much.
+    SafeRetreat,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has not, or there was nothing to resume from.
+    #[default]
+    Open,
+    /// The round trip is not the one that was remembered: no jump.
+    OtherPath,
+    /// Congestion before the jump: none took place.
+    Congested,
+    /// The window had grown as far by itself: no jump.
+    NoGain,
+    /// The jump was not made use of.
+    RateLimited,
+    /// What the jump allowed has arrived.
+    Validated,
+    /// Congestion followed the jump.
+    Retreated,
+}
+
+/// What became of careful resume on a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Where it stands.
+    pub phase: Phase,
+    /// The window that it jumped to, in bytes; 0 before or without a jump.
+    pub jump: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// What a connection that ends has to say about what it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lesson {
+    /// Remember this instead.
+    Learned(Saved),
+    /// It was not made use of: it is as good as it was.
+    Unused,
+    /// Nothing was learned, or it proved wrong: forget it.
+    Forget,
+}
+
+/// What the controller is to do besides, or instead of, its own. All in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Orders {
+    /// The window does not grow by this acknowledgement.
+    pub(super) hold: bool,
+    /// The window from now on.
+    pub(super) window: Option<u64>,
+    /// Slow start ends at this window.
+    pub(super) threshold: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Normal,
+    Reconnaissance {
+        saved: Saved,
+        arrived: u64,
+    },
+    /// Packets that left after `border` are tentative. `pipe` bytes have proved to fit.
+    Unvalidated {
+        saved: Saved,
+        border: Instant,
+        entered: Instant,
+        rtt: Duration,
+        pipe: u64,
+    },
+    /// The tentative packets left until `last`.
+    Validating {
+        last: Instant,
+        pipe: u64,
+    },
+    SafeRetreat {
+        last: Instant,
+        pipe: u64,
+    },
+}
+
+/// The machine and the observer of one path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Resume {
+    state: State,
+    outcome: Outcome,
+    jump: u64,
+    given: bool,
+    min_rtt: Option<Duration>,
+    /// When the latest packets left.
+    last_sent: Instant,
+    observer: Observer,
+    mtu: u16,
+}
+
+impl Resume {
+    /// Observes; and resumes, if there is something to resume from.
+    pub(super) fn new(saved: Option<Saved>, mtu: u16) -> Resume {
+        Resume {
+            state: saved.map_or(State::Normal, |saved| State::Reconnaissance { saved, arrived: 0 }),
+            outcome: Outcome::Open,
+            jump: 0,
+            given: saved.is_some(),
+            min_rtt: None,
+            last_sent: Instant::ZERO,
+            observer: Observer::default(),
+            mtu,
+        }
+    }
+
+    pub(super) fn report(&self) -> Report {
+        Report { phase: self.phase(), jump: self.jump, outcome: self.outcome }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        match self.state {
+            State::Normal => Phase::Normal,
+            State::Reconnaissance { .. } => Phase::Reconnaissance,
+            State::Unvalidated { .. } => Phase::Unvalidated,
+            State::Validating { .. } => Phase::Validating,
+            State::SafeRetreat { .. } => Phase::SafeRetreat,
+        }
+    }
+
+    /// What is to be remembered, if the connection ends now. `None` if nothing was given and nothing learned.
+    pub(super) fn lesson(&self) -> Option<Lesson> {
+        let least = WORTHWHILE * initial_window(self.mtu);
+        let learned = self.min_rtt.zip(self.observer.capacity().filter(|capacity| *capacity >= least));
+        let lesson = match (self.phase(), learned) {
+            (Phase::Reconnaissance, _) => Lesson::Unused,
+            // What a retreat has seen is no measure of what is free now.
+            (Phase::SafeRetreat, _) => Lesson::Forget,
+            (_, Some((rtt, capacity))) => Lesson::Learned(Saved { capacity, rtt }),
+            (_, None) if matches!(self.outcome, Outcome::OtherPath | Outcome::Retreated) => Lesson::Forget,
+            (_, None) => Lesson::Unused,
+        };
+        (self.given || matches!(lesson, Lesson::Learned(_))).then_some(lesson)
+    }
+
+    fn finish(&mut self, outcome: Outcome) -> Orders {
+        if outcome == Outcome::Retreated {
+            // What the path seemed to carry until now is not what it carries.
+            self.observer = Observer::default();
+        }
+        (self.state, self.outcome) = (State::Normal, outcome);
+        Orders::default()
+    }
+
+    pub(super) fn on_mtu_change(&mut self, mtu: u16) {
+        self.mtu = mtu;
+    }
+
+    /// Packets that count left at `now`; `in_flight` and `window` include them.
+    #[inline]
+    pub(super) fn on_sent(&mut self, now: Instant, in_flight: u64, window: u64) -> Orders {
+        self.last_sent = self.last_sent.max(now);
+        match self.state {
+            // RFC 9959, completed sending all unvalidated packets: less than a packet is left of the window.
+            State::Unvalidated { pipe, border, .. }
+                if now > border && in_flight.saturating_add(minimum_window(self.mtu) / 2) > window =>
+            {
+                self.validate(in_flight, pipe, window)
+            }
+            _ => Orders::default(),
+        }
+    }
+
+    pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes, window: u64) -> Orders {
+        self.min_rtt = match (self.min_rtt, acked.latest_rtt) {
+            (Some(min), Some(latest)) => Some(min.min(latest)),
+            (min, latest) => min.or(latest),
+        };
+        self.observer.on_ack(now, acked, self.min_rtt);
+        let latest = acked.latest_rtt;
+        match &mut self.state {
+            State::Normal => Orders::default(),
+            State::Reconnaissance { saved, arrived } => {
+                *arrived = arrived.saturating_add(acked.bytes);
+                let (saved, has_arrived) = (*saved, *arrived >= initial_window(self.mtu));
+                self.confirm(now, acked, has_arrived.then_some(saved), window)
+            }
+            State::Unvalidated { saved, border, entered, rtt, pipe } => {
+                *pipe = pipe.saturating_add(acked.bytes);
+                let is_other = latest.is_some_and(|latest| is_other_path(latest, saved.rtt));
+                let is_over = acked.largest_sent_at > *border || now.saturating_since(*entered) > *rtt;
+                let pipe = *pipe;
+                if is_other {
+                    self.retreat(pipe, window)
+                } else if is_over {
+                    Orders { hold: true, ..self.validate(acked.in_flight, pipe, window) }
+                } else {
+                    Orders { hold: true, ..Orders::default() }
+                }
+            }
+            State::Validating { last, pipe } => {
+                *pipe = pipe.saturating_add(acked.bytes);
+                if acked.largest_sent_at < *last {
+                    return Orders::default();
+                }
+                // The jump and the round of slow start after it have brought the window to what was remembered.
+                Orders { threshold: Some(window), ..self.finish(Outcome::Validated) }
+            }
+            State::SafeRetreat { last, pipe } => {
+                *pipe = pipe.saturating_add(acked.bytes);
+                let (last, pipe) = (*last, *pipe);
+                if acked.largest_sent_at < last {
+                    return Orders { hold: true, ..Orders::default() };
+                }
+                let threshold = (pipe / RETREAT_DIVISOR).max(minimum_window(self.mtu));
+                Orders { hold: true, threshold: Some(threshold), ..self.finish(Outcome::Retreated) }
+            }
+        }
+    }
+
+    /// Reconnaissance: jumps if the path is confirmed, which it is if `arrived` has something, and the sender has more to send.
+    fn confirm(&mut self, now: Instant, acked: &AckedBytes, arrived: Option<Saved>, window: u64) -> Orders {
+        let (Some(saved), Some(min)) = (arrived, self.min_rtt) else { return Orders::default() };
+        if is_other_path(min, saved.rtt) {
+            return self.finish(Outcome::OtherPath);
+        }
+        let jump = (saved.capacity / JUMP_DIVISOR).min(MAX_JUMP);
+        if jump <= window || min < SHORTEST_RTT {
+            return self.finish(Outcome::NoGain);
+        }
+        if acked.app_limited {
+            return Orders::default();
+        }
+        self.jump = jump;
+        self.state = State::Unvalidated {
+            saved,
+            border: self.last_sent,
+            entered: now,
+            rtt: acked.rtt,
+            pipe: acked.in_flight,
+        };
+        Orders { hold: true, window: Some(jump), threshold: None }
+    }
+
+    /// The tentative packets are under way. Source: RFC 9959, check flight_size.
+    fn validate(&mut self, in_flight: u64, pipe: u64, window: u64) -> Orders {
+        let initial = initial_window(self.mtu);
+        if in_flight < initial || in_flight <= pipe {
+            return Orders {
+                window: Some(pipe.max(initial).min(window)),
+                ..self.finish(Outcome::RateLimited)
+            };
+        }
+        self.state = State::Validating { last: self.last_sent, pipe };
+        Orders { window: Some(in_flight.min(window)), ..Orders::default() }
+    }
+
+    fn retreat(&mut self, pipe: u64, window: u64) -> Orders {
+        self.state = State::SafeRetreat { last: self.last_sent, pipe };
+        self.outcome = Outcome::Retreated;
+        Orders { hold: true, window: Some((pipe / RETREAT_DIVISOR).min(window)), threshold: None }
+    }
+
+    /// A sign of congestion, which has brought the window to `window` already: the window to retreat to, if that is what it
+    /// means.
+    pub(super) fn on_congestion(&mut self, window: u64) -> Orders {
+        match self.state {
+            State::Reconnaissance { .. } => self.finish(Outcome::Congested),
+            State::Unvalidated { pipe, .. } | State::Validating { pipe, .. } => self.retreat(pipe, window),
+            State::Normal | State::SafeRetreat { .. } => Orders::default(),
+        }
+    }
+
+    /// Whatever was tentative is over.
+    pub(super) fn on_persistent_congestion(&mut self) {
+        let outcome = match self.state {
+            State::Normal => return,
+            State::Reconnaissance { .. } => Outcome::Congested,
+            _ => Outcome::Retreated,
+        };
+        self.finish(outcome);
+    }
+}
+
+fn is_other_path(rtt: Duration, saved: Duration) -> bool {
+    rtt <= saved / RTT_DIVISOR || rtt > saved * RTT_FACTOR
+}
+
+/// What the path has delivered in a round trip.
+#[derive(Clone, Copy, Debug, Default)]
+struct Observer {
+    round_start: Option<Instant>,
+    bytes: u64,
+    rounds: u32,
+    /// The largest of the latest rounds, and of those before.
+    best: [u64; 2],
+}
+
+impl Observer {
+    fn on_ack(&mut self, now: Instant, acked: &AckedBytes, min_rtt: Option<Duration>) {
+        let start = *self.round_start.get_or_insert(now);
+        self.bytes = self.bytes.saturating_add(acked.bytes);
+        if acked.largest_sent_at < start {
+            return;
+        }
+        // A round trip has passed since a packet left; it may have been prolonged by a queue, which carries nothing.
+        let (span, rtt) = (now.saturating_since(start), min_rtt.unwrap_or(Duration::ZERO));
+        let carried =
+            u128::from(self.bytes) * u128::from(rtt.as_nanos()) / u128::from(span.max(rtt).as_nanos().max(1));
+        self.best[0] = self.best[0].max(u64::try_from(carried).unwrap_or(u64::MAX));
+        (self.round_start, self.bytes) = (Some(now), 0);
+        self.rounds += 1;
+        if self.rounds == ROUNDS_REMEMBERED {
+            self.rounds = 0;
+            self.best = [0, self.best[0]];
+        }
+    }
+
+    fn capacity(&self) -> Option<u64> {
+        Some(self.best[0].max(self.best[1])).filter(|capacity| *capacity > 0)
+    }
+}

@@ -1,0 +1,241 @@
+//! The machine step by step, and beside real controllers on a modelled link.
+
+use super::*;
+use crate::congestion::tests::link::{LinkOptions, World};
+use crate::congestion::{Algorithm, Controller};
+
+const MTU: u16 = 1_200;
+const RTT: Duration = Duration::from_millis(50);
+const SAVED: Saved = Saved { capacity: 400_000, rtt: RTT };
+
+/// A machine, and the window that a slow start under its orders would have.
+struct Sender {
+    now: Instant,
+    window: u64,
+    resume: Resume,
+}
+
+impl Sender {
+    fn new(saved: Option<Saved>) -> Sender {
+        let now = Instant::ZERO + Duration::from_secs(1);
+        Sender { now, window: initial_window(MTU), resume: Resume::new(saved, MTU) }
+    }
+
+    fn obey(&mut self, orders: Orders, grown: u64) -> Orders {
+        self.window += if orders.hold { 0 } else { grown };
+        self.window = orders.window.unwrap_or(self.window);
+        orders
+    }
+
+    fn send(&mut self, in_flight: u64) -> Orders {
+        let orders = self.resume.on_sent(self.now, in_flight, self.window);
+        self.obey(orders, 0)
+    }
+
+    fn acked(&self, bytes: u64, sent_at: Instant, in_flight: u64) -> AckedBytes {
+        AckedBytes {
+            bytes,
+            packets: bytes / u64::from(MTU),
+            largest_sent_at: sent_at,
+            app_limited: false,
+            rtt: RTT,
+            latest_rtt: Some(self.now.saturating_since(sent_at)),
+            in_flight,
+            ce: 0,
+            spurious: 0,
+        }
+    }
+
+    fn ack(&mut self, bytes: u64, sent_at: Instant, in_flight: u64) -> Orders {
+        let orders = self.resume.on_ack(self.now, &self.acked(bytes, sent_at, in_flight), self.window);
+        self.obey(orders, bytes)
+    }
+
+    /// Sends the initial window, and has it acknowledged after `rtt`.
+    fn arrive(&mut self, rtt: Duration) -> Orders {
+        let (window, sent_at) = (self.window, self.now);
+        self.send(window);
+        self.now = self.now + rtt;
+        self.ack(window, sent_at, 0)
+    }
+
+    fn phase(&self) -> Phase {
+        self.resume.phase()
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.resume.report().outcome
+    }
+}
+
+#[test]
+fn a_known_path_is_tried_with_half_and_validated() {
+    let mut sender = Sender::new(Some(SAVED));
+    assert_eq!(sender.phase(), Phase::Reconnaissance);
+    sender.arrive(RTT);
+    assert_eq!((sender.phase(), sender.window), (Phase::Unvalidated, 200_000));
+    let first = sender.now + Duration::from_millis(1);
+    sender.now = first;
+    sender.send(100_000);
+    assert_eq!(
+        sender.ack(0, first - RTT - Duration::from_millis(1), 100_000).window,
+        None,
+        "an older packet says nothing"
+    );
+    sender.now = sender.now + Duration::from_millis(20);
+    sender.send(199_500);
+    assert_eq!(
+        (sender.phase(), sender.window),
+        (Phase::Validating, 199_500),
+        "what is under way is the window"
+    );
+    let last = sender.now;
+    sender.now = first + RTT;
+    sender.ack(100_000, first, 150_000);
+    assert_eq!((sender.phase(), sender.window), (Phase::Validating, 299_500), "slow start goes on");
+    sender.now = last + RTT;
+    let orders = sender.ack(99_500, last, 150_000);
+    assert_eq!(orders.threshold, Some(299_500), "and ends where it has come to");
+    assert_eq!((sender.phase(), sender.outcome()), (Phase::Normal, Outcome::Validated));
+    assert_eq!(sender.resume.report().jump, 200_000);
+}
+
+#[test]
+fn a_round_trip_of_another_path_prevents_the_jump() {
+    for (rtt_ms, jumps) in [(25, false), (26, true), (50, true), (500, true), (501, false)] {
+        let mut sender = Sender::new(Some(SAVED));
+        sender.arrive(Duration::from_millis(rtt_ms));
+        assert_eq!(sender.phase() == Phase::Unvalidated, jumps, "{rtt_ms} ms");
+        assert_eq!(sender.outcome(), if jumps { Outcome::Open } else { Outcome::OtherPath }, "{rtt_ms} ms");
+        assert_eq!(sender.resume.lesson() == Some(Lesson::Forget), !jumps, "{rtt_ms} ms");
+    }
+}
+
+#[test]
+fn nothing_jumps_before_the_initial_window_has_arrived_or_without_more_to_send() {
+    let mut sender = Sender::new(Some(SAVED));
+    let sent_at = sender.now;
+    sender.send(12_000);
+    sender.now = sender.now + RTT;
+    sender.ack(11_999, sent_at, 1);
+    assert_eq!(sender.phase(), Phase::Reconnaissance);
+    let last = AckedBytes { app_limited: true, ..sender.acked(1, sent_at, 0) };
+    sender.resume.on_ack(sender.now, &last, sender.window);
+    assert_eq!(sender.phase(), Phase::Reconnaissance, "nobody asks for more");
+    assert_eq!(sender.resume.lesson(), Some(Lesson::Unused), "another connection may try");
+    sender.now = sender.now + Duration::from_secs(5);
+    let sent_at = sender.now;
+    sender.send(1_200);
+    sender.now = sender.now + RTT;
+    sender.ack(1_200, sent_at, 0);
+    assert_eq!(sender.phase(), Phase::Unvalidated);
+}
+
+#[test]
+fn congestion_before_the_jump_ends_it() {
+    let mut sender = Sender::new(Some(SAVED));
+    sender.resume.on_congestion(sender.window);
+    assert_eq!((sender.phase(), sender.outcome()), (Phase::Normal, Outcome::Congested));
+    sender.arrive(RTT);
+    assert_eq!(sender.resume.report().jump, 0);
+}
+
+#[test]
+fn no_jump_is_larger_than_allowed_and_none_is_made_for_nothing() {
+    let mut sender = Sender::new(Some(Saved { capacity: u64::MAX, rtt: RTT }));
+    sender.arrive(RTT);
+    assert_eq!(sender.window, MAX_JUMP);
+    let mut sender = Sender::new(Some(Saved { capacity: 24_000, rtt: RTT }));
+    sender.arrive(RTT);
+    assert_eq!(sender.outcome(), Outcome::NoGain);
+    let close = Duration::from_micros(100);
+    let mut sender = Sender::new(Some(Saved { capacity: 400_000, rtt: close }));
+    sender.arrive(close);
+    assert_eq!(sender.outcome(), Outcome::NoGain, "nothing would be paced");
+}
+
+#[test]
+fn a_retreat_halves_what_had_arrived_and_waits_for_the_rest_to_leave_the_path() {
+    let mut sender = Sender::new(Some(SAVED));
+    sender.arrive(RTT);
+    let first = sender.now + Duration::from_millis(1);
+    sender.now = first;
+    sender.send(199_500);
+    sender.now = first + RTT;
+    sender.ack(30_000, first - Duration::from_nanos(1), 170_000);
+    let orders = sender.resume.on_congestion(sender.window);
+    sender.obey(orders, 0);
+    assert_eq!((sender.phase(), sender.window), (Phase::SafeRetreat, 15_000));
+    sender.ack(20_000, first - Duration::from_nanos(1), 100_000);
+    assert_eq!(sender.window, 15_000, "it must not grow");
+    let orders = sender.ack(30_000, first, 0);
+    assert_eq!(orders.threshold, Some(40_000), "half of what had arrived by the end");
+    assert_eq!((sender.phase(), sender.window), (Phase::Normal, 15_000));
+    assert_eq!(sender.resume.lesson(), Some(Lesson::Forget), "nobody is to try that again");
+}
+
+#[test]
+fn a_jump_that_is_not_used_is_taken_back() {
+    let mut sender = Sender::new(Some(SAVED));
+    sender.arrive(RTT);
+    let sent_at = sender.now + Duration::from_millis(1);
+    sender.now = sent_at;
+    sender.send(13_000);
+    sender.now = sent_at + RTT;
+    sender.ack(5_000, sent_at, 8_000);
+    assert_eq!((sender.outcome(), sender.window), (Outcome::RateLimited, initial_window(MTU)));
+}
+
+/// The time in which a flow of this controller delivers `bytes`, its losses, and the controller.
+fn deliver(link: LinkOptions, controller: Controller, bytes: u64) -> (Duration, u64, Controller) {
+    let mut world = World::new(link);
+    let start = world.now;
+    world.add(controller, Duration::ZERO);
+    let packets = bytes / 1_200;
+    assert!(world.run_until(Duration::from_secs(60), |world| world.flows[0].figures.delivered >= packets));
+    (world.now.saturating_since(start), world.flows[0].figures.lost, world.flows[0].controller.clone())
+}
+
+fn resumed(algorithm: Algorithm, saved: Option<Saved>) -> Controller {
+    Controller::new(algorithm, MTU).with_resume(saved, MTU)
+}
+
+/// What one connection has learned helps the next on the same path, and hurts nobody on one that has become slower.
+#[test]
+fn a_second_connection_is_faster_on_the_same_path_and_harmless_on_a_slower_one() {
+    // 50 Mbit/s and 100 ms hold 625,000 bytes.
+    let (path, bytes) = (LinkOptions::new(50, 100, 100), 3_000_000);
+    for algorithm in [Algorithm::Cubic, Algorithm::NewReno, Algorithm::Prague] {
+        let (cold, _, first) = deliver(path, resumed(algorithm, None), 12_000_000);
+        let Some(Lesson::Learned(saved)) = first.lesson() else {
+            panic!("{algorithm:?} has learned nothing")
+        };
+        println!("{algorithm:?}: {saved:?} {cold:?}");
+        assert!((500_000..=700_000).contains(&saved.capacity), "{saved:?}");
+        assert!(
+            saved.rtt >= Duration::from_millis(100) && saved.rtt < Duration::from_millis(110),
+            "{saved:?}"
+        );
+
+        let (cold, _, _) = deliver(path, resumed(algorithm, None), bytes);
+        let (warm, lost, second) = deliver(path, resumed(algorithm, Some(saved)), bytes);
+        println!("cold {cold:?}, warm {warm:?}, lost {lost}, {:?}", second.resume_report());
+        assert_eq!(second.resume_report().outcome, Outcome::Validated);
+        assert!(warm + Duration::from_millis(150) < cold, "{warm:?} instead of {cold:?}");
+        assert_eq!(lost, 0);
+
+        // A fifth of the rate, with a queue of one product.
+        let slower = LinkOptions::new(10, 100, 100);
+        let (cold, lost_cold, _) = deliver(slower, resumed(algorithm, None), bytes);
+        let (warm, lost, second) = deliver(slower, resumed(algorithm, Some(saved)), bytes);
+        println!(
+            "slower: cold {cold:?} lost {lost_cold}, warm {warm:?} lost {lost}, {:?}",
+            second.resume_report()
+        );
+        assert_eq!(second.resume_report().outcome, Outcome::Retreated);
+        // No more than what the jump was larger than path and queue together hold, and what slow start loses in any case.
+        let jump = second.resume_report().jump;
+        assert!(lost * 1_200 <= jump + lost_cold * 1_200, "{lost} packets of a jump of {jump}");
+        assert!(warm < cold * 13 / 10, "{warm:?} instead of {cold:?}");
+    }
+}
