@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod fault;
+pub mod hold;
 pub mod pcap;
 pub mod port;
 #[cfg(test)]
