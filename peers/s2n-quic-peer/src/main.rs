@@ -1,0 +1,94 @@
+//! An HTTP/3 server on the published s2n-quic and h3.
+//!
+//! Settings, by s2n-quic's documentation: GSO and GRO are on by default; `initial_mtu`, `base_mtu` and `max_mtu` may be raised
+//! where the path is known; large socket buffers, and a send buffer per stream that never limits. The runtime has one thread,
+//! since each server of a comparison has one core. TLS is s2n-tls and congestion control is CUBIC: its defaults.
+//!
+//! s2n-quic's own adapter to h3 is not published as a crate, so `adapter` here is a small one.
+
+mod adapter;
+
+use bytes::Bytes;
+use s2n_quic::provider::io::tokio::Builder as Io;
+use s2n_quic::provider::limits::Limits;
+use s2n_quic::{Connection, Server};
+use site::{Content, Options};
+use std::process::ExitCode;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Stream = h3::server::RequestStream<adapter::Both, Bytes>;
+
+/// What s2n-quic keeps of each stream until it is acknowledged, in bytes.
+const SEND_BUFFER: u32 = 1 << 20;
+/// More than any client here opens.
+const STREAMS: u64 = 1_000;
+/// s2n-quic counts the headers of IPv4 and UDP into a packet's size.
+const HEADERS: u16 = 28;
+
+fn main() -> ExitCode {
+    let options = <Options as clap::Parser>::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime.map_err(Error::from).and_then(|runtime| runtime.block_on(serve(&options))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("s2n-quic-peer: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(options: &Options) -> Result<(), Error> {
+    let content = Content::load(options)?;
+    let mtu = options.payload_size + HEADERS;
+    let io = Io::default()
+        .with_receive_address(options.listen)?
+        .with_send_buffer_size(site::SOCKET_BUFFER)?
+        .with_recv_buffer_size(site::SOCKET_BUFFER)?
+        .with_max_mtu(mtu)?
+        .with_initial_mtu(mtu)?
+        .with_base_mtu(mtu)?
+        .build()?;
+    let limits = Limits::new()
+        .with_max_send_buffer_size(SEND_BUFFER)?
+        .with_max_open_remote_bidirectional_streams(STREAMS)?;
+    let mut server = Server::builder()
+        .with_tls((options.cert.as_path(), options.key.as_path()))?
+        .with_io(io)?
+        .with_limits(limits)?
+        .start()?;
+    site::announce(server.local_addr()?, &["s2n-quic", "h3"]);
+    while let Some(connection) = server.accept().await {
+        let content = content.clone();
+        // How a connection ends is for its client to tell.
+        tokio::spawn(async move { converse(connection, content).await.ok() });
+    }
+    Ok(())
+}
+
+async fn converse(connection: Connection, content: Content) -> Result<(), Error> {
+    let mut http = h3::server::Connection::new(adapter::Quic::new(connection)).await?;
+    // An error here is the client's way to say that it is done.
+    while let Ok(Some(resolver)) = http.accept().await {
+        let content = content.clone();
+        tokio::spawn(async move {
+            let (request, stream) = resolver.resolve_request().await.ok()?;
+            answer(request.uri().path(), stream, &content).await.ok()
+        });
+    }
+    Ok(())
+}
+
+async fn answer(path: &str, mut stream: Stream, content: &Content) -> Result<(), Error> {
+    let found = content.find(path);
+    let (status, length) = found.as_ref().map_or((404, 0), |body| (200, body.left()));
+    let head = http::Response::builder().status(status).header(http::header::CONTENT_LENGTH, length);
+    stream.send_response(head.body(())?).await?;
+    if let Some(mut body) = found {
+        while body.left() > 0 {
+            let piece = body.piece();
+            body.taken(piece.len());
+            stream.send_data(piece).await?;
+        }
+    }
+    Ok(stream.finish().await?)
+}
