@@ -1,6 +1,6 @@
 # tercel: the main jobs. Each target does its own set-up on a fresh Debian 12 with Rust, cc, make and Python 3.11.
 
-.PHONY: help build test datapaths interop demo clean
+.PHONY: help build test datapaths interop demo peers clean
 
 help:
 	@echo "make build   the tercel binary, optimised: target/release/tercel"
@@ -8,6 +8,7 @@ help:
 	@echo "make test    everything that has to pass before a change lands"
 	@echo "make datapaths  only HTTP/3 over every data path (as root: AF_XDP and namespaces too)"
 	@echo "make interop only the downloads by and from independent implementations"
+	@echo "make peers   the servers that the studies E4 and E5 compare tercel with"
 
 build:
 	cargo build --release --locked --package tercel
@@ -26,6 +27,9 @@ datapaths:
 interop: build
 	tests/setup
 	tests/interop/run
+
+peers:
+	peers/build
 
 clean:
 	cargo clean

@@ -4,4 +4,5 @@
 //! used and did, and says what a reader must know to judge the figures. How a report looks is not its business.
 #![forbid(unsafe_code)]
 
+pub mod contestants;
 pub mod context;
