@@ -95,7 +95,9 @@ fn send<P: Port>(port: &mut P, addresses: Addresses, (bytes, segment): (u64, usi
     let mut head = Some(head);
     while left > 0 {
         // No room means that datagrams are lost, as on any path.
-        let Some(packets) = port.begin(TrainPath::new(addresses, Ecn::NotEct), segment.min(left)) else { return };
+        let Some(packets) = port.begin(TrainPath::new(addresses, Ecn::NotEct), segment.min(left)) else {
+            return;
+        };
         for _ in 0..packets {
             let room = port.room();
             let len = room.len().min(left);
@@ -198,9 +200,9 @@ pub fn measure<P: Port>(port: &mut P, plan: &Plan, stop: &AtomicBool) -> io::Res
     let Some((began, times, server)) = before else { return Ok(Echoed::default()) };
     let each = |seconds: f64| seconds * 1e6 / spans.count().max(1) as f64;
     let server_after = plan.server.and_then(ProcessTimes::of);
-    let server_us = server.zip(server_after).map(|(before, after)| {
-        each(after.since(&before).iter().map(|times| times.cpu_s).sum())
-    });
+    let server_us = server
+        .zip(server_after)
+        .map(|(before, after)| each(after.since(&before).iter().map(|times| times.cpu_s).sum()));
     let seconds = now.saturating_since(began).as_secs_f64();
     Ok(Echoed {
         task: "echo",
@@ -220,7 +222,11 @@ impl fmt::Display for Echoed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "task        echo of bare datagrams, one at a time")?;
         writeln!(f, "time        {:.2} s, datapath {}", self.seconds, self.datapath)?;
-        writeln!(f, "rate        {:.0}/s ({} completed, {} lost)", self.per_second, self.completed, self.lost)?;
+        writeln!(
+            f,
+            "rate        {:.0}/s ({} completed, {} lost)",
+            self.per_second, self.completed, self.lost
+        )?;
         writeln!(f, "latency     {}", line(&self.latency))?;
         write!(f, "client      {:.1} µs of CPU each", self.client_us)?;
         if let Some(us) = self.server_us {

@@ -68,7 +68,8 @@ impl StreamSink for Lane {
         if (fin == Fin::End || is_too_long)
             && let Some(exchange) = self.table.remove(id)
         {
-            let list = if exchange.missing > 0 || is_too_long { &mut self.broken } else { &mut self.finished };
+            let list =
+                if exchange.missing > 0 || is_too_long { &mut self.broken } else { &mut self.finished };
             list.push(exchange);
         }
         bytes.len()

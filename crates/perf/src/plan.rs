@@ -97,10 +97,14 @@ impl Plan {
     /// The first thing that cannot.
     pub fn check(&self, threads: usize) -> Result<(), PlanError> {
         if self.connections == 0 || self.outstanding == 0 || threads == 0 {
-            return Err(PlanError("at least one thread, one connection and one exchange at a time are needed"));
+            return Err(PlanError(
+                "at least one thread, one connection and one exchange at a time are needed",
+            ));
         }
         if threads > self.connections {
-            return Err(PlanError("there are more threads than connections: each thread needs one of its own"));
+            return Err(PlanError(
+                "there are more threads than connections: each thread needs one of its own",
+            ));
         }
         if self.bound == Bound::Count(0) {
             return Err(PlanError("there is nothing to do: the number of exchanges is 0"));
@@ -114,7 +118,9 @@ impl Plan {
         }
         let never_ends = [request, response].contains(&Amount::UntilOver);
         if never_ends && matches!(self.bound, Bound::Count(_)) {
-            return Err(PlanError("exchanges that last until time is over cannot be counted: give a size, or a time"));
+            return Err(PlanError(
+                "exchanges that last until time is over cannot be counted: give a size, or a time",
+            ));
         }
         Ok(())
     }

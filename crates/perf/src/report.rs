@@ -106,7 +106,8 @@ pub struct Report {
 
 /// The percentiles of [`Report::curve`].
 const CURVE: [f64; 17] = [
-    0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 99.995, 99.999,
+    0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 99.995,
+    99.999,
 ];
 
 /// As far as so many spans tell a percentile from the longest.
@@ -170,7 +171,8 @@ pub(crate) fn of(plan: &Plan, threads: usize, record: &Record, server: Option<&[
 
 fn server_cost(threads: &[Times], completed: u64, seconds: f64) -> ServerCost {
     let cpu_s: f64 = threads.iter().map(|times| times.cpu_s).sum();
-    let largest = |figure: fn(&Times) -> f64| threads.iter().map(figure).fold(0.0, f64::max) / seconds.max(1e-9);
+    let largest =
+        |figure: fn(&Times) -> f64| threads.iter().map(figure).fold(0.0, f64::max) / seconds.max(1e-9);
     ServerCost {
         cpu_s,
         cpu_us_per_exchange: cpu_s * 1e6 / completed.max(1) as f64,
@@ -183,7 +185,9 @@ fn server_cost(threads: &[Times], completed: u64, seconds: f64) -> ServerCost {
 impl Report {
     /// Whether everything ended as it should.
     pub fn is_clean(&self) -> bool {
-        self.failed == 0 && self.unconnected == 0 && (self.completed > 0 || self.received_bytes + self.sent_bytes > 0)
+        self.failed == 0
+            && self.unconnected == 0
+            && (self.completed > 0 || self.received_bytes + self.sent_bytes > 0)
     }
 
     fn is_bulk(&self) -> bool {
@@ -217,7 +221,8 @@ fn span(us: f64) -> String {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let amount = |bytes: Option<u64>| bytes.map_or("endless".to_owned(), |bytes| format!("{bytes} bytes"));
+        let amount =
+            |bytes: Option<u64>| bytes.map_or("endless".to_owned(), |bytes| format!("{bytes} bytes"));
         match self.task {
             "handshakes" => writeln!(f, "task        handshakes, {} at a time", self.connections)?,
             _ => writeln!(
@@ -229,13 +234,21 @@ impl fmt::Display for Report {
                 self.outstanding
             )?,
         }
-        writeln!(f, "time        {:.2} s, {} threads, datapath {}", self.seconds, self.threads, self.datapath)?;
+        writeln!(
+            f,
+            "time        {:.2} s, {} threads, datapath {}",
+            self.seconds, self.threads, self.datapath
+        )?;
         if !self.is_bulk() {
             writeln!(f, "rate        {:.0}/s ({} completed)", self.per_second, self.completed)?;
         }
         if self.task == "exchanges" {
             let (down, up) = (self.received_gbit_per_second, self.sent_gbit_per_second);
-            writeln!(f, "throughput  {down:.3} Gbit/s down, {up:.3} Gbit/s up, packets of {} bytes", self.packet_bytes)?;
+            writeln!(
+                f,
+                "throughput  {down:.3} Gbit/s down, {up:.3} Gbit/s up, packets of {} bytes",
+                self.packet_bytes
+            )?;
         }
         if self.latency.count > 0 {
             writeln!(f, "latency     {}", line(&self.latency))?;

@@ -36,6 +36,7 @@ impl Table {
         Table { places: vec![None; size].into_boxed_slice(), len: 0, limit }
     }
 
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -253,7 +253,7 @@ impl LoadArgs {
 }
 
 /// Seconds, with a fraction if need be.
-fn span(text: &str) -> Result<Duration, String> {
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
     let text = text.strip_suffix('s').unwrap_or(text);
     let seconds: f64 = text.parse().map_err(|_| "a number of seconds is needed".to_owned())?;
     if (0.0..=1e7).contains(&seconds) {

@@ -7,6 +7,7 @@ mod lab_command;
 mod load_command;
 mod options;
 mod path_options;
+mod perf_command;
 mod serve;
 mod serving;
 mod signals;
@@ -28,12 +29,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve files and generated bodies over HTTP/3.
+    /// Serve files and generated bodies over HTTP/1.1, 2 and 3.
     Serve(Box<serve::ServeArgs>),
     /// Download over HTTP/3.
     Get(Box<get::GetArgs>),
     /// Generate load over HTTP/3 and measure rate and latency.
     Load(Box<load_command::LoadArgs>),
+    /// Measure the transport without HTTP: requests, latency, transfers, handshakes.
+    Perf(Box<perf_command::PerfArgs>),
     /// Make two machines and an emulated network between them.
     ///
     /// Makes a network namespace for a server (server0, 198.18.0.1, fd00::1) and one for a client (client0, 198.18.0.2,
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Load(args) => load_command::run(&args),
+        Command::Perf(args) => perf_command::run(&args),
         Command::Lab(args) => lab_command::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => bench_command::run(&args),
