@@ -114,7 +114,7 @@ impl Spread {
                 continue;
             }
             last = place;
-            self.ticks.push(Tick { place, label: short(figure) });
+            self.ticks.push(Tick { place, label: rounded(figure) });
         }
     }
 
@@ -204,15 +204,13 @@ impl Unit {
     }
 }
 
-/// A figure with three digits that count, at least.
-pub(super) fn short(figure: f64) -> String {
+/// A figure with three digits that count, at least; whole figures without a fraction.
+pub(super) fn rounded(figure: f64) -> String {
     let Unit(size, letter) = Unit::of(figure.abs());
     let scaled = figure / size;
     let digits =
-        if scaled == 0.0 { 0.0 } else { (2.0 - scaled.abs().log10().floor()).clamp(0.0, 6.0) } as usize;
-    let text = format!("{scaled:.digits$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text}{letter}")
+        if scaled.fract() == 0.0 { 0.0 } else { (2.0 - scaled.abs().log10().floor()).clamp(0.0, 6.0) };
+    format!("{scaled:.digits$}{letter}", digits = digits as usize)
 }
 
 #[cfg(test)]
@@ -267,7 +265,7 @@ mod tests {
             (9_999.0, "9999"),
             (2.0, "2"),
         ] {
-            assert_eq!(short(figure), text);
+            assert_eq!(rounded(figure), text);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Names stand before their bars where there is room, and above them on narrow sheets.
 
-use super::axis::{Reach, Spread, short};
+use super::axis::{Reach, Spread, rounded};
 use super::ink::Ink;
 use super::sheet::{Anchor, Entry, Failure, Sheet, Swatch};
 use super::sheet::{LETTER, TENTHS, legend_height, tenths, text_width};
@@ -66,7 +66,7 @@ impl<'a> Bars<'a> {
     /// How high the sheet must be.
     pub(super) fn height(&self, width: f64) -> f64 {
         let groups: f64 = self.groups.iter().map(|group| self.group_height(group)).sum();
-        legend_height(&self.entries, width) + groups + 2.0 * LABEL_ROW + 6.0
+        legend_height(&self.entries, Swatch::Patch, width) + groups + 2.0 * LABEL_ROW + 6.0
     }
 
     fn group_height(&self, group: &Group<'_>) -> f64 {
@@ -77,7 +77,7 @@ impl<'a> Bars<'a> {
     /// Draws below `top`.
     pub(super) fn draw(&self, sheet: &Sheet<'_>, top: f64) -> Result<(), Failure> {
         sheet.legend(&self.entries, Swatch::Patch, top + LETTER)?;
-        let top = top + legend_height(&self.entries, sheet.width);
+        let top = top + legend_height(&self.entries, Swatch::Patch, sheet.width);
         let bottom = top + self.groups.iter().map(|group| self.group_height(group)).sum::<f64>();
         self.draw_axis(sheet, top, bottom)?;
         let mut y = top + BETWEEN_GROUPS / 2.0;
@@ -95,7 +95,7 @@ impl<'a> Bars<'a> {
             sheet.line((x, top), (x, bottom), Ink::Grid)?;
             // The outermost labels stay on the sheet.
             let half = text_width(&tick.label) / 2.0;
-            let end = (x + half).clamp(half.min(sheet.width), sheet.width - 2.0);
+            let end = (x + half).max(2.0 * half).min(sheet.width - 2.0);
             sheet.text(&tick.label, (end, bottom + LABEL_ROW / 2.0), Ink::Muted, Anchor::Right)?;
         }
         let at = (sheet.width - 2.0, bottom + LABEL_ROW * 1.5);
@@ -140,7 +140,7 @@ impl<'a> Bars<'a> {
             }
             outermost = outermost.max(high);
         }
-        sheet.text(&short(point.y), (outermost + 6.0, middle), Ink::Muted, Anchor::Left)
+        sheet.text(&rounded(point.y), (outermost + 6.0, middle), Ink::Muted, Anchor::Left)
     }
 
     /// The pixel of a place. On the right there is room for a value.

@@ -48,13 +48,13 @@ impl<'a> Lines<'a> {
     /// How high the sheet must be.
     pub(super) fn height(&self, width: f64) -> f64 {
         let plain = (width * 0.42).clamp(210.0, 300.0);
-        plain + legend_height(&self.entries, width) + 2.0 * LABEL_ROW
+        plain + legend_height(&self.entries, Swatch::Line, width) + 2.0 * LABEL_ROW
     }
 
     /// Draws below `top`.
     pub(super) fn draw(&self, sheet: &Sheet<'_>, top: f64) -> Result<(), Failure> {
         sheet.legend(&self.entries, Swatch::Line, top + LETTER)?;
-        let top = top + legend_height(&self.entries, sheet.width);
+        let top = top + legend_height(&self.entries, Swatch::Line, sheet.width);
         sheet.text(&self.plot.y.label, (2.0, top + LABEL_ROW / 2.0), Ink::Muted, Anchor::Left)?;
         let (_, height) = sheet.area.dim_in_pixel();
         let bottom = f64::from(height) / TENTHS;

@@ -49,6 +49,13 @@ pub(super) enum Swatch {
     Line,
 }
 
+impl Swatch {
+    /// Pixels before the name.
+    fn room(self) -> f64 {
+        if self == Swatch::Patch { 16.0 } else { 26.0 }
+    }
+}
+
 /// A line of the legend.
 pub(super) struct Entry<'a> {
     /// The series.
@@ -93,8 +100,9 @@ impl<'a> Sheet<'a> {
 
     /// Draws the legend with its first line's middle at `top`.
     pub(super) fn legend(&self, entries: &[Entry<'_>], swatch: Swatch, top: f64) -> Result<(), Failure> {
-        for (entry, (x, row)) in entries.iter().zip(legend_places(entries, self.width)) {
+        for (entry, (x, row)) in entries.iter().zip(legend_places(entries, swatch, self.width)) {
             let y = top + row as f64 * LEGEND_ROW;
+            let name = x + swatch.room();
             match swatch {
                 Swatch::Patch => self.patch([(x, y - 5.0), (x + 10.0, y + 5.0)], entry.ink)?,
                 Swatch::Line => {
@@ -109,7 +117,7 @@ impl<'a> Sheet<'a> {
                     self.area.draw(&Polygon::new(outline, entry.ink.colour().filled()))?;
                 }
             }
-            self.text(entry.name, (x + 26.0, y), Ink::Text, Anchor::Left)?;
+            self.text(entry.name, (name, y), Ink::Text, Anchor::Left)?;
         }
         Ok(())
     }
@@ -119,19 +127,19 @@ impl<'a> Sheet<'a> {
 const LEGEND_ROW: f64 = 19.0;
 
 /// How high a legend of these entries is on a sheet of this width.
-pub(super) fn legend_height(entries: &[Entry<'_>], width: f64) -> f64 {
-    legend_places(entries, width).last().map_or(0.0, |(_, row)| (row + 1) as f64 * LEGEND_ROW + 4.0)
+pub(super) fn legend_height(entries: &[Entry<'_>], swatch: Swatch, width: f64) -> f64 {
+    legend_places(entries, swatch, width).last().map_or(0.0, |(_, row)| (row + 1) as f64 * LEGEND_ROW + 4.0)
 }
 
 /// Where each entry begins, and in which line. A single series needs no legend.
-fn legend_places(entries: &[Entry<'_>], width: f64) -> Vec<(f64, usize)> {
+fn legend_places(entries: &[Entry<'_>], swatch: Swatch, width: f64) -> Vec<(f64, usize)> {
     if entries.len() < 2 {
         return Vec::new();
     }
     let (mut x, mut row) = (2.0, 0);
     let mut places = Vec::new();
     for entry in entries {
-        let room = 26.0 + text_width(entry.name);
+        let room = swatch.room() + text_width(entry.name);
         if x > 2.0 && x + room > width {
             (x, row) = (2.0, row + 1);
         }
