@@ -96,6 +96,15 @@ impl Network {
         self.links.push((from.0, Link::new(to.0, nodes, rng)));
     }
 
+    /// From now on the link has these nodes, one for each that it had.
+    pub fn change_link(&mut self, from: HostId, to: HostId, nodes: Vec<Node>) {
+        let rng = self.rng.fork();
+        let link = self.links.iter_mut().find(|(source, link)| *source == from.0 && link.to == to.0);
+        if let Some((_, link)) = link.filter(|(_, link)| link.len() == nodes.len()) {
+            *link = Link::new(to.0, nodes, rng);
+        }
+    }
+
     /// The rebindings of a host begin: their times count from now. Not from the beginning of the run, because one that
     /// happens during the handshake ends it (RFC 9000 §9), and how long that takes is up to chance.
     pub fn arm_rebinding(&mut self, host: HostId) {

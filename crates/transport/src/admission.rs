@@ -1,12 +1,13 @@
 //! Where endpoint and connection meet: connections begin, their connection IDs are registered, and they are forgotten.
 
-use crate::config::TransportConfig;
+use crate::config::{Switch, TransportConfig};
 use crate::connection::{Beginning, Connection, FirstInitial};
 use crate::endpoint::{Endpoint, Incoming};
 use base::net::Addresses;
 use base::slab::Handle;
 use base::time::Instant;
 use crypto::{ClientTls, ServerTls, TlsError, TlsSession};
+use recovery::congestion::Algorithm;
 use std::sync::Arc;
 
 /// What a server needs to take connections.
@@ -56,6 +57,7 @@ impl Endpoint {
         let mut connection = Connection::server(beginning, first, |parameters| {
             TlsSession::server(&server.tls, version, parameters)
         })?;
+        self.resume(now, &server.transport, &mut connection);
         self.admit(handle, &incoming);
         self.update(handle, &mut connection);
         Ok(connection)
@@ -77,8 +79,19 @@ impl Endpoint {
         let mut connection = Connection::client(beginning, client.token.clone(), |parameters| {
             TlsSession::client(&client.tls, version, server_name, parameters)
         })?;
+        self.resume(now, &client.transport, &mut connection);
         self.update(handle, &mut connection);
         Ok(connection)
+    }
+
+    /// What an earlier connection has found out about the path.
+    fn resume(&mut self, now: Instant, config: &TransportConfig, connection: &mut Connection) {
+        if config.careful_resume == Switch::On
+            && config.congestion != Algorithm::Bbr
+            && let Some(saved) = self.recall(now, &connection.addresses())
+        {
+            connection.resume_from(saved);
+        }
     }
 
     fn beginning(
@@ -93,7 +106,7 @@ impl Endpoint {
     }
 
     /// Learns which connection IDs a connection has added and dropped, by which tokens its peer would end it, and that its
-    /// handshake is complete. Makes a token for a client that has moved.
+    /// handshake is complete; and, when it is over, what is to be remembered of its path. Makes a token for a client that has moved.
     #[inline]
     pub fn update(&mut self, handle: Handle, connection: &mut Connection) {
         if connection.has_cid_changes() {
@@ -105,6 +118,9 @@ impl Endpoint {
         if let Some((now, addresses)) = connection.take_wanted_token() {
             let token = self.new_token(now, addresses);
             connection.announce_token(token);
+        }
+        if let Some(parting) = connection.take_parting() {
+            self.learn(&parting);
         }
         if let Some(tokens) = connection.take_reset_tokens() {
             self.register_resets(handle, tokens);

@@ -39,6 +39,9 @@ pub struct TransportConfig {
     pub slow_start: SlowStart,
     /// Whether and in which bursts a window is spread over its round trip. Default: on, in trains of a millisecond.
     pub pacing: Pacing,
+    /// Whether connections remember what their path carried, and start from half of what an earlier one remembers (RFC 9959).
+    /// Needs pacing; BBR connections do neither. Default: off.
+    pub careful_resume: Switch,
     /// The round-trip time assumed before the first sample. Source: RFC 9002 §6.2.2. Default: 333 ms.
     pub initial_rtt: Duration,
     /// Streams, windows and send buffers.
@@ -76,6 +79,7 @@ impl Default for TransportConfig {
             congestion: Algorithm::Cubic,
             slow_start: SlowStart::HyStart,
             pacing: Pacing::default(),
+            careful_resume: Switch::Off,
             initial_rtt: Duration::from_millis(333),
             streams: StreamConfig::default(),
             max_datagram_frame_size: 0,
@@ -126,6 +130,9 @@ impl TransportConfig {
         }
         if self.ack_every == 0 {
             return Err(InvalidConfig("ack_every must be at least 1"));
+        }
+        if self.careful_resume == Switch::On && self.pacing == Pacing::Off {
+            return Err(InvalidConfig("careful_resume needs pacing"));
         }
         if !self.version.is_supported() {
             return Err(InvalidConfig("version must be QUIC 1 or 2"));

@@ -34,12 +34,12 @@ pub use connection::{Connection, Counters, Transmitted};
 pub use crypto::TlsError;
 pub use datagrams::DatagramError;
 pub use endpoint::{
-    DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, RetryPolicy, Route,
-    split_run,
+    DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, ResumeCounters,
+    RetryPolicy, Route, split_run,
 };
 pub use error::{AlreadySending, TransportError};
 pub use event::{CloseReason, Event, Fin, StreamSink};
-pub use recovery::congestion::Algorithm;
+pub use recovery::congestion::{Algorithm, ResumeOutcome, ResumePhase, ResumeReport};
 pub use recovery::mtu::{Mode as MtuMode, MtuConfig, MtuReport};
 pub use recovery::pacer::{Burst, Pacing};
 pub use stream_id::{Dir, StreamId};

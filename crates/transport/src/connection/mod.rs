@@ -29,6 +29,7 @@ mod tests;
 pub use counters::Counters;
 pub(crate) use open::{Beginning, FirstInitial};
 pub use transmit::Transmitted;
+pub(crate) use verbs::Parting;
 
 use crate::ack_frequency::AckFrequency;
 use crate::cid::{LocalCids, PeerCids};
@@ -70,6 +71,8 @@ pub struct Connection {
     counters: Counters,
     rng: Rng,
     scratch: Box<Scratch>,
+    /// It has said what is to be remembered of its path.
+    has_parted: bool,
 }
 
 /// Memory that is used within one call and kept so that no packet pays for making it.

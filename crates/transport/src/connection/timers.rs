@@ -49,6 +49,11 @@ impl Timers {
         self.active_at
     }
 
+    /// When the idle period began: something arrived, or was asked.
+    pub(super) fn active_at(&self) -> Instant {
+        self.active_at
+    }
+
     pub(super) fn on_peer_idle_timeout(&mut self, peer: Duration) {
         //= rfc9000/10.1#1
         if !peer.is_zero() && (self.idle_timeout.is_zero() || peer < self.idle_timeout) {

@@ -10,10 +10,19 @@ use crate::streams::{OpenError, Priority, WriteError};
 use base::net::Addresses;
 use base::time::{Duration, Instant};
 use bytes::Bytes;
-use recovery::congestion::Algorithm;
+use recovery::congestion::{Algorithm, Lesson, ResumeReport, Saved};
 use recovery::mtu::MtuReport;
 use wire::Side;
 use wire::version::Version;
+
+/// What a connection leaves behind.
+pub(crate) struct Parting {
+    pub(crate) addresses: Addresses,
+    pub(crate) lesson: Lesson,
+    pub(crate) report: ResumeReport,
+    /// When the peer was last heard of.
+    pub(crate) seen_at: Instant,
+}
 
 impl Connection {
     /// What happened since the last call; `None` when all is told.
@@ -140,6 +149,32 @@ impl Connection {
         }
         self.paths.set_congestion(algorithm);
         Ok(())
+    }
+
+    /// What became of careful resume on the path in use.
+    pub fn resume_report(&self) -> ResumeReport {
+        self.paths.active().congestion.resume_report()
+    }
+
+    /// An earlier connection on the same path has found this out. Before anything is sent.
+    pub(crate) fn resume_from(&mut self, saved: Saved) {
+        self.paths.resume_from(saved);
+    }
+
+    /// What is to be remembered of the path, told once, when the connection is over.
+    #[inline]
+    pub(crate) fn take_parting(&mut self) -> Option<Parting> {
+        if !self.lifecycle.is_over() || core::mem::replace(&mut self.has_parted, true) {
+            return None;
+        }
+        let path = self.paths.active();
+        let lesson = path.congestion.lesson().filter(|_| path.is_validated())?;
+        Some(Parting {
+            addresses: path.addresses,
+            lesson,
+            report: path.congestion.resume_report(),
+            seen_at: self.timers.active_at(),
+        })
     }
 
     /// The congestion controller in use.

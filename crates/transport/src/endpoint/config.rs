@@ -34,6 +34,9 @@ pub struct EndpointConfig {
     /// Secret from which stateless reset tokens are derived. Must be kept over a restart if old connections are to be reset.
     /// Default: made from the seed.
     pub reset_key: Option<[u8; 32]>,
+    /// How long what a connection has found out about a path may be used by the next, if `careful_resume` is on. Longer suits
+    /// paths that do not change. Source: RFC 9959, lifetime of CC parameters. Default: 10 min.
+    pub path_lifetime: Duration,
     /// What a clock that all sharers of `token_key` have in common shows at the origin of the endpoint's own time.
     /// Default: zero, right as long as the key is not shared.
     pub clock_offset: Duration,
@@ -66,6 +69,7 @@ impl Default for EndpointConfig {
             new_token_lifetime: Duration::from_secs(24 * 3_600),
             token_key: None,
             reset_key: None,
+            path_lifetime: Duration::from_secs(600),
             clock_offset: Duration::ZERO,
             replies_per_second: 1_000,
             replies_per_second_and_peer: 10,

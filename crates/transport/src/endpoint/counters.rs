@@ -1,5 +1,7 @@
 //! What an endpoint counts: why datagrams of strangers were dropped, and what it answered. Plain numbers that only rise.
 
+use recovery::congestion::{ResumeOutcome, ResumeReport};
+
 /// Why a datagram was dropped. Nothing a stranger sends has a stronger effect than this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
@@ -46,7 +48,38 @@ pub struct EndpointCounters {
     pub elsewhere: u64,
     /// Connections refused in one packet: invalid Retry tokens, and shutting down.
     pub refusals: u64,
+    /// What became of careful resume.
+    pub resumes: ResumeCounters,
     dropped: [u64; REASONS],
+}
+
+/// Connections that are over, by what became of careful resume (RFC 9959).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResumeCounters {
+    /// Left something to remember.
+    pub learned: u64,
+    /// Knew something of their path.
+    pub offered: u64,
+    /// Jumped.
+    pub jumped: u64,
+    /// Were right to.
+    pub validated: u64,
+    /// Had to retreat.
+    pub retreated: u64,
+    /// Found a round trip that was not the one remembered.
+    pub other_path: u64,
+    /// The largest jump, in bytes.
+    pub largest_jump: u64,
+}
+
+impl ResumeCounters {
+    pub(super) fn on_end(&mut self, report: &ResumeReport) {
+        self.jumped += u64::from(report.jump > 0);
+        self.validated += u64::from(report.outcome == ResumeOutcome::Validated);
+        self.retreated += u64::from(report.outcome == ResumeOutcome::Retreated);
+        self.other_path += u64::from(report.outcome == ResumeOutcome::OtherPath);
+        self.largest_jump = self.largest_jump.max(report.jump);
+    }
 }
 
 impl EndpointCounters {

@@ -18,6 +18,7 @@ mod counters;
 mod hash;
 mod incoming;
 mod limits;
+mod memory;
 mod reply;
 mod routes;
 mod run;
@@ -25,7 +26,7 @@ mod run;
 mod tests;
 
 pub use config::{EndpointConfig, IncomingPolicy, RetryPolicy};
-pub use counters::{DropReason, EndpointCounters};
+pub use counters::{DropReason, EndpointCounters, ResumeCounters};
 pub use incoming::{Incoming, Route};
 pub use run::split_run;
 
@@ -33,6 +34,7 @@ use crate::cid::{
     CidChange, CidGenerator, LOCAL_CID_LEN, LocalCids, MAX_EXCHANGES, Registration, ResetToken,
 };
 use crate::config::MIN_PACKET_SIZE;
+use crate::connection::Parting;
 use crate::path::AddressState;
 use base::net::{Addresses, Train};
 use base::rng::Rng;
@@ -41,6 +43,8 @@ use base::time::Instant;
 use crypto::token::{Presented, RETRY_TOKEN_LEN};
 use crypto::{AddressToken, StatelessResetKey, TokenCheck, TokenKey};
 use limits::Limits;
+use memory::Memory;
+use recovery::congestion::{Lesson, Saved};
 use reply::{Asked, Reply};
 use routes::{Destination, Routes};
 use std::sync::Arc;
@@ -58,6 +62,7 @@ pub struct Endpoint {
     cids: CidGenerator,
     tokens: TokenKey,
     limits: Limits,
+    memory: Memory,
     reply: Reply,
     counters: EndpointCounters,
     rng: Rng,
@@ -87,6 +92,7 @@ impl Endpoint {
             ),
             tokens,
             limits: Limits::new(&config, &mut rng),
+            memory: Memory::new(config.path_lifetime),
             reply: Reply::new(),
             counters: EndpointCounters::default(),
             config,
@@ -318,6 +324,20 @@ impl Endpoint {
     /// Counts so far.
     pub fn counters(&self) -> &EndpointCounters {
         &self.counters
+    }
+
+    /// What an earlier connection has found out about the path; nobody else gets it before this one is over.
+    pub(crate) fn recall(&mut self, now: Instant, addresses: &Addresses) -> Option<Saved> {
+        let saved = self.memory.recall(now, addresses)?;
+        self.counters.resumes.offered += 1;
+        Some(saved)
+    }
+
+    /// A connection that knew of others, or was to find out for them, is over.
+    pub(crate) fn learn(&mut self, parting: &Parting) {
+        self.counters.resumes.on_end(&parting.report);
+        self.counters.resumes.learned += u64::from(matches!(parting.lesson, Lesson::Learned(_)));
+        self.memory.learn(parting.seen_at, &parting.addresses, parting.lesson);
     }
 
     /// Handshakes of clients that are under way.

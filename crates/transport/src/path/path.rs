@@ -8,7 +8,7 @@ use crate::sent::SentFrame;
 use base::net::Addresses;
 use base::rng::Rng;
 use base::time::{Duration, Instant};
-use recovery::congestion::{Algorithm, Controller, SlowStart};
+use recovery::congestion::{Algorithm, Controller, Saved, SlowStart};
 use recovery::ecn::EcnValidator;
 use recovery::mtu::{Headers, MtuConfig, MtuSearch};
 use recovery::pacer::{Burst, Pacer, Pacing, Release};
@@ -36,6 +36,9 @@ pub(super) struct Template {
     pub(super) congestion: Algorithm,
     pub(super) slow_start: SlowStart,
     pub(super) pacing: Pacing,
+    pub(super) careful_resume: Switch,
+    /// What is known of the path.
+    pub(super) saved: Option<Saved>,
     pub(super) ecn: Switch,
     pub(super) release: Release,
 }
@@ -50,6 +53,8 @@ impl Template {
             congestion: config.congestion,
             slow_start: config.slow_start,
             pacing: config.pacing,
+            careful_resume: config.careful_resume,
+            saved: None,
             ecn: config.ecn,
             release: Release::OnTime,
         }
@@ -58,6 +63,10 @@ impl Template {
     /// The controller of a path that has carried nothing yet, and what watches over its marks.
     fn control(&self, size: u16) -> (Controller, EcnValidator) {
         let congestion = Controller::new(self.congestion, size).with_slow_start(self.slow_start);
+        let congestion = match self.careful_resume {
+            Switch::On => congestion.with_resume(self.saved, size),
+            Switch::Off => congestion,
+        };
         let ecn = match self.ecn {
             Switch::On => EcnValidator::new().with_mark(congestion.ecn_mark()),
             Switch::Off => EcnValidator::disabled(),

@@ -21,7 +21,7 @@ use crate::config::TransportConfig;
 use base::net::Addresses;
 use base::rng::Rng;
 use base::time::{Duration, Instant};
-use recovery::congestion::Algorithm;
+use recovery::congestion::{Algorithm, Saved};
 use recovery::pacer::Release;
 use recovery::rtt::{INITIAL_RTT, Rtt};
 use wire::Side;
@@ -202,6 +202,12 @@ impl Paths {
         self.active.begin_again(&self.template);
     }
 
+    /// An earlier connection has found this out about the path, which has carried nothing yet.
+    pub(crate) fn resume_from(&mut self, saved: Saved) {
+        self.template.saved = Some(saved);
+        self.active.begin_again(&self.template);
+    }
+
     /// The data path holds trains back until they depart.
     pub(crate) fn use_departure_times(&mut self) {
         self.template.release = Release::Early;
@@ -300,7 +306,9 @@ impl Paths {
         self.make_room();
         let Candidate { addresses, bytes, seen_at, .. } = candidate;
         //= rfc9000/9.3.1#1
-        let mut path = Path::new(seen_at, id, addresses, &self.template, AddressState::Unvalidated);
+        // Nothing is known of a path that the peer has moved to.
+        let template = Template { saved: None, ..self.template };
+        let mut path = Path::new(seen_at, id, addresses, &template, AddressState::Unvalidated);
         path.on_received(bytes);
         self.others.push(path);
     }

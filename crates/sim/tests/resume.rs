@@ -1,0 +1,134 @@
+//! Careful resume in the whole stack: a second connection of the same client, over the path as it was or as it has become.
+
+use base::rng::Rng;
+use base::time::Duration;
+use sim::transfer::{Errand, Plan, Transfer, TransferLab, build};
+use sim::{Halt, Mood, Node, Scenario};
+use transport::{ResumeCounters, Switch};
+
+const LARGE: u64 = 30_000_000;
+const SMALL: u64 = 3_000_000;
+/// A product of the path's rate and round trip: 50 Mbit/s and 80 ms.
+const PRODUCT: u64 = 500_000;
+
+/// A link of so many Mbit/s and a delay of so many ms, with a queue of so many bytes.
+fn nodes(megabits: u64, delay_ms: u64, queue_bytes: u64) -> Vec<Node> {
+    let rate = Node::Rate { bits_per_second: megabits * 1_000_000, queue_bytes };
+    vec![rate, Node::Delay(Duration::from_millis(delay_ms))]
+}
+
+/// A client that comes again and again.
+struct Visits {
+    lab: TransferLab,
+    done: u64,
+}
+
+impl Visits {
+    fn new(careful_resume: Switch) -> Visits {
+        let mut scenario = Scenario::interop(5);
+        let path = || nodes(50, 40, PRODUCT);
+        (scenario.to_server, scenario.to_client) = (path(), path());
+        scenario.server.careful_resume = careful_resume;
+        // What the client takes at once is not what limits the sender here.
+        scenario.client.streams.max_connection_window = 64 << 20;
+        let lab = build(&scenario, &Plan::downloads([LARGE])).expect("a lab");
+        Visits { lab, done: 0 }
+    }
+
+    /// A download on a connection of its own: seconds, and what its server lost.
+    fn download(&mut self, bytes: u64) -> (f64, u64) {
+        let errand = Errand::new(Mood::new(Rng::from_u64(1), 0), [Transfer::download(bytes)], 1);
+        self.lab.connect(errand).expect("a connection");
+        self.done += 1;
+        let (done, before) = (self.done, self.lab.age());
+        let limit = Duration::from_secs(120);
+        let halt = self.lab.run(limit, |lab| lab.client().app_mut().done == done);
+        assert_eq!(halt, Halt::Done);
+        let seconds = self.lab.age().saturating_sub(before).as_secs_f64();
+        // Both ends forget each other.
+        let halt = self.lab.run(limit, |lab| lab.client().connections() + lab.server().connections() == 0);
+        assert_eq!(halt, Halt::Done);
+        (seconds, self.lab.server().app_mut().counters.lost_packets)
+    }
+
+    fn change(&mut self, megabits: u64, delay_ms: u64, queue_bytes: u64) {
+        let (server, client) = self.lab.hosts();
+        let mut network = self.lab.network().borrow_mut();
+        for (from, to) in [(server, client), (client, server)] {
+            network.change_link(from, to, nodes(megabits, delay_ms, queue_bytes));
+        }
+    }
+
+    fn wait(&mut self, span: Duration) {
+        let mut network = self.lab.network().borrow_mut();
+        let then = network.now() + span;
+        network.advance(then);
+    }
+
+    fn counters(&mut self) -> ResumeCounters {
+        self.lab.server().endpoint().counters().resumes
+    }
+}
+
+#[test]
+fn a_client_that_comes_again_is_served_faster() {
+    let (mut with, mut without) = (Visits::new(Switch::On), Visits::new(Switch::Off));
+    with.download(LARGE);
+    without.download(LARGE);
+    let ((warm, lost), (cold, _)) = (with.download(SMALL), without.download(SMALL));
+    println!("warm {warm:.3} s, lost {lost}; cold {cold:.3} s; {:?}", with.counters());
+    // Slow start from 14,720 bytes doubles four times to come to half of the product.
+    assert!(warm + 0.16 < cold, "{warm} s instead of {cold} s: two round trips fewer at least");
+    assert_eq!(lost, 0);
+    let counters = with.counters();
+    assert_eq!((counters.offered, counters.jumped, counters.validated), (1, 1, 1), "{counters:?}");
+    let half = PRODUCT / 2;
+    assert!((half * 8 / 10..=half * 11 / 10).contains(&counters.largest_jump), "{counters:?}");
+    assert_eq!(without.counters(), ResumeCounters::default());
+}
+
+/// The jump is a guess. What it costs where it is wrong must be bounded by its size, and nobody is to guess the same again.
+#[test]
+fn on_a_path_that_has_become_slower_the_loss_is_bounded_and_the_memory_corrected() {
+    let slow = (5, 40, 50_000); // a product of 50,000 bytes and as long a queue
+    let mut cold = Visits::new(Switch::Off);
+    cold.change(slow.0, slow.1, slow.2);
+    let (cold_seconds, cold_lost) = cold.download(SMALL);
+    let mut visits = Visits::new(Switch::On);
+    visits.download(LARGE);
+    visits.change(slow.0, slow.1, slow.2);
+    let (seconds, lost) = visits.download(SMALL);
+    let counters = visits.counters();
+    println!("{seconds:.2} s, lost {lost}; cold {cold_seconds:.2} s, lost {cold_lost}; {counters:?}");
+    assert_eq!((counters.jumped, counters.retreated), (1, 1), "{counters:?}");
+    // What was tried and did not fit into path and queue, and what a slow start loses in any case.
+    let allowed = counters.largest_jump.saturating_sub(100_000) / 1_200 + cold_lost;
+    assert!(lost <= allowed, "{lost} packets, {allowed} allowed");
+    assert!(seconds < cold_seconds * 1.5, "{seconds} s instead of {cold_seconds} s");
+    // The next one knows the path as it is now, or nothing.
+    visits.download(SMALL);
+    let next = visits.counters();
+    assert!(next.retreated == 1 && next.jumped <= 2, "{next:?}");
+}
+
+#[test]
+fn another_round_trip_is_another_path() {
+    let mut visits = Visits::new(Switch::On);
+    visits.download(LARGE);
+    visits.change(50, 10, PRODUCT);
+    visits.download(SMALL);
+    let counters = visits.counters();
+    assert_eq!((counters.offered, counters.jumped, counters.other_path), (1, 0, 1), "{counters:?}");
+}
+
+#[test]
+fn what_is_too_old_is_not_used() {
+    let mut visits = Visits::new(Switch::On);
+    visits.download(LARGE);
+    visits.wait(Duration::from_secs(601));
+    visits.download(SMALL);
+    assert_eq!(visits.counters().offered, 0);
+    visits.wait(Duration::from_secs(300));
+    visits.download(SMALL);
+    assert_eq!(visits.counters().offered, 1, "but that was learned anew");
+}

@@ -1,0 +1,170 @@
+//! What connections have found out about the paths to their peers, for the connections that follow. Source: RFC 9959.
+//!
+//! One entry for a pair of our address and a peer's network: an IPv4 address, or a /64 of IPv6, behind which one access
+//! line is likely. At most one connection uses an entry at a time. Entries are few ([`MAX_PATHS`]) and live as long as the
+//! configuration says; where a new one finds no room, the oldest goes. An entry is made by a connection that has carried
+//! some tens of kilobytes to a validated address, so that filling the table costs a peer an address for each place.
+//!
+//! A tree instead of a hash table: no seed to need, and no peer chooses the keys' order to our harm.
+
+use base::net::Addresses;
+use base::time::{Duration, Instant};
+use core::net::{IpAddr, Ipv6Addr};
+use recovery::congestion::{Lesson, Saved};
+use std::collections::BTreeMap;
+
+/// Paths that are remembered at most.
+pub(super) const MAX_PATHS: usize = 1_024;
+
+/// Ours, and the peer's network.
+type Key = (IpAddr, IpAddr);
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    saved: Saved,
+    seen_at: Instant,
+    /// A connection relies on it and has not ended.
+    is_taken: bool,
+}
+
+/// The paths that are remembered.
+#[derive(Debug)]
+pub(super) struct Memory {
+    entries: BTreeMap<Key, Entry>,
+    lifetime: Duration,
+}
+
+impl Memory {
+    pub(super) const fn new(lifetime: Duration) -> Memory {
+        Memory { entries: BTreeMap::new(), lifetime }
+    }
+
+    /// What is known of the path, for one connection to use.
+    pub(super) fn recall(&mut self, now: Instant, addresses: &Addresses) -> Option<Saved> {
+        let key = key(addresses);
+        let entry = self.entries.get_mut(&key)?;
+        if now.saturating_since(entry.seen_at) > self.lifetime {
+            self.entries.remove(&key);
+            return None;
+        }
+        if core::mem::replace(&mut entry.is_taken, true) {
+            return None;
+        }
+        Some(entry.saved)
+    }
+
+    /// What a connection that is over has to say, as of `seen_at`.
+    pub(super) fn learn(&mut self, seen_at: Instant, addresses: &Addresses, lesson: Lesson) {
+        let key = key(addresses);
+        match lesson {
+            Lesson::Learned(saved) => {
+                if !self.entries.contains_key(&key) {
+                    self.make_room();
+                }
+                self.entries.insert(key, Entry { saved, seen_at, is_taken: false });
+            }
+            Lesson::Unused => {
+                if let Some(entry) = self.entries.get_mut(&key) {
+                    entry.is_taken = false;
+                }
+            }
+            Lesson::Forget => {
+                self.entries.remove(&key);
+            }
+        }
+    }
+
+    fn make_room(&mut self) {
+        if self.entries.len() < MAX_PATHS {
+            return;
+        }
+        let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.seen_at).map(|(key, _)| *key);
+        if let Some(key) = oldest {
+            self.entries.remove(&key);
+        }
+    }
+}
+
+fn key(addresses: &Addresses) -> Key {
+    let network = match addresses.peer.ip().to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+    };
+    (addresses.local.ip().to_canonical(), network)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::SocketAddr;
+
+    const LIFETIME: Duration = Duration::from_secs(60);
+    const SAVED: Saved = Saved { capacity: 400_000, rtt: Duration::from_millis(50) };
+
+    fn at(peer: &str) -> Addresses {
+        let peer: SocketAddr = peer.parse().unwrap();
+        Addresses { local: "192.0.2.1:443".parse().unwrap(), peer }
+    }
+
+    fn later(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(1_000 + seconds)
+    }
+
+    fn knowing(peer: &str) -> Memory {
+        let mut memory = Memory::new(LIFETIME);
+        memory.learn(later(0), &at(peer), Lesson::Learned(SAVED));
+        memory
+    }
+
+    /// RFC 9959: one connection at a time; a retreat is for everyone who follows.
+    #[test]
+    fn an_entry_serves_one_connection_at_a_time() {
+        let mut memory = knowing("203.0.113.9:1");
+        let path = at("203.0.113.9:2");
+        assert_eq!(memory.recall(later(1), &path), Some(SAVED), "whatever the port");
+        assert_eq!(memory.recall(later(1), &path), None);
+        memory.learn(later(2), &path, Lesson::Unused);
+        assert_eq!(memory.recall(later(3), &path), Some(SAVED));
+        memory.learn(later(4), &path, Lesson::Forget);
+        assert_eq!(memory.recall(later(5), &path), None);
+    }
+
+    #[test]
+    fn an_entry_is_not_used_beyond_its_lifetime() {
+        assert!(knowing("203.0.113.9:1").recall(later(60), &at("203.0.113.9:1")).is_some());
+        let mut memory = knowing("203.0.113.9:1");
+        assert_eq!(memory.recall(later(61), &at("203.0.113.9:1")), None);
+        assert!(memory.entries.is_empty(), "and is deleted");
+        // Not having been used does not make it younger.
+        let mut memory = knowing("203.0.113.9:1");
+        memory.recall(later(50), &at("203.0.113.9:1"));
+        memory.learn(later(55), &at("203.0.113.9:1"), Lesson::Unused);
+        assert_eq!(memory.recall(later(61), &at("203.0.113.9:1")), None);
+    }
+
+    #[test]
+    fn neighbours_are_told_apart_and_sites_are_not() {
+        let mut memory = knowing("[2001:db8:1:2::7]:1");
+        assert_eq!(memory.recall(later(1), &at("[2001:db8:1:3::7]:1")), None);
+        assert_eq!(memory.recall(later(1), &at("[2001:db8:1:2:9::1]:1")), Some(SAVED));
+        let mut memory = knowing("203.0.113.9:1");
+        assert_eq!(memory.recall(later(1), &at("203.0.113.8:1")), None);
+        assert_eq!(memory.recall(later(1), &at("[::ffff:203.0.113.9]:1")), Some(SAVED));
+    }
+
+    /// Lost without it: memory that grows with every peer there is.
+    #[test]
+    fn the_table_is_bounded_and_the_oldest_goes() {
+        let mut memory = Memory::new(LIFETIME * 1_000_000);
+        for peer in 0..2 * MAX_PATHS as u64 {
+            let address = Addresses {
+                peer: SocketAddr::from((core::net::Ipv4Addr::from_bits(peer as u32), 1)),
+                ..at("203.0.113.9:1")
+            };
+            memory.learn(later(peer), &address, Lesson::Learned(SAVED));
+            assert!(memory.entries.len() <= MAX_PATHS);
+        }
+        let oldest = memory.entries.values().map(|entry| entry.seen_at).min();
+        assert_eq!(oldest, Some(later(MAX_PATHS as u64)));
+    }
+}
