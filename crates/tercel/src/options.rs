@@ -103,6 +103,11 @@ pub(crate) struct QuicArgs {
     /// Pace in bursts of so much of the rate at most; with --pacing-burst, whichever is less.
     #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) pacing_burst_us: Option<u64>,
+    /// Start new connections on paths that are known from earlier ones with half of what those carried (RFC 9959).
+    ///
+    /// What a path carries is remembered for ten minutes, by each worker for itself. Not for --congestion bbr.
+    #[arg(long, value_enum, default_value = "off", value_name = "on|off", hide_possible_values = true)]
+    pub(crate) careful_resume: OnOff,
     /// Ask the peer for fewer acknowledgements as the window grows, and do as it asks (draft-ietf-quic-ack-frequency), if
     /// it knows how.
     #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true)]
@@ -140,6 +145,7 @@ impl QuicArgs {
             max_packet_size: self.packet_size.unwrap_or(transport::MAX_PACKET_SIZE),
             mtu: self.mtu(),
             pacing: self.pacing(),
+            careful_resume: self.careful_resume.switch(),
             ack_frequency: self.ack_frequency.switch(),
             ack_every: self.ack_every,
             congestion: match self.congestion {

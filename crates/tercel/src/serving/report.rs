@@ -6,6 +6,7 @@ use core::net::SocketAddr;
 use datapath::Counters;
 use serde_json::{Value, json};
 use std::path::Path;
+use transport::ResumeCounters;
 
 /// What is the same for all workers of a server.
 pub(crate) struct Way {
@@ -100,6 +101,7 @@ fn worker(record: &Record) -> Value {
         "core": record.core,
         "cpu_s": record.cpu_s,
         "connections": record.connections,
+        "careful_resume": resumes(&record.resumes),
         "handed_out": record.hand_offs.handed_out,
         "handed_in": record.hand_offs.handed_in,
         "hand_off_dropped": record.hand_offs.hand_off_dropped,
@@ -111,6 +113,19 @@ fn worker(record: &Record) -> Value {
     });
     extend(&mut line, more);
     line
+}
+
+/// Connections by what became of careful resume, and the largest jump in bytes.
+fn resumes(counters: &ResumeCounters) -> Value {
+    json!({
+        "learned": counters.learned,
+        "offered": counters.offered,
+        "jumped": counters.jumped,
+        "validated": counters.validated,
+        "retreated": counters.retreated,
+        "other_path": counters.other_path,
+        "largest_jump": counters.largest_jump,
+    })
 }
 
 /// Bytes, datagrams and system calls.

@@ -9,7 +9,7 @@ use server::handler::{Handler, Options};
 use server::http3::Server;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use transport::{Endpoint, EndpointConfig, ServerConfig};
+use transport::{Endpoint, EndpointConfig, ResumeCounters, ServerConfig};
 use worker::{HandOffCounters, Member, Worker};
 
 /// How long connections have to finish after the order to stop.
@@ -48,6 +48,8 @@ pub(crate) struct Record {
     pub(crate) hand_offs: HandOffCounters,
     /// Connections that it accepted.
     pub(crate) connections: u64,
+    /// What became of careful resume.
+    pub(crate) resumes: ResumeCounters,
     /// Its data path as it was at the end.
     pub(crate) capabilities: Capabilities,
     pub(crate) xdp_mode: Option<&'static str>,
@@ -84,6 +86,7 @@ pub(crate) fn work<P: Path>(seat: Seat<P>, outfit: &Outfit, stop: &AtomicBool) -
         counters: worker.counters(),
         hand_offs: worker.hand_off_counters(),
         connections: worker.endpoint().counters().incoming,
+        resumes: worker.endpoint().counters().resumes,
         capabilities: worker.port().capabilities(),
         xdp_mode: worker.port().xdp_mode(),
         frames: frames_before.zip(frames_after).map(|(before, after)| [before, after]),
