@@ -28,6 +28,8 @@ use std::sync::Arc;
 mod tests;
 
 const ALLOWED: &str = "GET, HEAD, OPTIONS";
+/// For generated bodies, which answer a POST when its content has arrived.
+const ALLOWED_GENERATED: &str = "GET, HEAD, OPTIONS, POST";
 const INDEX: &[u8] = b"index.html";
 
 /// What a handler serves and how.
@@ -111,6 +113,13 @@ impl Handler {
         response
     }
 
+    /// Answers a request that goes no further, such as one with too much content. `what` must come from us, not from the
+    /// request.
+    pub fn refuse(&mut self, status: u16, what: &str, now: Instant) -> Response {
+        self.clock.advance(now);
+        self.error(status, what)
+    }
+
     /// The wall clock, for the access log.
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -122,12 +131,7 @@ impl Handler {
         }
         match head.method() {
             Method::Get | Method::Head => {}
-            Method::Options => return self.options(),
-            Method::Other => {
-                let mut response = self.error(405, "");
-                response.fields.push("allow", Value::Static(ALLOWED));
-                return response;
-            }
+            Method::Options | Method::Post | Method::Other => return self.answer_unlike_get(head, path, now),
         }
         match path::resolve(head.target(), self.dot_files, path) {
             Ok(Shape::Folder) => {
@@ -153,6 +157,31 @@ impl Handler {
             Err(PathError::Malformed(what)) => self.error(400, what),
             Err(PathError::Hidden | PathError::TooLongForAFile) => self.error(404, ""),
             Err(PathError::TooLong) => self.error(414, ""),
+        }
+    }
+
+    /// Methods that ask for no representation.
+    fn answer_unlike_get(&mut self, head: &Head, path: &mut Vec<u8>, now: Instant) -> Response {
+        let is_file = matches!(path::resolve(head.target(), self.dot_files, path), Ok(Shape::File));
+        let size = generated::size_of(path).filter(|_| is_file);
+        // A file of that name wins, as for GET.
+        let size = size.filter(|_| matches!(self.find(path, now), Err(OpenError::Absent)));
+        let allowed = if size.is_some() { ALLOWED_GENERATED } else { ALLOWED };
+        match (head.method(), size) {
+            (Method::Options, _) => {
+                let mut fields = self.fields();
+                fields.push("allow", Value::Static(allowed));
+                Response { status: 204, fields, body: Body::Empty }
+            }
+            (Method::Post, Some(size)) => {
+                let fields = self.content_fields(size, Value::Static(content_type::UNKNOWN));
+                Response { status: 200, fields, body: Source::Generated.body(0..size) }
+            }
+            _ => {
+                let mut response = self.error(405, "");
+                response.fields.push("allow", Value::Static(allowed));
+                response
+            }
         }
     }
 
@@ -268,12 +297,6 @@ impl Handler {
         let mut response = self.error(301, "");
         response.fields.push("location", Value::from(location));
         response
-    }
-
-    fn options(&self) -> Response {
-        let mut fields = self.fields();
-        fields.push("allow", Value::Static(ALLOWED));
-        Response { status: 204, fields, body: Body::Empty }
     }
 
     fn open_error(&self, error: OpenError) -> Response {

@@ -45,7 +45,11 @@ impl Heads {
         if self.places.is_empty() {
             self.places.resize_with(PLACES, Known::nothing);
         }
-        let at = place(status, &fields, length);
+        let bytes = match length {
+            BodyLength::Known(bytes) => bytes,
+            BodyLength::Empty | BodyLength::Unknown => 0,
+        };
+        let at = place(status, &fields, bytes) % PLACES;
         let Some(known) = self.places.get_mut(at) else { return self.passing.insert(encode(&fields)) };
         if (known.status, known.length) != (status, length) || known.fields != fields {
             let encoded = encode(&fields);
@@ -64,16 +68,12 @@ impl Known {
 }
 
 /// Mixes what differs between files. Whoever makes all files meet in one place has gained an encoding for each request.
-fn place(status: u16, fields: &Fields, length: BodyLength) -> usize {
-    let length = match length {
-        BodyLength::Known(bytes) => bytes,
-        BodyLength::Empty | BodyLength::Unknown => 0,
-    };
+pub(crate) fn place(status: u16, fields: &Fields, length: u64) -> usize {
     let tag = fields.value("etag").unwrap_or_default();
     let mixed = tag.iter().fold(length ^ u64::from(status) << 32, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    (mixed ^ mixed >> 32) as usize % PLACES
+    (mixed ^ mixed >> 32) as usize
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ use crate::access_log::{Entry, Protocol, Recorder};
 use crate::body::Body;
 use crate::handler::Handler;
 use crate::heads::Heads;
-use crate::request::Head;
+use crate::packet_sizes::PacketSizes;
+use crate::request::{Head, MAX_CONTENT, Method};
+use crate::served::Served;
 use base::time::{Duration, Instant};
 use http3::{Abort, BodyLength, Code, Config, Goaway, MessageSink, RequestHead, Session};
 use std::sync::Arc;
@@ -30,6 +32,8 @@ pub struct Server {
     heads: Heads,
     config: Arc<Config>,
     patience: Patience,
+    packet_sizes: PacketSizes,
+    served: Served,
 }
 
 /// How the server treats connections.
@@ -48,6 +52,8 @@ enum Patience {
 pub struct State {
     session: Session<Exchanges>,
     farewell: Farewell,
+    /// Whether the connection was counted when it closed.
+    is_counted: bool,
 }
 
 /// How far the good-bye has come. Source: RFC 9114 §5.2.
@@ -65,13 +71,26 @@ enum Farewell {
 /// Requests and responses of a connection.
 #[derive(Debug, Default)]
 struct Exchanges {
-    /// Requests whose heads arrived since the last turn.
-    waiting: Vec<(StreamId, Box<Head>)>,
+    /// Requests that can be answered.
+    waiting: Vec<Asked>,
+    /// Requests whose content must arrive first.
+    receiving: Vec<Asked>,
     replies: Vec<Reply>,
+    /// Responses that the peer gave up.
+    given_up: Vec<Reply>,
     /// Streams that take bytes again.
     writable: Vec<StreamId>,
     /// Boxed, because each head is handed from list to list and is large.
     spare: Spare,
+}
+
+/// A request.
+#[derive(Debug)]
+struct Asked {
+    id: StreamId,
+    head: Box<Head>,
+    /// Bytes of its content that arrived.
+    received: u64,
 }
 
 /// Heads of requests that were answered, kept for their memory.
@@ -95,23 +114,45 @@ impl MessageSink for Exchanges {
         for line in request.lines() {
             head.on_field(line.name, line.value);
         }
-        self.waiting.push((id, head));
+        let asked = Asked { id, head, received: 0 };
+        // The answer to a POST means that its content has arrived. Other methods ask for something that content does not
+        // change, so whoever sends it need not wait.
+        if asked.head.method() == Method::Post && !asked.head.announces_too_much() {
+            self.receiving.push(asked);
+        } else {
+            self.waiting.push(asked);
+        }
     }
 
-    fn on_body(&mut self, _: StreamId, bytes: &[u8]) -> usize {
+    fn on_body(&mut self, id: StreamId, bytes: &[u8]) -> usize {
         // Nothing that is served here looks at a request's content.
+        if let Some(place) = self.receiving.iter().position(|asked| asked.id == id)
+            && let Some(asked) = self.receiving.get_mut(place)
+        {
+            asked.received = asked.received.saturating_add(bytes.len() as u64);
+            if asked.received > MAX_CONTENT {
+                let asked = self.receiving.swap_remove(place);
+                self.waiting.push(asked);
+            }
+        }
         bytes.len()
     }
 
-    fn on_end(&mut self, _: StreamId) {}
+    fn on_end(&mut self, id: StreamId) {
+        if let Some(place) = self.receiving.iter().position(|asked| asked.id == id) {
+            let asked = self.receiving.swap_remove(place);
+            self.waiting.push(asked);
+        }
+    }
 
     fn on_abort(&mut self, id: StreamId, _: Abort) {
-        self.waiting.retain(|(waiting, _)| *waiting != id);
-        self.replies.retain(|reply| reply.id != id);
+        self.waiting.retain(|asked| asked.id != id);
+        self.receiving.retain(|asked| asked.id != id);
+        self.give_up(id);
     }
 
     fn on_stop_sending(&mut self, id: StreamId, _: Code) {
-        self.replies.retain(|reply| reply.id != id);
+        self.give_up(id);
     }
 
     fn on_writable(&mut self, id: StreamId) {
@@ -135,7 +176,19 @@ impl Server {
             heads: Heads::default(),
             config: Arc::new(Config::server()),
             patience: Patience::Serving,
+            packet_sizes: PacketSizes::default(),
+            served: Served::default(),
         }
+    }
+
+    /// The packet sizes of the connections that have closed.
+    pub fn packet_sizes(&self) -> PacketSizes {
+        self.packet_sizes
+    }
+
+    /// What was done so far.
+    pub fn served(&self) -> Served {
+        self.served
     }
 
     /// Begins no more requests and closes connections as they become idle. The worker must then activate all connections.
@@ -162,8 +215,13 @@ impl Server {
 
     /// Answers the requests that arrived.
     fn answer(&mut self, now: Instant, connection: &mut Connection, state: &mut State) {
-        while let Some((id, head)) = state.session.messages.waiting.pop() {
-            let response = self.handler.handle(&head, now);
+        while let Some(asked) = state.session.messages.waiting.pop() {
+            let Asked { id, head, received } = asked;
+            let is_too_much = received > MAX_CONTENT || head.announces_too_much();
+            let response = match is_too_much {
+                true => self.handler.refuse(413, "", now),
+                false => self.handler.handle(&head, now),
+            };
             let length = match response.body.remaining() {
                 0 => BodyLength::Empty,
                 bytes => BodyLength::Known(bytes),
@@ -174,6 +232,9 @@ impl Server {
             if sent.is_err() {
                 state.session.messages.recycle(reply.head);
                 continue;
+            }
+            if is_too_much {
+                state.session.connection.stop_reading(connection, id);
             }
             state.session.messages.replies.push(reply);
             state.session.messages.writable.push(id);
@@ -238,6 +299,8 @@ impl Server {
     }
 
     fn log(&mut self, now: Instant, connection: &Connection, reply: &Reply) {
+        self.served.requests += 1;
+        self.served.content_bytes += reply.sent;
         if !self.recorder.is_on() {
             return;
         }
@@ -255,7 +318,7 @@ impl Server {
 
     /// Source: RFC 9114 §5.2.
     fn say_good_bye(&self, now: Instant, connection: &mut Connection, state: &mut State) {
-        let State { session, farewell } = state;
+        let State { session, farewell, .. } = state;
         match *farewell {
             Farewell::NotYet => {
                 session.connection.goaway(connection, Goaway::Notice);
@@ -287,6 +350,13 @@ enum Pumped {
 }
 
 impl Exchanges {
+    fn give_up(&mut self, id: StreamId) {
+        if let Some(place) = self.replies.iter().position(|reply| reply.id == id) {
+            let reply = self.replies.swap_remove(place);
+            self.given_up.push(reply);
+        }
+    }
+
     fn recycle(&mut self, head: Box<Head>) {
         if self.spare.len() < SPARE_HEADS {
             self.spare.push(head);
@@ -298,12 +368,24 @@ impl App for Server {
     type State = State;
 
     fn on_accept(&mut self, now: Instant, _: &mut Connection) -> State {
+        self.served.connections += 1;
         let connection = http3::Connection::new(Side::Server, Arc::clone(&self.config), now);
-        State { session: Session { connection, messages: Exchanges::default() }, farewell: Farewell::NotYet }
+        State {
+            session: Session { connection, messages: Exchanges::default() },
+            farewell: Farewell::NotYet,
+            is_counted: false,
+        }
     }
 
     fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut State) -> Next {
         state.session.on_turn(connection, now);
+        if connection.is_closed() && !core::mem::replace(&mut state.is_counted, true) {
+            self.packet_sizes.add(&connection.mtu_report());
+        }
+        while let Some(reply) = state.session.messages.given_up.pop() {
+            self.log(now, connection, &reply);
+            state.session.messages.recycle(reply.head);
+        }
         self.answer(now, connection, state);
         let next = self.pump(now, connection, state);
         match self.patience {
@@ -321,5 +403,8 @@ impl App for Server {
         }
     }
 
-    fn on_gone(&mut self, _: Instant, _: &Connection, _: State) {}
+    fn on_gone(&mut self, now: Instant, connection: &Connection, state: State) {
+        let Exchanges { replies, given_up, .. } = state.session.messages;
+        replies.iter().chain(&given_up).for_each(|reply| self.log(now, connection, reply));
+    }
 }

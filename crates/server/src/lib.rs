@@ -1,7 +1,8 @@
 //! The HTTP server: files, generated bodies, access log, certificates.
 //!
 //! One handler answers requests of every HTTP version: [`request::Head`] in, [`response::Response`] out, and its
-//! [`body::Body`] is pulled chunk by chunk by whoever sends it. Nothing here knows a socket, TLS or a stream.
+//! [`body::Body`] is pulled chunk by chunk by whoever sends it: [`http3`] on a worker, [`tcp`] for HTTP/1.1 and 2. Nothing
+//! else here knows a socket, TLS or a stream.
 #![forbid(unsafe_code)]
 
 pub mod access_log;
@@ -15,7 +16,10 @@ pub mod generated;
 pub mod handler;
 mod heads;
 pub mod http3;
+pub mod packet_sizes;
 mod pool;
 mod range;
 pub mod request;
 pub mod response;
+pub mod served;
+pub mod tcp;

@@ -11,6 +11,9 @@ pub const MAX_FIELDS_SIZE: usize = 64 * 1024;
 /// More fields than this are answered with 431.
 pub const MAX_FIELDS: usize = 256;
 
+/// Longer content of a request is answered with 413, in bytes. It is received and thrown away.
+pub const MAX_CONTENT: u64 = 64 << 20;
+
 /// What the handler reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -37,9 +40,11 @@ pub enum Name {
     UserAgent,
     /// `referer`
     Referer,
+    /// `content-length`
+    ContentLength,
 }
 
-const NAMES: usize = Name::Referer as usize + 1;
+const NAMES: usize = Name::ContentLength as usize + 1;
 
 impl Name {
     fn of(field: &[u8]) -> Option<Name> {
@@ -55,6 +60,7 @@ impl Name {
             b"if-unmodified-since" => Name::IfUnmodifiedSince,
             b"user-agent" => Name::UserAgent,
             b"referer" => Name::Referer,
+            b"content-length" => Name::ContentLength,
             _ => return None,
         })
     }
@@ -77,6 +83,8 @@ pub enum Method {
     Head,
     /// OPTIONS
     Options,
+    /// POST: to generated bodies only.
+    Post,
     /// Anything else, which the handler refuses with 405.
     Other,
 }
@@ -161,8 +169,15 @@ impl Head {
             Some(b"GET") => Method::Get,
             Some(b"HEAD") => Method::Head,
             Some(b"OPTIONS") => Method::Options,
+            Some(b"POST") => Method::Post,
             _ => Method::Other,
         }
+    }
+
+    /// Whether more content is announced than is taken.
+    pub fn announces_too_much(&self) -> bool {
+        let text = self.value(Name::ContentLength).and_then(|text| std::str::from_utf8(text).ok());
+        text.and_then(|text| text.parse::<u64>().ok()).is_some_and(|bytes| bytes > MAX_CONTENT)
     }
 
     /// The request target, empty when there was none.

@@ -102,6 +102,11 @@ impl Fields {
         self.0.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
     }
 
+    /// The fields as they were pushed.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = (&'static str, &Value)> {
+        self.0.iter().map(|(name, value)| (*name, value))
+    }
+
     /// The first value of `name`.
     pub fn value(&self, name: &str) -> Option<&[u8]> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_bytes())
@@ -140,6 +145,7 @@ pub fn reason(status: u16) -> &'static str {
         404 => "Not Found",
         405 => "Method Not Allowed",
         412 => "Precondition Failed",
+        413 => "Content Too Large",
         414 => "URI Too Long",
         416 => "Range Not Satisfiable",
         431 => "Request Header Fields Too Large",

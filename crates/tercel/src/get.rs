@@ -14,6 +14,7 @@ use console::Console;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use crypto::{ClientTls, ConfigError, Roots};
 use datapath::Port;
+use datapath::hold::Hold;
 use datapath::pcap::{Capture, PcapWriter};
 use load::client::{Client, Settings};
 use load::error::{EXIT_CODES, GetError};
@@ -168,7 +169,13 @@ fn get(args: &GetArgs) -> Result<u8, GetError> {
         eprintln!("{verdict}");
     }
     match paths.opened {
-        Opened::Udp(group) => args.run_on(group.ports, settings, &jobs),
+        Opened::Udp(group) => match args.path.hold() {
+            Some(delay) => {
+                let held = |port| Hold::new(port, delay);
+                args.run_on(group.ports.into_iter().map(held).collect(), settings, &jobs)
+            }
+            None => args.run_on(group.ports, settings, &jobs),
+        },
         Opened::Xdp(ports) => args.run_on(ports, settings, &jobs),
     }
 }

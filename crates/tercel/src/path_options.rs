@@ -81,6 +81,11 @@ pub(crate) struct PathArgs {
     /// Look for packets so many microseconds before sleeping: less delay for more CPU. always never sleeps.
     #[arg(long, default_value = "0", value_name = "MICROSECONDS|always", value_parser = spin)]
     pub(crate) spin: Duration,
+    /// Hold every datagram that arrives for so many microseconds: a longer path on a machine without spare cores for a lab.
+    ///
+    /// At most 64 MiB are held; more is dropped and counted as overflowed. With kernel UDP only; tercel lab emulates more.
+    #[arg(long, default_value_t = 0, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(0..=1_000_000), help_heading = "Laboratory")]
+    pub(crate) hold_received: u32,
 }
 
 impl PathArgs {
@@ -111,8 +116,16 @@ impl PathArgs {
         }
     }
 
+    /// For how long what arrives is held back, if at all.
+    pub(crate) fn hold(&self) -> Option<Duration> {
+        (self.hold_received > 0).then(|| Duration::from_micros(self.hold_received.into()))
+    }
+
     /// Turns down flags that would have no effect.
     pub(crate) fn check(&self) -> Result<(), String> {
+        if self.hold().is_some() && matches!(self.datapath, Datapath::Auto | Datapath::Xdp) {
+            return Err("--hold-received goes with --datapath gso, mmsg or plain".to_owned());
+        }
         if matches!(self.datapath, Datapath::Auto | Datapath::Xdp) {
             return Ok(());
         }

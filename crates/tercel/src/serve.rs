@@ -1,4 +1,4 @@
-//! `tercel serve`: files and generated bodies over HTTP/3.
+//! `tercel serve`: files and generated bodies over HTTP/1.1, 2 and 3.
 //!
 //! This file turns the command line into a server; its workers and reports are in `serving`.
 
@@ -6,24 +6,31 @@ use crate::complain;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
 use crate::serving::cores::{Pin, Workers};
+use crate::serving::doors::{self, Doors};
 use crate::serving::credentials::Credentials;
-use crate::serving::crew::{self, Stop};
+use crate::serving::crew::{self, Named, Stop};
 use crate::serving::report::{self, Way};
-use crate::serving::shift::{Outfit, Seat, work};
+use crate::serving::shift::{Outfit, Record, Seat, work};
+use crate::serving::tcp::{self, TcpRecord, TcpSeat};
+use crate::serving::versions::Versions;
 use crate::signals::stop_flag;
 use clap::{Args, ValueEnum};
 use core::net::SocketAddr;
-use crypto::ServerTls;
+use crypto::{ServerTls, TlsOptions};
 use datapath::Waker;
+use datapath::hold::Hold;
 use paths::{Opened, Path};
 use server::access_log::{AccessLog, Target};
 use server::files::{DotFiles, Root};
-use server::handler::Options;
+use server::handler::{Handler, Options};
+use server::tcp::{Bell, Limits, Setup};
+use std::io;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use transport::{EndpointConfig, RetryPolicy, ServerConfig};
-use udp::SteeringChoice;
+use udp::{SteeringChoice, UdpPort};
 use worker::HandOff;
 
 /// When clients must prove their address before anything else.
@@ -59,6 +66,12 @@ pub(crate) struct ServeArgs {
     /// Where to listen: ADDRESS:PORT; port 0 is any free one.
     #[arg(short, long, default_value = "[::]:4433", value_name = "ADDRESS")]
     listen: SocketAddr,
+    /// The versions of HTTP to serve: 3 over UDP, 1 (that is 1.1) and 2 over TCP, on the same port number.
+    #[arg(long, default_value = "1,2,3", value_name = "VERSIONS")]
+    http: Versions,
+    /// Do not tell clients of HTTP/1.1 and 2 that HTTP/3 is there.
+    #[arg(long)]
+    no_alt_svc: bool,
     /// The certificate chain, PEM. Without it a development certificate is made and kept.
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
@@ -83,6 +96,7 @@ pub(crate) struct ServeArgs {
     summary_file: Option<PathBuf>,
     /// Threads that serve, each with connections of its own: a number, or auto for one on each core.
     ///
+    /// There are so many for HTTP/3, and as many again for HTTP/1.1 and 2, which sleep while nobody uses those.
     /// With --datapath xdp there can be no more than the interface has queues.
     #[arg(long, default_value = "1", value_name = "N|auto", help_heading = "Cores")]
     workers: Workers,
@@ -102,6 +116,7 @@ const EXAMPLES: &str = "\
 Examples:
   tercel serve .                                       this folder, on port 4433, with a development certificate
   tercel serve --workers auto --pin                    generated bodies, on every core
+  tercel serve --http 3 .                              HTTP/3 and nothing over TCP
   tercel serve --datapath xdp --interface eth0 /srv    past the kernel's network stack; see tercel doctor";
 
 /// Runs the server until SIGINT or SIGTERM.
@@ -118,23 +133,34 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         (Some(certificate), Some(key)) => Credentials::given(certificate, key)?,
         _ => Credentials::development()?,
     };
-    let opened = paths::open(&args.paths())?;
-    if let Some(verdict) = &opened.verdict {
-        eprintln!("{verdict}");
-    }
-    opened.declined.iter().for_each(|line| eprintln!("{line}"));
-    let way = Way {
-        listening: opened.address,
-        datapath: opened.choice.name(),
-        interface: opened.interface,
-        workers: opened.workers,
-        steering: opened.steering.name(),
+    let threads = match args.paths().workers {
+        paths::Workers::Exactly(count) | paths::Workers::OnePerCore(count) => usize::from(count.max(1)),
     };
-    let outfit = args.outfit(&credentials, opened.workers)?;
+    let Doors { udp, tcp, address } = doors::open(&args.paths(), args.http, threads)?;
+    if let Some(udp) = &udp {
+        udp.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
+        udp.declined.iter().for_each(|line| eprintln!("{line}"));
+    }
+    let way = Way {
+        listening: address,
+        versions: args.http,
+        datapath: udp.as_ref().map(|udp| udp.choice.name()),
+        interface: udp.as_ref().and_then(|udp| udp.interface.clone()),
+        workers: udp.as_ref().map_or(threads, |udp| udp.workers),
+        steering: udp.as_ref().map(|udp| udp.steering.name()),
+    };
+    let outfit = args.outfit(&credentials, way.workers)?;
     let room = Room { args, outfit: &outfit, credentials: &credentials, way };
-    match opened.opened {
-        Opened::Udp(group) => room.serve_on(group.ports),
-        Opened::Xdp(ports) => room.serve_on(ports),
+    match udp.map(|udp| udp.opened) {
+        None => room.serve_on(Vec::<UdpPort>::new(), tcp),
+        Some(Opened::Udp(group)) => match args.path.hold() {
+            Some(delay) => {
+                let held = |port| Hold::new(port, delay);
+                room.serve_on(group.ports.into_iter().map(held).collect(), tcp)
+            }
+            None => room.serve_on(group.ports, tcp),
+        },
+        Some(Opened::Xdp(ports)) => room.serve_on(ports, tcp),
     }
 }
 
@@ -205,39 +231,115 @@ impl ServeArgs {
     }
 }
 
+/// Who sits on a thread.
+enum Post<P> {
+    Quic(Seat<P>),
+    Tcp(Box<TcpSeat>),
+}
+
+impl<P> Named for Post<P> {
+    fn name(&self) -> String {
+        match self {
+            Post::Quic(seat) => seat.name(),
+            Post::Tcp(seat) => seat.name(),
+        }
+    }
+}
+
+/// What a thread did.
+enum Report {
+    Quic(Box<Record>),
+    Tcp(TcpRecord),
+}
+
 impl Room<'_> {
     /// Serves on these ports, one worker on each, until a signal.
-    fn serve_on<P: Path + Send>(&self, ports: Vec<P>) -> Result<(), String> {
+    fn serve_on<P: Path + Send>(&self, ports: Vec<P>, listeners: Vec<TcpListener>) -> Result<(), String> {
         let args = self.args;
-        let cores = match &args.pin {
-            Some(pin) => pin.assign(ports.len(), &bench::cpu::allowed())?,
-            None => Vec::new(),
-        };
         if let Some(advice) = ports.first().and_then(P::advice) {
             eprintln!("{advice}");
         }
-        let workers = ports.len();
-        // Alone there is nobody to hand anything to.
-        let wakers = ports.iter().map(P::waker).collect();
-        let mut members = if workers > 1 { HandOff::crew(wakers) } else { Vec::new() }.into_iter();
         let wakers: Arc<[Waker]> = ports.iter().filter_map(P::waker).collect();
-        let to_wake = Arc::clone(&wakers);
-        let flag = stop_flag(move || to_wake.iter().for_each(Waker::wake)).map_err(text)?;
+        let bells: Arc<[Bell]> = listeners.iter().map(|_| Bell::default()).collect();
+        let to_wake = Stop { flag: Arc::default(), wakers: Arc::clone(&wakers), bells: Arc::clone(&bells) };
+        let flag = stop_flag(move || to_wake.wake()).map_err(text)?;
+        let stop = Stop { flag, wakers, bells };
         let log = AccessLog::start(Target::parse(&args.access_log))
             .map_err(|error| format!("cannot write the access log to {}: {error}", args.access_log))?;
-        let seats = (0..).zip(ports).map(|(number, port)| Seat {
-            number,
-            port,
-            recorder: log.recorder(),
-            member: members.next(),
-            core: cores.get(usize::from(number)).copied(),
-        });
-        let seats = seats.collect();
+        let mut posts = self.quic_posts(ports, &log)?;
+        posts.extend(self.tcp_posts(listeners, &log, &stop.bells)?);
         report::announce(&self.way, self.credentials, args.ready_file.as_deref())?;
-        let stop = Stop { flag, wakers };
-        let records = crew::run(seats, &stop, |seat| work(seat, self.outfit, &stop.flag))?;
+        let job = |post: Post<P>| -> io::Result<Report> {
+            match post {
+                Post::Quic(seat) => work(seat, self.outfit, &stop.flag).map(Box::new).map(Report::Quic),
+                Post::Tcp(seat) => tcp::work(*seat).map(Report::Tcp),
+            }
+        };
+        let (mut records, mut tcp_records) = (Vec::new(), Vec::new());
+        for report in crew::run(posts, &stop, job)? {
+            match report {
+                Report::Quic(record) => records.push(*record),
+                Report::Tcp(record) => tcp_records.push(record),
+            }
+        }
         drop(log);
-        report::summarize(&self.way, &records, args.summary_file.as_deref())
+        report::summarize(&self.way, &records, &tcp_records, args.summary_file.as_deref())
+    }
+
+    fn quic_posts<P: Path>(&self, ports: Vec<P>, log: &AccessLog) -> Result<Vec<Post<P>>, String> {
+        let cores = self.cores(ports.len())?;
+        // Alone there is nobody to hand anything to.
+        let wakers = ports.iter().map(P::waker).collect();
+        let mut members = if ports.len() > 1 { HandOff::crew(wakers) } else { Vec::new() }.into_iter();
+        let seat = |(number, port): (u8, P)| {
+            let core = cores.get(usize::from(number)).copied();
+            Post::Quic(Seat { number, port, recorder: log.recorder(), member: members.next(), core })
+        };
+        Ok((0..).zip(ports).map(seat).collect())
+    }
+
+    fn tcp_posts<P>(
+        &self,
+        listeners: Vec<TcpListener>,
+        log: &AccessLog,
+        bells: &[Bell],
+    ) -> Result<Vec<Post<P>>, String> {
+        if listeners.is_empty() {
+            return Ok(Vec::new());
+        }
+        tcp::raise_descriptors();
+        let args = self.args;
+        let cores = self.cores(listeners.len())?;
+        let options = TlsOptions { alpn: args.http.alpn(), ..args.quic.tls() };
+        let tls = crypto::tcp_server(&self.credentials.tls, &options).map_err(text)?;
+        let defaults = Limits::default();
+        let limits = Limits {
+            connections: defaults.connections.div_ceil(listeners.len()),
+            idle: base::time::Duration::from_secs(args.quic.idle_timeout),
+            ..defaults
+        };
+        let is_announced = args.http.http3 && !args.no_alt_svc;
+        let alt_svc = format!("h3=\":{}\"; ma=86400", self.way.listening.port());
+        let seat = |(number, (listener, bell)): (usize, (TcpListener, &Bell))| {
+            let setup = Setup {
+                tls: Arc::clone(&tls),
+                handler: Handler::new(self.outfit.handler.clone()),
+                recorder: log.recorder(),
+                limits,
+                alt_svc: is_announced.then(|| alt_svc.clone()),
+                bell: bell.clone(),
+            };
+            Post::Tcp(Box::new(TcpSeat { number, listener, setup, core: cores.get(number).copied() }))
+        };
+        Ok((0..).zip(listeners.into_iter().zip(bells)).map(seat).collect())
+    }
+
+    /// The cores of so many threads; none where they are not to be kept.
+    fn cores(&self, threads: usize) -> Result<Vec<usize>, String> {
+        match &self.args.pin {
+            Some(pin) => pin.assign(threads, &bench::cpu::allowed()),
+            None => Ok(Vec::new()),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
-//! `--workers` and `--pin`: how many threads, and which core each of them keeps.
+//! `--workers` and `--pin`: how many threads, which core each of them keeps, and how long it kept it busy.
 
 use core::str::FromStr;
+use rustix::time::{ClockId, clock_gettime};
 
 /// How many workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,12 @@ fn list(cores: &[usize]) -> String {
         rest = rest.get(run..).unwrap_or_default();
     }
     text
+}
+
+/// CPU seconds that the calling thread has used so far, its own and the kernel's on its behalf.
+pub(crate) fn thread_seconds() -> f64 {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! The workers' threads. One worker runs on the thread that calls; more get a thread each.
+//! The workers' threads. One worker alone runs on the thread that calls; more get a thread each.
 //!
 //! All end together: on the order to stop, and when one of them fails, be it by a panic. Whatever leaves a thread gives the
 //! order on its way out, so that none is forgotten.
 
 use datapath::Waker;
+use server::tcp::Bell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +15,25 @@ use std::thread::{Builder, ScopedJoinHandle};
 pub(crate) struct Stop {
     pub(crate) flag: Arc<AtomicBool>,
     pub(crate) wakers: Arc<[Waker]>,
+    pub(crate) bells: Arc<[Bell]>,
+}
+
+/// Who sits on a thread, for its name and for messages: `worker 0`.
+pub(crate) trait Named {
+    fn name(&self) -> String;
 }
 
 impl Stop {
-    fn order(&self) {
+    /// Orders it.
+    pub(crate) fn order(&self) {
         self.flag.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Wakes all, so that they look whether it was ordered.
+    pub(crate) fn wake(&self) {
         self.wakers.iter().for_each(Waker::wake);
+        self.bells.iter().for_each(Bell::ring);
     }
 }
 
@@ -42,7 +56,7 @@ pub(crate) fn run<S, R>(
     work: impl Fn(S) -> io::Result<R> + Sync,
 ) -> Result<Vec<R>, String>
 where
-    S: Send,
+    S: Send + Named,
     R: Send,
 {
     if seats.len() == 1 {
@@ -53,31 +67,31 @@ where
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         let mut failure = None;
-        for (number, seat) in seats.into_iter().enumerate() {
+        for seat in seats {
+            let name = seat.name();
             let job = move || {
                 let _last = Last(stop);
                 work(seat)
             };
-            match Builder::new().name(format!("worker-{number}")).spawn_scoped(scope, job) {
-                Ok(thread) => threads.push(thread),
+            match Builder::new().name(name.replace(' ', "-")).spawn_scoped(scope, job) {
+                Ok(thread) => threads.push((name, thread)),
                 Err(error) => {
                     stop.order();
-                    failure = Some(format!("worker {number} cannot be started: {error}"));
+                    failure = Some(format!("{name} cannot be started: {error}"));
                     break;
                 }
             }
         }
-        let reports: Vec<_> =
-            threads.into_iter().enumerate().map(|(number, thread)| report(number, thread)).collect();
+        let reports: Vec<_> = threads.into_iter().map(|(name, thread)| report(&name, thread)).collect();
         failure.map_or_else(|| reports.into_iter().collect(), Err)
     })
 }
 
-fn report<R>(number: usize, thread: ScopedJoinHandle<'_, io::Result<R>>) -> Result<R, String> {
+fn report<R>(name: &str, thread: ScopedJoinHandle<'_, io::Result<R>>) -> Result<R, String> {
     match thread.join() {
         Ok(Ok(report)) => Ok(report),
-        Ok(Err(error)) => Err(format!("worker {number} has failed: {error}")),
-        Err(_) => Err(format!("worker {number} has panicked; the lines above say where")),
+        Ok(Err(error)) => Err(format!("{name} has failed: {error}")),
+        Err(_) => Err(format!("{name} has panicked; the lines above say where")),
     }
 }
 
@@ -86,8 +100,14 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    impl Named for i32 {
+        fn name(&self) -> String {
+            format!("worker {self}")
+        }
+    }
+
     fn stop(wakers: Vec<Waker>) -> Stop {
-        Stop { flag: Arc::default(), wakers: wakers.into() }
+        Stop { flag: Arc::default(), wakers: wakers.into(), bells: Arc::default() }
     }
 
     /// What a worker does when nothing fails: it goes on until it is told to stop, for ten seconds at most.

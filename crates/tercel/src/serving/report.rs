@@ -2,21 +2,27 @@
 
 use super::credentials::Credentials;
 use super::shift::Record;
+use super::tcp::TcpRecord;
+use super::versions::Versions;
 use core::net::SocketAddr;
 use datapath::Counters;
 use serde_json::{Value, json};
+use server::packet_sizes::PacketSizes;
+use server::served::Served;
+use server::tcp::Tally;
 use std::path::Path;
 use transport::ResumeCounters;
 
 /// What is the same for all workers of a server.
 pub(crate) struct Way {
     pub(crate) listening: SocketAddr,
-    /// The path's name as users choose it.
-    pub(crate) datapath: &'static str,
+    pub(crate) versions: Versions,
+    /// The path's name as users choose it; none without HTTP/3.
+    pub(crate) datapath: Option<&'static str>,
     pub(crate) interface: Option<String>,
     pub(crate) workers: usize,
     /// How datagrams find their worker.
-    pub(crate) steering: &'static str,
+    pub(crate) steering: Option<&'static str>,
 }
 
 /// Says on standard error where the server listens and how to reach it, and writes the ready file.
@@ -29,16 +35,19 @@ pub(crate) fn announce(
     ready_file: Option<&Path>,
 ) -> Result<(), String> {
     let on = way.interface.as_ref().map_or(String::new(), |name| format!(" of {name}"));
-    let several = match way.workers {
-        1 => String::new(),
-        workers => format!(", {workers} workers, steering {}", way.steering),
+    let datapath = way.datapath.map_or(String::new(), |name| format!(", datapath {name}{on}"));
+    let several = match (way.workers, way.steering) {
+        (1, _) => String::new(),
+        (workers, Some(steering)) => format!(", {workers} workers, steering {steering}"),
+        (workers, None) => format!(", {workers} workers"),
     };
-    eprintln!("tercel serves HTTP/3 on {}, datapath {}{on}{several}", way.listening, way.datapath);
+    eprintln!("tercel serves {} on {}{datapath}{several}", way.versions.text(), way.listening);
     if let Some(development) = &credentials.development {
         eprint!("{}", development.how_to_use(way.listening.port()));
     }
     let ready = json!({
         "port": way.listening.port(),
+        "tcp_port": way.versions.over_tcp().then_some(way.listening.port()),
         "pid": std::process::id(),
         "certificate": credentials.certificate,
         "datapath": way.datapath,
@@ -52,7 +61,12 @@ pub(crate) fn announce(
 ///
 /// # Errors
 /// The file cannot be written.
-pub(crate) fn summarize(way: &Way, records: &[Record], summary_file: Option<&Path>) -> Result<(), String> {
+pub(crate) fn summarize(
+    way: &Way,
+    records: &[Record],
+    tcp: &[TcpRecord],
+    summary_file: Option<&Path>,
+) -> Result<(), String> {
     let mut total = Counters::default();
     records.iter().for_each(|record| total += record.counters);
     let cpu_s = bench::cpu::process_seconds();
@@ -65,7 +79,61 @@ pub(crate) fn summarize(way: &Way, records: &[Record], summary_file: Option<&Pat
         per_call(total.rx.datagrams, total.rx.calls),
         cpu_s,
     );
-    write(summary_file, &summary(way, records, &total, cpu_s))
+    let mut tally = Tally::default();
+    tcp.iter().for_each(|record| tally += record.tally);
+    if tally.accepted > 0 {
+        eprintln!(
+            "over TCP {} connections, {} requests of HTTP/1.1 and {} of HTTP/2, {} bytes",
+            tally.accepted, tally.http1.requests, tally.http2.requests, tally.sent_bytes,
+        );
+    }
+    if tally.accept_failures > 0 {
+        eprintln!("connections had to wait because descriptors or memory had run out: raise ulimit -n");
+    }
+    let mut served = Served::default();
+    records.iter().for_each(|record| served += record.served);
+    let mut summary = summary(way, records, &total, cpu_s);
+    let more = json!({
+        "http": { "1": version(&tally.http1), "2": version(&tally.http2), "3": version(&served) },
+        "tcp": tcp_flows(&tally),
+        "tcp_threads": tcp.iter().map(tcp_thread).collect::<Vec<Value>>(),
+    });
+    extend(&mut summary, more);
+    write(summary_file, &summary)
+}
+
+/// What was done for one version of HTTP.
+fn version(served: &Served) -> Value {
+    json!({
+        "connections": served.connections,
+        "requests": served.requests,
+        "content_bytes": served.content_bytes,
+    })
+}
+
+fn tcp_thread(record: &TcpRecord) -> Value {
+    let mut line = tcp_flows(&record.tally);
+    let more = json!({
+        "thread": record.number,
+        "core": record.core,
+        "cpu_s": record.cpu_s,
+        "http": { "1": version(&record.tally.http1), "2": version(&record.tally.http2) },
+    });
+    extend(&mut line, more);
+    line
+}
+
+fn tcp_flows(tally: &Tally) -> Value {
+    json!({
+        "connections": tally.accepted,
+        "handshakes_failed": tally.handshakes_failed,
+        "expired": tally.expired,
+        "accept_failures": tally.accept_failures,
+        "sent_bytes": tally.sent_bytes,
+        "send_calls": tally.send_calls,
+        "received_bytes": tally.received_bytes,
+        "receive_calls": tally.receive_calls,
+    })
 }
 
 fn summary(way: &Way, records: &[Record], total: &Counters, cpu_s: f64) -> Value {
@@ -88,10 +156,26 @@ fn summary(way: &Way, records: &[Record], total: &Counters, cpu_s: f64) -> Value
         "free_frames_at_start": frames(0),
         "free_frames_at_end": frames(1),
         "connections": records.iter().map(|record| record.connections).sum::<u64>(),
+        "packet_sizes": packet_sizes(records),
         "workers": records.iter().map(worker).collect::<Vec<Value>>(),
     });
     extend(&mut summary, more);
     summary
+}
+
+/// How large packets were in the connections that have closed, and what it cost to find out.
+fn packet_sizes(records: &[Record]) -> Value {
+    let mut all = PacketSizes::default();
+    records.iter().for_each(|record| all.merge(&record.packet_sizes));
+    json!({
+        "connections": all.connections,
+        "smallest": all.smallest,
+        "largest": all.largest,
+        "longest_search_ms": all.longest_search.map(|span| span.as_secs_f64() * 1e3),
+        "probes_sent": all.probes_sent,
+        "probes_lost": all.probes_lost,
+        "black_holes": all.black_holes,
+    })
 }
 
 fn worker(record: &Record) -> Value {

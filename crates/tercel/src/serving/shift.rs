@@ -1,12 +1,15 @@
 //! One worker on its thread: made, run until the order to stop, seen off.
 
+use super::cores::thread_seconds;
+use super::crew::Named;
 use base::time::Duration;
 use datapath::{Capabilities, Counters};
 use paths::{Frames, Path};
-use rustix::time::{ClockId, clock_gettime};
 use server::access_log::Recorder;
 use server::handler::{Handler, Options};
 use server::http3::Server;
+use server::packet_sizes::PacketSizes;
+use server::served::Served;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use transport::{Endpoint, EndpointConfig, ResumeCounters, ServerConfig};
@@ -37,6 +40,12 @@ pub(crate) struct Seat<P> {
     pub(crate) core: Option<usize>,
 }
 
+impl<P> Named for Seat<P> {
+    fn name(&self) -> String {
+        format!("worker {}", self.number)
+    }
+}
+
 /// What a worker did.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
@@ -50,6 +59,10 @@ pub(crate) struct Record {
     pub(crate) connections: u64,
     /// What became of careful resume.
     pub(crate) resumes: ResumeCounters,
+    /// What it did over HTTP/3.
+    pub(crate) served: Served,
+    /// How large the packets of those were that have closed.
+    pub(crate) packet_sizes: PacketSizes,
     /// Its data path as it was at the end.
     pub(crate) capabilities: Capabilities,
     pub(crate) xdp_mode: Option<&'static str>,
@@ -87,6 +100,8 @@ pub(crate) fn work<P: Path>(seat: Seat<P>, outfit: &Outfit, stop: &AtomicBool) -
         hand_offs: worker.hand_off_counters(),
         connections: worker.endpoint().counters().incoming,
         resumes: worker.endpoint().counters().resumes,
+        served: worker.app_mut().served(),
+        packet_sizes: worker.app_mut().packet_sizes(),
         capabilities: worker.port().capabilities(),
         xdp_mode: worker.port().xdp_mode(),
         frames: frames_before.zip(frames_after).map(|(before, after)| [before, after]),
@@ -127,10 +142,4 @@ fn settle<P: Path>(worker: &mut Worker<P, Server>, before: Option<Frames>) -> io
         worker.run_turn(Some(worker.now() + Duration::from_millis(1)))?;
     }
     Ok(worker.port().frames())
-}
-
-/// CPU seconds that the calling thread has used so far, its own and the kernel's on its behalf.
-fn thread_seconds() -> f64 {
-    let used = clock_gettime(ClockId::ThreadCPUTime);
-    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }

@@ -1,0 +1,86 @@
+//! A response's content as hyper pulls it, and what happens when it is over.
+//!
+//! Chunks are passed on as they are lent, never copied. Whatever ends a response, its last piece is dropped, and with it the
+//! [`Account`]: that is where the request is logged and counted, once, whole or not.
+
+use super::pulse::{self, Pulse};
+use super::site::Site;
+use crate::access_log::{Entry, Protocol};
+use crate::body::Body;
+use crate::request::Head;
+use base::time::Instant;
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// The largest piece that is pulled at once, in bytes.
+const PIECE: usize = 128 << 10;
+
+/// A request under way. Logs it when dropped.
+pub(super) struct Account {
+    pub(super) site: Rc<Site>,
+    pub(super) pulse: Rc<Pulse>,
+    pub(super) head: Box<Head>,
+    pub(super) peer: IpAddr,
+    pub(super) protocol: Protocol,
+    pub(super) began: Instant,
+    /// 0 before there is a response.
+    pub(super) status: u16,
+    /// Bytes of content that were handed over.
+    pub(super) sent: u64,
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        let now = pulse::now();
+        self.pulse.on_response(now);
+        if self.status > 0 {
+            let entry = Entry {
+                peer: self.peer,
+                unix_s: self.site.handler.borrow().clock().unix_s(),
+                head: &self.head,
+                protocol: self.protocol,
+                status: self.status,
+                bytes: self.sent,
+                duration: now.saturating_since(self.began),
+            };
+            self.site.on_answered(&entry, now);
+        }
+        self.site.recycle(std::mem::take(&mut self.head));
+    }
+}
+
+/// What hyper sends.
+pub(super) struct Content {
+    pub(super) body: Body,
+    pub(super) account: Account,
+}
+
+impl http_body::Body for Content {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        // An error means that the file has become shorter: the connection or stream must not end as if all were well.
+        let chunk = self.body.next_chunk(PIECE);
+        if let Ok(Some(chunk)) = &chunk {
+            self.account.sent += chunk.len() as u64;
+        }
+        Poll::Ready(chunk.transpose().map(|chunk| chunk.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_finished()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.body.remaining())
+    }
+}

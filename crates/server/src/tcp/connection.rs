@@ -1,0 +1,151 @@
+//! One connection from its first byte to its last: handshake, HTTP by hyper, good-bye.
+
+use super::limits::Limits;
+use super::pulse::{self, Order, Pulse};
+use super::service::Requests;
+use super::site::Site;
+use super::stream::Stream;
+use crate::access_log::Protocol;
+use crate::request::{MAX_FIELDS, MAX_FIELDS_SIZE};
+use hyper::server::conn::{http1, http2};
+use rustls::ServerConfig;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use tokio::net::TcpStream;
+
+/// What hyper buffers of a connection, in bytes; a head that is longer is refused.
+const BUFFER: usize = 256 * 1024;
+/// What h2 buffers of a response, in bytes.
+const STREAM_BUFFER: usize = 256 * 1024;
+/// Credit for the content of requests: of a connection, and of each request.
+const WINDOW: u32 = 4 << 20;
+/// The largest frames that we take.
+const MAX_FRAME: u32 = 64 * 1024;
+
+/// How the connections of a thread are served.
+pub(super) struct Manner {
+    pub(super) tls: Arc<ServerConfig>,
+    pub(super) site: Rc<Site>,
+    pub(super) limits: Limits,
+    http1: http1::Builder,
+    http2: http2::Builder<InPlace>,
+}
+
+impl Manner {
+    pub(super) fn new(tls: Arc<ServerConfig>, site: Rc<Site>, limits: Limits) -> Manner {
+        let mut http1 = http1::Builder::new();
+        // The handler writes the date and judges the size of heads; the bounds here are only behind its own.
+        http1.auto_date_header(false).writev(true).pipeline_flush(true);
+        http1.max_buf_size(BUFFER).max_headers(MAX_FIELDS + 64).header_read_timeout(None);
+        let mut http2 = http2::Builder::new(InPlace);
+        http2.auto_date_header(false).max_concurrent_streams(limits.streams);
+        http2.max_header_list_size(MAX_FIELDS_SIZE as u32 * 2).max_send_buf_size(STREAM_BUFFER);
+        http2.initial_connection_window_size(WINDOW).initial_stream_window_size(WINDOW);
+        http2.max_frame_size(MAX_FRAME);
+        Manner { tls, site, limits, http1, http2 }
+    }
+}
+
+/// Serves a connection to its end.
+pub(super) async fn serve(socket: TcpStream, peer: SocketAddr, pulse: Rc<Pulse>, manner: Rc<Manner>) {
+    let Ok(stream) = Stream::new(socket, &manner.tls, Rc::clone(&pulse)) else { return };
+    let handshake = poll_fn(|cx| match pulse.order(cx.waker()) {
+        Order::Serve => stream.poll_handshake(cx),
+        Order::Finish | Order::Close => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+    });
+    if handshake.await.is_err() {
+        manner.site.tally.borrow_mut().handshakes_failed += 1;
+        return;
+    }
+    pulse.on_secure(pulse::now());
+    let protocol = if stream.speaks(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
+    let site = Rc::clone(&manner.site);
+    let service = Requests { site, pulse: Rc::clone(&pulse), peer: peer.ip(), protocol };
+    let end = if protocol == Protocol::Http2 {
+        manner.site.tally.borrow_mut().http2.connections += 1;
+        drive(manner.http2.serve_connection(stream.clone(), service), &stream, &pulse).await
+    } else {
+        manner.site.tally.borrow_mut().http1.connections += 1;
+        drive(manner.http1.serve_connection(stream.clone(), service), &stream, &pulse).await
+    };
+    // A peer that is still sending would lose our last words to a reset.
+    if end == End::Unread || pulse.has_unread() {
+        pulse.on_linger(pulse::now());
+        poll_fn(|cx| match pulse.order(cx.waker()) {
+            Order::Close => Poll::Ready(()),
+            Order::Serve | Order::Finish => stream.poll_discard(cx),
+        })
+        .await;
+    }
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// By agreement, or by order.
+    Over,
+    /// In the middle of what the peer said.
+    Unread,
+}
+
+/// hyper's connections.
+trait Graceful: Future<Output = hyper::Result<()>> {
+    /// Begins no more requests, and ends.
+    fn finish(self: Pin<&mut Self>);
+}
+
+impl Graceful for http1::Connection<Stream, Requests> {
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl Graceful for http2::Connection<Stream, Requests, InPlace> {
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+/// Polls hyper and sends what it wrote, until one of the ends or the thread wants no more.
+async fn drive<C: Graceful>(connection: C, stream: &Stream, pulse: &Pulse) -> End {
+    let mut connection = pin!(connection);
+    let mut told = Order::Serve;
+    poll_fn(|cx| {
+        stream.begin_turn();
+        match pulse.order(cx.waker()) {
+            Order::Close => return Poll::Ready(End::Over),
+            Order::Finish if told == Order::Serve => {
+                told = Order::Finish;
+                connection.as_mut().finish();
+            }
+            Order::Serve | Order::Finish => {}
+        }
+        let polled = connection.as_mut().poll(cx);
+        let sent = stream.poll_send(cx);
+        match (polled, sent) {
+            (Poll::Ready(Ok(())), _) | (_, Poll::Ready(Err(_))) => Poll::Ready(End::Over),
+            (Poll::Ready(Err(_)), _) => Poll::Ready(End::Unread),
+            (Poll::Pending, _) => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Runs what hyper starts for each HTTP/2 request: once where it is, which is all that most need, and as a task otherwise.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InPlace;
+
+impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for InPlace {
+    fn execute(&self, future: F) {
+        let mut future = Box::pin(future);
+        // Whoever is not done is polled again as a task at once, and then registers whom to wake.
+        if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            tokio::task::spawn_local(future);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! One thread that serves TCP: it accepts, looks after its connections, and ends in good order.
+//!
+//! A current-thread runtime with a task for each connection. [`Front`] is the future that the thread waits for; beside it
+//! there is nothing but the connections' tasks.
+
+use super::bell::Bell;
+use super::connection::{self, Manner};
+use super::limits::Limits;
+use super::pulse::{self, Order, Pulse};
+use super::site::Site;
+use super::tally::{Tally, Traffic};
+use crate::access_log::Recorder;
+use crate::handler::Handler;
+use base::time::{Duration, Instant};
+use http::HeaderValue;
+use rustls::ServerConfig;
+use std::cell::RefCell;
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::time::Sleep;
+
+/// How often connections are looked at while there are any.
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
+/// How long accepting pauses when descriptors or memory have run out.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long connections have to finish after the order to stop.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What a thread needs to serve.
+pub struct Setup {
+    /// Certificate, suites and application protocols.
+    pub tls: Arc<ServerConfig>,
+    /// Answers requests.
+    pub handler: Handler,
+    /// Logs them.
+    pub recorder: Recorder,
+    /// What clients may hold.
+    pub limits: Limits,
+    /// The value of Alt-Svc, if HTTP/3 is announced.
+    pub alt_svc: Option<String>,
+    /// Tells the thread to stop.
+    pub bell: Bell,
+}
+
+/// Accepts from `listener` and serves until the bell is rung; then waits a few seconds for what is under way.
+///
+/// # Errors
+/// The operating system has no descriptors or memory left to begin with.
+pub fn serve(listener: TcpListener, setup: Setup) -> io::Result<Tally> {
+    let alt_svc = setup.alt_svc.map(HeaderValue::try_from).transpose().map_err(io::Error::other)?;
+    let site = Rc::new(Site::new(setup.handler, setup.recorder, alt_svc));
+    let traffic = Rc::new(Traffic::default());
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
+    let manner = Rc::new(Manner::new(setup.tls, Rc::clone(&site), setup.limits));
+    runtime.block_on(async {
+        let front = Front {
+            listener: Some(tokio::net::TcpListener::from_std(listener)?),
+            bell: setup.bell,
+            manner,
+            traffic: Rc::clone(&traffic),
+            gate: Rc::default(),
+            pulses: Vec::new(),
+            timer: Box::pin(tokio::time::sleep(LOOK_EVERY)),
+            is_timed: false,
+            paused_until: None,
+            deadline: None,
+        };
+        front.await;
+        io::Result::Ok(())
+    })?;
+    // What is still open ends now.
+    drop(runtime);
+    site.recorder.borrow_mut().flush();
+    let mut tally = *site.tally.borrow();
+    traffic.add_to(&mut tally);
+    Ok(tally)
+}
+
+/// How many connections there are, and whom to wake when one ends.
+#[derive(Default)]
+struct Gate {
+    open: usize,
+    waiting: Option<std::task::Waker>,
+}
+
+/// A connection's place. Dropping it makes room.
+struct Place(Rc<RefCell<Gate>>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut gate = self.0.borrow_mut();
+        gate.open -= 1;
+        if let Some(waker) = gate.waiting.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// The thread's own future.
+struct Front {
+    /// Gone after the order to stop.
+    listener: Option<tokio::net::TcpListener>,
+    bell: Bell,
+    manner: Rc<Manner>,
+    traffic: Rc<Traffic>,
+    gate: Rc<RefCell<Gate>>,
+    pulses: Vec<Weak<Pulse>>,
+    timer: Pin<Box<Sleep>>,
+    /// Whether the timer runs. It does not while there is nothing to look at, so that an idle thread sleeps.
+    is_timed: bool,
+    paused_until: Option<Instant>,
+    /// When the grace is over, after the order to stop.
+    deadline: Option<Instant>,
+}
+
+impl Future for Front {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.heed(cx);
+        self.accept(cx);
+        self.look(cx);
+        // A connection that ends wakes this task, see `Place`.
+        self.gate.borrow_mut().waiting = Some(cx.waker().clone());
+        let over = self.deadline.is_some() && self.gate.borrow().open == 0;
+        if over { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Front {
+    /// Looks whether the order to stop has come.
+    fn heed(&mut self, cx: &mut Context<'_>) {
+        if self.deadline.is_none() && self.bell.is_rung(cx.waker()) {
+            self.listener = None;
+            self.deadline = Some(pulse::now() + GRACE);
+            self.arm();
+            self.pulses.iter().filter_map(Weak::upgrade).for_each(|pulse| pulse.tell(Order::Finish));
+        }
+    }
+
+    fn accept(&mut self, cx: &mut Context<'_>) {
+        while let Some(listener) = &self.listener {
+            if self.paused_until.is_some() {
+                return;
+            }
+            if self.gate.borrow().open >= self.manner.limits.connections {
+                return;
+            }
+            match listener.poll_accept(cx) {
+                Poll::Ready(Ok((socket, peer))) => self.admit(socket, peer),
+                Poll::Ready(Err(error)) if is_want(&error) => {
+                    // More would fail too, and the listener stays readable: without a pause this would spin.
+                    self.manner.site.tally.borrow_mut().accept_failures += 1;
+                    self.paused_until = Some(pulse::now() + PAUSE);
+                    self.arm();
+                }
+                // That one client's own trouble.
+                Poll::Ready(Err(_)) => {}
+                Poll::Pending => return,
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: TcpStream, peer: SocketAddr) {
+        let pulse = Rc::new(Pulse::new(Rc::clone(&self.traffic), pulse::now()));
+        self.pulses.push(Rc::downgrade(&pulse));
+        self.manner.site.tally.borrow_mut().accepted += 1;
+        self.gate.borrow_mut().open += 1;
+        let place = Place(Rc::clone(&self.gate));
+        let manner = Rc::clone(&self.manner);
+        tokio::task::spawn_local(async move {
+            connection::serve(socket, peer, pulse, manner).await;
+            drop(place);
+        });
+        self.arm();
+    }
+
+    fn arm(&mut self) {
+        if !self.is_timed {
+            self.is_timed = true;
+            self.timer.as_mut().reset(tokio::time::Instant::now() + LOOK_EVERY);
+        }
+    }
+
+    /// Looks at all connections when it is time.
+    fn look(&mut self, cx: &mut Context<'_>) {
+        while self.is_timed && self.timer.as_mut().poll(cx).is_ready() {
+            let now = pulse::now();
+            let mut expired = 0;
+            let limits = self.manner.limits;
+            let is_over = self.deadline.is_some_and(|deadline| now >= deadline);
+            self.pulses.retain(|pulse| {
+                let Some(pulse) = pulse.upgrade() else { return false };
+                expired += u64::from(pulse.look(now, &limits));
+                if is_over {
+                    pulse.tell(Order::Close);
+                }
+                true
+            });
+            self.manner.site.tally.borrow_mut().expired += expired;
+            self.manner.site.recorder.borrow_mut().on_timeout(now);
+            self.is_timed = false;
+            if self.paused_until.is_some_and(|until| now >= until) {
+                self.paused_until = None;
+                cx.waker().wake_by_ref();
+            }
+            let is_logging = self.manner.site.recorder.borrow().next_timeout().is_some();
+            if !self.pulses.is_empty() || is_logging || self.paused_until.is_some() {
+                self.arm();
+            }
+        }
+    }
+}
+
+/// Whether descriptors or memory have run out.
+fn is_want(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let want = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    error.raw_os_error().is_some_and(|code| want.iter().any(|errno| errno.raw_os_error() == code))
+}

@@ -1,0 +1,36 @@
+//! What a client may hold of one thread that serves TCP, and for how long.
+
+use base::time::Duration;
+
+/// Bounds of connections over TCP. Docs: docs/threats.md.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at a time; more wait in the kernel's queue. Default 10,000.
+    pub connections: usize,
+    /// A TLS handshake must end in so long. Default 10 s.
+    pub handshake: Duration,
+    /// A connection without a request under way ends after so long, whatever it sends. Default 30 s.
+    pub idle: Duration,
+    /// While a request is under way, at least `progress_bytes` must pass the socket in so long. Default 60 s.
+    pub progress: Duration,
+    /// In bytes. Default 1,024.
+    pub progress_bytes: u64,
+    /// How long the peer of a connection that is over may take to hear so. Default 2 s.
+    pub linger: Duration,
+    /// Requests at a time on an HTTP/2 connection. Default 128.
+    pub streams: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 10_000,
+            handshake: Duration::from_secs(10),
+            idle: Duration::from_secs(30),
+            progress: Duration::from_secs(60),
+            progress_bytes: 1_024,
+            linger: Duration::from_secs(2),
+            streams: 128,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! HTTP/1.1 and HTTP/2 over TLS and TCP, by hyper: the same handler, files and log as HTTP/3.
+//!
+//! | file | holds |
+//! |---|---|
+//! | listen.rs | listening sockets that share a port |
+//! | front.rs, bell.rs | a thread: accepting, looking after connections, ending; the order to end |
+//! | connection.rs | a connection: handshake, hyper, good-bye |
+//! | stream.rs | TLS between hyper and the socket |
+//! | service.rs, body.rs, fields.rs | a request to the handler and back |
+//! | site.rs | what the connections of a thread share |
+//! | pulse.rs, limits.rs | who holds a connection too long, and what that is |
+//! | tally.rs | what was done, in numbers |
+//!
+//! Each thread has a runtime, a handler and connections of its own and shares nothing with others, HTTP/3's workers included.
+
+mod bell;
+mod body;
+mod connection;
+mod fields;
+mod front;
+mod limits;
+mod listen;
+mod pulse;
+mod service;
+mod site;
+mod stream;
+mod tally;
+
+pub use bell::Bell;
+pub use front::{Setup, serve};
+pub use limits::Limits;
+pub use listen::listen;
+pub use tally::Tally;

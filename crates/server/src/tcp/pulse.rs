@@ -1,0 +1,236 @@
+//! Signs of life of one connection, and what the thread orders it to do.
+//!
+//! Three rules cover every way of holding a connection without using it, whatever the HTTP version: the handshake ends in
+//! time; a connection without a request under way ends after the idle time, bytes or no bytes (a head that is dribbled is no
+//! request yet); and while a request is under way, a minimum of bytes moves in either direction. One look at all connections
+//! a few times a second decides, so that no request costs a timer.
+
+use super::limits::Limits;
+use super::tally::Traffic;
+use base::time::Instant;
+use rustix::time::{ClockId, clock_gettime};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::Waker;
+
+/// The monotonic clock.
+pub(super) fn now() -> Instant {
+    let now = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
+    Instant::from_nanos(seconds.saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0)))
+}
+
+/// What a connection has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Order {
+    /// Go on.
+    Serve,
+    /// Answer what was asked, and end.
+    Finish,
+    /// End at once.
+    Close,
+}
+
+/// How far the connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Handshake,
+    Serving,
+    /// The connection is over; what the peer still sends is thrown away, so that it can read what we said last.
+    Lingering,
+}
+
+/// One connection's.
+pub(super) struct Pulse {
+    phase: Cell<Phase>,
+    order: Cell<Order>,
+    waker: RefCell<Option<Waker>>,
+    /// Requests under way.
+    open: Cell<u32>,
+    /// Whether a request was answered without its content.
+    unread: Cell<bool>,
+    /// Bytes that passed the socket in both directions.
+    moved: Cell<u64>,
+    /// `moved` when the present span began.
+    mark: Cell<u64>,
+    /// When that was: the last progress, or the last change of `open` from or to none, or the last change of phase.
+    since: Cell<Instant>,
+    traffic: Rc<Traffic>,
+}
+
+impl Pulse {
+    /// Of a connection that was just accepted.
+    pub(super) fn new(traffic: Rc<Traffic>, now: Instant) -> Pulse {
+        Pulse {
+            phase: Cell::new(Phase::Handshake),
+            order: Cell::new(Order::Serve),
+            waker: RefCell::default(),
+            open: Cell::new(0),
+            unread: Cell::new(false),
+            moved: Cell::new(0),
+            mark: Cell::new(0),
+            since: Cell::new(now),
+            traffic,
+        }
+    }
+
+    /// The handshake is over.
+    pub(super) fn on_secure(&self, now: Instant) {
+        self.enter(Phase::Serving, now);
+    }
+
+    /// Only the peer's end is awaited.
+    pub(super) fn on_linger(&self, now: Instant) {
+        self.enter(Phase::Lingering, now);
+    }
+
+    fn enter(&self, phase: Phase, now: Instant) {
+        self.phase.set(phase);
+        self.begin_span(now);
+    }
+
+    fn begin_span(&self, now: Instant) {
+        self.since.set(now);
+        self.mark.set(self.moved.get());
+    }
+
+    /// A request's head is complete.
+    pub(super) fn on_request(&self, now: Instant) {
+        if self.open.replace(self.open.get().saturating_add(1)) == 0 {
+            self.begin_span(now);
+        }
+    }
+
+    /// A request is over.
+    pub(super) fn on_response(&self, now: Instant) {
+        let left = self.open.get().saturating_sub(1);
+        self.open.set(left);
+        if left == 0 {
+            self.begin_span(now);
+        }
+    }
+
+    /// A request was answered and its content was not received.
+    pub(super) fn on_unread(&self) {
+        self.unread.set(true);
+    }
+
+    /// Whether that was so.
+    pub(super) fn has_unread(&self) -> bool {
+        self.unread.get()
+    }
+
+    /// The socket gave so many bytes, or none.
+    pub(super) fn on_read(&self, bytes: usize) {
+        self.moved.set(self.moved.get().saturating_add(bytes as u64));
+        self.traffic.on_read(bytes);
+    }
+
+    /// The socket took so many bytes, or none.
+    pub(super) fn on_write(&self, bytes: usize) {
+        self.moved.set(self.moved.get().saturating_add(bytes as u64));
+        self.traffic.on_write(bytes);
+    }
+
+    /// What the connection's task must do; `waker` is called when that changes.
+    pub(super) fn order(&self, waker: &Waker) -> Order {
+        let mut known = self.waker.borrow_mut();
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+        self.order.get()
+    }
+
+    /// Orders it. A stricter order stays.
+    pub(super) fn tell(&self, order: Order) {
+        if order > self.order.get() {
+            self.order.set(order);
+            if let Some(waker) = self.waker.borrow_mut().take() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Applies the rules. Returns whether they ended the connection.
+    pub(super) fn look(&self, now: Instant, limits: &Limits) -> bool {
+        let before = self.order.get();
+        let elapsed = now.saturating_since(self.since.get());
+        let order = match self.phase.get() {
+            Phase::Handshake if elapsed >= limits.handshake => Order::Close,
+            Phase::Lingering if elapsed >= limits.linger => Order::Close,
+            Phase::Serving if self.open.get() == 0 && elapsed >= limits.idle + limits.linger => Order::Close,
+            Phase::Serving if self.open.get() == 0 && elapsed >= limits.idle => Order::Finish,
+            Phase::Serving if self.open.get() > 0 && elapsed >= limits.progress => {
+                if self.moved.get().saturating_sub(self.mark.get()) < limits.progress_bytes {
+                    Order::Close
+                } else {
+                    self.begin_span(now);
+                    Order::Serve
+                }
+            }
+            _ => Order::Serve,
+        };
+        self.tell(order);
+        before == Order::Serve && order > Order::Serve
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::time::Duration;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_nanos(1) + Duration::from_secs(seconds)
+    }
+
+    fn pulse() -> Pulse {
+        Pulse::new(Rc::default(), at(0))
+    }
+
+    fn ordered(pulse: &Pulse, seconds: u64) -> Order {
+        pulse.look(at(seconds), &Limits::default());
+        pulse.order.get()
+    }
+
+    #[test]
+    fn a_handshake_has_a_deadline_whatever_is_sent() {
+        let pulse = pulse();
+        pulse.on_read(5_000);
+        assert_eq!(ordered(&pulse, 9), Order::Serve);
+        pulse.on_read(5_000);
+        assert_eq!(ordered(&pulse, 10), Order::Close);
+    }
+
+    /// Slow loris: a head that comes byte by byte is no request.
+    #[test]
+    fn bytes_without_a_request_do_not_keep_a_connection() {
+        let pulse = pulse();
+        pulse.on_secure(at(1));
+        for second in 1..31 {
+            pulse.on_read(10_000);
+            assert_eq!(ordered(&pulse, second), Order::Serve);
+        }
+        assert_eq!(ordered(&pulse, 31), Order::Finish);
+        assert_eq!(ordered(&pulse, 33), Order::Close);
+    }
+
+    #[test]
+    fn a_request_needs_progress_and_a_connection_rests_between_requests() {
+        let pulse = pulse();
+        pulse.on_secure(at(0));
+        pulse.on_request(at(20));
+        assert_eq!(ordered(&pulse, 79), Order::Serve);
+        pulse.on_write(1_024);
+        assert_eq!(ordered(&pulse, 80), Order::Serve);
+        pulse.on_request(at(81));
+        pulse.on_response(at(82));
+        pulse.on_write(1_023);
+        assert_eq!(ordered(&pulse, 139), Order::Serve);
+        pulse.on_response(at(139));
+        assert_eq!(ordered(&pulse, 168), Order::Serve, "idle since its last response");
+        pulse.on_request(at(168));
+        pulse.on_write(1_023);
+        assert_eq!(ordered(&pulse, 228), Order::Close, "too few bytes in a minute");
+    }
+}

@@ -1,0 +1,63 @@
+//! What the connections of a thread share: the handler, the log, the counters. One thread, so no lock.
+
+use super::fields::Maps;
+use super::tally::Tally;
+use crate::access_log::{Entry, Protocol, Recorder};
+use crate::handler::Handler;
+use crate::request::Head;
+use base::time::Instant;
+use http::HeaderValue;
+use std::cell::RefCell;
+
+/// Heads that are kept for their memory.
+const SPARE_HEADS: usize = 64;
+
+/// A thread's part of the site.
+pub(super) struct Site {
+    pub(super) handler: RefCell<Handler>,
+    pub(super) recorder: RefCell<Recorder>,
+    pub(super) maps: RefCell<Maps>,
+    pub(super) tally: RefCell<Tally>,
+    /// Boxed, because heads are handed from place to place and are large.
+    spare: RefCell<Vec<Box<Head>>>,
+}
+
+impl Site {
+    /// Answers by `handler`, logs to `recorder`, and announces `alt_svc`.
+    pub(super) fn new(handler: Handler, recorder: Recorder, alt_svc: Option<HeaderValue>) -> Site {
+        Site {
+            handler: RefCell::new(handler),
+            recorder: RefCell::new(recorder),
+            maps: RefCell::new(Maps::new(alt_svc)),
+            tally: RefCell::default(),
+            spare: RefCell::default(),
+        }
+    }
+
+    /// An empty head.
+    pub(super) fn head(&self) -> Box<Head> {
+        let mut head = self.spare.borrow_mut().pop().unwrap_or_default();
+        head.clear();
+        head
+    }
+
+    /// Takes a head back for its memory.
+    pub(super) fn recycle(&self, head: Box<Head>) {
+        let mut spare = self.spare.borrow_mut();
+        if spare.len() < SPARE_HEADS {
+            spare.push(head);
+        }
+    }
+
+    /// A request is over.
+    pub(super) fn on_answered(&self, entry: &Entry<'_>, now: Instant) {
+        self.recorder.borrow_mut().record(entry, now);
+        let mut tally = self.tally.borrow_mut();
+        let served = match entry.protocol {
+            Protocol::Http2 => &mut tally.http2,
+            _ => &mut tally.http1,
+        };
+        served.requests += 1;
+        served.content_bytes += entry.bytes;
+    }
+}

@@ -1,0 +1,252 @@
+//! TLS over one TCP connection, as hyper reads and writes it.
+//!
+//! What hyper writes is encrypted at once, into records that rustls keeps; they leave together, at the end of the
+//! connection's turn ([`Stream::poll_send`]) or when [`HELD`] bytes are there, by one vectored write. hyper flushes after each
+//! HTTP/2 frame and would make a system call of each: here its flush costs nothing. The price is that whoever polls hyper must
+//! call `poll_send` afterwards. Rejected: tokio-rustls, which writes as soon as it has encrypted anything.
+
+use super::pulse::Pulse;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use rustls::{ServerConfig, ServerConnection};
+use std::cell::RefCell;
+use std::io::{self, BufRead as _, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::net::TcpStream;
+
+/// So many encrypted bytes may wait for the socket.
+const HELD: usize = 256 * 1024;
+
+/// Reads of a turn whose bytes are thrown away.
+const DISCARD_CALLS: usize = 64;
+/// So many bytes may pass in a turn, so that others get theirs.
+const TURN: usize = 1 << 20;
+
+/// A TLS connection and its socket.
+pub(super) struct Tls {
+    socket: TcpStream,
+    session: ServerConnection,
+    pulse: Rc<Pulse>,
+    /// Bytes that may still pass between hyper and us in this turn.
+    left: usize,
+}
+
+/// hyper's end of a [`Tls`], which its driver shares.
+#[derive(Clone)]
+pub(super) struct Stream(Rc<RefCell<Tls>>);
+
+impl Stream {
+    /// A connection whose handshake is still to come.
+    pub(super) fn new(
+        socket: TcpStream,
+        config: &Arc<ServerConfig>,
+        pulse: Rc<Pulse>,
+    ) -> io::Result<Stream> {
+        let mut session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+        session.set_buffer_limit(Some(HELD));
+        Ok(Stream(Rc::new(RefCell::new(Tls { socket, session, pulse, left: TURN }))))
+    }
+
+    /// Does the handshake.
+    pub(super) fn poll_handshake(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let tls = &mut *self.0.borrow_mut();
+        loop {
+            let sent = tls.poll_send(cx)?;
+            if !tls.session.is_handshaking() {
+                return sent.map(Ok);
+            }
+            if ready!(tls.poll_receive(cx))? == 0 {
+                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            }
+        }
+    }
+
+    /// Sends what waits. Must be called after hyper was polled; the task is woken when the socket takes more.
+    pub(super) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.borrow_mut().poll_send(cx)
+    }
+
+    /// Begins a turn: the connection gets its share anew.
+    pub(super) fn begin_turn(&self) {
+        self.0.borrow_mut().left = TURN;
+    }
+
+    /// Throws away what the peer still sends. Ready at its end.
+    pub(super) fn poll_discard(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let tls = &mut *self.0.borrow_mut();
+        let mut waste = [0; 4_096];
+        let mut calls = 0;
+        loop {
+            match tls.socket.try_read(&mut waste) {
+                Ok(1..) if calls < DISCARD_CALLS => calls += 1,
+                Ok(1..) => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if ready!(tls.socket.poll_read_ready(cx)).is_err() {
+                        return Poll::Ready(());
+                    }
+                }
+                Ok(0) | Err(_) => return Poll::Ready(()),
+            }
+        }
+    }
+
+    /// Whether the ends agreed to speak `protocol`.
+    pub(super) fn speaks(&self, protocol: &[u8]) -> bool {
+        self.0.borrow().session.alpn_protocol() == Some(protocol)
+    }
+}
+
+impl Tls {
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.session.wants_write() {
+            let mut socket = Counted { socket: &self.socket, pulse: &self.pulse };
+            match self.session.write_tls(&mut socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    ready!(self.socket.poll_write_ready(cx))?;
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes in what the socket has. Returns its bytes; 0 at its end.
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        loop {
+            let mut socket = Counted { socket: &self.socket, pulse: &self.pulse };
+            match self.session.read_tls(&mut socket) {
+                Ok(bytes) => {
+                    if let Err(error) = self.session.process_new_packets() {
+                        // The peer hears what was wrong with it, if the socket takes it.
+                        let _ = self.poll_send(cx);
+                        return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
+                    }
+                    return Poll::Ready(Ok(bytes));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    ready!(self.socket.poll_read_ready(cx))?;
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, mut buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        if self.left == 0 {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        loop {
+            let mut reader = self.session.reader();
+            match reader.fill_buf() {
+                Ok(bytes) => {
+                    let len = bytes.len().min(buffer.remaining());
+                    buffer.put_slice(bytes.get(..len).unwrap_or_default());
+                    reader.consume(len);
+                    self.left = self.left.saturating_sub(len);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+            ready!(self.poll_receive(cx))?;
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, buffers: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        if buffers.iter().all(|buffer| buffer.is_empty()) {
+            return Poll::Ready(Ok(0));
+        }
+        if self.left == 0 {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        loop {
+            match io::Write::write_vectored(&mut self.session.writer(), buffers)? {
+                // Full: what is there must leave first.
+                0 => ready!(self.poll_send(cx))?,
+                taken => {
+                    self.left = self.left.saturating_sub(taken);
+                    return Poll::Ready(Ok(taken));
+                }
+            }
+        }
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.0.borrow_mut().poll_read(cx, buffer)
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.borrow_mut().poll_write(cx, &[IoSlice::new(buffer)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.0.borrow_mut().poll_write(cx, buffers)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // See the file's head: the driver sends.
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let tls = &mut *self.0.borrow_mut();
+        // Again and again while it does not get through: rustls says it once.
+        tls.session.send_close_notify();
+        ready!(tls.poll_send(cx))?;
+        Poll::Ready(socket2::SockRef::from(&tls.socket).shutdown(std::net::Shutdown::Write))
+    }
+}
+
+/// The socket as rustls reads and writes it; counts what passes.
+struct Counted<'a> {
+    socket: &'a TcpStream,
+    pulse: &'a Pulse,
+}
+
+impl io::Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let result = self.socket.try_read(buffer);
+        self.pulse.on_read(result.as_ref().copied().unwrap_or(0));
+        result
+    }
+}
+
+impl io::Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        let result = self.socket.try_write_vectored(buffers);
+        self.pulse.on_write(result.as_ref().copied().unwrap_or(0));
+        result
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! A client of HTTP/3 by our own rooms: a worker in this thread.
+
+use crate::message::{Answer, Ask};
+use base::time::Duration;
+use bytes::Bytes;
+use crypto::{ClientTls, Roots, TlsOptions};
+use http3::{Abort, BodyLength, MessageSink, ResponseHead, Session};
+use std::sync::Arc;
+use transport::{
+    ClientConfig, Connection, Endpoint, EndpointConfig, Event, Fin, IncomingPolicy, StreamId, StreamSink,
+    TransportConfig,
+};
+use udp::{BindOptions, UdpPort, Variant};
+use worker::{App, Next, Worker};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks one after the other on one connection.
+pub(crate) fn http3(port: u16, asks: &[Ask]) -> Vec<Answer> {
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    let bind = BindOptions::new(([127, 0, 0, 1], 0).into(), Variant::Gso);
+    let config = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
+    let app = Client { port, asks: asks.to_vec(), answers: Vec::new(), failure: None };
+    let udp = UdpPort::bind(&bind).expect("a socket");
+    let endpoint = Endpoint::new(config, [7; 32]);
+    let mut worker = Worker::new(udp, app, endpoint, None, worker::Config::default());
+    let tls = ClientTls::new(&Roots::Insecure, &TlsOptions::default()).expect("a configuration");
+    let config = ClientConfig { tls, transport: Arc::new(TransportConfig::default()), token: Vec::new() };
+    let now = worker.clock();
+    let connection = http3::Connection::new(wire::Side::Client, Arc::new(http3::Config::client()), now);
+    let exchange = Exchange { session: Session { connection, messages: Reply::default() }, asked: 0 };
+    worker.connect(&config, "localhost", address, exchange).expect("a connection");
+    let end = now + PATIENCE;
+    while worker.app_mut().answers.len() < asks.len() {
+        worker.run_turn(Some(end)).expect("a turn");
+        assert!(worker.now() < end, "it takes too long");
+        assert_eq!(worker.app_mut().failure, None);
+    }
+    std::mem::take(&mut worker.app_mut().answers)
+}
+
+struct Client {
+    port: u16,
+    asks: Vec<Ask>,
+    answers: Vec<Answer>,
+    failure: Option<String>,
+}
+
+struct Exchange {
+    session: Session<Reply>,
+    asked: usize,
+}
+
+#[derive(Default)]
+struct Reply {
+    answer: Answer,
+    is_complete: bool,
+    failure: Option<String>,
+}
+
+impl MessageSink for Reply {
+    fn on_response(&mut self, _: StreamId, head: &ResponseHead<'_>) {
+        self.answer.status = head.status();
+        for line in head.fields() {
+            self.answer.add(line.name, line.value);
+        }
+    }
+
+    fn on_body(&mut self, _: StreamId, bytes: &[u8]) -> usize {
+        self.answer.content.extend_from_slice(bytes);
+        bytes.len()
+    }
+
+    fn on_end(&mut self, _: StreamId) {
+        self.is_complete = true;
+    }
+
+    fn on_abort(&mut self, _: StreamId, abort: Abort) {
+        self.failure = Some(format!("the response broke off: {abort:?}"));
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        if let Event::Closed(reason) = event {
+            self.failure = Some(format!("the connection ended: {reason:?}"));
+        }
+    }
+}
+
+impl StreamSink for Exchange {
+    fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
+        self.session.on_stream_data(id, bytes, fin)
+    }
+}
+
+impl Client {
+    fn ask(&self, connection: &mut Connection, exchange: &mut Exchange) -> Result<(), String> {
+        let Some(ask) = self.asks.get(exchange.asked) else { return Ok(()) };
+        exchange.asked += 1;
+        let uri = format!("https://localhost:{}{}", self.port, ask.target);
+        let mut request = http::Request::builder().method(ask.method).uri(uri);
+        for (name, value) in &ask.fields {
+            request = request.header(*name, value);
+        }
+        let (head, ()) = request.body(()).map_err(|error| error.to_string())?.into_parts();
+        let http = &mut exchange.session.connection;
+        if ask.content.is_empty() {
+            return http.request(connection, &head, BodyLength::Empty).map(drop).map_err(|error| error.to_string());
+        }
+        let length = BodyLength::Known(ask.content.len() as u64);
+        let id = http.request(connection, &head, length).map_err(|error| error.to_string())?;
+        // All of it fits into the first window.
+        http.write_body(connection, id, Bytes::from(ask.content.clone())).map_err(|error| format!("{error:?}"))?;
+        http.finish(connection, id).map_err(|error| format!("{error:?}"))
+    }
+}
+
+impl App for Client {
+    type State = Exchange;
+
+    fn on_accept(&mut self, now: base::time::Instant, _: &mut Connection) -> Exchange {
+        let connection = http3::Connection::new(wire::Side::Client, Arc::new(http3::Config::client()), now);
+        Exchange { session: Session { connection, messages: Reply::default() }, asked: 0 }
+    }
+
+    fn on_turn(&mut self, now: base::time::Instant, connection: &mut Connection, state: &mut Exchange) -> Next {
+        state.session.on_turn(connection, now);
+        if state.session.messages.is_complete {
+            let reply = std::mem::take(&mut state.session.messages);
+            self.answers.push(reply.answer);
+        }
+        if connection.is_connected()
+            && state.asked == self.answers.len()
+            && let Err(failure) = self.ask(connection, state)
+        {
+            self.failure = Some(failure);
+        }
+        if let Some(failure) = state.session.messages.failure.take() {
+            self.failure = Some(failure);
+        }
+        state.session.connection.next_timeout().map_or(Next::Wait, Next::At)
+    }
+
+    fn on_gone(&mut self, _: base::time::Instant, _: &Connection, _: Exchange) {
+        self.failure.get_or_insert_with(|| "the connection ended".to_owned());
+    }
+}

@@ -1,0 +1,78 @@
+//! `tercel serve` as users run it, ended with its test.
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+use tempfile::TempDir;
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_tercel");
+const PATIENCE: Duration = Duration::from_secs(60);
+const STEP: Duration = Duration::from_millis(10);
+
+/// A server of a folder.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) ready: Value,
+    pub(crate) port: u16,
+    place: TempDir,
+}
+
+impl Server {
+    /// Serves `root`, with a log.
+    pub(crate) fn start(root: &Path, arguments: &[&str]) -> Server {
+        let place = TempDir::new().expect("a folder");
+        let file = |name: &str| place.path().join(name);
+        let mut command = Command::new(PROGRAM);
+        command.arg("serve").arg(root).args(["--listen", "127.0.0.1:0"]).args(arguments);
+        command.arg("--access-log").arg(file("log"));
+        command.arg("--ready-file").arg(file("ready")).arg("--summary-file").arg(file("summary"));
+        command.env("XDG_DATA_HOME", file("data")).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(fs::File::create(file("said")).expect("a file"));
+        let mut child = command.spawn().expect("the program starts");
+        let mut waited = Duration::ZERO;
+        while !file("ready").exists() {
+            let ended = child.try_wait().expect("a status");
+            let said = || fs::read_to_string(file("said")).unwrap_or_default();
+            assert!(ended.is_none() && waited < PATIENCE, "it does not start: {}", said());
+            sleep(STEP);
+            waited += STEP;
+        }
+        let text = fs::read_to_string(file("ready")).expect("the ready file");
+        let ready: Value = serde_json::from_str(&text).expect("JSON");
+        let port = ready["port"].as_u64().and_then(|port| u16::try_from(port).ok()).expect("a port");
+        Server { child, ready, port, place }
+    }
+
+    /// Asks it to end, without waiting.
+    pub(crate) fn ask_to_end(&self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill runs").success());
+    }
+
+    /// Ends it. Returns its summary and its access log.
+    pub(crate) fn stop(mut self) -> (Value, String) {
+        self.ask_to_end();
+        let mut waited = Duration::ZERO;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("a status") {
+                break status;
+            }
+            assert!(waited < PATIENCE, "it does not end");
+            sleep(STEP);
+            waited += STEP;
+        };
+        assert!(status.success(), "{status}");
+        let read = |name: &str| fs::read_to_string(self.place.path().join(name)).unwrap_or_default();
+        (serde_json::from_str(&read("summary")).expect("a summary"), read("log"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
