@@ -109,6 +109,17 @@ pub struct MtuReport {
     pub black_holes: u32,
 }
 
+/// What the loss of full packets means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FullLoss {
+    /// Nothing that was not known.
+    Ordinary,
+    /// No full packet that left later has arrived: a black hole may have begun.
+    Suspicious,
+    /// The path does not carry them any more: those that were lost since it was suspicious were lost by their size.
+    BlackHole,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Probes may not leave yet.
@@ -385,15 +396,18 @@ impl MtuSearch {
         }
     }
 
-    /// Full packets that were no probes were lost, the latest of them this one. `true` when that was a black hole.
+    /// Full packets that were no probes were lost, the latest of them this one.
     #[must_use]
-    pub fn on_full_lost(&mut self, now: Instant, pn: u64) -> bool {
-        let is_hole = self.works > self.floor && self.watch.on_full_lost(pn);
-        if is_hole {
+    pub fn on_full_lost(&mut self, now: Instant, pn: u64) -> FullLoss {
+        if self.works > self.floor && self.watch.on_full_lost(pn) {
             let size = self.watch.passing();
             self.fall_back(now, size);
+            FullLoss::BlackHole
+        } else if self.watch.is_first_dark_round() {
+            FullLoss::Suspicious
+        } else {
+            FullLoss::Ordinary
         }
-        is_hole
     }
 
     /// Nothing arrives any more, of whatever size: one probe timeout after another. Source: RFC 8899 §4.3.

@@ -3,16 +3,17 @@
 //! It shows when, round after round, packets of full size are lost of which none that left later arrives, while smaller ones
 //! do: congestion loses some and lets later ones of the same size through. The largest of those smaller ones is a size
 //! that is confirmed, and better than the floor. Messages by ICMP play no part: anyone can forge them (CVE-2024-53259).
-//! A path may merely have carried nothing for a while, so the rest before the next search is short at first.
+//! A path may merely have carried nothing for a while, so the rest before the next search is short at first: a search puts
+//! nothing at risk but its probes.
 
 use base::time::{Duration, Instant};
 
 /// Rounds of loss that make a black hole.
 const DARK_ROUNDS: u8 = 3;
 /// How long a search rests after the first black hole; twice as long after each further one.
-const FIRST_REST: Duration = Duration::from_secs(2);
+const FIRST_REST: Duration = Duration::from_millis(125);
 /// Black holes from which on the rest is the longest.
-const MAX_HOLES: u8 = 9;
+const MAX_HOLES: u8 = 13;
 
 /// What is known of full packets of late.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +57,11 @@ impl Watch {
         }
         self.dark_rounds = self.dark_rounds.saturating_add(1);
         self.dark_rounds >= DARK_ROUNDS
+    }
+
+    /// Whether the last loss of full packets was the first of a series.
+    pub(super) const fn is_first_dark_round(&self) -> bool {
+        self.dark_rounds == 1
     }
 
     /// The largest size that still passes, 0 if none is known.

@@ -205,18 +205,18 @@ fn a_black_hole_is_noticed_and_the_search_begins_anew() {
         assert_eq!(net.settle(|_| true).0.size, 1_472);
         for pn in (10..100).step_by(10) {
             net.search.on_large_acked(pn + 5, 1_472);
-            assert!(!net.search.on_full_lost(net.now, pn), "congestion: later ones arrived");
+            assert_eq!(net.search.on_full_lost(net.now, pn), FullLoss::Ordinary, "later ones arrived");
         }
-        assert!(!net.search.on_full_lost(net.now, 200));
+        assert_eq!(net.search.on_full_lost(net.now, 200), FullLoss::Suspicious);
         if net.search.is_large(small) {
             net.search.on_large_acked(201, small);
         }
-        assert!(!net.search.on_full_lost(net.now, 202));
-        assert!(net.search.on_full_lost(net.now, 204));
+        assert_eq!(net.search.on_full_lost(net.now, 202), FullLoss::Ordinary);
+        assert_eq!(net.search.on_full_lost(net.now, 204), FullLoss::BlackHole);
         assert_eq!(net.search.size(), fallback);
         assert_eq!(net.search.report().black_holes, 1);
-        assert_eq!(net.search.next_probe(net.now + Duration::from_millis(1_999), u16::MAX), None);
-        net.now = net.now + Duration::from_secs(2);
+        assert_eq!(net.search.next_probe(net.now + Duration::from_millis(124), u16::MAX), None);
+        net.now = net.now + Duration::from_millis(125);
         assert_eq!(net.settle(|size| size <= 1_400).0.size, 1_400);
     }
 }
@@ -226,7 +226,8 @@ fn a_black_hole_is_noticed_and_the_search_begins_anew() {
 fn the_rest_after_a_black_hole_doubles() {
     let mut net = Net::new(config(Mode::Fast, None), Headers::Ipv4, 1_472);
     net.settle(|_| true);
-    for rest in [2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600].map(Duration::from_secs) {
+    let doubling = (0..13).map(|power| Duration::from_millis(125 << power));
+    for rest in doubling.chain([RAISE, RAISE]) {
         net.search.on_silence(net.now);
         assert_eq!(net.search.size(), 1_200);
         assert_eq!(net.search.next_probe(net.now + rest - RTT, u16::MAX), None, "{rest:?}");
@@ -235,7 +236,7 @@ fn the_rest_after_a_black_hole_doubles() {
     }
     net.now = net.now + RAISE + RAISE;
     net.search.on_silence(net.now);
-    assert!(net.search.next_probe(net.now + Duration::from_secs(2), u16::MAX).is_some());
+    assert!(net.search.next_probe(net.now + Duration::from_millis(125), u16::MAX).is_some());
 }
 
 /// Whatever a path carries: never above it, within a percent below it, with few probes, in either mode.

@@ -6,7 +6,8 @@
 
 use super::path::Path;
 use base::time::Instant;
-use recovery::mtu::MtuReport;
+use recovery::congestion::Algorithm;
+use recovery::mtu::{FullLoss, MtuReport};
 
 impl Path {
     /// The handshake is confirmed: the search may begin.
@@ -72,10 +73,21 @@ impl Path {
         self.mtu.on_large_acked(pn, size);
     }
 
-    /// Full packets that were no probes were lost, the latest of them this one.
+    /// Full packets that were no probes were lost, the latest of them this one; to be told before congestion control hears of
+    /// it. When it turns out that their size was the reason, congestion control goes back to where it was before the first of
+    /// them. The loss at hand counts, in case it was congestion after all.
     pub(crate) fn on_full_lost(&mut self, now: Instant, pn: u64) {
-        if self.mtu.on_full_lost(now, pn) {
-            self.adopt_size();
+        match self.mtu.on_full_lost(now, pn) {
+            FullLoss::Ordinary => {}
+            // BBR's model goes on with what it has counted; it does not shrink much by these losses either.
+            FullLoss::Suspicious if self.congestion.algorithm() == Algorithm::Bbr => {}
+            FullLoss::Suspicious => self.before_hole = Some(Box::new(self.congestion.clone())),
+            FullLoss::BlackHole => {
+                if let Some(before) = self.before_hole.take() {
+                    self.congestion = *before;
+                }
+                self.adopt_size();
+            }
         }
     }
 

@@ -115,6 +115,8 @@ pub(crate) struct Path {
     responses: [Option<Data>; MAX_RESPONSES],
     /// The search for larger packets (mtu.rs).
     pub(super) mtu: MtuSearch,
+    /// Congestion control before full packets began to be lost of which none that left later arrived.
+    pub(super) before_hole: Option<Box<Controller>>,
 }
 
 impl Path {
@@ -147,6 +149,7 @@ impl Path {
             validation: Validation::default(),
             responses: [None; MAX_RESPONSES],
             mtu,
+            before_hole: None,
         }
     }
 
