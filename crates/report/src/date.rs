@@ -37,6 +37,11 @@ pub(crate) fn for_people(began: &str) -> String {
     }
 }
 
+/// The day of a moment: `21 November 2026`.
+pub(crate) fn day(began: &str) -> String {
+    parse(began).map_or_else(|| began.to_owned(), |at| format!("{} {} {}", at.day(), at.month(), at.year()))
+}
+
 fn parse(began: &str) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(began, &Rfc3339).ok().map(|at| at.to_offset(time::UtcOffset::UTC))
 }
@@ -49,6 +54,7 @@ mod tests {
     fn moments_have_names() {
         assert_eq!(as_name("2026-11-21T19:30:05+01:00"), "2026-11-21T18-30Z");
         assert_eq!(for_people("2026-11-21T18:30:05Z"), "21 November 2026, 18:30 UTC");
+        assert_eq!(day("2026-11-21T18:30:05Z"), "21 November 2026");
         assert_eq!(as_name("../a b"), "---a-b");
         assert_eq!((for_people(&now()) != now(), now().len()), (true, 20));
     }

@@ -7,10 +7,10 @@
 //! Rejected: a template engine, for a page whose parts are a dozen; scripts of the page's own, which it does not need.
 
 use crate::cells::{self, Align, OPEN_NOTE, Verdict, alignment, duration, words};
+use crate::date;
 use crate::escape::{data_address, markup};
 use crate::model::{Block, Cell, Drawing, Plot, Row, Run, Study, Table};
 use crate::plot::{self, Width};
-use crate::{date, markdown};
 use std::collections::BTreeSet;
 use std::fmt::{Display, Write as _};
 
@@ -20,15 +20,30 @@ const HIGHEST: u32 = 4_000;
 /// What the page allows itself: styles and scripts that are in it, frames and pictures that are in it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; frame-src data:";
 
-/// A run as a page.
+/// How to read it.
+const LEGEND: &str = "Figures are means of all trials ± their standard deviation; point at one to see each trial. An \
+    interval behind a ratio is its 95 % bootstrap interval; whiskers are intervals too. Grey: published by others, measured on \
+    other machines in other years, for orientation only.";
+
+/// A run as a page, which expects results.json beside it.
 pub fn report(run: &Run) -> String {
-    page(&format!("Measurements, {}", date::for_people(&run.began)), run)
+    let intro = format!(
+        "<p class=\"muted\">Begun on {}, done in {}. Every trial is in <a href=\"results.json\">results.json</a>.</p>",
+        markup(&date::for_people(&run.began)),
+        duration(run.seconds)
+    );
+    page(&format!("Measurements, {}", date::day(&run.began)), &intro, run)
 }
 
-/// Studies as a page with this head.
-pub fn page(head: &str, run: &Run) -> String {
+/// Two runs side by side as a page; `run` is what [`crate::compare::Comparison::as_run`] makes of them.
+pub fn comparison(run: &Run) -> String {
+    page("Two runs side by side", "", run)
+}
+
+/// A whole page: `head` is a text, `intro` is markup.
+fn page(head: &str, intro: &str, run: &Run) -> String {
     let mut out = Page::default();
-    let head = markup(head);
+    let (head, ids) = (markup(head), anchors(run));
     out.line("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">");
     out.line("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
     out.line(format_args!("<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">"));
@@ -38,14 +53,7 @@ pub fn page(head: &str, run: &Run) -> String {
         include_str!("html/style.css"),
         plot::style_sheet()
     ));
-    out.line("<body>\n<div class=\"page\">");
-    let ids = anchors(run);
-    out.contents(run, &ids);
-    out.line(format_args!("<header>\n<h1>{head}</h1>"));
-    out.line(format_args!(
-        "<p class=\"muted\">{} Everything that was measured is in <a href=\"results.json\">results.json</a>.</p>",
-        markup(&markdown::summary(run))
-    ));
+    out.line(format_args!("<body>\n<div class=\"page\">\n<header>\n<h1>{head}</h1>\n{intro}"));
     if run.is_quick {
         out.warning("A quick look: sizes and trials were reduced, so figures are indications.");
     }
@@ -53,17 +61,15 @@ pub fn page(head: &str, run: &Run) -> String {
         out.warning("Interrupted: not everything was measured.");
     }
     out.environment(&run.environment);
-    out.line("</header>\n<main>");
+    out.line("</header>");
+    out.contents(run, &ids);
+    out.line("<main>");
     for (study, id) in run.studies.iter().zip(&ids) {
         out.study(study, id);
     }
-    out.line("</main>");
-    out.line(
-        "<footer class=\"small\">\n<p>Figures are means of all trials ± their standard deviation; point at one to see each \
-         trial. An interval behind a ratio is its 95 % bootstrap interval; whiskers are intervals too. Grey: published by \
-         others, measured on other machines in other years, for orientation only.</p>\n</footer>",
-    );
-    out.line("</div>\n</body>\n</html>");
+    out.line(format_args!(
+        "</main>\n<footer class=\"small\">\n<p>{LEGEND}</p>\n</footer>\n</div>\n</body>\n</html>"
+    ));
     out.0
 }
 
@@ -97,7 +103,9 @@ impl Page {
             let mark =
                 if study.problem.is_some() { " <span class=\"mark\">· not finished</span>" } else { "" };
             let (name, title) = (markup(&study.id.to_uppercase()), markup(&study.title));
-            self.line(format_args!("<li><a href=\"#{id}\"><b>{name}</b> {title}{mark}</a></li>"));
+            self.line(format_args!(
+                "<li><a href=\"#{id}\"><b>{name}</b> <span>{title}{mark}</span></a></li>"
+            ));
         }
         self.line("</ol>\n</nav>");
     }

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod cells;
+pub mod compare;
 pub mod date;
 mod escape;
 pub mod html;

@@ -41,7 +41,7 @@ pub fn report(run: &Run) -> Pages {
 }
 
 /// How long it took, and what the reader must know before all figures.
-pub(crate) fn summary(run: &Run) -> String {
+fn summary(run: &Run) -> String {
     let mut text = format!("Took {}.", duration(run.seconds));
     if run.is_quick {
         text.push_str(" Sizes were reduced for a quick look: the figures are indications.");

@@ -1,9 +1,11 @@
 //! `tercel bench`: measurements that anyone can repeat.
 
+mod compare;
 mod datapaths;
 mod floor;
 mod idle;
 mod method;
+mod report;
 mod soak;
 mod workers;
 
@@ -40,6 +42,10 @@ enum What {
     Soak(soak::SoakArgs),
     /// Request rates of a server with one worker and with two.
     Workers(workers::WorkersArgs),
+    /// Show a run that was measured before: in the terminal, as a page, or as Markdown.
+    Report(report::ReportArgs),
+    /// Two runs side by side: what changed beyond doubt.
+    Compare(compare::CompareArgs),
     /// One process of a floor.
     #[command(hide = true)]
     FloorChild {
@@ -106,20 +112,22 @@ enum WorkArg {
 /// Runs a measurement.
 pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     let done = match &args.what {
-        What::Peers(args) => compare(args),
+        What::Peers(args) => compare_peers(args),
         What::Roofline(args) => measure_roofline(args),
         What::Floor(args) => floor::run(args),
         What::Datapaths(args) => datapaths::run(args),
         What::Idle(args) => idle::run(args),
         What::Soak(args) => soak::run(args),
         What::Workers(args) => workers::run(args),
+        What::Report(args) => report::run(args),
+        What::Compare(args) => compare::run(args),
         What::FloorChild { role } => floor::child(role),
         What::Child { role } => roofline::child(role).map_err(|error| error.to_string()),
     };
     done.map_or_else(complain, |()| ExitCode::SUCCESS)
 }
 
-fn compare(args: &PeersArgs) -> Result<(), String> {
+fn compare_peers(args: &PeersArgs) -> Result<(), String> {
     let stop = stop_flag(|| {}).map_err(text)?;
     let mut plan = peers::Plan::new(std::env::current_exe().map_err(text)?, args.quinn_peer.clone());
     if args.quick {

@@ -7,7 +7,8 @@ use crate::sample;
 fn the_page_is_whole_and_loads_nothing() {
     let page = report(&sample::run());
     for part in [
-        "Measurements, 21 November 2026, 18:30 UTC",
+        "Measurements, 21 November 2026<",
+        "Begun on 21 November 2026, 18:30 UTC, done in 6 min 52 s",
         "href=\"#e1\"",
         "id=\"e1\"",
         "results.json",
@@ -16,7 +17,7 @@ fn the_page_is_whole_and_loads_nothing() {
         "One core was busy",
         "Two processes",
         "Not finished: killed",
-        "quick look",
+        "A quick look",
         "published",
         "131.4",
         "± 1.6",

@@ -10,6 +10,9 @@ use std::ops::Range;
 /// Percentiles that are labelled, where they lie within the data.
 const PERCENTILES: [f64; 8] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999];
 
+/// So many different figures label a logarithmic axis themselves.
+const CHOSEN: usize = 12;
+
 /// Where an axis begins and ends, and its labels.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Spread {
@@ -94,7 +97,7 @@ impl Spread {
         wanted.sort_by(f64::total_cmp);
         wanted.dedup();
         // Few chosen values are better labels than round ones.
-        if reach == Reach::Rounded || wanted.len() > count {
+        if reach == Reach::Rounded || wanted.len() > CHOSEN {
             let (from, to) = (self.low.floor() as i32, self.high.ceil() as i32);
             let multiples: &[f64] = if (to - from) as usize * 3 <= count { &[1.0, 2.0, 5.0] } else { &[1.0] };
             let powers = (from..=to).flat_map(|power| multiples.iter().map(move |m| m * 10_f64.powi(power)));
@@ -119,7 +122,7 @@ impl Spread {
     }
 
     fn label_nines(&mut self, count: usize) {
-        let apart = (self.high - self.low) / (count as f64 * 1.6);
+        let apart = (self.high - self.low) / (count as f64 * 1.2);
         let mut next = f64::INFINITY;
         // From the top, since the high ones matter.
         for percentile in PERCENTILES.into_iter().rev() {

@@ -59,7 +59,7 @@ impl<'a> Bars<'a> {
         let widest = names.iter().map(|name| text_width(name)).fold(0.0, f64::max) + 10.0;
         let names = if widest <= width * 0.36 { Names::Before } else { Names::Above };
         let left = if names == Names::Before { widest } else { 2.0 };
-        let values = Spread::of(plot.y.scale, Reach::Rounded, &figures, ((width - left) / 90.0) as usize);
+        let values = Spread::of(plot.y.scale, Reach::Rounded, &figures, ((width - left) / 65.0) as usize);
         Bars { plot, entries, groups, values, left, names }
     }
 
@@ -111,7 +111,12 @@ impl<'a> Bars<'a> {
                 sheet.text(group.name, at, Ink::Text, Anchor::Right)?;
             }
             Names::Above => {
-                sheet.text(group.name, (self.left, top + NAME_ROW / 2.0 - 1.0), Ink::Text, Anchor::Left)?;
+                sheet.text(
+                    group.name,
+                    (self.left + 6.0, top + NAME_ROW / 2.0 - 1.0),
+                    Ink::Text,
+                    Anchor::Left,
+                )?;
                 y += NAME_ROW;
             }
         }
