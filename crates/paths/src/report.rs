@@ -2,6 +2,7 @@
 
 use crate::queues::Queues;
 use datapath::Port;
+use datapath::hold::Hold;
 use udp::UdpPort;
 use xdp::XdpPort;
 
@@ -35,6 +36,20 @@ pub struct Frames {
 impl Path for UdpPort {
     fn advice(&self) -> Option<String> {
         self.buffer_advice()
+    }
+}
+
+impl<P: Path> Path for Hold<P> {
+    fn xdp_mode(&self) -> Option<&'static str> {
+        self.inner().xdp_mode()
+    }
+
+    fn frames(&self) -> Option<Frames> {
+        self.inner().frames()
+    }
+
+    fn advice(&self) -> Option<String> {
+        self.inner().advice()
     }
 }
 

@@ -382,11 +382,11 @@ fn larger_packets_are_used_and_given_up() {
     assert_eq!(path.next_mtu_probe(at(10_000_000)), None, "nothing larger to find");
     path.on_black_hole(at(0));
     assert_eq!(path.max_packet_size, 1_200);
-    assert_eq!(path.next_mtu_probe(at(1_999)), None);
-    assert_eq!(path.next_mtu_probe(at(2_000)), Some(1_400));
+    assert_eq!(path.next_mtu_probe(at(124)), None);
+    assert_eq!(path.next_mtu_probe(at(125)), Some(1_400));
     path.congestion.on_persistent_congestion();
     assert_eq!(path.congestion.window(), 2_400);
-    assert_eq!(path.next_mtu_probe(at(2_000)), None, "it would fill the window");
+    assert_eq!(path.next_mtu_probe(at(125)), None, "it would fill the window");
 }
 
 /// A new port may mean another link: what became of the probes under way will not be told, so they leave again.
