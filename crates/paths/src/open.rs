@@ -11,7 +11,7 @@ use crate::place::{self, Interface, Place};
 use crate::queues::Queues;
 use core::net::{IpAddr, SocketAddr};
 use datapath::Port;
-use udp::{BindOptions, Group, Steering, SteeringChoice, Variant};
+use udp::{BindOptions, Group, Steering, SteeringChoice, Variant, Without};
 use xdp::{BusyPoll, Mode, XdpPort};
 
 /// What is to be opened.
@@ -36,6 +36,10 @@ pub struct Options {
     pub busy_poll: Option<BusyPoll>,
     /// The longest UDP payload that will be sent, in bytes.
     pub largest_payload: usize,
+    /// What ports through the kernel's UDP do without. Default: nothing.
+    pub without: Without,
+    /// Whether the kernel may hold trains back until they depart, where it does that. Default: yes.
+    pub departure_times: bool,
 }
 
 /// How many ports are opened.
@@ -60,6 +64,8 @@ impl Options {
             xdp_mode: Mode::default(),
             busy_poll: None,
             largest_payload: 1_472,
+            without: Without::default(),
+            departure_times: true,
         }
     }
 
@@ -117,7 +123,11 @@ fn open_udp(options: &Options, variant: Variant) -> Result<Paths, String> {
     let count = match options.workers {
         Workers::Exactly(count) | Workers::OnePerCore(count) => count,
     };
-    let bind = BindOptions { departure_times: true, ..BindOptions::new(options.address, variant) };
+    let bind = BindOptions {
+        departure_times: options.departure_times,
+        without: options.without,
+        ..BindOptions::new(options.address, variant)
+    };
     let mut group = udp::bind_group(&bind, count, options.steering).map_err(|error| error.to_string())?;
     Ok(Paths {
         address: group.ports.first().map_or(options.address, Port::local_address),

@@ -20,6 +20,6 @@ mod steering;
 mod sys;
 
 pub use group::{Group, bind_group};
-pub use options::{BindError, BindOptions, Variant};
+pub use options::{BindError, BindOptions, Variant, Without};
 pub use port::UdpPort;
 pub use steering::{Steering, SteeringChoice};

@@ -48,6 +48,19 @@ impl FromStr for Variant {
     }
 }
 
+/// What a port does without though the variant has it, for experiments that ask what each is worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Without {
+    /// Segmentation by the kernel: each datagram is a message of its own.
+    pub gso: bool,
+    /// Merging by the kernel: each datagram arrives as a message of its own.
+    pub gro: bool,
+    /// Several messages per call when sending.
+    pub sendmmsg: bool,
+    /// Several messages per call when receiving.
+    pub recvmmsg: bool,
+}
+
 /// How a port is bound. `BindOptions::new` fills in what suits a busy endpoint.
 #[derive(Clone, Debug)]
 pub struct BindOptions {
@@ -71,6 +84,8 @@ pub struct BindOptions {
     /// Whether to let the kernel hold trains back until they depart (`TrainPath::departs`), where the interface that they
     /// leave by has the `fq` queueing discipline; elsewhere they leave at once, and the port's capabilities say so.
     pub departure_times: bool,
+    /// What of all this it does without. Default: nothing.
+    pub without: Without,
 }
 
 impl BindOptions {
@@ -86,6 +101,7 @@ impl BindOptions {
             receive_batch: if variant == Variant::Gso { 8 } else { 64 },
             send_memory: 256 << 10,
             departure_times: false,
+            without: Without::default(),
         }
     }
 }

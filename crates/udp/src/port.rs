@@ -55,14 +55,22 @@ impl UdpPort {
         // A kernel that does not segment gets the datagrams of a train in one call all the same.
         let (variant, batch) = match options.variant {
             Variant::Gso if !bound.granted.gso => (Variant::Mmsg, options.receive_batch.max(64)),
+            Variant::Gso if !bound.granted.gro => (Variant::Gso, options.receive_batch.max(64)),
             variant => (variant, options.receive_batch),
         };
         let mut sender = Sender::new(variant, options.send_memory, bound.family, bound.local);
+        if options.without.sendmmsg {
+            sender.send_singly();
+        }
         if options.departure_times && departures::are_kept(bound.local.ip()) {
             sender.hold_back(bound.socket.as_fd());
         }
         Ok(UdpPort {
-            receiver: Receiver::new(variant, batch, bound.local),
+            receiver: Receiver::new(
+                if options.without.recvmmsg { Variant::Plain } else { variant },
+                batch,
+                bound.local,
+            ),
             sender,
             interfaces: Interfaces::default(),
             socket: bound.socket,

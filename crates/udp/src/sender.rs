@@ -109,6 +109,11 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
+    /// From now on each message has a call of its own.
+    pub(crate) fn send_singly(&mut self) {
+        self.calls_carry = 1;
+    }
+
     /// A sender that builds trains in `memory` bytes.
     pub(crate) fn new(variant: Variant, memory: usize, family: Family, bound: SocketAddr) -> Sender {
         let memory = memory.max((MAX_TRAIN_BYTES + 1).next_multiple_of(CACHE_LINE));

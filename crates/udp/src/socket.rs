@@ -55,7 +55,7 @@ pub(crate) fn bind(options: &BindOptions) -> Result<Bound, BindError> {
         .local_addr()
         .and_then(|local| local.as_socket().ok_or_else(|| io::Error::other("the socket has no IP address")));
     let local = local.map_err(fail("find the address of"))?;
-    let (gso, gro) = offloads(&socket, options.variant);
+    let (gso, gro) = offloads(&socket, options);
     let family = if address.is_ipv6() { Family::V6 } else { Family::V4 };
     Ok(Bound { socket, local, family, granted: Granted { gso, gro, ecn } })
 }
@@ -107,12 +107,12 @@ fn raise_buffers(socket: &Socket, options: &BindOptions) {
 }
 
 /// Whether this kernel segments and merges. Both are asked of the socket itself: a sandbox may differ from its host.
-fn offloads(socket: &Socket, variant: Variant) -> (bool, bool) {
-    if variant != Variant::Gso {
+fn offloads(socket: &Socket, options: &BindOptions) -> (bool, bool) {
+    if options.variant != Variant::Gso {
         return (false, false);
     }
     let fd = socket.as_fd();
-    let gso = sys::option(fd, libc::SOL_UDP, libc::UDP_SEGMENT).is_ok();
-    let gro = sys::set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
+    let gso = !options.without.gso && sys::option(fd, libc::SOL_UDP, libc::UDP_SEGMENT).is_ok();
+    let gro = !options.without.gro && sys::set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
     (gso, gro)
 }

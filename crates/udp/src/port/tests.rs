@@ -5,6 +5,7 @@ use base::net::{Addresses, Ecn};
 use base::time::Duration;
 
 use super::*;
+use crate::options::Without;
 
 fn port(address: &str, variant: Variant) -> UdpPort {
     UdpPort::bind(&BindOptions::new(address.parse().unwrap(), variant)).unwrap()
@@ -328,4 +329,48 @@ fn buffers_are_granted_and_descriptors_are_readable_with_something_to_do() {
     b.on_woken();
     assert_eq!(readable(&b), 1);
     assert_eq!(receive(&mut b, 1).len(), 1);
+}
+
+/// Each technique that is left out is left out: an experiment without effect would call it worthless.
+#[test]
+fn what_a_port_is_to_do_without_it_does_without() {
+    let port = |without| {
+        let options = BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Gso);
+        UdpPort::bind(&BindOptions { without, ..options }).unwrap()
+    };
+    let all = Without::default();
+    for (without, sent, heard, capabilities) in [
+        (all, 1, 1, (true, true)),
+        (Without { gso: true, ..all }, 1, 1, (false, true)),
+        (Without { gro: true, ..all }, 1, 1, (true, false)),
+        (Without { sendmmsg: true, ..all }, 4, 1, (true, true)),
+        (Without { recvmmsg: true, ..all }, 1, 4, (true, true)),
+        (Without { gso: true, sendmmsg: true, ..all }, 40, 1, (false, true)),
+        (Without { gro: true, recvmmsg: true, ..all }, 1, 40, (true, false)),
+    ] {
+        let (mut a, mut b) = (port(without), port(without));
+        if !a.capabilities().segments_offloaded && !without.gso || !a.capabilities().coalesces && !without.gro
+        {
+            println!("this kernel has no offloads: skipped");
+            return;
+        }
+        // Four trains of ten datagrams in one flush.
+        let packets = numbered(40, 1_000);
+        let to = path(&a, b.local_address());
+        for train in packets.chunks(10) {
+            assert!(a.begin(to, 1_000).unwrap() >= 10);
+            for packet in train {
+                a.room()[..1_000].copy_from_slice(packet);
+                a.push(1_000);
+            }
+            a.end();
+        }
+        a.flush().unwrap();
+        assert_eq!(bytes_of(receive(&mut b, 40)), packets, "{without:?}");
+        let (calls, polled) = (a.counters().tx.calls, b.counters().rx.calls);
+        assert!(if sent == 1 { calls <= 2 } else { calls >= sent }, "{without:?}: {calls} calls to send");
+        assert!(heard == 1 || polled >= heard, "{without:?}: {polled} calls to receive");
+        let found = (a.capabilities().segments_offloaded, b.capabilities().coalesces);
+        assert_eq!(found, capabilities, "{without:?}");
+    }
 }
