@@ -139,7 +139,7 @@ impl Cubic {
     }
 
     pub(super) fn on_congestion(&mut self, now: Instant, sign: &Congestion) {
-        if !self.window.start_recovery(now, sign.sent_at) {
+        if !self.window.start_recovery(now, sign) {
             return;
         }
         let size = self.window.size() as f64;

@@ -45,7 +45,7 @@ impl NewReno {
     }
 
     pub(super) fn on_congestion(&mut self, now: Instant, sign: &Congestion) {
-        if self.window.start_recovery(now, sign.sent_at) {
+        if self.window.start_recovery(now, sign) {
             self.acked = 0;
             self.window.shrink(self.window.size() / REDUCTION);
         }

@@ -1,24 +1,39 @@
 //! Prague: a window that follows the share of packets marked CE, for paths whose queues mark early and by the packet (L4S).
 //!
 //! It asks for ECT(1). `alpha` is the moving average of the share of marked packets; a mark takes half of `alpha` off the
-//! window, at most once in a *virtual round trip*: the real one, but never less than 25 ms, so that flows of short paths do
-//! not crowd out those of long ones. Between marks the window grows by a datagram a round trip, scaled down on
-//! shorter paths for the same reason, and growth does not pause after a reduction.
+//! window, at most once in a *virtual round trip*: the real one, but never less than 25 ms once a flow is 500 rounds old, so
+//! that long flows of short paths do not crowd out those of long ones. Between marks the window grows by a datagram a round
+//! trip, scaled down on shorter paths for the same reason, and growth does not pause after a reduction. Where no mark comes for
+//! longer than the marks of a full link are apart, it grows by a millisecond of the rate: half a gigabit at a datagram a round
+//! trip takes minutes to find.
 //! A loss is answered as NewReno does, less what a mark has taken in the same round; from then on to the next mark
 //! growth is NewReno's too (*classic*), because what limits the flow then is a queue that does not mark.
-//! Not done: telling a classic ECN queue from an L4S one by its delay (RFC 9331 §4.3 asks to be able to fall back), and
-//! windows below two datagrams.
+//! Where the marks are a classic queue's ([`monitor`]), they are answered as losses are.
+//! Not done: windows below two datagrams.
 //!
 //! draft-briscoe-iccrg-prague-congestion-control (-04); RFC 9331 §4; RFC 9332.
+
+mod monitor;
 
 use super::events::{AckedBytes, Cause, Congestion};
 use super::window::{Growth, LossWindow};
 use base::time::{Duration, Instant};
+use monitor::Monitor;
 
 /// Weight of the latest virtual round trip in alpha. Source: the draft, moving average of ECN feedback.
 const GAIN: f64 = 1.0 / 16.0;
 /// The shortest virtual round trip. Source: the draft, reduced RTT-dependence.
 const VIRTUAL_RTT: Duration = Duration::from_millis(25);
+/// Rounds in which a flow is not held to it. Source: the draft, reduced RTT-dependence (and its implementation for Linux).
+const YOUNG_ROUNDS: u32 = 500;
+/// Rounds without a mark after which growth is faster: so many, and one more for each so many bytes a second. Source: the
+/// authors' implementation over UDP.
+const PATIENCE: u64 = 7;
+const PATIENCE_RATE: u64 = 1_920_000;
+/// The growth a round then, as a part of the rate. Source: likewise.
+const FAST_GROWTH: Duration = Duration::from_millis(1);
+/// alpha where a classic queue marks: half the window. Source: RFC 3168 §6.1.2.
+const CLASSIC_ALPHA: f64 = 1.0;
 /// What a loss leaves of the window. Source: RFC 9002 §7.3.2.
 const LOSS_BETA: f64 = 0.5;
 
@@ -27,7 +42,7 @@ const LOSS_BETA: f64 = 0.5;
 enum Mode {
     /// A queue that marks.
     Scalable,
-    /// A queue that drops.
+    /// A queue that drops, or marks late.
     Classic,
 }
 
@@ -42,6 +57,11 @@ pub(super) struct Prague {
     packets: u64,
     marks: u64,
     averaged_at: Instant,
+    /// Rounds since the first mark.
+    rounds: u32,
+    /// Rounds without a mark to go before growth is faster.
+    patience: u64,
+    monitor: Monitor,
     /// The last reduction by a mark, and the window before it.
     reduced: Option<(Instant, u64)>,
     rtt: Duration,
@@ -58,6 +78,9 @@ impl Prague {
             packets: 0,
             marks: 0,
             averaged_at: Instant::ZERO,
+            rounds: 0,
+            patience: PATIENCE,
+            monitor: Monitor::new(),
             reduced: None,
             rtt: VIRTUAL_RTT,
             fraction: 0.0,
@@ -79,6 +102,9 @@ impl Prague {
 
     pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes) {
         self.rtt = acked.rtt.max(Duration::from_nanos(1));
+        if let Some(sample) = acked.latest_rtt {
+            self.monitor.on_sample(now, sample);
+        }
         self.average(now, acked);
         // What was marked does not let the window grow.
         let unmarked = acked.packets.saturating_sub(acked.ce);
@@ -98,14 +124,29 @@ impl Prague {
                 ratio * ratio
             }
         };
-        let grown = size + self.fraction + f64::from(self.window.mtu()) * scale * bytes.min(size) / size;
+        let grown = size + self.fraction + self.step() * scale * bytes.min(size) / size;
         let whole = grown.floor();
         self.window.set(whole as u64);
         self.fraction = grown - whole;
     }
 
+    /// Bytes by which the window grows in a virtual round trip.
+    fn step(&self) -> f64 {
+        let datagram = f64::from(self.window.mtu());
+        if self.mode == Mode::Scalable && self.patience == 0 {
+            datagram.max(self.rate() * FAST_GROWTH.as_secs_f64())
+        } else {
+            datagram
+        }
+    }
+
+    /// Bytes a second.
+    fn rate(&self) -> f64 {
+        self.window.size() as f64 / self.rtt.as_secs_f64()
+    }
+
     fn virtual_rtt(&self) -> Duration {
-        self.rtt.max(VIRTUAL_RTT)
+        if self.rounds < YOUNG_ROUNDS { self.rtt } else { self.rtt.max(VIRTUAL_RTT) }
     }
 
     /// Once in a virtual round trip. Source: the draft, moving average of ECN feedback.
@@ -119,6 +160,12 @@ impl Prague {
         }
         let share = (self.marks as f64 / self.packets as f64).min(1.0);
         self.alpha = self.alpha.map(|alpha| alpha + GAIN * (share - alpha));
+        self.rounds = self.rounds.saturating_add(u32::from(self.alpha.is_some()));
+        if self.marks > 0 {
+            self.monitor.on_marked_round(self.rtt);
+        } else {
+            self.patience = self.patience.saturating_sub(1);
+        }
         (self.packets, self.marks, self.averaged_at) = (0, 0, now);
     }
 
@@ -130,14 +177,17 @@ impl Prague {
     }
 
     fn on_marks(&mut self, now: Instant, sign: &Congestion) {
-        self.mode = Mode::Scalable;
+        self.mode = if self.monitor.is_classic() { Mode::Classic } else { Mode::Scalable };
         // The first mark says that the queue is full for the first time: as good as a loss.
-        let alpha = *self.alpha.get_or_insert(1.0);
+        let average = *self.alpha.get_or_insert(1.0);
+        let alpha = if self.monitor.is_classic() { CLASSIC_ALPHA } else { average };
+        self.patience = PATIENCE.saturating_add(self.rate() as u64 / PATIENCE_RATE);
+        let sent_at = self.window.sent_at(sign);
         let is_answered = self.reduced.is_some_and(|(at, _)| {
             let since = now.saturating_since(at);
-            at <= now && (sign.sent_at <= at || since < self.virtual_rtt())
+            at <= now && (sent_at <= at || since < self.virtual_rtt())
         });
-        if is_answered || self.window.is_in_recovery(sign.sent_at) {
+        if is_answered || self.window.is_in_recovery(sent_at) {
             return;
         }
         let before = self.window.size();
@@ -147,7 +197,7 @@ impl Prague {
     }
 
     fn on_loss(&mut self, now: Instant, sign: &Congestion) {
-        if !self.window.start_recovery(now, sign.sent_at) {
+        if !self.window.start_recovery(now, sign) {
             return;
         }
         self.mode = Mode::Classic;
@@ -185,6 +235,13 @@ mod tests {
         fn new(rtt_ms: u64) -> Path {
             let now = Instant::from_nanos(1_000_000_000);
             Path { prague: Prague::new(MTU as u16), now, rtt: Duration::from_millis(rtt_ms) }
+        }
+
+        /// A flow that is to take others into account.
+        fn old(rtt_ms: u64) -> Path {
+            let mut path = Path::new(rtt_ms);
+            path.prague.rounds = YOUNG_ROUNDS;
+            path
         }
 
         /// A window leaves; `percent` of it comes back marked.
@@ -255,29 +312,76 @@ mod tests {
     #[test]
     fn growth_is_a_datagram_a_round_and_less_on_short_paths() {
         for (rtt_ms, expected) in [(50, MTU as f64), (25, MTU as f64), (5, MTU as f64 / 25.0)] {
-            let mut path = Path::new(rtt_ms);
+            let mut path = Path::old(rtt_ms);
             path.grow_to(100_000);
             path.round(10);
             path.round(0);
             let before = path.prague.window().size();
-            for _ in 0..10 {
+            for _ in 0..5 {
                 path.round(0);
             }
-            let grown = (path.prague.window().size() - before) as f64 / 10.0;
+            let grown = (path.prague.window().size() - before) as f64 / 5.0;
             assert!((grown / expected - 1.0).abs() < 0.1, "{rtt_ms} ms: {grown}, not {expected}");
         }
     }
 
     #[test]
-    fn a_short_path_is_reduced_once_in_25_ms() {
-        let mut path = Path::new(5);
-        path.grow_to(1_000_000);
-        let reductions = (0..50).filter(|_| {
+    fn an_old_flow_of_a_short_path_is_reduced_once_in_25_ms() {
+        for (mut path, expected) in [(Path::old(5), 8..=10), (Path::new(5), 15..=25)] {
+            path.grow_to(1_000_000);
+            let reductions = (0..50).filter(|_| {
+                let before = path.prague.window().size();
+                path.round(50) < before
+            });
+            let count = reductions.count(); // in 250 ms
+            assert!(expected.contains(&count), "{count}, not {expected:?}");
+        }
+    }
+
+    /// Or else a link that others have left would stay half empty for minutes.
+    #[test]
+    fn where_no_mark_comes_for_long_growth_is_a_millisecond_of_the_rate() {
+        let mut path = Path::new(50);
+        path.grow_to(4_000_000);
+        path.round(10);
+        let step = |path: &mut Path| {
             let before = path.prague.window().size();
-            path.round(50) < before
-        });
-        let count = reductions.count(); // in 250 ms
-        assert!((8..=10).contains(&count), "{count}");
+            (path.round(0) - before) as f64 / before as f64
+        };
+        path.round(0);
+        assert!(step(&mut path) < 0.001, "a datagram at first");
+        for _ in 0..200 {
+            path.round(0);
+        }
+        let late = step(&mut path);
+        assert!((0.019..0.021).contains(&late), "{late}");
+        path.round(10);
+        assert!(step(&mut path) < 0.001, "a mark ends it");
+    }
+
+    /// Or else flows of other controllers would starve beside this one.
+    #[test]
+    fn marks_of_a_classic_queue_halve_the_window() {
+        let mut path = Path::new(20);
+        path.grow_to(1_000_000);
+        // It has seen the path empty; now a queue of 15 ms stands there.
+        path.rtt = Duration::from_millis(35);
+        for _ in 0..100 {
+            path.prague.window.set(1_000_000);
+            path.round(1);
+        }
+        path.prague.window.set(1_000_000);
+        let left = path.round(1) as f64 / 1e6;
+        assert!((0.5..0.51).contains(&left), "{left}");
+        // The same marks at a queue of a millisecond take little.
+        path.rtt = Duration::from_millis(21);
+        for _ in 0..100 {
+            path.prague.window.set(1_000_000);
+            path.round(1);
+        }
+        path.prague.window.set(1_000_000);
+        let left = path.round(1) as f64 / 1e6;
+        assert!(left > 0.98, "{left}");
     }
 
     #[test]
@@ -303,9 +407,11 @@ mod tests {
             path.prague.window.set(400_000);
             path.round(10);
         }
+        path.round(0);
         path.prague.window.set(400_000);
         let sent_at = path.now;
         path.round(10);
+        assert!(path.prague.window().size() < 399_000, "the mark was answered");
         assert!(path.prague.window().size() > 350_000);
         path.lose(sent_at);
         assert_eq!(path.prague.window().size(), 200_000);

@@ -7,7 +7,7 @@
 //!
 //! RFC 9002 §7.2 to §7.3, §7.8, B.1 to B.8.
 
-use super::events::AckedBytes;
+use super::events::{AckedBytes, Cause, Congestion};
 use super::hystart::{HyStart, Pace, SlowStart};
 use base::time::Instant;
 
@@ -45,6 +45,8 @@ pub(super) struct LossWindow {
     mtu: u16,
     /// Signs of congestion from packets sent until then were already answered.
     recovery_start: Option<Instant>,
+    /// When the latest packet was sent that had been acknowledged before the present frame.
+    acked_until: Instant,
     round_start: Instant,
     peak: u64,
     peak_before: u64,
@@ -59,6 +61,7 @@ impl LossWindow {
             ssthresh: u64::MAX,
             mtu,
             recovery_start: None,
+            acked_until: Instant::ZERO,
             round_start: Instant::ZERO,
             peak: 0,
             peak_before: 0,
@@ -94,6 +97,8 @@ impl LossWindow {
 
     /// Takes the part of an acknowledgement that slow start uses, and says what is left for congestion avoidance.
     pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes) -> Growth {
+        // A clock that stepped back takes the stamp with it.
+        self.acked_until = self.acked_until.min(now).max(acked.largest_sent_at);
         let used = self.peak.max(self.peak_before);
         if acked.largest_sent_at >= self.round_start {
             self.round_start = now;
@@ -130,10 +135,20 @@ impl LossWindow {
         self.recovery_start.is_some_and(|start| sent_at <= start)
     }
 
+    /// When the packets were sent that are a sign of congestion, at the earliest. A frame says how many marks came, not which
+    /// packets had them: any that it acknowledges for the first time. Where it acknowledges many, one left before the last
+    /// reduction as well as one left after it, and to take it for the latter would answer one queue twice.
+    pub(super) fn sent_at(&self, sign: &Congestion) -> Instant {
+        match sign.cause {
+            Cause::Loss => sign.sent_at,
+            Cause::EcnCe => sign.sent_at.min(self.acked_until),
+        }
+    }
+
     /// Whether a sign of congestion is news; if so, recovery starts. Source: RFC 9002 B.6.
-    pub(super) fn start_recovery(&mut self, now: Instant, sent_at: Instant) -> bool {
+    pub(super) fn start_recovery(&mut self, now: Instant, sign: &Congestion) -> bool {
         //= rfc9002/7.3.2#1
-        if self.is_in_recovery(sent_at) {
+        if self.is_in_recovery(self.sent_at(sign)) {
             return false;
         }
         self.recovery_start = Some(now);
