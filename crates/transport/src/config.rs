@@ -1,6 +1,7 @@
 //! What an embedder may set. Plain values with units; `build` refuses combinations that cannot work.
 
 use crate::streams::StreamConfig;
+use crate::without::Without;
 use base::time::Duration;
 use recovery::congestion::{Algorithm, SlowStart};
 use recovery::mtu::MtuConfig;
@@ -52,6 +53,8 @@ pub struct TransportConfig {
     pub key_update_after: u64,
     /// Whether packets carry ECN marks until the path proves to lose them. Default: on.
     pub ecn: Switch,
+    /// Techniques to do without, for experiments. Default: none.
+    pub without: Without,
 }
 
 /// A technique on or off.
@@ -85,6 +88,7 @@ impl Default for TransportConfig {
             max_datagram_frame_size: 0,
             key_update_after: 1 << 22,
             ecn: Switch::On,
+            without: Without::default(),
         }
     }
 }

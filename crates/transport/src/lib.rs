@@ -26,6 +26,7 @@ mod space;
 mod stream_id;
 mod streams;
 mod tidings;
+mod without;
 
 pub use admission::{ClientConfig, ServerConfig};
 pub use cid::CID_WORKER_OFFSET;
@@ -44,3 +45,4 @@ pub use recovery::mtu::{Mode as MtuMode, MtuConfig, MtuReport};
 pub use recovery::pacer::{Burst, Pacing};
 pub use stream_id::{Dir, StreamId};
 pub use streams::{OpenError, Priority, StreamConfig, WriteError};
+pub use without::{Technique, Without};

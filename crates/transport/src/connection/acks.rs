@@ -11,6 +11,7 @@ use crate::space::SpaceId;
 use crate::stream_id::StreamId;
 use crate::streams::Streams;
 use crate::tidings::Tidings;
+use crate::without::Technique;
 use base::time::{Duration, Instant};
 use core::ops::Range;
 use recovery::ack::AckTracker;
@@ -33,6 +34,7 @@ struct Owners<'a> {
     acks: &'a mut AckTracker,
     /// Adjacent acknowledged data of one stream, before the stream hears of it.
     run: Option<(StreamId, Range<u64>)>,
+    merges: bool,
 }
 
 impl Owners<'_> {
@@ -42,7 +44,9 @@ impl Owners<'_> {
             SentFrame::Stream { id, offset, len, fin: false } => {
                 let range = offset..offset + u64::from(len);
                 match &mut self.run {
-                    Some((run_id, run)) if *run_id == id && run.end == range.start => run.end = range.end,
+                    Some((run_id, run)) if *run_id == id && run.end == range.start && self.merges => {
+                        run.end = range.end;
+                    }
                     _ => {
                         self.settle_run();
                         self.run = Some((id, range));
@@ -98,6 +102,7 @@ macro_rules! ledger_and_owners {
                 crypto: &mut space.crypto,
                 acks: &mut space.acks,
                 run: None,
+                merges: !$connection.config.without.has(Technique::MergedAcks),
             };
             (&mut space.ledger, owners)
         })

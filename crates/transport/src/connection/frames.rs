@@ -9,6 +9,7 @@ use super::arrival::Arrival;
 use crate::error::TransportError;
 use crate::event::StreamSink;
 use crate::space::SpaceId;
+use crate::without::Technique;
 use wire::Side;
 use wire::error::Code;
 use wire::frame;
@@ -194,6 +195,11 @@ fn on_stream<S: StreamSink>(
     let stream = frame::Stream::parse(ty, reader)?;
     if stream.fin {
         connection.spaces.application.acks.on_end_of_stream();
+    }
+    if connection.config.without.has(Technique::LentData) {
+        let copy = stream.data.to_vec();
+        let stream = frame::Stream { data: &copy, ..stream };
+        return connection.streams.on_stream(&stream, arrival.now, arrival.rtt, arrival.sink);
     }
     connection.streams.on_stream(&stream, arrival.now, arrival.rtt, arrival.sink)
 }

@@ -13,6 +13,7 @@ use crate::error::TransportError;
 use crate::event::StreamSink;
 use crate::path::PathId;
 use crate::space::SpaceId;
+use crate::without::Technique;
 use base::net::{Ecn, Train};
 use base::time::Instant;
 use crypto::{SAMPLE_LEN, TAG_LEN};
@@ -137,7 +138,11 @@ impl Connection {
             }
             count += 1;
         }
-        keys.peer_header.masks(&self.scratch.masks.samples[..count], &mut self.scratch.masks.masks[..count]);
+        let pass = if self.config.without.has(Technique::TrainMasks) { 1 } else { BATCH };
+        let Masks { samples, masks } = &mut self.scratch.masks;
+        for (samples, masks) in samples[..count].chunks(pass).zip(masks[..count].chunks_mut(pass)) {
+            keys.peer_header.masks(samples, masks);
+        }
         true
     }
 

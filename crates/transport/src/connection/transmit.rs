@@ -14,6 +14,7 @@ use super::receive::BATCH;
 use crate::builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::space::SpaceId;
+use crate::without::Technique;
 use base::net::Ecn;
 use base::sink::{PacketSink, TrainPath};
 use base::time::Instant;
@@ -165,7 +166,11 @@ impl Connection {
                 sample.copy_from_slice(bytes);
             }
         }
-        keys.local_header.masks(&masks.samples[..count], &mut masks.masks[..count]);
+        let pass = if self.config.without.has(Technique::TrainMasks) { 1 } else { BATCH };
+        for (samples, masks) in masks.samples[..count].chunks(pass).zip(masks.masks[..count].chunks_mut(pass))
+        {
+            keys.local_header.masks(samples, masks);
+        }
         for (index, mask) in masks.masks.iter().take(count).enumerate() {
             apply_mask(sink.packet(index), pn_offset, mask, 0x1f);
         }

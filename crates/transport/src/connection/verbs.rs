@@ -7,6 +7,7 @@ use crate::error::AlreadySending;
 use crate::event::{Event, StreamSink};
 use crate::stream_id::{Dir, StreamId};
 use crate::streams::{OpenError, Priority, WriteError};
+use crate::without::Technique;
 use base::net::Addresses;
 use base::time::{Duration, Instant};
 use bytes::Bytes;
@@ -48,6 +49,9 @@ impl Connection {
     /// # Errors
     /// The stream is finished, reset or not ours to send on.
     pub fn write(&mut self, id: StreamId, bytes: Bytes) -> Result<(), WriteError> {
+        if self.config.without.has(Technique::SharedBuffers) {
+            return self.streams.write(id, Bytes::copy_from_slice(&bytes));
+        }
         self.streams.write(id, bytes)
     }
 

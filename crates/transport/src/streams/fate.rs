@@ -11,6 +11,10 @@ impl Streams {
     /// Stream data was acknowledged, and the end of the stream if `fin`. The caller merges adjacent ranges.
     #[inline]
     pub(crate) fn on_stream_acked(&mut self, id: StreamId, range: Range<u64>, fin: bool) {
+        #[cfg(test)]
+        {
+            self.acked_ranges += 1;
+        }
         let Some(slot) = self.slots.find(id.as_u64()) else { return };
         let send = &mut self.slots[slot].send;
         if send.is_over() {

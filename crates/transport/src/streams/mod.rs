@@ -89,6 +89,9 @@ pub(crate) struct Streams {
     events: VecDeque<Slot>,
     unsent: u64,
     retained: u64,
+    /// Acknowledged ranges that streams have heard of.
+    #[cfg(test)]
+    pub(crate) acked_ranges: u64,
     /// A writer was turned away because of `retained`.
     connection_full: bool,
     /// Room in a send buffer from which on its writer is told, and below half of which it is turned away.
@@ -115,6 +118,8 @@ impl Streams {
             events: VecDeque::new(),
             unsent: 0,
             retained: 0,
+            #[cfg(test)]
+            acked_ranges: 0,
             connection_full: false,
             writable_at: WRITE_AHEAD.min(config.send_buffer).min(config.connection_send_buffer) / 2,
             config: config.clone(),

@@ -1,0 +1,35 @@
+//! Techniques that a connection can do without, for experiments that ask what each is worth.
+//!
+//! A set in one byte, looked at where the technique is, once per train, frame or write. What has a setting of its own (pacing,
+//! ACK frequency, ECN, the congestion controller) is not here.
+
+/// A technique whose absence changes nothing but the cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Technique {
+    /// The header-protection masks of a train in one pass. Without: packet by packet, both ways.
+    TrainMasks,
+    /// Adjacent acknowledged ranges of a stream merge before the stream hears of them. Without: frame by frame.
+    MergedAcks,
+    /// In-order data is lent to the application where it was decrypted. Without: it is copied, as data out of order is.
+    LentData,
+    /// The application hands over its buffers. Without: they are copied.
+    SharedBuffers,
+}
+
+/// A set of techniques to do without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Without(u8);
+
+impl Without {
+    /// This one as well.
+    #[must_use]
+    pub const fn with(self, technique: Technique) -> Without {
+        Without(self.0 | 1 << technique as u8)
+    }
+
+    /// Whether this one is done without.
+    #[inline]
+    pub const fn has(self, technique: Technique) -> bool {
+        self.0 & 1 << technique as u8 != 0
+    }
+}
