@@ -4,15 +4,18 @@
 //! and the same size of packets. A study asks [`look`] who is here, and starts each anew for every trial by
 //! [`Installed::start`]. Whoever is missing is told with the way to get it, so that a table without a row is no riddle.
 
+pub mod client;
 mod config;
 mod ground;
+pub mod race;
 mod serving;
+pub mod words;
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-pub use ground::{Ground, LARGE, SMALL, Site};
+pub use ground::{Ground, LARGE, SMALL};
 pub use serving::Serving;
 
 /// Versions of HTTP.

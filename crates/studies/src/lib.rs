@@ -6,3 +6,7 @@
 
 pub mod contestants;
 pub mod context;
+pub mod e3;
+pub mod e4;
+pub mod e5;
+pub mod laboratory;

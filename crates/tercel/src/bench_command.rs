@@ -7,6 +7,7 @@ mod idle;
 mod method;
 mod report;
 mod soak;
+mod study;
 mod workers;
 
 use crate::complain;
@@ -28,6 +29,12 @@ pub(crate) struct BenchArgs {
 
 #[derive(Subcommand)]
 enum What {
+    /// Every study, one after the other, into one report.
+    All(study::AllArgs),
+    /// Many requests for a small file over HTTP/3: tercel beside quinn, quiche, s2n-quic, quic-go and Caddy; see peers/build.
+    E4(study::StudyArgs),
+    /// A few large files over HTTP/1.1, HTTP/2 and HTTP/3: tercel beside nginx, Caddy and others.
+    E5(study::StudyArgs),
     /// Compare with quinn on one connection and one stream over loopback; needs tests/setup.
     Peers(PeersArgs),
     /// Measure what a transfer costs without a protocol.
@@ -112,6 +119,9 @@ enum WorkArg {
 /// Runs a measurement.
 pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     let done = match &args.what {
+        What::All(args) => study::all(args),
+        What::E4(args) => study::run("e4", args),
+        What::E5(args) => study::run("e5", args),
         What::Peers(args) => compare_peers(args),
         What::Roofline(args) => measure_roofline(args),
         What::Floor(args) => floor::run(args),

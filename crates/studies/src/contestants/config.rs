@@ -1,14 +1,15 @@
 //! The configurations of nginx and Caddy: one worker, no logs, files from a folder, TLS 1.3 with AES-128-GCM where it can be
 //! chosen, and connections that live for as many requests as a study makes.
 
-use super::Site;
+use std::net::SocketAddr;
+
+use super::Ground;
 
 /// nginx in one process: the one that we started is the one that works. `sendfile` and `tcp_nopush` are what its documentation
 /// advises for files, an open-file cache spares looking the file up, and TLS records are as large as they may be.
-pub(super) fn nginx(site: &Site, port: u16) -> String {
-    let Site { folder, files, certificate, key, .. } = site;
-    let [folder, files] = [folder, files].map(|path| path.display());
-    let [certificate, key] = [certificate, key].map(|path| path.display());
+pub(super) fn nginx(ground: &Ground, address: SocketAddr) -> String {
+    let folder = ground.folder().display();
+    let [files, certificate, key] = shown(ground);
     format!(
         "daemon off;
 master_process off;
@@ -36,7 +37,7 @@ http {{
     uwsgi_temp_path {folder}/nginx-uwsgi;
     scgi_temp_path {folder}/nginx-scgi;
     server {{
-        listen 127.0.0.1:{port} ssl http2 backlog=1024;
+        listen {address} ssl http2 backlog=1024;
         ssl_certificate {certificate};
         ssl_certificate_key {key};
         ssl_protocols TLSv1.3;
@@ -50,9 +51,9 @@ http {{
 }
 
 /// Caddy, without its administration and its search for certificates. Go's TLS prefers AES-128-GCM by itself.
-pub(super) fn caddy(site: &Site, port: u16) -> String {
-    let Site { files, certificate, key, .. } = site;
-    let [files, certificate, key] = [files, certificate, key].map(|path| path.display());
+pub(super) fn caddy(ground: &Ground, address: SocketAddr) -> String {
+    let [files, certificate, key] = shown(ground);
+    let (ip, port) = (address.ip(), address.port());
     format!(
         "{{
     admin off
@@ -66,11 +67,15 @@ pub(super) fn caddy(site: &Site, port: u16) -> String {
     }}
 }}
 https://:{port} {{
-    bind 127.0.0.1
+    bind {ip}
     tls {certificate} {key}
     root * {files}
     file_server
 }}
 "
     )
+}
+
+fn shown(ground: &Ground) -> [String; 3] {
+    [ground.files(), ground.certificate(), ground.key()].map(|path| path.display().to_string())
 }

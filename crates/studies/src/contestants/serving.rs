@@ -1,16 +1,16 @@
 //! A server that runs on a core of its own, from its start to its end.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::path::Path;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bench::cpu;
 use bench::process::Running;
+use bench::site::End;
 
-use super::{Contestant, Http, Installed, Site, config};
+use super::{Contestant, Ground, Http, Installed, config};
 
 /// How long a server may take to listen.
 const TO_START: Duration = Duration::from_secs(15);
@@ -59,68 +59,61 @@ impl Installed {
     ///
     /// # Errors
     /// It cannot be started, or says why it cannot serve; or `stop` was set.
-    pub fn start(&self, site: &Site, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
+    pub fn start(&self, ground: &Ground, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
         match self.who {
-            Contestant::Tercel => self.start_tercel(site, core, stop),
+            Contestant::Tercel => self.start_tercel(ground, core, stop),
             Contestant::Nginx => {
-                let port = free_port()?;
-                let file = site.folder.join("nginx.conf");
-                std::fs::write(&file, config::nginx(site, port))?;
+                let address = free_port(ground)?;
+                let file = ground.folder().join("nginx.conf");
+                std::fs::write(&file, config::nginx(ground, address))?;
                 let mut command = Command::new(&self.program);
-                command.arg("-e").arg(site.folder.join("nginx.log")).arg("-c").arg(&file);
-                self.start_web_server(&mut command, port, &["-v"], (core, stop))
+                command.arg("-e").arg(ground.folder().join("nginx.log")).arg("-c").arg(&file);
+                self.start_web_server(ground, &mut command, (address, "-v"), (core, stop))
             }
             Contestant::Caddy => {
-                let port = free_port()?;
-                let file = site.folder.join("Caddyfile");
-                std::fs::write(&file, config::caddy(site, port))?;
+                let address = free_port(ground)?;
+                let file = ground.folder().join("Caddyfile");
+                std::fs::write(&file, config::caddy(ground, address))?;
                 let mut command = Command::new(&self.program);
                 command.args(["run", "--adapter", "caddyfile", "--config"]).arg(&file);
                 // It keeps what it knows of its certificates at home.
                 for home in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
-                    command.env(home, &site.folder);
+                    command.env(home, ground.folder());
                 }
-                self.start_web_server(&mut command, port, &["version"], (core, stop))
+                self.start_web_server(ground, &mut command, (address, "version"), (core, stop))
             }
             Contestant::Quinn | Contestant::Quiche | Contestant::S2n | Contestant::QuicGo => {
-                self.start_peer(site, core, stop)
+                self.start_peer(ground, core, stop)
             }
         }
     }
 
-    fn start_tercel(&self, site: &Site, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
-        let ready = site.fresh("ready.json");
-        let size = site.payload_size.to_string();
+    fn start_tercel(&self, ground: &Ground, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
+        let ready = ground.fresh("ready.json");
+        let size = ground.payload_size.to_string();
+        let listen = SocketAddr::new(ground.address(), 0).to_string();
         let mut command = Command::new(&self.program);
-        command.arg("serve").arg(&site.files).args(["--listen", "127.0.0.1:0", "--access-log", "off"]);
-        command.args(["--cipher", "aes128", "--congestion", "cubic", "--packet-size", &size]);
-        command
-            .arg("--cert")
-            .arg(&site.certificate)
-            .arg("--key")
-            .arg(&site.key)
-            .arg("--ready-file")
-            .arg(&ready);
-        let mut running = Running::start(self.who.name(), core, &mut command)?;
+        command.arg("serve").arg(ground.files()).args(["--listen", &listen, "--access-log", "off"]);
+        command.args(["--cipher", "aes128", "--congestion", "cubic"]);
+        command.args(["--packet-size", &size, "--mtu-search", "off"]);
+        command.arg("--cert").arg(ground.certificate()).arg("--key").arg(ground.key());
+        command.arg("--ready-file").arg(&ready);
+        let mut running = ground.start(End::Server, self.who.name(), core, &mut command)?;
         running.wait_ready(TO_START, stop, || ready.exists())?;
         let told: serde_json::Value = serde_json::from_slice(&std::fs::read(&ready)?)?;
         let port = told["port"].as_u64().and_then(|port| u16::try_from(port).ok());
         let port = port.ok_or_else(|| io::Error::other("tercel does not say its port"))?;
         let version = first_line_of(Command::new(&self.program).arg("--version"));
-        Ok(Serving { running, address: (Ipv4Addr::LOCALHOST, port).into(), version })
+        Ok(Serving { running, address: SocketAddr::new(ground.address(), port), version })
     }
 
-    fn start_peer(&self, site: &Site, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
+    fn start_peer(&self, ground: &Ground, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
+        let listen = SocketAddr::new(ground.address(), 0).to_string();
         let mut command = Command::new(&self.program);
-        command.args(["--listen", "127.0.0.1:0", "--payload-size", &site.payload_size.to_string()]);
-        command
-            .arg("--root")
-            .arg(&site.files)
-            .arg("--cert")
-            .arg(&site.certificate)
-            .arg("--key")
-            .arg(&site.key);
-        let mut running = Running::start(self.who.name(), core, &mut command)?;
+        command.args(["--listen", &listen, "--payload-size", &ground.payload_size.to_string()]);
+        command.arg("--root").arg(ground.files());
+        command.arg("--cert").arg(ground.certificate()).arg("--key").arg(ground.key());
+        let mut running = ground.start(End::Server, self.who.name(), core, &mut command)?;
         let line = running.first_line(TO_START, stop)?;
         let (address, version) = read_ready(&line)
             .ok_or_else(|| io::Error::other(format!("{} said \"{line}\"", self.program.display())))?;
@@ -130,41 +123,46 @@ impl Installed {
     /// A server that cannot choose its port and does not tell when it listens.
     fn start_web_server(
         &self,
+        ground: &Ground,
         command: &mut Command,
-        port: u16,
-        tell_version: &[&str],
+        (address, tell_version): (SocketAddr, &str),
         (core, stop): (usize, &AtomicBool),
     ) -> io::Result<Serving> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let speaks_quic = self.who.speaks().contains(&Http::Three);
-        let mut running = Running::start(self.who.name(), core, command)?;
+        let needs_udp = self.who.speaks().contains(&Http::Three);
+        let mut running = ground.start(End::Server, self.who.name(), core, command)?;
         running.wait_ready(TO_START, stop, || {
-            TcpStream::connect_timeout(&address, Duration::from_millis(100)).is_ok()
-                && (!speaks_quic || has_udp_port(port))
+            ground.site().run(End::Server, || {
+                TcpStream::connect_timeout(&address, Duration::from_millis(100)).is_ok()
+                    && (!needs_udp || has_udp_port(address.port()))
+            })
         })?;
-        let version = first_line_of(Command::new(&self.program).args(tell_version));
+        let version = first_line_of(Command::new(&self.program).arg(tell_version));
         Ok(Serving { running, address, version })
     }
 }
 
 /// A port that nobody has at the moment, of either kind: those who are given it cannot be given 0.
-fn free_port() -> io::Result<u16> {
-    for _ in 0..100 {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let port = listener.local_addr()?.port();
-        if UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return Ok(port);
+fn free_port(ground: &Ground) -> io::Result<SocketAddr> {
+    let look = |ip: IpAddr| -> io::Result<Option<SocketAddr>> {
+        let address = TcpListener::bind((ip, 0))?.local_addr()?;
+        Ok(UdpSocket::bind(address).is_ok().then_some(address))
+    };
+    ground.site().run(End::Server, || {
+        for _ in 0..100 {
+            if let Some(address) = look(ground.address())? {
+                return Ok(address);
+            }
         }
-    }
-    Err(io::Error::other("no port is free"))
+        Err(io::Error::other("no port is free"))
+    })
 }
 
-/// Whether any process here has this UDP port.
+/// Whether any process where the calling thread is has this UDP port.
 fn has_udp_port(port: u16) -> bool {
     let wanted = format!(":{port:04X} ");
-    ["/proc/net/udp", "/proc/net/udp6"]
+    ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"]
         .iter()
-        .any(|table| std::fs::read_to_string(Path::new(table)).is_ok_and(|rows| rows.contains(&wanted)))
+        .any(|table| std::fs::read_to_string(table).is_ok_and(|rows| rows.contains(&wanted)))
 }
 
 /// What a peer says of itself: `listening on ADDRESS with CRATE VERSION, …`.

@@ -1,0 +1,232 @@
+//! Trials of several servers at the same work, in turns.
+//!
+//! A round has one trial of each entry, each with a server started anew. The first round is not counted; every other one runs in the
+//! opposite order, so that who follows whom does not matter. An entry that fails once is told and left out of later rounds; what
+//! it did before is kept. When all shall end, what was measured so far is the result.
+
+use std::io;
+use std::path::PathBuf;
+
+use bench::process::is_interruption;
+use bench::stats::{Ratio, Summary};
+use report::model::Cell;
+use serde::Serialize;
+
+use super::client::{Call, Client, Run, Work, limit};
+use super::{Contestant, Ground, Http, Installed};
+use crate::context::Context;
+
+/// A server, a version of HTTP, and a client.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The server.
+    pub server: Installed,
+    /// What the two speak.
+    pub http: Http,
+    /// The client.
+    pub client: Client,
+    /// Where the client is.
+    pub program: PathBuf,
+}
+
+/// One counted trial.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trial {
+    /// What the client says.
+    pub run: Run,
+    /// CPU seconds of the server's process.
+    pub server_cpu_s: f64,
+    /// Its share of its core.
+    pub server_share: f64,
+}
+
+/// What became of an entry.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lane {
+    /// The server.
+    pub who: Contestant,
+    /// What was spoken.
+    pub http: Http,
+    /// Who asked.
+    pub client: Client,
+    /// The server's version, once it has run.
+    pub version: String,
+    /// All counted trials, in order of time.
+    pub trials: Vec<Trial>,
+    /// Why it was left out.
+    pub problem: Option<String>,
+    #[serde(skip)]
+    entry: Option<Entry>,
+}
+
+/// What is measured.
+pub struct Race<'a> {
+    /// Where, and with what.
+    pub ground: &'a Ground,
+    /// What is asked.
+    pub work: Work,
+    /// Counted rounds.
+    pub trials: usize,
+}
+
+impl Lane {
+    /// A lane in which nothing has happened.
+    pub fn new(entry: Entry) -> Lane {
+        let Entry { server, http, client, .. } = &entry;
+        Lane {
+            who: server.who,
+            http: *http,
+            client: *client,
+            version: String::new(),
+            trials: Vec::new(),
+            problem: None,
+            entry: Some(entry),
+        }
+    }
+
+    /// With trials that were never run.
+    #[cfg(test)]
+    pub(crate) fn pretended(who: Contestant, http: Http, client: Client, seconds: &[f64]) -> Lane {
+        let trial = |&seconds: &f64| Trial {
+            run: Run {
+                seconds,
+                rate: 1_000.0 / seconds,
+                succeeded: 1_000,
+                content_bytes: 1_400_000,
+                client_cpu_s: seconds / 2.0,
+                client_share: 0.5,
+                received_datagrams: (http == Http::Three).then_some(1_000.0),
+                ..Run::default()
+            },
+            server_cpu_s: seconds,
+            server_share: 1.0,
+        };
+        let trials = seconds.iter().map(trial).collect();
+        Lane { who, http, client, version: "pretended 1.0".to_owned(), trials, problem: None, entry: None }
+    }
+
+    /// Over its trials.
+    pub fn summary(&self, figure: impl Fn(&Trial) -> f64) -> Summary {
+        Summary::of(self.trials.iter().map(figure))
+    }
+
+    /// The same for a table, if there are any.
+    pub fn cell(&self, digits: u8, figure: impl Fn(&Trial) -> f64) -> Cell {
+        if self.trials.is_empty() { Cell::Empty } else { Cell::Trials(self.summary(figure), digits) }
+    }
+
+    /// The client's time over that of another lane.
+    pub fn time_over(&self, other: &Lane) -> Option<Ratio> {
+        Ratio::of(
+            &self.summary(|trial| trial.run.seconds).values,
+            &other.summary(|trial| trial.run.seconds).values,
+        )
+    }
+
+    /// Who limits: what the client said most often.
+    pub fn limit(&self) -> String {
+        let said: Vec<String> = self.trials.iter().map(Trial::limit).collect();
+        let often = |words: &&String| said.iter().filter(|other| other == words).count();
+        said.iter().max_by_key(often).cloned().unwrap_or_default()
+    }
+
+    /// Content bytes in each UDP datagram that the client received; `None` where there are none.
+    pub fn content_per_datagram(&self) -> Option<f64> {
+        let of = |run: &Run| Some(run.content_bytes as f64 / run.received_datagrams?);
+        let values: Vec<f64> = self.trials.iter().filter_map(|trial| of(&trial.run)).collect();
+        (!values.is_empty()).then(|| Summary::of(values).mean)
+    }
+
+    /// UDP payload of each datagram that the client received, where it counts them.
+    pub fn payload_per_datagram(&self) -> Option<f64> {
+        let of = |run: &Run| Some(run.received_bytes? / run.received_datagrams?);
+        let values: Vec<f64> = self.trials.iter().filter_map(|trial| of(&trial.run)).collect();
+        (!values.is_empty()).then(|| Summary::of(values).mean)
+    }
+}
+
+impl Trial {
+    fn limit(&self) -> String {
+        let by_shares = || limit(self.run.client_share, self.server_share).to_owned();
+        self.run.limit.clone().unwrap_or_else(by_shares)
+    }
+}
+
+impl Race<'_> {
+    /// Runs all rounds. `after_round` is called after each counted one.
+    ///
+    /// # Errors
+    /// Only what `after_round` says, or [`io::ErrorKind::Interrupted`] when all shall end; the lanes keep what was measured.
+    pub fn run(
+        &self,
+        lanes: &mut [Lane],
+        context: &mut Context<'_>,
+        after_round: &mut dyn FnMut(&mut Context<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        for round in 0..=self.trials {
+            let mut order: Vec<usize> = (0..lanes.len()).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for index in order {
+                if let Some(lane) = lanes.get_mut(index).filter(|lane| lane.problem.is_none()) {
+                    self.turn(lane, round, context)?;
+                }
+            }
+            if round > 0 {
+                after_round(context)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn turn(&self, lane: &mut Lane, round: usize, context: &mut Context<'_>) -> io::Result<()> {
+        if context.is_stopped() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let name = format!("{:14} {:8} {:11}", lane.who.name(), lane.http.name(), lane.client.name());
+        match self.trial(lane, context) {
+            Ok(trial) => {
+                let counted =
+                    if round == 0 { "warm-up".to_owned() } else { format!("{round}/{}", self.trials) };
+                context.tell(&format!(
+                    "{name} {counted:8} {:7.3} s  {:8.0} requests/s  server {:3.0} %  client {:3.0} %  limit: {}",
+                    trial.run.seconds,
+                    trial.run.rate,
+                    trial.server_share * 100.0,
+                    trial.run.client_share * 100.0,
+                    trial.limit()
+                ));
+                lane.trials.extend((round > 0).then_some(trial));
+            }
+            Err(error) if is_interruption(&error, context.stop) => {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            Err(error) => {
+                context.tell(&format!("{name} {error}"));
+                lane.problem = Some(error.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    fn trial(&self, lane: &mut Lane, context: &Context<'_>) -> io::Result<Trial> {
+        let entry = lane.entry.as_ref().ok_or_else(|| io::Error::other("nothing to start"))?;
+        let serving = entry.server.start(self.ground, context.cores[0], context.stop)?;
+        lane.version.clone_from(&serving.version);
+        let url = serving.url(self.work.file.0);
+        let call = Call {
+            client: lane.client,
+            program: &entry.program,
+            http: lane.http,
+            url: &url,
+            server: serving.id(),
+            ground: self.ground,
+        };
+        let before = serving.cpu_seconds()?;
+        let run = call.run(&self.work, context.cores[1], context.stop)?;
+        let server_cpu_s = serving.cpu_seconds()? - before;
+        serving.stop();
+        Ok(Trial { server_share: server_cpu_s / run.seconds, server_cpu_s, run })
+    }
+}

@@ -1,0 +1,162 @@
+//! The tables of the study.
+
+use report::model::{Cell, Row, Table};
+use report::stats::{Ratio, Summary};
+
+use super::series::Lane;
+use super::trial::PERCENTILES;
+
+fn row(name: &str, cells: Vec<Cell>) -> Row {
+    Row { name: name.to_owned(), is_published: false, cells }
+}
+
+fn published(cells: Vec<Cell>) -> Row {
+    Row { name: "published: MsQuic, xdp over udp".to_owned(), is_published: true, cells }
+}
+
+fn figure(value: Option<f64>, digits: u8) -> Cell {
+    value.map_or(Cell::Empty, |value| Cell::Number(value, digits))
+}
+
+fn columns(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// (a): one request outstanding.
+pub(super) fn single(lanes: &[Lane], baseline: &Lane) -> Table {
+    let mut heads = columns(&["requests/s", "over udp, send per packet"]);
+    heads.extend(PERCENTILES.map(|(name, _)| format!("{name}, µs")));
+    heads.extend(columns(&[
+        "bare datagrams p50, µs",
+        "protocol's part of p50, µs",
+        "server CPU, µs",
+        "client CPU, µs",
+        "datagrams there",
+        "datagrams back",
+    ]));
+    let mut rows: Vec<Row> = lanes.iter().map(|lane| single_row(lane, baseline)).collect();
+    let mut cells = vec![Cell::Empty, "more than 2".into()];
+    cells.extend(PERCENTILES.map(|_| Cell::from("lower")));
+    cells.resize(heads.len(), Cell::Empty);
+    rows.push(published(cells));
+    Table {
+        title: "One connection, one request outstanding".to_owned(),
+        corner: "path".to_owned(),
+        columns: heads,
+        rows,
+    }
+}
+
+fn single_row(lane: &Lane, baseline: &Lane) -> Row {
+    let rates = lane.rates(1);
+    let over = if lane.variant == baseline.variant { None } else { Ratio::of(&rates, &baseline.rates(1)) };
+    let rate = if rates.is_empty() { Cell::Empty } else { Cell::Trials(Summary::of(rates), 0) };
+    let mut cells = vec![rate, over.into()];
+    cells.extend((0..PERCENTILES.len()).map(|which| figure(lane.percentile(1, which), 1)));
+    let floor = lane.echo.as_ref().map(|echo| echo.latency_us[0]);
+    cells.push(figure(floor, 1));
+    cells.push(figure(lane.percentile(1, 0).zip(floor).map(|(ours, floor)| ours - floor), 1));
+    cells.extend([0, 1].map(|side| figure(lane.mean(1, |trial| Some(trial.cpu_us[side])), 1)));
+    cells.extend([0, 1].map(|way| figure(lane.mean(1, |trial| Some(trial.datagrams[way])), 2)));
+    row(lane.variant.name, cells)
+}
+
+/// (b): four outstanding over one.
+pub(super) fn four(lanes: &[Lane]) -> Table {
+    let mut heads = columns(&["requests/s"]);
+    heads.extend(PERCENTILES.map(|(name, _)| name.to_owned()));
+    let ratio = |lane: &Lane, which| Some(lane.percentile(4, which)? / lane.percentile(1, which)?);
+    let rows = lanes.iter().map(|lane| {
+        let mut cells = vec![Ratio::of(&lane.rates(4), &lane.rates(1)).into()];
+        cells.extend((0..PERCENTILES.len()).map(|which| figure(ratio(lane, which), 2)));
+        row(lane.variant.name, cells)
+    });
+    let mut rows: Vec<Row> = rows.collect();
+    let mut cells = vec!["more than 2".into()];
+    cells.extend(PERCENTILES.map(|_| Cell::from("more than 2")));
+    rows.push(Row { name: "published: MsQuic over xdp".to_owned(), is_published: true, cells });
+    Table {
+        title: "Four outstanding over one: how many times".to_owned(),
+        corner: "path".to_owned(),
+        columns: heads,
+        rows,
+    }
+}
+
+/// (c) and (d): the rate at each number of outstanding requests.
+pub(super) fn sweep(title: &str, lanes: &[Lane], points: &[usize]) -> Table {
+    let mut heads: Vec<String> =
+        points.iter().map(|outstanding| format!("{outstanding} outstanding")).collect();
+    heads.extend(columns(&["peak", "95 % of it at"]));
+    let rows = lanes.iter().map(|lane| {
+        let mut cells: Vec<Cell> =
+            points.iter().map(|outstanding| figure(lane.rate(*outstanding), 0)).collect();
+        let peak = lane.peak();
+        cells.push(figure(peak.map(|(rate, _)| rate), 0));
+        cells.push(figure(peak.map(|(_, at)| at as f64), 0));
+        row(lane.variant.name, cells)
+    });
+    let mut rows: Vec<Row> = rows.collect();
+    let mut cells = vec![Cell::Empty; points.len() + 1];
+    cells.push("about 20".into());
+    rows.push(published(cells));
+    Table { title: title.to_owned(), corner: "path".to_owned(), columns: heads, rows }
+}
+
+/// A percentile of the latency at each number of outstanding requests.
+pub(super) fn latencies(lanes: &[Lane], points: &[usize], which: usize) -> Table {
+    let name = PERCENTILES.get(which).map_or("", |(name, _)| name);
+    let rows = lanes.iter().map(|lane| {
+        let cells =
+            points.iter().map(|outstanding| figure(lane.percentile(*outstanding, which), 1)).collect();
+        row(lane.variant.name, cells)
+    });
+    Table {
+        title: format!("Latency at {name}, µs"),
+        corner: "path".to_owned(),
+        columns: points.iter().map(|outstanding| format!("{outstanding} outstanding")).collect(),
+        rows: rows.collect(),
+    }
+}
+
+/// (d): the peaks, two connections on two workers over one on one.
+pub(super) fn paired(single: &[Lane], paired: &[Lane]) -> Table {
+    let rows = paired.iter().filter_map(|two| {
+        let one = single.iter().find(|one| one.variant == two.variant)?;
+        let ((peak_two, at_two), (peak_one, at_one)) = (two.peak()?, one.peak()?);
+        let share = |lane: &Lane, at, side: usize| lane.mean(at, |trial| Some(trial.busiest?[side] * 100.0));
+        let waited = two.mean(at_two, |trial| Some(trial.waited[0].max(trial.waited[1]) * 100.0));
+        Some(row(
+            two.variant.name,
+            vec![
+                Cell::Number(peak_one, 0),
+                Cell::Number(peak_two, 0),
+                Cell::Number(peak_two / peak_one, 2),
+                figure(one.percentile(at_one, 0), 1),
+                figure(two.percentile(at_two, 0), 1),
+                figure(share(two, at_two, 0), 0),
+                figure(share(two, at_two, 1), 0),
+                figure(waited, 0),
+            ],
+        ))
+    });
+    let mut rows: Vec<Row> = rows.collect();
+    let mut cells = vec![Cell::Empty, Cell::Empty, "almost 2".into(), Cell::Empty, "lower".into()];
+    cells.resize(8, Cell::Empty);
+    rows.push(published(cells));
+    Table {
+        title: "The peak, two connections on two workers beside one on one".to_owned(),
+        corner: "path".to_owned(),
+        columns: columns(&[
+            "one: peak requests/s",
+            "two: peak requests/s",
+            "times",
+            "one: p50 there, µs",
+            "two: p50 there, µs",
+            "busiest server thread, % of a core",
+            "busiest client thread, % of a core",
+            "waited for a core, % of the time",
+        ]),
+        rows,
+    }
+}

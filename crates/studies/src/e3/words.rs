@@ -1,0 +1,208 @@
+//! What the study says in words; every sentence is made from the figures.
+
+use report::stats::Ratio;
+
+use super::series::{Lane, lower};
+use super::variant::{self, Variant};
+use super::{Cores, REPEATED, Scope};
+
+/// A thread that waits for a core for a larger share of the time than this is held back by others.
+const CROWDED: f64 = 0.10;
+
+/// A line while measuring goes on.
+pub(super) fn progress(lane: &Lane, round: usize, rounds: usize) -> String {
+    let name = lane.variant.name;
+    if let Some(problem) = &lane.problem {
+        return format!("{name}: left out: {problem}");
+    }
+    let last = |outstanding: usize| lane.rates(outstanding).last().copied();
+    let one = last(1).unwrap_or_default();
+    let p50 = lane.percentile(1, 0).unwrap_or_default();
+    let peak = lane.peak().map_or(0.0, |(rate, _)| rate);
+    format!(
+        "round {round} of {rounds}  {name:32} {one:7.0} requests/s one at a time, p50 {p50:.1} µs; peak {peak:.0} requests/s"
+    )
+}
+
+/// How it was measured.
+pub(super) fn method(scope: &Scope, cores: &Cores) -> Vec<String> {
+    let [server, client] = cores.one;
+    vec![
+        "tercel perf serve and tercel perf client (draft-banks-quic-performance) in two network namespaces that a veth pair joins, \
+         with Ethernet's MTU of 1,500 bytes; requests of 512 bytes, answers of 8,192, each on a stream of its own; \
+         TLS_AES_128_GCM_SHA256; packets of at most 1,452 bytes of UDP payload."
+            .to_owned(),
+        format!(
+            "Server on core {server}, client on core {client}, both on the path that the row names. Closed loop: an answer makes \
+             room for the next request."
+        ),
+        "Latency is from the turn in which a request is written to the turn in which the last byte of its answer arrives, by the \
+         client's clock, in an HDR histogram of three digits. A percentile is the median of the trials', and is left out where \
+         fewer than two requests lie beyond it."
+            .to_owned(),
+        format!(
+            "Each point is measured for {} s after {} s of warm-up; {REPEATED:?} outstanding in {} rounds, which go through all \
+             paths in turn, the other points in the first round only.",
+            scope.seconds,
+            scope.warm_up,
+            scope.repetitions + 1
+        ),
+        "interrupt: a worker without work sleeps until the kernel wakes it. spinning: it never sleeps. busy-polling: it never \
+         sleeps, and the driver's part of receiving runs within its own system calls. In every mode transport and application \
+         share one thread: nothing switches between them."
+            .to_owned(),
+        "Trains are cut before they cross the veth pair, as on a wire, but where the row says whole. Bare datagrams are the same \
+         exchange through the same port without QUIC (tercel perf serve --echo): what remains of the latency is the protocol's."
+            .to_owned(),
+    ]
+}
+
+fn find(lanes: &[Lane], variant: Variant) -> Option<&Lane> {
+    lanes.iter().find(|lane| lane.variant == variant && !lane.points.is_empty())
+}
+
+/// What came out.
+pub(super) fn findings(single: &[Lane], paired: &[Lane]) -> Vec<String> {
+    let mut said = Vec::new();
+    let comparisons = [
+        (variant::DRIVER, variant::PLAIN),
+        (variant::DRIVER, variant::GSO),
+        (variant::DRIVER_SPIN, variant::PLAIN),
+        (variant::DRIVER_SPIN, variant::GSO_SPIN),
+    ];
+    for (xdp, udp) in comparisons {
+        said.extend(find(single, xdp).zip(find(single, udp)).and_then(|(xdp, udp)| compared(xdp, udp)));
+    }
+    said.extend(floors(single));
+    said.extend(four(single));
+    said.extend(flattening(single));
+    said.extend(doubling(single, paired));
+    said
+}
+
+/// (a)
+fn compared(xdp: &Lane, udp: &Lane) -> Option<String> {
+    let ratio = Ratio::of(&xdp.rates(1), &udp.rates(1))?;
+    let (lower, of) = lower(xdp, udp, 1);
+    let verdict = match ratio {
+        _ if ratio.spans_one() => "which is no difference",
+        Ratio { ratio, .. } if ratio >= 2.0 => "as published, more than twice as many",
+        Ratio { ratio, .. } if ratio > 1.0 => "less than the published factor of 2",
+        _ => "against what was published",
+    };
+    Some(format!(
+        "One outstanding request: {} answers {:.2} times as many requests as {} ({:.2} to {:.2}), {verdict}; its latency is lower \
+         at {lower} of {of} percentiles.",
+        xdp.variant.name, ratio.ratio, udp.variant.name, ratio.low, ratio.high
+    ))
+}
+
+/// What the protocol adds to bare datagrams.
+fn floors(single: &[Lane]) -> Option<String> {
+    let parts = single.iter().filter_map(|lane| {
+        let floor = lane.echo.as_ref()?.latency_us[0];
+        Some((lane.variant.name, lane.percentile(1, 0)?, floor))
+    });
+    let (name, ours, floor) = parts.min_by(|one, other| one.1.total_cmp(&other.1))?;
+    Some(format!(
+        "The shortest median is that of {name}: {ours:.1} µs, of which {floor:.1} µs are the same exchange in bare datagrams and \
+         {:.1} µs the protocol's: encrypting and decrypting on both sides, streams, acknowledgements.",
+        ours - floor
+    ))
+}
+
+/// (b)
+fn four(single: &[Lane]) -> Option<String> {
+    let lane =
+        find(single, variant::DRIVER_SPIN).or_else(|| single.iter().find(|lane| !lane.points.is_empty()))?;
+    let rate = lane.rate(4)? / lane.rate(1)?;
+    let rises: Vec<f64> = (0..5)
+        .filter_map(|which| Some((lane.percentile(4, which)? / lane.percentile(1, which)? - 1.0) * 100.0))
+        .collect();
+    let least = rises.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = rises.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Some(format!(
+        "Four outstanding instead of one, {}: {rate:.2} times the requests, and latency {least:.0} % to {most:.0} % higher, \
+         depending on the percentile. Published: more than twice the requests, latency more than 100 % higher at each.",
+        lane.variant.name
+    ))
+}
+
+/// (c)
+fn flattening(single: &[Lane]) -> Option<String> {
+    let peaks: Vec<String> = single
+        .iter()
+        .filter_map(|lane| lane.peak().map(|(rate, at)| format!("{} {rate:.0}/s at {at}", lane.variant.name)))
+        .collect();
+    (!peaks.is_empty()).then(|| {
+        format!(
+            "Peak of one connection, and the fewest outstanding requests that reach 95 % of it: {}. Published: flat from about 20 on.",
+            peaks.join("; ")
+        )
+    })
+}
+
+/// (d)
+fn doubling(single: &[Lane], paired: &[Lane]) -> Option<String> {
+    let ratios: Vec<String> = paired
+        .iter()
+        .filter_map(|two| {
+            let one = find(single, two.variant)?;
+            Some(format!("{} {:.2} times", two.variant.name, two.peak()?.0 / one.peak()?.0))
+        })
+        .collect();
+    (!ratios.is_empty()).then(|| {
+        format!(
+            "Two connections on two workers, over the peak of one: {}. Published: almost twice, with lower latency.",
+            ratios.join(", ")
+        )
+    })
+}
+
+/// What makes figures doubtful.
+pub(super) fn notes(single: &[Lane], paired: &[Lane], cores: &Cores) -> Vec<String> {
+    let mut notes = vec![
+        "A veth pair is no card: the kernel's path from one end to the other runs on the sender's CPU time, and AF_XDP's sends \
+         go through the kernel's ordinary transmit path. What AF_XDP saves here is the receiving network stack and the wake-ups; on \
+         a card with zero-copy it saves more. The published study used real cards at both ends."
+            .to_owned(),
+    ];
+    if !cores.are_enough && !paired.is_empty() {
+        notes.push(
+            "Two workers of the server and two threads of the client share two cores here: the two connections cannot double \
+             anything, and paths that never sleep take the core from each other. Four cores are needed to judge the published claim."
+                .to_owned(),
+        );
+    }
+    for lane in single.iter().chain(paired) {
+        let name = lane.variant.name;
+        if let Some(problem) = &lane.problem {
+            notes.push(format!("{name} could not be measured, or not to the end: {problem}"));
+        }
+        if lane.failed() > 0 {
+            notes.push(format!("{name}: {} requests failed.", lane.failed()));
+        }
+    }
+    let crowded: Vec<&str> = single
+        .iter()
+        .filter(|lane| {
+            lane.mean(1, |trial| Some(trial.waited[0].max(trial.waited[1])))
+                .is_some_and(|waited| waited > CROWDED)
+        })
+        .map(|lane| lane.variant.name)
+        .collect();
+    if !crowded.is_empty() {
+        notes.push(format!(
+            "Other work on this machine held these back, a tenth of the time and more: {}.",
+            crowded.join("; ")
+        ));
+    }
+    if single.iter().any(|lane| lane.variant.never_sleeps()) {
+        notes.push(
+            "A path that never sleeps takes its whole core whatever there is to do; its CPU time for each request says nothing at \
+             low rates."
+                .to_owned(),
+        );
+    }
+    notes
+}

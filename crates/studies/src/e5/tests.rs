@@ -1,0 +1,68 @@
+use super::*;
+
+fn lanes() -> Vec<Lane> {
+    let lane = Lane::pretended;
+    vec![
+        lane(Contestant::Tercel, Http::One, Client::Load, &[1.0, 1.1, 0.9]),
+        lane(Contestant::Tercel, Http::One, Client::Ab, &[1.0, 1.1, 0.9]),
+        lane(Contestant::Nginx, Http::One, Client::Ab, &[1.5, 1.6, 1.7]),
+        lane(Contestant::Tercel, Http::Three, Client::Load, &[0.5, 0.55, 0.45]),
+        lane(Contestant::QuicGo, Http::Three, Client::Load, &[]),
+    ]
+}
+
+/// Deleted, a column could be added to the head and not to the rows, and every figure after it stand in the wrong place.
+#[test]
+fn every_row_has_a_cell_for_each_column() {
+    let table = table(&lanes(), &[]);
+    assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
+    assert_eq!(table.rows.iter().filter(|row| row.is_published).count(), PUBLISHED.len());
+    let names: Vec<&str> = table.rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(
+        names[..2],
+        ["tercel, HTTP/1.1", "tercel, HTTP/1.1, ab"],
+        "the client is named where it is not ours"
+    );
+    assert!(
+        matches!(table.rows[2].cells[3], Cell::Ratio(_)),
+        "nginx with ab is compared with tercel with ab"
+    );
+}
+
+/// Deleted, a server could be compared with ours over another protocol or with another client.
+#[test]
+fn findings_compare_like_with_like() {
+    let found = findings(&lanes());
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].starts_with("tercel over HTTP/3 took 0.50 times the time of tercel over HTTP/1.1"),
+        "{found:?}"
+    );
+    assert!(found[1].starts_with("nginx, HTTP/1.1, ab took 1.60 times"), "{found:?}");
+}
+
+/// Deleted, datagrams of half the size could pass for equal ones.
+#[test]
+fn small_datagrams_are_told() {
+    let mut ground = Ground::prepare().unwrap();
+    assert!(words::payload_notes(&ground, &lanes()).is_empty(), "1,400 bytes of content fit into 1,452");
+    ground.payload_size = 4_096;
+    let notes = words::payload_notes(&ground, &lanes());
+    assert!(notes.len() == 1 && notes[0].starts_with("NOT COMPARABLE: tercel sent 1400 bytes"), "{notes:?}");
+}
+
+#[test]
+fn every_speaker_of_a_version_is_asked_by_every_client_of_it() {
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let context = Context {
+        program: "/nowhere/tercel".into(),
+        cores: [0, 0],
+        effort: crate::context::Effort::Quick,
+        stop: &stop,
+        progress: &mut |_| (),
+    };
+    let field = look(&context.program, &Http::ALL);
+    let (entries, absent) = entries(&field, &context);
+    let ours = entries.iter().filter(|entry| entry.server.who == Contestant::Tercel).count();
+    assert_eq!(ours + absent.len(), 5, "three versions by tercel load, ab, h2load");
+}
