@@ -124,13 +124,16 @@ impl<P: Port> Client<P> {
     }
 
     fn begin_jobs(&mut self, jobs: &[Job], view: &mut impl View) {
-        while self.active < self.settings.parallel.max(1)
+        let parallel = self.settings.parallel.max(1);
+        // What the other URLs leave: a large file is cut into pieces only where they would be under way at the same time.
+        let streams = parallel + 1 - jobs.len().clamp(1, parallel);
+        while self.active < parallel
             && let Some(job) = jobs.get(self.next_job)
         {
             let number = self.next_job;
             self.next_job += 1;
             view.on_begin(number);
-            match Download::open(number, job, self.settings.parallel) {
+            match Download::open(number, job, streams) {
                 Ok(download) => {
                     self.active += 1;
                     let transfer = Transfer::new(download, self.worker.now(), self.usage());
