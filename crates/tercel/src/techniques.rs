@@ -1,0 +1,136 @@
+//! `--without`: techniques that make tercel cheap, each of which can be left out to see what it is worth.
+//!
+//! This is the one table of their names. Where each of them works is told by [`Techniques`]: the sockets, the connection, the
+//! server. What has a flag of its own (the data path, pacing, ACK frequency, the congestion controller, steering) is not here.
+
+use crate::path_options::Datapath;
+use clap::ValueEnum;
+use transport::{Technique, Without};
+
+/// What can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LeftOut {
+    /// Segmentation by the kernel: each datagram is handed over by itself, many per call. For --datapath gso.
+    Gso,
+    /// Merging by the kernel: each datagram is taken in by itself, many per call. For --datapath gso.
+    Gro,
+    /// Several trains or datagrams per system call when sending.
+    Sendmmsg,
+    /// Several trains or datagrams per system call when receiving.
+    Recvmmsg,
+    /// Departure times: the kernel does not hold trains back; the sender wakes for each.
+    DepartureTimes,
+    /// Header-protection masks of a train in one pass: packet by packet instead.
+    TrainMasks,
+    /// Merging of acknowledged ranges before a stream hears of them: frame by frame instead.
+    MergedAcks,
+    /// Lending of in-order data where it was decrypted: it is copied first.
+    LentData,
+    /// Handing over of the application's buffers: they are copied.
+    SharedBuffers,
+    /// The server's memory of encoded response heads: each is encoded anew.
+    HeadCache,
+}
+
+/// Everything that is left out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Techniques<'a>(pub(crate) &'a [LeftOut]);
+
+impl Techniques<'_> {
+    fn lack(self, technique: LeftOut) -> bool {
+        self.0.contains(&technique)
+    }
+
+    /// What connections do without.
+    pub(crate) fn transport(self) -> Without {
+        let techniques = [
+            (LeftOut::TrainMasks, Technique::TrainMasks),
+            (LeftOut::MergedAcks, Technique::MergedAcks),
+            (LeftOut::LentData, Technique::LentData),
+            (LeftOut::SharedBuffers, Technique::SharedBuffers),
+        ];
+        let lacking = techniques.into_iter().filter(|(name, _)| self.lack(*name));
+        lacking.fold(Without::default(), |set, (_, technique)| set.with(technique))
+    }
+
+    /// What sockets do without.
+    pub(crate) fn sockets(self) -> udp::Without {
+        udp::Without {
+            gso: self.lack(LeftOut::Gso),
+            gro: self.lack(LeftOut::Gro),
+            sendmmsg: self.lack(LeftOut::Sendmmsg),
+            recvmmsg: self.lack(LeftOut::Recvmmsg),
+        }
+    }
+
+    /// The same ports without what is left out.
+    pub(crate) fn paths(self, options: paths::Options) -> paths::Options {
+        let departure_times = !self.lack(LeftOut::DepartureTimes);
+        paths::Options { without: self.sockets(), departure_times, ..options }
+    }
+
+    /// Whether the server encodes each response head anew.
+    pub(crate) fn heads(self) -> server::http3::HeadCache {
+        if self.lack(LeftOut::HeadCache) {
+            server::http3::HeadCache::Off
+        } else {
+            server::http3::HeadCache::On
+        }
+    }
+
+    /// Turns down what the data path has none of: leaving it out would show that it is worth nothing.
+    pub(crate) fn check(self, datapath: Datapath) -> Result<(), String> {
+        let absent: &[LeftOut] = match datapath {
+            Datapath::Gso | Datapath::Auto => &[],
+            Datapath::Mmsg => &[LeftOut::Gso, LeftOut::Gro],
+            Datapath::Plain => &[LeftOut::Gso, LeftOut::Gro, LeftOut::Sendmmsg, LeftOut::Recvmmsg],
+            Datapath::Xdp => &[
+                LeftOut::Gso,
+                LeftOut::Gro,
+                LeftOut::Sendmmsg,
+                LeftOut::Recvmmsg,
+                LeftOut::DepartureTimes,
+            ],
+        };
+        match absent.iter().find(|technique| self.lack(**technique)) {
+            Some(technique) => {
+                let (name, path) = (value_name(*technique), value_name(datapath));
+                Err(format!("--without {name} means nothing to --datapath {path}, which has none: leave it out"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn value_name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name without effect would make an experiment say that the technique is worth nothing.
+    #[test]
+    fn every_technique_works_somewhere_and_only_where_it_is() {
+        let (no_connection, no_socket) = (Without::default(), udp::Without::default());
+        for technique in LeftOut::value_variants() {
+            let one = [*technique];
+            let set = Techniques(&one);
+            let ports = set.paths(paths::Options::new(paths::Choice::Gso, ([127, 0, 0, 1], 0).into()));
+            let effects = [
+                set.transport() != no_connection,
+                ports.without != no_socket,
+                !ports.departure_times,
+                set.heads() == server::http3::HeadCache::Off,
+            ];
+            assert_eq!(effects.iter().filter(|effect| **effect).count(), 1, "{technique:?}");
+            assert!(set.check(Datapath::Gso).is_ok());
+        }
+        let refused = Techniques(&[LeftOut::LentData, LeftOut::Gro]).check(Datapath::Mmsg);
+        assert_eq!(
+            refused,
+            Err("--without gro means nothing to --datapath mmsg, which has none: leave it out".to_owned())
+        );
+    }
+}
