@@ -23,15 +23,30 @@ struct Known {
     encoded: EncodedHead,
 }
 
+/// Whether heads are remembered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeadCache {
+    /// Those of [`PLACES`] responses.
+    #[default]
+    On,
+    /// Each is encoded anew, for experiments that ask what the memory is worth.
+    Off,
+}
+
 /// The table.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
+    cache: HeadCache,
     places: Vec<Known>,
     /// One that is not kept.
     passing: Option<EncodedHead>,
 }
 
 impl Heads {
+    pub(crate) fn new(cache: HeadCache) -> Heads {
+        Heads { cache, ..Heads::default() }
+    }
+
     /// The head, encoded now or before.
     pub(crate) fn encoded(&mut self, status: u16, fields: Fields, length: BodyLength) -> &EncodedHead {
         let encode = |fields: &Fields| {
@@ -39,7 +54,7 @@ impl Heads {
             EncodedHead::response(status, lines, length)
         };
         let size: usize = fields.iter().map(|(_, value)| value.len()).sum();
-        if size > LONGEST {
+        if size > LONGEST || self.cache == HeadCache::Off {
             return self.passing.insert(encode(&fields));
         }
         if self.places.is_empty() {
@@ -119,5 +134,13 @@ mod tests {
         heads.encoded(200, fields(&long, "now"), BodyLength::Empty);
         assert_eq!(heads.places.iter().filter(|known| known.status > 0).count(), 1);
         assert!(heads.passing.is_some());
+    }
+
+    #[test]
+    fn without_the_cache_nothing_is_kept() {
+        let mut heads = Heads::new(HeadCache::Off);
+        let encoded = format!("{:?}", heads.encoded(200, fields("\"a\"", "now"), BodyLength::Known(7)));
+        assert_eq!(encoded, fresh(200, &fields("\"a\"", "now"), BodyLength::Known(7)));
+        assert!(heads.places.is_empty());
     }
 }

@@ -8,6 +8,7 @@ use crate::access_log::{Entry, Protocol, Recorder};
 use crate::body::Body;
 use crate::handler::Handler;
 use crate::heads::Heads;
+pub use crate::heads::HeadCache;
 use crate::packet_sizes::PacketSizes;
 use crate::request::{Head, MAX_CONTENT, Method};
 use crate::served::Served;
@@ -179,6 +180,13 @@ impl Server {
             packet_sizes: PacketSizes::default(),
             served: Served::default(),
         }
+    }
+
+    /// Remembers encoded response heads, or does not.
+    #[must_use]
+    pub fn with_head_cache(mut self, cache: HeadCache) -> Server {
+        self.heads = Heads::new(cache);
+        self
     }
 
     /// The packet sizes of the connections that have closed.

@@ -305,6 +305,7 @@ impl GetArgs {
         let towards = jobs.first().and_then(|job| whom(&job.target));
         let open = |address: SocketAddr| {
             let options = self.path.options(address, self.quic.demanded_payload());
+            let options = self.quic.techniques().paths(options);
             paths::open(&paths::Options { towards, ..options })
         };
         let v4 = || open((Ipv4Addr::UNSPECIFIED, 0).into());

@@ -179,7 +179,8 @@ impl LoadArgs {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
-        UdpPort::bind(&BindOptions::new(local, self.datapath.variant()))
+        let without = self.quic.techniques().sockets();
+        UdpPort::bind(&BindOptions { without, ..BindOptions::new(local, self.datapath.variant()) })
             .map_err(|error| GetError::Usage(error.to_string()))
     }
 

@@ -11,6 +11,7 @@ mod perf_command;
 mod serve;
 mod serving;
 mod signals;
+mod techniques;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

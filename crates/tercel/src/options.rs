@@ -1,5 +1,6 @@
 //! Settings of QUIC that several commands share: their flags, and what they mean to the rooms below.
 
+use crate::techniques::{LeftOut, Techniques};
 use clap::{Args, ValueEnum};
 use crypto::{KeyExchange, KeyLog, Suite, SuiteChoice, TlsOptions};
 use transport::{Burst, MtuConfig, MtuMode, Pacing, Switch, TransportConfig};
@@ -122,6 +123,16 @@ pub(crate) struct QuicArgs {
     /// Use the classic key exchange only, without the post-quantum one.
     #[arg(long)]
     pub(crate) classic_key_exchange: bool,
+    /// Leave out techniques that make tercel cheap, to see what each is worth: names separated by commas.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "TECHNIQUES",
+        hide_short_help = true,
+        help_heading = "Laboratory"
+    )]
+    pub(crate) without: Vec<LeftOut>,
 }
 
 /// UDP payloads that QUIC and IP permit.
@@ -148,6 +159,7 @@ impl QuicArgs {
             careful_resume: self.careful_resume.switch(),
             ack_frequency: self.ack_frequency.switch(),
             ack_every: self.ack_every,
+            without: self.techniques().transport(),
             congestion: match self.congestion {
                 Congestion::Cubic => recovery::congestion::Algorithm::Cubic,
                 Congestion::Newreno => recovery::congestion::Algorithm::NewReno,
@@ -158,6 +170,11 @@ impl QuicArgs {
             ..defaults
         }
         .build()
+    }
+
+    /// What is left out.
+    pub(crate) fn techniques(&self) -> Techniques<'_> {
+        Techniques(&self.without)
     }
 
     fn pacing(&self) -> Pacing {

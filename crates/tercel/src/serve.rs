@@ -129,6 +129,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
 
 fn serve(args: &ServeArgs) -> Result<(), String> {
     args.path.check()?;
+    args.quic.techniques().check(args.path.datapath)?;
     let credentials = match (&args.cert, &args.key) {
         (Some(certificate), Some(key)) => Credentials::given(certificate, key)?,
         _ => Credentials::development()?,
@@ -186,7 +187,7 @@ impl ServeArgs {
                 Steering::Classic => SteeringChoice::Classic,
                 Steering::HandOff => SteeringChoice::HandOff,
             },
-            ..self.path.options(self.listen, self.quic.demanded_payload())
+            ..self.quic.techniques().paths(self.path.options(self.listen, self.quic.demanded_payload()))
         }
     }
 
@@ -201,6 +202,7 @@ impl ServeArgs {
             endpoint: self.endpoint(workers)?,
             server: ServerConfig { tls, transport: Arc::new(transport) },
             config: worker::Config { spin: self.path.spin },
+            heads: self.quic.techniques().heads(),
         })
     }
 

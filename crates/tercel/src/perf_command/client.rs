@@ -192,7 +192,7 @@ impl ClientArgs {
         let options = paths::Options {
             towards: Some(address.ip()),
             workers: paths::Workers::Exactly(workers),
-            ..self.path.options(local, self.quic.demanded_payload())
+            ..self.quic.techniques().paths(self.path.options(local, self.quic.demanded_payload()))
         };
         paths::open(&options).map_err(GetError::Usage)
     }

@@ -103,7 +103,7 @@ impl ServeArgs {
                 Workers::Exactly(count) => paths::Workers::Exactly(count),
                 Workers::Auto => paths::Workers::OnePerCore(cores),
             },
-            ..self.path.options(self.listen, self.quic.demanded_payload())
+            ..self.quic.techniques().paths(self.path.options(self.listen, self.quic.demanded_payload()))
         })?;
         opened.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         opened.declined.iter().for_each(|line| eprintln!("{line}"));

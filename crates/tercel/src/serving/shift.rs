@@ -7,7 +7,7 @@ use datapath::{Capabilities, Counters};
 use paths::{Frames, Path};
 use server::access_log::Recorder;
 use server::handler::{Handler, Options};
-use server::http3::Server;
+use server::http3::{HeadCache, Server};
 use server::packet_sizes::PacketSizes;
 use server::served::Served;
 use std::io;
@@ -27,6 +27,7 @@ pub(crate) struct Outfit {
     pub(crate) endpoint: EndpointConfig,
     pub(crate) server: ServerConfig,
     pub(crate) config: worker::Config,
+    pub(crate) heads: HeadCache,
 }
 
 /// What one worker is given for itself.
@@ -80,7 +81,7 @@ pub(crate) fn work<P: Path>(seat: Seat<P>, outfit: &Outfit, stop: &AtomicBool) -
         bench::cpu::pin(core)?;
     }
     let frames_before = seat.port.frames();
-    let server = Server::new(Handler::new(outfit.handler.clone()), seat.recorder);
+    let server = Server::new(Handler::new(outfit.handler.clone()), seat.recorder).with_head_cache(outfit.heads);
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;
     let config = EndpointConfig { worker: seat.number, ..outfit.endpoint.clone() };
