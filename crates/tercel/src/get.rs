@@ -164,6 +164,7 @@ fn get(args: &GetArgs) -> Result<u8, GetError> {
     let jobs = args.jobs()?;
     let settings = args.settings()?;
     args.path.check().map_err(GetError::Usage)?;
+    args.quic.techniques().check(args.path.datapath).map_err(GetError::Usage)?;
     let paths = args.open(&jobs).map_err(GetError::Usage)?;
     if let Some(verdict) = paths.verdict.as_ref().filter(|_| !args.quiet) {
         eprintln!("{verdict}");
