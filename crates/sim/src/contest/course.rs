@@ -5,7 +5,8 @@ use base::time::Duration;
 
 /// Datagrams that the shallowest queue holds: fewer, and not even the trains of a slow sender fit.
 const LEAST_QUEUE_BYTES: u64 = 4 * 1_500;
-/// An L4S queue marks above this. Source: RFC 9332 §4.1 proposes a step of about a millisecond.
+/// An L4S queue marks above this, or above two full packets where those take longer. Source: RFC 9332, appendix A.1, has a
+/// threshold of about a millisecond, and one in packets for slow links.
 const L4S_STEP: Duration = Duration::from_millis(1);
 /// A classic queue marks above this: the target of RFC 9332's classic queue, about a usual round trip's slack.
 const CLASSIC_STEP: Duration = Duration::from_millis(15);
@@ -16,7 +17,7 @@ pub enum Marking {
     /// Never: it drops what does not fit.
     #[default]
     None,
-    /// ECT(1) above a millisecond, ECT(0) above fifteen.
+    /// ECT(1) above a millisecond, ECT(0) above fifteen; neither below two full packets.
     L4s,
     /// Both above fifteen milliseconds: a queue that knows ECN but not L4S.
     Classic,
@@ -76,10 +77,12 @@ impl Course {
     /// The way of the data, and the way of the acknowledgements.
     pub(super) fn nodes(&self) -> (Vec<Node>, Vec<Node>) {
         let half = Duration::from_nanos(self.rtt.as_nanos() / 2);
+        let two_packets = Duration::from_nanos(2 * 1_500 * 8_000_000_000 / self.bits_per_second.max(1));
+        let (step, classic) = (L4S_STEP.max(two_packets), CLASSIC_STEP.max(two_packets));
         let (mark_ect1_above, mark_ect0_above) = match self.marking {
             Marking::None => (None, None),
-            Marking::L4s => (Some(L4S_STEP), Some(CLASSIC_STEP)),
-            Marking::Classic => (Some(CLASSIC_STEP), Some(CLASSIC_STEP)),
+            Marking::L4s => (Some(step), Some(classic)),
+            Marking::Classic => (Some(classic), Some(classic)),
         };
         let queue = Queue {
             bits_per_second: self.bits_per_second,

@@ -1,8 +1,9 @@
 //! Congestion controllers on links: real endpoints send without end over one bottleneck, alone or two at a time, and what
 //! they make of it is measured once they have settled.
 //!
-//! course.rs says what a link is like, run.rs lets flows run over it, ends.rs holds the two applications, grid.rs lists what is
-//! run for the published table, study.rs makes the tables, plots and sentences of it.
+//! course.rs says what a link is like, run.rs lets flows run over it, ends.rs holds the two applications. grid.rs lists what is
+//! run for the published table, record.rs is what is kept of a run, and study.rs makes one study of the records: tables.rs,
+//! plots.rs, findings.rs. markdown.rs writes the page.
 //!
 //! All flows go from the client host to the server host, over one queue: a client's connections can each have a controller
 //! of their own, a server's cannot. Acknowledgements come back over a path that has nothing but its delay.
@@ -11,7 +12,18 @@
 
 mod course;
 mod ends;
+mod findings;
+mod grid;
+mod markdown;
+mod plots;
+mod record;
 mod run;
+mod study;
+mod tables;
 
 pub use course::{Course, Marking};
+pub use grid::{Item, Part, items};
+pub use markdown::markdown;
+pub use record::Record;
 pub use run::{Entrant, Flow, Heat, Outcome, jain, run};
+pub use study::study;

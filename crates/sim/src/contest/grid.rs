@@ -1,0 +1,140 @@
+//! What is run for the published table.
+//!
+//! Not the whole product: where packets are lost by chance only the queue of one product is run, since the flow rarely fills
+//! it; paths whose product is less than four packets are left out, because no controller's window is that small; and fast
+//! long paths are left out, because their controllers settle in minutes of simulated time, which are hours of real time.
+
+use super::course::{Course, Marking};
+use super::run::Heat;
+use base::time::Duration;
+use recovery::congestion::Algorithm;
+
+/// All controllers, in the order in which they are shown.
+pub(super) const ALL: [Algorithm; 4] =
+    [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague];
+
+/// Queues, in bandwidth-delay products.
+pub(super) const QUEUES: [f64; 3] = [0.25, 1.0, 4.0];
+/// Losses by chance, in millionths.
+pub(super) const LOSSES: [u32; 3] = [1_000, 10_000, 50_000];
+/// Megabits a second, and the round trips in milliseconds at that rate.
+pub(super) const LINKS: [(u64, &[u64]); 5] = [
+    (1, &[50, 100, 300]),
+    (10, &[10, 50, 100, 300]),
+    (100, &[1, 10, 50, 100, 300]),
+    (1_000, &[1, 10, 50]),
+    (10_000, &[1, 10]),
+];
+/// The same where the queue marks.
+const MARKING_LINKS: [(u64, &[u64]); 3] = [(10, &[10, 50]), (100, &[10, 50, 100]), (1_000, &[10])];
+/// Rate, round trip, queue, marking of the links that two flows share.
+pub(super) const SHARED: [(u64, u64, f64, Marking); 6] = [
+    (20, 40, 0.25, Marking::None),
+    (20, 40, 1.0, Marking::None),
+    (20, 40, 4.0, Marking::None),
+    (100, 20, 1.0, Marking::None),
+    (50, 20, 4.0, Marking::L4s),
+    (50, 20, 4.0, Marking::Classic),
+];
+/// Rate, round trip, queue and seconds of the beginnings.
+const STARTS: [(u64, u64, f64, u64); 5] =
+    [(10, 50, 1.0, 3), (100, 50, 0.25, 3), (100, 50, 1.0, 3), (100, 50, 4.0, 3), (1_000, 50, 1.0, 3)];
+
+/// Which table a heat is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// One flow on a queue that drops.
+    Alone,
+    /// One flow on a queue that marks.
+    Marked,
+    /// One flow, from its first packet on.
+    Start,
+    /// Two flows.
+    Pair,
+}
+
+/// A heat, and what it is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// The table.
+    pub part: Part,
+    /// What is run.
+    pub heat: Heat,
+}
+
+impl Item {
+    /// How much work it is, in packets at most: the heaviest are best begun first.
+    pub fn weight(&self) -> u64 {
+        let seconds = (self.heat.warm_up + self.heat.span).as_secs_f64();
+        (self.heat.course.bits_per_second as f64 * seconds / 1e4) as u64
+    }
+}
+
+/// All of it, in the order of the tables.
+pub fn items() -> Vec<Item> {
+    let mut items = Vec::new();
+    for (megabits, trips) in LINKS {
+        for rtt_ms in trips {
+            for course in courses(megabits, *rtt_ms) {
+                items.extend(ALL.map(|algorithm| alone(Part::Alone, course, algorithm)));
+            }
+        }
+    }
+    for marking in [Marking::L4s, Marking::Classic] {
+        for (megabits, trips) in MARKING_LINKS {
+            for rtt_ms in trips {
+                let course = Course::new(megabits, *rtt_ms, 4.0).with_marking(marking);
+                items.extend(ALL.map(|algorithm| alone(Part::Marked, course, algorithm)));
+            }
+        }
+    }
+    for (megabits, rtt_ms, queue, seconds) in STARTS {
+        let course = Course::new(megabits, rtt_ms, queue);
+        let span = Duration::from_secs(seconds);
+        items.extend(ALL.map(|algorithm| Item {
+            part: Part::Start,
+            heat: Heat::alone(course, algorithm, Duration::ZERO, span),
+        }));
+    }
+    for (megabits, rtt_ms, queue, marking) in SHARED {
+        let course = Course::new(megabits, rtt_ms, queue).with_marking(marking);
+        let (warm_up, span) = (Duration::from_secs(30), Duration::from_secs(60));
+        items.extend(
+            pairs().map(|both| Item { part: Part::Pair, heat: Heat::pair(course, both, warm_up, span) }),
+        );
+    }
+    items
+}
+
+/// Every two controllers, same ones included.
+pub(super) fn pairs() -> impl Iterator<Item = [Algorithm; 2]> {
+    let of = |(index, first): (usize, &Algorithm)| {
+        let first = *first;
+        ALL.iter().skip(index).map(move |second| [first, *second])
+    };
+    ALL.iter().enumerate().flat_map(of)
+}
+
+/// The queues and losses of a link.
+fn courses(megabits: u64, rtt_ms: u64) -> Vec<Course> {
+    let queues: &[f64] = if megabits < 10_000 { &QUEUES } else { &[1.0] };
+    let losses: &[u32] = match megabits {
+        0..1_000 => &LOSSES,
+        1_000..10_000 => &[1_000],
+        _ => &[],
+    };
+    let of_queue = queues.iter().map(|queue| Course::new(megabits, rtt_ms, *queue));
+    let of_loss = losses.iter().map(|ppm| Course::new(megabits, rtt_ms, 1.0).with_loss(*ppm));
+    of_queue.chain(of_loss).collect()
+}
+
+fn alone(part: Part, course: Course, algorithm: Algorithm) -> Item {
+    let (warm_up, span) = match course.bits_per_second / 1_000_000 {
+        0..100 => (20, 60),
+        100..1_000 => (15, 45),
+        1_000..10_000 => (4, 8),
+        _ => (2, 2),
+    };
+    let heat = Heat::alone(course, algorithm, Duration::from_secs(warm_up), Duration::from_secs(span));
+    Item { part, heat }
+}

@@ -1,0 +1,116 @@
+//! Key figures of the table of controllers and links (docs/controllers), on a few links and for a short while. Bounds leave room
+//! for a change that moves chance, not for one that makes a controller what it should not be.
+
+#![expect(clippy::panic, reason = "a helper of a test may panic as the test itself may")]
+
+use base::time::Duration;
+use recovery::congestion::Algorithm;
+use sim::contest::{Course, Heat, Marking, Outcome, run};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What a flow alone comes to in `seconds` after as many again.
+fn alone(course: Course, algorithm: Algorithm, seconds: u64) -> Outcome {
+    finish(&Heat::alone(course, algorithm, SECOND * seconds, SECOND * seconds))
+}
+
+/// What two flows come to in 30 s after 15 s.
+fn pair(course: Course, both: [Algorithm; 2]) -> Outcome {
+    finish(&Heat::pair(course, both, SECOND * 15, SECOND * 30))
+}
+
+fn finish(heat: &Heat) -> Outcome {
+    let outcome = run(heat).unwrap_or_else(|problem| panic!("{problem}"));
+    for flow in &outcome.flows {
+        println!(
+            "{:?} {:.3} of {:?}, {} of {} lost",
+            flow.algorithm, flow.share, heat.course, flow.lost, flow.sent
+        );
+    }
+    println!("waits: {:?} {:?}", outcome.wait_p50, outcome.wait_p95);
+    outcome
+}
+
+#[test]
+fn a_queue_of_a_product_lets_everyone_fill_a_clean_link() {
+    for (algorithm, least) in
+        [(Algorithm::NewReno, 0.9), (Algorithm::Cubic, 0.95), (Algorithm::Bbr, 0.9), (Algorithm::Prague, 0.9)]
+    {
+        let outcome = alone(Course::new(100, 50, 1.0), algorithm, 8);
+        assert!(outcome.utilisation() > least, "{algorithm:?}: {}", outcome.utilisation());
+        assert!(outcome.lost() < 0.01, "{algorithm:?}: {}", outcome.lost());
+    }
+}
+
+/// Not so the others: that is what BBR is for.
+#[test]
+fn bbr_bears_a_loss_in_a_hundred() {
+    let course = Course::new(20, 40, 1.0).with_loss(10_000);
+    let outcome = alone(course, Algorithm::Bbr, 20);
+    assert!(outcome.utilisation() > 0.5, "{}", outcome.utilisation());
+}
+
+/// CUBIC fills it.
+#[test]
+fn bbr_keeps_a_deep_queue_short() {
+    let outcome = alone(Course::new(20, 40, 4.0), Algorithm::Bbr, 20);
+    assert!(outcome.utilisation() > 0.9, "{}", outcome.utilisation());
+    assert!(outcome.wait_p50 < Duration::from_millis(10), "{:?}", outcome.wait_p50);
+    let cubic = alone(Course::new(20, 40, 4.0), Algorithm::Cubic, 20);
+    assert!(cubic.wait_p50 > outcome.wait_p50 * 5, "{:?}", cubic.wait_p50);
+}
+
+/// A burst of the pacer's, or growth that does not heed marks, shows here.
+#[test]
+fn prague_keeps_an_l4s_queue_at_its_step_and_the_link_full() {
+    for (megabits, rtt_ms) in [(20, 40), (100, 20)] {
+        let course = Course::new(megabits, rtt_ms, 4.0).with_marking(Marking::L4s);
+        let outcome = alone(course, Algorithm::Prague, 10);
+        assert!(outcome.utilisation() > 0.88, "{}", outcome.utilisation());
+        assert!(outcome.wait_p95 < Duration::from_micros(2_500), "{:?}", outcome.wait_p95);
+        assert_eq!(outcome.flows[0].lost, 0);
+    }
+}
+
+/// A frame that acknowledges what left before a reduction and after it must not cause another.
+#[test]
+fn a_queue_that_marks_late_is_answered_once() {
+    let course = Course::new(100, 50, 4.0).with_marking(Marking::Classic);
+    let outcome = alone(course, Algorithm::Cubic, 12);
+    assert!(outcome.utilisation() > 0.9, "{}", outcome.utilisation());
+    assert!(outcome.wait_p95 < Duration::from_millis(20), "{:?}", outcome.wait_p95);
+}
+
+#[test]
+fn two_flows_of_a_kind_share_evenly() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague] {
+        let marking = if algorithm == Algorithm::Prague { Marking::L4s } else { Marking::None };
+        let outcome = pair(Course::new(20, 20, 2.0).with_marking(marking), [algorithm; 2]);
+        assert!(outcome.jain() > 0.9, "{algorithm:?}: {}", outcome.jain());
+        assert!(outcome.utilisation() > 0.85, "{algorithm:?}: {}", outcome.utilisation());
+    }
+}
+
+#[test]
+fn bbr_and_cubic_leave_each_other_a_share() {
+    for queue in [0.5, 2.0] {
+        let outcome = pair(Course::new(20, 40, queue), [Algorithm::Bbr, Algorithm::Cubic]);
+        assert!(outcome.flows.iter().all(|flow| flow.share > 0.2), "{:?}", outcome.flows);
+    }
+}
+
+/// Answered as an L4S queue's, the marks of a classic queue leave nothing to anybody else.
+#[test]
+fn prague_leaves_others_a_share_of_a_queue_that_marks_late() {
+    let course = Course::new(20, 40, 4.0).with_marking(Marking::Classic);
+    let outcome = pair(course, [Algorithm::Cubic, Algorithm::Prague]);
+    assert!(outcome.flows.iter().all(|flow| flow.share > 0.2), "{:?}", outcome.flows);
+}
+
+/// Or else the table could not be made anew.
+#[test]
+fn a_heat_is_the_same_each_time() {
+    let course = Course::new(10, 20, 1.0).with_loss(1_000);
+    let heat = Heat::pair(course, [Algorithm::Bbr, Algorithm::Prague], SECOND, SECOND * 3);
+    assert_eq!(finish(&heat), finish(&heat));
+}
