@@ -1,6 +1,7 @@
 //! Project automation: `cargo xtask ci | tidy | rfc | ebpf`.
 
 mod ci;
+mod controllers;
 mod ebpf;
 mod imports;
 mod rfc;
@@ -14,7 +15,8 @@ usage: cargo xtask COMMAND
   ci     everything that has to pass before a change lands: format, lints, tidy, rfc, ebpf, tests
   tidy   walls between crates, import cycles inside them, sizes of files
   rfc    normative rules cited in the code against specs/*.toml
-  ebpf   rebuilds the eBPF objects (needs clang); --check compares with what is committed";
+  ebpf   rebuilds the eBPF objects (needs clang); --check compares with what is committed
+  controllers  runs congestion controllers over simulated links and writes docs/controllers anew (some minutes)";
 
 fn main() -> ExitCode {
     let command = std::env::args().nth(1).unwrap_or_default();
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(),
         "rfc" => rfc::run(),
         "ebpf" => ebpf::run(std::env::args().nth(2).as_deref()),
+        "controllers" => controllers::run(),
         _ => Err(HELP.to_owned()),
     };
     match outcome {
