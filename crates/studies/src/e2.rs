@@ -131,7 +131,9 @@ fn method(bytes: u64) -> Vec<String> {
 
 /// The trials as a table, a picture and findings.
 fn add_trials(study: &mut Study, trials: &[Trial]) {
-    let of = |scenario: &Scenario| trials.iter().filter(|trial| trial.scenario == scenario.name).collect::<Vec<_>>();
+    let of = |scenario: &Scenario| {
+        trials.iter().filter(|trial| trial.scenario == scenario.name).collect::<Vec<_>>()
+    };
     let seconds = |scenario: &Scenario| of(scenario).iter().map(|trial| trial.seconds).collect::<Vec<f64>>();
     let base = seconds(&SCENARIOS[0]);
     let mut rows = Vec::new();
@@ -152,7 +154,10 @@ fn add_trials(study: &mut Study, trials: &[Trial]) {
         let published = scenario.published.map_or(String::new(), |seconds| {
             format!(" (published: {:.0} %)", less_time(seconds, SCENARIOS[0].published.unwrap_or(seconds)))
         });
-        study.findings.push(format!("{}: {median:.2} s, {less:.0} % less time than without{published}.", scenario.name));
+        study.findings.push(format!(
+            "{}: {median:.2} s, {less:.0} % less time than without{published}.",
+            scenario.name
+        ));
     }
     let idle = trials.iter().filter(|trial| trial.core_shares[0] < 0.9).count();
     if idle > 0 {
@@ -221,11 +226,14 @@ fn published(scenario: &Scenario) -> Option<Row> {
 
 fn plot(medians: &[(&Scenario, f64, f64)]) -> Plot {
     let points = |value: &dyn Fn(&Scenario, f64) -> Option<f64>| {
-        let bars = (0..).zip(medians).filter_map(|(x, (scenario, median, _))| Some((x, value(scenario, *median)?)));
+        let bars =
+            (0..).zip(medians).filter_map(|(x, (scenario, median, _))| Some((x, value(scenario, *median)?)));
         bars.map(|(x, y)| Point { x: f64::from(x), y, interval: None }).collect()
     };
     Plot {
-        title: format!("Until all {CONNECTIONS} downloads have ended, median, as a share of the time without search"),
+        title: format!(
+            "Until all {CONNECTIONS} downloads have ended, median, as a share of the time without search"
+        ),
         kind: PlotKind::Bars(medians.iter().map(|(scenario, ..)| scenario.name.to_owned()).collect()),
         x: Axis { label: "packet size".into(), ..Axis::default() },
         y: Axis { label: "% of the time without search".into(), ..Axis::default() },

@@ -10,7 +10,7 @@ use bench::environment::Environment;
 use report::model::{Run, Study};
 
 use crate::context::{Context, Effort};
-use crate::{e4, e5};
+use crate::{e2, e4, e5};
 
 /// A study: what it is called in commands, its title for a run in which it fails, and how it is run.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,7 @@ pub struct Entry {
 
 /// All studies, in the order in which a run has them.
 pub const STUDIES: &[Entry] = &[
+    Entry { id: "e2", title: "Larger packets: DPLPMTUD", run: e2::run },
     Entry { id: "e4", title: "Many small requests over HTTP/3", run: e4::run },
     Entry { id: "e5", title: "Few large files over HTTP/1.1, HTTP/2 and HTTP/3", run: e5::run },
 ];

@@ -6,6 +6,7 @@
 
 pub mod contestants;
 pub mod context;
+pub mod e2;
 pub mod e3;
 pub mod e4;
 pub mod e5;

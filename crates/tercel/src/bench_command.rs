@@ -31,6 +31,8 @@ pub(crate) struct BenchArgs {
 enum What {
     /// Every study, one after the other, into one report.
     All(study::AllArgs),
+    /// Five downloads with packets of several sizes, and how long the search for the size takes (DPLPMTUD).
+    E2(study::StudyArgs),
     /// Many requests for a small file over HTTP/3: tercel beside quinn, quiche, s2n-quic, quic-go and Caddy; see peers/build.
     E4(study::StudyArgs),
     /// A few large files over HTTP/1.1, HTTP/2 and HTTP/3: tercel beside nginx, Caddy and others.
@@ -120,6 +122,7 @@ enum WorkArg {
 pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     let done = match &args.what {
         What::All(args) => study::all(args),
+        What::E2(args) => study::run("e2", args),
         What::E4(args) => study::run("e4", args),
         What::E5(args) => study::run("e5", args),
         What::Peers(args) => compare_peers(args),

@@ -24,8 +24,14 @@ const SHORT: u64 = 40_000_000;
 const CHANGES_AT: Duration = Duration::from_secs(1);
 
 /// The largest size that is tried, and the largest that passes; both of UDP payload, in bytes.
-const PATHS: [(u16, Option<u16>); 6] =
-    [(1_472, None), (65_507, None), (1_472, Some(1_400)), (1_472, Some(1_300)), (65_507, Some(9_000)), (9_000, Some(1_472))];
+const PATHS: [(u16, Option<u16>); 6] = [
+    (1_472, None),
+    (65_507, None),
+    (1_472, Some(1_400)),
+    (1_472, Some(1_300)),
+    (65_507, Some(9_000)),
+    (9_000, Some(1_472)),
+];
 /// The same for paths that change.
 const CHANGES: [(u16, u16); 4] = [(1_472, 1_400), (1_472, 1_300), (65_507, 9_000), (9_000, 1_472)];
 const MODES: [(&str, MtuMode); 2] = [("classic", MtuMode::Classic), ("fast", MtuMode::Fast)];
@@ -72,7 +78,8 @@ pub(super) fn run(is_stopped: &dyn Fn() -> bool) -> io::Result<Outcome> {
         let mut cells = Vec::new();
         for (name, mode) in MODES {
             stop_if(is_stopped)?;
-            let download = download(mode, cap, &Node::MtuFrom { at: CHANGES_AT, limit: limit.into() }, SHORT)?;
+            let download =
+                download(mode, cap, &Node::MtuFrom { at: CHANGES_AT, limit: limit.into() }, SHORT)?;
             worst = worst.max(download.stall_ptos);
             cells.push(Cell::Number(download.stall_ptos, 1));
             cells.push(Cell::Number(download.seconds, 2));
@@ -81,7 +88,12 @@ pub(super) fn run(is_stopped: &dyn Fn() -> bool) -> io::Result<Outcome> {
         }
         stalls.push(Row { name: change(cap, limit), is_published: false, cells });
     }
-    let findings = vec![finding(&bars), format!("No transfer whose path began to eat large packets stood still for more than {worst:.1} probe timeouts; all came to their end.")];
+    let findings = vec![
+        finding(&bars),
+        format!(
+            "No transfer whose path began to eat large packets stood still for more than {worst:.1} probe timeouts; all came to their end."
+        ),
+    ];
     let blocks = vec![Block::Table(searches(rows)), Block::Plot(plot(&bars)), Block::Table(changes(stalls))];
     Ok(Outcome { blocks, findings, raw: Value::Array(raw) })
 }
@@ -124,7 +136,9 @@ fn download(mode: MtuMode, cap: u16, node: &Node, bytes: u64) -> io::Result<Down
     let seconds = lab.age().as_secs_f64();
     let failures = &lab.client().app_mut().failures;
     if halt != Halt::Done || !failures.is_empty() {
-        let what = format!("{halt:?} after {seconds} s with {received} bytes, {mode:?} {cap} {node:?}: {failures:?}");
+        let what = format!(
+            "{halt:?} after {seconds} s with {received} bytes, {mode:?} {cap} {node:?}: {failures:?}"
+        );
         return Err(io::Error::other(what));
     }
     lab.run(scenario.limit, |lab| lab.server().connections() == 0);
@@ -193,7 +207,8 @@ fn changes(rows: Vec<Row>) -> Table {
 }
 
 fn plot(bars: &[Vec<f64>; 2]) -> Plot {
-    let names = PATHS.map(|(cap, limit)| limit.map_or(format!("clean, {cap}"), |limit| format!("{limit} of {cap}")));
+    let names =
+        PATHS.map(|(cap, limit)| limit.map_or(format!("clean, {cap}"), |limit| format!("{limit} of {cap}")));
     let series = MODES.iter().zip(bars).map(|((name, _), values)| Series {
         name: (*name).to_owned(),
         is_published: false,
