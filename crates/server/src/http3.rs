@@ -7,8 +7,8 @@
 use crate::access_log::{Entry, Protocol, Recorder};
 use crate::body::Body;
 use crate::handler::Handler;
-use crate::heads::Heads;
 pub use crate::heads::HeadCache;
+use crate::heads::Heads;
 use crate::packet_sizes::PacketSizes;
 use crate::request::{Head, MAX_CONTENT, Method};
 use crate::served::Served;

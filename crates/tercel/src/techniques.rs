@@ -84,18 +84,16 @@ impl Techniques<'_> {
             Datapath::Gso | Datapath::Auto => &[],
             Datapath::Mmsg => &[LeftOut::Gso, LeftOut::Gro],
             Datapath::Plain => &[LeftOut::Gso, LeftOut::Gro, LeftOut::Sendmmsg, LeftOut::Recvmmsg],
-            Datapath::Xdp => &[
-                LeftOut::Gso,
-                LeftOut::Gro,
-                LeftOut::Sendmmsg,
-                LeftOut::Recvmmsg,
-                LeftOut::DepartureTimes,
-            ],
+            Datapath::Xdp => {
+                &[LeftOut::Gso, LeftOut::Gro, LeftOut::Sendmmsg, LeftOut::Recvmmsg, LeftOut::DepartureTimes]
+            }
         };
         match absent.iter().find(|technique| self.lack(**technique)) {
             Some(technique) => {
                 let (name, path) = (value_name(*technique), value_name(datapath));
-                Err(format!("--without {name} means nothing to --datapath {path}, which has none: leave it out"))
+                Err(format!(
+                    "--without {name} means nothing to --datapath {path}, which has none: leave it out"
+                ))
             }
             None => Ok(()),
         }

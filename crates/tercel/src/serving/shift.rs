@@ -81,7 +81,8 @@ pub(crate) fn work<P: Path>(seat: Seat<P>, outfit: &Outfit, stop: &AtomicBool) -
         bench::cpu::pin(core)?;
     }
     let frames_before = seat.port.frames();
-    let server = Server::new(Handler::new(outfit.handler.clone()), seat.recorder).with_head_cache(outfit.heads);
+    let server =
+        Server::new(Handler::new(outfit.handler.clone()), seat.recorder).with_head_cache(outfit.heads);
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;
     let config = EndpointConfig { worker: seat.number, ..outfit.endpoint.clone() };
