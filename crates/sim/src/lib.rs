@@ -43,7 +43,7 @@ pub use link::LinkCounters;
 pub use mood::Mood;
 pub use network::{HostId, Network};
 pub use node::{Burst, Node, Odds, Queue, Renewal};
-pub use port::{PortOptions, VirtualPort};
+pub use port::{Interface, PortOptions, VirtualPort};
 pub use scenario::{Family, Scenario};
 pub use seeds::Seeds;
 pub use trace::Trace;

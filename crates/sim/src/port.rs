@@ -8,9 +8,9 @@ use base::net::{Addresses, Train};
 use base::rng::Rng;
 use base::sink::{PacketSink, TrainPath};
 use base::time::Instant;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use datapath::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, TrainQueue};
-use datapath::{Capabilities, Counters, Port, Rx, Tx};
+use datapath::{Capabilities, Counters, Port, Refused, Rx, SendFault, Tx};
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -29,6 +29,29 @@ pub struct PortOptions {
     pub apart_ppm: u32,
     /// Whether trains are held back until they depart.
     pub departure_times: bool,
+    /// What the interface takes.
+    pub interface: Interface,
+}
+
+/// The largest UDP payload that an interface takes; it refuses more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interface {
+    /// Whatever IP permits.
+    #[default]
+    Any,
+    /// So many bytes, and the port knows it.
+    Known(usize),
+    /// So many bytes, which shows only when it refuses.
+    Unknown(usize),
+}
+
+impl Interface {
+    fn limit(self) -> usize {
+        match self {
+            Interface::Any => MAX_TRAIN_BYTES,
+            Interface::Known(limit) | Interface::Unknown(limit) => limit,
+        }
+    }
 }
 
 impl Default for PortOptions {
@@ -38,6 +61,7 @@ impl Default for PortOptions {
             refuse_ppm: 0,
             apart_ppm: 0,
             departure_times: false,
+            interface: Interface::Any,
         }
     }
 }
@@ -65,6 +89,7 @@ pub struct VirtualPort {
     /// Memory of the open train.
     memory: Vec<u8>,
     open: Option<Open>,
+    refused: Vec<Refused>,
     counters: Counters,
 }
 
@@ -85,6 +110,7 @@ impl VirtualPort {
             leaving: TrainQueue::new(),
             memory: Vec::new(),
             open: None,
+            refused: Vec::new(),
             counters: Counters::default(),
         }
     }
@@ -179,6 +205,11 @@ impl Tx for VirtualPort {
             let departs = self.leaving.path(index).departs.filter(|_| self.options.departure_times);
             let train = self.leaving.train(index);
             for datagram in train.bytes.chunks(train.segment_size) {
+                if datagram.len() > self.options.interface.limit() {
+                    self.counters.tx.on_fault(SendFault::TooLarge, 1);
+                    self.refused.push(Refused { peer: train.addresses.peer, size: datagram.len() });
+                    continue;
+                }
                 network.send_at(departs, self.host, (train.addresses.peer, train.ecn), datagram);
                 self.counters.tx.datagrams += 1;
                 self.counters.tx.bytes += datagram.len() as u64;
@@ -202,6 +233,17 @@ impl Port for VirtualPort {
 
     fn local_address(&self) -> SocketAddr {
         self.address
+    }
+
+    fn largest_payload(&mut self, _: IpAddr) -> usize {
+        match self.options.interface {
+            Interface::Known(limit) => limit,
+            Interface::Any | Interface::Unknown(_) => MAX_TRAIN_BYTES,
+        }
+    }
+
+    fn take_refused(&mut self) -> Option<Refused> {
+        self.refused.pop()
     }
 
     fn counters(&self) -> Counters {

@@ -5,7 +5,7 @@
 
 use base::time::Duration;
 use sim::transfer::{Errand, Plan, Transfer, build, verify};
-use sim::{Halt, Mood, Node, Scenario};
+use sim::{Halt, Interface, Mood, Node, Scenario};
 use transport::{Counters, MtuConfig, MtuMode, MtuReport};
 
 const RTT: Duration = Duration::from_millis(20);
@@ -28,7 +28,13 @@ struct Measured {
 
 /// A download over 100 Mbit/s and 20 ms with `node` at both edges, by a server that may send `cap` bytes.
 fn download(mode: MtuMode, cap: u16, node: &Node) -> Measured {
+    download_by(Interface::Any, mode, cap, node)
+}
+
+/// The same by interfaces of this kind.
+fn download_by(interface: Interface, mode: MtuMode, cap: u16, node: &Node) -> Measured {
     let mut scenario = Scenario::interop(3);
+    scenario.port.interface = interface;
     let nodes = || {
         vec![
             node.clone(),
@@ -123,5 +129,23 @@ fn a_transfer_goes_on_when_its_path_shrinks() {
             assert!(shrunk.mtu.black_holes >= 1 && shrunk.mtu.size <= limit, "{cap} {limit}: {shrunk:?}");
             assert!(shrunk.gap_ptos <= 3.0, "{cap} {limit}: {shrunk:?}");
         }
+    }
+}
+
+/// What our own interface does not take is not searched for on the path: where its MTU is known nothing is lost, and where
+/// not, each refusal tells at once.
+#[test]
+fn the_interfaces_mtu_is_no_secret() {
+    for mode in [MtuMode::Fast, MtuMode::Classic] {
+        let node = Node::Mtu(u16::MAX.into());
+        let known = download_by(Interface::Known(1_472), mode, 65_507, &node);
+        report(&format!("{mode:?}, interface 1472 known"), &known);
+        assert!(known.mtu.size >= 1_458 && known.mtu.probes_lost == 0, "{known:?}");
+        let unknown = download_by(Interface::Unknown(1_472), mode, 65_507, &node);
+        report(&format!("{mode:?}, interface 1472 unknown"), &unknown);
+        let (found, took) = (unknown.mtu.size, unknown.mtu.took.unwrap());
+        assert!((1_458..=1_472).contains(&found) && unknown.mtu.black_holes == 0, "{unknown:?}");
+        let limit = if mode == MtuMode::Fast { RTT * 10 } else { Duration::from_secs(1) };
+        assert!(took < limit, "refusals are no losses to wait for: {unknown:?}");
     }
 }
