@@ -1,42 +1,61 @@
-//! The load generator: many requests over HTTP/3, each timed, none kept.
+//! The load generator: many requests over HTTP/1.1, HTTP/2 or HTTP/3, each timed, none kept.
 //!
-//! Each thread has a worker, a port and connections of its own and shares nothing on a request's way. A connection is a
-//! [`lane::Lane`]: what is outstanding on it stands in a small table, an answer's content is counted where it lies in the
-//! packet, and its end becomes an entry of a histogram in the turn it arrived in. Threads meet three times: to begin asking
-//! together, to begin measuring together, and at the end, when their [`record::Record`]s are merged.
+//! Each thread has connections of its own and shares nothing on a request's way. What they speak differs (quic.rs, tcp.rs);
+//! what may begin, what counts and when a run is over does not: the [`books`], their [`budget`] and the [`course`] are the
+//! same for all. Threads meet three times: to begin asking together, to begin measuring together, and at the end, when their
+//! [`record::Record`]s are merged.
 //!
 //! ```text
-//! Plan ─▶ crew::run ─▶ Generator (a thread): Worker<P, Asker> ─▶ Record ─┐
-//!              │           ▲ next request        Lane: Slots, Inbox      ├─▶ Report
-//!              └──▶ Stage ─┴─ phases: gathering, warm-up, measuring, over┘
+//! Plan ─▶ Run ─▶ a thread: quic (Worker<P, Asker>) or tcp (tokio, hyper, h2) ─▶ Record ─┐
+//!           │              ▲ next request          Books, Budget                       ├─▶ Report ─▶ Trials, Expectation
+//!           └──▶ Stage ────┴─ Course: gathering, warm-up, measuring, over ─────────────┘
 //! ```
 //!
 //! Closed loop: an answer makes room for the next request, so a slow server is asked less. Open loop: requests have a time
-//! at which they are meant to begin, and latency counts from then, whether a lane had room or not.
+//! at which they are meant to begin, and latency counts from then, whether a connection had room or not.
 //!
-//! Rejected: a task or a callback per request (an allocation each); requests handed out by a counter that threads share
-//! (its cache line travels with every request); waiting for stragglers when a span of time has passed (a stalled server
-//! would hide behind the wait: they are reported as unfinished instead).
+//! Rejected: requests handed out by a counter that threads share (its cache line travels with every request); waiting for
+//! stragglers when a span of time has passed (a stalled server would hide behind the wait: they are reported as unfinished
+//! instead).
 
-mod address;
-mod asker;
+mod books;
 mod budget;
+mod cost;
+mod course;
 mod crew;
+mod csv;
+mod expect;
 mod failure;
-mod generator;
-mod lane;
+mod latency;
+mod limit;
 mod plan;
+mod quic;
 mod record;
 mod report;
-mod slots;
+#[cfg(test)]
+mod sample;
+mod series;
+mod spans;
 mod stage;
+mod tcp;
+mod text;
 pub mod times;
+mod traffic;
+mod trials;
 
-pub use address::choose_address;
-pub use crew::{Crew, Watcher};
+pub use cost::{Generated, ServerShare};
+pub use crew::{Run, Watcher};
+pub use csv::write_csv;
+pub use expect::{Expectation, GRAMMAR, Verdict};
 pub use failure::{Failure, PerFailure};
-pub use generator::Generator;
-pub use plan::{Bound, Pace, Plan, PlanError};
-pub use record::{Record, Slice, Spans};
-pub use report::{Generated, Latency, Limit, Report, ServerShare};
-pub use stage::Stage;
+pub use latency::{Latency, span};
+pub use limit::Limit;
+pub use plan::{Bound, Pace, Plan, PlanError, Protocol, Quic, Reuse, Tcp};
+pub use quic::{Member, choose_address};
+pub use record::Record;
+pub use report::{Report, SliceReport};
+pub use series::{Series, Slice};
+pub use spans::Spans;
+pub use tcp::choose_tcp_address;
+pub use traffic::{Datagrams, Traffic};
+pub use trials::Trials;

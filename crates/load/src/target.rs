@@ -5,8 +5,39 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use url::{Host, ParseError, Position, Url};
 
-/// The port of https.
-const HTTPS: u16 = 443;
+/// Whether what is said to a server is secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// `https`: through TLS.
+    Https,
+    /// `http`: in the clear. For measurements only.
+    Http,
+}
+
+impl Scheme {
+    /// As URLs name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scheme::Https => "https",
+            Scheme::Http => "http",
+        }
+    }
+
+    /// The port of URLs that name none.
+    const fn port(self) -> u16 {
+        match self {
+            Scheme::Https => 443,
+            Scheme::Http => 80,
+        }
+    }
+}
+
+/// Which schemes a caller can do with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Allowed {
+    Https,
+    Both,
+}
 
 /// What a request needs of its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,11 +46,27 @@ pub struct Target {
     host: String,
     ip: Option<IpAddr>,
     port: u16,
+    scheme: Scheme,
 }
 
 impl Target {
-    /// Takes apart what a user typed.
+    /// Takes apart what a user typed; it must be `https`.
+    ///
+    /// # Errors
+    /// What is wrong, and what to type instead.
     pub fn parse(text: &str) -> Result<Target, GetError> {
+        Target::read(text, Allowed::Https)
+    }
+
+    /// The same, but `http` will do.
+    ///
+    /// # Errors
+    /// What is wrong, and what to type instead.
+    pub fn parse_any(text: &str) -> Result<Target, GetError> {
+        Target::read(text, Allowed::Both)
+    }
+
+    fn read(text: &str, allowed: Allowed) -> Result<Target, GetError> {
         let error = |what: String| GetError::Url(text.to_string(), what);
         if text.trim().is_empty() {
             return Err(error("it is empty".into()));
@@ -35,29 +82,30 @@ impl Target {
             Some(_) => {}
         }
         let url = Url::parse(text).map_err(|reason| error(explain(reason)))?;
-        Target::from_url(url).map_err(error)
+        Target::from_url(url, allowed).map_err(error)
     }
 
     /// Where a redirect leads: `location` as the server sent it, relative to this target.
     pub fn follow(&self, location: &str) -> Result<Target, GetError> {
         let error = |what: String| GetError::Url(location.to_string(), what);
         let url = self.url.join(location).map_err(|reason| error(explain(reason)))?;
-        Target::from_url(url).map_err(error)
+        Target::from_url(url, Allowed::Https).map_err(error)
     }
 
-    fn from_url(mut url: Url) -> Result<Target, String> {
-        match url.scheme() {
-            "https" => {}
+    fn from_url(mut url: Url, allowed: Allowed) -> Result<Target, String> {
+        let scheme = match url.scheme() {
+            "https" => Scheme::Https,
+            "http" if allowed == Allowed::Both => Scheme::Http,
             "http" => {
                 let rest = url.as_str().strip_prefix("http://").unwrap_or("");
                 return Err(format!("plain http:// is not supported; write https://{rest}"));
             }
             scheme => return Err(format!("{scheme}:// is not supported, only https:// is")),
-        }
+        };
         if !url.username().is_empty() || url.password().is_some() {
             return Err("a user name or password in a URL is not supported".into());
         }
-        let port = url.port().unwrap_or(HTTPS);
+        let port = url.port().unwrap_or(scheme.port());
         if port == 0 {
             return Err("port 0 does not exist".into());
         }
@@ -73,7 +121,7 @@ impl Target {
         }
         // A fragment is the reader's, not the server's. RFC 9110 §4.2.5.
         url.set_fragment(None);
-        Ok(Target { url, host, ip, port })
+        Ok(Target { url, host, ip, port, scheme })
     }
 
     /// The host name, or the IP address without brackets: for the resolver and for TLS.
@@ -91,9 +139,14 @@ impl Target {
         self.port
     }
 
-    /// `:authority`: the host, and the port unless it is 443.
+    /// The scheme.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// `:authority`: the host, and the port unless it is the scheme's own.
     pub fn authority(&self) -> String {
-        let port = if self.port == HTTPS { String::new() } else { format!(":{}", self.port) };
+        let port = if self.port == self.scheme.port() { String::new() } else { format!(":{}", self.port) };
         match self.host.parse::<Ipv6Addr>() {
             Ok(ip) => format!("[{ip}]{port}"),
             Err(_) => format!("{}{port}", self.host),
@@ -112,7 +165,7 @@ impl Target {
 
     /// Whether `other` can be asked on the same connection.
     pub fn same_server(&self, other: &Target) -> bool {
-        (&self.host, self.port) == (&other.host, other.port)
+        (&self.host, self.port, self.scheme) == (&other.host, other.port, other.scheme)
     }
 }
 
@@ -190,6 +243,18 @@ mod tests {
             assert!(error.to_string().contains(what), "{error}");
             assert_eq!(error.exit_code(), 3);
         }
+    }
+
+    #[test]
+    fn plain_text_where_it_is_allowed() {
+        let plain = Target::parse_any("http://example.org/a").unwrap();
+        assert_eq!(
+            (plain.scheme(), plain.port(), plain.authority().as_str()),
+            (Scheme::Http, 80, "example.org")
+        );
+        let secure = Target::parse_any("https://example.org:80/a").unwrap();
+        assert_eq!((secure.scheme().name(), secure.authority().as_str()), ("https", "example.org:80"));
+        assert!(!plain.same_server(&secure) && Target::parse_any("ftp://h/").is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use base::time::Duration;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
-use load::requests::{Bound, Crew, Failure, Pace, Plan, Report};
+use load::requests::{Bound, Failure, Member, Pace, Plan, Protocol, Quic, Report, Reuse, Run};
 use server::access_log::{AccessLog, Target};
 use server::handler::{Handler, Options};
 use server::http3::Server;
@@ -93,6 +93,11 @@ impl Serving {
                 .0
         };
         let transport = TransportConfig { handshake_timeout: Duration::from_secs(5), ..Default::default() };
+        let config = ClientConfig {
+            tls: ClientTls::new(roots, &TlsOptions::default()).unwrap(),
+            transport: Arc::new(transport.build().unwrap()),
+            token: Vec::new(),
+        };
         Plan {
             server_name: "localhost".to_owned(),
             address: self.address,
@@ -105,12 +110,8 @@ impl Serving {
             pace: Pace::Closed,
             timeout: Duration::from_secs(20),
             series: None,
-            quic: ClientConfig {
-                tls: ClientTls::new(roots, &TlsOptions::default()).unwrap(),
-                transport: Arc::new(transport.build().unwrap()),
-                token: Vec::new(),
-            },
-            spin: Duration::ZERO,
+            protocol: Protocol::Http3(Quic { config, spin: Duration::ZERO }),
+            reuse: Reuse::Always,
         }
     }
 
@@ -120,14 +121,15 @@ impl Serving {
 
     /// Runs a plan on two threads; `after` has passed when `order` is given.
     fn run_until(&self, plan: &Plan, after: u64, order: impl FnOnce(&Serving, &AtomicBool) + Send) -> Report {
-        let crew = Crew { ports: vec![port(), port()], seeds: vec![seed(), seed()], server: None };
+        let members = [(); 2].map(|()| Member { port: port(), seed: seed() }).into();
         let stop = AtomicBool::new(false);
+        let run = Run { plan, server: None, stop: &stop };
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(std::time::Duration::from_millis(after));
                 order(self, &stop);
             });
-            crew.run(plan, &stop, None).unwrap()
+            run.over_quic(members, None).unwrap()
         })
     }
 
@@ -166,7 +168,7 @@ fn every_request_is_counted_once() {
     let in_series: u64 = report.series.iter().map(|slice| slice.succeeded).sum();
     assert_eq!(in_series, 2_001);
     assert!(report.latency.p50_us > 0.0 && report.latency.max_us >= report.latency.p99_us);
-    assert!(report.generator.cpu_s > 0.0 && report.generator.sent_datagrams > 0);
+    assert!(report.generator.cpu_s > 0.0 && report.generator.sent_datagrams > Some(0));
 }
 
 #[test]
@@ -291,14 +293,12 @@ fn a_server_that_falls_silent_times_out() {
     let serving = Serving::start();
     let timeout = Duration::from_millis(300);
     let plan = Plan { bound: MANY, timeout, ..serving.trusting(&["/bytes/100"]) };
-    let quic = ClientConfig {
-        transport: Arc::new(TransportConfig {
-            handshake_timeout: Duration::from_millis(500),
-            ..TransportConfig::default()
-        }),
-        ..plan.quic.clone()
-    };
-    let plan = Plan { quic, ..plan };
+    let Protocol::Http3(mut quic) = plan.protocol.clone() else { unreachable!("this is the test of HTTP/3") };
+    quic.config.transport = Arc::new(TransportConfig {
+        handshake_timeout: Duration::from_millis(500),
+        ..TransportConfig::default()
+    });
+    let plan = Plan { protocol: Protocol::Http3(quic), ..plan };
     let report =
         serving.run_until(&plan, 300, |serving, _| serving.end.stalls.store(true, Ordering::Relaxed));
     assert!(report.succeeded > 0, "{report}");
@@ -314,4 +314,27 @@ fn an_interruption_keeps_what_was_measured() {
     let report = serving.run_until(&plan, 400, |_, stop| stop.store(true, Ordering::Relaxed));
     assert!(report.interrupted && report.is_clean() && report.succeeded > 0, "{report}");
     assert!(report.seconds < 5.0 && report.requests_per_second > 0.0, "{report}");
+}
+
+#[test]
+fn each_request_may_have_a_connection_of_its_own() {
+    let serving = Serving::start();
+    let plan = Plan {
+        reuse: Reuse::Never,
+        connections: 8,
+        streams: 1,
+        bound: Bound::Requests(100),
+        ..serving.trusting(&["/bytes/100", "/bytes/200"])
+    };
+    let report = serving.run(&plan);
+    assert!(report.is_clean() && report.requests == 100 && report.first_fault.is_none(), "{report}");
+    assert_eq!((report.handshake.count, report.content_bytes), (100, 15_000), "{report}");
+    assert!(report.latency.p50_us > report.handshake.p50_us, "a handshake is part of its request: {report}");
+    let open = Plan { pace: Pace::Open(200.0), ..plan.clone() };
+    let report = serving.run(&open);
+    assert!(report.is_clean() && report.requests == 100 && report.seconds > 0.4, "{report}");
+    let closed = port().local_address();
+    let report = serving.run(&Plan { address: closed, ..plan });
+    assert_eq!(report.failures.of(Failure::Refused), report.failed, "{report}");
+    assert!(report.failed > 0 && report.failed + report.not_begun == 100, "{report}");
 }

@@ -5,6 +5,7 @@
 mod console;
 mod summary;
 
+use crate::connection_options::ConnectionArgs;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
 use crate::signals::stop_flag;
@@ -12,7 +13,6 @@ use base::time::Duration;
 use clap::{Args, ValueEnum};
 use console::Console;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use crypto::{ClientTls, ConfigError, Roots};
 use datapath::Port;
 use datapath::hold::Hold;
 use datapath::pcap::{Capture, PcapWriter};
@@ -92,18 +92,8 @@ pub(crate) struct GetArgs {
     #[arg(long, value_enum, default_value = "3", value_name = "VERSION", help_heading = "Request")]
     http: Http,
 
-    /// Do not check the server's certificate. For tests: anybody in between can read and change everything.
-    #[arg(short = 'k', long, conflicts_with = "cacert", help_heading = "Connection")]
-    insecure: bool,
-    /// Trust the certificates in this PEM file, and no others.
-    #[arg(long, value_name = "FILE", help_heading = "Connection")]
-    cacert: Option<PathBuf>,
-    /// Use IPv4 addresses only.
-    #[arg(short = '4', long, conflicts_with = "ipv6", help_heading = "Connection")]
-    ipv4: bool,
-    /// Use IPv6 addresses only.
-    #[arg(short = '6', long, help_heading = "Connection")]
-    ipv6: bool,
+    #[command(flatten)]
+    connection: ConnectionArgs,
     /// Use this address for the host and port of a URL: HOST:PORT:ADDRESS. Repeatable.
     #[arg(long, value_name = "HOST:PORT:ADDRESS", help_heading = "Connection")]
     resolve: Vec<String>,
@@ -261,43 +251,15 @@ impl GetArgs {
         Ok(Settings {
             parallel: usize::from(self.parallel),
             headers: parse_headers(&self.headers)?,
-            family: self.family(),
+            family: self.connection.family(),
             detours: resolve.chain(connect_to).collect::<Result<_, _>>()?,
             silence,
-            quic: ClientConfig { tls: self.tls()?, transport: Arc::new(transport), token: Vec::new() },
-            spin: self.path.spin,
-        })
-    }
-
-    fn family(&self) -> Family {
-        match (self.ipv4, self.ipv6) {
-            (true, _) => Family::V4,
-            (_, true) => Family::V6,
-            _ => Family::Any,
-        }
-    }
-
-    fn tls(&self) -> Result<ClientTls, GetError> {
-        let roots = match &self.cacert {
-            _ if self.insecure => Roots::Insecure,
-            None => Roots::System,
-            Some(path) => match std::fs::read(path) {
-                Ok(text) => Roots::Pem(text),
-                Err(error) => return Err(GetError::Roots(path.clone(), error.to_string())),
+            quic: ClientConfig {
+                tls: self.connection.quic_tls(&self.quic.tls())?,
+                transport: Arc::new(transport),
+                token: Vec::new(),
             },
-        };
-        ClientTls::new(&roots, &self.quic.tls()).map_err(|error| match (error, &self.cacert) {
-            (
-                error @ (ConfigError::NoCertificate
-                | ConfigError::BadPem { .. }
-                | ConfigError::BadCertificate(_)),
-                Some(path),
-            ) => {
-                let text = error.to_string();
-                let what = text.split(": ").next().unwrap_or(&text);
-                GetError::Roots(path.clone(), what.into())
-            }
-            (error, _) => GetError::Usage(error.to_string()),
+            spin: self.path.spin,
         })
     }
 
@@ -311,7 +273,7 @@ impl GetArgs {
         };
         let v4 = || open((Ipv4Addr::UNSPECIFIED, 0).into());
         let v6 = || open((Ipv6Addr::UNSPECIFIED, 0).into());
-        match self.family() {
+        match self.connection.family() {
             Family::V4 => v4(),
             Family::V6 => v6(),
             // A system without IPv6.

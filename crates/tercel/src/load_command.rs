@@ -1,38 +1,42 @@
-//! `tercel load`: many requests over HTTP/3, and how they fared.
+//! `tercel load`: many requests over HTTP/1.1, 2 or 3, and how they fared.
 //!
-//! This file turns the command line into a plan; the generator is in the `load` room. The letters -n -c -m -t -D mean what
-//! they mean to h2load.
+//! This file has the flags and what is printed; `plan` makes a plan of them, `ports` carries it out. The generator is in the
+//! `load` room. The letters -n -c -m -t -D mean what they mean to h2load.
 
+mod plan;
+mod ports;
 mod progress;
+mod urls;
 
+use crate::connection_options::ConnectionArgs;
 use crate::options::QuicArgs;
-use crate::path_options::KernelPath;
+use crate::path_options::PathArgs;
 use crate::signals::stop_flag;
 use base::time::Duration;
 use clap::{Args, ValueEnum};
-use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use crypto::{ClientTls, Roots};
-use http::request::Parts;
-use http::{Method, Request, Uri};
+use http::Method;
 use load::error::GetError;
-use load::request::parse_headers;
-use load::requests::{Bound, Crew, Pace, Plan, Report, Watcher, choose_address};
-use load::resolve::{Family, resolve};
-use load::target::Target;
+use load::requests::{Expectation, GRAMMAR, Report, Trials, Verdict, write_csv};
 use progress::Line;
+use serde::Serialize;
+use std::fs::File;
+use std::io::BufWriter;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use transport::ClientConfig;
-use udp::{BindOptions, UdpPort};
-use wire::Version;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long a run takes when nothing is said about its end.
-const DEFAULT_SPAN: Duration = Duration::from_secs(10);
+/// The exit code when an expectation was not met. The others are those of `tercel get`, and 1.
+const UNMET: u8 = 4;
 
 /// Versions of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Http {
+    /// HTTP/1.1, over TCP.
+    #[value(name = "1", alias = "1.1")]
+    One,
+    /// HTTP/2, over TCP.
+    #[value(name = "2")]
+    Two,
     /// HTTP/3, over QUIC.
     #[value(name = "3")]
     Three,
@@ -40,11 +44,16 @@ enum Http {
 
 /// Flags of `tercel load`.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = after_long_help())]
 pub(crate) struct LoadArgs {
     /// What to ask: https://HOST[:PORT]/PATH, one or more of the same server. Each connection asks them in turn.
-    #[arg(required = true, value_name = "URL")]
+    ///
+    /// HTTP/1.1 and 2 also take http:// URLs, which go without TLS; HTTP/2 then takes for granted that the server speaks it.
+    #[arg(required_unless_present = "urls_file", value_name = "URL")]
     urls: Vec<String>,
+    /// Take URLs from this file as well, one on each line; - is standard input. Empty lines and those with a # are skipped.
+    #[arg(long = "urls", value_name = "FILE|-")]
+    urls_file: Option<PathBuf>,
 
     /// Requests in all.
     #[arg(short = 'n', long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Load")]
@@ -55,23 +64,34 @@ pub(crate) struct LoadArgs {
     /// Connections in all.
     #[arg(short = 'c', long = "clients", visible_alias = "connections", default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
     connections: u32,
-    /// Requests at a time on each connection, as far as the server allows.
+    /// Requests at a time on each connection, as far as the server allows. HTTP/1.1 has one.
     #[arg(short = 'm', long, visible_alias = "max-concurrent-streams", default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Load")]
     streams: u32,
-    /// Threads, each with a socket and connections of its own.
+    /// Threads, each with connections of its own.
     #[arg(short = 't', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024), help_heading = "Load")]
     threads: u16,
+    /// Make a new connection for each request, -c at a time; latency then includes the handshake.
+    ///
+    /// Each handshake is a whole one: tickets are not used, so neither are resumption and 0-RTT. TCP connections are closed by a
+    /// reset after the answer, or their ports would be used up.
+    #[arg(long, help_heading = "Load")]
+    new_connections: bool,
     /// Seconds of requests that are not counted, before.
     #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = span, help_heading = "Load")]
     warm_up: Duration,
     /// Open loop: begin so many requests a second, and count latency from when each should have begun.
     ///
     /// Without it, each answer makes room for the next request: a slow server is asked less, and its pauses delay few requests.
+    /// A server that stalls for a second then shows in the largest latency, and in nothing else; with --rate it shows in as many
+    /// requests as were due in that second.
     #[arg(long, value_name = "N", help_heading = "Load")]
     rate: Option<f64>,
     /// A request fails after so many seconds without its answer.
     #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = span, help_heading = "Load")]
     timeout: Duration,
+    /// Do all of it so many times, each time with new connections, and tell mean and standard deviation.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000), help_heading = "Load")]
+    trials: u16,
 
     /// Bytes of content in each request.
     #[arg(short = 'b', long, default_value_t = 0, value_name = "BYTES", help_heading = "Request")]
@@ -82,7 +102,7 @@ pub(crate) struct LoadArgs {
     /// Add a field to every request: 'Name: value'. 'Name:' removes one that would be sent. Repeatable.
     #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = "Request")]
     headers: Vec<String>,
-    /// The version of HTTP. Only 3 is there yet.
+    /// The version of HTTP.
     #[arg(long, value_enum, default_value = "3", value_name = "VERSION", help_heading = "Request")]
     http: Http,
 
@@ -92,35 +112,30 @@ pub(crate) struct LoadArgs {
     /// Show no progress.
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
-    /// Keep a time series with slices of so many seconds, for --json.
-    #[arg(long, value_name = "SECONDS", value_parser = span, requires = "json", help_heading = "Output")]
+    /// Keep a time series with slices of so many seconds, for --json and --csv; with --csv 1 unless this says otherwise.
+    #[arg(long, value_name = "SECONDS", value_parser = slice, help_heading = "Output")]
     series: Option<Duration>,
+    /// Write the time series to this file: a line for each slice.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    csv: Option<PathBuf>,
+    /// What must be achieved, as in 'p99<5ms', 'rate>1000', 'errors<1%'; the exit code says whether it was. Repeatable.
+    #[arg(long = "expect", value_name = "EXPECTATION", help_heading = "Output")]
+    expectations: Vec<Expectation>,
     /// The server's process, if it runs here: its CPU time over the same interval is part of the result.
     #[arg(long, value_name = "PID", help_heading = "Output")]
     server_pid: Option<u32>,
 
-    /// Do not check the server's certificate. For tests: anybody in between can read and change everything.
-    #[arg(short = 'k', long, conflicts_with = "cacert", help_heading = "Connection")]
-    insecure: bool,
-    /// Trust the certificates in this PEM file, and no others.
-    #[arg(long, value_name = "FILE", help_heading = "Connection")]
-    cacert: Option<PathBuf>,
-    /// Use IPv4 addresses only.
-    #[arg(short = '4', long, conflicts_with = "ipv6", help_heading = "Connection")]
-    ipv4: bool,
-    /// Use IPv6 addresses only.
-    #[arg(short = '6', long, help_heading = "Connection")]
-    ipv6: bool,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+    /// Give up a handshake after so many seconds.
+    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = span, help_heading = "Connection")]
+    connect_timeout: Duration,
 
-    /// How datagrams reach the kernel.
-    #[arg(long, value_enum, default_value = "gso", value_name = "PATH", help_heading = "QUIC")]
-    datapath: KernelPath,
     /// Version of QUIC: 1 or 2.
     #[arg(long, default_value_t = 1, value_name = "VERSION", value_parser = clap::value_parser!(u8).range(1..=2), help_heading = "QUIC")]
     quic_version: u8,
-    /// Poll so many microseconds for packets before sleeping.
-    #[arg(long, default_value_t = 0, value_name = "MICROSECONDS", help_heading = "QUIC")]
-    spin: u64,
+    #[command(flatten)]
+    path: PathArgs,
     #[command(flatten)]
     quic: QuicArgs,
 }
@@ -130,126 +145,116 @@ Examples:
   tercel load -c 100 -m 10 -t 2 -D 10 https://example.org/            as fast as answers come, for 10 s
   tercel load --rate 5000 -c 50 -m 20 -D 60 https://example.org/      5,000 requests a second, latency from when each was due
   tercel load -k -n 1000000 -c 8 -m 64 --server-pid PID --json URL    a million requests, and what the server used
+  tercel load --http 2 -c 10 -m 10 -n 100000 --trials 5 URL           over HTTP/2, five times, with mean and deviation
+  tercel load --new-connections -c 20 -D 10 URL                       handshakes a second
+  tercel load --rate 1000 --expect 'p99<5ms' --expect errors=0 URL    for scripts: the exit code is 4 when it was slower
 
-Exit codes: 0 when every request succeeded, 1 when any failed, 2 when the command line is wrong; else as tercel get.";
+Exit codes: 0 when every request succeeded, 1 when any failed, 2 when the command line is wrong, 4 when an expectation was
+not met; else as tercel get. Whoever expects something of errors says how many are too many, and 1 is not used.";
+
+fn after_long_help() -> String {
+    format!(
+        "{EXAMPLES}\n\nExpectations are written {GRAMMAR}\nOf several trials the mean counts, of errors the sum."
+    )
+}
 
 /// Generates load, and says how it went.
 pub(crate) fn run(args: &LoadArgs) -> ExitCode {
-    let report = match args.measure() {
-        Ok(report) => report,
+    let outcome = args.measure().and_then(|runs| {
+        args.write_csv(&runs)?;
+        Ok(runs)
+    });
+    let runs = match outcome {
+        Ok(runs) => runs,
         Err(error) => {
             eprintln!("tercel load: {error}");
             return ExitCode::from(error.exit_code());
         }
     };
-    if args.json {
-        // A report is numbers, texts and lists of them.
-        println!("{}", serde_json::to_string(&report).unwrap_or_default());
-    } else {
-        println!("{report}");
+    let verdicts: Vec<Verdict> = args.expectations.iter().map(|expected| expected.judge(&runs)).collect();
+    args.print(&runs, &verdicts);
+    let forgives = args.expectations.iter().any(Expectation::is_about_errors);
+    match (verdicts.iter().all(|verdict| verdict.met), runs.iter().all(Report::is_clean)) {
+        (false, _) => ExitCode::from(UNMET),
+        (true, is_clean) if is_clean || forgives => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     }
-    if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What `--json` prints of a single run: the run itself, and what was expected of it.
+#[derive(Serialize)]
+struct Single<'a> {
+    #[serde(flatten)]
+    run: &'a Report,
+    expectations: &'a [Verdict],
+}
+
+/// What it prints of several.
+#[derive(Serialize)]
+struct Several<'a> {
+    trials: &'a [Report],
+    summary: Trials,
+    expectations: &'a [Verdict],
 }
 
 impl LoadArgs {
-    fn measure(&self) -> Result<Report, GetError> {
-        let usage = |error: &dyn core::fmt::Display| GetError::Usage(error.to_string());
+    /// All trials, or as many as there are until somebody has enough.
+    fn measure(&self) -> Result<Vec<Report>, GetError> {
         let plan = self.plan()?;
-        plan.check(usize::from(self.threads)).map_err(|error| usage(&error))?;
-        let mut ports = Vec::new();
-        let mut seeds = Vec::new();
-        for _ in 0..self.threads {
-            ports.push(self.port(plan.address)?);
-            let mut seed = [0; 32];
-            getrandom::fill(&mut seed).map_err(|error| usage(&error))?;
-            seeds.push(seed);
+        let stop = stop_flag(|| {}).map_err(|error| GetError::Usage(error.to_string()))?;
+        let mut runs = Vec::new();
+        for trial in 1..=self.trials {
+            runs.push(self.trial(&plan, &stop, trial)?);
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
         }
-        let stop = stop_flag(|| {}).map_err(|error| usage(&error))?;
-        let mut line = (!self.quiet).then(Line::on_terminal).flatten();
-        let watcher = line.as_mut().map(|line| line as &mut dyn Watcher);
-        let crew = Crew { ports, seeds, server: self.server_pid };
-        let report = crew.run(&plan, &stop, watcher);
+        Ok(runs)
+    }
+
+    fn trial(&self, plan: &load::requests::Plan, stop: &AtomicBool, trial: u16) -> Result<Report, GetError> {
+        let of = if self.trials > 1 { format!("trial {trial} of {}  ", self.trials) } else { String::new() };
+        let mut line = (!self.quiet).then(|| Line::on_terminal(of)).flatten();
+        let report = ports::run(self, plan, stop, line.as_mut())?;
         drop(line);
-        report.map_err(|error| GetError::Broken(error.to_string()))
-    }
-
-    /// A socket of its own for each thread, of the address's family.
-    fn port(&self, address: SocketAddr) -> Result<UdpPort, GetError> {
-        let local = match address {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        let without = self.quic.techniques().sockets();
-        UdpPort::bind(&BindOptions { without, ..BindOptions::new(local, self.datapath.variant()) })
-            .map_err(|error| GetError::Usage(error.to_string()))
-    }
-
-    fn plan(&self) -> Result<Plan, GetError> {
-        let targets =
-            self.urls.iter().map(|url| Target::parse(url)).collect::<Result<Vec<Target>, GetError>>()?;
-        let first = targets.first().ok_or_else(|| GetError::Usage("give a URL to ask".into()))?;
-        if let Some(other) = targets.iter().find(|target| !target.same_server(first)) {
-            return Err(GetError::Usage(format!(
-                "{other} is at another server than {first}: one run asks one server"
-            )));
+        if self.trials > 1 && !self.json && !self.quiet {
+            eprintln!(
+                "trial {trial} of {}: {:.0} requests/s, p50 {:.2} ms, p99 {:.2} ms, {} failed",
+                self.trials,
+                report.requests_per_second,
+                report.latency.p50_us / 1e3,
+                report.latency.p99_us / 1e3,
+                report.failed
+            );
         }
-        let family = match (self.ipv4, self.ipv6) {
-            (true, _) => Family::V4,
-            (_, true) => Family::V6,
-            _ => Family::Any,
-        };
-        Ok(Plan {
-            server_name: first.host().to_owned(),
-            address: choose_address(&resolve(first, family, &[])?)?,
-            requests: targets.iter().map(|target| self.head(target)).collect::<Result<_, _>>()?,
-            content: self.body,
-            connections: self.connections as usize,
-            streams: self.streams as usize,
-            bound: match (self.requests, self.duration) {
-                (Some(count), _) => Bound::Requests(count),
-                (None, span) => Bound::Span(span.unwrap_or(DEFAULT_SPAN)),
-            },
-            warm_up: self.warm_up,
-            pace: self.rate.map_or(Pace::Closed, Pace::Open),
-            timeout: self.timeout,
-            series: self.series,
-            quic: self.quic_config()?,
-            spin: Duration::from_micros(self.spin),
-        })
+        Ok(report)
     }
 
-    fn head(&self, target: &Target) -> Result<Parts, GetError> {
-        let uri = Uri::builder().scheme("https").authority(target.authority()).path_and_query(target.path());
-        let mut request = Request::new(());
-        *request.uri_mut() =
-            uri.build().map_err(|error| GetError::Url(target.to_string(), error.to_string()))?;
-        *request.method_mut() = match (&self.method, self.body) {
-            (Some(method), _) => method.clone(),
-            (None, 0) => Method::GET,
-            (None, _) => Method::POST,
-        };
-        *request.headers_mut() = parse_headers(&self.headers)?;
-        if self.body > 0 {
-            request.headers_mut().insert(http::header::CONTENT_LENGTH, self.body.into());
+    fn print(&self, runs: &[Report], expectations: &[Verdict]) {
+        if self.json {
+            // Reports are numbers, texts and lists of them.
+            let text = match runs {
+                [run] if self.trials == 1 => serde_json::to_string(&Single { run, expectations }),
+                trials => {
+                    serde_json::to_string(&Several { trials, summary: Trials::of(trials), expectations })
+                }
+            };
+            println!("{}", text.unwrap_or_default());
+            return;
         }
-        Ok(request.into_parts().0)
+        if let Some(last) = runs.last() {
+            println!("{last}");
+        }
+        if self.trials > 1 {
+            println!("\nThat was the last of {} trials.\n{}", runs.len(), Trials::of(runs));
+        }
+        expectations.iter().for_each(|verdict| println!("{verdict}"));
     }
 
-    fn quic_config(&self) -> Result<ClientConfig, GetError> {
-        let version = if self.quic_version == 2 { Version::V2 } else { Version::V1 };
-        let transport = self.quic.transport(version).map_err(|error| GetError::Usage(error.to_string()))?;
-        let roots = match &self.cacert {
-            _ if self.insecure => Roots::Insecure,
-            None => Roots::System,
-            Some(path) => Roots::Pem(
-                std::fs::read(path).map_err(|error| GetError::Roots(path.clone(), error.to_string()))?,
-            ),
-        };
-        let tls = ClientTls::new(&roots, &self.quic.tls()).map_err(|error| match &self.cacert {
-            Some(path) => GetError::Roots(path.clone(), error.to_string()),
-            None => GetError::Usage(error.to_string()),
-        })?;
-        Ok(ClientConfig { tls, transport: Arc::new(transport), token: Vec::new() })
+    fn write_csv(&self, runs: &[Report]) -> Result<(), GetError> {
+        let Some(path) = &self.csv else { return Ok(()) };
+        let written = File::create(path).and_then(|file| write_csv(runs, &mut BufWriter::new(file)));
+        written.map_err(|error| GetError::Write(path.clone(), error))
     }
 }
 
@@ -262,4 +267,12 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
     } else {
         Err("from 0 to 10000000 seconds".to_owned())
     }
+}
+
+/// The length of a slice.
+fn slice(text: &str) -> Result<Duration, String> {
+    span(text).and_then(|length| match length < Duration::from_millis(1) {
+        true => Err("at least 0.001 seconds".to_owned()),
+        false => Ok(length),
+    })
 }

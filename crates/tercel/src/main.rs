@@ -1,6 +1,7 @@
 //! The tercel command.
 
 mod bench_command;
+mod connection_options;
 mod doctor;
 mod get;
 mod lab_command;
@@ -34,7 +35,7 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Download over HTTP/3.
     Get(Box<get::GetArgs>),
-    /// Generate load over HTTP/3 and measure rate and latency.
+    /// Generate load over HTTP/1.1, 2 or 3 and measure rate and latency.
     Load(Box<load_command::LoadArgs>),
     /// Measure the transport without HTTP: requests, latency, transfers, handshakes.
     Perf(Box<perf_command::PerfArgs>),

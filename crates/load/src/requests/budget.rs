@@ -59,9 +59,18 @@ impl Budget {
         self.begun += 1;
     }
 
-    /// Open loop: when somebody must look again because a request is due. `None` in a closed loop, where answers say so.
+    /// Open loop: when the next request is due, or was. `None` in a closed loop.
     pub(super) fn next_due(&self) -> Option<Instant> {
         (self.left > 0 && self.interval_ns > 0.0).then(|| self.due_at())
+    }
+
+    /// Open loop: when the next request is due after `now`, those that are overdue left aside: room for them is told by
+    /// answers.
+    pub(super) fn next_due_after(&self, now: Instant) -> Option<Instant> {
+        let overdue = self.overdue(now);
+        let at = self.begun.saturating_add(overdue) as f64 * self.interval_ns;
+        let due = Instant::from_nanos(self.origin.as_nanos().saturating_add(at as u64));
+        (self.interval_ns > 0.0 && self.left > overdue).then_some(due)
     }
 
     /// Open loop: how many are due and have not begun.
@@ -89,7 +98,7 @@ mod tests {
         budget.begin();
         assert_eq!((budget.peek(at(0)), budget.next_due()), (None, Some(at(1))));
         // A stall: what should have begun meanwhile keeps its own time.
-        assert_eq!(budget.overdue(at(3)), 3);
+        assert_eq!((budget.overdue(at(3)), budget.next_due_after(at(3))), (3, Some(at(4))));
         for ms in 1..4 {
             assert_eq!(budget.peek(at(3)), Some(at(ms)));
             budget.begin();
@@ -97,7 +106,7 @@ mod tests {
         assert_eq!((budget.peek(at(3)), budget.overdue(at(3))), (None, 0));
         budget.begin();
         assert_eq!((budget.peek(at(100)), budget.left(), budget.next_due()), (None, 0, None));
-        assert_eq!(budget.overdue(at(100)), 0);
+        assert_eq!((budget.overdue(at(100)), budget.next_due_after(at(100))), (0, None));
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! The threads of a run: started together, watched, and merged into one report.
 
-use super::generator::Generator;
-use super::plan::Plan;
+use super::course::Post;
+use super::plan::{Plan, Protocol};
+use super::quic::{self, Member};
 use super::record::Record;
-use super::report::{self, Report};
+use super::report::{self, Circumstances, Report};
 use super::stage::{Stage, Watching};
+use super::tcp;
 use super::times::Times;
 use datapath::Port;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 /// Whoever wants to see how far a run is.
 pub trait Watcher {
@@ -20,81 +22,119 @@ pub trait Watcher {
 /// How often progress is told.
 const PROGRESS: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// Who carries out a plan.
-pub struct Crew<P> {
-    /// A port for each thread.
-    pub ports: Vec<P>,
-    /// A secret for each thread, from which its randomness comes.
-    pub seeds: Vec<[u8; 32]>,
+/// A plan, about to be carried out until it is fulfilled or somebody has enough.
+pub struct Run<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
     /// The server's process, if its CPU time is to be taken.
     pub server: Option<u32>,
+    /// Set by whoever has enough: what was measured until then is reported.
+    pub stop: &'a AtomicBool,
 }
 
-impl<P: Port + Send> Crew<P> {
-    /// Carries out `plan` until it is fulfilled or `stop` is set, and reports what was measured until then.
+impl Run<'_> {
+    /// A run over HTTP/3, a thread for each member.
     ///
     /// # Errors
-    /// The plan cannot be carried out, a thread cannot be started, or a port has failed.
-    pub fn run(
-        self,
-        plan: &Plan,
-        stop: &AtomicBool,
+    /// The plan cannot be carried out or is not for HTTP/3, a thread cannot be started, or a port has failed.
+    pub fn over_quic<P: Port + Send>(
+        &self,
+        members: Vec<Member<P>>,
+        watcher: Option<&mut dyn Watcher>,
+    ) -> io::Result<Report> {
+        let Protocol::Http3(config) = &self.plan.protocol else {
+            return Err(invalid("the plan is not for HTTP/3"));
+        };
+        self.carry_out(members, |member, post| quic::run(member, self.plan, config, post), watcher)
+    }
+
+    /// A run over HTTP/1.1 or HTTP/2, on so many threads.
+    ///
+    /// # Errors
+    /// The plan cannot be carried out or is for HTTP/3, or a thread cannot be started.
+    pub fn over_tcp(&self, threads: usize, watcher: Option<&mut dyn Watcher>) -> io::Result<Report> {
+        if matches!(self.plan.protocol, Protocol::Http3(_)) {
+            return Err(invalid("the plan is for HTTP/3"));
+        }
+        self.carry_out(vec![(); threads], |(), post| tcp::run(self.plan, post), watcher)
+    }
+
+    fn carry_out<M: Send>(
+        &self,
+        members: Vec<M>,
+        work: impl Fn(M, Post<'_>) -> io::Result<Record> + Sync,
         mut watcher: Option<&mut dyn Watcher>,
     ) -> io::Result<Report> {
-        let threads = self.ports.len();
-        plan.check(threads).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        if self.seeds.len() < threads {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "each thread needs a seed of its own"));
-        }
+        let threads = members.len();
+        self.plan.check(threads).map_err(invalid)?;
         let watching = if watcher.is_some() { Watching::Yes } else { Watching::No };
         let stage = Stage::new(threads, self.server, watching);
         let halt = AtomicBool::new(false);
         let (sender, results) = channel();
-        let mut records = Vec::new();
-        let mut failure = None;
         std::thread::scope(|scope| {
-            let (stage, halt) = (&stage, &halt);
-            for (index, (port, seed)) in self.ports.into_iter().zip(self.seeds).enumerate() {
+            let (stage, halt, work) = (&stage, &halt, &work);
+            let mut unstarted = None;
+            for (index, member) in members.into_iter().enumerate() {
                 let sender = sender.clone();
                 let builder = std::thread::Builder::new().name(format!("load {index}"));
+                let post = Post { index, threads, stage, halt };
                 let started = builder.spawn_scoped(scope, move || {
-                    let generator = Generator::new(port, plan, (index, threads), seed);
                     // Whoever listens does so until the last thread has ended.
-                    let _ = sender.send(generator.run(stage, halt));
+                    let _ = sender.send(work(member, post));
                 });
                 if let Err(error) = started {
-                    failure = Some(error);
                     halt.store(true, Ordering::Relaxed);
+                    unstarted = Some(error);
                 }
             }
             drop(sender);
-            loop {
-                match results.recv_timeout(PROGRESS) {
-                    Ok(Ok(record)) => records.push(record),
-                    Ok(Err(error)) => {
-                        failure = Some(error);
-                        halt.store(true, Ordering::Relaxed);
-                    }
-                    Err(RecvTimeoutError::Timeout) => {
-                        if let (Some(watcher), Some(record)) = (&mut watcher, stage.seen()) {
-                            watcher.on_progress(&record);
-                        }
-                    }
-                    Err(RecvTimeoutError::Disconnected) => break,
-                }
-                if stop.load(Ordering::Relaxed) {
+            let record = self.follow(&results, stage, halt, &mut watcher);
+            match unstarted {
+                Some(error) => Err(error),
+                None => record,
+            }
+        })
+        .map(|record| {
+            let server = server_times(&stage);
+            let interrupted = self.stop.load(Ordering::Relaxed);
+            report::of(self.plan, &record, Circumstances { threads, server: server.as_deref(), interrupted })
+        })
+    }
+
+    /// Collects what the threads have measured, shows how far they are, and stops them.
+    fn follow(
+        &self,
+        results: &Receiver<io::Result<Record>>,
+        stage: &Stage,
+        halt: &AtomicBool,
+        watcher: &mut Option<&mut dyn Watcher>,
+    ) -> io::Result<Record> {
+        let mut all = Record::new();
+        let mut failure = None;
+        loop {
+            match results.recv_timeout(PROGRESS) {
+                Ok(Ok(record)) => all.merge(&record),
+                Ok(Err(error)) => {
+                    failure = Some(error);
                     halt.store(true, Ordering::Relaxed);
                 }
+                Err(RecvTimeoutError::Timeout) => {
+                    if let (Some(watcher), Some(record)) = (watcher.as_deref_mut(), stage.seen()) {
+                        watcher.on_progress(&record);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
             }
-        });
-        if let Some(error) = failure {
-            return Err(error);
+            if self.stop.load(Ordering::Relaxed) {
+                halt.store(true, Ordering::Relaxed);
+            }
         }
-        let mut all = Record::new();
-        records.iter().for_each(|record| all.merge(record));
-        let server = server_times(&stage);
-        Ok(report::of(plan, threads, &all, server.as_deref(), stop.load(Ordering::Relaxed)))
+        failure.map_or(Ok(all), Err)
     }
+}
+
+fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
 /// What each of the server's threads used while measuring.

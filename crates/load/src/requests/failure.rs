@@ -15,7 +15,7 @@ pub enum Failure {
     Refused,
     /// No answer in time, or none to the handshake.
     Timeout,
-    /// The server reset the stream of this request.
+    /// The server reset the stream of this request, or over TCP the connection.
     Reset,
     /// The connection ended before the answer was complete.
     Closed,
@@ -27,13 +27,15 @@ pub enum Failure {
     Certificate,
     /// The TLS handshake failed otherwise.
     Tls,
-    /// The server broke the rules of HTTP or QUIC.
+    /// The server broke the rules of HTTP or QUIC, or does not speak the version that was asked for.
     Protocol,
+    /// This machine had no socket left to give: ports, or open files.
+    Local,
 }
 
 impl Failure {
     /// All of them, in order of declaration.
-    pub const ALL: [Failure; 9] = [
+    pub const ALL: [Failure; 10] = [
         Failure::Refused,
         Failure::Timeout,
         Failure::Reset,
@@ -43,6 +45,7 @@ impl Failure {
         Failure::Certificate,
         Failure::Tls,
         Failure::Protocol,
+        Failure::Local,
     ];
 
     /// The name, for people.
@@ -57,6 +60,7 @@ impl Failure {
             Failure::Certificate => "certificate",
             Failure::Tls => "TLS",
             Failure::Protocol => "protocol",
+            Failure::Local => "no socket",
         }
     }
 
@@ -140,10 +144,10 @@ mod tests {
             counts.add(kind, index as u64 + 1);
         }
         assert!(Failure::ALL.into_iter().enumerate().all(|(at, kind)| counts.of(kind) == at as u64 + 1));
-        assert_eq!((counts.total(), counts.iter().count()), (45, 9));
+        assert_eq!((counts.total(), counts.iter().count()), (55, 10));
         let mut twice = counts;
         twice.merge(&counts);
-        assert_eq!(twice.total(), 90);
+        assert_eq!(twice.total(), 110);
         assert_eq!(
             serde_json::to_string(&{
                 let mut one = PerFailure::default();

@@ -4,6 +4,7 @@ use base::time::Duration;
 use core::fmt;
 use http::request::Parts;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use transport::ClientConfig;
 
 /// When a run is over.
@@ -22,6 +23,56 @@ pub enum Pace {
     Closed,
     /// So many a second, evenly, whether answers come or not. Latency counts from the intended beginning.
     Open(f64),
+}
+
+/// How long a connection stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reuse {
+    /// For as long as the server likes.
+    #[default]
+    Always,
+    /// For one request, whose latency includes the handshake.
+    Never,
+}
+
+/// What is spoken, and how its connections are made.
+#[derive(Clone)]
+pub enum Protocol {
+    /// HTTP/1.1: one request at a time on a connection.
+    Http1(Tcp),
+    /// HTTP/2.
+    Http2(Tcp),
+    /// HTTP/3.
+    Http3(Quic),
+}
+
+/// Connections over TCP.
+#[derive(Clone)]
+pub struct Tcp {
+    /// TLS; `None` speaks in the clear. The application protocol is set by whoever connects.
+    pub tls: Option<Arc<rustls::ClientConfig>>,
+    /// How long a connection may take to be made.
+    pub handshake_timeout: Duration,
+}
+
+/// Connections over QUIC.
+#[derive(Clone)]
+pub struct Quic {
+    /// TLS and transport.
+    pub config: ClientConfig,
+    /// How long a worker polls before it sleeps.
+    pub spin: Duration,
+}
+
+impl Protocol {
+    /// Its name and version.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Protocol::Http1(_) => "HTTP/1.1",
+            Protocol::Http2(_) => "HTTP/2",
+            Protocol::Http3(_) => "HTTP/3",
+        }
+    }
 }
 
 /// A run.
@@ -49,10 +100,10 @@ pub struct Plan {
     pub timeout: Duration,
     /// A time series with slices of this length is kept.
     pub series: Option<Duration>,
-    /// TLS and QUIC.
-    pub quic: ClientConfig,
-    /// How long a worker polls before it sleeps.
-    pub spin: Duration,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// How long connections stay.
+    pub reuse: Reuse,
 }
 
 /// Why a plan cannot be carried out: one line.
@@ -84,6 +135,16 @@ impl Plan {
         if threads > self.connections {
             return Err(PlanError(
                 "there are more threads than connections: each thread needs one of its own",
+            ));
+        }
+        if self.streams > 1 && matches!(self.protocol, Protocol::Http1(_)) {
+            return Err(PlanError(
+                "HTTP/1.1 has one request at a time on a connection: use more connections (-c) in place of -m",
+            ));
+        }
+        if self.streams > 1 && self.reuse == Reuse::Never {
+            return Err(PlanError(
+                "with a new connection for each request there is one on each: use more at a time (-c) in place of -m",
             ));
         }
         if matches!(self.pace, Pace::Open(rate) if !(rate.is_finite() && rate > 0.0)) {

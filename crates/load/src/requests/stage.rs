@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Shared by the threads of one run.
 #[derive(Debug)]
-pub struct Stage {
+pub(super) struct Stage {
     threads: usize,
     arrived: AtomicUsize,
     /// Nanoseconds of the ports' clock; 0 before the start.
@@ -25,7 +25,7 @@ pub struct Stage {
 
 /// Whether somebody wants to see how far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watching {
+pub(super) enum Watching {
     /// Somebody does.
     Yes,
     /// Nobody does.
@@ -34,7 +34,7 @@ pub enum Watching {
 
 impl Stage {
     /// For so many threads. `server` is the process whose CPU time is taken at the beginning and at the end.
-    pub fn new(threads: usize, server: Option<u32>, watching: Watching) -> Stage {
+    pub(super) fn new(threads: usize, server: Option<u32>, watching: Watching) -> Stage {
         Stage {
             threads,
             arrived: AtomicUsize::new(0),
@@ -85,11 +85,11 @@ impl Stage {
     }
 
     /// Shows how far thread `index` is, if somebody watches.
-    pub(super) fn show(&self, index: usize, record: &Record) {
+    pub(super) fn show(&self, index: usize, record: impl FnOnce() -> Record) {
         if self.watched
             && let Some(board) = self.boards.get(index)
         {
-            *board.lock().unwrap_or_else(PoisonError::into_inner) = Some(record.clone());
+            *board.lock().unwrap_or_else(PoisonError::into_inner) = Some(record());
         }
     }
 

@@ -14,14 +14,16 @@ pub(super) struct Line {
     /// What was done when the rate was last looked at, and when.
     last: (u64, Duration),
     rate: f64,
+    /// What is said first.
+    prefix: String,
 }
 
 /// Over so many seconds the rate is taken.
 const WINDOW_S: f64 = 0.5;
 
 impl Line {
-    /// On standard error, if that is a terminal.
-    pub(super) fn on_terminal() -> Option<Line> {
+    /// On standard error, if that is a terminal. It begins with `prefix`.
+    pub(super) fn on_terminal(prefix: String) -> Option<Line> {
         if !std::io::stderr().is_terminal() {
             return None;
         }
@@ -29,9 +31,9 @@ impl Line {
         bar.set_style(
             ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
         );
-        bar.set_message("connecting");
+        bar.set_message(format!("{prefix}connecting"));
         bar.tick();
-        Some(Line { bar, began: None, last: (0, Duration::ZERO), rate: 0.0 })
+        Some(Line { bar, began: None, last: (0, Duration::ZERO), rate: 0.0, prefix })
     }
 }
 
@@ -49,7 +51,8 @@ impl Watcher for Line {
         }
         let ms = |share: f64| record.latency.quantile(share).as_secs_f64() * 1e3;
         self.bar.set_message(format!(
-            "{:.1} s  {:.0}/s  {} done  {} failed  p50 {:.2} ms  p99 {:.2} ms  p99.9 {:.2} ms  max {:.2} ms",
+            "{}{:.1} s  {:.0}/s  {} done  {} failed  p50 {:.2} ms  p99 {:.2} ms  p99.9 {:.2} ms  max {:.2} ms",
+            self.prefix,
             now.saturating_sub(began).as_secs_f64(),
             self.rate,
             record.succeeded,

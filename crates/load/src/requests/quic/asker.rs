@@ -1,31 +1,17 @@
 //! The generator as a worker's application: answers are booked, and the requests that follow are sent.
 
-use super::budget::Budget;
-use super::failure::Failure;
 use super::lane::{Lane, Standing};
-use super::plan::{Bound, Plan};
-use super::record::{Record, Slice};
 use super::slots::Slot;
 use crate::fault::Ended;
+use crate::requests::books::{Books, Phase};
+use crate::requests::failure::Failure;
+use crate::requests::plan::{Plan, Reuse};
 use base::pattern;
-use base::time::{Duration, Instant};
+use base::time::Instant;
 use bytes::Bytes;
 use http3::{BodyLength, EncodedRequest, RequestError};
-use transport::{Connection, StreamId};
+use transport::{CloseReason, Connection, StreamId};
 use worker::{App, Next};
-
-/// How far a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Connections are made.
-    Gathering,
-    /// Requests are made and not counted.
-    WarmUp,
-    /// Requests are counted.
-    Measuring,
-    /// Nothing counts any more.
-    Over,
-}
 
 /// What the owner of the connections must hear of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,21 +26,15 @@ pub(super) enum News {
 pub(super) struct Asker {
     requests: Vec<EncodedRequest>,
     content: u64,
-    bound: Bound,
-    series: Option<Duration>,
+    reuse: Reuse,
     /// For words about connections that failed: who was asked, and how long a handshake may take, in seconds.
     host: (String, u64),
-    pub(super) phase: Phase,
-    pub(super) budget: Budget,
-    pub(super) outstanding: usize,
-    pub(super) record: Record,
-    /// When the last answer that counts came.
-    pub(super) last_answer: Instant,
+    pub(super) books: Books,
     pub(super) news: Vec<News>,
 }
 
 impl Asker {
-    pub(super) fn new(plan: &Plan) -> Asker {
+    pub(super) fn new(plan: &Plan, handshake_timeout_s: u64) -> Asker {
         let length = match plan.content {
             0 => BodyLength::Empty,
             bytes => BodyLength::Known(bytes),
@@ -62,34 +42,11 @@ impl Asker {
         Asker {
             requests: plan.requests.iter().map(|head| EncodedRequest::new(head, length)).collect(),
             content: plan.content,
-            bound: plan.bound,
-            series: plan.series,
-            host: (plan.server_name.clone(), plan.quic.transport.handshake_timeout.as_millis() / 1_000),
-            phase: Phase::Gathering,
-            budget: Budget::NONE,
-            outstanding: 0,
-            record: Record::new(),
-            last_answer: Instant::ZERO,
+            reuse: plan.reuse,
+            host: (plan.server_name.clone(), handshake_timeout_s),
+            books: Books::new(plan),
             news: Vec::new(),
         }
-    }
-
-    /// Whether a request counts that ends now. A span of time counts what ends in it, a number what begins after the
-    /// warm-up, so that exactly so many are counted.
-    #[inline]
-    fn counts(&self, slot: &Slot) -> bool {
-        self.phase == Phase::Measuring && (slot.is_counted || matches!(self.bound, Bound::Span(_)))
-    }
-
-    fn slice(&mut self, now: Instant) -> Option<&mut Slice> {
-        let length = self.series?.as_nanos().max(1);
-        let place = now.saturating_since(self.record.began).as_nanos() / length;
-        // A clock that jumps does not take all memory: a day of slices of 100 ms.
-        let place = usize::try_from(place).ok().filter(|place| *place < 1_000_000)?;
-        if place >= self.record.series.len() {
-            self.record.series.resize(place + 1, Slice::default());
-        }
-        self.record.series.get_mut(place)
     }
 
     /// Books what has come on a connection since its last turn.
@@ -97,64 +54,21 @@ impl Asker {
     fn collect(&mut self, now: Instant, lane: &mut Lane) {
         let inbox = &mut lane.session.messages;
         if inbox.content_bytes > 0 {
-            let bytes = core::mem::take(&mut inbox.content_bytes);
-            if self.phase == Phase::Measuring {
-                self.record.content_bytes += bytes;
-                if let Some(slice) = self.slice(now) {
-                    slice.content_bytes += bytes;
-                }
-            }
+            self.books.on_content(now, core::mem::take(&mut inbox.content_bytes));
         }
         let mut finished = core::mem::take(&mut inbox.finished);
+        let is_done = self.reuse == Reuse::Never && !(finished.is_empty() && inbox.failed.is_empty());
         for slot in finished.drain(..) {
-            self.outstanding -= 1;
-            self.on_answer(now, &slot);
+            self.books.on_answer(now, &slot.asked, slot.status);
         }
         inbox.finished = finished;
         if !inbox.failed.is_empty() {
             for (slot, failure) in core::mem::take(&mut inbox.failed) {
-                self.outstanding -= 1;
-                self.on_failure(now, &slot, failure);
+                self.books.on_failure(now, &slot.asked, failure);
             }
         }
-    }
-
-    #[inline]
-    fn on_answer(&mut self, now: Instant, slot: &Slot) {
-        if slot.status >= 400 {
-            self.on_failure(now, slot, Failure::Status);
-        }
-        if !self.counts(slot) {
-            return;
-        }
-        let latency = now.saturating_since(slot.intended);
-        self.last_answer = now;
-        self.record.statuses.add(slot.status);
-        self.record.latency.add(latency);
-        let succeeds = slot.status < 400;
-        self.record.succeeded += u64::from(succeeds);
-        if let Some(slice) = self.slice(now) {
-            slice.succeeded += u64::from(succeeds);
-            slice.longest_ns = slice.longest_ns.max(latency.as_nanos());
-        }
-    }
-
-    #[cold]
-    fn on_failure(&mut self, now: Instant, slot: &Slot, failure: Failure) {
-        if self.phase == Phase::Over {
-            return;
-        }
-        if !self.counts(slot) {
-            self.record.warm_up_failures += 1;
-            return;
-        }
-        self.last_answer = now;
-        self.record.failures.add(failure, 1);
-        if failure == Failure::Timeout {
-            self.record.latency.add(now.saturating_since(slot.intended));
-        }
-        if let Some(slice) = self.slice(now) {
-            slice.failed += 1;
+        if is_done && lane.standing == Standing::Up {
+            lane.standing = Standing::Leaving;
         }
     }
 
@@ -165,7 +79,11 @@ impl Asker {
         inbox.is_stirred = false;
         if inbox.is_connected && lane.standing == Standing::Connecting {
             lane.standing = Standing::Up;
-            self.record.handshake.add(now.saturating_since(lane.opened));
+            let took = now.saturating_since(lane.opened);
+            match &lane.booked {
+                Some(asked) => self.books.on_handshake_for(asked, took),
+                None => self.books.on_handshake(took),
+            }
             self.news.push(News::Up(lane.number));
         }
         if inbox.is_going_away && lane.standing == Standing::Up {
@@ -175,7 +93,8 @@ impl Asker {
         if lane.standing == Standing::Down {
             return;
         }
-        let was_up = lane.standing != Standing::Connecting;
+        let (was_up, was_leaving) =
+            (lane.standing != Standing::Connecting, lane.standing == Standing::Leaving);
         lane.standing = Standing::Down;
         let cause = lane.session.connection.failure();
         let failure = lane.verdict.unwrap_or_else(|| Failure::of_close(reason, cause.as_ref()));
@@ -183,16 +102,21 @@ impl Asker {
         for id in ids {
             inbox.failed.extend(inbox.slots.remove(id).map(|slot| (slot, failure)));
         }
-        if self.phase != Phase::Over {
-            if !was_up {
-                self.record.connection_failures.add(failure, 1);
-            }
-            if self.record.first_fault.is_none() && lane.verdict != Some(Failure::Refused) {
-                let (host, connect_s) = (self.host.0.as_str(), self.host.1);
-                let ended = Ended { host, connect_s, silence_s: connect_s, failure: cause };
-                self.record.first_fault = Some(ended.error(reason).to_string());
-            }
-            self.record.lost_packets += connection.counters().lost_packets;
+        if let Some(asked) = lane.booked.take() {
+            self.books.on_failure(now, &asked, failure);
+        }
+        if !was_up {
+            self.books.on_connection_failure(failure);
+        }
+        // What we closed because it had done its part is no fault.
+        let is_ours = was_leaving && cause.is_none() && matches!(reason, CloseReason::Local { .. });
+        if !is_ours && lane.verdict != Some(Failure::Refused) {
+            let (host, connect_s) = (self.host.0.as_str(), self.host.1);
+            let ended = Ended { host, connect_s, silence_s: connect_s, failure: cause };
+            self.books.on_fault(|| ended.error(reason).to_string());
+        }
+        if self.books.phase != Phase::Over {
+            self.books.record.lost_packets += connection.counters().lost_packets;
         }
         self.news.push(News::Down(lane.number, was_up));
     }
@@ -201,18 +125,22 @@ impl Asker {
     #[inline]
     fn ask(&mut self, now: Instant, connection: &mut Connection, lane: &mut Lane) {
         while lane.standing == Standing::Up && lane.session.messages.slots.has_room() {
-            let Some(intended) = self.budget.peek(now) else { return };
+            let intended = match (lane.booked, self.reuse) {
+                (Some(asked), _) => asked.intended,
+                (None, Reuse::Never) => break,
+                (None, Reuse::Always) => match self.books.peek(now) {
+                    Some(intended) => intended,
+                    None => return,
+                },
+            };
             let Some(request) = self.requests.get(lane.next_request % self.requests.len().max(1)) else {
                 return;
             };
             match lane.session.connection.request_encoded(connection, request) {
                 Ok(id) => {
-                    self.budget.begin();
-                    self.outstanding += 1;
                     lane.next_request = lane.next_request.wrapping_add(1);
-                    let (is_counted, unsent) = (self.phase == Phase::Measuring, self.content);
-                    let slot = Slot { id, intended, began: now, is_counted, status: 0, unsent };
-                    lane.session.messages.slots.insert(slot);
+                    let asked = lane.booked.take().unwrap_or_else(|| self.books.begin(now, intended));
+                    lane.session.messages.slots.insert(Slot { id, asked, status: 0, unsent: self.content });
                     if self.content > 0 {
                         feed(connection, lane, id);
                     }
@@ -276,14 +204,17 @@ impl App for Asker {
     }
 
     fn on_gone(&mut self, now: Instant, connection: &Connection, mut lane: Lane) {
-        if lane.standing != Standing::Down && self.phase != Phase::Over {
-            self.record.lost_packets += connection.counters().lost_packets;
+        if lane.standing != Standing::Down && self.books.phase != Phase::Over {
+            self.books.record.lost_packets += connection.counters().lost_packets;
             self.news.push(News::Down(lane.number, lane.standing != Standing::Connecting));
         }
         let ids: Vec<StreamId> = lane.session.messages.slots.iter().map(|slot| slot.id).collect();
         for id in ids {
             let inbox = &mut lane.session.messages;
             inbox.failed.extend(inbox.slots.remove(id).map(|slot| (slot, Failure::Closed)));
+        }
+        if let Some(asked) = lane.booked.take() {
+            self.books.on_failure(now, &asked, Failure::Closed);
         }
         self.collect(now, &mut lane);
     }

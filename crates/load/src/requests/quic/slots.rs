@@ -4,19 +4,14 @@
 //! a stream that stays open for long makes another one take the next free place. The table has at least twice as many
 //! places as there may be requests, so almost every look-up is one comparison, and it never allocates.
 
-use base::time::Instant;
+use crate::requests::books::Asked;
 use transport::StreamId;
 
 /// A request without its answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub(super) id: StreamId,
-    /// When it was meant to begin.
-    pub(super) intended: Instant,
-    /// When it began: what a timeout counts from.
-    pub(super) began: Instant,
-    /// Whether it began while requests were counted.
-    pub(super) is_counted: bool,
+    pub(super) asked: Asked,
     /// The status of its answer; 0 until the head has arrived.
     pub(super) status: u16,
     /// Content of the request that was not handed over yet.
@@ -96,6 +91,7 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::time::Instant;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
     use transport::Dir;
@@ -103,7 +99,8 @@ mod tests {
 
     fn slot(index: u64) -> Slot {
         let id = StreamId::new(Side::Client, Dir::Bidi, index);
-        Slot { id, intended: Instant::ZERO, began: Instant::ZERO, is_counted: true, status: 0, unsent: index }
+        let asked = Asked { intended: Instant::ZERO, began: Instant::ZERO, is_counted: true };
+        Slot { id, asked, status: 0, unsent: index }
     }
 
     proptest! {

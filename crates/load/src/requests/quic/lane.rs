@@ -3,8 +3,9 @@
 //! While packets are taken in, the [`Inbox`] notes; in the turn that follows, the [`super::asker::Asker`] books. Content is
 //! counted where it lies and taken in full at once, so no stream ever pauses.
 
-use super::failure::Failure;
 use super::slots::{Slot, Slots};
+use crate::requests::books::Asked;
+use crate::requests::failure::Failure;
 use base::time::{Duration, Instant};
 use http3::{Abort, Code, MessageSink, ResponseHead, Session};
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub(super) struct Lane {
     pub(super) session: Session<Inbox>,
     /// Which of the generator's connections it is.
     pub(super) number: usize,
+    /// The request that it was made for, if it is there for one only, until it is sent.
+    pub(super) booked: Option<Asked>,
     /// Which request comes next.
     pub(super) next_request: usize,
     pub(super) opened: Instant,
@@ -134,6 +137,7 @@ impl Lane {
         Lane {
             session: Session { connection, messages: inbox },
             number,
+            booked: None,
             // Connections begin at different requests, so that all are asked for from the start.
             next_request: number,
             opened: now,
@@ -141,6 +145,13 @@ impl Lane {
             verdict: None,
             heard: (0, now),
         }
+    }
+
+    /// How long the oldest request has waited that is outstanding.
+    pub(super) fn oldest(&self, now: Instant) -> Duration {
+        let slots = self.session.messages.slots.iter().map(|slot| slot.asked);
+        let waited = slots.chain(self.booked).map(|asked| now.saturating_since(asked.intended));
+        waited.max().unwrap_or(Duration::ZERO)
     }
 
     /// Ends the connection; what is outstanding fails with `verdict`.
@@ -158,8 +169,11 @@ impl Lane {
         if self.standing == Standing::Down {
             return;
         }
+        if self.booked.is_some_and(|asked| now.saturating_since(asked.began) >= timeout) {
+            return self.give_up(connection, Failure::Timeout, now);
+        }
         let Session { connection: http, messages } = &mut self.session;
-        let is_late = |slot: &Slot| now.saturating_since(slot.began) >= timeout;
+        let is_late = |slot: &Slot| now.saturating_since(slot.asked.began) >= timeout;
         if !messages.slots.iter().any(is_late) {
             return;
         }

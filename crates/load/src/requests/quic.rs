@@ -1,0 +1,39 @@
+//! Requests over HTTP/3, on tercel's own stack.
+//!
+//! A thread has a worker and a port of its own. A connection is a [`lane::Lane`]: what is outstanding on it stands in a small
+//! table, an answer's content is counted where it lies in the packet, and its end becomes an entry of a histogram in the turn
+//! it arrived in.
+
+mod address;
+mod asker;
+mod generator;
+mod lane;
+mod slots;
+
+pub use address::choose_address;
+
+use super::course::Post;
+use super::plan::{Plan, Quic};
+use super::record::Record;
+use datapath::Port;
+use generator::Generator;
+use std::io;
+
+/// What a thread over QUIC is given.
+pub struct Member<P> {
+    /// Its data path.
+    pub port: P,
+    /// Where its randomness comes from; must be secret.
+    pub seed: [u8; 32],
+}
+
+/// Carries out a thread's part of `plan`.
+pub(super) fn run<P: Port>(
+    member: Member<P>,
+    plan: &Plan,
+    quic: &Quic,
+    post: Post<'_>,
+) -> io::Result<Record> {
+    let share = plan.share(post.index, post.threads);
+    Generator::new(member.port, share, quic.clone(), post, member.seed).run()
+}
