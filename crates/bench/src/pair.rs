@@ -94,6 +94,17 @@ impl<'a> Pair<'a> {
         Running::adopt("the client", child, cores)
     }
 
+    /// Starts `tercel load` on `cores` (any, if there are none) with the flags of `more`.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn load(&self, cores: &[usize], more: &[&str]) -> io::Result<Running> {
+        let mut command = Command::new(self.program);
+        command.args(["load", "--insecure", "--json", "--quiet"]).args(more);
+        let child = self.site.spawn(End::Client, Running::prepare(&mut command))?;
+        Running::adopt("the client", child, cores)
+    }
+
     /// Runs a client to its end: its account, and a value for each line that it printed.
     ///
     /// # Errors
