@@ -28,6 +28,7 @@ pub const STUDIES: &[Entry] = &[
     Entry { id: "e2", title: "Larger packets: DPLPMTUD", run: e2::run },
     Entry { id: "e4", title: "Many small requests over HTTP/3", run: e4::run },
     Entry { id: "e5", title: "Few large files over HTTP/1.1, HTTP/2 and HTTP/3", run: e5::run },
+    Entry { id: "acks", title: "What acknowledgements cost", run: crate::acks::run },
 ];
 
 /// The study of this name.

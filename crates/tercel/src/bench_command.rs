@@ -35,6 +35,8 @@ enum What {
     E2(study::StudyArgs),
     /// Many requests for a small file over HTTP/3: tercel beside quinn, quiche, s2n-quic, quic-go and Caddy; see peers/build.
     E4(study::StudyArgs),
+    /// A download whose receiver acknowledges more or less often: what that costs both ends.
+    Acks(study::StudyArgs),
     /// A few large files over HTTP/1.1, HTTP/2 and HTTP/3: tercel beside nginx, Caddy and others.
     E5(study::StudyArgs),
     /// Compare with quinn on one connection and one stream over loopback; needs tests/setup.
@@ -125,6 +127,7 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
         What::E2(args) => study::run("e2", args),
         What::E4(args) => study::run("e4", args),
         What::E5(args) => study::run("e5", args),
+        What::Acks(args) => study::run("acks", args),
         What::Peers(args) => compare_peers(args),
         What::Roofline(args) => measure_roofline(args),
         What::Floor(args) => floor::run(args),
