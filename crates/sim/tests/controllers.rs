@@ -42,6 +42,28 @@ fn a_queue_of_a_product_lets_everyone_fill_a_clean_link() {
     }
 }
 
+/// Windows of so many packets a round trip, by the share of packets lost: what Reno's and CUBIC's response functions say.
+/// Source: RFC 9438 §5.1.
+#[test]
+fn loss_costs_what_the_response_functions_say() {
+    let (lost, packet_bits) = (0.001, 1_410.0 * 8.0);
+    let reno = |_rtt: f64| 1.22 / f64::sqrt(lost);
+    let cubic = |rtt: f64| 1.054 * (rtt / lost).powf(0.75);
+    let cases: [(Algorithm, u64, &dyn Fn(f64) -> f64); 3] =
+        [(Algorithm::NewReno, 50, &reno), (Algorithm::Cubic, 50, &reno), (Algorithm::Cubic, 300, &cubic)];
+    for (algorithm, rtt_ms, window) in cases {
+        let outcome = alone(Course::new(100, rtt_ms, 1.0).with_loss(1_000), algorithm, 60);
+        let rtt = rtt_ms as f64 / 1e3;
+        let expected = window(rtt) * packet_bits / rtt / 100e6;
+        let ratio = outcome.utilisation() / expected;
+        assert!(
+            (0.7..1.4).contains(&ratio),
+            "{algorithm:?}, {rtt_ms} ms: {} not {expected}",
+            outcome.utilisation()
+        );
+    }
+}
+
 /// Not so the others: that is what BBR is for.
 #[test]
 fn bbr_bears_a_loss_in_a_hundred() {

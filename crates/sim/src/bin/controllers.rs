@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 const HELP: &str = "\
-usage: controllers DIRECTORY
+usage: controllers DIRECTORY [--again]
 
 Runs congestion controllers over simulated links and writes DIRECTORY/README.md, results.json and plots.
 Takes some minutes. Example: cargo xtask controllers, which is
-  cargo run --profile quick -p tercel-sim --bin controllers -- docs/controllers";
+  cargo run --profile quick -p tercel-sim --bin controllers -- docs/controllers
+With --again nothing is run: page and plots are made anew from DIRECTORY/results.json.";
 
 fn main() -> ExitCode {
     let directory = match std::env::args().nth(1) {
@@ -24,7 +25,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match make(Path::new(&directory)) {
+    let again = std::env::args().any(|argument| argument == "--again");
+    let directory = Path::new(&directory);
+    let records = if again { read(directory) } else { run_all(&items()) };
+    match records.and_then(|records| write(directory, &records)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("controllers: {problem}");
@@ -33,12 +37,21 @@ fn main() -> ExitCode {
     }
 }
 
-fn make(directory: &Path) -> Result<(), String> {
-    let items = items();
-    let outcomes = run_all(&items)?;
-    let records: Vec<Record> =
-        items.iter().zip(outcomes).map(|(item, outcome)| Record::new(item, outcome)).collect();
-    let (study, plots) = study(&records);
+/// The records of an earlier run.
+fn read(directory: &Path) -> Result<Vec<Record>, String> {
+    let path = directory.join("results.json");
+    let problem = |text: String| format!("{}: {text}", path.display());
+    let text = std::fs::read_to_string(&path).map_err(|error| problem(error.to_string()))?;
+    let study: report::model::Study =
+        serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
+    let records: Option<Vec<Record>> =
+        study.raw.as_array().and_then(|raw| raw.iter().map(Record::from_json).collect());
+    records.ok_or_else(|| problem("not what this program writes".to_owned()))
+}
+
+/// Page, plots and results.
+fn write(directory: &Path, records: &[Record]) -> Result<(), String> {
+    let (study, plots) = study(records);
     let write = |name: &str, text: String| {
         let path = directory.join(name);
         std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
@@ -53,8 +66,8 @@ fn make(directory: &Path) -> Result<(), String> {
     write("results.json", json + "\n")
 }
 
-/// All heats, the heaviest first, on all cores; the outcomes in the order of the items.
-fn run_all(items: &[Item]) -> Result<Vec<Outcome>, String> {
+/// All heats, the heaviest first, on all cores; the records in the order of the items.
+fn run_all(items: &[Item]) -> Result<Vec<Record>, String> {
     let mut order: Vec<(usize, &Item)> = items.iter().enumerate().collect();
     order.sort_by_key(|(_, item)| core::cmp::Reverse(item.weight()));
     let next = AtomicUsize::new(0);
@@ -73,5 +86,6 @@ fn run_all(items: &[Item]) -> Result<Vec<Outcome>, String> {
     std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
     let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     outcomes.sort_by_key(|(index, _)| *index);
-    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    let records = items.iter().zip(outcomes).map(|(item, (_, outcome))| Ok(Record::new(item, outcome?)));
+    records.collect()
 }

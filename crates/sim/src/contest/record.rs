@@ -1,8 +1,8 @@
 //! What is kept of a heat: what was run and what it came to, in one flat piece that a file can hold.
 
 use super::course::{Course, Marking};
-use super::grid::{Item, Part};
-use super::run::Outcome;
+use super::grid::{ALL, Item, Part};
+use super::run::{Flow, Outcome};
 use base::time::Duration;
 use recovery::congestion::Algorithm;
 use serde_json::{Value, json};
@@ -32,6 +32,32 @@ impl Record {
         self.outcome.flows.iter().map(|flow| flow.algorithm).eq(algorithms.iter().copied())
     }
 
+    /// What [`Record::to_json`] has written; `None` if it is anything else.
+    pub fn from_json(value: &Value) -> Option<Record> {
+        let number = |key: &str| value.get(key)?.as_f64();
+        let count = |key: &str| value.get(key)?.as_u64();
+        let span = |key: &str, unit: f64| Some(Duration::from_nanos((number(key)? * unit).round() as u64));
+        let text = |key: &str| value.get(key)?.as_str();
+        let course = Course {
+            bits_per_second: count("bits_per_second")?,
+            rtt: span("rtt_ms", 1e6)?,
+            loss_ppm: u32::try_from(count("loss_ppm")?).ok()?,
+            queue: number("queue_products")?,
+            marking: *MARKINGS.iter().find(|kind| Some(marking(**kind)) == text("marking"))?,
+        };
+        let flows: Option<Vec<Flow>> = value.get("flows")?.as_array()?.iter().map(flow_from_json).collect();
+        let outcome = Outcome {
+            flows: flows?,
+            wait_p50: span("wait_p50_ms", 1e6)?,
+            wait_p95: span("wait_p95_ms", 1e6)?,
+            entered: count("datagrams")?,
+            overflowed: count("overflowed")?,
+            marked: count("marked")?,
+        };
+        let part = *PARTS.iter().find(|part| Some(part_name(**part)) == text("part"))?;
+        Some(Record { part, course, times: [span("warm_up_s", 1e9)?, span("span_s", 1e9)?], outcome })
+    }
+
     /// All of it.
     pub(super) fn to_json(&self) -> Value {
         let Record { course, outcome, .. } = self;
@@ -49,7 +75,7 @@ impl Record {
             })
             .collect();
         json!({
-            "part": format!("{:?}", self.part).to_lowercase(),
+            "part": part_name(self.part),
             "bits_per_second": course.bits_per_second,
             "rtt_ms": millis(course.rtt),
             "loss_ppm": course.loss_ppm,
@@ -67,6 +93,31 @@ impl Record {
             "marked": outcome.marked,
             "flows": flows,
         })
+    }
+}
+
+fn flow_from_json(value: &Value) -> Option<Flow> {
+    let count = |key: &str| value.get(key)?.as_u64();
+    Some(Flow {
+        algorithm: *ALL
+            .iter()
+            .find(|kind| value.get("controller").is_some_and(|text| text == name(**kind)))?,
+        share: value.get("share")?.as_f64()?,
+        sent: count("sent_packets")?,
+        lost: count("lost_packets")?,
+        timeouts: count("probe_timeouts")?,
+    })
+}
+
+const PARTS: [Part; 4] = [Part::Alone, Part::Marked, Part::Start, Part::Pair];
+const MARKINGS: [Marking; 3] = [Marking::None, Marking::L4s, Marking::Classic];
+
+const fn part_name(part: Part) -> &'static str {
+    match part {
+        Part::Alone => "alone",
+        Part::Marked => "marked",
+        Part::Start => "start",
+        Part::Pair => "pair",
     }
 }
 
@@ -94,5 +145,33 @@ pub(super) const fn marking(marking: Marking) -> &'static str {
         Marking::None => "none",
         Marking::L4s => "L4S",
         Marking::Classic => "classic ECN",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Or else a page made from a file would show something else than the page of the run.
+    #[test]
+    fn a_record_survives_its_file() {
+        for (part, kind) in
+            PARTS.into_iter().zip([Marking::None, Marking::L4s, Marking::Classic, Marking::None])
+        {
+            let flow = Flow { algorithm: Algorithm::Bbr, share: 0.25, sent: 7, lost: 1, timeouts: 2 };
+            let outcome = Outcome {
+                flows: vec![flow, Flow { algorithm: Algorithm::Prague, ..flow }],
+                wait_p50: Duration::from_micros(1_250),
+                wait_p95: Duration::from_millis(3),
+                entered: 10,
+                overflowed: 1,
+                marked: 4,
+            };
+            let course = Course::new(10, 30, 0.25).with_loss(1_000).with_marking(kind);
+            let times = [Duration::from_secs(3), Duration::from_secs(60)];
+            let record = Record { part, course, times, outcome };
+            assert_eq!(Record::from_json(&record.to_json()), Some(record));
+        }
+        assert_eq!(Record::from_json(&json!({"part": "alone"})), None);
     }
 }

@@ -6,52 +6,52 @@ use super::record::{Record, marking, millis, name};
 use recovery::congestion::Algorithm;
 use report::model::{Cell, Row, Table};
 
-/// A figure of a record.
-type Figure = fn(&Record) -> f64;
-
-/// What is shown of one flow, with its unit and digits after the point.
-const FIGURES: [(&str, Figure, u8); 4] = [
-    ("used, %", |record| record.outcome.utilisation() * 100.0, 1),
-    ("wait p50, ms", |record| millis(record.outcome.wait_p50), 1),
-    ("wait p95, ms", |record| millis(record.outcome.wait_p95), 1),
-    ("lost, %", |record| record.outcome.lost() * 100.0, 2),
-];
+/// What the cells of a flow alone hold.
+const FIGURES: &str = "used; wait of half and of 95 % of the packets; lost";
 
 /// A table for each rate, then the marking queues, the beginnings, and the pairs.
 pub(super) fn tables(records: &[Record]) -> Vec<Table> {
     let mut tables: Vec<Table> = LINKS
         .iter()
         .map(|(megabits, _)| {
-            let title = format!("One flow, {}", rate(megabits * 1_000_000));
+            let title = format!("One flow, {}: {FIGURES}", rate(megabits * 1_000_000));
             let is_of = |record: &Record| record.course.bits_per_second == megabits * 1_000_000;
             single(title, records, |record| record.part == Part::Alone && is_of(record))
         })
         .collect();
-    let marked = single("One flow, queues that mark (4 products deep)".to_owned(), records, |record| {
+    let marked = single(format!("One flow, queues that mark: {FIGURES}"), records, |record| {
         record.part == Part::Marked
     });
-    let starts =
-        single("One flow, its first three seconds".to_owned(), records, |record| record.part == Part::Start);
+    let starts = single(format!("One flow, its first three seconds: {FIGURES}"), records, |record| {
+        record.part == Part::Start
+    });
     tables.extend([marked, starts, shares(records)]);
     tables.push(jain(records));
     tables
 }
 
-/// A row for each course, and for each figure a column for each controller.
+/// A row for each course, and a column for each controller.
 fn single(title: String, records: &[Record], is_shown: impl Fn(&Record) -> bool) -> Table {
     let shown: Vec<&Record> = records.iter().filter(|record| is_shown(record)).collect();
-    let columns = FIGURES.iter().flat_map(|(figure, ..)| ALL.map(|kind| format!("{} {figure}", name(kind))));
     let row = |course: &Course| {
-        let cells = FIGURES.iter().flat_map(|(_, figure, digits)| {
-            ALL.map(|kind| {
-                let found = shown.iter().find(|record| record.course == *course && record.is_of(&[kind]));
-                found.map_or(Cell::Empty, |record| Cell::Number(figure(record), *digits))
-            })
+        let cells = ALL.map(|kind| {
+            let found = shown.iter().find(|record| record.course == *course && record.is_of(&[kind]));
+            found.map_or(Cell::Empty, |record| Cell::Text(figures(record)))
         });
-        Row { name: describe(course), is_published: false, cells: cells.collect() }
+        Row { name: describe(course), is_published: false, cells: cells.to_vec() }
     };
     let rows = courses(&shown).iter().map(row).collect();
-    Table { title, corner: "link".to_owned(), columns: columns.collect(), rows }
+    let columns = ALL.map(|kind| name(kind).to_owned()).to_vec();
+    Table { title, corner: "link".to_owned(), columns, rows }
+}
+
+/// One flow in one cell: a row of the table is a link, and its four cells are what is to be compared.
+fn figures(record: &Record) -> String {
+    let outcome = &record.outcome;
+    let (half, most) = (millis(outcome.wait_p50), millis(outcome.wait_p95));
+    let digits = if most < 10.0 { 1 } else { 0 };
+    let (used, lost) = (outcome.utilisation() * 100.0, outcome.lost() * 100.0);
+    format!("{used:.1} %; {half:.digits$}, {most:.digits$} ms; {lost:.2} %")
 }
 
 /// The courses of these records, each once.
