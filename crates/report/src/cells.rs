@@ -1,6 +1,6 @@
 //! What stands in a table's cell, before anybody decides how it looks: a figure, what goes with it, and how sure it is.
 
-use crate::model::{Cell, Table};
+use crate::model::{Cell, Row, Table};
 
 /// A cell in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,13 @@ pub(crate) enum Verdict {
     Differs,
     /// Its interval includes 1: the two are not told apart.
     Open,
+}
+
+/// A row's name without the word that every page adds to published rows itself.
+pub(crate) fn row_name(row: &Row) -> &str {
+    let name = row.name.trim();
+    let bare = |mark: &str| name.strip_suffix(mark).map(|bare| bare.trim_end_matches([',', ' ']));
+    if row.is_published { bare("(published)").or_else(|| bare("published")).unwrap_or(name) } else { name }
 }
 
 /// How a column is set.
@@ -130,6 +137,17 @@ mod tests {
         for nothing in [Cell::Empty, Cell::Number(f64::NAN, 1), Cell::Trials(Summary::default(), 1)] {
             assert_eq!(words(&nothing), Words::default());
         }
+    }
+
+    #[test]
+    fn published_rows_are_marked_once() {
+        let name = |name: &str, is_published| {
+            row_name(&Row { name: name.to_owned(), is_published, cells: Vec::new() }).to_owned()
+        };
+        assert_eq!(name("UDP (published)", true), "UDP");
+        assert_eq!(name("UDP, published", true), "UDP");
+        assert_eq!(name("UDP", true), "UDP");
+        assert_eq!(name("as published", false), "as published");
     }
 
     #[test]

@@ -195,7 +195,7 @@ impl Page {
     }
 
     fn row(&mut self, row: &Row, columns: &[Column]) {
-        let name = markup(&row.name);
+        let name = markup(cells::row_name(row));
         if row.is_published {
             self.line(format_args!(
                 "<tr class=\"published\"><th scope=\"row\">{name}<span class=\"tag\">published</span></th>"

@@ -111,7 +111,7 @@ fn table(table: &Table, out: &mut String) {
     out.push('\n');
     for row in &table.rows {
         let mark = if row.is_published { " *(published)*" } else { "" };
-        let _ = write!(out, "| {}{mark} |", escape(&row.name));
+        let _ = write!(out, "| {}{mark} |", escape(cells::row_name(row)));
         for place in 0..table.columns.len() {
             let cell = row.cells.get(place).map(words).unwrap_or_default();
             let aside =

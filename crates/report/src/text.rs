@@ -106,7 +106,8 @@ pub fn table(table: &Table, colours: Colours) -> String {
 }
 
 fn row_name(row: &Row) -> String {
-    if row.is_published { format!("{} (published)", row.name) } else { row.name.clone() }
+    let name = cells::row_name(row);
+    if row.is_published { format!("{name} (published)") } else { name.to_owned() }
 }
 
 /// A column, measured.

@@ -9,6 +9,7 @@ mod load_command;
 mod options;
 mod path_options;
 mod perf_command;
+mod profile_command;
 mod serve;
 mod serving;
 mod signals;
@@ -48,6 +49,8 @@ enum Command {
     Lab(Box<lab_command::LabArgs>),
     /// Say what this machine allows to a data path, and what to do about the rest.
     Doctor(doctor::DoctorArgs),
+    /// Say where a process spends its CPU time: a ledger by what it was for, and a flame graph. Needs perf.
+    Profile(profile_command::ProfileArgs),
     /// Measure: against another implementation, against the machine.
     Bench(Box<bench_command::BenchArgs>),
 }
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Perf(args) => perf_command::run(&args),
         Command::Lab(args) => lab_command::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Profile(args) => profile_command::run(&args),
         Command::Bench(args) => bench_command::run(&args),
     }
 }

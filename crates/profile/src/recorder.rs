@@ -1,0 +1,187 @@
+//! perf at work: it watches a process, or a command that it starts, and afterwards says where it was.
+//!
+//! The event is the clock of the CPU, which virtual machines have too. Everything perf writes is in a folder that goes with
+//! the [`Recorder`]; nothing is left in anybody's home.
+
+use crate::script::{self, Stack};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Samples per second and thread that is running, unless that would be too many.
+const FREQUENCY: u32 = 997;
+
+/// No more samples than this are taken of a busy thread.
+const SAMPLES: f64 = 20_000.0;
+
+/// Bytes of the stack that are kept with each sample: the loop of a worker keeps much on it.
+const STACK: u32 = 16_384;
+
+/// How often a waiting caller looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long perf may take to write what it has.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A process that runs already, by its id.
+    Process(u32),
+    /// A program and its arguments, which perf starts.
+    Command(Vec<OsString>),
+}
+
+/// perf, running.
+#[derive(Debug)]
+pub struct Recorder {
+    perf: Child,
+    folder: TempDir,
+    seconds: Option<f64>,
+    asked_to_end: bool,
+}
+
+impl Recorder {
+    /// Begins to watch for `seconds`, or until the target ends.
+    ///
+    /// # Errors
+    /// There is no such process, or perf is not installed.
+    pub fn start(target: &Target, seconds: Option<f64>) -> io::Result<Recorder> {
+        let folder = tempfile::Builder::new().prefix("tercel-profile-").tempdir()?;
+        let frequency =
+            seconds.map_or(FREQUENCY, |seconds| (SAMPLES / seconds).clamp(20.0, f64::from(FREQUENCY)) as u32);
+        let mut command = Command::new("perf");
+        command.args(["record", "-q", "-B", "-N", "-e", "cpu-clock", "--max-size", "2G"]);
+        command.args(["-F", &frequency.to_string(), "--call-graph", &format!("dwarf,{STACK}")]);
+        command.arg("-o").arg(folder.path().join("perf.data"));
+        match target {
+            Target::Process(pid) => {
+                if !PathBuf::from(format!("/proc/{pid}")).exists() {
+                    let what = format!("there is no process {pid}");
+                    return Err(io::Error::new(io::ErrorKind::NotFound, what));
+                }
+                let length = seconds.map_or("infinity".to_owned(), |seconds| format!("{seconds:.3}"));
+                command.args(["-p", &pid.to_string(), "--", "sleep", &length]);
+                command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+            }
+            // What the command says is its user's.
+            Target::Command(words) => {
+                command.arg("--").args(words);
+            }
+        }
+        let perf = command.spawn().map_err(|error| missing(&error))?;
+        // perf ends a process by itself; a command is ended when its time is over.
+        let seconds = seconds.filter(|_| matches!(target, Target::Command(_)));
+        Ok(Recorder { perf, folder, seconds, asked_to_end: false })
+    }
+
+    /// Waits until the time is over or `stop` is set, and returns what was seen.
+    ///
+    /// # Errors
+    /// perf was refused by the kernel, or failed otherwise; in a line, with what to do.
+    pub fn finish(mut self, stop: &AtomicBool) -> io::Result<Vec<Stack>> {
+        let status = self.wait(stop)?;
+        let mut said = String::new();
+        if let Some(pipe) = &mut self.perf.stderr {
+            pipe.read_to_string(&mut said)?;
+        }
+        let data = self.folder.path().join("perf.data");
+        // A command's own failure is not perf's, and what was seen of it counts.
+        if !data.exists() || (!status.success() && !self.asked_to_end && !said.is_empty()) {
+            return Err(refused(&said));
+        }
+        let mut script = Command::new("perf");
+        script.args(["script", "--no-inline", "-F", script::FIELDS, "-i"]).arg(&data);
+        script.env("DEBUGINFOD_URLS", "").stdin(Stdio::null());
+        let printed = script.output().map_err(|error| missing(&error))?;
+        let stacks = script::stacks(&String::from_utf8_lossy(&printed.stdout));
+        if stacks.is_empty() && !printed.status.success() {
+            return Err(refused(&String::from_utf8_lossy(&printed.stderr)));
+        }
+        Ok(stacks)
+    }
+
+    fn wait(&mut self, stop: &AtomicBool) -> io::Result<ExitStatus> {
+        let (mut waited, mut since_asked) = (Duration::ZERO, Duration::ZERO);
+        loop {
+            if let Some(status) = self.perf.try_wait()? {
+                return Ok(status);
+            }
+            let is_over = self.seconds.is_some_and(|seconds| waited.as_secs_f64() >= seconds);
+            if !self.asked_to_end && (is_over || stop.load(Ordering::Relaxed)) {
+                self.asked_to_end = true;
+                signal(&self.perf, Signal::INT);
+            }
+            if since_asked > PATIENCE {
+                return Err(io::Error::other("perf does not end"));
+            }
+            std::thread::sleep(LOOK_EVERY);
+            waited += LOOK_EVERY;
+            since_asked += if self.asked_to_end { LOOK_EVERY } else { Duration::ZERO };
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if matches!(self.perf.try_wait(), Ok(None)) {
+            // It then ends what it started.
+            signal(&self.perf, Signal::TERM);
+            let _ = self.perf.wait();
+        }
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // It may have ended by itself, which is as good.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+fn missing(error: &io::Error) -> io::Error {
+    let what = match error.kind() {
+        io::ErrorKind::NotFound => {
+            "perf is not installed: apt install linux-perf (Debian), linux-tools-generic (Ubuntu) or perf (Fedora)".to_owned()
+        }
+        _ => format!("cannot start perf: {error}"),
+    };
+    io::Error::new(error.kind(), what)
+}
+
+/// What perf said in many lines, in one.
+fn refused(said: &str) -> io::Error {
+    let is_refusal = ["perf_event_paranoid", "Permission denied", "Operation not permitted", "No permission"];
+    if is_refusal.iter().any(|word| said.contains(word)) {
+        let what = "perf may not look at this process: be root, or set sysctl kernel.perf_event_paranoid=1";
+        return io::Error::new(io::ErrorKind::PermissionDenied, what);
+    }
+    let last =
+        said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it took no sample and said nothing");
+    io::Error::other(format!("perf failed: {}", last.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_perf_says_becomes_one_line() {
+        let said =
+            "Error:\nAccess to performance monitoring is limited.\nkernel.perf_event_paranoid is 3\n\n";
+        assert_eq!(refused(said).kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(refused("a\n b \n\n").to_string(), "perf failed: b");
+        assert!(missing(&io::ErrorKind::NotFound.into()).to_string().contains("apt install linux-perf"));
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_called_so() {
+        let error = Recorder::start(&Target::Process(u32::MAX), Some(1.0)).unwrap_err();
+        assert_eq!(error.to_string(), "there is no process 4294967295");
+    }
+}
