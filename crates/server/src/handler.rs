@@ -11,6 +11,7 @@ use crate::date::{self, Clock};
 use crate::files::cache::{Cache, CacheLimits, Entry, Identity};
 use crate::files::path::{self, DotFiles, PathError, Shape};
 use crate::files::root::{Found, OpenError, Root};
+use crate::film;
 use crate::generated;
 use crate::pool::Pool;
 use crate::range::{self, Selection};
@@ -148,8 +149,8 @@ impl Handler {
             Ok(Shape::File) => match self.find(path, now) {
                 Ok(Lookup::Representation(representation)) => self.respond(head, representation),
                 Ok(Lookup::Folder) => self.redirect(path::folder_target(path, head.target())),
-                Err(OpenError::Absent) => match generated::size_of(path) {
-                    Some(size) => self.respond(head, Representation::generated(size)),
+                Err(OpenError::Absent) => match Representation::made_up(path) {
+                    Some(made_up) => self.respond(head, made_up),
                     None => self.error(404, ""),
                 },
                 Err(error) => self.open_error(error),
@@ -353,6 +354,28 @@ impl Representation {
             content_type: entry.content_type,
             validators: entry.validators.clone(),
             modified_text: entry.modified_text.clone(),
+        })
+    }
+
+    /// What no file has to be there for.
+    fn made_up(path: &[u8]) -> Option<Representation> {
+        if let Some(size) = generated::size_of(path) {
+            return Some(Representation::generated(size));
+        }
+        let content_type = content_type::of(path);
+        Some(match film::find(path)? {
+            film::Part::Media(size) => Representation { content_type, ..Representation::generated(size) },
+            film::Part::Manifest(text) => {
+                let size = text.len() as u64;
+                // Manifests of different segment lengths may be equally long.
+                let etag = Value::from(format!("\"film-1-{}\"", String::from_utf8_lossy(path).replace('/', "-")));
+                Representation {
+                    source: Source::Memory(Bytes::from(text.into_bytes())),
+                    content_type,
+                    validators: Validators { etag, modified_s: None },
+                    ..Representation::generated(size)
+                }
+            }
         })
     }
 

@@ -12,6 +12,7 @@ mod conditional;
 mod content_type;
 pub mod date;
 pub mod files;
+mod film;
 pub mod generated;
 pub mod handler;
 mod heads;

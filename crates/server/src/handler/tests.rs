@@ -228,6 +228,20 @@ fn several_ranges_are_parts() {
 }
 
 #[test]
+fn a_film_is_there_without_files() {
+    let mut site = Site::new(&[]);
+    let manifest = site.request("GET", "/dash/manifest.mpd", &[]);
+    assert_eq!((manifest.response.status, manifest.field("content-type")), (200, "application/dash+xml".into()));
+    assert!(manifest.content.starts_with(b"<?xml") && manifest.content.ends_with(b"</MPD>\n"));
+    let segment = site.request("GET", "/dash/2s/video-400/3.m4s", &[("range", "bytes=10-19")]);
+    assert_eq!((segment.response.status, segment.field("content-type")), (206, "video/iso.segment".into()));
+    assert_eq!(segment.content, base::pattern::at(10)[..10]);
+    let other = site.request("GET", "/dash/2s/manifest.mpd", &[]);
+    assert_ne!(manifest.field("etag"), other.field("etag"));
+    assert_eq!(site.status("/dash/video-401/3.m4s"), 404);
+}
+
+#[test]
 fn generated_bodies() {
     let mut site = Site::new(&[("bytes/5", b"a file"), ("7", b"wins")]);
     assert_eq!(site.request("GET", "/bytes/5", &[]).text(), "a file");
