@@ -10,7 +10,7 @@ use bench::environment::Environment;
 use report::model::{Run, Study};
 
 use crate::context::{Context, Effort};
-use crate::{e2, e4, e5};
+use crate::{e1, e2, e3, e4, e5};
 
 /// A study: what it is called in commands, its title for a run in which it fails, and how it is run.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,9 @@ pub struct Entry {
 
 /// All studies, in the order in which a run has them.
 pub const STUDIES: &[Entry] = &[
+    Entry { id: "e1", title: "Kernel UDP against AF_XDP", run: e1::run },
     Entry { id: "e2", title: "Larger packets: DPLPMTUD", run: e2::run },
+    Entry { id: "e3", title: "Requests per second against latency", run: e3::run },
     Entry { id: "e4", title: "Many small requests over HTTP/3", run: e4::run },
     Entry { id: "e5", title: "Few large files over HTTP/1.1, HTTP/2 and HTTP/3", run: e5::run },
     Entry { id: "acks", title: "What acknowledgements cost", run: crate::acks::run },
@@ -89,6 +91,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
+    use crate::context::Profiles;
 
     static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -115,7 +118,7 @@ mod tests {
         let mut tell = |line: &str| lines.push(line.to_owned());
         let program = "/nowhere/tercel".into();
         let mut context =
-            Context { program, cores: [0, 0], effort: Effort::Quick, stop: &STOP, progress: &mut tell };
+            Context { program, cores: [0, 0], effort: Effort::Quick, profiles: Profiles::None, stop: &STOP, progress: &mut tell };
         let mut kept = Vec::new();
         let run = run(&studies, &mut context, &mut |run| kept.push(run.studies.len()));
         let ids: Vec<&str> = run.studies.iter().map(|study| study.id.as_str()).collect();

@@ -31,8 +31,12 @@ pub(crate) struct BenchArgs {
 enum What {
     /// Every study, one after the other, into one report.
     All(study::AllArgs),
+    /// E1: one large download over every data path of the server: kernel UDP against AF_XDP; needs root.
+    E1(study::StudyArgs),
     /// Five downloads with packets of several sizes, and how long the search for the size takes (DPLPMTUD).
     E2(study::StudyArgs),
+    /// E3: requests per second against latency, over kernel UDP and over AF_XDP; needs root.
+    E3(study::StudyArgs),
     /// Many requests for a small file over HTTP/3: tercel beside quinn, quiche, s2n-quic, quic-go and Caddy; see peers/build.
     E4(study::StudyArgs),
     /// A download whose receiver acknowledges more or less often: what that costs both ends.
@@ -124,7 +128,9 @@ enum WorkArg {
 pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     let done = match &args.what {
         What::All(args) => study::all(args),
+        What::E1(args) => study::run("e1", args),
         What::E2(args) => study::run("e2", args),
+        What::E3(args) => study::run("e3", args),
         What::E4(args) => study::run("e4", args),
         What::E5(args) => study::run("e5", args),
         What::Acks(args) => study::run("acks", args),
