@@ -29,6 +29,8 @@ mod failure;
 mod latency;
 mod limit;
 mod plan;
+#[cfg(test)]
+mod proof;
 mod quic;
 mod record;
 mod report;
