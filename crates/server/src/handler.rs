@@ -368,7 +368,8 @@ impl Representation {
             film::Part::Manifest(text) => {
                 let size = text.len() as u64;
                 // Manifests of different segment lengths may be equally long.
-                let etag = Value::from(format!("\"film-1-{}\"", String::from_utf8_lossy(path).replace('/', "-")));
+                let etag =
+                    Value::from(format!("\"film-1-{}\"", String::from_utf8_lossy(path).replace('/', "-")));
                 Representation {
                     source: Source::Memory(Bytes::from(text.into_bytes())),
                     content_type,

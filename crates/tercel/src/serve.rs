@@ -6,9 +6,9 @@ use crate::complain;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
 use crate::serving::cores::{Pin, Workers};
-use crate::serving::doors::{self, Doors};
 use crate::serving::credentials::Credentials;
 use crate::serving::crew::{self, Named, Stop};
+use crate::serving::doors::{self, Doors};
 use crate::serving::report::{self, Way};
 use crate::serving::shift::{Outfit, Record, Seat, work};
 use crate::serving::tcp::{self, TcpRecord, TcpSeat};
@@ -310,6 +310,7 @@ impl Room<'_> {
             return Ok(Vec::new());
         }
         tcp::raise_descriptors();
+        tcp::keep_memory();
         let args = self.args;
         let cores = self.cores(listeners.len())?;
         let options = TlsOptions { alpn: args.http.alpn(), ..args.quic.tls() };

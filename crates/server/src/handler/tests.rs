@@ -231,7 +231,10 @@ fn several_ranges_are_parts() {
 fn a_film_is_there_without_files() {
     let mut site = Site::new(&[]);
     let manifest = site.request("GET", "/dash/manifest.mpd", &[]);
-    assert_eq!((manifest.response.status, manifest.field("content-type")), (200, "application/dash+xml".into()));
+    assert_eq!(
+        (manifest.response.status, manifest.field("content-type")),
+        (200, "application/dash+xml".into())
+    );
     assert!(manifest.content.starts_with(b"<?xml") && manifest.content.ends_with(b"</MPD>\n"));
     let segment = site.request("GET", "/dash/2s/video-400/3.m4s", &[("range", "bytes=10-19")]);
     assert_eq!((segment.response.status, segment.field("content-type")), (206, "video/iso.segment".into()));

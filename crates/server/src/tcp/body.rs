@@ -17,8 +17,12 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// The largest piece that is pulled at once, in bytes.
+/// The content of an HTTP/2 frame that fills a TLS record with its header, in bytes. With the 16,384 that most clients allow,
+/// each frame would need a second record for its last 9 bytes.
+const FRAME: usize = (16 << 10) - 9;
+/// The largest piece that is pulled from a body at once, in bytes: for HTTP/2 a number of whole frames.
 const PIECE: usize = 128 << 10;
+const PIECE_OF_FRAMES: usize = 4 * FRAME;
 
 /// A request under way. Logs it when dropped.
 pub(super) struct Account {
@@ -58,6 +62,21 @@ impl Drop for Account {
 pub(super) struct Content {
     pub(super) body: Body,
     pub(super) account: Account,
+    /// Pulled and not handed on yet.
+    pub(super) held: Bytes,
+}
+
+impl Content {
+    fn next_frame(&mut self) -> io::Result<Option<Bytes>> {
+        if self.held.is_empty() {
+            self.held = self.body.next_chunk(PIECE_OF_FRAMES)?.unwrap_or_default();
+        }
+        let len = FRAME.min(self.held.len());
+        // The last frame takes the buffer with it, so that it comes back to its pool early.
+        let whole = len == self.held.len();
+        let frame = if whole { std::mem::take(&mut self.held) } else { self.held.split_to(len) };
+        Ok((!frame.is_empty()).then_some(frame))
+    }
 }
 
 impl http_body::Body for Content {
@@ -69,7 +88,10 @@ impl http_body::Body for Content {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         // An error means that the file has become shorter: the connection or stream must not end as if all were well.
-        let chunk = self.body.next_chunk(PIECE);
+        let chunk = match self.account.protocol {
+            Protocol::Http2 => self.next_frame(),
+            Protocol::Http1 | Protocol::Http3 => self.body.next_chunk(PIECE),
+        };
         if let Ok(Some(chunk)) = &chunk {
             self.account.sent += chunk.len() as u64;
         }
@@ -77,10 +99,10 @@ impl http_body::Body for Content {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_finished()
+        self.held.is_empty() && self.body.is_finished()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.body.remaining())
+        SizeHint::with_exact(self.held.len() as u64 + self.body.remaining())
     }
 }

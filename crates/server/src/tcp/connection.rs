@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 /// What hyper buffers of a connection, in bytes; a head that is longer is refused.
 const BUFFER: usize = 256 * 1024;
 /// What h2 buffers of a response, in bytes.
-const STREAM_BUFFER: usize = 256 * 1024;
+const STREAM_BUFFER: usize = 64 * 1024;
 /// Credit for the content of requests: of a connection, and of each request.
 const WINDOW: u32 = 4 << 20;
 /// The largest frames that we take.
@@ -40,7 +40,9 @@ impl Manner {
     pub(super) fn new(tls: Arc<ServerConfig>, site: Rc<Site>, limits: Limits) -> Manner {
         let mut http1 = http1::Builder::new();
         // The handler writes the date and judges the size of heads; the bounds here are only behind its own.
-        http1.auto_date_header(false).writev(true).pipeline_flush(true);
+        http1.auto_date_header(false).writev(true);
+        // Not pipeline_flush: it copies content, and buffers without bound while a second request waits. Our stream does what it is
+        // for.
         http1.max_buf_size(BUFFER).max_headers(MAX_FIELDS + 64).header_read_timeout(None);
         let mut http2 = http2::Builder::new(InPlace);
         http2.auto_date_header(false).max_concurrent_streams(limits.streams);

@@ -68,9 +68,7 @@ fn value_of(value: &Value) -> Option<HeaderValue> {
     match value {
         Value::Static(text) => HeaderValue::from_bytes(text.as_bytes()).ok(),
         Value::Shared(bytes) => HeaderValue::from_maybe_shared(bytes.clone()).ok(),
-        Value::Inline { .. } => {
-            HeaderValue::from_maybe_shared(Bytes::copy_from_slice(value.as_bytes())).ok()
-        }
+        Value::Inline { .. } => HeaderValue::from_maybe_shared(Bytes::copy_from_slice(value.as_bytes())).ok(),
     }
 }
 

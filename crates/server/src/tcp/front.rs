@@ -57,7 +57,8 @@ pub fn serve(listener: TcpListener, setup: Setup) -> io::Result<Tally> {
     let alt_svc = setup.alt_svc.map(HeaderValue::try_from).transpose().map_err(io::Error::other)?;
     let site = Rc::new(Site::new(setup.handler, setup.recorder, alt_svc));
     let traffic = Rc::new(Traffic::default());
-    let runtime = Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
+    let runtime =
+        Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
     let manner = Rc::new(Manner::new(setup.tls, Rc::clone(&site), setup.limits));
     runtime.block_on(async {
         let front = Front {

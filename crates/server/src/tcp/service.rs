@@ -10,6 +10,8 @@ use crate::access_log::Protocol;
 use crate::body::Body;
 use crate::request::{Head, MAX_CONTENT};
 use crate::response;
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
 use http::{Request, Response, StatusCode, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -70,8 +72,7 @@ fn read_head(request: &Request<Incoming>, head: &mut Head) -> Option<(u16, &'sta
         return Some((413, ""));
     }
     // RFC 9112 §3.2.
-    if request.version() == Version::HTTP_11 && request.headers().get_all(http::header::HOST).iter().count() != 1
-    {
+    if request.version() == Version::HTTP_11 && request.headers().get_all(header::HOST).iter().count() != 1 {
         return Some((400, "HTTP/1.1 wants one host field"));
     }
     None
@@ -111,9 +112,7 @@ impl Future for Answer {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         ready!(self.poll_content(cx))?;
         let Some(account) = self.account.take() else { return Poll::Pending };
-        if self.content.take().is_some() {
-            account.pulse.on_unread();
-        }
+        let is_unread = self.content.take().is_some();
         let now = if self.received > 0 { pulse::now() } else { account.began };
         let answer = {
             let mut handler = account.site.handler.borrow_mut();
@@ -122,14 +121,23 @@ impl Future for Answer {
                 None => handler.handle(&account.head, now),
             }
         };
-        Poll::Ready(Ok(respond(account, answer)))
+        let (pulse, protocol) = (Rc::clone(&account.pulse), account.protocol);
+        let mut response = respond(account, answer);
+        if is_unread {
+            pulse.on_unread();
+            if protocol == Protocol::Http1 {
+                // The next request would come behind what nobody reads.
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+        }
+        Poll::Ready(Ok(response))
     }
 }
 
 fn respond(mut account: Account, answer: response::Response) -> Response<Content> {
     account.status = answer.status;
     let fields = account.site.maps.borrow_mut().map(answer.status, answer.fields);
-    let mut response = Response::new(Content { body: answer.body, account });
+    let mut response = Response::new(Content { body: answer.body, account, held: Bytes::new() });
     match StatusCode::from_u16(answer.status) {
         Ok(status) => *response.status_mut() = status,
         // The handler has none of these.

@@ -19,8 +19,8 @@ use tokio::net::TcpStream;
 /// So many encrypted bytes may wait for the socket.
 const HELD: usize = 256 * 1024;
 
-/// Reads of a turn whose bytes are thrown away.
-const DISCARD_CALLS: usize = 64;
+/// So many bytes are thrown away at the end, in all.
+const DISCARD: usize = 4 << 20;
 /// So many bytes may pass in a turn, so that others get theirs.
 const TURN: usize = 1 << 20;
 
@@ -31,6 +31,7 @@ pub(super) struct Tls {
     pulse: Rc<Pulse>,
     /// Bytes that may still pass between hyper and us in this turn.
     left: usize,
+    discarded: usize,
 }
 
 /// hyper's end of a [`Tls`], which its driver shares.
@@ -39,14 +40,10 @@ pub(super) struct Stream(Rc<RefCell<Tls>>);
 
 impl Stream {
     /// A connection whose handshake is still to come.
-    pub(super) fn new(
-        socket: TcpStream,
-        config: &Arc<ServerConfig>,
-        pulse: Rc<Pulse>,
-    ) -> io::Result<Stream> {
+    pub(super) fn new(socket: TcpStream, config: &Arc<ServerConfig>, pulse: Rc<Pulse>) -> io::Result<Stream> {
         let mut session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
         session.set_buffer_limit(Some(HELD));
-        Ok(Stream(Rc::new(RefCell::new(Tls { socket, session, pulse, left: TURN }))))
+        Ok(Stream(Rc::new(RefCell::new(Tls { socket, session, pulse, left: TURN, discarded: 0 }))))
     }
 
     /// Does the handshake.
@@ -76,21 +73,16 @@ impl Stream {
     /// Throws away what the peer still sends. Ready at its end.
     pub(super) fn poll_discard(&self, cx: &mut Context<'_>) -> Poll<()> {
         let tls = &mut *self.0.borrow_mut();
-        let mut waste = [0; 4_096];
-        let mut calls = 0;
+        let mut waste = [0; 16_384];
         loop {
             match tls.socket.try_read(&mut waste) {
-                Ok(1..) if calls < DISCARD_CALLS => calls += 1,
-                Ok(1..) => {
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
+                Ok(bytes @ 1..) if tls.discarded < DISCARD => tls.discarded += bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if ready!(tls.socket.poll_read_ready(cx)).is_err() {
                         return Poll::Ready(());
                     }
                 }
-                Ok(0) | Err(_) => return Poll::Ready(()),
+                Ok(_) | Err(_) => return Poll::Ready(()),
             }
         }
     }

@@ -39,8 +39,8 @@ pub(crate) fn open(options: &paths::Options, versions: Versions, threads: usize)
 fn listen(address: SocketAddr, versions: Versions, threads: usize) -> Result<Vec<TcpListener>, String> {
     let mut tries = 0;
     loop {
-        let tcp = server::tcp::listen(address, threads)
-            .map_err(|error| refusal(address, versions, &error))?;
+        let tcp =
+            server::tcp::listen(address, threads).map_err(|error| refusal(address, versions, &error))?;
         let bound = tcp.first().and_then(|first| first.local_addr().ok()).unwrap_or(address);
         tries += 1;
         // Another program may still come in between; then opening UDP says so.

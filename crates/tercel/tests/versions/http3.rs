@@ -104,12 +104,16 @@ impl Client {
         let (head, ()) = request.body(()).map_err(|error| error.to_string())?.into_parts();
         let http = &mut exchange.session.connection;
         if ask.content.is_empty() {
-            return http.request(connection, &head, BodyLength::Empty).map(drop).map_err(|error| error.to_string());
+            return http
+                .request(connection, &head, BodyLength::Empty)
+                .map(drop)
+                .map_err(|error| error.to_string());
         }
         let length = BodyLength::Known(ask.content.len() as u64);
         let id = http.request(connection, &head, length).map_err(|error| error.to_string())?;
         // All of it fits into the first window.
-        http.write_body(connection, id, Bytes::from(ask.content.clone())).map_err(|error| format!("{error:?}"))?;
+        http.write_body(connection, id, Bytes::from(ask.content.clone()))
+            .map_err(|error| format!("{error:?}"))?;
         http.finish(connection, id).map_err(|error| format!("{error:?}"))
     }
 }
@@ -122,7 +126,12 @@ impl App for Client {
         Exchange { session: Session { connection, messages: Reply::default() }, asked: 0 }
     }
 
-    fn on_turn(&mut self, now: base::time::Instant, connection: &mut Connection, state: &mut Exchange) -> Next {
+    fn on_turn(
+        &mut self,
+        now: base::time::Instant,
+        connection: &mut Connection,
+        state: &mut Exchange,
+    ) -> Next {
         state.session.on_turn(connection, now);
         if state.session.messages.is_complete {
             let reply = std::mem::take(&mut state.session.messages);

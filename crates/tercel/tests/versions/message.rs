@@ -55,7 +55,9 @@ impl Answer {
         let date = self.fields.remove("date").expect("every response is dated");
         assert!(date.ends_with(" GMT"), "{date}");
         self.fields.remove("alt-svc");
-        if let Some((_, boundary)) = self.field("content-type").split_once("boundary=").map(|(a, b)| (a, b.to_owned())) {
+        if let Some((_, boundary)) =
+            self.field("content-type").split_once("boundary=").map(|(a, b)| (a, b.to_owned()))
+        {
             let content = String::from_utf8(self.content).expect("text").replace(&boundary, "BOUNDARY");
             self.content = content.into_bytes();
             self.fields.insert("content-type".to_owned(), "multipart/byteranges".to_owned());
