@@ -11,6 +11,8 @@ pub struct Context<'a> {
     pub cores: [usize; 2],
     /// How much is measured.
     pub effort: Effort,
+    /// Whether studies also say where CPU time goes.
+    pub profiles: Profiles,
     /// Set when all shall end: the study then returns what it has.
     pub stop: &'a AtomicBool,
     /// Hears a line for each step.
@@ -24,6 +26,15 @@ pub enum Effort {
     Full,
     /// Scaled to two minutes at most, for a look.
     Quick,
+}
+
+/// Whether CPU time is looked into, where a study knows how: it needs perf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profiles {
+    /// Flame graphs and ledgers, for which transfers are repeated.
+    Taken,
+    /// Only what is measured from outside.
+    None,
 }
 
 impl Context<'_> {

@@ -8,7 +8,7 @@ use clap::Args;
 use report::model::Run;
 use report::{text as shown, write};
 use std::path::{Path, PathBuf};
-use studies::context::{Context, Effort};
+use studies::context::{Context, Effort, Profiles};
 use studies::laboratory::{self, Entry, STUDIES};
 
 /// Flags of a study.
@@ -17,6 +17,9 @@ pub(super) struct StudyArgs {
     /// Less of everything: a look of two minutes at most.
     #[arg(long)]
     quick: bool,
+    /// Also say where the server's CPU time goes, where the study knows how: flame graphs and a ledger. Needs perf.
+    #[arg(long)]
+    profile: bool,
     /// Print JSON: everything that was measured.
     #[arg(long)]
     json: bool,
@@ -37,6 +40,9 @@ pub(super) struct AllArgs {
     /// Less of everything: a quarter of an hour on two cores.
     #[arg(long)]
     quick: bool,
+    /// Also say where the server's CPU time goes, where a study knows how: flame graphs and ledgers. Needs perf.
+    #[arg(long)]
+    profile: bool,
     /// Where results.json, report.md and report.html go; without it a new directory below results/.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -48,7 +54,7 @@ pub(super) struct AllArgs {
 /// Runs one study and prints it.
 pub(super) fn run(id: &str, args: &StudyArgs) -> Result<(), String> {
     let entry = laboratory::find(id).ok_or_else(|| format!("there is no study {id}"))?;
-    let run = measure(&[*entry], effort(args.quick), &mut |run| match &args.out {
+    let run = measure(&[*entry], (effort(args.quick), profiles(args.profile)), &mut |run| match &args.out {
         Some(directory) => write::write(run, directory).map_err(text),
         None => Ok(()),
     })?;
@@ -69,7 +75,7 @@ pub(super) fn all(args: &AllArgs) -> Result<(), String> {
         let into = directory.get_or_insert_with(|| write::fresh(Path::new("results"), &run.began));
         write::write(run, into).map_err(text)
     };
-    let run = measure(&chosen, effort(args.quick), &mut keep)?;
+    let run = measure(&chosen, (effort(args.quick), profiles(args.profile)), &mut keep)?;
     print!("\n{}", shown::run(&run, colours()));
     if let Some(directory) = directory {
         eprintln!("the report is {}", directory.join("report.html").display());
@@ -87,6 +93,10 @@ fn effort(is_quick: bool) -> Effort {
     if is_quick { Effort::Quick } else { Effort::Full }
 }
 
+fn profiles(are_wanted: bool) -> Profiles {
+    if are_wanted { Profiles::Taken } else { Profiles::None }
+}
+
 fn choose(only: &[String]) -> Result<Vec<Entry>, String> {
     if only.is_empty() {
         return Ok(STUDIES.to_vec());
@@ -99,7 +109,7 @@ fn choose(only: &[String]) -> Result<Vec<Entry>, String> {
 /// Measures; `keep` is called after each study, and what it could not do is told at once and at the end.
 fn measure(
     studies: &[Entry],
-    effort: Effort,
+    (effort, profiles): (Effort, Profiles),
     keep: &mut dyn FnMut(&Run) -> Result<(), String>,
 ) -> Result<Run, String> {
     let stop = stop_flag(|| {}).map_err(text)?;
@@ -109,6 +119,7 @@ fn measure(
         program: std::env::current_exe().map_err(text)?,
         cores: cpu::first_two(),
         effort,
+        profiles,
         stop: &stop,
         progress: &mut progress,
     };
