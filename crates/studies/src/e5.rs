@@ -5,13 +5,12 @@
 //! copies, seals and sends, with no protocol at all.
 
 use std::io;
-use std::process::Command;
 
-use bench::roofline::{self, Roofline};
+use bench::roofline::Roofline;
 use bench::stats::Summary;
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Row, Series, Study, Table};
-use udp::Variant;
 
+use crate::ceiling;
 use crate::contestants::client::{Client, Work};
 use crate::contestants::race::{Entry, Lane, Race, Trial};
 use crate::contestants::{Contestant, Field, Ground, Http, LARGE, look, words};
@@ -65,7 +64,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let gigabytes = context.scaled(2.0, 0.4);
     let problem = race
         .run(&mut lanes, context, &mut |context| {
-            let ceiling = measure_roofline(&ground, gigabytes, context)?;
+            let ceiling = ceiling::measure(context, ground.payload_size, gigabytes)?;
             context.tell(&format!("roofline: {:.0} MB/s", ceiling.gbit_per_second * 125.0));
             ceilings.push(ceiling);
             Ok(())
@@ -123,21 +122,6 @@ fn entries(field: &Field, context: &Context<'_>) -> (Vec<Entry>, Vec<String>) {
     (entries, absent)
 }
 
-fn measure_roofline(ground: &Ground, gigabytes: f64, context: &Context<'_>) -> io::Result<Roofline> {
-    let size = usize::from(ground.payload_size);
-    let mut plan = roofline::Plan::new(size, gigabytes, roofline::Work::Whole, Variant::Gso);
-    plan.trials = 1;
-    plan.cores = context.cores;
-    let launch = |role: &str| {
-        let mut command = Command::new(&context.program);
-        command.args(["bench", "child", role]);
-        Ok(command)
-    };
-    let measured = roofline::run(&plan, &launch);
-    // A child that died by the signal that is meant for us is no failure of its own.
-    if context.is_stopped() { Err(io::ErrorKind::Interrupted.into()) } else { measured }
-}
-
 fn method(race: &Race<'_>, lanes: &[Lane]) -> Vec<String> {
     let Work { file, connections, streams, requests } = &race.work;
     vec![
@@ -156,10 +140,7 @@ fn method(race: &Race<'_>, lanes: &[Lane]) -> Vec<String> {
              and content confirm. Over veth TCP's segments fill packets of 1,500 bytes.",
             race.ground.payload_size
         ),
-        "The roofline is UDP over loopback with datagrams of the same size: content copied, sealed, sent in trains by one core, received \
-         and opened by another, no protocol. It is measured once in each round, and the share of it is goodput over its mean. HTTP/1.1 \
-         and 2 go over TCP, so they may pass it."
-            .to_owned(),
+        ceiling::METHOD.to_owned(),
         "Published: LiteSpeed's study, on other machines.".to_owned(),
         format!("Versions: {}.", words::versions(lanes)),
     ]
@@ -181,12 +162,8 @@ fn name(lane: &Lane) -> String {
     }
 }
 
-fn ceiling(ceilings: &[Roofline]) -> Summary {
-    Summary::of(ceilings.iter().map(|run| run.gbit_per_second * 125.0))
-}
-
 fn table(lanes: &[Lane], ceilings: &[Roofline]) -> Table {
-    let top = ceiling(ceilings);
+    let top = ceiling::mb_per_second(ceilings);
     let mut rows: Vec<Row> = lanes
         .iter()
         .map(|lane| {
@@ -214,7 +191,7 @@ fn table(lanes: &[Lane], ceilings: &[Roofline]) -> Table {
         })
         .collect();
     if !ceilings.is_empty() {
-        let cost = Summary::of(ceilings.iter().map(|run| run.sender.cpu_seconds_per_gb));
+        let cost = ceiling::sender_cpu(ceilings);
         let mut cells = vec![Cell::Empty; COLUMNS.len()];
         let busy = |side: fn(&Roofline) -> f64| {
             Cell::Trials(Summary::of(ceilings.iter().map(|run| side(run) * 100.0)), 0)
@@ -274,7 +251,10 @@ fn rates(lanes: &[Lane], ceilings: &[Roofline]) -> Plot {
     let title = if ceilings.is_empty() {
         "Large files by tercel load".to_owned()
     } else {
-        format!("Large files by tercel load; the roofline is {:.0} MB/s", ceiling(ceilings).mean)
+        format!(
+            "Large files by tercel load; the roofline is {:.0} MB/s",
+            ceiling::mb_per_second(ceilings).mean
+        )
     };
     bars(lanes, &title, "content, MB/s", mb_per_second)
 }
