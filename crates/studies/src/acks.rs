@@ -135,7 +135,9 @@ fn table(place: &str, lanes: &[Lane]) -> Table {
         is_published: false,
         cells: vec![
             lane.cell(3, |trial| trial.server_cpu_s_per_gb),
-            second.filter(|second| second.name != lane.name).map_or(Cell::Empty, |second| lane.cost_over(second).into()),
+            second
+                .filter(|second| second.name != lane.name)
+                .map_or(Cell::Empty, |second| lane.cost_over(second).into()),
             lane.cell(3, |trial| trial.client_cpu_s_per_gb),
             lane.cell(0, |trial| trial.megabytes_per_second),
             lane.cell(0, |trial| trial.client_datagrams),

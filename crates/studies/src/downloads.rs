@@ -175,7 +175,8 @@ impl Course<'_> {
     fn trial(&self, lane: &Lane) -> io::Result<Trial> {
         let [server_core, client_core] = self.cores;
         let flags: Vec<&str> = lane.server.iter().map(String::as_str).collect();
-        let server = self.pair.serve(lane.method, self.pair.site.ipv4(End::Server), &[server_core], &flags)?;
+        let server =
+            self.pair.serve(lane.method, self.pair.site.ipv4(End::Server), &[server_core], &flags)?;
         let url = server.url(&format!("bytes/{}", self.bytes));
         let seconds_of = |id| cpu::seconds_of(id).ok_or_else(|| io::Error::other("the server has gone"));
         let before = seconds_of(server.id())?;
@@ -248,7 +249,8 @@ pub(crate) fn saving(ratio: &Ratio) -> String {
     if ratio.spans_one() {
         return format!("no measurable difference (95 % interval of the saving: {low:.0} to {high:.0} %)");
     }
-    let (amount, word) = if ratio.ratio < 1.0 { (percent(ratio.ratio), "less") } else { (-percent(ratio.ratio), "more") };
+    let (amount, word) =
+        if ratio.ratio < 1.0 { (percent(ratio.ratio), "less") } else { (-percent(ratio.ratio), "more") };
     let (low, high) = if ratio.ratio < 1.0 { (low, high) } else { (-high, -low) };
     format!("{amount:.0} % {word} (95 % interval: {low:.0} to {high:.0} %)")
 }

@@ -1,0 +1,94 @@
+//! The techniques of study E6: how each is left out, and what others found it to be worth.
+//!
+//! What a running program cannot leave out is in [`ELSEWHERE`], in words: a row that was not measured is not shown.
+
+use bench::method::Method;
+
+use crate::downloads::Lane;
+
+/// UDP payload of full packets, the same for all: an Ethernet frame over IPv4. And the cipher.
+pub(super) const SIZE: [&str; 6] = ["--packet-size", "1472", "--mtu-search", "off", "--cipher", "aes128"];
+
+/// A technique.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Technique {
+    /// The row: what it is like without.
+    pub(super) name: &'static str,
+    /// What was claimed for it.
+    pub(super) published: Option<&'static str>,
+    /// The server's data path.
+    method: Method,
+    /// Flags that leave it out at the server, and at the client.
+    server: &'static [&'static str],
+    client: &'static [&'static str],
+}
+
+impl Technique {
+    pub(super) fn lane(&self) -> Lane {
+        let both = |flags: &[&'static str]| [&SIZE, flags].concat();
+        Lane::apart(self.name, self.method, &both(self.server), &both(self.client))
+    }
+}
+
+/// Left out at the server only: it is about sending.
+const fn sending(
+    name: &'static str,
+    published: Option<&'static str>,
+    server: &'static [&'static str],
+) -> Technique {
+    Technique { name, published, method: Method::Gso, server, client: &[] }
+}
+
+/// Left out at both ends.
+const fn both(
+    name: &'static str,
+    published: Option<&'static str>,
+    flags: &'static [&'static str],
+) -> Technique {
+    Technique { name, published, method: Method::Gso, server: flags, client: flags }
+}
+
+/// All that are left out, one at a time.
+pub(super) const TECHNIQUES: [Technique; 15] = [
+    sending("without GSO on send", Some("about 5 times in typical cases"), &["--without", "gso"]),
+    sending("without sendmmsg", Some("a saved system call per packet only"), &["--without", "sendmmsg"]),
+    sending("without GSO and sendmmsg", None, &["--without", "gso,sendmmsg"]),
+    both("without GRO on receive", Some("35 % of receive CPU"), &["--without", "gro"]),
+    both("without recvmmsg", None, &["--without", "recvmmsg"]),
+    Technique {
+        name: "one datagram per system call, both ways",
+        published: None,
+        method: Method::Plain,
+        server: &[],
+        client: &[],
+    },
+    sending("bursts of 4 packets a send", None, &["--pacing-burst", "4"]),
+    sending("bursts of 16 packets a send", None, &["--pacing-burst", "16"]),
+    both("header protection packet by packet", None, &["--without", "train-masks"]),
+    both("acknowledged ranges not merged", None, &["--without", "merged-acks"]),
+    both(
+        "in-order data copied before it is lent",
+        Some("fast paths: 5 % alone"),
+        &["--without", "lent-data"],
+    ),
+    both("the application's buffers copied", None, &["--without", "shared-buffers"]),
+    both(
+        "an acknowledgement for every second packet",
+        Some("25 % of the sender's CPU"),
+        &["--ack-frequency", "off", "--ack-every", "2"],
+    ),
+    both("no ACK frequency, every 10th packet", None, &["--ack-frequency", "off", "--ack-every", "10"]),
+    both("BBR instead of CUBIC", None, &["--congestion", "bbr"]),
+];
+
+/// What is not in the table, and why.
+pub(super) const ELSEWHERE: [&str; 5] = [
+    "AF_XDP beside kernel UDP is study E1.",
+    "Steering by connection ID changes nothing for a client that keeps its address: the kernel's hash of addresses is as good \
+     then. It is not measured here.",
+    "Departure times need the fq queueing discipline and round trips above a millisecond, which this link has not.",
+    "Streams own their data, packets are never retransmitted, and nothing is allocated per packet: that is how tercel is built, \
+     and cannot be switched off.",
+    "Link-time and profile-guided optimisation are choices of a build: compare two reports of differently built programs with \
+     tercel bench compare.",
+];
