@@ -30,6 +30,7 @@ pub const STUDIES: &[Entry] = &[
     Entry { id: "e3", title: "Requests per second against latency", run: e3::run },
     Entry { id: "e4", title: "Many small requests over HTTP/3", run: e4::run },
     Entry { id: "e5", title: "Few large files over HTTP/1.1, HTTP/2 and HTTP/3", run: e5::run },
+    Entry { id: "e6", title: "Can HTTP/3 be as cheap as HTTP/2 and HTTP/1.1?", run: crate::e6::run },
     Entry { id: "acks", title: "What acknowledgements cost", run: crate::acks::run },
 ];
 

@@ -39,6 +39,8 @@ enum What {
     E3(study::StudyArgs),
     /// Many requests for a small file over HTTP/3: tercel beside quinn, quiche, s2n-quic, quic-go and Caddy; see peers/build.
     E4(study::StudyArgs),
+    /// What each technique is worth, by leaving it out, and HTTP/3 beside HTTP/1.1 and HTTP/2.
+    E6(study::StudyArgs),
     /// A download whose receiver acknowledges more or less often: what that costs both ends.
     Acks(study::StudyArgs),
     /// A few large files over HTTP/1.1, HTTP/2 and HTTP/3: tercel beside nginx, Caddy and others.
@@ -133,6 +135,7 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
         What::E3(args) => study::run("e3", args),
         What::E4(args) => study::run("e4", args),
         What::E5(args) => study::run("e5", args),
+        What::E6(args) => study::run("e6", args),
         What::Acks(args) => study::run("acks", args),
         What::Peers(args) => compare_peers(args),
         What::Roofline(args) => measure_roofline(args),
