@@ -103,6 +103,20 @@ fn methods() {
     }
     let answer = site.request("OPTIONS", "*", &[]);
     assert_eq!((answer.response.status, answer.field("allow").as_str()), (204, "GET, HEAD, OPTIONS"));
+    // A generated body takes a POST, and says so.
+    let answer = site.request("POST", "/bytes/8KiB", &[]);
+    assert_eq!((answer.response.status, answer.content.len()), (200, 8_192));
+    for (method, status) in [("OPTIONS", 204), ("PUT", 405)] {
+        let answer = site.request(method, "/bytes/8KiB", &[]);
+        assert_eq!(
+            (answer.response.status, answer.field("allow").as_str()),
+            (status, "GET, HEAD, OPTIONS, POST"),
+            "{method}"
+        );
+    }
+    // A file of that name wins.
+    site.write("bytes/7", b"file", TODAY - 1_000);
+    assert_eq!(site.request("POST", "/bytes/7", &[]).response.status, 405);
     let mut head = Head::of("GET", "/f");
     head.on_field(b"cookie", &[b'x'; 70_000]);
     assert_eq!(site.handler.handle(&head, site.now).status, 431);

@@ -12,14 +12,16 @@ use std::cell::RefCell;
 /// Heads that are kept for their memory.
 const SPARE_HEADS: usize = 64;
 
+/// Heads of requests that were answered. Boxed, because heads are handed from place to place and are large.
+type Spare = Vec<Box<Head>>;
+
 /// A thread's part of the site.
 pub(super) struct Site {
     pub(super) handler: RefCell<Handler>,
     pub(super) recorder: RefCell<Recorder>,
     pub(super) maps: RefCell<Maps>,
     pub(super) tally: RefCell<Tally>,
-    /// Boxed, because heads are handed from place to place and are large.
-    spare: RefCell<Vec<Box<Head>>>,
+    spare: RefCell<Spare>,
 }
 
 impl Site {

@@ -216,6 +216,23 @@ fn a_port_that_is_taken_is_named() {
     assert!(said.contains(&expected) && said.contains("--http 3") && said.lines().count() == 1, "{said}");
 }
 
+/// Without descriptors the server neither spins nor gives up.
+#[test]
+fn accepting_without_descriptors_waits_and_recovers() {
+    let root = site();
+    let server = Server::start_with_descriptors(root.path(), 64);
+    let crowd: Vec<_> = (0..100)
+        .map(|_| std::net::TcpStream::connect(("127.0.0.1", server.port)).expect("the kernel takes it"))
+        .collect();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    drop(crowd);
+    let answer = tcp::run(tcp::http1(server.port, &[Ask::get("/hello.txt")])).remove(0);
+    assert_eq!(answer.status, 200);
+    let (summary, _) = server.stop();
+    let failures = summary["tcp"]["accept_failures"].as_u64().expect("a number");
+    assert!((1..2_000).contains(&failures), "one each tenth of a second: {summary}");
+}
+
 /// A response under way is finished, a connection that rests is closed, and then the server ends.
 #[test]
 fn the_end_is_orderly() {

@@ -23,9 +23,19 @@ pub(crate) struct Server {
 impl Server {
     /// Serves `root`, with a log.
     pub(crate) fn start(root: &Path, arguments: &[&str]) -> Server {
+        Server::run(Command::new(PROGRAM), root, arguments)
+    }
+
+    /// The same with so many descriptors at most.
+    pub(crate) fn start_with_descriptors(root: &Path, descriptors: u32) -> Server {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -n {descriptors} && exec \"$0\" \"$@\""), PROGRAM]);
+        Server::run(command, root, &[])
+    }
+
+    fn run(mut command: Command, root: &Path, arguments: &[&str]) -> Server {
         let place = TempDir::new().expect("a folder");
         let file = |name: &str| place.path().join(name);
-        let mut command = Command::new(PROGRAM);
         command.arg("serve").arg(root).args(["--listen", "127.0.0.1:0"]).args(arguments);
         command.arg("--access-log").arg(file("log"));
         command.arg("--ready-file").arg(file("ready")).arg("--summary-file").arg(file("summary"));
