@@ -13,6 +13,12 @@ use std::io;
 /// Stands where the legend will be.
 const LEGEND: &str = "the legend of parts";
 
+/// Parts below this share are not in the legend, which has one line.
+const SEEN: f64 = 0.02;
+
+/// So that the legend fits narrow screens.
+const PHONES: &str = "@media (max-width: 560px) { #subtitle { font-size: 8px; } }\n";
+
 /// The colour of a part: light enough for dark letters.
 const fn colour(part: Part) -> [u8; 3] {
     match part {
@@ -49,15 +55,16 @@ pub(crate) fn svg(
     let mut drawn = Vec::new();
     flamegraph::from_lines(&mut options, folded.lines(), &mut drawn).map_err(io::Error::other)?;
     let drawn = String::from_utf8(drawn).map_err(io::Error::other)?;
+    let drawn = drawn.replacen("</style>", &format!("{PHONES}</style>"), 1);
     Ok(drawn.replacen(LEGEND, &legend(ledger), 1))
 }
 
-/// A patch, a name and a share for each part, largest first.
+/// A patch, a name and a share for each part that can be seen, largest first.
 fn legend(ledger: &Ledger) -> String {
     let mut lines = ledger.lines.clone();
     lines.sort_by(|a, b| b.share.total_cmp(&a.share));
     let mut legend = String::new();
-    for line in lines.iter().filter(|line| line.share >= 0.005) {
+    for line in lines.iter().filter(|line| line.share >= SEEN) {
         let [red, green, blue] = colour(line.part);
         // Writing to a string does not fail.
         let _ = write!(
@@ -86,8 +93,8 @@ fn palette(folded: &str, stacks: &[(&[Function], u64)]) -> PaletteMap {
         }
     }
     let mut palette = PaletteMap::default();
-    // Below everything stand the threads.
-    for thread in folded.lines().filter_map(|line| line.split(';').next()) {
+    // Below everything stand the threads, and one frame below them.
+    for thread in folded.lines().filter_map(|line| line.split(';').next()).chain(["all"]) {
         palette.insert(thread, rgb(colour(Part::Unexplained)));
     }
     for (name, counts) in seen {

@@ -1,10 +1,12 @@
 //! A run as a page of its own: nothing in it is loaded from elsewhere, so it opens offline and can be kept.
 //!
 //! It follows the reader's light or dark and fits desks and phones: wide tables scroll inside their box, plots are there in
-//! two widths. Pictures that were drawn elsewhere stand in frames that may run their own scripts and reach nothing, so
-//! neither their names nor their styles meet the page's. The page forbids itself to load anything.
+//! two widths. Pictures that were drawn elsewhere stand in frames whose address is the picture itself: such a frame has an
+//! origin of its own, so neither names, nor styles, nor scripts of a flame graph meet the page's. The page forbids itself and its
+//! frames to load anything.
 //!
-//! Rejected: a template engine, for a page whose parts are a dozen; scripts of the page's own, which it does not need.
+//! Rejected: a template engine, for a page whose parts are a dozen; scripts of the page's own, which it does not need; frames in a
+//! sandbox, which browsers put into a process of its own and leave out of pictures of the page.
 
 use crate::cells::{self, Align, OPEN_NOTE, Verdict, alignment, duration, words};
 use crate::date;
@@ -222,7 +224,7 @@ impl Page {
         let height = height_of(&shown.svg).clamp(40, HIGHEST);
         self.line(format_args!("<figure>\n<figcaption>{title}</figcaption>"));
         self.line(format_args!(
-            "<iframe class=\"drawing\" sandbox=\"allow-scripts\" loading=\"lazy\" height=\"{height}\" title=\"{title}\" \
+            "<iframe class=\"drawing\" height=\"{height}\" title=\"{title}\" \
              src=\"{}\"></iframe>",
             data_address("image/svg+xml", &shown.svg)
         ));
