@@ -29,7 +29,7 @@ const COLUMNS: [&str; 8] = [
     "server CPU, µs/request",
     "server CPU, % of a core",
     "client CPU, % of a core",
-    "content in a datagram, bytes",
+    "UDP payload, bytes",
     "who limits",
 ];
 
@@ -104,22 +104,19 @@ fn method(race: &Race<'_>, lanes: &[Lane]) -> Vec<String> {
 }
 
 fn table(lanes: &[Lane]) -> Table {
-    let measured = lanes.iter().map(|lane| {
-        let content = lane.content_per_datagram().map_or(Cell::Empty, |bytes| Cell::Number(bytes, 0));
-        Row {
-            name: lane.who.name().to_owned(),
-            is_published: false,
-            cells: vec![
-                lane.cell(3, |trial| trial.run.seconds),
-                lane.cell(0, |trial| trial.run.rate),
-                words::time_over_ours(lanes, lane),
-                lane.cell(2, |trial| trial.server_cpu_s * 1e6 / trial.run.succeeded as f64),
-                lane.cell(0, |trial| trial.server_share * 100.0),
-                lane.cell(0, |trial| trial.run.client_share * 100.0),
-                content,
-                lane.limit().into(),
-            ],
-        }
+    let measured = lanes.iter().map(|lane| Row {
+        name: lane.who.name().to_owned(),
+        is_published: false,
+        cells: vec![
+            lane.cell(3, |trial| trial.run.seconds),
+            lane.cell(0, |trial| trial.run.rate),
+            words::time_over_ours(lanes, lane),
+            lane.cell(2, |trial| trial.server_cpu_s * 1e6 / trial.run.succeeded as f64),
+            lane.cell(0, |trial| trial.server_share * 100.0),
+            lane.cell(0, |trial| trial.run.client_share * 100.0),
+            words::payload(lane),
+            lane.limit().into(),
+        ],
     });
     let published = PUBLISHED.iter().map(|(name, seconds, sd, cpu)| {
         let mut row = words::published(name, COLUMNS.len(), *seconds, Some(*sd));

@@ -36,7 +36,7 @@ const COLUMNS: [&str; 9] = [
     "server CPU, s/GB",
     "server CPU, % of a core",
     "client CPU, % of a core",
-    "content in a datagram, bytes",
+    "UDP payload, bytes",
     "who limits",
 ];
 
@@ -136,8 +136,8 @@ fn method(race: &Race<'_>, lanes: &[Lane]) -> Vec<String> {
             race.ground.site().name()
         ),
         format!(
-            "All: TLS 1.3 with AES-128-GCM, CUBIC; full datagrams have {} bytes of UDP payload, as the client's counts of datagrams \
-             and content confirm. Over veth TCP's segments fill packets of 1,500 bytes.",
+            "All: TLS 1.3 with AES-128-GCM, CUBIC; full datagrams have {} bytes of UDP payload, which the client's counts \
+             must confirm. Over veth TCP's segments fill packets of 1,500 bytes.",
             race.ground.payload_size
         ),
         ceiling::METHOD.to_owned(),
@@ -172,7 +172,6 @@ fn table(lanes: &[Lane], ceilings: &[Roofline]) -> Table {
             } else {
                 lane.cell(0, |trial| mb_per_second(trial) / top.mean * 100.0)
             };
-            let content = lane.content_per_datagram().map_or(Cell::Empty, |bytes| Cell::Number(bytes, 0));
             Row {
                 name: name(lane),
                 is_published: false,
@@ -184,7 +183,7 @@ fn table(lanes: &[Lane], ceilings: &[Roofline]) -> Table {
                     lane.cell(3, server_cpu_per_gb),
                     lane.cell(0, |trial| trial.server_share * 100.0),
                     lane.cell(0, |trial| trial.run.client_share * 100.0),
-                    content,
+                    words::payload(lane),
                     lane.limit().into(),
                 ],
             }
@@ -290,7 +289,7 @@ fn findings(lanes: &[Lane]) -> Vec<String> {
     }
     for lane in measured.iter().filter(|lane| lane.who != Contestant::Tercel) {
         if let Some(ours) = words::ours(lanes, lane).filter(|ours| !ours.trials.is_empty()) {
-            findings.push(words::verdict(&name(lane), "tercel over the same", lane.time_over(ours)));
+            findings.push(words::verdict(&name(lane), "tercel", lane.time_over(ours)));
         }
     }
     findings

@@ -4,8 +4,8 @@
 //! used and did, and says what a reader must know to judge the figures. How a report looks is not its business.
 #![forbid(unsafe_code)]
 
-pub mod ceiling;
 pub mod acks;
+pub mod ceiling;
 pub mod contestants;
 pub mod context;
 mod downloads;

@@ -102,7 +102,7 @@ pub struct Run {
     pub client_share: f64,
     /// UDP datagrams that came, over HTTP/3.
     pub received_datagrams: Option<f64>,
-    /// UDP payload that came, over HTTP/3, where the client counts it.
+    /// Bytes that came, where the client counts them: over HTTP/3 UDP payload, else what TCP carried.
     pub received_bytes: Option<f64>,
     /// Median and 99th percentile of latency in milliseconds, where the client tells them.
     pub latency_ms: Option<[f64; 2]>,
@@ -192,7 +192,7 @@ fn read_load(output: &str) -> Option<Run> {
     let line = output.lines().find(|line| line.starts_with('{'))?;
     let told: Value = serde_json::from_str(line).ok()?;
     let generator = &told["generator"];
-    let limit = told["limit"].as_str().map(|limit| limit.replace('_', " "));
+    let limit = told["limit"].as_str().map(limit_in_words);
     let latency = &told["latency"];
     Some(Run {
         rate: told["requests_per_second"].as_f64()?,
@@ -207,6 +207,15 @@ fn read_load(output: &str) -> Option<Run> {
         limit,
         ..Run::default()
     })
+}
+
+/// `tercel load`'s word for who limits, as tables have it.
+fn limit_in_words(word: &str) -> String {
+    match word {
+        "cores" => "other programs: both waited for a core".to_owned(),
+        "outstanding" => "neither alone".to_owned(),
+        word => word.replace('_', " "),
+    }
 }
 
 /// ab's report: a name and a figure on each line.

@@ -96,6 +96,7 @@ impl Lane {
                 client_cpu_s: seconds / 2.0,
                 client_share: 0.5,
                 received_datagrams: (http == Http::Three).then_some(1_000.0),
+                received_bytes: (http == Http::Three).then_some(1_450_000.0),
                 ..Run::default()
             },
             server_cpu_s: seconds,
@@ -130,14 +131,7 @@ impl Lane {
         said.iter().max_by_key(often).cloned().unwrap_or_default()
     }
 
-    /// Content bytes in each UDP datagram that the client received; `None` where there are none.
-    pub fn content_per_datagram(&self) -> Option<f64> {
-        let of = |run: &Run| Some(run.content_bytes as f64 / run.received_datagrams?);
-        let values: Vec<f64> = self.trials.iter().filter_map(|trial| of(&trial.run)).collect();
-        (!values.is_empty()).then(|| Summary::of(values).mean)
-    }
-
-    /// UDP payload of each datagram that the client received, where it counts them.
+    /// Bytes of UDP payload in each datagram that the client received, on average; `None` over TCP.
     pub fn payload_per_datagram(&self) -> Option<f64> {
         let of = |run: &Run| Some(run.received_bytes? / run.received_datagrams?);
         let values: Vec<f64> = self.trials.iter().filter_map(|trial| of(&trial.run)).collect();

@@ -6,8 +6,8 @@ use report::model::{Cell, Point, Row};
 use super::race::Lane;
 use super::{Contestant, Field, Ground, Http};
 
-/// How far a datagram's content may be below its payload: headers, tags, frames; the handshake and the last packet are smaller.
-const PAYLOAD_SLACK: f64 = 0.06;
+/// How far the mean datagram may be from the size asked for: the handshake, a search for the size, the last packet.
+const PAYLOAD_SLACK: f64 = 0.03;
 
 /// One sentence about two lanes' times; none is declared faster while the interval spans 1.
 pub fn verdict(of: &str, over: &str, ratio: Option<Ratio>) -> String {
@@ -39,8 +39,8 @@ pub fn time_over_ours(lanes: &[Lane], lane: &Lane) -> Cell {
 
 /// A published row, which names its time and no more.
 pub fn published(name: &str, columns: usize, mean: f64, sd: Option<f64>) -> Row {
-    let summary = Summary { values: Vec::new(), mean, sd: sd.unwrap_or(0.0), median: mean };
-    let time = if sd.is_some() { Cell::Trials(summary, 3) } else { Cell::Number(mean, 3) };
+    // Its single trials were not published, so it is no series.
+    let time = sd.map_or(Cell::Number(mean, 3), |sd| format!("{mean:.3} ± {sd:.3}").into());
     let mut cells = vec![Cell::Empty; columns];
     if let Some(first) = cells.first_mut() {
         *first = time;
@@ -76,21 +76,25 @@ pub fn notes(field: &Field, ground: &Ground, lanes: &[Lane], cores: [usize; 2]) 
     notes
 }
 
-/// A warning for each lane whose datagrams were not as large as they should have been; `full` tells that bodies fill them.
+/// The mean datagram that the client received, for the table; empty over TCP.
+pub fn payload(lane: &Lane) -> Cell {
+    lane.payload_per_datagram().map_or(Cell::Empty, |bytes| Cell::Number(bytes, 0))
+}
+
+/// A warning for each lane whose datagrams were not as large as asked for, though bodies filled them.
 pub fn payload_notes(ground: &Ground, lanes: &[Lane]) -> Vec<String> {
     let asked = f64::from(ground.payload_size);
-    let is_wrong = |content: f64| content > asked || content < asked * (1.0 - PAYLOAD_SLACK);
-    let over_quic = lanes.iter().filter(|lane| lane.http == Http::Three && !lane.trials.is_empty());
-    over_quic
-        .filter_map(|lane| {
-            let content = lane.content_per_datagram().filter(|content| is_wrong(*content))?;
-            Some(format!(
-                "NOT COMPARABLE: {} sent {content:.0} bytes of content in each datagram on average; datagrams of {asked} bytes \
-                 hold nearly as much.",
-                lane.who.name()
-            ))
+    let warning = |lane: &Lane| {
+        let reached = lane.payload_per_datagram()?;
+        let is_wrong = (reached / asked - 1.0).abs() > PAYLOAD_SLACK;
+        is_wrong.then(|| {
+            let name = lane.who.name();
+            format!(
+                "NOT COMPARABLE: {name} sent datagrams of {reached:.0} bytes on average instead of {asked}."
+            )
         })
-        .collect()
+    };
+    lanes.iter().filter(|lane| lane.http == Http::Three).filter_map(warning).collect()
 }
 
 /// The versions of all servers that ran.
@@ -126,6 +130,6 @@ mod tests {
     fn a_published_row_is_marked() {
         let row = published("LiteSpeed", 3, 12.829, Some(0.079));
         assert!(row.is_published && row.cells.len() == 3 && row.name.contains("published"));
-        assert!(matches!(&row.cells[0], Cell::Trials(time, 3) if time.mean == 12.829 && time.sd == 0.079));
+        assert_eq!(row.cells[0], Cell::Text("12.829 ± 0.079".to_owned()));
     }
 }
