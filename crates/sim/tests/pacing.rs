@@ -1,6 +1,10 @@
 //! Departure times: a data path that holds trains until they depart lets the sender sleep longer, and nothing else changes.
 
-#![expect(clippy::indexing_slicing, reason = "a helper of a test may panic as the test itself may")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    reason = "a helper of a test may panic as the test itself may"
+)]
 
 use base::time::Duration;
 use sim::transfer::{Plan, build, drive, verify};

@@ -1,5 +1,7 @@
 //! Careful resume in the whole stack: a second connection of the same client, over the path as it was or as it has become.
 
+#![expect(clippy::expect_used, reason = "a helper of a test may panic as the test itself may")]
+
 use base::rng::Rng;
 use base::time::Duration;
 use sim::transfer::{Errand, Plan, Transfer, TransferLab, build};

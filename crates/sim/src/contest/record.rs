@@ -22,7 +22,12 @@ pub struct Record {
 
 impl Record {
     /// Of a heat that has been run.
-    pub fn new(item: &Item, outcome: Outcome) -> Record {
+    pub fn new(item: &Item, mut outcome: Outcome) -> Record {
+        // As the file will have it: or else a page made from the file would differ in last digits.
+        outcome.flows.iter_mut().for_each(|flow| flow.share = rounded(flow.share));
+        for wait in [&mut outcome.wait_p50, &mut outcome.wait_p95] {
+            *wait = Duration::from_nanos((rounded(millis(*wait)) * 1e6).round() as u64);
+        }
         let times = [item.heat.warm_up, item.heat.span];
         Record { part: item.part, course: item.heat.course, times, outcome }
     }
