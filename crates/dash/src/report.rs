@@ -1,0 +1,215 @@
+//! The figures, for each player and for all of them, as machines read them; `Display` is for people.
+
+use crate::player::Story;
+use crate::rule::Rule;
+use crate::viewer::Outcome;
+use crate::watch::Plan;
+use core::fmt;
+use serde::Serialize;
+
+/// One player. Times are by the players' clock.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Seat {
+    /// Its number, from 0.
+    pub player: usize,
+    /// From wanting to see to the first picture; none when there never was one.
+    pub startup_s: Option<f64>,
+    /// How often it stood still after that.
+    pub stalls: u64,
+    /// For how long altogether.
+    pub stalled_s: f64,
+    /// The share of the time since the first picture in which it stood still.
+    pub stall_ratio: f64,
+    /// What was played.
+    pub played_s: f64,
+    /// The mean bitrate of the picture that was fetched, in bits a second.
+    pub mean_bits_per_second: f64,
+    /// Changes of quality.
+    pub switches: u64,
+    /// Seconds of each quality that were fetched, the lowest first.
+    pub qualities_s: Vec<f64>,
+    /// Everything that was fetched.
+    pub bytes: u64,
+    /// Fetches that failed.
+    pub failures: u64,
+    /// Why it was not more.
+    pub fault: Option<String>,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// How many watched.
+    pub players: usize,
+    /// `throughput` or `buffer`.
+    pub rule: &'static str,
+    /// How many times faster the players' clock ran.
+    pub speed: f64,
+    /// True seconds.
+    pub seconds: f64,
+    /// Those who saw a picture.
+    pub started: usize,
+    /// Their delay before it: the mean and the longest.
+    pub startup_s: [f64; 2],
+    /// How often any stood still.
+    pub stalls: u64,
+    /// For how long altogether.
+    pub stalled_s: f64,
+    /// The share of all time since the first pictures in which any stood still.
+    pub stall_ratio: f64,
+    /// What was played.
+    pub played_s: f64,
+    /// The mean of their mean bitrates.
+    pub mean_bits_per_second: f64,
+    /// Changes of quality, for each player.
+    pub switches_per_player: f64,
+    /// Everything that was fetched.
+    pub bytes: u64,
+    /// The same in 10^9 bits, by the true clock, a second.
+    pub gbit_per_second: f64,
+    /// Fetches that failed.
+    pub failures: u64,
+    /// CPU seconds of the players' thread.
+    pub client_cpu_s: f64,
+    /// CPU seconds of the server, if its process was named.
+    pub server_cpu_s: Option<f64>,
+    /// The same for each 10^9 bits that were fetched.
+    pub server_cpu_s_per_gbit: Option<f64>,
+    /// Each player.
+    pub seats: Vec<Seat>,
+}
+
+pub(crate) fn of(
+    plan: &Plan,
+    seconds: f64,
+    told: &[(usize, Outcome)],
+    (client, server): (f64, Option<f64>),
+) -> Report {
+    let seats: Vec<Seat> = told.iter().map(|(player, outcome)| seat(*player, outcome)).collect();
+    let startups: Vec<f64> = seats.iter().filter_map(|seat| seat.startup_s).collect();
+    let sum = |figure: fn(&Seat) -> f64| seats.iter().map(figure).sum::<f64>();
+    let (stalled_s, played_s) = (sum(|seat| seat.stalled_s), sum(|seat| seat.played_s));
+    let bytes = seats.iter().map(|seat| seat.bytes).sum();
+    let gbit = bytes as f64 * 8e-9;
+    let watched = seats.iter().filter(|seat| seat.mean_bits_per_second > 0.0).count().max(1) as f64;
+    Report {
+        players: plan.players,
+        rule: match plan.settings.rule {
+            Rule::Throughput => "throughput",
+            Rule::Buffer => "buffer",
+        },
+        speed: plan.speed,
+        seconds,
+        started: startups.len(),
+        startup_s: [
+            startups.iter().sum::<f64>() / startups.len().max(1) as f64,
+            startups.iter().copied().fold(0.0, f64::max),
+        ],
+        stalls: seats.iter().map(|seat| seat.stalls).sum(),
+        stalled_s,
+        stall_ratio: if stalled_s + played_s > 0.0 { stalled_s / (stalled_s + played_s) } else { 0.0 },
+        played_s,
+        mean_bits_per_second: sum(|seat| seat.mean_bits_per_second) / watched,
+        switches_per_player: sum(|seat| seat.switches as f64) / watched,
+        bytes,
+        gbit_per_second: if seconds > 0.0 { gbit / seconds } else { 0.0 },
+        failures: seats.iter().map(|seat| seat.failures).sum(),
+        client_cpu_s: client,
+        server_cpu_s: server,
+        server_cpu_s_per_gbit: server.filter(|_| gbit > 0.0).map(|cpu_s| cpu_s / gbit),
+        seats,
+    }
+}
+
+fn seat(player: usize, outcome: &Outcome) -> Seat {
+    let fault = outcome.fault.clone();
+    let Some(story) = &outcome.story else { return Seat { player, fault, ..Seat::default() } };
+    let Story {
+        startup, stalls, stalled, played, switches, qualities, bits_per_second, bytes, failures, ..
+    } = story;
+    Seat {
+        player,
+        startup_s: startup.map(|startup| startup.as_secs_f64()),
+        stalls: *stalls,
+        stalled_s: stalled.as_secs_f64(),
+        stall_ratio: story.stall_ratio(),
+        played_s: played.as_secs_f64(),
+        mean_bits_per_second: *bits_per_second,
+        switches: *switches,
+        qualities_s: qualities.iter().map(|span| span.as_secs_f64()).collect(),
+        bytes: *bytes,
+        failures: *failures,
+        fault,
+    }
+}
+
+impl Report {
+    /// Whether all saw pictures and nothing failed.
+    pub fn is_clean(&self) -> bool {
+        self.started == self.players
+            && self.failures == 0
+            && self.seats.iter().all(|seat| seat.fault.is_none())
+    }
+}
+
+/// More players than this are not listed one by one.
+const LISTED: usize = 20;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mbit = |bits: f64| bits / 1e6;
+        writeln!(
+            f,
+            "players     {}, rule {}, {:.1} s at {} times the speed",
+            self.players, self.rule, self.seconds, self.speed
+        )?;
+        let [mean, most] = self.startup_s;
+        writeln!(
+            f,
+            "start-up    {} of {} saw a picture, after {mean:.2} s on average, {most:.2} s at most",
+            self.started, self.players
+        )?;
+        writeln!(
+            f,
+            "stalls      {}, {:.2} s altogether, {:.2} % of the time",
+            self.stalls,
+            self.stalled_s,
+            self.stall_ratio * 100.0
+        )?;
+        writeln!(
+            f,
+            "quality     {:.2} Mbit/s on average, {:.1} switches for each player",
+            mbit(self.mean_bits_per_second),
+            self.switches_per_player
+        )?;
+        writeln!(
+            f,
+            "fetched     {} bytes, {:.3} Gbit/s; {} fetches failed",
+            self.bytes, self.gbit_per_second, self.failures
+        )?;
+        write!(f, "CPU         players {:.2} s", self.client_cpu_s)?;
+        if let (Some(cpu_s), Some(each)) = (self.server_cpu_s, self.server_cpu_s_per_gbit) {
+            write!(f, ", server {cpu_s:.2} s: {each:.4} s for each gigabit")?;
+        }
+        if self.seats.len() <= LISTED && self.seats.len() > 1 {
+            write!(f, "\n\nplayer  start-up  stalls  stalled    played   Mbit/s  switches")?;
+            for seat in &self.seats {
+                let startup = seat.startup_s.map_or("never".to_owned(), |seconds| format!("{seconds:.2} s"));
+                write!(
+                    f,
+                    "\n{:6}  {startup:>8}  {:6}  {:5.2} s  {:6.1} s  {:7.2}  {:8}",
+                    seat.player,
+                    seat.stalls,
+                    seat.stalled_s,
+                    seat.played_s,
+                    mbit(seat.mean_bits_per_second),
+                    seat.switches
+                )?;
+            }
+        }
+        if let Some(seat) = self.seats.iter().find(|seat| seat.fault.is_some()) {
+            write!(f, "\nfault       player {}: {}", seat.player, seat.fault.as_deref().unwrap_or_default())?;
+        }
+        Ok(())
+    }
+}
