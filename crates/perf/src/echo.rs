@@ -1,7 +1,7 @@
 //! The floor: an exchange in bare datagrams through the same ports, without any protocol.
 //!
-//! A request is one datagram; its first eight bytes say how many bytes shall come back, the next two how long the datagrams of
-//! the answer shall be. One request is outstanding. What a perf exchange takes longer is the protocol's: packet protection,
+//! A request is one datagram: [`MARK`], eight bytes that say how many bytes shall come back, two that say how long the datagrams
+//! of the answer shall be. One request is outstanding. What a perf exchange takes longer is the protocol's: packet protection,
 //! acknowledgements, streams, loss detection.
 //!
 //! Whoever answers like this can be made to flood others with answers to forged requests: for laboratories only, and an answer
@@ -21,8 +21,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The first byte of every datagram: QUIC's fixed bit, without which AF_XDP leaves a datagram to the kernel.
+const MARK: u8 = 0x40;
 /// Bytes of the shortest request.
-pub const MIN_REQUEST: usize = PREFIX + 2;
+pub const MIN_REQUEST: usize = 1 + PREFIX + 2;
 /// The longest answer, in bytes.
 pub const MAX_ANSWER: u64 = 65_536;
 /// An answer that has not come after so long is lost, and is asked for anew.
@@ -82,7 +84,8 @@ struct Wanted {
 
 impl Wanted {
     fn read(datagram: &[u8]) -> Option<Wanted> {
-        let (size, rest) = datagram.split_first_chunk::<PREFIX>()?;
+        let (_, rest) = datagram.split_first().filter(|(mark, _)| **mark == MARK)?;
+        let (size, rest) = rest.split_first_chunk::<PREFIX>()?;
         let (segment, _) = rest.split_first_chunk::<2>()?;
         let bytes = u64::from_be_bytes(*size).min(MAX_ANSWER);
         Some(Wanted { bytes, segment: usize::from(u16::from_be_bytes(*segment)).clamp(100, 65_507) })
@@ -101,6 +104,9 @@ fn send<P: Port>(port: &mut P, addresses: Addresses, (bytes, segment): (u64, usi
         for _ in 0..packets {
             let room = port.room();
             let len = room.len().min(left);
+            if let Some(mark) = room.first_mut() {
+                *mark = MARK;
+            }
             if let Some(head) = head.take()
                 && let Some(place) = room.get_mut(..head.len())
             {
@@ -170,8 +176,9 @@ pub struct Echoed {
 pub fn measure<P: Port>(port: &mut P, plan: &Plan, stop: &AtomicBool) -> io::Result<Echoed> {
     let addresses = Addresses { local: port.local_address_towards(plan.address), peer: plan.address };
     let mut head = [0; MIN_REQUEST];
-    head[..PREFIX].copy_from_slice(&plan.response.min(MAX_ANSWER).to_be_bytes());
-    head[PREFIX..].copy_from_slice(&plan.segment.to_be_bytes());
+    head[0] = MARK;
+    head[1..=PREFIX].copy_from_slice(&plan.response.min(MAX_ANSWER).to_be_bytes());
+    head[1 + PREFIX..].copy_from_slice(&plan.segment.to_be_bytes());
     let mut ear = Ear { spin: plan.spin, busy_at: port.now() };
     let (mut spans, mut lost) = (Spans::new(), 0);
     let begin = port.now() + plan.warm_up;
@@ -275,8 +282,9 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_not_answered() {
-        assert_eq!(Wanted::read(&[0; MIN_REQUEST - 1]), None);
-        let endless = [&u64::MAX.to_be_bytes()[..], &[0, 0]].concat();
+        assert_eq!(Wanted::read(&[MARK; MIN_REQUEST - 1]), None);
+        let endless = [&[MARK], &u64::MAX.to_be_bytes()[..], &[0, 0]].concat();
+        assert_eq!(Wanted::read(&endless[1..]), None);
         assert_eq!(Wanted::read(&endless), Some(Wanted { bytes: MAX_ANSWER, segment: 100 }));
     }
 }

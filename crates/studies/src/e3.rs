@@ -206,6 +206,7 @@ fn blocks(scope: &Scope, single: &[Lane], paired: &[Lane]) -> Vec<Block> {
     let percentiles = 0..trial::PERCENTILES.len();
     let mut blocks = vec![
         Block::Table(tables::single(single, baseline)),
+        Block::Table(tables::costs(single)),
         Block::Plot(plots::distribution(single, 1)),
         Block::Table(tables::four(single)),
         Block::Table(tables::sweep("Requests a second on one connection", single, scope.sweep)),

@@ -26,39 +26,52 @@ fn columns(names: &[&str]) -> Vec<String> {
 pub(super) fn single(lanes: &[Lane], baseline: &Lane) -> Table {
     let mut heads = columns(&["requests/s", "over udp, send per packet"]);
     heads.extend(PERCENTILES.map(|(name, _)| format!("{name}, µs")));
-    heads.extend(columns(&[
-        "bare datagrams p50, µs",
-        "protocol's part of p50, µs",
-        "server CPU, µs",
-        "client CPU, µs",
-        "datagrams there",
-        "datagrams back",
-    ]));
-    let mut rows: Vec<Row> = lanes.iter().map(|lane| single_row(lane, baseline)).collect();
+    let rows = lanes.iter().map(|lane| {
+        let rates = lane.rates(1);
+        let over =
+            if lane.variant == baseline.variant { None } else { Ratio::of(&rates, &baseline.rates(1)) };
+        let rate = if rates.is_empty() { Cell::Empty } else { Cell::Trials(Summary::of(rates), 0) };
+        let mut cells = vec![rate, over.into()];
+        cells.extend((0..PERCENTILES.len()).map(|which| figure(lane.percentile(1, which), 1)));
+        row(lane.variant.name, cells)
+    });
+    let mut rows: Vec<Row> = rows.collect();
     let mut cells = vec![Cell::Empty, "more than 2".into()];
     cells.extend(PERCENTILES.map(|_| Cell::from("lower")));
-    cells.resize(heads.len(), Cell::Empty);
     rows.push(published(cells));
-    Table {
-        title: "One connection, one request outstanding".to_owned(),
-        corner: "path".to_owned(),
-        columns: heads,
-        rows,
-    }
+    let title = "One connection, one request outstanding".to_owned();
+    Table { title, corner: "path".to_owned(), columns: heads, rows }
 }
 
-fn single_row(lane: &Lane, baseline: &Lane) -> Row {
-    let rates = lane.rates(1);
-    let over = if lane.variant == baseline.variant { None } else { Ratio::of(&rates, &baseline.rates(1)) };
-    let rate = if rates.is_empty() { Cell::Empty } else { Cell::Trials(Summary::of(rates), 0) };
-    let mut cells = vec![rate, over.into()];
-    cells.extend((0..PERCENTILES.len()).map(|which| figure(lane.percentile(1, which), 1)));
-    let floor = lane.echo.as_ref().map(|echo| echo.latency_us[0]);
-    cells.push(figure(floor, 1));
-    cells.push(figure(lane.percentile(1, 0).zip(floor).map(|(ours, floor)| ours - floor), 1));
-    cells.extend([0, 1].map(|side| figure(lane.mean(1, |trial| Some(trial.cpu_us[side])), 1)));
-    cells.extend([0, 1].map(|way| figure(lane.mean(1, |trial| Some(trial.datagrams[way])), 2)));
-    row(lane.variant.name, cells)
+/// What an exchange costs where one is outstanding, and what of that is the protocol's.
+pub(super) fn costs(lanes: &[Lane]) -> Table {
+    let rows = lanes.iter().map(|lane| {
+        let (ours, bare) = (lane.percentile(1, 0), lane.echo.as_ref());
+        let mut cells = vec![figure(ours, 1), figure(bare.map(|echo| echo.latency_us[0]), 1)];
+        cells.push(figure(ours.zip(bare).map(|(ours, echo)| ours - echo.latency_us[0]), 1));
+        for side in [0, 1] {
+            cells.push(figure(lane.mean(1, |trial| Some(trial.cpu_us[side])), 1));
+            cells.push(figure(bare.map(|echo| echo.cpu_us[side]), 1));
+        }
+        cells.extend([0, 1].map(|way| figure(lane.mean(1, |trial| Some(trial.datagrams[way])), 2)));
+        row(lane.variant.name, cells)
+    });
+    Table {
+        title: "What one exchange takes, and the same in bare datagrams".to_owned(),
+        corner: "path".to_owned(),
+        columns: columns(&[
+            "p50, µs",
+            "bare p50, µs",
+            "difference, µs",
+            "server CPU, µs",
+            "bare, µs",
+            "client CPU, µs",
+            "bare, µs",
+            "datagrams there",
+            "back",
+        ]),
+        rows: rows.collect(),
+    }
 }
 
 /// (b): four outstanding over one.
