@@ -1,6 +1,7 @@
 //! The tercel command.
 
 mod bench_command;
+mod dash_command;
 mod connection_options;
 mod doctor;
 mod get;
@@ -38,6 +39,8 @@ enum Command {
     Get(Box<get::GetArgs>),
     /// Generate load over HTTP/1.1, 2 or 3 and measure rate and latency.
     Load(Box<load_command::LoadArgs>),
+    /// Play video over HTTP/3 (DASH) and measure what viewers would see.
+    Dash(Box<dash_command::DashArgs>),
     /// Measure the transport without HTTP: requests, latency, transfers, handshakes.
     Perf(Box<perf_command::PerfArgs>),
     /// Make two machines and an emulated network between them.
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Load(args) => load_command::run(&args),
+        Command::Dash(args) => dash_command::run(&args),
         Command::Perf(args) => perf_command::run(&args),
         Command::Lab(args) => lab_command::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -280,7 +280,12 @@ impl ClientArgs {
         let crew = Crew { seats, server: self.server_pid, prepare: &prepare };
         let report = crew.run(plan, stop).map_err(|error| GetError::Broken(error.to_string()))?;
         self.print(&report);
-        Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        if report.is_clean() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let fault = report.first_fault.as_deref().unwrap_or("nothing was exchanged");
+        eprintln!("tercel perf client: {fault}");
+        Ok(ExitCode::FAILURE)
     }
 
     fn echo<P: Path>(
@@ -317,7 +322,11 @@ impl ClientArgs {
         let echoed =
             echo::measure(&mut port, &plan, stop).map_err(|error| GetError::Broken(error.to_string()))?;
         self.print(&echoed);
-        Ok(if echoed.completed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        if echoed.completed > 0 {
+            return Ok(ExitCode::SUCCESS);
+        }
+        eprintln!("tercel perf client: {address} does not echo: is it tercel perf serve --echo?");
+        Ok(ExitCode::FAILURE)
     }
 
     fn print(&self, report: &(impl Serialize + core::fmt::Display)) {
