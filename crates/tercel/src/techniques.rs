@@ -18,6 +18,8 @@ pub(crate) enum LeftOut {
     Sendmmsg,
     /// Several trains or datagrams per system call when receiving.
     Recvmmsg,
+    /// Taking in many packets before acting on them: one message at a time instead, be it a datagram or a merged train.
+    ReceiveBatches,
     /// Departure times: the kernel does not hold trains back; the sender wakes for each.
     DepartureTimes,
     /// Header-protection masks of a train in one pass: packet by packet instead.
@@ -60,6 +62,7 @@ impl Techniques<'_> {
             gro: self.lack(LeftOut::Gro),
             sendmmsg: self.lack(LeftOut::Sendmmsg),
             recvmmsg: self.lack(LeftOut::Recvmmsg),
+            batches: self.lack(LeftOut::ReceiveBatches),
         }
     }
 
@@ -84,9 +87,14 @@ impl Techniques<'_> {
             Datapath::Gso | Datapath::Auto => &[],
             Datapath::Mmsg => &[LeftOut::Gso, LeftOut::Gro],
             Datapath::Plain => &[LeftOut::Gso, LeftOut::Gro, LeftOut::Sendmmsg, LeftOut::Recvmmsg],
-            Datapath::Xdp => {
-                &[LeftOut::Gso, LeftOut::Gro, LeftOut::Sendmmsg, LeftOut::Recvmmsg, LeftOut::DepartureTimes]
-            }
+            Datapath::Xdp => &[
+                LeftOut::Gso,
+                LeftOut::Gro,
+                LeftOut::Sendmmsg,
+                LeftOut::Recvmmsg,
+                LeftOut::ReceiveBatches,
+                LeftOut::DepartureTimes,
+            ],
         };
         match absent.iter().find(|technique| self.lack(**technique)) {
             Some(technique) => {

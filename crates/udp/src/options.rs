@@ -59,6 +59,8 @@ pub struct Without {
     pub sendmmsg: bool,
     /// Several messages per call when receiving.
     pub recvmmsg: bool,
+    /// More than one message at a time: a poll takes in one, and its owner acts on that before it takes in another.
+    pub batches: bool,
 }
 
 /// How a port is bound. `BindOptions::new` fills in what suits a busy endpoint.

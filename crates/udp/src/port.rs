@@ -58,6 +58,7 @@ impl UdpPort {
             Variant::Gso if !bound.granted.gro => (Variant::Gso, options.receive_batch.max(64)),
             variant => (variant, options.receive_batch),
         };
+        let batch = if options.without.batches { 1 } else { batch };
         let mut sender = Sender::new(variant, options.send_memory, bound.family, bound.local);
         if options.without.sendmmsg {
             sender.send_singly();

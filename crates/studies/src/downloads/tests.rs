@@ -17,6 +17,13 @@ fn a_saving_is_claimed_only_where_the_interval_shows_one() {
 }
 
 #[test]
+fn a_server_that_is_to_do_without_segmentation_has_another_path() {
+    let path = |flags: &[&str]| Lane::new("a lane", Method::Gso, flags).path_in_use();
+    assert_eq!(path(&["--without", "gro"]), "gso");
+    assert_eq!(path(&["--packet-size", "1452", "--without", "gso,sendmmsg"]), "mmsg");
+}
+
+#[test]
 fn a_lane_without_trials_is_an_empty_cell() {
     assert_eq!(lane(&[]).cell(3, |trial| trial.server_cpu_s_per_gb), Cell::Empty);
     assert!(matches!(lane(&[1.0]).cell(3, |trial| trial.server_cpu_s_per_gb), Cell::Trials(_, 3)));

@@ -82,7 +82,9 @@ pub(super) const TECHNIQUES: [Technique; 15] = [
 ];
 
 /// What is not in the table, and why.
-pub(super) const ELSEWHERE: [&str; 5] = [
+pub(super) const ELSEWHERE: [&str; 6] = [
+    "Without GRO at the client the kernel cuts the server's trains into packets before they cross a veth pair or loopback, on the \
+     server's CPU time: on a real link the card or the driver would do that in either case.",
     "AF_XDP beside kernel UDP is study E1.",
     "Steering by connection ID changes nothing for a client that keeps its address: the kernel's hash of addresses is as good \
      then. It is not measured here.",

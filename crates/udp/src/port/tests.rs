@@ -345,6 +345,8 @@ fn what_a_port_is_to_do_without_it_does_without() {
         (Without { gro: true, ..all }, 1, 1, (true, false)),
         (Without { sendmmsg: true, ..all }, 4, 1, (true, true)),
         (Without { recvmmsg: true, ..all }, 1, 4, (true, true)),
+        (Without { batches: true, ..all }, 1, 4, (true, true)),
+        (Without { gro: true, batches: true, ..all }, 1, 40, (true, false)),
         (Without { gso: true, sendmmsg: true, ..all }, 40, 1, (false, true)),
         (Without { gro: true, recvmmsg: true, ..all }, 1, 40, (true, false)),
     ] {
