@@ -124,7 +124,8 @@ impl Ledger {
             Part::ALL.iter().map(|part| row(part.name(), cells(&|ledger| ledger.share(*part)))).collect();
         rows.push(row("all", cells(&|ledger| ledger.lines.iter().map(|line| line.share).sum())));
         if ledgers.iter().any(|(_, ledger)| ledger.delivery > 0.0) {
-            rows.push(row("(of kernel send: delivery to the other end)", cells(&|ledger| ledger.delivery)));
+            // Below the line that it is a part of, which is the first.
+            rows.insert(1, row("– of it delivery", cells(&|ledger| ledger.delivery)));
         }
         Table { title: title.to_owned(), corner: "part of the work".to_owned(), columns, rows }
     }
@@ -147,7 +148,7 @@ impl fmt::Display for Ledger {
             let delivery = self.delivery * 100.0;
             writeln!(
                 f,
-                "Of kernel send, {delivery:.1} % of all is delivery to the other end, as virtual links do it."
+                "Kernel send holds {delivery:.1} % for delivery to the other end: virtual links do it in the sender's call."
             )?;
         }
         for (name, share) in &self.unexplained {

@@ -56,7 +56,7 @@ impl Part {
         match self {
             Part::KernelSend => "kernel send",
             Part::KernelReceive => "kernel receive",
-            Part::KernelRest => "kernel, other",
+            Part::KernelRest => "other kernel",
             Part::DataPath => "data path",
             Part::PacketProtection => "packet protection",
             Part::HeaderProtection => "header protection",

@@ -81,7 +81,9 @@ impl Spread {
         let step = even_step((self.high - self.low) / count.max(1) as f64);
         if reach == Reach::Rounded {
             self.low = (self.low / step + 1e-9).floor() * step;
-            self.high = (self.high / step - 1e-9).ceil() * step;
+            let end = (self.high / step - 1e-9).ceil() * step;
+            // An axis of few labels would be empty for the most part.
+            self.high = if self.high < 0.75 * end { self.high * 1.05 } else { end };
         }
         let first = (self.low / step - 1e-9).ceil() as i64;
         let last = (self.high / step + 1e-9).floor() as i64;
@@ -233,6 +235,8 @@ mod tests {
         let spread = Spread::of(Scale::Linear, Reach::Rounded, &[-0.3, 0.2], 5);
         assert_eq!(labels(&spread), ["-0.3", "-0.2", "-0.1", "0", "0.1", "0.2"]);
         assert_eq!(spread.origin(), 0.0);
+        let spread = Spread::of(Scale::Linear, Reach::Rounded, &[640.0], 3);
+        assert_eq!((labels(&spread), spread.high), (vec!["0", "500"], 672.0));
         for strange in [&[][..], &[0.0], &[5.0], &[f64::NAN], &[1e300, -1e300]] {
             let spread = Spread::of(Scale::Linear, Reach::Rounded, strange, 5);
             assert!(spread.low < spread.high && spread.ticks.len() < 20, "{strange:?} {spread:?}");

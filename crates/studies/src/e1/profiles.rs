@@ -31,8 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What a reader must know.
 const METHOD: &str = "Profiles: perf samples the server's clock on the CPU 997 times a second with call stacks during another download, after \
-    its first second; each sample counts for one part of the work by a table of function names (crates/profile/src/parts.rs). Time that \
-    the kernel spends outside the server's threads is not in them. Taking stacks slows the server down by a few per cent.";
+    its first second; each sample counts for one part of the work by a table of function names (crates/profile/src/parts.rs). Of \
+    the kernel's sending, delivery is the receiver's part of the network stack: a virtual link does it in the sender's call. Time that \
+    the kernel spends outside the server's threads is in no part. Taking stacks slows the server down by a few per cent.";
 
 /// Adds flame graphs, the ledger and what they say. A path that cannot be profiled is a note.
 pub(super) fn add(context: &mut Context<'_>, packet_size: u16, study: &mut Study) {
