@@ -206,6 +206,8 @@ fn what_cannot_be_served_is_said_in_one_line() {
         (&["--interface", "lo"], 1, "--interface means nothing to --datapath gso"),
         (&["--xdp-mode", "driver", "--datapath", "mmsg"], 1, "--xdp-mode means nothing to --datapath mmsg"),
         (&["--busy-poll", "20"], 1, "--busy-poll means nothing to --datapath gso"),
+        (&["--without", "gro", "--datapath", "mmsg"], 1, "--without gro means nothing to --datapath mmsg"),
+        (&["--careful-resume", "on", "--pacing", "off"], 1, "careful_resume needs pacing"),
         (&["--workers", "0"], 2, "from 1 to 255, or auto"),
         (&["--pin", "4000"], 1, "core 4000 is not there"),
         (&["--pin", "x"], 2, "cores such as 0,2-5"),
@@ -262,4 +264,32 @@ fn the_doctor_tells_programs_and_people_of_the_machine_and_its_interfaces() {
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));
         assert!(said(&output).contains(expected), "{}", said(&output));
     }
+}
+
+/// Flags that change how packets leave and are acknowledged, and techniques that are left out: the bytes are the same.
+#[test]
+fn what_is_tuned_or_left_out_carries_the_same_bytes() {
+    let tuned = [
+        &["--pacing-burst", "4", "--pacing-burst-us", "500", "--ack-frequency", "off", "--ack-every", "2"][..],
+        &["--pacing", "off", "--congestion", "bbr"],
+        &["--without", "gso,gro,sendmmsg,recvmmsg,receive-batches,departure-times"],
+        &["--without", "train-masks,merged-acks,lent-data,shared-buffers,head-cache"],
+    ];
+    for flags in tuned {
+        let server = Server::start(flags);
+        server.check("3MB", flags);
+        server.stop();
+    }
+}
+
+/// What connections have learned is in the summary, for each worker.
+#[test]
+fn careful_resume_is_accounted_for() {
+    let server = Server::start(&["--careful-resume", "on"]);
+    // A round trip of 30 ms: the product with whatever rate this machine has is large enough to be remembered.
+    server.check("20MB", &["--hold-received", "30000"]);
+    server.check("1MB", &["--hold-received", "30000"]);
+    let (summary, said) = server.stop();
+    let counted = |name: &str| summary["workers"][0]["careful_resume"][name].as_u64();
+    assert!(counted("learned") >= Some(1) && counted("offered") == Some(1), "{summary}{said}");
 }
