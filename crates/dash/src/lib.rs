@@ -11,11 +11,13 @@
 #![forbid(unsafe_code)]
 
 pub mod manifest;
+mod plan;
 pub mod player;
 mod report;
 pub mod rule;
 mod viewer;
 mod watch;
 
+pub use plan::Plan;
 pub use report::{Report, Seat};
-pub use watch::{Plan, watch};
+pub use watch::watch;

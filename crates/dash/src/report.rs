@@ -1,9 +1,9 @@
 //! The figures, for each player and for all of them, as machines read them; `Display` is for people.
 
+use crate::plan::Plan;
 use crate::player::Story;
 use crate::rule::Rule;
 use crate::viewer::Outcome;
-use crate::watch::Plan;
 use core::fmt;
 use serde::Serialize;
 

@@ -1,49 +1,22 @@
 //! Some viewers watch a film for some time, on one thread.
 
-use crate::player::Settings;
+use crate::plan::Plan;
 use crate::report::{self, Report};
 use crate::viewer::{Audience, Clock, Outcome, Viewer};
 use base::slab::Handle;
 use base::time::{Duration, Instant};
 use datapath::Port;
 use load::requests::times::{ProcessTimes, Times};
-use load::target::Target;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use transport::{ClientConfig, Endpoint, EndpointConfig, IncomingPolicy};
+use transport::{Endpoint, EndpointConfig, IncomingPolicy};
 use worker::Worker;
 
 /// How often the clock and the order to stop are looked at.
 const TICK: Duration = Duration::from_millis(50);
 /// How long the good-bye may take.
 const FAREWELL: Duration = Duration::from_millis(50);
-
-/// What is to be watched.
-#[derive(Clone)]
-pub struct Plan {
-    /// The manifest.
-    pub manifest: Target,
-    /// Where its server is.
-    pub address: SocketAddr,
-    /// How many watch it.
-    pub players: usize,
-    /// How they choose, and how much they buffer.
-    pub settings: Settings,
-    /// For how long, by the players' clock.
-    pub span: Duration,
-    /// Within which time, by the players' clock, they come, one after the other.
-    pub ramp: Duration,
-    /// How many times faster the players' clock runs than the true one.
-    pub speed: f64,
-    /// TLS and QUIC.
-    pub quic: ClientConfig,
-    /// How long the worker polls before it sleeps.
-    pub spin: Duration,
-    /// The server's process, if its CPU time is to be taken.
-    pub server: Option<u32>,
-}
 
 /// Lets them watch until the time is over, all have gone, or `stop` is set. `seed` must be secret.
 ///

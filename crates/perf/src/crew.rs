@@ -4,25 +4,15 @@ use crate::driver::Driver;
 use crate::plan::Plan;
 use crate::record::Record;
 use crate::report::{self, Report};
+use crate::seat::Seat;
 use crate::stage::Stage;
 use datapath::Port;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use worker::Member;
 
 /// How often the order to stop is looked at.
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(50);
-
-/// What one thread is given for itself.
-pub struct Seat<P> {
-    /// Its port.
-    pub port: P,
-    /// From which its randomness comes; secret.
-    pub seed: [u8; 32],
-    /// Its part in a crew, where all threads have the same address.
-    pub member: Option<Member>,
-}
 
 /// Who carries out a plan.
 pub struct Crew<'a, P> {

@@ -4,11 +4,11 @@
 //! performs, and one that loses connections has lost.
 
 use crate::client::{Client, News, Phase};
-use crate::crew::Seat;
 use crate::lane::Lane;
 use crate::plan::{Bound, Plan, Task};
 use crate::protocol::NO_ERROR;
 use crate::record::Record;
+use crate::seat::Seat;
 use crate::stage::Stage;
 use base::slab::Handle;
 use base::time::{Duration, Instant};

@@ -28,11 +28,13 @@ mod plan;
 pub mod protocol;
 mod record;
 mod report;
+mod seat;
 pub mod server;
 mod stage;
 mod table;
 
-pub use crew::{Crew, Seat};
+pub use crew::Crew;
 pub use plan::{Amount, Bound, Plan, PlanError, Task};
 pub use record::Record;
 pub use report::{Cost, Report, ServerCost};
+pub use seat::Seat;
