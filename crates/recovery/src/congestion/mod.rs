@@ -293,6 +293,7 @@ impl Controller {
             return Rate::UNLIMITED;
         }
         if self.resume_report().phase == ResumePhase::Unvalidated {
+            //= rfc9959/3.3#2
             return Rate::of_window(self.window(), rtt.smoothed(), TENTATIVE_GAIN);
         }
         match &self.kind {

@@ -203,6 +203,7 @@ impl Resume {
         let lesson = match (self.phase(), learned) {
             (Phase::Reconnaissance, _) => Lesson::Unused,
             // What a retreat has seen is no measure of what is free now.
+            //= rfc9959/3.5#1
             (Phase::SafeRetreat, _) => Lesson::Forget,
             (_, Some((rtt, capacity))) => Lesson::Learned(Saved { capacity, rtt }),
             (_, None) if matches!(self.outcome, Outcome::OtherPath | Outcome::Retreated) => Lesson::Forget,
@@ -250,6 +251,7 @@ impl Resume {
             State::Normal => Orders::default(),
             State::Reconnaissance { saved, arrived } => {
                 *arrived = arrived.saturating_add(acked.bytes);
+                //= rfc9959/3.2#6
                 let (saved, has_arrived) = (*saved, *arrived >= initial_window(self.mtu));
                 self.confirm(now, acked, has_arrived.then_some(saved), window)
             }
@@ -258,6 +260,7 @@ impl Resume {
                 let is_other = latest.is_some_and(|latest| is_other_path(latest, saved.rtt));
                 let is_over = acked.largest_sent_at > *border || now.saturating_since(*entered) > *rtt;
                 let pipe = *pipe;
+                //= rfc9959/3.3#3
                 if is_other {
                     self.retreat(pipe, window)
                 } else if is_over {
@@ -280,6 +283,7 @@ impl Resume {
                 if acked.largest_sent_at < last {
                     return Orders { hold: true, ..Orders::default() };
                 }
+                //= rfc9959/3.5#3
                 let threshold = (pipe / RETREAT_DIVISOR).max(minimum_window(self.mtu));
                 Orders { hold: true, threshold: Some(threshold), ..self.finish(Outcome::Retreated) }
             }
@@ -289,9 +293,11 @@ impl Resume {
     /// Reconnaissance: jumps if the path is confirmed, which it is if `arrived` has something, and the sender has more to send.
     fn confirm(&mut self, now: Instant, acked: &AckedBytes, arrived: Option<Saved>, window: u64) -> Orders {
         let (Some(saved), Some(min)) = (arrived, self.min_rtt) else { return Orders::default() };
+        //= rfc9959/3.2#5
         if is_other_path(min, saved.rtt) {
             return self.finish(Outcome::OtherPath);
         }
+        //= rfc9959/3.3#1
         let jump = (saved.capacity / JUMP_DIVISOR).min(MAX_JUMP);
         if jump <= window || min < SHORTEST_RTT {
             return self.finish(Outcome::NoGain);
@@ -313,6 +319,7 @@ impl Resume {
     /// The tentative packets are under way. Source: RFC 9959, check flight_size.
     fn validate(&mut self, in_flight: u64, pipe: u64, window: u64) -> Orders {
         let initial = initial_window(self.mtu);
+        //= rfc9959/3.3#4
         if in_flight < initial || in_flight <= pipe {
             return Orders {
                 window: Some(pipe.max(initial).min(window)),
@@ -326,6 +333,7 @@ impl Resume {
     fn retreat(&mut self, pipe: u64, window: u64) -> Orders {
         self.state = State::SafeRetreat { last: self.last_sent, pipe };
         self.outcome = Outcome::Retreated;
+        //= rfc9959/3.5#2
         Orders { hold: true, window: Some((pipe / RETREAT_DIVISOR).min(window)), threshold: None }
     }
 
@@ -333,7 +341,9 @@ impl Resume {
     /// means.
     pub(super) fn on_congestion(&mut self, window: u64) -> Orders {
         match self.state {
+            //= rfc9959/3.2#1
             State::Reconnaissance { .. } => self.finish(Outcome::Congested),
+            //= rfc9959/3.4#1
             State::Unvalidated { pipe, .. } | State::Validating { pipe, .. } => self.retreat(pipe, window),
             State::Normal | State::SafeRetreat { .. } => Orders::default(),
         }
@@ -341,6 +351,7 @@ impl Resume {
 
     /// Whatever was tentative is over.
     pub(super) fn on_persistent_congestion(&mut self) {
+        //= rfc9959/3.6#1
         let outcome = match self.state {
             State::Normal => return,
             State::Reconnaissance { .. } => Outcome::Congested,

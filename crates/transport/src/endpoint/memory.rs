@@ -43,10 +43,12 @@ impl Memory {
     pub(super) fn recall(&mut self, now: Instant, addresses: &Addresses) -> Option<Saved> {
         let key = key(addresses);
         let entry = self.entries.get_mut(&key)?;
+        //= rfc9959/3.2#4
         if now.saturating_since(entry.seen_at) > self.lifetime {
             self.entries.remove(&key);
             return None;
         }
+        //= rfc9959/3.2#2
         if core::mem::replace(&mut entry.is_taken, true) {
             return None;
         }
@@ -61,6 +63,7 @@ impl Memory {
                 if !self.entries.contains_key(&key) {
                     self.make_room();
                 }
+                //= rfc9959/3.1#1
                 self.entries.insert(key, Entry { saved, seen_at, is_taken: false });
             }
             Lesson::Unused => {
@@ -86,6 +89,7 @@ impl Memory {
 }
 
 fn key(addresses: &Addresses) -> Key {
+    //= rfc9959/3.2#3
     let network = match addresses.peer.ip().to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),

@@ -186,6 +186,42 @@ fn a_jump_that_is_not_used_is_taken_back() {
     assert_eq!((sender.outcome(), sender.window), (Outcome::RateLimited, initial_window(MTU)));
 }
 
+#[test]
+fn persistent_congestion_ends_it() {
+    let mut sender = Sender::new(Some(SAVED));
+    sender.arrive(RTT);
+    sender.resume.on_persistent_congestion();
+    assert_eq!((sender.phase(), sender.outcome()), (Phase::Normal, Outcome::Retreated));
+    assert_eq!(sender.resume.lesson(), Some(Lesson::Forget));
+}
+
+/// RFC 9959 §4.3.2: not in half of it, as slow start would.
+#[test]
+fn a_jump_is_paced_over_the_whole_round_trip() {
+    let mut controller = resumed(Algorithm::Cubic, Some(SAVED));
+    let (sent_at, window) = (Instant::ZERO + Duration::from_secs(1), controller.window());
+    controller.on_sent(sent_at, window, window);
+    let now = sent_at + RTT;
+    let mut rtt = crate::rtt::Rtt::default();
+    rtt.on_sample(now, RTT, Duration::ZERO);
+    let acked = AckedBytes { bytes: window, ..Sender { now, ..Sender::new(None) }.acked(window, sent_at, 0) };
+    controller.on_ack(now, &acked);
+    assert_eq!(controller.window(), 200_000);
+    assert_eq!(controller.pacing_rate(&rtt).bytes_per_second().round(), 4_000_000.0);
+    // A round trip later slow start goes on, at its own pace.
+    let then = now + RTT + RTT;
+    controller.on_sent(now + Duration::from_millis(1), 150_000, 150_000);
+    controller.on_ack(
+        then,
+        &AckedBytes { in_flight: 149_000, largest_sent_at: now + Duration::from_millis(1), ..acked },
+    );
+    assert_eq!(controller.resume_report().phase, Phase::Validating);
+    assert_eq!(
+        controller.pacing_rate(&rtt).bytes_per_second().round(),
+        controller.window() as f64 / 0.05 * 2.0
+    );
+}
+
 /// The time in which a flow of this controller delivers `bytes`, its losses, and the controller.
 fn deliver(link: LinkOptions, controller: Controller, bytes: u64) -> (Duration, u64, Controller) {
     let mut world = World::new(link);
