@@ -132,7 +132,7 @@ fn seed() -> Result<[u8; 32], GetError> {
 
 impl ClientArgs {
     fn measure(&self) -> Result<ExitCode, GetError> {
-        let target = self.target()?;
+        let target = target(&self.server)?;
         let family = match (self.ipv4, self.ipv6) {
             (true, _) => Family::V4,
             (_, true) => Family::V6,
@@ -167,20 +167,6 @@ impl ClientArgs {
                 self.ask(ports, &plan, &stop)
             }
         }
-    }
-
-    fn target(&self) -> Result<Target, GetError> {
-        let server = self.server.as_str();
-        let has_port = match server.rsplit_once(':') {
-            Some((host, _)) => !host.contains(':') || host.ends_with(']'),
-            None => false,
-        };
-        let is_bare_v6 = !has_port && server.contains(':') && !server.starts_with('[');
-        let server = if is_bare_v6 { format!("[{server}]") } else { server.to_owned() };
-        let port = if has_port { String::new() } else { format!(":{}", protocol::PORT) };
-        let wrong = |_| usage(format!("{} is no server: write HOST or HOST:PORT", self.server));
-        let target = Target::parse(&format!("https://{server}{port}/")).map_err(wrong)?;
-        if target.path() == "/" { Ok(target) } else { Err(wrong(usage(""))) }
     }
 
     /// Ports towards the server.
@@ -339,9 +325,44 @@ impl ClientArgs {
     }
 }
 
+/// `HOST`, `HOST:PORT`, or an IPv6 address with or without brackets.
+fn target(server: &str) -> Result<Target, GetError> {
+    let is_bare_v6 = server.parse::<Ipv6Addr>().is_ok();
+    let host = if is_bare_v6 { format!("[{server}]") } else { server.to_owned() };
+    let has_port = !is_bare_v6 && host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+    let port = if has_port { String::new() } else { format!(":{}", protocol::PORT) };
+    let parsed = Target::parse(&format!("https://{host}{port}/")).ok().filter(|target| target.path() == "/");
+    parsed.ok_or_else(|| usage(format!("{server} is no server: write HOST or HOST:PORT")))
+}
+
 /// `512`, `8KiB`, `2GB`.
 fn bytes(text: &str) -> Result<u64, String> {
     let name = format!("bytes/{text}");
     server::generated::size_of(name.as_bytes())
         .ok_or_else(|| "a number of bytes such as 512, 8KiB or 2GB".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_named_with_and_without_a_port() {
+        let table = [
+            ("localhost", Some(("localhost", 4433))),
+            ("localhost:99", Some(("localhost", 99))),
+            ("192.0.2.1", Some(("192.0.2.1", 4433))),
+            ("192.0.2.1:99", Some(("192.0.2.1", 99))),
+            ("fd00::1", Some(("fd00::1", 4433))),
+            ("[fd00::1]", Some(("fd00::1", 4433))),
+            ("[fd00::1]:99", Some(("fd00::1", 99))),
+            ("localhost/path", None),
+            ("localhost:none", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            let found = target(text).ok();
+            assert_eq!(found.as_ref().map(|target| (target.host(), target.port())), expected, "{text}");
+        }
+    }
 }
