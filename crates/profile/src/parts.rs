@@ -113,6 +113,8 @@ const MODULES: &[(&str, Part)] = &[
     ("recovery", Part::Transport),
     ("wire", Part::Transport),
     ("worker", Part::Transport),
+    ("tokio", Part::Transport),
+    ("tokio_rustls", Part::Transport),
     ("http3", Part::Http),
     ("qpack", Part::Http),
     ("hyper", Part::Http),

@@ -5,9 +5,9 @@
 
 use crate::script::{self, Stack};
 use rustix::process::{Pid, Signal, kill_process};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl Recorder {
     /// Begins to watch for `seconds`, or until the target ends.
     ///
     /// # Errors
-    /// There is no such process, or perf is not installed.
+    /// There is no such process or program, or perf is not installed.
     pub fn start(target: &Target, seconds: Option<f64>) -> io::Result<Recorder> {
         let folder = tempfile::Builder::new().prefix("tercel-profile-").tempdir()?;
         let frequency =
@@ -71,6 +71,7 @@ impl Recorder {
             }
             // What the command says is its user's.
             Target::Command(words) => {
+                find(words.first().map_or(OsStr::new(""), OsString::as_os_str))?;
                 command.arg("--").args(words);
             }
         }
@@ -137,6 +138,20 @@ impl Drop for Recorder {
     }
 }
 
+/// perf says nothing that helps when it cannot start a program.
+fn find(program: &OsStr) -> io::Result<()> {
+    let is_path = Path::new(program).components().count() > 1;
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = if is_path {
+        Path::new(program).is_file()
+    } else {
+        !program.is_empty() && std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+    };
+    let missing =
+        || io::Error::new(io::ErrorKind::NotFound, format!("there is no program {}", program.display()));
+    if is_there { Ok(()) } else { Err(missing()) }
+}
+
 fn signal(child: &Child, signal: Signal) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         // It may have ended by itself, which is as good.
@@ -183,5 +198,10 @@ mod tests {
     fn a_process_that_is_not_there_is_called_so() {
         let error = Recorder::start(&Target::Process(u32::MAX), Some(1.0)).unwrap_err();
         assert_eq!(error.to_string(), "there is no process 4294967295");
+        for program in ["no-such-program", "./no-such-program", ""] {
+            let error = Recorder::start(&Target::Command(vec![program.into()]), None).unwrap_err();
+            assert_eq!(error.to_string(), format!("there is no program {program}"));
+        }
+        assert!(find(OsStr::new("sh")).is_ok());
     }
 }

@@ -8,6 +8,9 @@ use crate::stats::{Ratio, Summary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// From so many series on, some are bound to differ by chance.
+const MANY: usize = 20;
+
 /// What two runs say of each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Comparison {
@@ -121,7 +124,7 @@ impl Comparison {
         };
         let blocks = if table.rows.is_empty() { Vec::new() } else { vec![Block::Table(table)] };
         Study {
-            id: "overview".to_owned(),
+            id: "all".to_owned(),
             title: format!("{} and {}", names[0], names[1]),
             findings: self.findings(),
             blocks,
@@ -165,6 +168,14 @@ impl Comparison {
             if !said.is_empty() {
                 notes.push(format!("Only in {name}: {}.", said.join("; ")));
             }
+        }
+        let judged = self.pairs.iter().filter(|pair| pair.ratio.is_some()).count();
+        if judged >= MANY {
+            let chance = judged as f64 * 0.05;
+            notes.push(format!(
+                "Of {judged} series, {chance:.0} or more differ by chance alone: with few trials the intervals are too narrow rather than \
+                 too wide. Measure again what surprises."
+            ));
         }
         let single = self.pairs.iter().filter(|pair| pair.ratio.is_none()).count();
         if single > 0 {
@@ -289,7 +300,7 @@ mod tests {
         );
         assert!(told.contains("Only in old: e1, mmsg") && told.contains("e1, plain, MB/s: 2.00"), "{told}");
         let page = html::comparison(&run);
-        assert!(page.contains("id=\"overview\"") && !page.contains("<script"), "{page}");
+        assert!(page.contains("id=\"all\"") && !page.contains("<script"), "{page}");
     }
 
     #[test]

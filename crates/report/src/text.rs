@@ -43,7 +43,9 @@ pub fn study(study: &Study, colours: Colours) -> String {
     if let Some(problem) = &study.problem {
         paragraph(&mut out, "Not finished: ", problem);
     }
-    out.push('\n');
+    if !study.findings.is_empty() {
+        out.push('\n');
+    }
     for finding in &study.findings {
         paragraph(&mut out, "• ", finding);
     }
