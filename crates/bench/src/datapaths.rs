@@ -233,7 +233,7 @@ fn trial(plan: &Plan, pair: &Pair<'_>, method: Method) -> io::Result<Trial> {
     let trains = if method == Method::XdpGeneric { Trains::Cut } else { Trains::Whole };
     pair.site.let_trains_through(trains)?;
     let size = plan.packet_size.to_string();
-    let quic = ["--cipher", "aes128", "--congestion", "cubic", "--packet-size", &size];
+    let quic = ["--cipher", "aes128", "--congestion", "cubic", "--packet-size", &size, "--mtu-search", "off"];
     let server = pair.serve(method, pair.site.ipv4(End::Server), &plan.cores[..1], &quic)?;
     let gone = || io::Error::other("the server has gone");
     let (cpu_before, busy_before) = (cpu::seconds_of(server.id()).ok_or_else(gone)?, busy(plan));

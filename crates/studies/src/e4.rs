@@ -73,7 +73,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
             Block::Plot(times(&lanes, requests)),
         ],
         notes,
-        problem: problem.map(|error| error.to_string()),
+        problem: problem.map(words::problem),
         seconds: bench::cpu::clock_seconds() - began,
         raw: serde_json::to_value(&lanes)?,
     })
@@ -99,6 +99,7 @@ fn method(race: &Race<'_>, lanes: &[Lane]) -> Vec<String> {
         "The client's time is that of its whole process, connections included; requests/s is counted from when all connections \
          stand. Published: LiteSpeed's study, on other machines; requests/s there is a million over the time."
             .to_owned(),
+        words::CLIENT.to_owned(),
         format!("Versions: {}.", words::versions(lanes)),
     ]
 }

@@ -93,7 +93,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
             Block::Plot(costs(&lanes)),
         ],
         notes,
-        problem: problem.map(|error| error.to_string()),
+        problem: problem.map(words::problem),
         seconds: bench::cpu::clock_seconds() - began,
         raw: serde_json::json!({ "lanes": lanes, "roofline": ceilings }),
     })
@@ -140,6 +140,7 @@ fn method(race: &Race<'_>, lanes: &[Lane]) -> Vec<String> {
              must confirm. Over veth TCP's segments fill packets of 1,500 bytes.",
             race.ground.payload_size
         ),
+        words::CLIENT.to_owned(),
         ceiling::METHOD.to_owned(),
         "Published: LiteSpeed's study, on other machines.".to_owned(),
         format!("Versions: {}.", words::versions(lanes)),
@@ -214,7 +215,7 @@ fn table(lanes: &[Lane], ceilings: &[Roofline]) -> Table {
     }));
     Table {
         title: "Requests for a file of 10 MB".to_owned(),
-        corner: "server, protocol, client (tercel load if not named)".to_owned(),
+        corner: "server, protocol, client".to_owned(),
         columns: COLUMNS.map(str::to_owned).to_vec(),
         rows,
     }

@@ -212,7 +212,7 @@ fn read_load(output: &str) -> Option<Run> {
 /// `tercel load`'s word for who limits, as tables have it.
 fn limit_in_words(word: &str) -> String {
     match word {
-        "cores" => "other programs: both waited for a core".to_owned(),
+        "cores" => "cores, shared with others".to_owned(),
         "outstanding" => "neither alone".to_owned(),
         word => word.replace('_', " "),
     }

@@ -9,6 +9,15 @@ use super::{Contestant, Field, Ground, Http};
 /// How far the mean datagram may be from the size asked for: the handshake, a search for the size, the last packet.
 const PAYLOAD_SLACK: f64 = 0.03;
 
+/// What a reader must know of the client that is ours.
+pub const CLIENT: &str = "The client is tercel load where no other is named. Over HTTP/3 it acknowledges every tenth packet of a steady \
+    path, and more rarely where the server asks for it (draft-ietf-quic-ack-frequency), which tercel does.";
+
+/// Why a race ended early.
+pub fn problem(error: std::io::Error) -> String {
+    if error.kind() == std::io::ErrorKind::Interrupted { "interrupted".to_owned() } else { error.to_string() }
+}
+
 /// One sentence about two lanes' times; none is declared faster while the interval spans 1.
 pub fn verdict(of: &str, over: &str, ratio: Option<Ratio>) -> String {
     let Some(ratio) = ratio else {
