@@ -87,7 +87,8 @@ impl Cores {
             },
             _ => Cores {
                 one: context.cores,
-                two: [vec![server, client], vec![server, client]],
+                // Crosswise: the ends of a connection are on different cores, as where there is one.
+                two: [vec![server, client], vec![client, server]],
                 are_enough: false,
             },
         }

@@ -153,7 +153,8 @@ fn doubling(single: &[Lane], paired: &[Lane]) -> Option<String> {
         .collect();
     (!ratios.is_empty()).then(|| {
         format!(
-            "Two connections on two workers, over the peak of one: {}. Published: almost twice, with lower latency.",
+            "Two connections on two workers, over the peak of one: {}. Published, on cores of their own: almost twice, with lower \
+             latency.",
             ratios.join(", ")
         )
     })
@@ -169,8 +170,11 @@ pub(super) fn notes(single: &[Lane], paired: &[Lane], cores: &Cores) -> Vec<Stri
     ];
     if !cores.are_enough && !paired.is_empty() {
         notes.push(
-            "Two workers of the server and two threads of the client share two cores here: the two connections cannot double \
-             anything, and paths that never sleep take the core from each other. Four cores are needed to judge the published claim."
+            "Two workers of the server and two threads of the client share two cores here, and one connection's two ends had a core \
+             each before: nothing that was idle is put to work. Where two connections still carry more, it is because a core that \
+             serves both a worker and a client's thread need not sleep and be woken across cores. Kernel UDP gives a connection to a \
+             worker by a hash, so its two ends may share a core. Paths that never sleep take the core from each other. Four cores \
+             are needed to judge the published claim."
                 .to_owned(),
         );
     }
