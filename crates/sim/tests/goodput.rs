@@ -91,16 +91,16 @@ fn bbr_and_prague_fill_a_link() {
     }
 }
 
-/// ECT(1) leaves, arrives as CE, is reported and answered: two marks in a hundred are two over 2 % and 25 ms, 4,000 packets a
-/// second. If any part of the circle were broken, the link would be full instead.
+/// ECT(1) leaves, arrives as CE, is reported and answered: with ten marks in a hundred a packet more each round trip and a
+/// twentieth less are even at 20 packets, 2,000 a second. If any part of the circle were broken, the link would be full instead.
 #[test]
 fn prague_follows_its_marks() {
     let mut scenario = link(100, 10, 2.0);
     scenario.server.congestion = Algorithm::Prague;
-    scenario.to_client.push(Node::EcnMark { ppm: 20_000 });
-    let (share, report) = share(&scenario, 100, &Plan::downloads([50 * MB]));
+    scenario.to_client.push(Node::EcnMark { ppm: 100_000 });
+    let (share, report) = share(&scenario, 100, &Plan::downloads([10 * MB]));
     println!("{share:.3} {:?}", report.server);
-    assert!((0.25..0.6).contains(&share), "{share:.3}");
+    assert!((0.12..0.4).contains(&share), "{share:.3}");
     assert_eq!(report.server.lost_packets, 0);
 }
 
