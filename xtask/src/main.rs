@@ -1,9 +1,10 @@
-//! Project automation: `cargo xtask ci | tidy | rfc | ebpf`.
+//! Project automation: `cargo xtask ci | tidy | rfc | ebpf | pgo`.
 
 mod ci;
 mod controllers;
 mod ebpf;
 mod imports;
+mod pgo;
 mod rfc;
 mod tidy;
 
@@ -16,7 +17,8 @@ usage: cargo xtask COMMAND
   tidy   walls between crates, import cycles inside them, sizes of files
   rfc    normative rules cited in the code against specs/*.toml
   ebpf   rebuilds the eBPF objects (needs clang); --check compares with what is committed
-  controllers  runs congestion controllers over simulated links and writes docs/controllers anew (some minutes)";
+  controllers  runs congestion controllers over simulated links and writes docs/controllers anew (some minutes)
+  pgo    the program optimised by a profile of itself at work: target/pgo/tercel (needs llvm-tools)";
 
 fn main() -> ExitCode {
     let command = std::env::args().nth(1).unwrap_or_default();
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(),
         "rfc" => rfc::run(),
         "ebpf" => ebpf::run(std::env::args().nth(2).as_deref()),
+        "pgo" => pgo::run(),
         "controllers" => controllers::run(),
         _ => Err(HELP.to_owned()),
     };
