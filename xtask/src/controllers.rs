@@ -6,9 +6,23 @@ use std::process::Command;
 pub(crate) fn run() -> Result<String, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let status = Command::new(cargo)
-        .args(["run", "--profile", "quick", "-p", "tercel-sim", "--bin", "controllers", "--", "docs/controllers"])
+        .args([
+            "run",
+            "--profile",
+            "quick",
+            "-p",
+            "tercel-sim",
+            "--bin",
+            "controllers",
+            "--",
+            "docs/controllers",
+        ])
         .current_dir(crate::root())
         .status()
         .map_err(|error| format!("cargo: {error}"))?;
-    if status.success() { Ok("docs/controllers is made anew".to_owned()) } else { Err(format!("controllers: {status}")) }
+    if status.success() {
+        Ok("docs/controllers is made anew".to_owned())
+    } else {
+        Err(format!("controllers: {status}"))
+    }
 }

@@ -1,8 +1,8 @@
 //! The tercel command.
 
 mod bench_command;
-mod dash_command;
 mod connection_options;
+mod dash_command;
 mod doctor;
 mod get;
 mod lab_command;
