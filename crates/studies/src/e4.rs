@@ -41,7 +41,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let began = bench::cpu::clock_seconds();
     let ground = Ground::prepare()?;
     let field = look(&context.program, &[Http::Three]);
-    let requests = context.scaled(MILLION, 50_000);
+    let requests = context.scaled(MILLION, 200_000);
     let race = Race {
         ground: &ground,
         work: Work { file: SMALL, connections: 100, streams: 10, requests },
