@@ -118,8 +118,14 @@ mod tests {
         let mut lines = Vec::new();
         let mut tell = |line: &str| lines.push(line.to_owned());
         let program = "/nowhere/tercel".into();
-        let mut context =
-            Context { program, cores: [0, 0], effort: Effort::Quick, profiles: Profiles::None, stop: &STOP, progress: &mut tell };
+        let mut context = Context {
+            program,
+            cores: [0, 0],
+            effort: Effort::Quick,
+            profiles: Profiles::None,
+            stop: &STOP,
+            progress: &mut tell,
+        };
         let mut kept = Vec::new();
         let run = run(&studies, &mut context, &mut |run| kept.push(run.studies.len()));
         let ids: Vec<&str> = run.studies.iter().map(|study| study.id.as_str()).collect();
