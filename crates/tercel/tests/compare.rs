@@ -1,4 +1,5 @@
 //! `tercel bench compare` and `tercel bench report`: what they print, write and refuse.
+#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
 use std::path::Path;
 use std::process::{Command, Output};
