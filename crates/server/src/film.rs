@@ -123,6 +123,6 @@ mod tests {
         assert_eq!(find(b"dash/4s/manifest.mpd"), find(b"dash/manifest.mpd"));
         let Some(Part::Manifest(text)) = find(b"dash/2s/manifest.mpd") else { panic!("there is a manifest") };
         assert!(text.contains(r#"duration="2000""#) && text.contains(r#"id="video-16000""#), "{text}");
-        assert!((1..=10).all(|segment| LENGTH % segment == 0));
+        assert!((1..=10).all(|segment| LENGTH.is_multiple_of(segment)));
     }
 }
