@@ -33,7 +33,7 @@ Examples:
   tercel perf client -k localhost download -D 5          as much as comes in five seconds
   tercel perf client -k localhost handshakes -c 8        handshakes a second, eight at a time
 
-The protocol is draft-banks-quic-performance; other implementations' perf servers and clients work with these.";
+The protocol is draft-banks-quic-performance, which other implementations' perf servers and clients speak as well.";
 
 /// Serves, or measures.
 pub(crate) fn run(args: &PerfArgs) -> ExitCode {
