@@ -83,7 +83,17 @@ fn train(program: &Path, folder: &Path) -> Result<(), String> {
     let ready = folder.join("ready.json");
     let _ = std::fs::remove_file(&ready);
     let server = Command::new(program)
-        .args(["serve", "--listen", "127.0.0.1:0", "--access-log", "off", "--ready-file"])
+        // Packets as on Ethernet, not as large as loopback takes.
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--access-log",
+            "off",
+            "--mtu-ceiling",
+            "1472",
+            "--ready-file",
+        ])
         .arg(&ready)
         .env("XDG_DATA_HOME", folder)
         .stdout(Stdio::null())
