@@ -32,6 +32,8 @@ pub(super) struct Scenario {
 /// What a trial was like.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Trial {
+    /// How the server sent.
+    pub(super) method: Method,
     pub(super) scenario: &'static str,
     /// Until the last of the connections had everything.
     pub(super) seconds: f64,
@@ -50,14 +52,18 @@ pub(super) struct Trial {
     pub(super) rtt_ms: [f64; 2],
 }
 
-/// Runs one trial of `bytes` for each connection on `cores`.
+/// Runs one trial of `bytes` for each connection, the server sending by `method`, on `cores`.
 ///
 /// # Errors
 /// A process fails, or its account lacks something.
-pub(super) fn run(pair: &Pair<'_>, scenario: &Scenario, cores: [usize; 2], bytes: u64) -> io::Result<Trial> {
-    let [server_core, client_core] = cores;
+pub(super) fn run(
+    pair: &Pair<'_>,
+    scenario: &Scenario,
+    (method, [server_core, client_core]): (Method, [usize; 2]),
+    bytes: u64,
+) -> io::Result<Trial> {
     let common = [&["--hold-received", HOLD], scenario.flags].concat();
-    let server = pair.serve(Method::Gso, pair.site.ipv4(End::Server), &[server_core], &common)?;
+    let server = pair.serve(method, pair.site.ipv4(End::Server), &[server_core], &common)?;
     let mut flags = common.iter().map(|flag| (*flag).to_owned()).collect::<Vec<String>>();
     flags.extend(["--discard", "--parallel", &CONNECTIONS.to_string()].map(str::to_owned));
     // Hosts of other names are other servers to a client: each gets a connection of its own.
@@ -81,6 +87,7 @@ pub(super) fn run(pair: &Pair<'_>, scenario: &Scenario, cores: [usize; 2], bytes
     let sizes = &summary["packet_sizes"];
     let datagrams = number(&summary, "sent_datagrams")?;
     Ok(Trial {
+        method,
         scenario: scenario.name,
         seconds,
         mean_payload: number(&summary, "sent_bytes")? / datagrams.max(1.0),
