@@ -95,7 +95,7 @@ fn train(program: &Path, folder: &Path) -> Result<(), String> {
             "--ready-file",
         ])
         .arg(&ready)
-        .env("XDG_DATA_HOME", folder)
+        .env("XDG_DATA_HOME", folder.join("data"))
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| format!("pgo: the server does not start: {error}"))?;
