@@ -78,9 +78,9 @@ fn players_play_and_are_accounted_for() {
         assert_eq!((report.started, report.seats.len()), (4, 4));
         for seat in &report.seats {
             let all = seat.played_s + seat.stalled_s + seat.startup_s.unwrap();
-            // They came within two seconds, and the clock is looked at every 50 ms, which is one second of theirs; a busy
-            // machine may be late.
-            assert!((56.0..200.0).contains(&all), "{seat:?}");
+            // They came within two seconds of sixty. A busy machine may let them in, or ask them at the end, more than a
+            // second late, which is over twenty of theirs.
+            assert!((30.0..200.0).contains(&all), "{seat:?}");
             assert!(seat.qualities_s.iter().sum::<f64>() >= seat.played_s, "{seat:?}");
             assert!(seat.mean_bits_per_second >= 400_000.0 && seat.bytes > 100_000, "{seat:?}");
         }

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -123,16 +123,33 @@ fn trials_and_their_series() {
     assert!(stdout(&table).contains("\nmean ") && stdout(&table).contains("\nsd "), "{table:?}");
 }
 
+/// Waits until so many requests hang. A child that ends before, or makes none in half a minute, fails the test.
+fn await_hanging(child: &mut Child, wanted: usize) {
+    let mut looks = 0;
+    while HANGING.load(Ordering::Relaxed) < wanted {
+        let ended = child.try_wait().unwrap();
+        if ended.is_some() || looks >= 3_000 {
+            let _ = child.kill();
+            let mut said = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            panic!(
+                "{} of {wanted} requests hang; the child: {ended:?}, {said}",
+                HANGING.load(Ordering::Relaxed)
+            );
+        }
+        looks += 1;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Deleted, somebody who has waited for an hour could be left with nothing.
 #[test]
 fn an_interrupt_prints_what_was_measured() {
     let address = serve();
     let urls = [format!("http://{address}/"), format!("http://{address}/never")];
     // Both connections hang sooner or later, for longer than the test may take.
-    let child = start(&["-D", "60", "-c", "2", "--timeout", "50", "--json", &urls[0], &urls[1]]);
-    while HANGING.load(Ordering::Relaxed) < 2 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let mut child = start(&["-D", "60", "-c", "2", "--timeout", "50", "--json", &urls[0], &urls[1]]);
+    await_hanging(&mut child, 2);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
