@@ -192,7 +192,7 @@ impl Controller {
         each!(&mut self.kind, inner => inner.on_sent(now, bytes, in_flight));
         let window = self.window();
         if let Some(resume) = &mut self.resume {
-            let orders = resume.on_sent(now, in_flight, window);
+            let orders = resume.on_sent(now, bytes, in_flight, window);
             self.obey(orders);
         }
     }

@@ -56,6 +56,8 @@ pub struct Saved {
     pub capacity: u64,
     /// The smallest round trip.
     pub rtt: Duration,
+    /// No jump is made after this. Whoever remembers it sets the limit; what was learned just now has none yet.
+    pub valid_until: Instant,
 }
 
 /// Where careful resume stands.
@@ -86,6 +88,8 @@ pub enum Outcome {
     Congested,
     /// The window had grown as far by itself: no jump.
     NoGain,
+    /// What was remembered became too old before there was enough to send: no jump.
+    Expired,
     /// The jump was not made use of.
     RateLimited,
     /// What the jump allowed has arrived.
@@ -205,7 +209,9 @@ impl Resume {
             // What a retreat has seen is no measure of what is free now.
             //= rfc9959/3.5#1
             (Phase::SafeRetreat, _) => Lesson::Forget,
-            (_, Some((rtt, capacity))) => Lesson::Learned(Saved { capacity, rtt }),
+            (_, Some((rtt, capacity))) => {
+                Lesson::Learned(Saved { capacity, rtt, valid_until: Instant::FAR_FUTURE })
+            }
             (_, None) if matches!(self.outcome, Outcome::OtherPath | Outcome::Retreated) => Lesson::Forget,
             (_, None) => Lesson::Unused,
         };
@@ -225,11 +231,21 @@ impl Resume {
         self.mtu = mtu;
     }
 
-    /// Packets that count left at `now`; `in_flight` and `window` include them.
+    /// `bytes` of packets that count left at `now`; `in_flight` and `window` include them.
     #[inline]
-    pub(super) fn on_sent(&mut self, now: Instant, in_flight: u64, window: u64) -> Orders {
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, in_flight: u64, window: u64) -> Orders {
         self.last_sent = self.last_sent.max(now);
         match self.state {
+            // A round trip has passed, and no acknowledgement has told so: these packets are the first for a while, and
+            // what the jump is worth is what had left before them.
+            State::Unvalidated { pipe, entered, rtt, .. } if now.saturating_since(entered) > rtt => {
+                let before = in_flight.saturating_sub(bytes);
+                if self.is_used(before, pipe) {
+                    self.validate(in_flight, pipe, window)
+                } else {
+                    self.take_back(pipe, window)
+                }
+            }
             // RFC 9959, completed sending all unvalidated packets: less than a packet is left of the window.
             State::Unvalidated { pipe, border, .. }
                 if now > border && in_flight.saturating_add(minimum_window(self.mtu) / 2) > window =>
@@ -293,6 +309,10 @@ impl Resume {
     /// Reconnaissance: jumps if the path is confirmed, which it is if `arrived` has something, and the sender has more to send.
     fn confirm(&mut self, now: Instant, acked: &AckedBytes, arrived: Option<Saved>, window: u64) -> Orders {
         let (Some(saved), Some(min)) = (arrived, self.min_rtt) else { return Orders::default() };
+        //= rfc9959/3.2#4
+        if now > saved.valid_until {
+            return self.finish(Outcome::Expired);
+        }
         //= rfc9959/3.2#5
         if is_other_path(min, saved.rtt) {
             return self.finish(Outcome::OtherPath);
@@ -318,16 +338,22 @@ impl Resume {
 
     /// The tentative packets are under way. Source: RFC 9959, check flight_size.
     fn validate(&mut self, in_flight: u64, pipe: u64, window: u64) -> Orders {
-        let initial = initial_window(self.mtu);
-        //= rfc9959/3.3#4
-        if in_flight < initial || in_flight <= pipe {
-            return Orders {
-                window: Some(pipe.max(initial).min(window)),
-                ..self.finish(Outcome::RateLimited)
-            };
+        if !self.is_used(in_flight, pipe) {
+            return self.take_back(pipe, window);
         }
         self.state = State::Validating { last: self.last_sent, pipe };
         Orders { window: Some(in_flight.min(window)), ..Orders::default() }
+    }
+
+    /// Whether more is under way than without the jump.
+    fn is_used(&self, in_flight: u64, pipe: u64) -> bool {
+        //= rfc9959/3.3#4
+        in_flight >= initial_window(self.mtu) && in_flight > pipe
+    }
+
+    fn take_back(&mut self, pipe: u64, window: u64) -> Orders {
+        let size = pipe.max(initial_window(self.mtu)).min(window);
+        Orders { window: Some(size), ..self.finish(Outcome::RateLimited) }
     }
 
     fn retreat(&mut self, pipe: u64, window: u64) -> Orders {

@@ -31,8 +31,21 @@ fn acked(bytes: u64, largest_sent_at: Instant) -> AckedBytes {
 }
 
 /// One packet, lost or marked.
-fn sign(sent_at: Instant, cause: Cause) -> Congestion {
-    Congestion { cause, sent_at, packets: 1, bytes: u64::from(MTU), ranges: 1 }
+pub(super) fn sign(sent_at: Instant, cause: Cause) -> Congestion {
+    Congestion {
+        cause,
+        sent_at,
+        earliest_sent_at: sent_at,
+        packets: 1,
+        bytes: u64::from(MTU),
+        ranges: 1,
+    }
+}
+
+/// Marks that a frame reports whose packets were sent from the one instant to the other.
+pub(super) fn marks(earliest_sent_at: Instant, sent_at: Instant, packets: u64) -> Congestion {
+    let bytes = packets * u64::from(MTU);
+    Congestion { cause: Cause::EcnCe, sent_at, earliest_sent_at, packets, bytes, ranges: packets }
 }
 
 /// A sender that always fills its window, on a path of one round trip per step.
@@ -115,7 +128,7 @@ fn one_reduction_per_round_trip() {
         assert_eq!(controller.window(), reduced, "sent before the reduction");
         controller.on_ack(ms(130), &acked(1200, ms(100)));
         assert_eq!(controller.window(), reduced, "no growth in recovery");
-        controller.on_congestion(ms(220), &sign(ms(101), Cause::EcnCe));
+        controller.on_congestion(ms(220), &marks(ms(99), ms(101), 1));
         assert_eq!(
             controller.window(),
             reduced,
@@ -124,6 +137,37 @@ fn one_reduction_per_round_trip() {
         controller.on_ack(ms(220), &acked(1200, ms(101)));
         controller.on_congestion(ms(221), &sign(ms(102), Cause::EcnCe));
         assert!(controller.window() < reduced, "all of the frame was sent after it");
+    }
+}
+
+/// Or else a receiver that acknowledges seldom would halve the answers to its queue.
+#[test]
+fn with_one_frame_for_each_flight_every_marked_flight_is_answered() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
+        let mut path = Path::new(algorithm);
+        path.rounds(6, 1);
+        for flight in 0..5 {
+            let (before, first) = (path.controller.window(), path.now);
+            path.controller.on_sent(first, before, before);
+            // The first packet leaves in the instant in which the flight before was acknowledged.
+            path.now = first + RTT;
+            let last = first + Duration::from_millis(5);
+            path.controller.on_congestion(path.now, &marks(first, last, 3));
+            assert!(path.controller.window() < before, "{algorithm:?}, flight {flight}");
+            path.controller.on_ack(path.now, &AckedBytes { ce: 3, ..acked(before, last) });
+        }
+    }
+}
+
+#[test]
+fn a_frame_that_spans_a_reduction_is_not_answered() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
+        let mut controller = Controller::new(algorithm, MTU);
+        controller.on_sent(ms(0), 12_000, 12_000);
+        controller.on_congestion(ms(100), &marks(ms(10), ms(20), 1));
+        let reduced = controller.window();
+        controller.on_congestion(ms(290), &marks(ms(99), ms(190), 1));
+        assert_eq!(controller.window(), reduced, "{algorithm:?}: 99 ms is before it");
     }
 }
 
@@ -251,7 +295,11 @@ fn live(seed: u64) {
     let mut controller = Controller::new(algorithm, mtu);
     let resumes = seed.is_multiple_of(3);
     if resumes {
-        let saved = Saved { capacity: any_magnitude(&mut rng), rtt: any_span(&mut rng) };
+        let saved = Saved {
+            capacity: any_magnitude(&mut rng),
+            rtt: any_span(&mut rng),
+            valid_until: any_later(&mut rng, Instant::ZERO),
+        };
         controller = controller.with_resume((rng.below(8) > 0).then_some(saved), mtu);
     }
     let mut now = Instant::ZERO;
@@ -272,9 +320,10 @@ fn live(seed: u64) {
             }
             7 => {
                 let cause = if rng.below(2) == 0 { Cause::Loss } else { Cause::EcnCe };
+                let earliest_sent_at = sent_at - any_span(&mut rng);
                 let (packets, bytes) = (any_magnitude(&mut rng), any_magnitude(&mut rng));
                 let ranges = any_magnitude(&mut rng);
-                controller.on_congestion(now, &Congestion { cause, sent_at, packets, bytes, ranges });
+                controller.on_congestion(now, &Congestion { cause, sent_at, earliest_sent_at, packets, bytes, ranges });
                 assert!(controller.window() <= window, "seed {seed}: congestion enlarged it");
             }
             8 => controller.on_persistent_congestion(),

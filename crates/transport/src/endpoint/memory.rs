@@ -52,7 +52,7 @@ impl Memory {
         if core::mem::replace(&mut entry.is_taken, true) {
             return None;
         }
-        Some(entry.saved)
+        Some(Saved { valid_until: entry.seen_at + self.lifetime, ..entry.saved })
     }
 
     /// What a connection that is over has to say, as of `seen_at`.
@@ -103,7 +103,12 @@ mod tests {
     use core::net::SocketAddr;
 
     const LIFETIME: Duration = Duration::from_secs(60);
-    const SAVED: Saved = Saved { capacity: 400_000, rtt: Duration::from_millis(50) };
+    /// Of second 0, with its lifetime.
+    const SAVED: Saved = Saved {
+        capacity: 400_000,
+        rtt: Duration::from_millis(50),
+        valid_until: Instant::from_nanos(1_060_000_000_000),
+    };
 
     fn at(peer: &str) -> Addresses {
         let peer: SocketAddr = peer.parse().unwrap();

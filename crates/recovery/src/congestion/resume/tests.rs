@@ -6,7 +6,7 @@ use crate::congestion::{Algorithm, Controller};
 
 const MTU: u16 = 1_200;
 const RTT: Duration = Duration::from_millis(50);
-const SAVED: Saved = Saved { capacity: 400_000, rtt: RTT };
+const SAVED: Saved = Saved { capacity: 400_000, rtt: RTT, valid_until: Instant::FAR_FUTURE };
 
 /// A machine, and the window that a slow start under its orders would have.
 struct Sender {
@@ -28,7 +28,7 @@ impl Sender {
     }
 
     fn send(&mut self, in_flight: u64) -> Orders {
-        let orders = self.resume.on_sent(self.now, in_flight, self.window);
+        let orders = self.resume.on_sent(self.now, in_flight, in_flight, self.window);
         self.obey(orders, 0)
     }
 
@@ -142,14 +142,14 @@ fn congestion_before_the_jump_ends_it() {
 
 #[test]
 fn no_jump_is_larger_than_allowed_and_none_is_made_for_nothing() {
-    let mut sender = Sender::new(Some(Saved { capacity: u64::MAX, rtt: RTT }));
+    let mut sender = Sender::new(Some(Saved { capacity: u64::MAX, ..SAVED }));
     sender.arrive(RTT);
     assert_eq!(sender.window, MAX_JUMP);
-    let mut sender = Sender::new(Some(Saved { capacity: 24_000, rtt: RTT }));
+    let mut sender = Sender::new(Some(Saved { capacity: 24_000, ..SAVED }));
     sender.arrive(RTT);
     assert_eq!(sender.outcome(), Outcome::NoGain);
     let close = Duration::from_micros(100);
-    let mut sender = Sender::new(Some(Saved { capacity: 400_000, rtt: close }));
+    let mut sender = Sender::new(Some(Saved { rtt: close, ..SAVED }));
     sender.arrive(close);
     assert_eq!(sender.outcome(), Outcome::NoGain, "nothing would be paced");
 }
@@ -184,6 +184,43 @@ fn a_jump_that_is_not_used_is_taken_back() {
     sender.now = sent_at + RTT;
     sender.ack(5_000, sent_at, 8_000);
     assert_eq!((sender.outcome(), sender.window), (Outcome::RateLimited, initial_window(MTU)));
+}
+
+/// Blocked by the peer's flow control for long, it would otherwise leave on a path that nobody has seen since.
+#[test]
+fn a_jump_is_not_used_more_than_a_round_trip_later() {
+    for (waited, expected) in [
+        (RTT, (Phase::Unvalidated, Outcome::Open, 200_000)),
+        (RTT + Duration::from_nanos(1), (Phase::Normal, Outcome::RateLimited, initial_window(MTU))),
+    ] {
+        let mut sender = Sender::new(Some(SAVED));
+        sender.arrive(RTT);
+        sender.now = sender.now + waited;
+        sender.send(64_000);
+        assert_eq!((sender.phase(), sender.outcome(), sender.window), expected, "after {waited:?}");
+    }
+    // One that is under way is not taken back because the round trip is over.
+    let mut sender = Sender::new(Some(SAVED));
+    sender.arrive(RTT);
+    sender.now = sender.now + RTT;
+    sender.send(150_000);
+    let orders = sender.resume.on_sent(sender.now + Duration::from_millis(1), 12_000, 162_000, sender.window);
+    assert_eq!((sender.phase(), orders.window), (Phase::Validating, Some(162_000)));
+}
+
+/// RFC 9959: the lifetime ends whether or not the connection has begun before.
+#[test]
+fn nothing_jumps_to_what_has_become_too_old() {
+    let arrives = Instant::ZERO + Duration::from_secs(1) + RTT;
+    for (valid_until, phase, outcome) in [
+        (arrives, Phase::Unvalidated, Outcome::Open),
+        (arrives - Duration::from_nanos(1), Phase::Normal, Outcome::Expired),
+    ] {
+        let mut sender = Sender::new(Some(Saved { valid_until, ..SAVED }));
+        sender.arrive(RTT);
+        assert_eq!((sender.phase(), sender.outcome()), (phase, outcome));
+        assert_eq!(sender.resume.report().jump > 0, outcome == Outcome::Open);
+    }
 }
 
 #[test]
