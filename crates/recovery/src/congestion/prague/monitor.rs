@@ -18,21 +18,22 @@ const DEEP: Duration = Duration::from_millis(5);
 /// Votes that decide, and votes that are kept at most, so that the other side can win again.
 const DECISION: u32 = 8;
 const MOST_VOTES: u32 = 16;
-/// The least round trip is forgotten after so long: routes change.
-const MEMORY: Duration = Duration::from_secs(300);
+/// The least round trip is forgotten after two spans of this, and after one at the earliest: routes change.
+const SPAN: Duration = Duration::from_secs(150);
 
 /// The votes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Monitor {
-    least: Option<Duration>,
-    least_at: Instant,
+    /// The least round trip of this span, and of the one before it.
+    least: [Option<Duration>; 2],
+    span_start: Instant,
     votes: u32,
     is_classic: bool,
 }
 
 impl Monitor {
     pub(super) const fn new() -> Monitor {
-        Monitor { least: None, least_at: Instant::ZERO, votes: 0, is_classic: false }
+        Monitor { least: [None; 2], span_start: Instant::ZERO, votes: 0, is_classic: false }
     }
 
     /// Whether marks are to be answered as a classic queue means them.
@@ -42,16 +43,20 @@ impl Monitor {
 
     /// A round trip was measured.
     pub(super) fn on_sample(&mut self, now: Instant, rtt: Duration) {
-        self.least_at = self.least_at.min(now);
-        let is_old = now.saturating_since(self.least_at) > MEMORY;
-        if is_old || self.least.is_none_or(|least| rtt < least) {
-            (self.least, self.least_at) = (Some(rtt), now);
+        // A clock that stepped back takes the start with it.
+        self.span_start = self.span_start.min(now);
+        let since = now.saturating_since(self.span_start);
+        if since >= SPAN {
+            // What is left of a span without samples remembers nothing.
+            self.least = [None, self.least[0].filter(|_| since < SPAN + SPAN)];
+            self.span_start = now;
         }
+        self.least[0] = Some(self.least[0].map_or(rtt, |least| least.min(rtt)));
     }
 
     /// A round with marks is over.
     pub(super) fn on_marked_round(&mut self, smoothed: Duration) {
-        let Some(least) = self.least else { return };
+        let Some(least) = self.least.into_iter().flatten().min() else { return };
         let wait = smoothed.saturating_sub(least);
         if wait > DEEP {
             self.votes = (self.votes + 1).min(MOST_VOTES);
@@ -112,5 +117,32 @@ mod tests {
             monitor.on_marked_round(ms(61));
         }
         assert!(!monitor.is_classic());
+    }
+
+    /// Or else a flow at a classic queue would starve its neighbours from every fifth minute on.
+    #[test]
+    fn one_long_round_trip_never_passes_for_the_least() {
+        let mut monitor = Monitor::new();
+        for second in 0..1_000 {
+            // The queue runs empty once in ten seconds.
+            monitor.on_sample(after(second), if second % 10 == 0 { ms(20) } else { ms(60) });
+            monitor.on_marked_round(ms(40));
+            assert_eq!(monitor.is_classic(), second + 1 >= u64::from(DECISION), "second {second}");
+        }
+    }
+
+    #[test]
+    fn a_longer_route_is_learnt_by_a_busy_flow_within_two_spans() {
+        let mut monitor = Monitor::new();
+        monitor.on_sample(after(0), ms(20));
+        for second in 1..=300 {
+            monitor.on_sample(after(second), ms(60));
+        }
+        monitor.on_marked_round(ms(66));
+        assert_eq!(monitor.votes, 1, "a wait of 6 ms");
+        for _ in 0..20 {
+            monitor.on_marked_round(ms(61));
+        }
+        assert_eq!(monitor.votes, 0);
     }
 }
