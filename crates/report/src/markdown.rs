@@ -33,7 +33,7 @@ pub fn report(run: &Run) -> Pages {
     }
     let _ = writeln!(
         pages.text,
-        "Figures are means of all trials ± their standard deviation. An interval is a 95 % bootstrap interval of the \
+        "Figures are means of all trials ± their standard deviation. An interval is a 95 % interval (Welch, logarithms of the trials) of the \
          ratio of means. Rows marked *published* were measured by others, on other machines, in other years. Every trial \
          is in [results.json](results.json)."
     );
