@@ -20,7 +20,7 @@ mod tests;
 mod tries;
 
 use base::time::{Duration, Instant};
-use hole::Watch;
+use hole::{Darkness, Watch};
 use tries::{Loss, Tries};
 
 /// Between two probes of one size in the classic search.
@@ -283,6 +283,8 @@ impl MtuSearch {
             // It took this size before: its MTU has changed.
             self.report.black_holes = self.report.black_holes.saturating_add(1);
             self.works = self.floor;
+            // What was lost of late had a size that is given up.
+            self.watch.clear();
             self.begin(now);
         }
         if matches!(self.phase, Phase::Searching { .. }) {
@@ -396,17 +398,20 @@ impl MtuSearch {
         }
     }
 
-    /// Full packets that were no probes were lost, the latest of them this one.
+    /// Full packets that were no probes were lost, the latest of them `pn`, when packets up to the number `sent` had left.
     #[must_use]
-    pub fn on_full_lost(&mut self, now: Instant, pn: u64) -> FullLoss {
-        if self.works > self.floor && self.watch.on_full_lost(pn) {
-            let size = self.watch.passing();
-            self.fall_back(now, size);
-            FullLoss::BlackHole
-        } else if self.watch.is_first_dark_round() {
-            FullLoss::Suspicious
-        } else {
-            FullLoss::Ordinary
+    pub fn on_full_lost(&mut self, now: Instant, pn: u64, sent: u64) -> FullLoss {
+        if self.works <= self.floor {
+            return FullLoss::Ordinary;
+        }
+        match self.watch.on_full_lost(pn, sent) {
+            Darkness::Known => FullLoss::Ordinary,
+            Darkness::Begins => FullLoss::Suspicious,
+            Darkness::Total => {
+                let size = self.watch.passing();
+                self.fall_back(now, size);
+                FullLoss::BlackHole
+            }
         }
     }
 

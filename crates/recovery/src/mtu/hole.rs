@@ -1,7 +1,8 @@
 //! Noticing that a path has stopped carrying what it carried (a black hole). Source: RFC 8899 §4.3.
 //!
 //! It shows when, round after round, packets of full size are lost of which none that left later arrives, while smaller ones
-//! do: congestion loses some and lets later ones of the same size through. The largest of those smaller ones is a size
+//! do: congestion loses some and lets later ones of the same size through. A round is counted when a packet is lost that left
+//! after the round before it was counted: losses of one flight, which several acknowledgements show, are one. The largest of those smaller ones is a size
 //! that is confirmed, and better than the floor. Messages by ICMP play no part: anyone can forge them (CVE-2024-53259).
 //! A path may merely have carried nothing for a while, so the rest before the next search is short at first: a search puts
 //! nothing at risk but its probes.
@@ -15,6 +16,17 @@ const FIRST_REST: Duration = Duration::from_millis(125);
 /// Black holes from which on the rest is the longest.
 const MAX_HOLES: u8 = 13;
 
+/// What the loss of full packets adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Darkness {
+    /// Nothing new, or one more round.
+    Known,
+    /// The first round in which none arrived.
+    Begins,
+    /// As many rounds as make a black hole.
+    Total,
+}
+
 /// What is known of full packets of late.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
@@ -22,6 +34,8 @@ pub(super) struct Watch {
     proven: u64,
     /// Rounds of loss since then in which none arrived.
     dark_rounds: u8,
+    /// What had left when the last of these rounds was counted: packets up to this number belong to it.
+    counted_until: u64,
     /// The largest that arrived since the first of these rounds, though it was not full.
     passing: u16,
     /// Black holes of late, and when the last one was found.
@@ -31,13 +45,19 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) const fn new() -> Watch {
-        Watch { proven: 0, dark_rounds: 0, passing: 0, holes: 0, hole_at: Instant::ZERO }
+        Watch { proven: 0, dark_rounds: 0, counted_until: 0, passing: 0, holes: 0, hole_at: Instant::ZERO }
     }
 
     /// A full packet arrived.
     #[inline]
     pub(super) fn on_full_acked(&mut self, pn: u64) {
         self.proven = self.proven.max(pn);
+        self.counted_until = 0;
+        self.clear();
+    }
+
+    /// What was seen so far means nothing any more.
+    pub(super) fn clear(&mut self) {
         self.dark_rounds = 0;
         self.passing = 0;
     }
@@ -50,18 +70,18 @@ impl Watch {
         }
     }
 
-    /// Full packets were lost, the latest of them this one. Returns whether that makes a black hole.
-    pub(super) fn on_full_lost(&mut self, pn: u64) -> bool {
-        if pn <= self.proven {
-            return false;
+    /// Full packets were lost, the latest of them `pn`, when everything up to `sent` had left.
+    pub(super) fn on_full_lost(&mut self, pn: u64, sent: u64) -> Darkness {
+        if pn <= self.proven.max(self.counted_until) {
+            return Darkness::Known;
         }
+        self.counted_until = sent;
         self.dark_rounds = self.dark_rounds.saturating_add(1);
-        self.dark_rounds >= DARK_ROUNDS
-    }
-
-    /// Whether the last loss of full packets was the first of a series.
-    pub(super) const fn is_first_dark_round(&self) -> bool {
-        self.dark_rounds == 1
+        match self.dark_rounds {
+            1 => Darkness::Begins,
+            DARK_ROUNDS.. => Darkness::Total,
+            _ => Darkness::Known,
+        }
     }
 
     /// The largest size that still passes, 0 if none is known.
@@ -71,8 +91,7 @@ impl Watch {
 
     /// There is a black hole. Returns how long the next search should wait, at most `longest`.
     pub(super) fn on_black_hole(&mut self, now: Instant, longest: Duration) -> Duration {
-        self.dark_rounds = 0;
-        self.passing = 0;
+        self.clear();
         // The longest rest alone is no good behaviour.
         if now.saturating_since(self.hole_at) > longest * 2 {
             self.holes = 0;

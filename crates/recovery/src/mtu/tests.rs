@@ -205,20 +205,51 @@ fn a_black_hole_is_noticed_and_the_search_begins_anew() {
         assert_eq!(net.settle(|_| true).0.size, 1_472);
         for pn in (10..100).step_by(10) {
             net.search.on_large_acked(pn + 5, 1_472);
-            assert_eq!(net.search.on_full_lost(net.now, pn), FullLoss::Ordinary, "later ones arrived");
+            assert_eq!(
+                net.search.on_full_lost(net.now, pn, pn + 9),
+                FullLoss::Ordinary,
+                "later ones arrived"
+            );
         }
-        assert_eq!(net.search.on_full_lost(net.now, 200), FullLoss::Suspicious);
+        assert_eq!(net.search.on_full_lost(net.now, 200, 201), FullLoss::Suspicious);
         if net.search.is_large(small) {
             net.search.on_large_acked(201, small);
         }
-        assert_eq!(net.search.on_full_lost(net.now, 202), FullLoss::Ordinary);
-        assert_eq!(net.search.on_full_lost(net.now, 204), FullLoss::BlackHole);
+        assert_eq!(net.search.on_full_lost(net.now, 202, 203), FullLoss::Ordinary);
+        assert_eq!(net.search.on_full_lost(net.now, 204, 205), FullLoss::BlackHole);
         assert_eq!(net.search.size(), fallback);
         assert_eq!(net.search.report().black_holes, 1);
         assert_eq!(net.search.next_probe(net.now + Duration::from_millis(124), u16::MAX), None);
         net.now = net.now + Duration::from_millis(125);
         assert_eq!(net.settle(|size| size <= 1_400).0.size, 1_400);
     }
+}
+
+/// A whole flight lost at once may be declared lost over several acknowledgements: that is one round, not three.
+#[test]
+fn losses_of_one_flight_are_one_round() {
+    let mut net = Net::new(config(Mode::Fast, None), Headers::Ipv4, 1_472);
+    net.settle(|_| true);
+    assert_eq!(net.search.on_full_lost(net.now, 100, 120), FullLoss::Suspicious);
+    for pn in 101..=120 {
+        assert_eq!(net.search.on_full_lost(net.now, pn, 130), FullLoss::Ordinary, "{pn}");
+    }
+    assert_eq!(net.search.on_full_lost(net.now, 121, 140), FullLoss::Ordinary, "the second round");
+    assert_eq!(net.search.on_full_lost(net.now, 140, 150), FullLoss::Ordinary);
+    assert_eq!(net.search.size(), 1_472);
+    assert_eq!(net.search.on_full_lost(net.now, 141, 150), FullLoss::BlackHole);
+}
+
+/// When our own interface has given up a size, losses of that size say nothing of the sizes found after.
+#[test]
+fn a_refusal_ends_the_watch() {
+    let mut net = Net::new(config(Mode::Fast, None), Headers::Ipv4, 1_472);
+    net.settle(|_| true);
+    assert_eq!(net.search.on_full_lost(net.now, 100, 120), FullLoss::Suspicious);
+    assert_eq!(net.search.on_full_lost(net.now, 121, 140), FullLoss::Ordinary);
+    net.search.on_refused(net.now, 1_472);
+    assert_eq!(net.settle(|size| size <= 1_400).0.size, 1_400);
+    assert_eq!(net.search.on_full_lost(net.now, 141, 150), FullLoss::Suspicious, "a new series");
 }
 
 /// A path that goes on losing large packets is left alone for longer and longer, until it has behaved for a while.
@@ -278,7 +309,7 @@ fn no_sequence_of_events_breaks_the_search() {
                 1 => search.on_limit(size.max(1_200)),
                 2 => search.on_silence(now),
                 3 => search.on_large_acked(rng.below(50), size),
-                4 => _ = search.on_full_lost(now, rng.below(100)),
+                4 => _ = search.on_full_lost(now, rng.below(100), 50 + rng.below(100)),
                 5 => search.on_probe_lost(now, size),
                 6 => search.on_path_change(),
                 8 => search.on_refused(now, size),

@@ -186,16 +186,20 @@ impl Connection {
 
     /// Returns how many packets more the peer reports as marked CE. Source: RFC 9000 §13.4.2.1.
     fn on_ecn(&mut self, now: Instant, id: SpaceId, outcome: &AckOutcome, ack: &frame::Ack<'_>) -> u64 {
-        let Some(largest) = outcome.largest.filter(|_| outcome.is_largest_raised) else { return 0 };
+        if outcome.packets == 0 || !outcome.is_largest_raised {
+            return 0;
+        }
         let counts =
             ack.ecn().map(|counts| EcnCounts { ect0: counts.ect0, ect1: counts.ect1, ce: counts.ce });
         let path = self.paths.active_mut();
         match path.ecn.on_ack(id, outcome.ect0 + outcome.ect1, counts) {
             EcnOutcome::Nothing => 0,
             EcnOutcome::Congestion(ce) => {
-                let sign = Congestion::of_marks(largest.sent_at, ce, path.max_packet_size);
-                //= rfc9002/7.1#1
-                path.congestion.on_congestion(now, &sign);
+                if let Some(sign) = Congestion::of_marks(outcome, ce, path.max_packet_size) {
+                    //= rfc9002/7.1#1
+                    path.congestion.on_congestion(now, &sign);
+                }
+                path.on_true_congestion();
                 ce
             }
         }
@@ -204,10 +208,11 @@ impl Connection {
     /// Source: RFC 9002 §6.1, §7.6, appendix A.10.
     pub(super) fn detect_losses(&mut self, now: Instant, id: SpaceId) {
         let thresholds = self.paths.active().rtt.loss_thresholds();
+        let max_ack_delay = self.ack_frequency.peer_max_ack_delay();
         let Some((ledger, mut owners)) = ledger_and_owners!(self, id) else { return };
         let path = self.paths.active_mut();
         let first_pn = path.first_pn;
-        let mut full_lost = None;
+        let (mut full_lost, mut is_other_lost) = (None, false);
         let outcome = ledger.detect_losses(now, thresholds, &mut |packet, frames| {
             if packet.flags.has(PacketFlags::MTU_PROBE) {
                 if packet.pn >= first_pn {
@@ -215,6 +220,9 @@ impl Connection {
                 }
             } else if path.is_full(packet.size) {
                 full_lost = full_lost.max(Some(packet.pn));
+            } else if packet.is_in_flight() {
+                is_other_lost = true;
+                path.on_true_congestion();
             }
             // What a timeout probe has carried again need not go a third time.
             for frame in frames.iter().filter(|_| !packet.is_probed()) {
@@ -222,7 +230,11 @@ impl Connection {
             }
         });
         if let Some(pn) = full_lost.filter(|pn| *pn >= first_pn) {
-            path.on_full_lost(now, pn);
+            path.on_full_lost(now, pn, ledger.largest_sent().unwrap_or(pn), max_ack_delay);
+        }
+        if is_other_lost {
+            // A state kept just now as well.
+            path.on_true_congestion();
         }
         if outcome.packets > 0 {
             self.on_losses(now, &outcome);
@@ -239,6 +251,7 @@ impl Connection {
         if outcome.persistent_span.is_some_and(|span| path.rtt.is_persistent_congestion(span, max_ack_delay))
         {
             path.congestion.on_persistent_congestion();
+            path.on_true_congestion();
             path.rtt.on_persistent_congestion();
         }
         path.repace();

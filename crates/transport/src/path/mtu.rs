@@ -5,9 +5,13 @@
 //! tells the search at once; its packet stays in flight until it is found lost, as if it had left.
 
 use super::path::Path;
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use recovery::congestion::Algorithm;
 use recovery::mtu::{FullLoss, MtuReport};
+
+/// Probe timeouts after which a state of congestion control is too old to go back to. A path that carries no full packets any
+/// more shows it in three rounds, of which each may need a timeout and the round trip of its probe.
+const OLD_PTOS: u64 = 6;
 
 impl Path {
     /// The handshake is confirmed: the search may begin.
@@ -73,26 +77,39 @@ impl Path {
         self.mtu.on_large_acked(pn, size);
     }
 
-    /// Full packets that were no probes were lost, the latest of them this one; to be told before congestion control hears of
-    /// it. When it turns out that their size was the reason, congestion control goes back to where it was before the first of
-    /// them. The loss at hand counts, in case it was congestion after all.
-    pub(crate) fn on_full_lost(&mut self, now: Instant, pn: u64) {
-        match self.mtu.on_full_lost(now, pn) {
+    /// Full packets that were no probes were lost, the latest of them `pn`, when packets up to the number `sent` had left; to be
+    /// told before congestion control hears of it. When it turns out that their size was the reason, congestion control goes
+    /// back to where it was before the first of them, unless there were signs of congestion since then
+    /// (`on_true_congestion`) or it is long ago. The loss at hand counts, in case it was congestion after all.
+    pub(crate) fn on_full_lost(&mut self, now: Instant, pn: u64, sent: u64, max_ack_delay: Duration) {
+        match self.mtu.on_full_lost(now, pn, sent) {
             FullLoss::Ordinary => {}
             // BBR's model goes on with what it has counted; it does not shrink much by these losses either.
-            FullLoss::Suspicious if self.congestion.algorithm() == Algorithm::Bbr => {}
-            FullLoss::Suspicious => self.before_hole = Some(Box::new(self.congestion.clone())),
+            FullLoss::Suspicious if self.congestion.algorithm() == Algorithm::Bbr => self.before_hole = None,
+            FullLoss::Suspicious => {
+                let until = now + self.rtt.pto(max_ack_delay) * OLD_PTOS;
+                self.before_hole = Some(Box::new((until, self.congestion.clone())));
+            }
             FullLoss::BlackHole => {
-                if let Some(before) = self.before_hole.take() {
-                    self.congestion = *before;
+                if let Some(before) = self.before_hole.take().filter(|before| now <= before.0) {
+                    self.congestion = before.1;
                 }
                 self.adopt_size();
             }
         }
     }
 
+    /// There is congestion that the size of packets does not explain: a mark, a lost packet that was not full, persistent
+    /// congestion. What congestion control makes of it stays.
+    #[inline]
+    pub(crate) fn on_true_congestion(&mut self) {
+        self.before_hole = None;
+    }
+
     /// Nothing of the present size arrives any more: one probe timeout after another.
     pub(crate) fn on_black_hole(&mut self, now: Instant) {
+        // Whatever the reason was, a window that was right before the silence is not known to be right after it.
+        self.before_hole = None;
         self.mtu.on_silence(now);
         self.adopt_size();
     }

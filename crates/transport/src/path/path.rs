@@ -115,8 +115,9 @@ pub(crate) struct Path {
     responses: [Option<Data>; MAX_RESPONSES],
     /// The search for larger packets (mtu.rs).
     pub(super) mtu: MtuSearch,
-    /// Congestion control before full packets began to be lost of which none that left later arrived.
-    pub(super) before_hole: Option<Box<Controller>>,
+    /// Congestion control before full packets began to be lost of which none that left later arrived, and until when that
+    /// may be gone back to.
+    pub(super) before_hole: Option<Box<(Instant, Controller)>>,
 }
 
 impl Path {

@@ -411,13 +411,39 @@ fn a_path_that_shrinks_is_noticed_and_congestion_is_not_taken_for_it() {
     find_size(path);
     for pn in (10..100).step_by(10) {
         path.on_large_acked(pn + 5, 1_400);
-        path.on_full_lost(at(0), pn);
+        path.on_full_lost(at(0), pn, pn + 9, Duration::ZERO);
     }
     assert_eq!(path.max_packet_size, 1_400, "later ones arrived");
     for pn in [200, 201, 202] {
-        path.on_full_lost(at(0), pn);
+        path.on_full_lost(at(0), pn, pn, Duration::ZERO);
     }
     assert_eq!(path.max_packet_size, 1_200);
+}
+
+/// Losses that turn out to be the size's are undone; congestion that has shown itself otherwise meanwhile is not.
+#[test]
+fn a_black_hole_undoes_no_congestion() {
+    type Event = fn(&mut Path);
+    let events: [(Event, u64, bool); 4] = [
+        (|_| {}, 300, true),
+        (Path::on_true_congestion, 300, false),
+        (|_| {}, 60_000, false),
+        (|path| path.on_black_hole(at(2)), 300, false),
+    ];
+    for (number, (event, ms, is_undone)) in events.into_iter().enumerate() {
+        let mut server = Server::connected();
+        let path = server.paths.active_mut();
+        find_size(path);
+        path.on_full_lost(at(1), 100, 100, Duration::ZERO);
+        path.congestion.on_persistent_congestion();
+        event(path);
+        path.on_full_lost(at(2), 101, 101, Duration::ZERO);
+        path.on_full_lost(at(ms), 102, 102, Duration::ZERO);
+        assert_eq!(path.max_packet_size, 1_200);
+        // Two packets after persistent congestion, ten before.
+        let window = path.congestion.window();
+        assert_eq!(window > 5 * 1_200, is_undone, "{number}: {window}");
+    }
 }
 
 #[test]
