@@ -41,6 +41,7 @@ use crate::sent::SentFrame;
 use crate::space::Spaces;
 use crate::streams::Streams;
 use crate::tidings::Tidings;
+use base::net::Addresses;
 use base::rng::Rng;
 use close::Lifecycle;
 use handshake::Handshake;
@@ -71,6 +72,8 @@ pub struct Connection {
     counters: Counters,
     rng: Rng,
     scratch: Box<Scratch>,
+    /// The path that something was known of when the connection began.
+    recalled: Option<Addresses>,
     /// It has said what is to be remembered of its path.
     has_parted: bool,
 }

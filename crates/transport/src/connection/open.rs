@@ -141,6 +141,7 @@ impl Connection {
             counters: Counters::default(),
             rng,
             scratch: Box::default(),
+            recalled: None,
             has_parted: false,
             config,
         }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use wire::version::Version;
 
 mod hub;
+mod parting;
 mod without;
 
 const ROOM: usize = 65_536;

@@ -18,8 +18,12 @@ use wire::version::Version;
 
 /// What a connection leaves behind.
 pub(crate) struct Parting {
+    /// The path in use at last.
     pub(crate) addresses: Addresses,
-    pub(crate) lesson: Lesson,
+    /// What it has taught; `None` where the peer was not proved to be.
+    pub(crate) lesson: Option<Lesson>,
+    /// The path of which something was known, and which is to be given back.
+    pub(crate) recalled: Option<Addresses>,
     pub(crate) report: ResumeReport,
     /// When the peer was last heard of.
     pub(crate) seen_at: Instant,
@@ -162,6 +166,7 @@ impl Connection {
 
     /// An earlier connection on the same path has found this out. Before anything is sent.
     pub(crate) fn resume_from(&mut self, saved: Saved) {
+        self.recalled = Some(self.addresses());
         self.paths.resume_from(saved);
     }
 
@@ -172,10 +177,14 @@ impl Connection {
             return None;
         }
         let path = self.paths.active();
-        let lesson = path.congestion.lesson().filter(|_| path.is_validated())?;
+        let lesson = path.congestion.lesson().filter(|_| path.is_validated());
+        if lesson.is_none() && self.recalled.is_none() {
+            return None;
+        }
         Some(Parting {
             addresses: path.addresses,
             lesson,
+            recalled: self.recalled,
             report: path.congestion.resume_report(),
             seen_at: self.timers.active_at(),
         })

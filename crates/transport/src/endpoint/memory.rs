@@ -1,9 +1,11 @@
 //! What connections have found out about the paths to their peers, for the connections that follow. Source: RFC 9959.
 //!
 //! One entry for a pair of our address and a peer's network: an IPv4 address, or a /64 of IPv6, behind which one access
-//! line is likely. At most one connection uses an entry at a time. Entries are few ([`MAX_PATHS`]) and live as long as the
-//! configuration says; where a new one finds no room, the oldest goes. An entry is made by a connection that has carried
-//! some tens of kilobytes to a validated address, so that filling the table costs a peer an address for each place.
+//! line is likely. At most one connection uses an entry at a time, and gives it back when it is over, whatever became
+//! of it: of its handshake, its controller, or its place. Entries are few ([`MAX_PATHS`]) and live as long as the
+//! configuration says; where a new one finds no room, the oldest goes. An entry is made by a connection that has
+//! carried some tens of kilobytes to a validated address, so that filling the table costs a peer an address for each
+//! place.
 //!
 //! A tree instead of a hash table: no seed to need, and no peer chooses the keys' order to our harm.
 
@@ -55,22 +57,30 @@ impl Memory {
         Some(Saved { valid_until: entry.seen_at + self.lifetime, ..entry.saved })
     }
 
-    /// What a connection that is over has to say, as of `seen_at`.
+    /// The connection that relied on what is known of the path is over.
+    pub(super) fn give_back(&mut self, addresses: &Addresses) {
+        if let Some(entry) = self.entries.get_mut(&key(addresses)) {
+            entry.is_taken = false;
+        }
+    }
+
+    /// What a connection that is over, and has given back what it had, has to say, as of `seen_at`. Another that relies on
+    /// the entry goes on to.
     pub(super) fn learn(&mut self, seen_at: Instant, addresses: &Addresses, lesson: Lesson) {
         let key = key(addresses);
         match lesson {
             Lesson::Learned(saved) => {
-                if !self.entries.contains_key(&key) {
-                    self.make_room();
-                }
+                let is_taken = match self.entries.get(&key) {
+                    Some(entry) => entry.is_taken,
+                    None => {
+                        self.make_room();
+                        false
+                    }
+                };
                 //= rfc9959/3.1#1
-                self.entries.insert(key, Entry { saved, seen_at, is_taken: false });
+                self.entries.insert(key, Entry { saved, seen_at, is_taken });
             }
-            Lesson::Unused => {
-                if let Some(entry) = self.entries.get_mut(&key) {
-                    entry.is_taken = false;
-                }
-            }
+            Lesson::Unused => {}
             Lesson::Forget => {
                 self.entries.remove(&key);
             }
@@ -132,10 +142,24 @@ mod tests {
         let path = at("203.0.113.9:2");
         assert_eq!(memory.recall(later(1), &path), Some(SAVED), "whatever the port");
         assert_eq!(memory.recall(later(1), &path), None);
+        memory.give_back(&path);
         memory.learn(later(2), &path, Lesson::Unused);
         assert_eq!(memory.recall(later(3), &path), Some(SAVED));
         memory.learn(later(4), &path, Lesson::Forget);
         assert_eq!(memory.recall(later(5), &path), None);
+    }
+
+    /// Two would jump at once: one with what another is still relying on.
+    #[test]
+    fn what_another_has_learned_meanwhile_frees_nothing() {
+        let mut memory = knowing("203.0.113.9:1");
+        let path = at("203.0.113.9:2");
+        assert_eq!(memory.recall(later(1), &path), Some(SAVED));
+        let learned = Saved { capacity: 500_000, ..SAVED };
+        memory.learn(later(2), &path, Lesson::Learned(learned));
+        assert_eq!(memory.recall(later(3), &path), None);
+        memory.give_back(&path);
+        assert_eq!(memory.recall(later(4), &path).map(|saved| saved.capacity), Some(500_000));
     }
 
     #[test]
@@ -147,7 +171,7 @@ mod tests {
         // Not having been used does not make it younger.
         let mut memory = knowing("203.0.113.9:1");
         memory.recall(later(50), &at("203.0.113.9:1"));
-        memory.learn(later(55), &at("203.0.113.9:1"), Lesson::Unused);
+        memory.give_back(&at("203.0.113.9:1"));
         assert_eq!(memory.recall(later(61), &at("203.0.113.9:1")), None);
     }
 

@@ -335,9 +335,14 @@ impl Endpoint {
 
     /// A connection that knew of others, or was to find out for them, is over.
     pub(crate) fn learn(&mut self, parting: &Parting) {
-        self.counters.resumes.on_end(&parting.report);
-        self.counters.resumes.learned += u64::from(matches!(parting.lesson, Lesson::Learned(_)));
-        self.memory.learn(parting.seen_at, &parting.addresses, parting.lesson);
+        if let Some(recalled) = &parting.recalled {
+            self.memory.give_back(recalled);
+        }
+        if let Some(lesson) = parting.lesson {
+            self.counters.resumes.on_end(&parting.report);
+            self.counters.resumes.learned += u64::from(matches!(lesson, Lesson::Learned(_)));
+            self.memory.learn(parting.seen_at, &parting.addresses, lesson);
+        }
     }
 
     /// Handshakes of clients that are under way.
