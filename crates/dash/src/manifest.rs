@@ -65,6 +65,9 @@ fn error(what: impl Into<String>) -> ManifestError {
 const MOST_SEGMENTS: u64 = 86_400;
 /// The most qualities.
 const MOST_TRACKS: usize = 100;
+/// The most segments that a player remembers the times of, over all qualities: a few hundred bytes of a manifest can list many,
+/// and every player has its own list. 16 bytes each.
+const MOST_LISTED: usize = 4 * MOST_SEGMENTS as usize;
 
 impl Presentation {
     /// Reads a manifest.
@@ -88,6 +91,7 @@ impl Presentation {
         let length = seconds(length).ok_or_else(|| error(format!("{length} is no length of time")))?;
         let outer = [mpd.base.first(), period.base.first()];
         let (mut video, mut audio) = (Vec::new(), Vec::new());
+        let mut listed = 0;
         for set in &period.sets {
             for representation in &set.representations {
                 let list = match set.content(representation) {
@@ -98,7 +102,12 @@ impl Presentation {
                 if list.len() < MOST_TRACKS {
                     let template = representation.template.as_ref().or(set.template.as_ref());
                     let inherited = set.template.as_ref().or(period.template.as_ref());
-                    list.push(track(set, representation, template.or(inherited), (outer, length))?);
+                    let track = track(set, representation, template.or(inherited), (outer, length))?;
+                    listed += track.timing.listed();
+                    if listed > MOST_LISTED {
+                        return Err(error(format!("it lists more than {MOST_LISTED} segments")));
+                    }
+                    list.push(track);
                 }
             }
         }
@@ -193,6 +202,14 @@ impl Timing {
         }
     }
 
+    /// How many segments it remembers one by one.
+    fn listed(&self) -> usize {
+        match self {
+            Timing::Even { .. } => 0,
+            Timing::Listed { segments, .. } => segments.len(),
+        }
+    }
+
     /// Number, time in the manifest's units, and length of a segment.
     fn segment(&self, index: u64) -> Option<(u64, u64, Duration)> {
         match self {
@@ -200,12 +217,13 @@ impl Timing {
                 let each = span(*duration, *timescale);
                 let begin = each * index;
                 let left = length.saturating_sub(begin);
-                (!left.is_zero())
-                    .then(|| (first_number + index, duration.saturating_mul(index), each.min(left)))
+                (!left.is_zero()).then(|| {
+                    (first_number.saturating_add(index), duration.saturating_mul(index), each.min(left))
+                })
             }
             Timing::Listed { timescale, first_number, segments } => {
                 let (time, duration) = segments.get(usize::try_from(index).ok()?)?;
-                Some((first_number + index, *time, span(*duration, *timescale)))
+                Some((first_number.saturating_add(index), *time, span(*duration, *timescale)))
             }
         }
     }

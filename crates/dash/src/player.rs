@@ -138,6 +138,11 @@ impl Player {
         }
         self.again_at = None;
         let Some(kind) = self.behind() else {
+            if self.stage != Stage::Playing {
+                // What was fetched last would have begun to play: there never was anything.
+                self.end(now);
+                return Step::Over;
+            }
             // All is fetched; it is over when it is played.
             return Step::Wait(now + self.playable());
         };

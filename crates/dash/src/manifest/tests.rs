@@ -106,6 +106,35 @@ fn what_cannot_be_played_is_said_in_words() {
     }
 }
 
+#[test]
+fn the_largest_numbers_do_not_overflow() {
+    let most = format!("startNumber=\"{}\"", u64::MAX);
+    let listed = FFMPEG.replace("startNumber=\"1\"", &most);
+    let even = listed.replace("duration=\"176400\"", &format!("duration=\"176400\" {most}"));
+    let film = Presentation::parse(&even).unwrap();
+    for track in film.video.iter().chain(&film.audio) {
+        let (place, _) = track.segment(2).unwrap();
+        assert!(place.contains(&u64::MAX.to_string()), "{place}");
+    }
+}
+
+/// Deleted, a manifest of a few kB could take hundreds of MB for every player.
+#[test]
+fn lists_of_segments_are_bounded_over_all_qualities() {
+    let text = |qualities: usize| {
+        let each = format!(
+            r#"<Representation id="v" bandwidth="1"><SegmentTemplate media="$Number$"><SegmentTimeline>
+               <S d="1" r="{}"/></SegmentTimeline></SegmentTemplate></Representation>"#,
+            MOST_SEGMENTS - 1
+        );
+        let set = format!(r#"<AdaptationSet contentType="video">{}</AdaptationSet>"#, each.repeat(qualities));
+        format!(r#"<MPD mediaPresentationDuration="P1D"><Period>{set}</Period></MPD>"#)
+    };
+    assert_eq!(Presentation::parse(&text(4)).unwrap().video.len(), 4);
+    let refused = Presentation::parse(&text(5)).unwrap_err().to_string();
+    assert!(refused.contains("lists more than 345600 segments"), "{refused}");
+}
+
 proptest! {
     /// A server's manifest must not make a player panic or take all memory, whatever is in it.
     #[test]

@@ -157,6 +157,20 @@ fn it_fetches_no_more_than_the_buffer_takes_and_ends_with_the_film() {
     }
 }
 
+/// Deleted, a server with an empty film could keep every player busy with waiting for now.
+#[test]
+fn a_film_without_segments_is_over_at_once() {
+    let empty = r#"<MPD mediaPresentationDuration="PT9S"><Period><AdaptationSet contentType="video">
+        <SegmentTemplate media="$Number$"><SegmentTimeline></SegmentTimeline></SegmentTemplate>
+        <Representation id="v" bandwidth="1"/></AdaptationSet></Period></MPD>"#;
+    for film in [film(0), Presentation::parse(empty).unwrap()] {
+        let mut player = Player::new(film, settings(Rule::Throughput), Instant::ZERO, Instant::ZERO);
+        assert_eq!(player.next(Instant::ZERO), Step::Over);
+        let story = player.finish(Instant::ZERO);
+        assert_eq!((story.startup, story.stalls, story.played), (None, 0, Duration::ZERO));
+    }
+}
+
 #[test]
 fn what_fails_is_asked_for_again_and_not_for_ever() {
     let mut player = Player::new(film(100), settings(Rule::Throughput), Instant::ZERO, Instant::ZERO);
