@@ -24,16 +24,24 @@ pub struct Address {
 /// # Errors
 /// The kernel's.
 pub fn addresses(ifindex: u32) -> io::Result<Vec<Address>> {
-    let answers = dump(NETLINK_ROUTE, RouteNetlinkMessage::GetAddress(AddressMessage::default()))?;
-    let mut found: Vec<Address> = answers
-        .into_iter()
-        .filter_map(|answer| match answer {
-            RouteNetlinkMessage::NewAddress(message) if message.header.index == ifindex => read(&message),
-            _ => None,
-        })
-        .collect();
+    let all = all_addresses()?;
+    let ours = all.into_iter().filter(|(index, _)| *index == ifindex);
+    let mut found: Vec<Address> = ours.map(|(_, address)| address).collect();
     found.sort_by_key(|address| address.ip.is_ipv6());
     Ok(found)
+}
+
+/// The addresses of all links by one question, each with the index of its link, in the kernel's order.
+///
+/// # Errors
+/// The kernel's.
+pub fn all_addresses() -> io::Result<Vec<(u32, Address)>> {
+    let answers = dump(NETLINK_ROUTE, RouteNetlinkMessage::GetAddress(AddressMessage::default()))?;
+    let found = answers.into_iter().filter_map(|answer| match answer {
+        RouteNetlinkMessage::NewAddress(message) => Some((message.header.index, read(&message)?)),
+        _ => None,
+    });
+    Ok(found.collect())
 }
 
 fn read(message: &AddressMessage) -> Option<Address> {

@@ -26,7 +26,7 @@ mod route;
 mod tests;
 mod veth;
 
-pub use address::{Address, add_address, addresses};
+pub use address::{Address, add_address, addresses, all_addresses};
 pub use link::{
     Link, XdpAttached, XdpMode, delete_link, link_by_index, link_by_name, links, move_to_namespace, set_mtu,
     set_up,

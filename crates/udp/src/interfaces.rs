@@ -40,12 +40,18 @@ impl Interfaces {
 }
 
 /// All addresses of this machine; none if it does not say. Of several interfaces with one address the one that holds most.
+/// Two questions, however many interfaces there are.
 fn ask() -> Vec<(IpAddr, u32)> {
-    let mut packets: Vec<(IpAddr, u32)> = Vec::new();
-    for link in netlink::links().unwrap_or_default() {
-        let addresses = netlink::addresses(link.index).unwrap_or_default();
-        packets.extend(addresses.iter().map(|address| (address.ip, link.mtu)));
-    }
+    let mut mtus: Vec<(u32, u32)> =
+        netlink::links().unwrap_or_default().iter().map(|link| (link.index, link.mtu)).collect();
+    mtus.sort_unstable();
+    let mtu_of = |index| {
+        let place = mtus.binary_search_by_key(&index, |(index, _)| *index).ok()?;
+        mtus.get(place).map(|(_, mtu)| *mtu)
+    };
+    let addresses = netlink::all_addresses().unwrap_or_default();
+    let mut packets: Vec<(IpAddr, u32)> =
+        addresses.into_iter().filter_map(|(index, address)| Some((address.ip, mtu_of(index)?))).collect();
     packets.sort_by_key(|(address, mtu)| (*address, core::cmp::Reverse(*mtu)));
     packets.dedup_by_key(|(address, _)| *address);
     packets
@@ -55,6 +61,20 @@ fn ask() -> Vec<(IpAddr, u32)> {
 mod tests {
     use super::*;
     use core::net::Ipv4Addr;
+
+    /// What was asked at once is what asking for each interface says.
+    #[test]
+    fn every_address_is_known_by_its_own_interface() {
+        let packets = ask();
+        assert!(packets.is_sorted_by(|a, b| a.0 < b.0), "an address twice: {packets:?}");
+        let loopback = netlink::link_by_name("lo").unwrap();
+        let addresses = netlink::addresses(loopback.index).unwrap();
+        assert!(!addresses.is_empty());
+        for address in addresses {
+            let (_, mtu) = packets.iter().find(|(ip, _)| *ip == address.ip).unwrap();
+            assert!(*mtu >= loopback.mtu, "{address:?}: {mtu}");
+        }
+    }
 
     #[test]
     fn loopback_holds_what_its_mtu_says_and_strangers_addresses_nothing() {
