@@ -3,7 +3,7 @@
 //! One struct each, so that a controller which needs more of an event (counts of marks, the latest round trip) costs the
 //! others nothing but a field they do not read.
 
-use crate::ledger::LossOutcome;
+use crate::ledger::{AckOutcome, LossOutcome};
 use base::time::{Duration, Instant};
 
 /// What the peer acknowledged, as one ACK frame tells it.
@@ -43,8 +43,10 @@ pub enum Cause {
 pub struct Congestion {
     /// Of which kind.
     pub cause: Cause,
-    /// When the latest of the packets was sent that are the sign.
+    /// When the latest of the packets was sent that are the sign, or may be.
     pub sent_at: Instant,
+    /// When the earliest packet was sent that may be marked. Which ones were lost is known: then it is `sent_at`.
+    pub earliest_sent_at: Instant,
     /// How many packets were lost or marked.
     pub packets: u64,
     /// Their bytes.
@@ -56,19 +58,22 @@ pub struct Congestion {
 impl Congestion {
     /// The sign that losses are; `None` if they are none.
     pub fn of_losses(outcome: &LossOutcome) -> Option<Congestion> {
+        let sent_at = outcome.congestion?;
         Some(Congestion {
             cause: Cause::Loss,
-            sent_at: outcome.congestion?,
+            sent_at,
+            earliest_sent_at: sent_at,
             packets: outcome.congestion_packets,
             bytes: outcome.congestion_bytes,
             ranges: outcome.congestion_ranges,
         })
     }
 
-    /// The peer reports so many more packets marked CE. `packet_size` is the usual size of a packet in bytes: which ones
-    /// were marked is not said.
-    pub fn of_marks(sent_at: Instant, packets: u64, packet_size: u16) -> Congestion {
+    /// The peer reports so many more packets marked CE, in the frame that had this outcome; `None` if the frame acknowledged
+    /// nothing new. `packet_size` is the usual size of a packet in bytes: which ones were marked is not said.
+    pub fn of_marks(outcome: &AckOutcome, packets: u64, packet_size: u16) -> Option<Congestion> {
         let bytes = packets.saturating_mul(u64::from(packet_size));
-        Congestion { cause: Cause::EcnCe, sent_at, packets, bytes, ranges: packets }
+        let (sent_at, earliest_sent_at) = (outcome.largest?.sent_at, outcome.earliest_sent_at?);
+        Some(Congestion { cause: Cause::EcnCe, sent_at, earliest_sent_at, packets, bytes, ranges: packets })
     }
 }

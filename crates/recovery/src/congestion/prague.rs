@@ -4,8 +4,8 @@
 //! window, at most once in a *virtual round trip*: the real one, but never less than 25 ms once a flow is 500 rounds old, so
 //! that long flows of short paths do not crowd out those of long ones. Between marks the window grows by a datagram a round
 //! trip, scaled down on shorter paths for the same reason, and growth does not pause after a reduction. Where no mark comes for
-//! longer than the marks of a full link are apart, it grows by a millisecond of the rate: half a gigabit at a datagram a round
-//! trip takes minutes to find.
+//! longer than the marks of a full link are apart, it grows by a millisecond of the rate, but never by more than a 25th a round
+//! trip: half a gigabit at a datagram a round trip takes minutes to find.
 //! A loss is answered as NewReno does, less what a mark has taken in the same round; from then on to the next mark
 //! growth is NewReno's too (*classic*), because what limits the flow then is a queue that does not mark.
 //! Where the marks are a classic queue's ([`monitor`]), they are answered as losses are.
@@ -16,7 +16,7 @@
 mod monitor;
 
 use super::events::{AckedBytes, Cause, Congestion};
-use super::window::{Growth, LossWindow};
+use super::window::{Growth, LossWindow, is_marked_before};
 use base::time::{Duration, Instant};
 use monitor::Monitor;
 
@@ -32,6 +32,9 @@ const PATIENCE: u64 = 7;
 const PATIENCE_RATE: u64 = 1_920_000;
 /// The growth a round then, as a part of the rate. Source: likewise.
 const FAST_GROWTH: Duration = Duration::from_millis(1);
+/// And as a part of the window, at most: what that is at the shortest virtual round trip. On a path of 100 us a millisecond of
+/// the rate is ten windows, far more than slow start adds. The bound is our own.
+const MOST_FAST_GROWTH: f64 = 0.04;
 /// alpha where a classic queue marks: half the window. Source: RFC 3168 §6.1.2.
 const CLASSIC_ALPHA: f64 = 1.0;
 /// What a loss leaves of the window. Source: RFC 9002 §7.3.2.
@@ -117,27 +120,25 @@ impl Prague {
     /// Additive increase. Source: the draft, with its reduced RTT-dependence.
     fn grow(&mut self, bytes: f64) {
         let size = self.window.size() as f64;
-        let scale = match self.mode {
-            Mode::Classic => 1.0,
-            Mode::Scalable => {
-                let ratio = self.rtt.as_secs_f64() / self.virtual_rtt().as_secs_f64();
-                ratio * ratio
-            }
-        };
-        let grown = size + self.fraction + self.step() * scale * bytes.min(size) / size;
+        let grown = size + self.fraction + self.step(size) * bytes.min(size) / size;
         let whole = grown.floor();
         self.window.set(whole as u64);
         self.fraction = grown - whole;
     }
 
-    /// Bytes by which the window grows in a virtual round trip.
-    fn step(&self) -> f64 {
+    /// Bytes by which a window of that size grows in a round trip.
+    fn step(&self, size: f64) -> f64 {
         let datagram = f64::from(self.window.mtu());
-        if self.mode == Mode::Scalable && self.patience == 0 {
-            datagram.max(self.rate() * FAST_GROWTH.as_secs_f64())
-        } else {
-            datagram
+        if self.mode == Mode::Classic {
+            return datagram;
         }
+        let ratio = self.rtt.as_secs_f64() / self.virtual_rtt().as_secs_f64();
+        let scale = ratio * ratio;
+        if self.patience > 0 {
+            return datagram * scale;
+        }
+        let fast = self.rate() * FAST_GROWTH.as_secs_f64() * scale;
+        (datagram * scale).max(fast.min(size * MOST_FAST_GROWTH))
     }
 
     /// Bytes a second.
@@ -182,12 +183,11 @@ impl Prague {
         let average = *self.alpha.get_or_insert(1.0);
         let alpha = if self.monitor.is_classic() { CLASSIC_ALPHA } else { average };
         self.patience = PATIENCE.saturating_add(self.rate() as u64 / PATIENCE_RATE);
-        let sent_at = self.window.sent_at(sign);
         let is_answered = self.reduced.is_some_and(|(at, _)| {
             let since = now.saturating_since(at);
-            at <= now && (sent_at <= at || since < self.virtual_rtt())
+            at <= now && (is_marked_before(sign, at) || since < self.virtual_rtt())
         });
-        if is_answered || self.window.is_in_recovery(sent_at) {
+        if is_answered || self.window.is_answered(sign) {
             return;
         }
         let before = self.window.size();
@@ -252,7 +252,8 @@ mod tests {
             let packets = window / MTU;
             let ce = packets * percent / 100;
             if ce > 0 {
-                self.prague.on_congestion(self.now, &Congestion::of_marks(sent_at, ce, MTU as u16));
+                let sign = super::super::tests::marks(sent_at, sent_at, ce);
+                self.prague.on_congestion(self.now, &sign);
             }
             let acked = AckedBytes {
                 bytes: window,
@@ -271,7 +272,7 @@ mod tests {
         }
 
         fn lose(&mut self, sent_at: Instant) {
-            let sign = Congestion { cause: Cause::Loss, sent_at, packets: 1, bytes: MTU, ranges: 1 };
+            let sign = super::super::tests::sign(sent_at, Cause::Loss);
             self.prague.on_congestion(self.now, &sign);
         }
 
@@ -357,6 +358,24 @@ mod tests {
         assert!((0.019..0.021).contains(&late), "{late}");
         path.round(10);
         assert!(step(&mut path) < 0.001, "a mark ends it");
+    }
+
+    /// Or else a flow of a data centre would multiply its window by ten each round.
+    #[test]
+    fn fast_growth_is_a_25th_of_the_window_a_round_on_short_paths() {
+        for micros in [10, 100, 1_000, 10_000] {
+            let mut path = Path::new(1);
+            path.rtt = Duration::from_micros(micros);
+            path.grow_to(1_000_000);
+            path.round(10);
+            path.prague.patience = 0;
+            path.round(0);
+            for _ in 0..20 {
+                let before = path.prague.window().size();
+                let grown = (path.round(0) - before) as f64 / before as f64;
+                assert!((0.039..0.041).contains(&grown), "{micros} us: {grown}");
+            }
+        }
     }
 
     /// Or else flows of other controllers would starve beside this one.

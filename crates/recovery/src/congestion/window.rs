@@ -37,6 +37,14 @@ pub(super) enum Growth {
     Avoidance(u64),
 }
 
+/// Whether marks may be on packets sent before a reduction. A frame says how many marks came, not which packets had them: any
+/// that it acknowledges for the first time. Where one of those left before the reduction and one after it, to take the mark
+/// for the latter's would answer one queue twice (RFC 9002 B.7 does). What leaves in the very instant of the reduction leaves
+/// because of the acknowledgement that caused it: after it.
+pub(super) fn is_marked_before(sign: &Congestion, reduction: Instant) -> bool {
+    sign.earliest_sent_at < reduction
+}
+
 /// A congestion window that shrinks by loss.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossWindow {
@@ -45,8 +53,6 @@ pub(super) struct LossWindow {
     mtu: u16,
     /// Signs of congestion from packets sent until then were already answered.
     recovery_start: Option<Instant>,
-    /// When the latest packet was sent that had been acknowledged before the present frame.
-    acked_until: Instant,
     round_start: Instant,
     peak: u64,
     peak_before: u64,
@@ -61,7 +67,6 @@ impl LossWindow {
             ssthresh: u64::MAX,
             mtu,
             recovery_start: None,
-            acked_until: Instant::ZERO,
             round_start: Instant::ZERO,
             peak: 0,
             peak_before: 0,
@@ -97,8 +102,6 @@ impl LossWindow {
 
     /// Takes the part of an acknowledgement that slow start uses, and says what is left for congestion avoidance.
     pub(super) fn on_ack(&mut self, now: Instant, acked: &AckedBytes) -> Growth {
-        // A clock that stepped back takes the stamp with it.
-        self.acked_until = self.acked_until.min(now).max(acked.largest_sent_at);
         let used = self.peak.max(self.peak_before);
         if acked.largest_sent_at >= self.round_start {
             self.round_start = now;
@@ -135,20 +138,18 @@ impl LossWindow {
         self.recovery_start.is_some_and(|start| sent_at <= start)
     }
 
-    /// When the packets were sent that are a sign of congestion, at the earliest. A frame says how many marks came, not which
-    /// packets had them: any that it acknowledges for the first time. Where it acknowledges many, one left before the last
-    /// reduction as well as one left after it, and to take it for the latter would answer one queue twice.
-    pub(super) fn sent_at(&self, sign: &Congestion) -> Instant {
+    /// Whether a sign of congestion may be from before the last reduction.
+    pub(super) fn is_answered(&self, sign: &Congestion) -> bool {
         match sign.cause {
-            Cause::Loss => sign.sent_at,
-            Cause::EcnCe => sign.sent_at.min(self.acked_until),
+            //= rfc9002/7.3.2#1
+            Cause::Loss => self.is_in_recovery(sign.sent_at),
+            Cause::EcnCe => self.recovery_start.is_some_and(|start| is_marked_before(sign, start)),
         }
     }
 
     /// Whether a sign of congestion is news; if so, recovery starts. Source: RFC 9002 B.6.
     pub(super) fn start_recovery(&mut self, now: Instant, sign: &Congestion) -> bool {
-        //= rfc9002/7.3.2#1
-        if self.is_in_recovery(self.sent_at(sign)) {
+        if self.is_answered(sign) {
             return false;
         }
         self.recovery_start = Some(now);

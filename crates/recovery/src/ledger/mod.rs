@@ -213,6 +213,7 @@ impl<F: Copy> Ledger<F> {
             } else {
                 new.spurious += u64::from(packet.is_ack_eliciting());
             }
+            new.earliest_sent_at.get_or_insert(packet.sent_at);
             last = Some(packet);
             acked(&packet, self.frames.slice(slot.frames_start, slot.frames_count));
             pn += 1;

@@ -25,6 +25,8 @@ pub struct AckOutcome {
     pub bytes: u64,
     /// The largest newly acknowledged packet; `None` if the frame said nothing new.
     pub largest: Option<LargestAcked>,
+    /// When the earliest newly acknowledged packet was sent; `None` if the frame said nothing new.
+    pub earliest_sent_at: Option<Instant>,
     /// Whether the frame's Largest Acknowledged is higher than that of any before: only then ECN counts are looked at.
     pub is_largest_raised: bool,
     /// Newly acknowledged packets that left marked ECT(0).
@@ -47,6 +49,10 @@ impl AckOutcome {
         self.ect0 += new.ect0;
         self.ect1 += new.ect1;
         self.spurious += new.spurious;
+        self.earliest_sent_at = match (self.earliest_sent_at, new.earliest_sent_at) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
         if let Some(SentPacket { pn, sent_at, .. }) = last
             && self.largest.is_none_or(|largest| largest.pn < pn)
         {

@@ -47,10 +47,13 @@ fn acknowledged_once_ascending_within_a_range() {
     assert_eq!(frames, [7, 8, 2, 3, 4]);
     assert_eq!((outcome.packets, outcome.bytes, outcome.ack_eliciting), (5, 6000, 5));
     assert_eq!(outcome.largest, Some(LargestAcked { pn: 8, sent_at: ms(8), is_frame_largest: true }));
+    assert_eq!(outcome.earliest_sent_at, Some(ms(2)), "of all ranges");
     assert_eq!(outcome.rtt_sample(ms(50)), Some(Duration::from_millis(42)));
     let (outcome, frames) = ack(&mut ledger, &[2..=8]);
     assert_eq!(frames, [5, 6], "only what is new");
-    assert_eq!(outcome.unwrap().rtt_sample(ms(60)), None, "the frame's largest is not new");
+    let outcome = outcome.unwrap();
+    assert_eq!(outcome.rtt_sample(ms(60)), None, "the frame's largest is not new");
+    assert_eq!(outcome.earliest_sent_at, Some(ms(5)), "of what is new");
     assert_eq!(ledger.in_flight_bytes(), 3 * 1200);
 }
 

@@ -265,6 +265,7 @@ fn spurious_losses_are_taken_back() {
     let sign = super::super::Congestion {
         cause: super::super::Cause::Loss,
         sent_at,
+        earliest_sent_at: sent_at,
         packets: 3,
         bytes: 3_600,
         ranges: 1,

@@ -332,8 +332,8 @@ impl World {
         }
         let ce = marks.saturating_sub(flow.marks);
         flow.marks = flow.marks.max(marks);
-        if ce > 0 {
-            flow.controller.on_congestion(now, &Congestion::of_marks(largest.sent_at, ce, PACKET));
+        if let Some(sign) = Congestion::of_marks(&outcome, ce, PACKET).filter(|_| ce > 0) {
+            flow.controller.on_congestion(now, &sign);
         }
         flow.detect_losses(now);
         flow.timeouts = 0;
