@@ -32,14 +32,7 @@ fn acked(bytes: u64, largest_sent_at: Instant) -> AckedBytes {
 
 /// One packet, lost or marked.
 pub(super) fn sign(sent_at: Instant, cause: Cause) -> Congestion {
-    Congestion {
-        cause,
-        sent_at,
-        earliest_sent_at: sent_at,
-        packets: 1,
-        bytes: u64::from(MTU),
-        ranges: 1,
-    }
+    Congestion { cause, sent_at, earliest_sent_at: sent_at, packets: 1, bytes: u64::from(MTU), ranges: 1 }
 }
 
 /// Marks that a frame reports whose packets were sent from the one instant to the other.
@@ -323,7 +316,10 @@ fn live(seed: u64) {
                 let earliest_sent_at = sent_at - any_span(&mut rng);
                 let (packets, bytes) = (any_magnitude(&mut rng), any_magnitude(&mut rng));
                 let ranges = any_magnitude(&mut rng);
-                controller.on_congestion(now, &Congestion { cause, sent_at, earliest_sent_at, packets, bytes, ranges });
+                controller.on_congestion(
+                    now,
+                    &Congestion { cause, sent_at, earliest_sent_at, packets, bytes, ranges },
+                );
                 assert!(controller.window() <= window, "seed {seed}: congestion enlarged it");
             }
             8 => controller.on_persistent_congestion(),
