@@ -35,7 +35,9 @@ const POINTS: u16 = 3;
 /// How sizes are tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Not at all: packets have the floor's size, by default what fits the smallest MTU of IPv6.
+    /// Not at all: packets have the floor's size if one is given, else what an IP packet of 1,280 bytes holds, the smallest MTU
+    /// of IPv6: 1,252 bytes over IPv4 and 1,232 over IPv6. A path that does not carry these, a tunnel for example, gets the
+    /// transport's `initial_packet_size` from the first black hole on.
     Off,
     /// One at a time, a second apart, as LiteSpeed published it.
     Classic,
@@ -49,9 +51,8 @@ pub enum Mode {
 pub struct MtuConfig {
     /// How sizes are tried. Default: fast.
     pub mode: Mode,
-    /// Payload, in bytes, that every path is assumed to carry. Default: the transport's `initial_packet_size`; without a
-    /// search, which could do no better, what an IP packet of 1,280 bytes holds, the smallest MTU of IPv6: 1,252 bytes over
-    /// IPv4 and 1,232 over IPv6.
+    /// Payload, in bytes, that every path is assumed to carry: no packet size falls below it. Default: the transport's
+    /// `initial_packet_size`.
     pub floor: Option<u16>,
     /// Largest payload that is tried, in bytes. Default: in classic mode the Ethernet maximum, in fast mode whatever the
     /// other limits permit.
@@ -157,19 +158,20 @@ impl MtuSearch {
     /// Packets begin with `floor` bytes and never exceed `cap`, which stands for the interface and our own memory; where
     /// `config` names them, its floor and its ceiling count as well.
     pub fn new(config: MtuConfig, headers: Headers, (floor, cap): (u16, u16)) -> MtuSearch {
-        let usual = if config.mode == Mode::Off { floor.max(headers.smallest_mtu()) } else { floor };
-        let floor = config.floor.unwrap_or(usual).min(cap);
+        let is_fixed = config.mode == Mode::Off && config.floor.is_none();
+        let floor = config.floor.unwrap_or(floor).min(cap);
+        let works = if is_fixed { floor.max(headers.smallest_mtu()).min(cap) } else { floor };
         let ceiling = match (config.mode, config.ceiling) {
             (_, Some(ceiling)) => ceiling.min(cap),
             (Mode::Classic, None) => headers.ethernet().min(cap),
             (Mode::Fast | Mode::Off, None) => cap,
         };
-        let ceiling = ceiling.max(floor);
+        let ceiling = ceiling.max(works);
         MtuSearch {
             config,
             headers,
             floor,
-            works: floor,
+            works,
             ceiling,
             fails: ceiling.saturating_add(1),
             phase: Phase::Waiting,
@@ -221,6 +223,7 @@ impl MtuSearch {
     pub fn next_probe(&self, now: Instant, most: u16) -> Option<u16> {
         match self.phase {
             Phase::Waiting => None,
+            Phase::Resting { .. } if self.config.mode == Mode::Off => None,
             Phase::Resting { until } if now < until || self.is_close(self.ceiling.saturating_add(1)) => None,
             Phase::Resting { .. } => {
                 let mut next = *self;
@@ -276,7 +279,7 @@ impl MtuSearch {
     /// Our own interface has turned down a packet of so many bytes: no loss, but certain knowledge, unlike a message by ICMP,
     /// which anyone can forge. Source: RFC 8899 §3 (local MTU), RFC 9000 §14.2.1.
     pub fn on_refused(&mut self, now: Instant, size: u16) {
-        if size <= self.floor || self.config.mode == Mode::Off || self.phase == Phase::Waiting {
+        if size <= self.floor || self.phase == Phase::Waiting {
             return;
         }
         if size <= self.works {
@@ -309,7 +312,7 @@ impl MtuSearch {
         (self.probes, self.not_before) = (0, now);
         match (self.config.mode, self.config.ceiling) {
             (Mode::Off, _) => {
-                self.phase = Phase::Waiting;
+                self.phase = Phase::Resting { until: Instant::FAR_FUTURE };
                 return;
             }
             (Mode::Fast, _) => self.add_common(),
@@ -422,7 +425,7 @@ impl MtuSearch {
 
     /// To `size`, but not below the floor.
     fn fall_back(&mut self, now: Instant, size: u16) {
-        if self.config.mode == Mode::Off || self.phase == Phase::Waiting {
+        if self.phase == Phase::Waiting {
             return;
         }
         self.report.black_holes = self.report.black_holes.saturating_add(u32::from(self.works > self.floor));

@@ -298,7 +298,7 @@ fn whatever_passes_is_found_to_a_percent() {
 fn no_sequence_of_events_breaks_the_search() {
     for seed in 0..20_000 {
         let mut rng = Rng::from_u64(seed);
-        let mode = if rng.below(4) == 0 { Mode::Classic } else { Mode::Fast };
+        let mode = [Mode::Off, Mode::Classic, Mode::Fast, Mode::Fast][rng.below(4) as usize];
         let mut search =
             MtuSearch::new(config(mode, None), Headers::Ipv6, (1_200, 1_200 + rng.below(64_308) as u16));
         let mut now = START;
@@ -345,6 +345,34 @@ fn without_a_search_packets_have_the_size_that_every_ipv6_path_carries() {
     let given = MtuConfig { floor: Some(1_350), ..config(Mode::Off, None) };
     assert_eq!(MtuSearch::new(given, Headers::Ipv4, (1_200, 65_507)).size(), 1_350);
     assert_eq!(MtuSearch::new(given, Headers::Ipv4, (1_200, 1_220)).size(), 1_220, "our memory is smaller");
+}
+
+/// A tunnel may carry less than every IPv6 path should. What a timeout sends must arrive there, and packets become that small.
+#[test]
+fn without_a_search_a_path_that_carries_less_is_noticed() {
+    let gives_up: [fn(&mut MtuSearch); 3] = [
+        |search| search.on_silence(START),
+        |search| search.on_refused(START, 1_252),
+        |search| {
+            for pn in [1, 2, 3] {
+                _ = search.on_full_lost(START, pn, pn);
+            }
+        },
+    ];
+    for give_up in gives_up {
+        let mut search = MtuSearch::new(config(Mode::Off, None), Headers::Ipv4, (1_200, 65_507));
+        search.on_limit(1_472);
+        search.start(START);
+        assert_eq!((search.size(), search.floor()), (1_252, 1_200));
+        assert!(search.is_full(1_252) && !search.is_large(1_200));
+        give_up(&mut search);
+        assert_eq!((search.size(), search.report().black_holes), (1_200, 1));
+        search.on_silence(START);
+        for at in [START, START + RAISE + RAISE, Instant::FAR_FUTURE] {
+            assert_eq!(search.next_probe(at, u16::MAX), None, "off means off");
+        }
+        assert_eq!((search.size(), search.report().black_holes), (1_200, 1));
+    }
 }
 
 /// What the interface turns down at once costs no time at all, whatever its MTU; what it stops to take is given up at once.
