@@ -28,6 +28,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long perf may take to write what it has.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long a command may take to end once it is asked to. perf waits for it without limit.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// What is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -116,7 +119,11 @@ impl Recorder {
             let is_over = self.seconds.is_some_and(|seconds| waited.as_secs_f64() >= seconds);
             if !self.asked_to_end && (is_over || stop.load(Ordering::Relaxed)) {
                 self.asked_to_end = true;
-                signal(&self.perf, Signal::INT);
+                signal(self.perf.id(), Signal::INT);
+            }
+            if since_asked > GRACE {
+                // perf only waits for its command, which does not listen; what was seen of it counts.
+                kill_descendants(self.perf.id());
             }
             if since_asked > PATIENCE {
                 return Err(io::Error::other("perf does not end"));
@@ -132,10 +139,38 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         if matches!(self.perf.try_wait(), Ok(None)) {
             // It then ends what it started.
-            signal(&self.perf, Signal::TERM);
-            let _ = self.perf.wait();
+            signal(self.perf.id(), Signal::TERM);
+            let mut waited = Duration::ZERO;
+            while waited < GRACE && matches!(self.perf.try_wait(), Ok(None)) {
+                std::thread::sleep(LOOK_EVERY);
+                waited += LOOK_EVERY;
+            }
+            if matches!(self.perf.try_wait(), Ok(None)) {
+                kill_descendants(self.perf.id());
+                signal(self.perf.id(), Signal::KILL);
+                let _ = self.perf.wait();
+            }
         }
     }
+}
+
+/// All that a process has started, and what that has started.
+fn descendants(pid: u32) -> Vec<u32> {
+    let (mut found, mut todo) = (Vec::new(), vec![pid]);
+    while let Some(parent) = todo.pop() {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{parent}/task")) else { continue };
+        for thread in threads.flatten() {
+            let listed = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            let children = listed.split_whitespace().filter_map(|child| child.parse::<u32>().ok());
+            todo.extend(children.clone());
+            found.extend(children);
+        }
+    }
+    found
+}
+
+fn kill_descendants(pid: u32) {
+    descendants(pid).into_iter().for_each(|child| signal(child, Signal::KILL));
 }
 
 /// perf says nothing that helps when it cannot start a program.
@@ -152,8 +187,8 @@ fn find(program: &OsStr) -> io::Result<()> {
     if is_there { Ok(()) } else { Err(missing()) }
 }
 
-fn signal(child: &Child, signal: Signal) {
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+fn signal(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         // It may have ended by itself, which is as good.
         let _ = kill_process(pid, signal);
     }
@@ -192,6 +227,42 @@ mod tests {
         assert_eq!(refused(said).kind(), io::ErrorKind::PermissionDenied);
         assert_eq!(refused("a\n b \n\n").to_string(), "perf failed: b");
         assert!(missing(&io::ErrorKind::NotFound.into()).to_string().contains("apt install linux-perf"));
+    }
+
+    /// A shell in place of perf, which like its command does not listen to requests to end; and the command's id.
+    fn deaf() -> (Recorder, u32) {
+        let words = "trap '' TERM INT; sleep 300; exit 0";
+        let perf = Command::new("sh").args(["-c", words]).stdin(Stdio::null()).spawn().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder { perf, folder, seconds: Some(0.0), asked_to_end: false };
+        for _ in 0..1_500 {
+            if let [command] = descendants(recorder.perf.id())[..] {
+                return (recorder, command);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        panic!("the shell has not started its command");
+    }
+
+    /// Whether a process ends soon; one that nobody has taken leave of has ended, too.
+    fn ends(pid: u32) -> bool {
+        (0..1_500).any(|_| {
+            std::thread::sleep(LOOK_EVERY);
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.is_empty() || stat.contains(") Z ")
+        })
+    }
+
+    /// Deleted, a command that ignores the signal could keep its user waiting for ever, and go on after that.
+    #[test]
+    fn a_command_that_does_not_listen_is_killed() {
+        let (recorder, command) = deaf();
+        let perf = recorder.perf.id();
+        drop(recorder);
+        assert!(ends(command) && ends(perf));
+        let (mut recorder, command) = deaf();
+        let status = recorder.wait(&AtomicBool::new(false)).unwrap();
+        assert!(status.success() && ends(command), "what waits for the command ends by itself");
     }
 
     #[test]
