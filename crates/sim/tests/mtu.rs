@@ -149,3 +149,18 @@ fn the_interfaces_mtu_is_no_secret() {
         assert!(took < limit, "refusals are no losses to wait for: {unknown:?}");
     }
 }
+
+/// Without a search the first packets are larger than a narrow tunnel carries: the download goes on with small ones.
+#[test]
+fn without_a_search_a_narrow_tunnel_is_no_end() {
+    let tunnel = download(MtuMode::Off, 1_472, &Node::Mtu(1_212));
+    report("off 1472 of 1212", &tunnel);
+    assert_eq!(
+        (tunnel.mtu.size, tunnel.mtu.black_holes, tunnel.mtu.probes_sent),
+        (1_200, 1, 0),
+        "{tunnel:?}"
+    );
+    let usual = download(MtuMode::Off, 1_472, &Node::Mtu(1_252));
+    report("off 1472 of 1252", &usual);
+    assert_eq!((usual.mtu.size, usual.mtu.black_holes), (1_252, 0), "{usual:?}");
+}
