@@ -20,6 +20,8 @@ pub struct Environment {
     pub version: &'static str,
     /// Upper limits of socket buffers in bytes: receive, send.
     pub socket_buffers_max: [u64; 2],
+    /// The congestion control of the kernel's TCP outside labs, by the kernel's name.
+    pub tcp_congestion: String,
     /// How many processes wanted to run in the last minute, when the measurement began: others disturb it.
     pub load: f64,
 }
@@ -36,6 +38,7 @@ impl Environment {
             revision: revision(),
             version: env!("CARGO_PKG_VERSION"),
             socket_buffers_max: [limit("rmem_max"), limit("wmem_max")],
+            tcp_congestion: tcp_congestion(),
             load: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
         }
     }
@@ -46,6 +49,11 @@ impl fmt::Display for Environment {
         let Environment { kernel, cpu, cores, version, revision, load, .. } = self;
         write!(f, "{kernel}, {cpu}, {cores} cores, tercel {version} {revision}, load {load}")
     }
+}
+
+/// The congestion control that the kernel's TCP uses in the calling thread's network namespace; empty if it does not say.
+pub(crate) fn tcp_congestion() -> String {
+    read("/proc/sys/net/ipv4/tcp_congestion_control").trim().to_owned()
 }
 
 fn read(path: &str) -> String {

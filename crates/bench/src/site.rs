@@ -8,6 +8,10 @@ use lab::emulator::{Direction, LinkOptions};
 use lab::{Lab, LabError, LabOptions, Namespace, Switch};
 use serde::Serialize;
 
+/// The congestion control of the kernel's TCP in a lab, where allowed: tercel's own default, so that a comparison of HTTP over TCP and over
+/// QUIC does not compare congestion controls.
+pub const TCP_CONGESTION: &str = "cubic";
+
 /// Which end of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -35,12 +39,13 @@ impl Site {
         }
     }
 
-    /// Two namespaces joined by veth, with Ethernet's MTU and as many queues as that.
+    /// Two namespaces joined by veth, with Ethernet's MTU and as many queues as that. The kernel's TCP inside them uses
+    /// [`TCP_CONGESTION`] where the machine lets namespaces choose it, and the machine's own otherwise.
     ///
     /// # Errors
     /// Not allowed, or the kernel refuses.
     pub fn veth(queues: u32) -> Result<Site, LabError> {
-        Ok(Site::Veth(Box::new(Lab::new(&LabOptions { queues, ..LabOptions::default() })?)))
+        Site::of(&LabOptions { queues, ..LabOptions::default() })
     }
 
     /// The same with a link between them that loses this share of datagrams, each way.
@@ -49,7 +54,22 @@ impl Site {
     /// Not allowed, or the kernel refuses.
     pub fn lossy(loss: f64) -> Result<Site, LabError> {
         let link = Some(LinkOptions { loss, seed: 1, ..LinkOptions::default() });
-        Ok(Site::Veth(Box::new(Lab::new(&LabOptions { link, ..LabOptions::default() })?)))
+        Site::of(&LabOptions { link, ..LabOptions::default() })
+    }
+
+    fn of(options: &LabOptions) -> Result<Site, LabError> {
+        let lab = Lab::new(options)?;
+        for side in [lab.server(), lab.client()] {
+            // Namespaces may choose only what the machine's net.ipv4.tcp_allowed_congestion_control has, and changing that would
+            // change the machine. Refused, they keep what they have, and whoever measures TCP says what `tcp_congestion` tells.
+            let _ = side.set_tcp_congestion_control(TCP_CONGESTION);
+        }
+        Ok(Site::Veth(Box::new(lab)))
+    }
+
+    /// The congestion control of the kernel's TCP at the server's end, by the kernel's name; empty if it does not say.
+    pub fn tcp_congestion(&self) -> String {
+        self.run(End::Server, crate::environment::tcp_congestion)
     }
 
     /// What the link has done to datagrams on their way to the client; nothing where there is no emulated one.
@@ -142,4 +162,29 @@ pub struct LinkCount {
     pub lost: u64,
     /// That it had no room for, or could not deliver.
     pub dropped: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Deleted, HTTP over TCP could run with the machine's BBR beside CUBIC over QUIC; or a measurement could change the machine.
+    #[test]
+    fn tcp_in_a_lab_uses_cubic_where_that_is_allowed_and_the_machine_keeps_what_it_has() {
+        let before = Site::Loopback.tcp_congestion();
+        let site = match Site::veth(1) {
+            Ok(site) => site,
+            Err(error) => return println!("skipped: {error}"),
+        };
+        let allowed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
+        let may = allowed.unwrap_or_default().split_whitespace().any(|name| name == TCP_CONGESTION);
+        let expected = if may { TCP_CONGESTION } else { &before };
+        assert_eq!(site.tcp_congestion(), expected);
+        assert_eq!(site.run(End::Client, crate::environment::tcp_congestion), expected);
+        assert_eq!(Site::Loopback.tcp_congestion(), before);
+        let Site::Veth(lab) = &site else { unreachable!() };
+        assert!(lab.server().set_tcp_congestion_control("reno").is_ok());
+        assert_eq!((site.tcp_congestion().as_str(), Site::Loopback.tcp_congestion()), ("reno", before));
+        assert!(lab.server().set_tcp_congestion_control("no such").is_err());
+    }
 }

@@ -122,6 +122,17 @@ impl Namespace {
         self.try_run(|| ethtool::set_feature(self.plan.interface, name, switch))
     }
 
+    /// Chooses the congestion control of TCP connections that are made inside from now on, by the kernel's name of it: "cubic",
+    /// "reno". A new namespace has that of the machine, which may be any.
+    ///
+    /// # Errors
+    /// The kernel's: `NotFound` if it has no such congestion control, `PermissionDenied` if it is not among the machine's
+    /// `net.ipv4.tcp_allowed_congestion_control`.
+    pub fn set_tcp_congestion_control(&self, name: &str) -> io::Result<()> {
+        // A thread sees its own namespace's values under /proc/sys.
+        self.try_run(|| std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name))
+    }
+
     /// As `run`, for work that can fail as entering can.
     pub(crate) fn try_run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         self.room.run(work)

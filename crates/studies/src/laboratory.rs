@@ -7,6 +7,7 @@ use std::io;
 
 use bench::cpu;
 use bench::environment::Environment;
+use bench::site::TCP_CONGESTION;
 use report::model::{Run, Study};
 
 use crate::context::{Context, Effort};
@@ -74,7 +75,16 @@ pub fn run(studies: &[Entry], context: &mut Context<'_>, keep: &mut dyn FnMut(&R
 }
 
 fn environment(here: &Environment, cores: [usize; 2]) -> Vec<(String, String)> {
-    let Environment { kernel, cpu, cores: allowed, revision, version, socket_buffers_max, load } = here;
+    let Environment {
+        kernel,
+        cpu,
+        cores: allowed,
+        revision,
+        version,
+        socket_buffers_max,
+        tcp_congestion,
+        load,
+    } = here;
     let [receive, send] = socket_buffers_max;
     let pairs = [
         ("kernel", kernel.clone()),
@@ -82,6 +92,10 @@ fn environment(here: &Environment, cores: [usize; 2]) -> Vec<(String, String)> {
         ("cores", format!("{allowed}; server on {}, client on {}", cores[0], cores[1])),
         ("tercel", format!("{version}, revision {revision}")),
         ("socket buffers", format!("at most {receive} bytes to receive, {send} to send")),
+        (
+            "kernel's TCP",
+            format!("congestion control {tcp_congestion}; {TCP_CONGESTION} in namespaces, if allowed there"),
+        ),
         ("load at the beginning", load.to_string()),
     ];
     pairs.map(|(name, value)| (name.to_owned(), value)).to_vec()
