@@ -63,8 +63,11 @@ impl Record {
         if self.first_fault.is_none() {
             self.first_fault.clone_from(&other.first_fault);
         }
-        self.began = if self.began == Instant::ZERO { other.began } else { self.began.min(other.began) };
-        self.ended = self.ended.max(other.ended);
+        // A thread that never began to measure has no say in when.
+        if other.began != Instant::ZERO {
+            self.began = if self.began == Instant::ZERO { other.began } else { self.began.min(other.began) };
+            self.ended = self.ended.max(other.ended);
+        }
         self.times = self.times.plus(&other.times);
         for (mine, theirs) in self.busiest.iter_mut().zip(other.busiest) {
             *mine = mine.max(theirs);
@@ -112,5 +115,8 @@ mod tests {
         assert_eq!((all.latency.count(), all.handshake.count(), all.usage.sent_datagrams), (2, 2, 4));
         assert_eq!((all.elapsed().as_nanos(), all.busiest, all.times.cpu_s), (3, [3.0, 0.5], 2.0));
         assert_eq!((all.packet_size, all.rtt.as_nanos()), (3, 3));
+        // One that could not connect, say, never measured.
+        all.merge(&Record { unconnected: 1, ..Record::default() });
+        assert_eq!((all.elapsed().as_nanos(), all.unconnected), (3, 5));
     }
 }
