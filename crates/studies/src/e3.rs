@@ -122,8 +122,8 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
                    change about it?"
             .to_owned(),
         method: words::method(&scope, &cores),
-        findings: words::findings(&single, &paired),
-        blocks: blocks(&scope, &single, &paired),
+        findings: words::findings(&single, &paired, &cores),
+        blocks: blocks(&scope, &single, &paired, &cores),
         notes: words::notes(&single, &paired, &cores),
         problem: measured.err().map(|error| error.to_string()),
         seconds: cpu::clock_seconds() - began,
@@ -202,7 +202,7 @@ fn excuse(lane: &mut Lane, visited: io::Result<()>, context: &Context<'_>) -> io
     Ok(())
 }
 
-fn blocks(scope: &Scope, single: &[Lane], paired: &[Lane]) -> Vec<Block> {
+fn blocks(scope: &Scope, single: &[Lane], paired: &[Lane], cores: &Cores) -> Vec<Block> {
     let Some(baseline) = single.first() else { return Vec::new() };
     let percentiles = 0..trial::PERCENTILES.len();
     let mut blocks = vec![
@@ -220,7 +220,7 @@ fn blocks(scope: &Scope, single: &[Lane], paired: &[Lane]) -> Vec<Block> {
     if paired.iter().any(|lane| !lane.points.is_empty()) {
         let title = "Requests a second on two connections and two workers";
         blocks.push(Block::Table(tables::sweep(title, paired, scope.paired_sweep)));
-        blocks.push(Block::Table(tables::paired(single, paired)));
+        blocks.push(Block::Table(tables::paired(single, paired, cores)));
         blocks.push(Block::Plot(plots::rates("Requests a second, two connections and two workers", paired)));
     }
     blocks

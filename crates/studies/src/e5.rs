@@ -136,8 +136,9 @@ fn method(race: &Race<'_>, lanes: &[Lane]) -> Vec<String> {
             race.ground.site().name()
         ),
         format!(
-            "All: TLS 1.3 with AES-128-GCM, CUBIC; full datagrams have {} bytes of UDP payload, which the client's counts \
-             must confirm. Over veth TCP's segments fill packets of 1,500 bytes.",
+            "All: TLS 1.3 with AES-128-GCM; congestion control: CUBIC in QUIC, {} in TCP, which is the kernel's; full datagrams have {} \
+             bytes of UDP payload, which the client's counts must confirm. Over veth TCP's segments fill packets of 1,500 bytes.",
+            race.ground.site().tcp_congestion(),
             race.ground.payload_size
         ),
         words::CLIENT.to_owned(),

@@ -66,7 +66,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         question: "What is each technique worth, in CPU time of the server for the same transfer, and what is left between HTTP/3 and \
                    the versions over TCP?"
             .to_owned(),
-        method: method(bytes, trials, site.name()),
+        method: method(bytes, trials, &site),
         findings: findings(&ablation, &versions),
         blocks: vec![
             Block::Table(ablation_table(&ablation)),
@@ -80,7 +80,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     })
 }
 
-fn method(bytes: u64, trials: usize, place: &str) -> Vec<String> {
+fn method(bytes: u64, trials: usize, site: &Site) -> Vec<String> {
     vec![
         format!(
             "One connection downloads {} MB of generated content; {trials} trials of each row in alternating order, after one that is \
@@ -88,13 +88,16 @@ fn method(bytes: u64, trials: usize, place: &str) -> Vec<String> {
             bytes / 1_000_000
         ),
         format!(
-            "Server and client are processes on a core each at the two ends of: {place}; both are started anew for each trial. CPU \
-             times are the operating system's, handshake included, start and end of the processes not."
+            "Server and client are processes on a core each at the two ends of: {}; both are started anew for each trial. CPU \
+             times are the operating system's, handshake included: the server's without start and end of its process, the client's \
+             with them.",
+            site.name()
         ),
         format!(
-            "HTTP/3 in packets of {} bytes, AES-128-GCM, CUBIC. Each technique is left out by flags of tercel that users have, too: \
+            "HTTP/3 in packets of {} bytes, AES-128-GCM, CUBIC; TCP is the kernel's, with {}. Each technique is left out by flags of tercel that users have, too: \
              see tercel serve --help, heading Laboratory.",
-            SIZE[1]
+            SIZE[1],
+            site.tcp_congestion()
         ),
         "The three versions of HTTP are asked by tercel load, one request on one connection; in the other rows the client is tercel \
          get."

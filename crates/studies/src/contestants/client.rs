@@ -106,7 +106,7 @@ pub struct Run {
     pub received_bytes: Option<f64>,
     /// Median and 99th percentile of latency in milliseconds, where the client tells them.
     pub latency_ms: Option<[f64; 2]>,
-    /// Who limits, where the client knows.
+    /// Who limits in the client's opinion, where it has one; kept, not shown.
     pub limit: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 use report::model::{Cell, Row, Table};
 use report::stats::{Ratio, Summary};
 
+use super::Cores;
 use super::series::Lane;
 use super::trial::PERCENTILES;
 
@@ -133,7 +134,8 @@ pub(super) fn latencies(lanes: &[Lane], points: &[usize], which: usize) -> Table
 }
 
 /// (d): the peaks, two connections on two workers over one on one.
-pub(super) fn paired(single: &[Lane], paired: &[Lane]) -> Table {
+/// How many times is said only where there are cores enough for it to mean something.
+pub(super) fn paired(single: &[Lane], paired: &[Lane], cores: &Cores) -> Table {
     let rows = paired.iter().filter_map(|two| {
         let one = single.iter().find(|one| one.variant == two.variant)?;
         let ((peak_two, at_two), (peak_one, at_one)) = (two.peak()?, one.peak()?);
@@ -144,7 +146,7 @@ pub(super) fn paired(single: &[Lane], paired: &[Lane]) -> Table {
             vec![
                 Cell::Number(peak_one, 0),
                 Cell::Number(peak_two, 0),
-                Cell::Number(peak_two / peak_one, 2),
+                figure(cores.are_enough.then_some(peak_two / peak_one), 2),
                 figure(one.percentile(at_one, 0), 1),
                 figure(two.percentile(at_two, 0), 1),
                 figure(share(two, at_two, 0), 0),

@@ -3,6 +3,7 @@
 use report::stats::Ratio;
 
 use super::series::{Lane, lower};
+use super::trial::Trial;
 use super::variant::{self, Variant};
 use super::{Cores, REPEATED, Scope};
 
@@ -62,7 +63,7 @@ fn find(lanes: &[Lane], variant: Variant) -> Option<&Lane> {
 }
 
 /// What came out.
-pub(super) fn findings(single: &[Lane], paired: &[Lane]) -> Vec<String> {
+pub(super) fn findings(single: &[Lane], paired: &[Lane], cores: &Cores) -> Vec<String> {
     let mut said = Vec::new();
     let comparisons = [
         (variant::DRIVER, variant::PLAIN),
@@ -76,7 +77,9 @@ pub(super) fn findings(single: &[Lane], paired: &[Lane]) -> Vec<String> {
     said.extend(floors(single));
     said.extend(four(single));
     said.extend(flattening(single));
-    said.extend(doubling(single, paired));
+    if cores.are_enough {
+        said.extend(doubling(single, paired));
+    }
     said
 }
 
@@ -161,6 +164,16 @@ fn doubling(single: &[Lane], paired: &[Lane]) -> Option<String> {
     })
 }
 
+/// Where two connections found the same worker in spite of all repetitions.
+fn idle(lane: &Lane) -> Option<String> {
+    let (of, count) = (lane.points.values().flatten(), |trial: &&Trial| trial.busy_threads < 2);
+    let (all, few) = (of.clone().count(), of.filter(count).count());
+    (few > 0).then(|| {
+        let name = lane.variant.name;
+        format!("{name}, two connections: in {few} of {all} trials a single thread of the server did all the work.")
+    })
+}
+
 /// What makes figures doubtful.
 pub(super) fn notes(single: &[Lane], paired: &[Lane], cores: &Cores) -> Vec<String> {
     let mut notes = vec![
@@ -188,6 +201,7 @@ pub(super) fn notes(single: &[Lane], paired: &[Lane], cores: &Cores) -> Vec<Stri
             notes.push(format!("{name}: {} requests failed.", lane.failed()));
         }
     }
+    notes.extend(paired.iter().filter_map(idle));
     let crowded: Vec<&str> = single
         .iter()
         .filter(|lane| {
@@ -210,4 +224,36 @@ pub(super) fn notes(single: &[Lane], paired: &[Lane], cores: &Cores) -> Vec<Stri
         );
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tables;
+    use super::*;
+    use report::model::Cell;
+
+    fn lane(rate: f64, busy_threads: u64) -> Lane {
+        let mut lane = Lane::new(variant::GSO);
+        lane.points.insert(1, vec![Trial { rate, busy_threads, ..Trial::default() }]);
+        lane
+    }
+
+    /// Deleted, two cores that four threads share could pass for a judgement of what was published for four.
+    #[test]
+    fn nothing_is_said_of_doubling_without_the_cores_for_it() {
+        let (single, paired) = ([lane(10.0, 1)], [lane(19.0, 2)]);
+        for are_enough in [false, true] {
+            let cores = Cores { one: [0, 1], two: [vec![0, 1], vec![1, 0]], are_enough };
+            let findings = findings(&single, &paired, &cores);
+            assert_eq!(findings.iter().any(|said| said.starts_with("Two connections")), are_enough);
+            let table = tables::paired(&single, &paired, &cores);
+            assert_eq!(table.rows[0].cells[2] != Cell::Empty, are_enough);
+        }
+    }
+
+    #[test]
+    fn a_worker_without_work_is_told() {
+        assert_eq!(idle(&lane(1.0, 2)), None);
+        assert!(idle(&lane(1.0, 1)).unwrap().contains("in 1 of 1 trials"));
+    }
 }
