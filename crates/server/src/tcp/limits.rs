@@ -9,9 +9,10 @@ pub struct Limits {
     pub connections: usize,
     /// A TLS handshake must end in so long. Default 10 s.
     pub handshake: Duration,
-    /// A connection without a request under way ends after so long, whatever it sends. Default 30 s.
+    /// A connection without a request under way ends after so long, whatever it sends; content that still leaves, at least
+    /// `progress_bytes`, begins the time anew. Default 30 s.
     pub idle: Duration,
-    /// While a request is under way, at least `progress_bytes` must pass the socket in so long. Default 60 s.
+    /// While a request is under way, at least `progress_bytes` of content must move in so long. Default 60 s.
     pub progress: Duration,
     /// In bytes. Default 1,024.
     pub progress_bytes: u64,

@@ -5,7 +5,7 @@
 //! | listen.rs | listening sockets that share a port |
 //! | front.rs, bell.rs | a thread: accepting, looking after connections, ending; the order to end |
 //! | connection.rs | a connection: handshake, hyper, good-bye |
-//! | stream.rs | TLS between hyper and the socket |
+//! | stream.rs, frames.rs | TLS between hyper and the socket; what of it is content |
 //! | service.rs, body.rs, fields.rs | a request to the handler and back |
 //! | site.rs | what the connections of a thread share |
 //! | pulse.rs, limits.rs | who holds a connection too long, and what that is |
@@ -17,6 +17,7 @@ mod bell;
 mod body;
 mod connection;
 mod fields;
+mod frames;
 mod front;
 mod limits;
 mod listen;

@@ -1,9 +1,14 @@
 //! Signs of life of one connection, and what the thread orders it to do.
 //!
 //! Three rules cover every way of holding a connection without using it, whatever the HTTP version: the handshake ends in
-//! time; a connection without a request under way ends after the idle time, bytes or no bytes (a head that is dribbled is no
-//! request yet); and while a request is under way, a minimum of bytes moves in either direction. One look at all connections
+//! time; a connection without a request under way ends after the idle time, whatever it sends (a head that is dribbled is no
+//! request yet); and while a request is under way, a minimum of content moves in either direction. One look at all connections
 //! a few times a second decides, so that no request costs a timer.
+//!
+//! A request is over for us when hyper has its last byte, which may be long before the socket takes it. So content that
+//! leaves restarts the idle time. What the peer can make us write at will, like the answer to a PING, is no content: the bytes
+//! that the socket takes count only as far as content was given to TLS before ([`Pulse::on_owed`]), so there is never more
+//! progress than content. Rejected: all bytes that pass the socket; a KiB of PINGs a minute held whatever was asked for.
 
 use super::limits::Limits;
 use super::tally::Traffic;
@@ -49,7 +54,9 @@ pub(super) struct Pulse {
     open: Cell<u32>,
     /// Whether a request was answered without its content.
     unread: Cell<bool>,
-    /// Bytes that passed the socket in both directions.
+    /// Bytes of content that TLS was given and the socket has not taken.
+    owed: Cell<u64>,
+    /// Bytes of content that moved: that were received, or that the socket took.
     moved: Cell<u64>,
     /// `moved` when the present span began.
     mark: Cell<u64>,
@@ -67,6 +74,7 @@ impl Pulse {
             waker: RefCell::default(),
             open: Cell::new(0),
             unread: Cell::new(false),
+            owed: Cell::new(0),
             moved: Cell::new(0),
             mark: Cell::new(0),
             since: Cell::new(now),
@@ -120,15 +128,26 @@ impl Pulse {
         self.unread.get()
     }
 
-    /// The socket gave so many bytes, or none.
+    /// The socket gave so many bytes; 0 at its end.
     pub(super) fn on_read(&self, bytes: usize) {
-        self.moved.set(self.moved.get().saturating_add(bytes as u64));
         self.traffic.on_read(bytes);
     }
 
-    /// The socket took so many bytes, or none.
-    pub(super) fn on_write(&self, bytes: usize) {
+    /// So many bytes of a request's content were received.
+    pub(super) fn on_content(&self, bytes: usize) {
         self.moved.set(self.moved.get().saturating_add(bytes as u64));
+    }
+
+    /// TLS was given so many bytes of content to send.
+    pub(super) fn on_owed(&self, bytes: usize) {
+        self.owed.set(self.owed.get().saturating_add(bytes as u64));
+    }
+
+    /// The socket took so many bytes.
+    pub(super) fn on_write(&self, bytes: usize) {
+        let content = self.owed.get().min(bytes as u64);
+        self.owed.set(self.owed.get() - content);
+        self.moved.set(self.moved.get().saturating_add(content));
         self.traffic.on_write(bytes);
     }
 
@@ -155,17 +174,23 @@ impl Pulse {
     pub(super) fn look(&self, now: Instant, limits: &Limits) -> bool {
         let before = self.order.get();
         let elapsed = now.saturating_since(self.since.get());
+        let has_moved = self.moved.get().saturating_sub(self.mark.get()) >= limits.progress_bytes;
         let order = match self.phase.get() {
             Phase::Handshake if elapsed >= limits.handshake => Order::Close,
             Phase::Lingering if elapsed >= limits.linger => Order::Close,
+            // What was asked for is still leaving.
+            Phase::Serving if self.open.get() == 0 && has_moved => {
+                self.begin_span(now);
+                Order::Serve
+            }
             Phase::Serving if self.open.get() == 0 && elapsed >= limits.idle + limits.linger => Order::Close,
             Phase::Serving if self.open.get() == 0 && elapsed >= limits.idle => Order::Finish,
             Phase::Serving if self.open.get() > 0 && elapsed >= limits.progress => {
-                if self.moved.get().saturating_sub(self.mark.get()) < limits.progress_bytes {
-                    Order::Close
-                } else {
+                if has_moved {
                     self.begin_span(now);
                     Order::Serve
+                } else {
+                    Order::Close
                 }
             }
             _ => Order::Serve,
@@ -202,13 +227,19 @@ mod tests {
         assert_eq!(ordered(&pulse, 10), Order::Close);
     }
 
-    /// Slow loris: a head that comes byte by byte is no request.
+    fn send(pulse: &Pulse, content: usize) {
+        pulse.on_owed(content);
+        pulse.on_write(content);
+    }
+
+    /// Slow loris: a head that comes byte by byte is no request, and answers to PINGs are no content.
     #[test]
     fn bytes_without_a_request_do_not_keep_a_connection() {
         let pulse = pulse();
         pulse.on_secure(at(1));
         for second in 1..31 {
             pulse.on_read(10_000);
+            pulse.on_write(10_000);
             assert_eq!(ordered(&pulse, second), Order::Serve);
         }
         assert_eq!(ordered(&pulse, 31), Order::Finish);
@@ -221,16 +252,57 @@ mod tests {
         pulse.on_secure(at(0));
         pulse.on_request(at(20));
         assert_eq!(ordered(&pulse, 79), Order::Serve);
-        pulse.on_write(1_024);
+        send(&pulse, 1_024);
         assert_eq!(ordered(&pulse, 80), Order::Serve);
         pulse.on_request(at(81));
         pulse.on_response(at(82));
-        pulse.on_write(1_023);
+        send(&pulse, 1_023);
         assert_eq!(ordered(&pulse, 139), Order::Serve);
         pulse.on_response(at(139));
         assert_eq!(ordered(&pulse, 168), Order::Serve, "idle since its last response");
         pulse.on_request(at(168));
-        pulse.on_write(1_023);
+        send(&pulse, 1_023);
         assert_eq!(ordered(&pulse, 228), Order::Close, "too few bytes in a minute");
+    }
+    /// hyper has all of the response, and the peer reads it slowly.
+    #[test]
+    fn a_response_that_is_still_leaving_keeps_its_connection() {
+        let pulse = pulse();
+        pulse.on_secure(at(0));
+        pulse.on_request(at(1));
+        pulse.on_owed(200_000);
+        pulse.on_response(at(1));
+        for second in (20..200).step_by(20) {
+            pulse.on_write(1_024);
+            assert_eq!(ordered(&pulse, second), Order::Serve);
+        }
+        assert_eq!(ordered(&pulse, 209), Order::Serve);
+        assert_eq!(ordered(&pulse, 210), Order::Finish, "nothing left for the idle time");
+    }
+
+    /// Requests whose windows stay shut, and PINGs.
+    #[test]
+    fn only_content_is_progress() {
+        let pulse = pulse();
+        pulse.on_secure(at(0));
+        pulse.on_request(at(0));
+        send(&pulse, 1_000);
+        for second in 1..60 {
+            pulse.on_read(10_000);
+            pulse.on_write(10_000);
+            assert_eq!(ordered(&pulse, second), Order::Serve);
+        }
+        assert_eq!(ordered(&pulse, 60), Order::Close);
+    }
+
+    #[test]
+    fn content_that_is_received_is_progress() {
+        let pulse = pulse();
+        pulse.on_secure(at(0));
+        pulse.on_request(at(0));
+        pulse.on_content(1_024);
+        assert_eq!(ordered(&pulse, 60), Order::Serve);
+        pulse.on_content(1_023);
+        assert_eq!(ordered(&pulse, 120), Order::Close);
     }
 }

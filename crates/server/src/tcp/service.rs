@@ -95,7 +95,11 @@ impl Answer {
                 None => self.content = None,
                 Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
                 Some(Ok(frame)) => {
-                    self.received += frame.data_ref().map_or(0, |data| data.len() as u64);
+                    let len = frame.data_ref().map_or(0, Bytes::len);
+                    self.received += len as u64;
+                    if let Some(account) = &self.account {
+                        account.pulse.on_content(len);
+                    }
                     if self.received > MAX_CONTENT {
                         self.refusal = Some((413, ""));
                     }

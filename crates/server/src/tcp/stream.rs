@@ -5,6 +5,7 @@
 //! HTTP/2 frame and would make a system call of each: here its flush costs nothing. The price is that whoever polls hyper must
 //! call `poll_send` afterwards. Rejected: tokio-rustls, which writes as soon as it has encrypted anything.
 
+use super::frames::Frames;
 use super::pulse::Pulse;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use rustls::{ServerConfig, ServerConnection};
@@ -29,6 +30,8 @@ pub(super) struct Tls {
     socket: TcpStream,
     session: ServerConnection,
     pulse: Rc<Pulse>,
+    /// What hyper writes, if it is HTTP/2.
+    frames: Frames,
     /// Bytes that may still pass between hyper and us in this turn.
     left: usize,
     discarded: usize,
@@ -43,7 +46,8 @@ impl Stream {
     pub(super) fn new(socket: TcpStream, config: &Arc<ServerConfig>, pulse: Rc<Pulse>) -> io::Result<Stream> {
         let mut session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
         session.set_buffer_limit(Some(HELD));
-        Ok(Stream(Rc::new(RefCell::new(Tls { socket, session, pulse, left: TURN, discarded: 0 }))))
+        let frames = Frames::default();
+        Ok(Stream(Rc::new(RefCell::new(Tls { socket, session, pulse, frames, left: TURN, discarded: 0 }))))
     }
 
     /// Does the handshake.
@@ -165,6 +169,9 @@ impl Tls {
                 0 => ready!(self.poll_send(cx))?,
                 taken => {
                     self.left = self.left.saturating_sub(taken);
+                    let is_http2 = self.session.alpn_protocol() == Some(b"h2");
+                    let content = if is_http2 { self.frames.pass(buffers, taken) } else { taken };
+                    self.pulse.on_owed(content);
                     return Poll::Ready(Ok(taken));
                 }
             }
@@ -213,7 +220,8 @@ impl Write for Stream {
     }
 }
 
-/// The socket as rustls reads and writes it; counts what passes.
+/// The socket as rustls reads and writes it; counts what passes. A call that finds nothing to do is not counted: tokio
+/// answers most of these itself, without a system call.
 struct Counted<'a> {
     socket: &'a TcpStream,
     pulse: &'a Pulse,
@@ -221,9 +229,7 @@ struct Counted<'a> {
 
 impl io::Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let result = self.socket.try_read(buffer);
-        self.pulse.on_read(result.as_ref().copied().unwrap_or(0));
-        result
+        self.socket.try_read(buffer).inspect(|bytes| self.pulse.on_read(*bytes))
     }
 }
 
@@ -233,9 +239,7 @@ impl io::Write for Counted<'_> {
     }
 
     fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        let result = self.socket.try_write_vectored(buffers);
-        self.pulse.on_write(result.as_ref().copied().unwrap_or(0));
-        result
+        self.socket.try_write_vectored(buffers).inspect(|bytes| self.pulse.on_write(*bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -50,11 +50,11 @@ pub struct Tally {
     pub accept_failures: u64,
     /// Bytes that the sockets took, TLS and all.
     pub sent_bytes: u64,
-    /// System calls for that.
+    /// System calls that took some; those that found no room are not counted.
     pub send_calls: u64,
     /// Bytes that the sockets gave.
     pub received_bytes: u64,
-    /// System calls for that.
+    /// System calls that gave some, or the end; those that found nothing are not counted.
     pub receive_calls: u64,
 }
 
