@@ -125,18 +125,15 @@ fn trials_and_their_series() {
 
 /// Waits until so many requests hang. A child that ends before, or makes none in half a minute, fails the test.
 fn await_hanging(child: &mut Child, wanted: usize) {
-    let mut looks = 0;
+    let (mut looks, mut said) = (0, String::new());
     while HANGING.load(Ordering::Relaxed) < wanted {
         let ended = child.try_wait().unwrap();
-        if ended.is_some() || looks >= 3_000 {
+        let goes_on = ended.is_none() && looks < 3_000;
+        if !goes_on {
             let _ = child.kill();
-            let mut said = String::new();
             child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-            panic!(
-                "{} of {wanted} requests hang; the child: {ended:?}, {said}",
-                HANGING.load(Ordering::Relaxed)
-            );
         }
+        assert!(goes_on, "fewer than {wanted} requests hang; the child: {ended:?}, {said}");
         looks += 1;
         std::thread::sleep(Duration::from_millis(10));
     }
