@@ -180,7 +180,8 @@ fn a_server_that_leaves_ends_the_run() {
         serving.end();
         running.join().unwrap()
     });
-    assert!(report.completed > 0 && report.failed > 0 && report.seconds < 30.0, "{report:?}");
+    // What was under way has failed, if anything was at that moment.
+    assert!(report.completed > 0 && report.seconds < 30.0, "{report:?}");
     assert!(report.first_fault.unwrap().contains("closed the connection"));
 }
 
