@@ -7,18 +7,15 @@
 //!
 //! It copies and, for held datagrams, allocates; it is for tests and diagnosis, not for speed.
 
-use core::net::{IpAddr, SocketAddr};
 use std::io;
-use std::os::fd::BorrowedFd;
 
 use base::net::Train;
 use base::rng::Rng;
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 
-use crate::port::{Capabilities, Counters, Port, Refused, Rx, Tx};
+use crate::port::{Counters, Port, Rx, Tx};
 use crate::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, TrainQueue};
-use crate::waker::Waker;
 
 /// Outgoing bytes that may wait for the port below before `begin` refuses.
 const MAX_QUEUED_BYTES: usize = 1 << 20;
@@ -291,40 +288,10 @@ impl<P: Port> Port for FaultInjector<P> {
         self.inner.wait(earliest)
     }
 
-    fn local_address(&self) -> SocketAddr {
-        self.inner.local_address()
-    }
-
-    fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
-        self.inner.local_address_towards(peer)
-    }
-
-    fn largest_payload(&mut self, local: IpAddr) -> usize {
-        self.inner.largest_payload(local)
-    }
-
-    fn take_refused(&mut self) -> Option<Refused> {
-        self.inner.take_refused()
-    }
-
-    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.inner.descriptors()
-    }
-
-    fn waker(&self) -> Option<Waker> {
-        self.inner.waker()
-    }
-
-    fn on_woken(&mut self) {
-        self.inner.on_woken();
-    }
+    crate::port::ask_inner!();
 
     fn counters(&self) -> Counters {
         self.inner.counters()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
     }
 }
 

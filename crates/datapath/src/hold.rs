@@ -15,17 +15,14 @@
 //! Rejected: to hold what leaves (the pacer and the round-trip samples of the sender would see another clock), and to hold datagrams one
 //! by one as the fault injector does (an allocation each).
 
-use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::BorrowedFd;
 
 use base::net::{Addresses, Ecn, Train};
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 
-use crate::port::{Capabilities, Counters, Port, Refused, Rx, Tx};
-use crate::waker::Waker;
+use crate::port::{Counters, Port, Rx, Tx};
 
 /// Bytes of a chunk: a few of the largest trains.
 const CHUNK: usize = 256 << 10;
@@ -227,42 +224,12 @@ impl<P: Port> Port for Hold<P> {
         self.inner.wait(release.into_iter().chain(deadline).min())
     }
 
-    fn local_address(&self) -> SocketAddr {
-        self.inner.local_address()
-    }
-
-    fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
-        self.inner.local_address_towards(peer)
-    }
-
-    fn largest_payload(&mut self, local: IpAddr) -> usize {
-        self.inner.largest_payload(local)
-    }
-
-    fn take_refused(&mut self) -> Option<Refused> {
-        self.inner.take_refused()
-    }
-
-    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.inner.descriptors()
-    }
-
-    fn waker(&self) -> Option<Waker> {
-        self.inner.waker()
-    }
-
-    fn on_woken(&mut self) {
-        self.inner.on_woken();
-    }
+    crate::port::ask_inner!();
 
     fn counters(&self) -> Counters {
         let mut counters = self.inner.counters();
         counters.rx.overflowed += self.dropped;
         counters
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
     }
 }
 

@@ -11,14 +11,12 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::io::{self, BufWriter, Write};
-use std::os::fd::BorrowedFd;
 
 use base::net::{Addresses, Ecn, Train};
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 
-use crate::port::{Capabilities, Counters, Port, Refused, Rx, Tx};
-use crate::waker::Waker;
+use crate::port::{Counters, Port, Rx, Tx};
 
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 const LINK_TYPE_RAW_IP: u32 = 101;
@@ -296,40 +294,10 @@ impl<P: Port, W: Write> Port for Capture<P, W> {
         self.inner.wait(deadline)
     }
 
-    fn local_address(&self) -> SocketAddr {
-        self.inner.local_address()
-    }
-
-    fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
-        self.inner.local_address_towards(peer)
-    }
-
-    fn largest_payload(&mut self, local: IpAddr) -> usize {
-        self.inner.largest_payload(local)
-    }
-
-    fn take_refused(&mut self) -> Option<Refused> {
-        self.inner.take_refused()
-    }
-
-    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.inner.descriptors()
-    }
-
-    fn waker(&self) -> Option<Waker> {
-        self.inner.waker()
-    }
-
-    fn on_woken(&mut self) {
-        self.inner.on_woken();
-    }
+    crate::port::ask_inner!();
 
     fn counters(&self) -> Counters {
         self.inner.counters()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
     }
 }
 

@@ -106,6 +106,45 @@ pub trait Port: Rx + Tx {
     fn capabilities(&self) -> Capabilities;
 }
 
+/// The methods of [`Port`] in which middleware is what it wraps: its field `inner` answers. Left to it are the clock, the wait
+/// and the counters.
+macro_rules! ask_inner {
+    () => {
+        fn local_address(&self) -> ::core::net::SocketAddr {
+            self.inner.local_address()
+        }
+
+        fn local_address_towards(&self, peer: ::core::net::SocketAddr) -> ::core::net::SocketAddr {
+            self.inner.local_address_towards(peer)
+        }
+
+        fn largest_payload(&mut self, local: ::core::net::IpAddr) -> usize {
+            self.inner.largest_payload(local)
+        }
+
+        fn take_refused(&mut self) -> Option<$crate::port::Refused> {
+            self.inner.take_refused()
+        }
+
+        fn descriptors(&self) -> Vec<::std::os::fd::BorrowedFd<'_>> {
+            self.inner.descriptors()
+        }
+
+        fn waker(&self) -> Option<$crate::waker::Waker> {
+            self.inner.waker()
+        }
+
+        fn on_woken(&mut self) {
+            self.inner.on_woken();
+        }
+
+        fn capabilities(&self) -> $crate::port::Capabilities {
+            self.inner.capabilities()
+        }
+    };
+}
+pub(crate) use ask_inner;
+
 /// A datagram that was longer than the MTU of the interface by which it should have left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {

@@ -5,8 +5,8 @@ use crate::plan::Plan;
 use crate::record::Record;
 use crate::report::{self, Report};
 use crate::seat::Seat;
-use crate::stage::Stage;
 use datapath::Port;
+use load::requests::Gathering;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -32,20 +32,20 @@ impl<P: Port + Send> Crew<'_, P> {
     pub fn run(self, plan: &Plan, stop: &AtomicBool) -> io::Result<Report> {
         let threads = self.seats.len();
         plan.check(threads).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        let stage = Stage::new(threads, self.server);
+        let gathering = Gathering::new(threads, self.server);
         let halt = AtomicBool::new(false);
         let datapath = self.seats.first().map_or("", |seat| seat.port.capabilities().name);
         let (sender, results) = channel();
         let mut all = Record::default();
         let mut failure = None;
         std::thread::scope(|scope| {
-            let (stage, halt, prepare) = (&stage, &halt, self.prepare);
+            let (gathering, halt, prepare) = (&gathering, &halt, self.prepare);
             for (index, seat) in self.seats.into_iter().enumerate() {
                 let sender = sender.clone();
                 let builder = std::thread::Builder::new().name(format!("perf {index}"));
                 let started = builder.spawn_scoped(scope, move || {
                     let driver = Driver::new(seat, plan, (index, threads));
-                    let record = prepare(index).and_then(|()| driver.run(stage, halt));
+                    let record = prepare(index).and_then(|()| driver.run(gathering, halt));
                     // Whoever listens does so until the last thread has ended.
                     let _ = sender.send(record);
                 });
@@ -73,7 +73,7 @@ impl<P: Port + Send> Crew<'_, P> {
         if let Some(error) = failure {
             return Err(error);
         }
-        let server = stage.server_times();
+        let server = gathering.server_times();
         let mut report = report::of(plan, threads, &all, server.as_deref());
         report.interrupted = stop.load(Ordering::Relaxed);
         report.datapath = datapath.to_owned();

@@ -9,10 +9,10 @@ use crate::plan::{Bound, Plan, Task};
 use crate::protocol::NO_ERROR;
 use crate::record::Record;
 use crate::seat::Seat;
-use crate::stage::Stage;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
 use datapath::Port;
+use load::requests::Gathering;
 use load::requests::times::Times;
 use load::usage::Usage;
 use std::io;
@@ -80,24 +80,24 @@ impl<P: Port> Driver<P> {
     ///
     /// # Errors
     /// Only when the port itself has failed.
-    pub(crate) fn run(mut self, stage: &Stage, stop: &AtomicBool) -> io::Result<Record> {
-        let outcome = self.turns(stage, stop);
+    pub(crate) fn run(mut self, gathering: &Gathering, stop: &AtomicBool) -> io::Result<Record> {
+        let outcome = self.turns(gathering, stop);
         if !self.arrived {
             // The others must not wait for a thread that will never be ready.
-            stage.arrive(self.worker.now());
+            gathering.arrive(self.worker.now());
         }
-        self.finish(stage);
+        self.finish(gathering);
         outcome?;
         Ok(core::mem::take(&mut self.worker.app_mut().record))
     }
 
-    fn turns(&mut self, stage: &Stage, stop: &AtomicBool) -> io::Result<()> {
+    fn turns(&mut self, gathering: &Gathering, stop: &AtomicBool) -> io::Result<()> {
         while !stop.load(Ordering::Relaxed) {
             self.worker.run_turn(Some(self.next_tick))?;
             let now = self.worker.now();
             self.hear_news(now);
             if now >= self.next_tick {
-                self.tick(now, stage);
+                self.tick(now, gathering);
             }
             if self.is_over(now) {
                 break;
@@ -138,25 +138,25 @@ impl<P: Port> Driver<P> {
         }
     }
 
-    fn tick(&mut self, now: Instant, stage: &Stage) {
+    fn tick(&mut self, now: Instant, gathering: &Gathering) {
         self.next_tick = now + TICK;
         self.dial(now);
         if self.worker.app_mut().phase == Phase::Gathering {
             let is_ready = self.is_handshaking() || self.berths.iter().all(|berth| berth.is_settled);
             if is_ready && !self.arrived {
                 self.arrived = true;
-                stage.arrive(now);
+                gathering.arrive(now);
             }
             if self.arrived {
                 self.next_tick = now + START_TICK;
             }
         }
-        self.advance(now, stage);
+        self.advance(now, gathering);
     }
 
     /// Into the next phase, if its time has come.
-    fn advance(&mut self, now: Instant, stage: &Stage) {
-        let Some(start) = stage.start() else { return };
+    fn advance(&mut self, now: Instant, gathering: &Gathering) {
+        let Some(start) = gathering.start() else { return };
         let measure = start + self.plan.warm_up;
         let app = self.worker.app_mut();
         if app.phase == Phase::Gathering && now < measure {
@@ -166,7 +166,7 @@ impl<P: Port> Driver<P> {
         }
         if matches!(self.worker.app_mut().phase, Phase::Gathering | Phase::WarmUp) {
             if now >= measure {
-                self.begin_measuring(now, stage);
+                self.begin_measuring(now, gathering);
             } else {
                 self.next_tick = self.next_tick.min(measure);
             }
@@ -176,8 +176,8 @@ impl<P: Port> Driver<P> {
         }
     }
 
-    fn begin_measuring(&mut self, now: Instant, stage: &Stage) {
-        stage.on_measuring();
+    fn begin_measuring(&mut self, now: Instant, gathering: &Gathering) {
+        gathering.on_measuring();
         self.before = (Times::of_this_thread(), Usage::now(&self.worker.counters()));
         let budget = match self.plan.bound {
             Bound::Count(count) => count,
@@ -251,10 +251,10 @@ impl<P: Port> Driver<P> {
     }
 
     /// The last entries of the record, and the good-bye.
-    fn finish(&mut self, stage: &Stage) {
+    fn finish(&mut self, gathering: &Gathering) {
         let now = self.worker.now();
         if self.worker.app_mut().phase == Phase::Measuring {
-            stage.on_done();
+            gathering.on_done();
             let (times, usage) = (Times::of_this_thread(), Usage::now(&self.worker.counters()));
             let record = &mut self.worker.app_mut().record;
             (record.times, record.usage) = (times.since(&self.before.0), usage.since(&self.before.1));

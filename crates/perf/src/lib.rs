@@ -6,7 +6,7 @@
 //! ```text
 //! Plan ─▶ crew::run ─▶ Driver (a thread): Worker<P, Client> ─▶ Record ─┐
 //!              │           ▲ next exchange     Lane: Table             ├─▶ Report
-//!              └──▶ Stage ─┴─ phases: gathering, warm-up, measuring ───┘
+//!              └▶ Gathering ┴ phases: gathering, warm-up, measuring ───┘
 //! ```
 //!
 //! An *exchange* is one stream: so many bytes up, so many bytes back. Requests are small exchanges, a download is one with
@@ -30,7 +30,6 @@ mod record;
 mod report;
 mod seat;
 pub mod server;
-mod stage;
 mod table;
 
 pub use crew::Crew;

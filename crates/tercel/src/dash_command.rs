@@ -2,6 +2,7 @@
 //!
 //! This file turns the command line into a plan; the players are in the `dash` room.
 
+use crate::connection_options::ConnectionArgs;
 use crate::load_command::span;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
@@ -9,17 +10,15 @@ use crate::signals::stop_flag;
 use base::time::Duration;
 use clap::{Args, ValueEnum};
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use crypto::{ClientTls, Roots};
 use dash::player::Settings;
 use dash::rule::Rule;
 use dash::{Plan, Report, watch};
 use datapath::Port;
 use load::error::GetError;
 use load::requests::choose_address;
-use load::resolve::{Family, resolve};
+use load::resolve::resolve;
 use load::target::Target;
 use paths::Opened;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -75,18 +74,8 @@ pub(crate) struct DashArgs {
     #[arg(long, value_name = "PID", help_heading = "Output")]
     server_pid: Option<u32>,
 
-    /// Do not check the server's certificate. For tests: anybody in between can read and change everything.
-    #[arg(short = 'k', long, conflicts_with = "cacert", help_heading = "Connection")]
-    insecure: bool,
-    /// Trust the certificates in this PEM file, and no others.
-    #[arg(long, value_name = "FILE", help_heading = "Connection")]
-    cacert: Option<PathBuf>,
-    /// Use IPv4 addresses only.
-    #[arg(short = '4', long, conflicts_with = "ipv6", help_heading = "Connection")]
-    ipv4: bool,
-    /// Use IPv6 addresses only.
-    #[arg(short = '6', long, help_heading = "Connection")]
-    ipv6: bool,
+    #[command(flatten)]
+    connection: ConnectionArgs,
     #[command(flatten)]
     path: PathArgs,
     #[command(flatten)]
@@ -152,25 +141,10 @@ impl DashArgs {
 
     fn plan(&self) -> Result<Plan, GetError> {
         let manifest = Target::parse(&self.url)?;
-        let family = match (self.ipv4, self.ipv6) {
-            (true, _) => Family::V4,
-            (_, true) => Family::V6,
-            _ => Family::Any,
-        };
-        let roots = match &self.cacert {
-            _ if self.insecure => Roots::Insecure,
-            None => Roots::System,
-            Some(path) => Roots::Pem(
-                std::fs::read(path).map_err(|error| GetError::Roots(path.clone(), error.to_string()))?,
-            ),
-        };
-        let tls = ClientTls::new(&roots, &self.quic.tls()).map_err(|error| match &self.cacert {
-            Some(path) => GetError::Roots(path.clone(), error.to_string()),
-            None => usage(error),
-        })?;
+        let tls = self.connection.quic_tls(&self.quic.tls())?;
         let transport = Arc::new(self.quic.transport(Version::V1).map_err(usage)?);
         Ok(Plan {
-            address: choose_address(&resolve(&manifest, family, &[])?)?,
+            address: choose_address(&resolve(&manifest, self.connection.family(), &[])?)?,
             manifest,
             players: self.players as usize,
             settings: Settings {

@@ -110,7 +110,7 @@ impl<'a> Course<'a> {
         match books.phase {
             Phase::Gathering if !self.arrived && (crowd.is_settled || self.plan.reuse == Reuse::Never) => {
                 self.arrived = true;
-                self.post.stage.arrive(now);
+                self.post.stage.gathering.arrive(now);
             }
             Phase::Measuring if now >= self.next_show => {
                 self.next_show = now + SHOW_EVERY;
@@ -118,7 +118,7 @@ impl<'a> Course<'a> {
             }
             _ => {}
         }
-        let Some(start) = self.post.stage.start() else { return Turn::Same };
+        let Some(start) = self.post.stage.gathering.start() else { return Turn::Same };
         let measure = start + self.warm_up;
         match books.phase {
             Phase::Gathering if now < measure => {
@@ -126,7 +126,7 @@ impl<'a> Course<'a> {
                 Turn::Begin
             }
             Phase::Gathering | Phase::WarmUp if now >= measure => {
-                self.post.stage.on_measuring();
+                self.post.stage.gathering.on_measuring();
                 self.before = (Times::of_this_thread(), traffic);
                 let count = match self.bound {
                     Bound::Requests(count) => count,
@@ -143,7 +143,7 @@ impl<'a> Course<'a> {
     /// When to look again if nothing happens before. While threads wait for each other they look every `eager`.
     pub(super) fn next_look(&self, now: Instant, books: &Books, eager: Duration) -> Instant {
         let tick = now + TICK;
-        match (books.phase, self.post.stage.start()) {
+        match (books.phase, self.post.stage.gathering.start()) {
             (Phase::Gathering, _) if self.arrived => now + eager,
             (Phase::WarmUp, Some(start)) => tick.min(start + self.warm_up),
             (Phase::Measuring, _) => match self.bound {
@@ -184,14 +184,14 @@ impl<'a> Course<'a> {
         if !self.arrived {
             // The others must not wait for a thread that will never be ready.
             self.arrived = true;
-            self.post.stage.arrive(now);
+            self.post.stage.gathering.arrive(now);
         }
         let measured = books.phase == Phase::Measuring;
         let overdue = books.budget.overdue(now);
         let longest_overdue = books.budget.next_due().filter(|_| overdue > 0);
         let record = &mut books.record;
         if measured {
-            self.post.stage.on_done();
+            self.post.stage.gathering.on_done();
             record.times = Times::of_this_thread().since(&self.before.0);
             record.traffic = traffic.since(&self.before.1);
         }

@@ -7,7 +7,6 @@ use super::record::Record;
 use super::report::{self, Circumstances, Report};
 use super::stage::{Stage, Watching};
 use super::tcp;
-use super::times::Times;
 use datapath::Port;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,7 +94,7 @@ impl Run<'_> {
             }
         })
         .map(|record| {
-            let server = server_times(&stage);
+            let server = stage.gathering.server_times();
             let interrupted = self.stop.load(Ordering::Relaxed);
             report::of(self.plan, &record, Circumstances { threads, server: server.as_deref(), interrupted })
         })
@@ -135,10 +134,4 @@ impl Run<'_> {
 
 fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error)
-}
-
-/// What each of the server's threads used while measuring.
-fn server_times(stage: &Stage) -> Option<Vec<Times>> {
-    let [before, after] = stage.take_samples();
-    Some(after?.since(&before?))
 }

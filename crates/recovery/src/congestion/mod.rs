@@ -190,24 +190,31 @@ impl Controller {
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight: u64) {
         each!(&mut self.kind, inner => inner.on_sent(now, bytes, in_flight));
-        let window = self.window();
-        if let Some(resume) = &mut self.resume {
-            let orders = resume.on_sent(now, bytes, in_flight, window);
-            self.obey(orders);
+        if self.resume.is_some() {
+            let window = self.window();
+            let orders = self.resume.as_mut().map(|resume| resume.on_sent(now, bytes, in_flight, window));
+            self.obey(orders.unwrap_or_default());
         }
     }
 
     /// An ACK frame newly acknowledged packets: one call for each frame, after its losses and marks were declared.
     pub fn on_ack(&mut self, now: Instant, acked: &AckedBytes) {
+        if self.resume.is_none() {
+            self.control(now, acked);
+            return;
+        }
         let window = self.window();
-        let orders =
-            self.resume.as_mut().map_or(Orders::default(), |resume| resume.on_ack(now, acked, window));
-        let acked = &AckedBytes { app_limited: acked.app_limited || orders.hold, ..*acked };
+        let orders = self.resume.as_mut().map(|resume| resume.on_ack(now, acked, window)).unwrap_or_default();
+        self.control(now, &AckedBytes { app_limited: acked.app_limited || orders.hold, ..*acked });
+        self.obey(orders);
+    }
+
+    #[inline]
+    fn control(&mut self, now: Instant, acked: &AckedBytes) {
         // Only BBR takes back what it did for losses that were none.
         if acked.bytes > 0 || (acked.spurious > 0 && matches!(self.kind, Kind::Bbr(_))) {
             each!(&mut self.kind, inner => inner.on_ack(now, acked));
         }
-        self.obey(orders);
     }
 
     /// Congestion. Signs from before the last reduction change nothing. Source: RFC 9002 §7.3.2.
@@ -292,7 +299,7 @@ impl Controller {
         if !rtt.has_sample() {
             return Rate::UNLIMITED;
         }
-        if self.resume_report().phase == ResumePhase::Unvalidated {
+        if self.resume.as_ref().is_some_and(|resume| resume.phase() == ResumePhase::Unvalidated) {
             //= rfc9959/3.3#2
             return Rate::of_window(self.window(), rtt.smoothed(), TENTATIVE_GAIN);
         }

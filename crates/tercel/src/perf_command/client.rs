@@ -1,5 +1,6 @@
 //! `tercel perf client`.
 
+use crate::connection_options::ConnectionArgs;
 use crate::load_command::span;
 use crate::options::QuicArgs;
 use crate::path_options::{Datapath, PathArgs};
@@ -8,15 +9,14 @@ use crate::signals::stop_flag;
 use base::time::Duration;
 use clap::{Args, ValueEnum};
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use crypto::{ClientTls, Roots, TlsOptions};
+use crypto::TlsOptions;
 use load::error::GetError;
 use load::requests::choose_address;
-use load::resolve::{Family, resolve};
+use load::resolve::resolve;
 use load::target::Target;
 use paths::{Opened, Path, Paths};
 use perf::{Amount, Bound, Crew, Plan, Seat, Task, echo, protocol};
 use serde::Serialize;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -90,18 +90,8 @@ pub(crate) struct ClientArgs {
     #[arg(long, value_name = "PID", help_heading = "Output")]
     server_pid: Option<u32>,
 
-    /// Do not check the server's certificate. For tests: anybody in between can read and change everything.
-    #[arg(short = 'k', long, conflicts_with = "cacert", help_heading = "Connection")]
-    insecure: bool,
-    /// Trust the certificates in this PEM file, and no others.
-    #[arg(long, value_name = "FILE", help_heading = "Connection")]
-    cacert: Option<PathBuf>,
-    /// Use IPv4 addresses only.
-    #[arg(short = '4', long, conflicts_with = "ipv6", help_heading = "Connection")]
-    ipv4: bool,
-    /// Use IPv6 addresses only.
-    #[arg(short = '6', long, help_heading = "Connection")]
-    ipv6: bool,
+    #[command(flatten)]
+    connection: ConnectionArgs,
     /// Version of QUIC: 1 or 2.
     #[arg(long, default_value_t = 1, value_name = "VERSION", value_parser = clap::value_parser!(u8).range(1..=2), help_heading = "QUIC")]
     quic_version: u8,
@@ -133,12 +123,7 @@ fn seed() -> Result<[u8; 32], GetError> {
 impl ClientArgs {
     fn measure(&self) -> Result<ExitCode, GetError> {
         let target = target(&self.server)?;
-        let family = match (self.ipv4, self.ipv6) {
-            (true, _) => Family::V4,
-            (_, true) => Family::V6,
-            _ => Family::Any,
-        };
-        let address = choose_address(&resolve(&target, family, &[])?)?;
+        let address = choose_address(&resolve(&target, self.connection.family(), &[])?)?;
         let threads = usize::from(self.threads);
         let stop = stop_flag(|| {}).map_err(usage)?;
         if self.test == Test::Echo {
@@ -224,18 +209,8 @@ impl ClientArgs {
     fn quic_config(&self) -> Result<ClientConfig, GetError> {
         let version = if self.quic_version == 2 { Version::V2 } else { Version::V1 };
         let transport = self.quic.transport(version).map_err(usage)?;
-        let roots = match &self.cacert {
-            _ if self.insecure => Roots::Insecure,
-            None => Roots::System,
-            Some(path) => Roots::Pem(
-                std::fs::read(path).map_err(|error| GetError::Roots(path.clone(), error.to_string()))?,
-            ),
-        };
         let options = TlsOptions { alpn: vec![protocol::ALPN.to_vec()], ..self.quic.tls() };
-        let tls = ClientTls::new(&roots, &options).map_err(|error| match &self.cacert {
-            Some(path) => GetError::Roots(path.clone(), error.to_string()),
-            None => usage(error),
-        })?;
+        let tls = self.connection.quic_tls(&options)?;
         Ok(ClientConfig { tls, transport: Arc::new(transport), token: Vec::new() })
     }
 

@@ -86,7 +86,7 @@ impl Drop for Relay {
 fn relay(sockets: &Sockets, every: u64, stop: &AtomicBool) -> io::Result<Moves> {
     let Sockets { front, upstream } = sockets;
     let mut buffer = vec![0; 65_536];
-    let (mut client, mut current) = (None, 0);
+    let (mut client, mut current, mut carried) = (None, 0, 0);
     let mut moves = Moves::default();
     moves.ports.push(upstream.first().ok_or(ErrorKind::InvalidInput)?.local_addr()?.port());
     let span = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -103,10 +103,12 @@ fn relay(sockets: &Sockets, every: u64, stop: &AtomicBool) -> io::Result<Moves> 
             for _ in 0..BATCH {
                 let Some((len, _)) = receive(socket, &mut buffer)? else { break };
                 moves.since += len as u64;
+                carried += len as u64;
                 forward(front, &buffer[..len], client);
             }
         }
-        if moves.since >= every && current + 1 < upstream.len() {
+        // Counted from the beginning: a batch of large datagrams goes far beyond a share, and must not put the next change off.
+        if carried >= every * moves.ports.len() as u64 && current + 1 < upstream.len() {
             current += 1;
             moves.since = 0;
             moves.ports.push(upstream[current].local_addr()?.port());
