@@ -20,7 +20,7 @@ pub struct Environment {
     pub version: &'static str,
     /// Upper limits of socket buffers in bytes: receive, send.
     pub socket_buffers_max: [u64; 2],
-    /// The congestion control of the kernel's TCP outside labs, by the kernel's name.
+    /// The default congestion control of the kernel's TCP outside labs, by the kernel's name.
     pub tcp_congestion: String,
     /// How many processes wanted to run in the last minute, when the measurement began: others disturb it.
     pub load: f64,
@@ -51,8 +51,9 @@ impl fmt::Display for Environment {
     }
 }
 
-/// The congestion control that the kernel's TCP uses in the calling thread's network namespace; empty if it does not say.
-pub(crate) fn tcp_congestion() -> String {
+/// The congestion control that the kernel's TCP uses by default in the calling thread's network namespace; empty if it does not say.
+/// Routes may name another: `Site::tcp_congestion` tells what connections have.
+fn tcp_congestion() -> String {
     read("/proc/sys/net/ipv4/tcp_congestion_control").trim().to_owned()
 }
 

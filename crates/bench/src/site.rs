@@ -1,16 +1,21 @@
 //! Where a measurement runs: on the loopback interface, or in a lab of two namespaces that a veth pair joins.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::process::{Child, Command};
+use std::time::Duration;
 
 use lab::emulator::{Direction, LinkOptions};
 use lab::{Lab, LabError, LabOptions, Namespace, Switch};
+use rustix::net::sockopt;
 use serde::Serialize;
 
-/// The congestion control of the kernel's TCP in a lab, where allowed: tercel's own default, so that a comparison of HTTP over TCP and over
+/// The congestion control of the kernel's TCP in a lab, where the kernel has it: tercel's own default, so that a comparison of HTTP over TCP and over
 /// QUIC does not compare congestion controls.
 pub const TCP_CONGESTION: &str = "cubic";
+
+/// How long a connection may take that is only made to be looked at.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Which end of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +44,8 @@ impl Site {
         }
     }
 
-    /// Two namespaces joined by veth, with Ethernet's MTU and as many queues as that. The kernel's TCP inside them uses
-    /// [`TCP_CONGESTION`] where the machine lets namespaces choose it, and the machine's own otherwise.
+    /// Two namespaces joined by veth, with Ethernet's MTU and as many queues as that. The kernel's TCP between them uses
+    /// [`TCP_CONGESTION`] if it has that, and the machine's own otherwise.
     ///
     /// # Errors
     /// Not allowed, or the kernel refuses.
@@ -60,16 +65,30 @@ impl Site {
     fn of(options: &LabOptions) -> Result<Site, LabError> {
         let lab = Lab::new(options)?;
         for side in [lab.server(), lab.client()] {
-            // Namespaces may choose only what the machine's net.ipv4.tcp_allowed_congestion_control has, and changing that would
-            // change the machine. Refused, they keep what they have, and whoever measures TCP says what `tcp_congestion` tells.
+            // Refused, they keep what they have: whoever measures TCP says what `tcp_congestion` tells.
             let _ = side.set_tcp_congestion_control(TCP_CONGESTION);
         }
         Ok(Site::Veth(Box::new(lab)))
     }
 
-    /// The congestion control of the kernel's TCP at the server's end, by the kernel's name; empty if it does not say.
+    /// The congestion control that the kernel's TCP uses at the server's end, by the kernel's name: asked of a connection from the
+    /// client's end that is made for it. "unknown" if none can be made.
     pub fn tcp_congestion(&self) -> String {
-        self.run(End::Server, crate::environment::tcp_congestion)
+        self.connection_congestion(End::Server, self.ipv4(End::Server))
+            .unwrap_or_else(|_| "unknown".to_owned())
+    }
+
+    /// What a connection to the server's end at `address` has at an end.
+    fn connection_congestion(&self, end: End, address: IpAddr) -> io::Result<String> {
+        let listener = self.run(End::Server, || TcpListener::bind((address, 0)))?;
+        let to = listener.local_addr()?;
+        let connected = self.run(End::Client, || TcpStream::connect_timeout(&to, PATIENCE))?;
+        let socket = match end {
+            End::Client => connected,
+            // It waits already, for the client's end is connected.
+            End::Server => listener.accept()?.0,
+        };
+        Ok(sockopt::tcp_congestion(&socket)?)
     }
 
     /// What the link has done to datagrams on their way to the client; nothing where there is no emulated one.
@@ -168,23 +187,40 @@ pub struct LinkCount {
 mod tests {
     use super::*;
 
-    /// Deleted, HTTP over TCP could run with the machine's BBR beside CUBIC over QUIC; or a measurement could change the machine.
+    /// Deleted, HTTP over TCP could run with the machine's BBR beside CUBIC over QUIC while reports say CUBIC; or a measurement could
+    /// change the machine.
     #[test]
-    fn tcp_in_a_lab_uses_cubic_where_that_is_allowed_and_the_machine_keeps_what_it_has() {
+    fn tcp_in_a_lab_uses_cubic_where_the_kernel_has_it_and_the_machine_keeps_what_it_has() {
         let before = Site::Loopback.tcp_congestion();
+        assert_ne!(before, "unknown");
         let site = match Site::veth(1) {
             Ok(site) => site,
             Err(error) => return println!("skipped: {error}"),
         };
-        let allowed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
-        let may = allowed.unwrap_or_default().split_whitespace().any(|name| name == TCP_CONGESTION);
-        let expected = if may { TCP_CONGESTION } else { &before };
+        let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        let has_it = available.unwrap_or_default().split_whitespace().any(|name| name == TCP_CONGESTION);
+        let expected = if has_it { TCP_CONGESTION } else { &before };
         assert_eq!(site.tcp_congestion(), expected);
-        assert_eq!(site.run(End::Client, crate::environment::tcp_congestion), expected);
+        let everywhere = |expected: &str| {
+            for end in [End::Server, End::Client] {
+                for address in [site.ipv4(End::Server), site.ipv6(End::Server)] {
+                    assert_eq!(
+                        site.connection_congestion(end, address).unwrap(),
+                        expected,
+                        "{end:?} {address}"
+                    );
+                }
+            }
+        };
+        everywhere(expected);
         assert_eq!(Site::Loopback.tcp_congestion(), before);
         let Site::Veth(lab) = &site else { unreachable!() };
-        assert!(lab.server().set_tcp_congestion_control("reno").is_ok());
-        assert_eq!((site.tcp_congestion().as_str(), Site::Loopback.tcp_congestion()), ("reno", before));
+        for side in [lab.server(), lab.client()] {
+            assert!(side.set_tcp_congestion_control("reno").is_ok());
+        }
+        everywhere("reno");
+        assert_eq!(Site::Loopback.tcp_congestion(), before);
         assert!(lab.server().set_tcp_congestion_control("no such").is_err());
+        everywhere("reno");
     }
 }

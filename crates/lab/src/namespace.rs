@@ -122,15 +122,23 @@ impl Namespace {
         self.try_run(|| ethtool::set_feature(self.plan.interface, name, switch))
     }
 
-    /// Chooses the congestion control of TCP connections that are made inside from now on, by the kernel's name of it: "cubic",
-    /// "reno". A new namespace has that of the machine, which may be any.
+    /// Chooses the congestion control of TCP connections that are made over this side's interface from now on, by the kernel's name
+    /// of it: "cubic", "reno". A new namespace has that of the machine, which may be any.
+    ///
+    /// It becomes the namespace's default where the machine lets namespaces choose it (`net.ipv4.tcp_allowed_congestion_control`), and
+    /// is named by the routes of the interface in any case: those take whatever the kernel has.
     ///
     /// # Errors
-    /// The kernel's: `NotFound` if it has no such congestion control, `PermissionDenied` if it is not among the machine's
-    /// `net.ipv4.tcp_allowed_congestion_control`.
+    /// The kernel's, if neither works: `InvalidInput` if it has no such congestion control.
     pub fn set_tcp_congestion_control(&self, name: &str) -> io::Result<()> {
-        // A thread sees its own namespace's values under /proc/sys.
-        self.try_run(|| std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name))
+        self.try_run(|| {
+            // A thread sees its own namespace's values under /proc/sys.
+            let as_default = std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name);
+            // A route's choice counts for more than the default, so one that was made before must not stay.
+            let index = netlink::link_by_name(self.plan.interface)?.index;
+            let by_routes = netlink::set_tcp_congestion_control(index, name);
+            as_default.or(by_routes.map(drop))
+        })
     }
 
     /// As `run`, for work that can fail as entering can.

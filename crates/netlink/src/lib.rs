@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod congestion;
 mod conversation;
 pub mod ethtool;
 mod generic;
@@ -27,6 +28,7 @@ mod tests;
 mod veth;
 
 pub use address::{Address, add_address, addresses, all_addresses};
+pub use congestion::{set_tcp_congestion_control, tcp_congestion_control_to};
 pub use link::{
     Link, XdpAttached, XdpMode, delete_link, link_by_index, link_by_name, links, move_to_namespace, set_mtu,
     set_up,

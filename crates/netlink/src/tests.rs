@@ -4,7 +4,8 @@
 use crate::ethtool::{self, Switch};
 use crate::{
     Mac, VethOptions, add_address, add_neighbour, addresses, create_veth, delete_link, link_by_index,
-    link_by_name, links, move_to_namespace, neighbour, provoke_neighbour, qdiscs, route_to, set_mtu, set_up,
+    link_by_name, links, move_to_namespace, neighbour, provoke_neighbour, qdiscs, route_to, set_mtu,
+    set_tcp_congestion_control, set_up, tcp_congestion_control_to,
 };
 use nix::sched::{CloneFlags, unshare};
 use std::fs::File;
@@ -174,5 +175,31 @@ fn queues_and_disciplines_are_told() {
         let kinds = qdiscs(near).unwrap();
         assert!(kinds.iter().all(|kind| kind == "noqueue"), "a veth has no queue: {kinds:?}");
         assert_eq!(qdiscs(4000).unwrap(), Vec::<String>::new());
+    });
+}
+
+/// Deleted, TCP in a lab could go on with the machine's congestion control while reports name another.
+#[test]
+fn routes_name_a_congestion_control_and_stay_what_they_were() {
+    in_namespace(|| {
+        let (near, _) = veth_with_addresses();
+        let before = [FAR, FAR6].map(|ip| route_to(ip).unwrap());
+        assert_eq!([FAR, FAR6].map(|ip| tcp_congestion_control_to(ip).unwrap()), [None, None]);
+        for name in ["reno", "cubic"] {
+            let Ok(changed) = set_tcp_congestion_control(near, name) else {
+                eprintln!("skipped: the kernel has no {name}");
+                continue;
+            };
+            assert!(changed >= 2, "{changed}");
+            for ip in [FAR, FAR6] {
+                assert_eq!(tcp_congestion_control_to(ip).unwrap().as_deref(), Some(name), "{ip}");
+            }
+            assert_eq!([FAR, FAR6].map(|ip| route_to(ip).unwrap()), before);
+        }
+        assert_eq!(
+            set_tcp_congestion_control(near, "no such").unwrap_err().kind(),
+            io::ErrorKind::InvalidInput
+        );
+        assert!(tcp_congestion_control_to(IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1))).is_err());
     });
 }

@@ -7,7 +7,6 @@ use std::io;
 
 use bench::cpu;
 use bench::environment::Environment;
-use bench::site::TCP_CONGESTION;
 use report::model::{Run, Study};
 
 use crate::context::{Context, Effort};
@@ -94,7 +93,9 @@ fn environment(here: &Environment, cores: [usize; 2]) -> Vec<(String, String)> {
         ("socket buffers", format!("at most {receive} bytes to receive, {send} to send")),
         (
             "kernel's TCP",
-            format!("congestion control {tcp_congestion}; {TCP_CONGESTION} in namespaces, if allowed there"),
+            format!(
+                "congestion control {tcp_congestion} by default; studies of TCP name what their connections used"
+            ),
         ),
         ("load at the beginning", load.to_string()),
     ];
