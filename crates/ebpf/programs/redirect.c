@@ -41,7 +41,7 @@ INLINE int address_is_ours(struct address *address) {
     return !only || !*only || map_lookup(&addresses, address);
 }
 
-SECTION("xdp") int redirect(struct xdp_md *context) {
+INLINE int judge(struct xdp_md *context) {
     void *end = (void *)(u64)context->data_end;
     struct ethernet *ethernet = (void *)(u64)context->data;
     if ((void *)(ethernet + 1) > end)
@@ -94,5 +94,11 @@ SECTION("xdp") int redirect(struct xdp_md *context) {
         return XDP_PASS;
     return redirect_map(&sockets, context->rx_queue_index, XDP_PASS);
 }
+
+// For packets that lie in one buffer each. Of longer ones the kernel shows it none, or refuses to attach it.
+SECTION("xdp") int redirect(struct xdp_md *context) { return judge(context); }
+
+// For packets of several buffers as well, from Linux 5.18: what is judged lies in the first.
+SECTION("xdp.frags") int redirect_parts(struct xdp_md *context) { return judge(context); }
 
 SECTION("license") const char terms[] = "MIT";

@@ -42,6 +42,26 @@ impl AttachMode {
     }
 }
 
+/// Which packets the program sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Buffers {
+    /// Those that lie in one buffer of the driver.
+    #[default]
+    One,
+    /// Those of several buffers, too: jumbo frames. From Linux 5.18, where the driver can.
+    Several,
+}
+
+impl Buffers {
+    /// The program's name in the object.
+    const fn program(self) -> &'static str {
+        match self {
+            Buffers::One => "redirect",
+            Buffers::Several => "redirect_parts",
+        }
+    }
+}
+
 /// What to attach to, and which datagrams to take.
 #[derive(Clone, Copy, Debug)]
 pub struct AttachOptions<'a> {
@@ -49,6 +69,8 @@ pub struct AttachOptions<'a> {
     pub ifindex: u32,
     /// Where the program runs.
     pub mode: AttachMode,
+    /// Which packets it sees.
+    pub buffers: Buffers,
     /// The UDP ports that are ours. More can be added later.
     pub ports: &'a [u16],
     /// The addresses that are ours, at most 256. None means any: a machine that forwards packets should name them, or
@@ -63,6 +85,7 @@ pub struct XdpProgram {
     ports: Array<MapData, u64>,
     addresses: HashMap<MapData, [u8; 16], u8>,
     mode: AttachMode,
+    buffers: Buffers,
 }
 
 impl core::fmt::Debug for XdpProgram {
@@ -112,6 +135,7 @@ impl XdpProgram {
             ports: Array::try_from(ports).map_err(|error| step.failed(&error))?,
             addresses: HashMap::try_from(addresses).map_err(|error| step.failed(&error))?,
             mode: options.mode,
+            buffers: options.buffers,
         };
         program.program(step)?.load().map_err(|error| step.failed(&error))?;
         for &port in options.ports {
@@ -167,7 +191,7 @@ impl XdpProgram {
     }
 
     fn program(&mut self, step: Step) -> Result<&mut Xdp, EbpfError> {
-        let program = self.object.program_mut("redirect").ok_or_else(|| step.incomplete())?;
+        let program = self.object.program_mut(self.buffers.program()).ok_or_else(|| step.incomplete())?;
         program.try_into().map_err(|error| step.failed(&error))
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use datapath::Waker;
 use ebpf::EbpfError;
-use ebpf::redirect::{AttachMode, AttachOptions, XdpProgram};
+use ebpf::redirect::{AttachMode, AttachOptions, Buffers, XdpProgram};
 use netlink::Link;
 use socket2::{Domain, Protocol, Socket as UdpSocket, Type};
 use wire::ethernet::Tag;
@@ -156,7 +156,9 @@ impl Job<'_> {
         let addresses = self.addresses();
         let ports = [self.local.port()];
         let ifindex = self.interface.index;
-        let options = AttachOptions { ifindex, mode: attach, ports: &ports, addresses: &addresses };
+        let buffers = Buffers::One;
+        let options =
+            AttachOptions { ifindex, mode: attach, buffers, ports: &ports, addresses: &addresses };
         let mut program = patiently(
             || XdpProgram::attach(&options).map_err(XdpError::from),
             |error| matches!(error, XdpError::Program(EbpfError::Occupied { .. })),

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use base::sink::TrainPath;
 use base::time::Instant;
-use ebpf::redirect::{AttachMode, AttachOptions, XdpProgram};
+use ebpf::redirect::{AttachMode, AttachOptions, Buffers, XdpProgram};
 use wire::ip::CHECKSUM_OFFSET;
 
 use crate::error::XdpError;
@@ -127,7 +127,8 @@ impl RawReceiver {
         let interface = find(name)?;
         let mode = if mode == Mode::Generic { AttachMode::Generic } else { AttachMode::Driver };
         let (ports, addresses) = ([address.port()], [address.ip()]);
-        let options = AttachOptions { ifindex: interface.index, mode, ports: &ports, addresses: &addresses };
+        let (ifindex, buffers) = (interface.index, Buffers::One);
+        let options = AttachOptions { ifindex, mode, buffers, ports: &ports, addresses: &addresses };
         let mut program = XdpProgram::attach(&options)?;
         let New { mut socket, rx_frames, .. } = open(&interface)?;
         program.insert(0, &socket)?;

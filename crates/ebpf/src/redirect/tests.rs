@@ -51,7 +51,7 @@ fn index(name: &str) -> u32 {
 }
 
 fn options(name: &str, mode: AttachMode) -> AttachOptions<'static> {
-    AttachOptions { ifindex: index(name), mode, ports: &[443, 4433], addresses: &[] }
+    AttachOptions { ifindex: index(name), mode, buffers: Buffers::One, ports: &[443, 4433], addresses: &[] }
 }
 
 fn xdp_socket() -> rustix::fd::OwnedFd {
@@ -141,7 +141,12 @@ fn verdict(program: &mut XdpProgram, frame: &[u8]) -> u32 {
 
 /// A loaded program with a socket for the queue that test packets come from.
 fn loaded(ports: &[u16], addresses: &[IpAddr]) -> (XdpProgram, rustix::fd::OwnedFd) {
-    let options = AttachOptions { ifindex: 0, mode: AttachMode::Generic, ports, addresses };
+    loaded_for(Buffers::One, ports, addresses)
+}
+
+fn loaded_for(buffers: Buffers, ports: &[u16], addresses: &[IpAddr]) -> (XdpProgram, rustix::fd::OwnedFd) {
+    let mode = AttachMode::Generic;
+    let options = AttachOptions { ifindex: 0, mode, buffers, ports, addresses };
     let mut program = XdpProgram::load(&options).unwrap();
     let socket = xdp_socket();
     program.insert(0, &socket).unwrap();
@@ -153,7 +158,11 @@ fn our_quic_datagrams_are_taken_and_nothing_else() {
     if !is_root() {
         return;
     }
-    let (mut program, _socket) = loaded(&[443, 4433], &[]);
+    [Buffers::One, Buffers::Several].into_iter().for_each(judges);
+}
+
+fn judges(buffers: Buffers) {
+    let (mut program, _socket) = loaded_for(buffers, &[443, 4433], &[]);
     let quic = |first: u8| [vec![first], vec![0; 25]].concat();
     let cases = [
         ("a short header", frame(), REDIRECT),
@@ -300,6 +309,9 @@ fn refusals_say_what_to_do() {
         ip("link set dev veth1 mtu 9000");
         let error = attach("veth0", AttachMode::Driver);
         assert!(matches!(error, EbpfError::Unsuitable { .. }), "{error}");
+        // Jumbo frames are no obstacle to a program that takes packets of several buffers.
+        let several = AttachOptions { buffers: Buffers::Several, ..options("veth0", AttachMode::Driver) };
+        XdpProgram::attach(&several).unwrap();
 
         ip("link set dev veth1 down");
         assert!(
