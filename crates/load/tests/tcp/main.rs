@@ -102,7 +102,7 @@ fn every_request_is_counted_once() {
 fn content_of_requests_arrives() {
     for speaks in BOTH {
         let serving = Serving::start(speaks, false);
-        for (content, count) in [(512, 200), (3_000_000, 12)] {
+        for (content, count) in [(512, 200), (100_000, 100), (3_000_000, 12)] {
             let mut plan =
                 Plan { content, bound: Bound::Requests(count), ..clear(&serving, speaks, &["/bytes/9"]) };
             for head in &mut plan.requests {

@@ -197,7 +197,10 @@ async fn one(stream: &mut BufReader<impl AsyncRead + AsyncWrite + Unpin>, orders
 }
 
 async fn two(stream: impl AsyncRead + AsyncWrite + Unpin, orders: &Arc<Orders>) -> Result<(), h2::Error> {
-    let mut connection = h2::server::handshake(stream).await?;
+    // So much room that a request's content goes at once, as most servers let it.
+    let mut builder = h2::server::Builder::new();
+    builder.initial_window_size(4 << 20).initial_connection_window_size(4 << 20);
+    let mut connection = builder.handshake(stream).await?;
     while let Some(accepted) = connection.accept().await {
         let (request, respond) = accepted?;
         let path = request.uri().path().to_owned();

@@ -174,8 +174,11 @@ fn content_length(headers: &HeaderMap) -> Option<u64> {
 async fn feed(mut stream: SendStream<Bytes>, mut content: Content) {
     while content.0 > 0 {
         stream.reserve_capacity(usize::try_from(content.0).unwrap_or(usize::MAX).min(1 << 20));
-        let Some(Ok(room)) = poll_fn(|cx| stream.poll_capacity(cx)).await else { return };
-        let piece = content.next(room);
+        // h2 tells of room once, when it grows: what a piece left of it is not told again.
+        if stream.capacity() == 0 {
+            let Some(Ok(_)) = poll_fn(|cx| stream.poll_capacity(cx)).await else { return };
+        }
+        let piece = content.next(stream.capacity());
         let is_last = content.0 == 0;
         if stream.send_data(piece, is_last).is_err() {
             return;
