@@ -2,7 +2,11 @@
 //!
 //! A child dies with the guard that holds it, by its process id. Its CPU time is what the kernel adds to our children's
 //! account when it is reaped (getrusage, RUSAGE_CHILDREN), so it counts all of its threads, start and end included. Children
-//! must therefore be reaped one at a time, which one thread does by nature.
+//! must therefore be reaped one at a time, which one thread does by nature. The sum of user and system time is what the
+//! scheduler counted, to the microsecond; only how it is shared between the two goes by ticks.
+//!
+//! Its end is waited for with a descriptor of the process (pidfd), which wakes us at that moment and costs nothing before.
+//! Rejected: looking every so often, which adds up to one interval to each measured time.
 
 use std::io::{self, Read as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,13 +16,17 @@ use std::time::Duration;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::fd::{AsFd as _, BorrowedFd};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde::Serialize;
 
 use crate::cpu;
 
-/// How often a waiting parent looks. Rare enough not to disturb whoever shares its core.
+/// How often a parent looks whether a child that tells of itself in a file is ready. Nothing is measured meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How often a parent that waits for a descriptor looks whether all shall end. Rare enough not to disturb whoever shares its core.
+const LISTEN_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A child that does not outlive us.
 #[derive(Debug)]
@@ -63,6 +71,8 @@ pub struct Ended {
     pub output: String,
     /// Its CPU time.
     pub usage: Usage,
+    /// When it ended, by [`cpu::clock_seconds`].
+    pub ended_at: f64,
 }
 
 impl Running {
@@ -91,8 +101,7 @@ impl Running {
     pub fn adopt(name: &str, child: Child, cores: &[usize]) -> io::Result<Running> {
         let running = Running { child, name: name.to_owned() };
         if !cores.is_empty() {
-            let pid = i32::try_from(running.child.id()).ok().and_then(Pid::from_raw);
-            cpu::pin_process(pid, cores)?;
+            cpu::pin_process(Some(running.pid()?), cores)?;
         }
         Ok(running)
     }
@@ -117,12 +126,13 @@ impl Running {
         stop: &AtomicBool,
         is_ready: impl Fn() -> bool,
     ) -> io::Result<()> {
-        let mut waited = Duration::ZERO;
+        let deadline = Deadline::after(patience);
         while !is_ready() {
             if let Some(status) = self.child.try_wait()? {
                 return Err(self.failure(status));
             }
-            self.pause(&mut waited, patience, stop)?;
+            deadline.check(&self.name, stop)?;
+            std::thread::sleep(LOOK_EVERY);
         }
         Ok(())
     }
@@ -132,15 +142,11 @@ impl Running {
     /// # Errors
     /// The child ended before, `patience` is over, or `stop` was set.
     pub fn first_line(&mut self, patience: Duration, stop: &AtomicBool) -> io::Result<String> {
-        let mut waited = Duration::ZERO;
+        let deadline = Deadline::after(patience);
         let mut line = Vec::new();
         loop {
             let Some(pipe) = self.child.stdout.as_mut() else { return Err(io::Error::other("no pipe")) };
-            let at_once = Timespec::default();
-            if poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&at_once))? == 0 {
-                self.pause(&mut waited, patience, stop)?;
-                continue;
-            }
+            deadline.wait_for(pipe.as_fd(), &self.name, stop)?;
             let mut byte = [0];
             if pipe.read(&mut byte)? == 0 {
                 let status = self.child.wait()?;
@@ -155,7 +161,7 @@ impl Running {
 
     /// Asks the child to end in good order (SIGTERM).
     pub fn ask_to_end(&self) {
-        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+        if let Ok(pid) = self.pid() {
             // It may have ended by itself, which is as good.
             let _ = kill_process(pid, Signal::TERM);
         }
@@ -166,34 +172,23 @@ impl Running {
     /// # Errors
     /// It failed, did not end in `patience`, or `stop` was set.
     pub fn finish(mut self, patience: Duration, stop: &AtomicBool) -> io::Result<Ended> {
-        let mut waited = Duration::ZERO;
-        loop {
-            let before = Usage::of_children();
-            let Some(status) = self.child.try_wait()? else {
-                self.pause(&mut waited, patience, stop)?;
-                continue;
-            };
-            let after = Usage::of_children();
-            if !status.success() {
-                return Err(self.failure(status));
-            }
-            let usage =
-                Usage { user_s: after.user_s - before.user_s, system_s: after.system_s - before.system_s };
-            return Ok(Ended { output: text(self.child.stdout.take()), usage });
+        let process = pidfd_open(self.pid()?, PidfdFlags::empty())?;
+        Deadline::after(patience).wait_for(process.as_fd(), &self.name, stop)?;
+        let ended_at = cpu::clock_seconds();
+        let before = Usage::of_children();
+        let status = self.child.wait()?;
+        let after = Usage::of_children();
+        if !status.success() {
+            return Err(self.failure(status));
         }
+        let usage =
+            Usage { user_s: after.user_s - before.user_s, system_s: after.system_s - before.system_s };
+        Ok(Ended { output: text(self.child.stdout.take()), usage, ended_at })
     }
 
-    fn pause(&self, waited: &mut Duration, patience: Duration, stop: &AtomicBool) -> io::Result<()> {
-        if stop.load(Ordering::Relaxed) {
-            return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted"));
-        }
-        if *waited > patience {
-            let seconds = patience.as_secs();
-            return Err(io::Error::other(format!("{} was not done in {seconds} s", self.name)));
-        }
-        std::thread::sleep(LOOK_EVERY);
-        *waited += LOOK_EVERY;
-        Ok(())
+    fn pid(&self) -> io::Result<Pid> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        pid.ok_or_else(|| io::Error::other("a process without a number"))
     }
 
     /// With the last line that the child wrote for people.
@@ -209,6 +204,41 @@ impl Drop for Running {
         // Both fail when it has already ended, which is what they are for.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Until when somebody waits.
+struct Deadline {
+    at: f64,
+    patience: Duration,
+}
+
+impl Deadline {
+    fn after(patience: Duration) -> Deadline {
+        Deadline { at: cpu::clock_seconds() + patience.as_secs_f64(), patience }
+    }
+
+    /// Fails when nobody shall wait any longer for `name`.
+    fn check(&self, name: &str, stop: &AtomicBool) -> io::Result<()> {
+        if stop.load(Ordering::Relaxed) {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted"));
+        }
+        if cpu::clock_seconds() > self.at {
+            return Err(io::Error::other(format!("{name} was not done in {} s", self.patience.as_secs())));
+        }
+        Ok(())
+    }
+
+    /// Waits until there is something to read from `fd`: of a process, that it has ended.
+    fn wait_for(&self, fd: BorrowedFd<'_>, name: &str, stop: &AtomicBool) -> io::Result<()> {
+        loop {
+            self.check(name, stop)?;
+            match poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&LISTEN_EVERY)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 }
 
@@ -246,6 +276,9 @@ mod tests {
         assert_eq!(stopped.kind(), io::ErrorKind::Interrupted);
         let late = shell("sleep 100").finish(Duration::from_millis(30), &go_on).unwrap_err();
         assert!(late.to_string().contains("not done"), "{late}");
+        let before = cpu::clock_seconds();
+        let slept = shell("sleep 0.2").finish(PATIENCE, &go_on).unwrap();
+        assert!((before + 0.2..=cpu::clock_seconds()).contains(&slept.ended_at), "{before} {slept:?}");
         let missing = Running::start("nothing", cpu::allowed()[0], &mut Command::new("/no/such/program"));
         assert!(missing.unwrap_err().to_string().contains("/no/such/program"));
     }

@@ -142,7 +142,7 @@ impl Call<'_> {
         let began = cpu::clock_seconds();
         let ended =
             self.ground.start(End::Client, self.client.name(), core, &mut command)?.finish(patience, stop)?;
-        let seconds = cpu::clock_seconds() - began;
+        let seconds = ended.ended_at - began;
         let told = match self.client {
             Client::Load => read_load(&ended.output),
             Client::Ab => read_ab(&ended.output),
