@@ -254,15 +254,26 @@ fn a_window_that_is_not_used_does_not_grow() {
     }
 }
 
+/// Without a sign of congestion the window is the initial one and what has arrived, whenever the size was found.
 #[test]
-fn a_larger_datagram_enlarges_an_untouched_window_only() {
-    let mut controller = Controller::new(Algorithm::Cubic, 1200);
-    controller.on_mtu_change(1452);
-    assert_eq!(controller.window(), 14_520);
-    controller.on_congestion(ms(2), &sign(ms(1), Cause::Loss));
-    let reduced = controller.window();
-    controller.on_mtu_change(9_000);
-    assert_eq!(controller.window(), reduced.max(18_000), "but never below two datagrams");
+fn a_larger_datagram_enlarges_the_initial_window() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
+        let mut controller = Controller::new(algorithm, 1200);
+        controller.on_mtu_change(1452);
+        assert_eq!(controller.window(), 14_520);
+        controller.on_sent(ms(1), 14_000, 14_000);
+        controller.on_mtu_change(9_000);
+        controller.on_ack(ms(21), &acked(14_000, ms(1)));
+        assert_eq!(controller.window(), 18_000 + 14_000, "{algorithm:?}");
+        controller.on_mtu_change(1200);
+        assert_eq!(controller.window(), 12_000 + 14_000, "back again: {algorithm:?}");
+        controller.on_congestion(ms(23), &sign(ms(22), Cause::Loss));
+        let reduced = controller.window();
+        controller.on_mtu_change(9_000);
+        assert_eq!(controller.window(), reduced.max(18_000), "but never below two datagrams");
+        controller.on_mtu_change(1200);
+        assert_eq!(controller.window(), reduced.max(18_000), "and earned is earned");
+    }
 }
 
 #[test]

@@ -185,14 +185,18 @@ impl LossWindow {
         self.shrink(target);
     }
 
+    /// The initial window is recalculated. Until there was a sign of congestion the window is that and what has arrived
+    /// since, so it follows in both directions; and what was in flight counts as if it had followed too. Later only the
+    /// minimum follows. Source: RFC 9002 §7.2.
     pub(super) fn on_mtu_change(&mut self, mtu: u16) {
-        let mtu = mtu.max(SMALLEST_MTU);
-        let is_untouched = self.recovery_start.is_none() && self.size == initial_window(self.mtu);
-        // RFC 9002 §7.2: a smaller size shrinks the window to the new initial window (only if no larger was earned);
-        // a window still at its initial value follows in both directions.
-        self.mtu = mtu;
-        if is_untouched {
-            self.size = initial_window(mtu);
+        let before = initial_window(self.mtu);
+        self.mtu = mtu.max(SMALLEST_MTU);
+        let after = initial_window(self.mtu);
+        if self.recovery_start.is_none() && self.ssthresh == u64::MAX {
+            //= rfc9002/7.2#3
+            for bytes in [&mut self.size, &mut self.peak, &mut self.peak_before] {
+                *bytes = bytes.saturating_add(after).saturating_sub(before);
+            }
         }
         self.set(self.size);
     }
