@@ -29,22 +29,22 @@ pub(crate) struct BenchArgs {
 
 #[derive(Subcommand)]
 enum What {
-    /// Every study, one after the other, into one report.
+    /// Every study below, one after the other, into one report.
     All(study::AllArgs),
-    /// E1: one large download over every data path of the server: kernel UDP against AF_XDP; needs root.
+    /// E1: one large download over every data path of the server, kernel UDP against AF_XDP; needs root.
     E1(study::StudyArgs),
-    /// Five downloads with packets of several sizes, and how long the search for the size takes (DPLPMTUD).
+    /// E2: five downloads with packets of several sizes, and how long the search for the size takes (DPLPMTUD).
     E2(study::StudyArgs),
     /// E3: requests per second against latency, over kernel UDP and over AF_XDP; needs root.
     E3(study::StudyArgs),
-    /// Many requests for a small file over HTTP/3: tercel beside quinn, quiche, s2n-quic, quic-go and Caddy; see peers/build.
+    /// E4: many requests for a small file over HTTP/3, tercel beside quinn, quiche, s2n-quic, quic-go and Caddy; see peers/build.
     E4(study::StudyArgs),
-    /// What each technique is worth, by leaving it out, and HTTP/3 beside HTTP/1.1 and HTTP/2.
-    E6(study::StudyArgs),
-    /// A download whose receiver acknowledges more or less often: what that costs both ends.
-    Acks(study::StudyArgs),
-    /// A few large files over HTTP/1.1, HTTP/2 and HTTP/3: tercel beside nginx, Caddy and others.
+    /// E5: a few large files over HTTP/1.1, HTTP/2 and HTTP/3, tercel beside nginx, Caddy and others.
     E5(study::StudyArgs),
+    /// E6: what each technique is worth, by leaving it out, and HTTP/3 beside HTTP/1.1 and HTTP/2.
+    E6(study::StudyArgs),
+    /// Acks: a download whose receiver acknowledges more or less often, and what that costs both ends.
+    Acks(study::StudyArgs),
     /// Compare with quinn on one connection and one stream over loopback; needs tests/setup.
     Peers(PeersArgs),
     /// Measure what a transfer costs without a protocol.
