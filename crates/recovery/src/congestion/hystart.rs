@@ -1,11 +1,20 @@
 //! HyStart++: the first slow start ends when the round trip grows, before packets are lost.
 //!
-//! Each round's smallest round trip is compared with that of the round before. Where it has grown by an eighth, growth
-//! slows down to a quarter (*conservative slow start*) for five rounds; if the round trip falls below what it was then,
-//! the growth was jitter and slow start goes on.
+//! Round trips are compared with the smallest of the round before. Where they have grown by an eighth, growth slows down to a
+//! quarter (*conservative slow start*) for five rounds; if the round trip falls below what it was then, the growth was jitter
+//! and slow start goes on.
+//!
+//! One thing is not as the source has it. There the smallest round trip of the whole round must have grown. The first packets
+//! of a round find the queue that the last of the round before have left, so the smallest round trip is theirs: a queue that
+//! begins to fill within a round shows in the round after, when up to four and a half products are on their way, and a queue of
+//! one product has long been overrun. Here the smallest of the *latest* eight samples must have grown: as many as the source
+//! takes for enough, so jitter is filtered as there, and whatever alarms the source alarms this. A path of which eight samples
+//! in a row were late by chance loses a round of growth, since the next round begins with samples that say so.
+//!
 //! A sample is an ACK frame that measures the round trip. A peer that acknowledges rarely gives few of them: below eight a
-//! round nothing is concluded, as the source demands.
-//! The limit on growth per acknowledgement is left out, because the sender is paced (§4.2, L is infinite).
+//! round nothing is concluded, as the source demands. Rounds begin and end as there, but that the acknowledgement which ends
+//! one counts for the next.
+//! The limit on growth per acknowledgement is left out, because the sender is paced (§4.3, L is infinite).
 //!
 //! RFC 9406 §4.2, §4.3.
 
@@ -19,7 +28,7 @@ const MOST_GROWTH: Duration = Duration::from_millis(16);
 /// The part of the round trip by which it must grow. Source: RFC 9406 §4.3 (MIN_RTT_DIVISOR).
 const GROWTH_DIVISOR: u64 = 8;
 /// Samples that a round must have. Source: RFC 9406 §4.3 (N_RTT_SAMPLE).
-const SAMPLES: u32 = 8;
+const SAMPLES: usize = 8;
 /// Conservative slow start divides growth by this. Source: RFC 9406 §4.3 (CSS_GROWTH_DIVISOR).
 const SLOWDOWN: u64 = 4;
 /// Rounds of conservative slow start. Source: RFC 9406 §4.3 (CSS_ROUNDS).
@@ -52,7 +61,10 @@ pub(super) struct HyStart {
     round_start: Instant,
     last_min: Option<Duration>,
     current_min: Option<Duration>,
-    samples: u32,
+    /// Samples of this round.
+    samples: usize,
+    /// The latest of them, in a ring.
+    latest: [Duration; SAMPLES],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +81,14 @@ impl HyStart {
             SlowStart::HyStart => Phase::Full,
             SlowStart::Standard => Phase::Off,
         };
-        HyStart { phase, round_start: Instant::ZERO, last_min: None, current_min: None, samples: 0 }
+        HyStart {
+            phase,
+            round_start: Instant::ZERO,
+            last_min: None,
+            current_min: None,
+            samples: 0,
+            latest: [Duration::ZERO; SAMPLES],
+        }
     }
 
     /// An acknowledgement in slow start.
@@ -81,6 +100,9 @@ impl HyStart {
             self.start_round(now);
         }
         if let Some(rtt) = acked.latest_rtt {
+            if let Some(place) = self.latest.get_mut(self.samples % SAMPLES) {
+                *place = rtt;
+            }
             self.samples = self.samples.saturating_add(1);
             self.current_min = Some(self.current_min.map_or(rtt, |min| min.min(rtt)));
         }
@@ -106,11 +128,15 @@ impl HyStart {
         match (self.phase, self.last_min) {
             (Phase::Full, Some(last)) => {
                 let growth = (last / GROWTH_DIVISOR).min(MOST_GROWTH).max(LEAST_GROWTH);
-                if current >= last + growth {
-                    self.phase = Phase::Conservative(current, 1);
+                let lately = self.latest.iter().copied().min().unwrap_or(current);
+                if lately >= last + growth {
+                    self.phase = Phase::Conservative(lately, 1);
                 }
             }
-            (Phase::Conservative(baseline, _), _) if current < baseline => self.phase = Phase::Full,
+            // In the round of the alarm, what came before it is shorter.
+            (Phase::Conservative(baseline, rounds), _) if rounds > 1 && current < baseline => {
+                self.phase = Phase::Full;
+            }
             _ => {}
         }
     }
@@ -124,21 +150,23 @@ mod tests {
     fn round(hystart: &mut HyStart, now: &mut Instant, rtt_ms: u64, samples: u64) -> Vec<Pace> {
         let sent_at = *now;
         *now = *now + Duration::from_millis(rtt_ms);
-        let paces = (0..samples).map(|_| {
-            let acked = AckedBytes {
-                bytes: 1_000,
-                packets: 1,
-                largest_sent_at: sent_at,
-                app_limited: false,
-                rtt: Duration::from_millis(rtt_ms),
-                latest_rtt: Some(Duration::from_millis(rtt_ms)),
-                in_flight: 0,
-                ce: 0,
-                spurious: 0,
-            };
-            hystart.on_ack(*now, &acked)
-        });
+        let paces =
+            (0..samples).map(|_| hystart.on_ack(*now, &acked(sent_at, Duration::from_millis(rtt_ms))));
         paces.collect()
+    }
+
+    fn acked(sent_at: Instant, rtt: Duration) -> AckedBytes {
+        AckedBytes {
+            bytes: 1_000,
+            packets: 1,
+            largest_sent_at: sent_at,
+            app_limited: false,
+            rtt,
+            latest_rtt: Some(rtt),
+            in_flight: 0,
+            ce: 0,
+            spurious: 0,
+        }
     }
 
     fn start() -> (HyStart, Instant) {
@@ -156,6 +184,42 @@ mod tests {
             assert!(round(&mut hystart, &mut now, 113, 10).iter().all(|pace| *pace == Pace::Grow(250)));
         }
         assert_eq!(round(&mut hystart, &mut now, 113, 1), [Pace::Over]);
+    }
+
+    /// Or else a queue of a product is full, and overrun, before it is noticed.
+    #[test]
+    fn a_queue_is_seen_in_the_round_in_which_it_begins() {
+        let (mut hystart, mut now) = start();
+        round(&mut hystart, &mut now, 100, 10);
+        let sent_at = now;
+        now = now + Duration::from_millis(100);
+        // From the tenth acknowledgement on each packet waits two milliseconds longer; 13 ms are an eighth.
+        let paces: Vec<Pace> = (0..40)
+            .map(|index: u64| {
+                let rtt = Duration::from_millis(100 + 2 * index.saturating_sub(10));
+                hystart.on_ack(now, &acked(sent_at, rtt))
+            })
+            .collect();
+        let first = paces.iter().position(|pace| *pace == Pace::Grow(250));
+        assert_eq!(first, Some(24), "the eight before and this one are 114 ms and more");
+        assert!(
+            paces[24..].iter().all(|pace| *pace == Pace::Grow(250)),
+            "the round's first samples take nothing back"
+        );
+        assert!(round(&mut hystart, &mut now, 160, 40).iter().all(|pace| *pace == Pace::Grow(250)));
+    }
+
+    /// Fewer than eight samples in a row are jitter, however late.
+    #[test]
+    fn seven_late_samples_in_a_row_mean_nothing() {
+        let (mut hystart, mut now) = start();
+        round(&mut hystart, &mut now, 100, 10);
+        let sent_at = now;
+        now = now + Duration::from_millis(100);
+        for index in 0..64 {
+            let rtt = Duration::from_millis(if index % 8 == 0 { 101 } else { 300 });
+            assert_eq!(hystart.on_ack(now, &acked(sent_at, rtt)), Pace::Grow(1_000), "{index}");
+        }
     }
 
     #[test]

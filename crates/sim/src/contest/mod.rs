@@ -1,7 +1,8 @@
 //! Congestion controllers on links: real endpoints send without end over one bottleneck, alone or two at a time, and what
 //! they make of it is measured once they have settled.
 //!
-//! course.rs says what a link is like, run.rs lets flows run over it, ends.rs holds the two applications. grid.rs lists what is
+//! course.rs says what a link is like, run.rs lets flows run over it, ends.rs holds the two applications. startup.rs watches a
+//! first slow start. grid.rs lists what is
 //! run for the published table, record.rs is what is kept of a run, and study.rs makes one study of the records: tables.rs,
 //! plots.rs, findings.rs. markdown.rs writes the page.
 //!
@@ -18,6 +19,7 @@ mod markdown;
 mod plots;
 mod record;
 mod run;
+mod startup;
 mod study;
 mod tables;
 
@@ -26,4 +28,5 @@ pub use grid::{Item, Part, items};
 pub use markdown::markdown;
 pub use record::Record;
 pub use run::{Entrant, Flow, Heat, Outcome, jain, run};
+pub use startup::{Startup, startup};
 pub use study::study;

@@ -3,10 +3,11 @@
 use super::course::Course;
 use super::ends::{Receiver, Sender, Sending};
 use crate::lab::{Halt, Lab};
+use crate::node::Node;
 use crate::scenario::Scenario;
 use base::slab::Handle;
 use base::time::Duration;
-use recovery::congestion::Algorithm;
+use recovery::congestion::{Algorithm, SlowStart};
 use std::sync::Arc;
 use transport::{StreamConfig, TransportConfig};
 
@@ -126,14 +127,14 @@ struct Account {
     marked: u64,
 }
 
-type ContestLab = Lab<Receiver, Sender>;
+pub(super) type ContestLab = Lab<Receiver, Sender>;
 
 /// Runs a heat.
 ///
 /// # Errors
 /// When the lab cannot be built, or a connection ends.
 pub fn run(heat: &Heat) -> Result<Outcome, String> {
-    let scenario = scenario(heat);
+    let scenario = scenario(&heat.course, heat.seed);
     let mut lab = scenario.build(Receiver::default(), Sender::default())?;
     let mut handles = Vec::new();
     for (index, entrant) in heat.entrants.iter().enumerate() {
@@ -168,9 +169,29 @@ pub fn run(heat: &Heat) -> Result<Outcome, String> {
     })
 }
 
-fn scenario(heat: &Heat) -> Scenario {
-    let mut scenario = Scenario::interop(heat.seed);
-    (scenario.to_server, scenario.to_client) = heat.course.nodes();
+/// A lab in which one flow has just begun.
+pub(super) fn begin(
+    course: Course,
+    (algorithm, slow_start): (Algorithm, SlowStart),
+    on_return: &[Node],
+) -> Result<(ContestLab, Handle), String> {
+    let mut scenario = scenario(&course, 1);
+    scenario.to_client.extend_from_slice(on_return);
+    let mut lab = scenario.build(Receiver::default(), Sender::default())?;
+    let transport = TransportConfig { congestion: algorithm, slow_start, ..scenario.client.clone() };
+    lab.client_config_mut().transport = Arc::new(transport.build().map_err(|error| error.to_string())?);
+    let handle = lab.connect(Sending::new(0))?;
+    Ok((lab, handle))
+}
+
+/// Bytes of the first flow that have arrived in order.
+pub(super) fn received(lab: &mut ContestLab) -> u64 {
+    lab.server().app_mut().received.first().copied().unwrap_or(0)
+}
+
+fn scenario(course: &Course, seed: u64) -> Scenario {
+    let mut scenario = Scenario::interop(seed);
+    (scenario.to_server, scenario.to_client) = course.nodes();
     let streams = StreamConfig {
         initial_stream_window: AMPLE,
         max_stream_window: AMPLE,
@@ -185,7 +206,7 @@ fn scenario(heat: &Heat) -> Scenario {
     scenario
 }
 
-fn proceed(lab: &mut ContestLab, span: Duration) -> Result<(), String> {
+pub(super) fn proceed(lab: &mut ContestLab, span: Duration) -> Result<(), String> {
     if span.is_zero() {
         return Ok(());
     }

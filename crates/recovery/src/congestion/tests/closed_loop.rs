@@ -179,7 +179,7 @@ fn first_slow_start(queue: u64, kind: SlowStart) -> (u64, bool) {
 
 #[test]
 fn hystart_leaves_slow_start_before_packets_are_lost() {
-    // The queue must hold what is sent until its growth is seen, four products in all, and what five rounds of conservative
+    // The queue must hold what is sent until its growth is seen, two and a half products in all, and what five rounds of conservative
     // slow start add to that: 1.25 to the fifth. Shallower ones are spared most of the overshoot.
     for (queue, is_spared) in [(300, false), (600, false), (1_500, true)] {
         let (with, was_early) = first_slow_start(queue, SlowStart::HyStart);
