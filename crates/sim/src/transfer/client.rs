@@ -8,7 +8,7 @@ use base::pattern;
 use base::time::Instant;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
-use transport::{CloseReason, Connection, Counters, Dir, Event, Fin, StreamId, StreamSink};
+use transport::{CloseReason, Connection, Counters, Dir, Event, Fin, MtuReport, StreamId, StreamSink};
 use worker::{App, Next};
 
 /// The code with which streams are given up.
@@ -206,6 +206,8 @@ pub struct Client {
     pub received: u64,
     /// What their connections counted.
     pub counters: Counters,
+    /// What the search for larger packets found on the connection that had the last turn.
+    pub mtu: MtuReport,
     /// Why connections ended.
     pub reasons: Vec<CloseReason>,
     /// Everything that went wrong.
@@ -229,6 +231,7 @@ impl App for Client {
             connection.deliver(now, id, errand);
         }
         self.received += core::mem::take(&mut errand.received);
+        self.mtu = connection.mtu_report();
         if connection.is_connected() && !errand.is_done {
             for (id, is_cancelled) in core::mem::take(&mut errand.over) {
                 if errand.exchanges.remove(&id).is_some() && is_cancelled {

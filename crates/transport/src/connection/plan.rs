@@ -5,7 +5,7 @@
 
 use super::Connection;
 use crate::config::MIN_PACKET_SIZE;
-use crate::path::PathId;
+use crate::path::{MtuProbe, PathId};
 use crate::space::SpaceId;
 use base::time::Instant;
 use recovery::ack::AckUrgency;
@@ -111,12 +111,17 @@ impl Connection {
             (size, budget)
         };
         // RFC 8899 §3: probes are under congestion control.
-        if permission == Permission::All
-            && !self.spaces.owes_probe()
-            && let Some(size) = active.next_mtu_probe(now)
-        {
-            return Some(Plan { kind: Kind::MtuProbe, path, size: usize::from(size) });
-        }
+        let permission = if permission == Permission::All && !self.spaces.owes_probe() {
+            match active.next_mtu_probe(now, self.spaces.in_flight_bytes()) {
+                MtuProbe::Go(size) => {
+                    return Some(Plan { kind: Kind::MtuProbe, path, size: usize::from(size) });
+                }
+                MtuProbe::Wait => Permission::AckOnly,
+                MtuProbe::None => permission,
+            }
+        } else {
+            permission
+        };
         self.space_wants(now, SpaceId::Application, permission).then(|| Plan {
             kind: Kind::Train(budget.min(credit), permission),
             path,

@@ -103,15 +103,16 @@ impl Connection {
 
     /// When something should leave. Nothing may as long as the amplification limit is reached: it then waits for the peer,
     /// not for time.
-    fn departures(&self) -> [Option<Instant>; 3] {
+    fn departures(&self) -> [Option<Instant>; 4] {
         let path = self.paths.active();
         if path.is_amplification_limited() {
-            return [None; 3];
+            return [None; 4];
         }
         [
             self.keep_alive_at(),
             self.spaces.iter().filter_map(|(_, space)| space.acks.next_timeout()).min(),
             path.pacer.next_release(),
+            path.probe_wait_ends(),
         ]
     }
 
@@ -140,6 +141,7 @@ impl Connection {
             self.tidings.ping();
         }
         self.keys.on_time(now);
+        self.paths.active_mut().on_probe_wait_timeout(now);
         match self.paths.on_timeout(now) {
             Expiry::Nothing => {}
             Expiry::Reverted => self.on_path_changed(),

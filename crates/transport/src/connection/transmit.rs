@@ -13,6 +13,7 @@ use super::plan::{Kind, Permission, Plan, SpaceSet};
 use super::receive::BATCH;
 use crate::builder::PacketBuilder;
 use crate::error::TransportError;
+use crate::path::Blocked;
 use crate::space::SpaceId;
 use crate::without::Technique;
 use base::net::Ecn;
@@ -85,7 +86,7 @@ impl Connection {
             }
             self.on_train_sent((now, at), &plan, sent);
         }
-        self.note_app_limited();
+        self.note_app_limited(now);
         Transmitted::All
     }
 
@@ -101,9 +102,11 @@ impl Connection {
     }
 
     /// Whether the application or the network is what limits us: the window grows only in the second case (RFC 9002 §7.8).
-    fn note_app_limited(&mut self) {
+    fn note_app_limited(&mut self, now: Instant) {
         let starved = !self.streams.wants_data();
-        self.paths.active_mut().app_limited = starved;
+        let in_flight = self.spaces.in_flight_bytes();
+        let path = self.paths.active_mut();
+        path.app_limited = path.note_mtu_probe(now, in_flight) == Blocked::No && starved;
     }
 
     /// The local key is worn: updates it as soon as that is allowed, and ends the connection when the key must not be used

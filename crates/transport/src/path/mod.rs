@@ -5,7 +5,8 @@
 //! | credit.rs | limit on what may go to an address that is not validated |
 //! | validation.rs | exchange of PATH_CHALLENGE and PATH_RESPONSE |
 //! | mtu.rs | search for the largest packet that a path carries |
-//! | path.rs | path: the three above, and what recovery keeps for it |
+//! | probe.rs | probe of a larger size, and the window that it waits for |
+//! | path.rs | path: what the above are parts of, and what recovery keeps for it |
 //! | set.rs | set of a connection's paths, and the rules of migration |
 //!
 //! Source: RFC 9000 §8, §9, §14.
@@ -14,6 +15,7 @@ mod credit;
 mod mtu;
 #[expect(clippy::module_inception, reason = "a path is the noun of this folder, the folder holds its parts")]
 mod path;
+mod probe;
 mod set;
 #[cfg(test)]
 mod tests;
@@ -21,4 +23,5 @@ mod validation;
 
 pub(crate) use credit::AddressState;
 pub(crate) use path::PathId;
+pub(crate) use probe::{Blocked, MtuProbe};
 pub(crate) use set::{Expiry, Paths};

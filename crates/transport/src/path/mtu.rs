@@ -1,10 +1,18 @@
 //! What a path has to do with the search for the largest packet that it carries; the search itself is `recovery::mtu`.
 //! Source: RFC 9000 §14.3, §14.4; RFC 8899.
 //!
-//! A probe is a plan like any other, under congestion control and pacing. A datagram that our own interface refuses as too long
-//! tells the search at once; its packet stays in flight until it is found lost, as if it had left.
+//! A probe is a plan like any other, under congestion control (it never exceeds the window) and pacing (one packet's worth lets it
+//! go; what it takes more, others wait for). It goes before data, and data leaves it room for a moment, because a sender that
+//! always has data would never have so much room at once. It carries no data: on a path that eats it that would come late.
+//! So 65,507 bytes take three round trips, whether there is data or not: with a window of 12,000 bytes the first carries 4,096,
+//! the second 21,836, a third of the largest, after which the window (RFC 9002 §7.2: two such packets, and what arrived)
+//! holds the largest. Rejected: padding that merely fills the window; larger probes at first, which would leave data nothing.
+//!
+//! A datagram that our own interface refuses as too long tells the search at once; its packet stays in flight until it is found
+//! lost, as if it had left.
 
 use super::path::Path;
+use super::probe::{Blocked, MtuProbe, ProbeWait};
 use base::time::{Duration, Instant};
 use recovery::congestion::Algorithm;
 use recovery::mtu::{FullLoss, MtuReport};
@@ -12,6 +20,15 @@ use recovery::mtu::{FullLoss, MtuReport};
 /// Probe timeouts after which a state of congestion control is too old to go back to. A path that carries no full packets any
 /// more shows it in three rounds, of which each may need a timeout and the round trip of its probe.
 const OLD_PTOS: u64 = 6;
+
+/// A probe of more than this part of the window ...
+const LIGHT: u64 = 4;
+/// ... is at most so many times as large as what is known to pass: in the first round trip data shares the window, and more
+/// bytes of padding than this are worth their room only when smaller ones have arrived.
+const LARGEST_STEP: u64 = 6;
+/// Data leaves a probe the room that it waits for no longer than this part of a round trip; and not again for so large a
+/// one before the window has doubled.
+const LONGEST_WAIT: u64 = 4;
 
 impl Path {
     /// The handshake is confirmed: the search may begin.
@@ -31,16 +48,73 @@ impl Path {
         self.adopt_size();
     }
 
-    /// The size of the padded probe that should leave now, if one should. One that would fill the window on its own has to
-    /// wait: data waits behind it until it is lost. Source: RFC 9000 §14.4, RFC 8899 §3.
+    /// Which padded probe may leave now. Source: RFC 9000 §14.4, RFC 8899 §3.
+    ///
+    /// The size that is aimed at is the largest that is due, that the window holds, or will hold when what is in flight has
+    /// arrived, and that does not skip too much. Smaller ones do not take its place as long as it is waited for.
     #[inline]
-    pub(crate) fn next_mtu_probe(&self, now: Instant) -> Option<u16> {
-        let most = u16::try_from(self.congestion.window() / 2).unwrap_or(u16::MAX);
-        self.mtu.next_probe(now, most).filter(|_| self.is_validated())
+    pub(crate) fn next_mtu_probe(&self, now: Instant, in_flight: u64) -> MtuProbe {
+        match self.mtu.next_probe(now, u16::MAX) {
+            Some(_) if self.is_validated() => self.choose_probe(now, in_flight),
+            _ => MtuProbe::None,
+        }
+    }
+
+    #[cold]
+    fn choose_probe(&self, now: Instant, in_flight: u64) -> MtuProbe {
+        let window = self.congestion.window();
+        let soon = if self.congestion.is_in_slow_start() { window + in_flight } else { window };
+        let most = soon.min((window / LIGHT).max(u64::from(self.max_packet_size) * LARGEST_STEP));
+        let due = |most: u64| self.mtu.next_probe(now, u16::try_from(most).unwrap_or(u16::MAX));
+        let Some(aim) = due(most) else { return MtuProbe::None };
+        let room = window.saturating_sub(in_flight);
+        if u64::from(aim) <= room {
+            return MtuProbe::Go(aim);
+        }
+        let is_over = matches!(self.probe_wait, ProbeWait::Over { window: then } if window < 2 * then);
+        match due(most.min(room)) {
+            _ if !is_over => MtuProbe::Wait,
+            Some(size) => MtuProbe::Go(size),
+            None => MtuProbe::None,
+        }
+    }
+
+    /// All has left that may. Whether it is the window that keeps the search from going on, and until when data leaves a probe
+    /// the room that it waits for.
+    #[inline]
+    pub(crate) fn note_mtu_probe(&mut self, now: Instant, in_flight: u64) -> Blocked {
+        if self.mtu.next_probe(now, u16::MAX).is_none() {
+            self.probe_wait = ProbeWait::No;
+            return Blocked::No;
+        }
+        self.on_probe_wait_timeout(now);
+        let waits = self.next_mtu_probe(now, in_flight) == MtuProbe::Wait;
+        if waits && !matches!(self.probe_wait, ProbeWait::Until(_)) {
+            self.probe_wait = ProbeWait::Until(now + self.rtt.smoothed() / LONGEST_WAIT);
+        }
+        if self.congestion.is_in_slow_start() { Blocked::ByWindow } else { Blocked::No }
+    }
+
+    /// When data will no longer wait for a probe to fit.
+    pub(crate) fn probe_wait_ends(&self) -> Option<Instant> {
+        match self.probe_wait {
+            ProbeWait::Until(at) => Some(at),
+            ProbeWait::No | ProbeWait::Over { .. } => None,
+        }
+    }
+
+    /// Time has passed.
+    pub(crate) fn on_probe_wait_timeout(&mut self, now: Instant) {
+        if matches!(self.probe_wait, ProbeWait::Until(at) if now >= at) {
+            self.probe_wait = ProbeWait::Over { window: self.congestion.window() };
+        }
     }
 
     pub(crate) fn on_mtu_probe_sent(&mut self, now: Instant, size: u16) {
         self.mtu.on_probe_sent(now, size);
+        if !matches!(self.probe_wait, ProbeWait::Over { .. }) {
+            self.probe_wait = ProbeWait::No;
+        }
     }
 
     /// A probe of so many bytes arrived.

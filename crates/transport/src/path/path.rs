@@ -1,6 +1,7 @@
 //! One path: a pair of addresses, whether the peer is there, and what recovery keeps for it. Source: RFC 9000 §9, RFC 9002.
 
 use super::credit::{AddressState, Credit};
+use super::probe::ProbeWait;
 use super::validation::{Data, Extent, Patience, Proof, Validation};
 use crate::builder::PacketBuilder;
 use crate::config::{MIN_PACKET_SIZE, Switch, TransportConfig};
@@ -115,6 +116,8 @@ pub(crate) struct Path {
     responses: [Option<Data>; MAX_RESPONSES],
     /// The search for larger packets (mtu.rs).
     pub(super) mtu: MtuSearch,
+    /// Whether data waits for a probe of it.
+    pub(super) probe_wait: ProbeWait,
     /// Congestion control before full packets began to be lost of which none that left later arrived, and until when that
     /// may be gone back to.
     pub(super) before_hole: Option<Box<(Instant, Controller)>>,
@@ -150,6 +153,7 @@ impl Path {
             validation: Validation::default(),
             responses: [None; MAX_RESPONSES],
             mtu,
+            probe_wait: ProbeWait::No,
             before_hole: None,
         }
     }

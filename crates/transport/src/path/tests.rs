@@ -2,6 +2,7 @@
 
 use super::credit::AddressState;
 use super::path::{Path, PathId};
+use super::probe::MtuProbe;
 use super::set::{Expiry, MAX_FAILURES, MAX_OTHERS, Paths};
 use crate::builder::PacketBuilder;
 use crate::config::TransportConfig;
@@ -365,9 +366,18 @@ fn at_the_end_of_time_a_challenge_leaves_once() {
     assert_eq!(server.probes(Instant::FAR_FUTURE).len(), 2);
 }
 
+/// The probe that may leave with an empty window.
+fn due_probe(path: &Path, now: Instant) -> Option<u16> {
+    match path.next_mtu_probe(now, 0) {
+        MtuProbe::Go(size) => Some(size),
+        MtuProbe::None => None,
+        MtuProbe::Wait => panic!("nothing is in flight that could be waited for"),
+    }
+}
+
 /// One probe is sent, and arrives.
 fn find_size(path: &mut Path) {
-    let size = path.next_mtu_probe(at(0)).unwrap();
+    let size = due_probe(path, at(0)).unwrap();
     path.on_mtu_probe_sent(at(0), size);
     path.on_mtu_probe_acked(at(0), size);
 }
@@ -379,14 +389,14 @@ fn larger_packets_are_used_and_given_up() {
     let path = server.paths.active_mut();
     find_size(path);
     assert_eq!((path.max_packet_size, path.mtu_report().size), (1_400, 1_400));
-    assert_eq!(path.next_mtu_probe(at(10_000_000)), None, "nothing larger to find");
+    assert_eq!(due_probe(path, at(10_000_000)), None, "nothing larger to find");
     path.on_black_hole(at(0));
     assert_eq!(path.max_packet_size, 1_200);
-    assert_eq!(path.next_mtu_probe(at(124)), None);
-    assert_eq!(path.next_mtu_probe(at(125)), Some(1_400));
+    assert_eq!(due_probe(path, at(124)), None);
+    assert_eq!(due_probe(path, at(125)), Some(1_400));
     path.congestion.on_persistent_congestion();
     assert_eq!(path.congestion.window(), 2_400);
-    assert_eq!(path.next_mtu_probe(at(125)), None, "it would fill the window");
+    assert_eq!(due_probe(path, at(125)), Some(1_400), "no more than the window");
 }
 
 /// A new port may mean another link: what became of the probes under way will not be told, so they leave again.
@@ -395,12 +405,12 @@ fn a_search_goes_on_after_a_port_change() {
     let mut server = Server::connected();
     server.paths.active_mut().on_mtu_probe_sent(at(0), 1_400);
     server.paths.active_mut().on_mtu_probe_sent(at(0), 1_280);
-    assert_eq!(server.paths.active().next_mtu_probe(at(0)), None, "all are under way");
+    assert_eq!(due_probe(server.paths.active(), at(0)), None, "all are under way");
     assert!(server.packet(at(0), REBOUND, 1_200));
     let challenge = server.probe(at(0)).unwrap().challenge.unwrap();
-    assert_eq!(server.paths.active().next_mtu_probe(at(0)), None, "the address is not validated");
+    assert_eq!(due_probe(server.paths.active(), at(0)), None, "the address is not validated");
     server.paths.on_path_response(at(1), challenge);
-    assert_eq!(server.paths.active().next_mtu_probe(at(1)), Some(1_400));
+    assert_eq!(due_probe(server.paths.active(), at(1)), Some(1_400));
 }
 
 /// A path that only carries small packets any more, while probe timeouts are answered because they are small.
@@ -458,7 +468,7 @@ fn the_peer_limits_the_packet_size() {
     });
     assert_eq!(paths.active().max_packet_size, 1_452);
     paths.on_handshake_confirmed(at(0));
-    assert_eq!(paths.active().next_mtu_probe(at(0)), None);
+    assert_eq!(due_probe(paths.active(), at(0)), None);
 }
 
 proptest! {
