@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use crate::cpu;
 use crate::environment::Environment;
+use crate::estimate::Estimate;
 use crate::method::Method;
 use crate::pair::{Pair, number};
 use crate::process::is_interruption;
@@ -165,13 +166,15 @@ pub fn run(
     let mut kept: Vec<(Method, Vec<Trial>, Option<String>)> =
         plan.methods.iter().map(|&method| (method, Vec::new(), None)).collect();
     let mut was_interrupted = false;
+    let mut estimate = Estimate::of_rounds(plan.methods.len(), plan.trials + 1);
     'rounds: for round in 0..=plan.trials {
         for (method, trials, problem) in kept.iter_mut().filter(|(.., problem)| problem.is_none()) {
             match trial(plan, &pair, *method) {
                 Ok(trial) => {
                     let counted =
                         if round == 0 { "warm-up".to_owned() } else { format!("{round}/{}", plan.trials) };
-                    progress(&format!("{method:12} {counted:8} {}", table::trial_line(&trial)));
+                    let left = estimate.step(1.0);
+                    progress(&format!("{method:12} {counted:8} {}{left}", table::trial_line(&trial)));
                     trials.extend((round > 0).then_some(trial));
                 }
                 Err(error) if is_interruption(&error, stop) => {

@@ -4,6 +4,7 @@
 pub mod cpu;
 pub mod datapaths;
 pub mod environment;
+pub mod estimate;
 pub mod fetch;
 pub mod floor;
 pub mod folder;

@@ -107,6 +107,28 @@ impl Site {
         }
     }
 
+    /// Gives what leaves an end a queueing discipline, by the kernel's name of it: "fq" keeps departure times.
+    ///
+    /// # Errors
+    /// The kernel's: `NotFound` if it has no such discipline. On loopback always, which is the machine's own.
+    pub fn set_queueing(&self, end: End, discipline: &str) -> io::Result<()> {
+        let Some(namespace) = self.namespace(end) else {
+            return Err(io::Error::other("the loopback interface of the machine is left as it is"));
+        };
+        let set = || netlink::set_qdisc(netlink::link_by_name(namespace.interface())?.index, discipline);
+        namespace.run(set)
+    }
+
+    /// Gives the client's UDP flows new source ports, once its end has sent so many more bytes of UDP payload, as a home router
+    /// does that lost its mappings. Nothing happens where there is no emulated link.
+    pub fn rebind(&self, after_bytes: u64) {
+        if let Site::Veth(lab) = self
+            && let Some(emulator) = lab.emulator()
+        {
+            emulator.rebind(after_bytes);
+        }
+    }
+
     fn namespace(&self, end: End) -> Option<&Namespace> {
         match (self, end) {
             (Site::Loopback, _) => None,

@@ -36,6 +36,6 @@ pub use link::{
 pub use mac::Mac;
 pub use neighbour::{add_neighbour, neighbour, provoke_neighbour};
 pub use netdev::{XdpFeatures, xdp_features};
-pub use qdisc::qdiscs;
+pub use qdisc::{qdiscs, set_qdisc};
 pub use route::{Route, route_to};
 pub use veth::{VethOptions, create_veth};

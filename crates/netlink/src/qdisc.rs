@@ -1,8 +1,9 @@
 //! The queueing disciplines of a link.
 
-use crate::conversation::dump;
+use crate::conversation::{dump, order};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::tc::{TcAttribute, TcMessage};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use std::io;
 
@@ -28,4 +29,17 @@ pub fn qdiscs(ifindex: u32) -> io::Result<Vec<String>> {
         }
     }
     Ok(kinds)
+}
+
+/// Gives a link a queueing discipline of this kind for all that leaves by it, in place of what it has: "fq", "pfifo".
+///
+/// # Errors
+/// The kernel's: `ENOENT` if it has no such discipline; CAP_NET_ADMIN is needed.
+pub fn set_qdisc(ifindex: u32, kind: &str) -> io::Result<()> {
+    let mut message = TcMessage::default();
+    message.header.index = i32::try_from(ifindex).map_err(io::Error::other)?;
+    message.header.parent = TcHandle::ROOT;
+    message.attributes.push(TcAttribute::Kind(kind.to_owned()));
+    let message = RouteNetlinkMessage::NewQueueDiscipline(message);
+    order(NETLINK_ROUTE, message, NLM_F_CREATE | NLM_F_REPLACE)
 }

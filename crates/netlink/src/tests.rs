@@ -5,7 +5,7 @@ use crate::ethtool::{self, Switch};
 use crate::{
     Mac, VethOptions, add_address, add_neighbour, addresses, create_veth, delete_link, link_by_index,
     link_by_name, links, move_to_namespace, neighbour, provoke_neighbour, qdiscs, route_to, set_mtu,
-    set_tcp_congestion_control, set_up, tcp_congestion_control_to,
+    set_qdisc, set_tcp_congestion_control, set_up, tcp_congestion_control_to,
 };
 use nix::sched::{CloneFlags, unshare};
 use std::fs::File;
@@ -175,6 +175,9 @@ fn queues_and_disciplines_are_told() {
         let kinds = qdiscs(near).unwrap();
         assert!(kinds.iter().all(|kind| kind == "noqueue"), "a veth has no queue: {kinds:?}");
         assert_eq!(qdiscs(4000).unwrap(), Vec::<String>::new());
+        set_qdisc(near, "pfifo").unwrap();
+        assert_eq!(qdiscs(near).unwrap(), ["pfifo"]);
+        assert_eq!(set_qdisc(near, "no such").unwrap_err().kind(), io::ErrorKind::NotFound);
     });
 }
 

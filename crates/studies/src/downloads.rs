@@ -9,9 +9,11 @@
 mod tests;
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::cpu;
+use bench::estimate::Estimate;
 use bench::method::Method;
 use bench::pair::{Pair, number};
 use bench::process::is_interruption;
@@ -44,6 +46,8 @@ pub(crate) struct Lane {
     pub(crate) server: Vec<String>,
     /// Flags of the client.
     pub(crate) client: Vec<String>,
+    /// Another build of tercel that does it, at both ends.
+    pub(crate) program: Option<PathBuf>,
     /// All counted trials, in order of time.
     pub(crate) trials: Vec<Trial>,
     /// Why it was left out.
@@ -68,6 +72,10 @@ pub(crate) struct Trial {
     pub(crate) client_datagrams: f64,
     /// Datagrams that the server handed over in one system call, on average.
     pub(crate) datagrams_per_call: f64,
+    /// Datagrams that came to one of the server's workers and belonged to another.
+    pub(crate) handed_off: f64,
+    /// Whether the kernel held the server's trains until they departed.
+    pub(crate) departure_times: bool,
 }
 
 /// What all lanes have in common.
@@ -98,6 +106,7 @@ impl Lane {
             asker: Asker::Get,
             server: own(server),
             client: own(client),
+            program: None,
             trials: Vec::new(),
             problem: None,
         }
@@ -139,6 +148,7 @@ impl Course<'_> {
     /// # Errors
     /// [`io::ErrorKind::Interrupted`] when all shall end; the lanes keep what was measured.
     pub(crate) fn run(&self, lanes: &mut [Lane], context: &mut Context<'_>) -> io::Result<()> {
+        let mut estimate = Estimate::of_rounds(lanes.len(), self.trials + 1);
         for round in 0..=self.trials {
             let mut order: Vec<usize> = (0..lanes.len()).collect();
             if round % 2 == 1 {
@@ -151,7 +161,8 @@ impl Course<'_> {
                 }
                 match self.trial(lane) {
                     Ok(trial) => {
-                        context.tell(&self.line(lane, round, &trial));
+                        let left = estimate.step(1.0);
+                        context.tell(&format!("{}{left}", self.line(lane, round, &trial)));
                         lane.trials.extend((round > 0).then_some(trial));
                     }
                     Err(error) if is_interruption(&error, context.stop) => {
@@ -183,15 +194,17 @@ impl Course<'_> {
 
     fn trial(&self, lane: &Lane) -> io::Result<Trial> {
         let [server_core, client_core] = self.cores;
+        let other = lane.program.as_ref().map(|program| Pair::new(program, self.pair.site, self.pair.stop));
+        let other = other.transpose()?;
+        let pair = other.as_ref().unwrap_or(self.pair);
         let flags: Vec<&str> = lane.server.iter().map(String::as_str).collect();
-        let server =
-            self.pair.serve(lane.method, self.pair.site.ipv4(End::Server), &[server_core], &flags)?;
+        let server = pair.serve(lane.method, pair.site.ipv4(End::Server), &[server_core], &flags)?;
         let url = server.url(&format!("bytes/{}", self.bytes));
         let seconds_of = |id| cpu::seconds_of(id).ok_or_else(|| io::Error::other("the server has gone"));
         let before = seconds_of(server.id())?;
-        let told = self.download(lane, &url, client_core)?;
+        let told = self.download(pair, lane, (&url, client_core))?;
         let server_cpu_s = seconds_of(server.id())? - before;
-        let (_, summary) = server.finish(self.pair.stop)?;
+        let (_, summary) = server.finish(pair.stop)?;
         if told.bytes < self.bytes as f64 {
             return Err(io::Error::other(format!("{} bytes of {} came", told.bytes, self.bytes)));
         }
@@ -213,27 +226,26 @@ impl Course<'_> {
             trial.client_datagrams = number(&summary, "received_datagrams")?;
             trial.payload = number(&summary, "sent_bytes")? / trial.server_datagrams.max(1.0);
             trial.datagrams_per_call = trial.server_datagrams / number(&summary, "send_calls")?.max(1.0);
+            trial.departure_times = summary["departure_times"].as_bool().unwrap_or(false);
         }
         Ok(trial)
     }
 
-    fn download(&self, lane: &Lane, url: &str, core: usize) -> io::Result<Told> {
+    fn download(&self, pair: &Pair<'_>, lane: &Lane, (url, core): (&str, usize)) -> io::Result<Told> {
         let patience = Duration::from_secs_f64(30.0 + self.bytes as f64 / 10e6);
         let mut flags: Vec<&str> = lane.client.iter().map(String::as_str).collect();
         match lane.asker {
             Asker::Get => {
                 flags.extend([url, "--discard"]);
-                let (ended, lines) = self.pair.fetch(Method::Gso, &[core], &flags, patience)?;
+                let (ended, lines) = pair.fetch(Method::Gso, &[core], &flags, patience)?;
                 let line = first(lines)?;
                 let (bytes, seconds) = (number(&line, "bytes")?, number(&line, "seconds")?);
                 Ok(Told { bytes, seconds, cpu_s: ended.usage.total_s() })
             }
             Asker::Load(http) => {
                 flags.extend(["--http", http, "-n", "1", "-c", "1", "-m", "1", "--timeout", "600", url]);
-                let ended = self.pair.load(&[core], &flags)?.finish(patience, self.pair.stop)?;
-                let lines = ended.output.lines().filter(|line| line.starts_with('{'));
-                let lines = lines.map(serde_json::from_str).collect::<Result<Vec<Value>, _>>();
-                let line = first(lines.map_err(io::Error::other)?)?;
+                let ended = pair.load(&[core], &flags)?.finish(patience, pair.stop)?;
+                let line = last_json(&ended.output)?;
                 let bytes = number(&line, "content_bytes")?;
                 Ok(Told { bytes, seconds: number(&line, "seconds")?, cpu_s: ended.usage.total_s() })
             }
@@ -246,6 +258,13 @@ struct Told {
     bytes: f64,
     seconds: f64,
     cpu_s: f64,
+}
+
+/// The figures that `tercel load` prints at its end.
+pub(crate) fn last_json(output: &str) -> io::Result<Value> {
+    let line = output.lines().rfind(|line| line.starts_with('{'));
+    let line = line.ok_or_else(|| io::Error::other("the client printed no figures"))?;
+    serde_json::from_str(line).map_err(io::Error::other)
 }
 
 fn first(lines: Vec<Value>) -> io::Result<Value> {

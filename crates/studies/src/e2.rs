@@ -13,6 +13,7 @@ mod trial;
 use std::io;
 
 use bench::cpu;
+use bench::estimate::Estimate;
 use bench::method::Method;
 use bench::pair::Pair;
 use bench::process::is_interruption;
@@ -88,6 +89,7 @@ fn measure(context: &mut Context<'_>, bytes: u64, trials: &mut Vec<Trial>) -> io
     let site = Site::Loopback;
     let (program, cores, stop) = (context.program.clone(), context.cores, context.stop);
     let pair = Pair::new(&program, &site, stop)?;
+    let mut estimate = Estimate::of_rounds(SENDING.len() * SCENARIOS.len(), TRIALS);
     context.tell("e2: warm-up");
     trial::run(&pair, &SCENARIOS[0], (Method::Gso, cores), bytes)?;
     for round in 0..TRIALS {
@@ -96,11 +98,12 @@ fn measure(context: &mut Context<'_>, bytes: u64, trials: &mut Vec<Trial>) -> io
             let scenario = &SCENARIOS[(place + round) % SCENARIOS.len()];
             let trial = trial::run(&pair, scenario, (method, cores), bytes)?;
             context.tell(&format!(
-                "e2: {method}, {}: {:.2} s, {:.0} bytes of payload, server {:.0} % of its core",
+                "e2: {method}, {}: {:.2} s, {:.0} bytes of payload, server {:.0} % of its core{}",
                 scenario.name,
                 trial.seconds,
                 trial.mean_payload,
-                trial.core_shares[0] * 100.0
+                trial.core_shares[0] * 100.0,
+                estimate.step(1.0)
             ));
             trials.push(trial);
         }

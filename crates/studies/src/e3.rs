@@ -17,6 +17,7 @@ mod words;
 use std::io;
 
 use bench::cpu;
+use bench::estimate::Estimate;
 use bench::folder::Folder;
 use bench::process::is_interruption;
 use bench::site::Site;
@@ -59,6 +60,18 @@ impl Scope {
             seconds: context.scaled(2.5, 0.8),
             warm_up: context.scaled(0.5, 0.2),
         }
+    }
+
+    /// What a visit of a variant weighs, in points measured: bare datagrams are one more in the first round.
+    fn visit(&self, points: usize, round: usize) -> f64 {
+        (points + usize::from(round == 0)) as f64
+    }
+
+    fn estimate(&self) -> Estimate {
+        let first = self.visit(self.sweep.len(), 0) * self.variants.len() as f64;
+        let others = (self.repetitions * REPEATED.len() * self.variants.len()) as f64;
+        let paired = (self.paired.len() * self.paired_sweep.len()) as f64;
+        Estimate::new(first + others + paired, first / 4.0)
     }
 
     fn load<'a>(&self, connections: usize, outstanding: usize, cores: &'a [usize]) -> Load<'a> {
@@ -104,8 +117,9 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let (scope, cores) = (Scope::of(context), Cores::of(context));
     let mut single: Vec<Lane> = scope.variants.iter().copied().map(Lane::new).collect();
     let mut paired: Vec<Lane> = scope.paired.iter().copied().map(Lane::new).collect();
-    let measured = measure_single(context, &scope, &cores, &mut single)
-        .and_then(|()| measure_paired(context, &scope, &cores, &mut paired));
+    let mut estimate = scope.estimate();
+    let measured = measure_single(context, &scope, &cores, (&mut single, &mut estimate))
+        .and_then(|()| measure_paired(context, &scope, &cores, (&mut paired, &mut estimate)));
     if let Err(error) = &measured
         && single.iter().all(|lane| lane.points.is_empty())
         && !is_interruption(error, context.stop)
@@ -136,7 +150,7 @@ fn measure_single(
     context: &mut Context<'_>,
     scope: &Scope,
     cores: &Cores,
-    lanes: &mut [Lane],
+    (lanes, estimate): (&mut [Lane], &mut Estimate),
 ) -> io::Result<()> {
     let site = Site::veth(1).map_err(io::Error::other)?;
     let program = context.program.clone();
@@ -160,7 +174,8 @@ fn measure_single(
             };
             let visited = visit();
             excuse(lane, visited, context)?;
-            context.tell(&words::progress(lane, round + 1, rounds));
+            let left = estimate.step(scope.visit(points.len(), round));
+            context.tell(&format!("{}{left}", words::progress(lane, round + 1, rounds)));
         }
     }
     Ok(())
@@ -171,7 +186,7 @@ fn measure_paired(
     context: &mut Context<'_>,
     scope: &Scope,
     cores: &Cores,
-    lanes: &mut [Lane],
+    (lanes, estimate): (&mut [Lane], &mut Estimate),
 ) -> io::Result<()> {
     let site = Site::veth(2).map_err(io::Error::other)?;
     let program = context.program.clone();
@@ -187,7 +202,8 @@ fn measure_paired(
         };
         let visited = visit();
         excuse(lane, visited, context)?;
-        context.tell(&format!("two connections: {}", words::progress(lane, 1, 1)));
+        let left = estimate.step(scope.paired_sweep.len() as f64);
+        context.tell(&format!("two connections: {}{left}", words::progress(lane, 1, 1)));
     }
     Ok(())
 }

@@ -7,6 +7,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use bench::estimate::Estimate;
 use bench::process::is_interruption;
 use bench::stats::{Ratio, Summary};
 use report::model::Cell;
@@ -158,6 +159,7 @@ impl Race<'_> {
         context: &mut Context<'_>,
         after_round: &mut dyn FnMut(&mut Context<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
+        let mut estimate = Estimate::of_rounds(lanes.len(), self.trials + 1);
         for round in 0..=self.trials {
             let mut order: Vec<usize> = (0..lanes.len()).collect();
             if round % 2 == 1 {
@@ -165,7 +167,7 @@ impl Race<'_> {
             }
             for index in order {
                 if let Some(lane) = lanes.get_mut(index).filter(|lane| lane.problem.is_none()) {
-                    self.turn(lane, round, context)?;
+                    self.turn(lane, round, (context, &mut estimate))?;
                 }
             }
             if round > 0 {
@@ -175,7 +177,12 @@ impl Race<'_> {
         Ok(())
     }
 
-    fn turn(&self, lane: &mut Lane, round: usize, context: &mut Context<'_>) -> io::Result<()> {
+    fn turn(
+        &self,
+        lane: &mut Lane,
+        round: usize,
+        (context, estimate): (&mut Context<'_>, &mut Estimate),
+    ) -> io::Result<()> {
         if context.is_stopped() {
             return Err(io::ErrorKind::Interrupted.into());
         }
@@ -185,12 +192,13 @@ impl Race<'_> {
                 let counted =
                     if round == 0 { "warm-up".to_owned() } else { format!("{round}/{}", self.trials) };
                 context.tell(&format!(
-                    "{name} {counted:8} {:7.3} s  {:8.0} requests/s  server {:3.0} %  client {:3.0} %  limit: {}",
+                    "{name} {counted:8} {:7.3} s  {:8.0} requests/s  server {:3.0} %  client {:3.0} %  limit: {}{}",
                     trial.run.seconds,
                     trial.run.rate,
                     trial.server_share * 100.0,
                     trial.run.client_share * 100.0,
-                    trial.limit()
+                    trial.limit(),
+                    estimate.step(1.0)
                 ));
                 lane.trials.extend((round > 0).then_some(trial));
             }
