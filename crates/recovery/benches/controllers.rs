@@ -43,6 +43,7 @@ fn run(algorithm: Algorithm) -> f64 {
             in_flight: WINDOW - TRAIN * SIZE,
             ce: 0,
             spurious: 0,
+            spurious_from: None,
         };
         controller.on_ack(now, &acked);
         black_box(controller.pacing_rate(&rtt));

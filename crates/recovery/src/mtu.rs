@@ -238,6 +238,21 @@ impl MtuSearch {
         }
     }
 
+    /// Probes under way, in bytes: those of which it is not known yet whether their size passes.
+    pub fn under_way(&self) -> u64 {
+        self.tries.under_way().map(u64::from).sum()
+    }
+
+    /// Whether a probe as large or larger is under way.
+    pub fn is_under_way(&self, size: u16) -> bool {
+        self.tries.under_way().any(|known| known >= size)
+    }
+
+    /// Whether a probe was lost whose size may still pass.
+    pub fn has_suspect(&self) -> bool {
+        self.tries.suspect().is_some()
+    }
+
     /// The probe of so many bytes has left.
     pub fn on_probe_sent(&mut self, now: Instant, size: u16) {
         if matches!(self.phase, Phase::Resting { .. }) {

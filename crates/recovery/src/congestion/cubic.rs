@@ -4,9 +4,9 @@
 //! Windows are in bytes and time in seconds, as floats; the fraction of a byte that a step leaves is carried over. The
 //! time in which the window was not used (idle, application-limited) is taken out of the clock of the cubic function,
 //! or else the window would jump when the application returns.
-//! Left for later: undoing a reduction whose losses proved spurious (§4.9).
+//! A reduction whose losses all prove spurious is undone, the curve with it.
 //!
-//! RFC 9438 §4.1 to §4.8, §5.8.
+//! RFC 9438 §4.1 to §4.9, §5.8.
 
 use super::events::{AckedBytes, Congestion};
 use super::window::{Growth, LossWindow};
@@ -36,6 +36,16 @@ struct Epoch {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cubic {
     window: LossWindow,
+    course: Course,
+    /// The course before the last reduction.
+    undo: Course,
+    /// When the window was last seen in use or out of use.
+    seen_at: Instant,
+}
+
+/// Where the window is to go.
+#[derive(Clone, Copy, Debug)]
+struct Course {
     /// The plateau, in bytes; 0 if there is none.
     w_max: f64,
     /// The window before the last reduction, in bytes.
@@ -44,20 +54,12 @@ pub(super) struct Cubic {
     epoch: Option<Epoch>,
     /// Part of a byte by which the window is larger than its size says.
     fraction: f64,
-    /// When the window was last seen in use or out of use.
-    seen_at: Instant,
 }
 
 impl Cubic {
     pub(super) fn new(mtu: u16) -> Cubic {
-        Cubic {
-            window: LossWindow::new(mtu),
-            w_max: 0.0,
-            prior: 0.0,
-            epoch: None,
-            fraction: 0.0,
-            seen_at: Instant::ZERO,
-        }
+        let course = Course { w_max: 0.0, prior: 0.0, epoch: None, fraction: 0.0 };
+        Cubic { window: LossWindow::new(mtu), course, undo: course, seen_at: Instant::ZERO }
     }
 
     pub(super) const fn window(&self) -> &LossWindow {
@@ -71,7 +73,7 @@ impl Cubic {
     /// Where the curve is flat, in bytes.
     #[cfg(test)]
     pub(super) const fn plateau(&self) -> f64 {
-        self.w_max
+        self.course.w_max
     }
 
     #[inline]
@@ -92,18 +94,18 @@ impl Cubic {
     }
 
     fn grow(&mut self, now: Instant, bytes: u64, rtt: Duration) {
-        let size = self.window.size() as f64 + self.fraction;
+        let size = self.window.size() as f64 + self.course.fraction;
         let mtu = f64::from(self.window.mtu());
-        let mut epoch = match self.epoch {
+        let mut epoch = match self.course.epoch {
             Some(epoch) => epoch,
             None => self.start_epoch(now, size, mtu),
         };
         // More than a window at once tells no more than a window.
         let acked = (bytes as f64).min(size);
         // RFC 9438 §4.3: once past the old window, NewReno's own pace.
-        let alpha = if epoch.reno >= self.prior { 1.0 } else { ALPHA };
+        let alpha = if epoch.reno >= self.course.prior { 1.0 } else { ALPHA };
         epoch.reno += alpha * mtu * acked / size;
-        self.epoch = Some(epoch);
+        self.course.epoch = Some(epoch);
 
         let elapsed = now.saturating_since(epoch.start).as_secs_f64();
         let grown = if self.curve(elapsed, epoch.k, mtu) < epoch.reno {
@@ -115,24 +117,24 @@ impl Cubic {
         };
         let whole = grown.floor();
         self.window.set(whole as u64);
-        self.fraction = grown - whole;
+        self.course.fraction = grown - whole;
     }
 
     /// W_cubic after `elapsed` seconds, in bytes. Source: RFC 9438 §4.2.
     fn curve(&self, elapsed: f64, k: f64, mtu: f64) -> f64 {
         let from_plateau = elapsed - k;
-        C * mtu * from_plateau * from_plateau * from_plateau + self.w_max
+        C * mtu * from_plateau * from_plateau * from_plateau + self.course.w_max
     }
 
     fn start_epoch(&mut self, now: Instant, size: f64, mtu: f64) -> Epoch {
-        self.w_max = self.w_max.max(size);
-        Epoch { start: now, k: ((self.w_max - size) / mtu / C).cbrt(), reno: size }
+        self.course.w_max = self.course.w_max.max(size);
+        Epoch { start: now, k: ((self.course.w_max - size) / mtu / C).cbrt(), reno: size }
     }
 
     /// The window was not in use since it was last seen: that time does not count. Source: RFC 9438 §5.8.
     fn skip_time(&mut self, now: Instant) {
         let unused = now.saturating_since(self.seen_at);
-        if let Some(epoch) = &mut self.epoch {
+        if let Some(epoch) = &mut self.course.epoch {
             epoch.start = (epoch.start + unused).min(now);
         }
         self.seen_at = self.seen_at.max(now);
@@ -142,20 +144,28 @@ impl Cubic {
         if !self.window.start_recovery(now, sign) {
             return;
         }
+        self.undo = self.course;
         let size = self.window.size() as f64;
         // RFC 9438 §4.7: a plateau lower than the last one makes room for newcomers.
-        self.w_max = if size < self.w_max { size * (1.0 + BETA) / 2.0 } else { size };
-        self.prior = size;
-        self.epoch = None;
-        self.fraction = 0.0;
+        self.course.w_max = if size < self.course.w_max { size * (1.0 + BETA) / 2.0 } else { size };
+        self.course.prior = size;
+        self.course.epoch = None;
+        self.course.fraction = 0.0;
         self.window.shrink((size * BETA) as u64);
+    }
+
+    /// Losses proved to be none. Source: RFC 9438 §4.9.2.
+    pub(super) fn on_spurious(&mut self, acked: &AckedBytes) {
+        if self.window.take_back(acked) {
+            self.course = self.undo;
+        }
     }
 
     pub(super) fn on_persistent_congestion(&mut self) {
         // RFC 9438 §4.8: the next congestion avoidance starts on its plateau.
-        self.w_max = 0.0;
-        self.epoch = None;
-        self.fraction = 0.0;
+        self.course.w_max = 0.0;
+        self.course.epoch = None;
+        self.course.fraction = 0.0;
         self.window.collapse();
     }
 }

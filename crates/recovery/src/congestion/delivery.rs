@@ -255,6 +255,7 @@ mod tests {
             in_flight: 0,
             ce: 0,
             spurious: 0,
+            spurious_from: None,
         }
     }
 

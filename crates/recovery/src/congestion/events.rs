@@ -25,8 +25,10 @@ pub struct AckedBytes {
     pub in_flight: u64,
     /// Packets that the frame newly reports as marked CE.
     pub ce: u64,
-    /// Ack-eliciting packets among them that had been declared lost. Their bytes left flight before.
+    /// Ack-eliciting packets among them whose loss had been declared and was a sign of congestion. Their bytes left flight before.
     pub spurious: u64,
+    /// When the earliest of those was sent.
+    pub spurious_from: Option<Instant>,
 }
 
 /// The kind of a sign of congestion.

@@ -211,7 +211,14 @@ impl Controller {
 
     #[inline]
     fn control(&mut self, now: Instant, acked: &AckedBytes) {
-        // Only BBR takes back what it did for losses that were none.
+        if acked.spurious > 0 {
+            match &mut self.kind {
+                Kind::NewReno(inner) => inner.on_spurious(acked),
+                Kind::Cubic(inner) => inner.on_spurious(acked),
+                // BBR looks for itself.
+                Kind::Bbr(_) | Kind::Prague(_) => {}
+            }
+        }
         if acked.bytes > 0 || (acked.spurious > 0 && matches!(self.kind, Kind::Bbr(_))) {
             each!(&mut self.kind, inner => inner.on_ack(now, acked));
         }

@@ -51,6 +51,11 @@ impl NewReno {
         }
     }
 
+    /// Losses proved to be none.
+    pub(super) fn on_spurious(&mut self, acked: &AckedBytes) {
+        self.window.take_back(acked);
+    }
+
     pub(super) fn on_persistent_congestion(&mut self) {
         self.acked = 0;
         self.window.collapse();

@@ -265,6 +265,7 @@ mod tests {
                 in_flight: 0,
                 ce,
                 spurious: 0,
+                spurious_from: None,
             };
             self.prague.on_ack(self.now, &acked);
             self.now = self.now + Duration::from_nanos(1);

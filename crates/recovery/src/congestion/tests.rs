@@ -2,6 +2,7 @@
 
 mod closed_loop;
 pub(super) mod link;
+mod undo;
 
 use super::*;
 use crate::testing::{any_later, any_magnitude, any_span};
@@ -27,6 +28,7 @@ fn acked(bytes: u64, largest_sent_at: Instant) -> AckedBytes {
         in_flight: 0,
         ce: 0,
         spurious: 0,
+        spurious_from: None,
     }
 }
 
@@ -362,7 +364,8 @@ fn any_acked(rng: &mut Rng, largest_sent_at: Instant, window: u64) -> AckedBytes
         latest_rtt: (rng.below(4) > 0).then(|| any_span(rng)),
         in_flight: if rng.below(8) == 0 { any_magnitude(rng) } else { rng.below(window + 1) },
         ce: if rng.below(4) == 0 { any_magnitude(rng) } else { 0 },
-        spurious: if rng.below(8) == 0 { any_magnitude(rng) } else { 0 },
+        spurious: if rng.below(8) == 0 { any_magnitude(rng) } else { rng.below(2) },
+        spurious_from: (rng.below(2) == 0).then(|| largest_sent_at - any_span(rng)),
     }
 }
 

@@ -45,6 +45,16 @@ pub(super) fn is_marked_before(sign: &Congestion, reduction: Instant) -> bool {
     sign.earliest_sent_at < reduction
 }
 
+/// What a reduction has changed, as long as it may prove to have been for nothing.
+#[derive(Clone, Copy, Debug)]
+struct Undo {
+    size: u64,
+    ssthresh: u64,
+    recovery_start: Option<Instant>,
+    /// Packets declared lost in this recovery that have not arrived since.
+    lost: u64,
+}
+
 /// A congestion window that shrinks by loss.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossWindow {
@@ -53,6 +63,7 @@ pub(super) struct LossWindow {
     mtu: u16,
     /// Signs of congestion from packets sent until then were already answered.
     recovery_start: Option<Instant>,
+    undo: Option<Undo>,
     round_start: Instant,
     peak: u64,
     peak_before: u64,
@@ -67,6 +78,7 @@ impl LossWindow {
             ssthresh: u64::MAX,
             mtu,
             recovery_start: None,
+            undo: None,
             round_start: Instant::ZERO,
             peak: 0,
             peak_before: 0,
@@ -150,9 +162,41 @@ impl LossWindow {
     /// Whether a sign of congestion is news; if so, recovery starts. Source: RFC 9002 B.6.
     pub(super) fn start_recovery(&mut self, now: Instant, sign: &Congestion) -> bool {
         if self.is_answered(sign) {
+            match (sign.cause, &mut self.undo) {
+                (Cause::Loss, Some(undo)) => undo.lost = undo.lost.saturating_add(sign.packets),
+                // A queue that marks is no illusion.
+                (Cause::EcnCe, undo) => *undo = None,
+                (Cause::Loss, None) => {}
+            }
             return false;
         }
+        let LossWindow { size, ssthresh, recovery_start, .. } = *self;
+        let undo = Undo { size, ssthresh, recovery_start, lost: sign.packets };
+        self.undo = (sign.cause == Cause::Loss).then_some(undo);
         self.recovery_start = Some(now);
+        true
+    }
+
+    /// Packets that were declared lost have arrived. Once all of a recovery have, it is as if it had not been: window, threshold
+    /// and recovery period are what they were. Not so if the window has grown beyond that since. Returns whether it was undone.
+    /// Source: RFC 9438 §4.9.2, and the same for NewReno.
+    pub(super) fn take_back(&mut self, acked: &AckedBytes) -> bool {
+        let (Some(undo), Some(from)) = (&mut self.undo, acked.spurious_from) else { return false };
+        // Packets of an earlier recovery say nothing about this one.
+        if undo.recovery_start.is_some_and(|start| from <= start) {
+            return false;
+        }
+        undo.lost = undo.lost.saturating_sub(acked.spurious);
+        if undo.lost > 0 {
+            return false;
+        }
+        let undo = *undo;
+        self.undo = None;
+        if self.size >= undo.size {
+            return false;
+        }
+        self.set(undo.size);
+        (self.ssthresh, self.recovery_start) = (undo.ssthresh, undo.recovery_start);
         true
     }
 
@@ -171,7 +215,7 @@ impl LossWindow {
     pub(super) fn collapse(&mut self) {
         //= rfc9002/7.6.2#2
         self.size = minimum_window(self.mtu);
-        self.recovery_start = None;
+        (self.recovery_start, self.undo) = (None, None);
     }
 
     /// Slow start ends at this window, or has ended if it is as large.
@@ -181,7 +225,7 @@ impl LossWindow {
 
     /// Shrinks to `target`; what was sent before is no sign of congestion any more. Source: RFC 9959, safe retreat.
     pub(super) fn retreat(&mut self, now: Instant, target: u64) {
-        self.recovery_start = Some(now);
+        (self.recovery_start, self.undo) = (Some(now), None);
         self.shrink(target);
     }
 

@@ -187,7 +187,7 @@ impl<F: Copy> Ledger<F> {
         // Summed up here and booked once, so that the loop keeps the sums in registers.
         let mut new = AckOutcome::default();
         let mut left = Flight::default();
-        let mut last = None;
+        let (mut last, mut late) = (None, 0);
         let mut pn = low;
         while pn <= high {
             let slot = self.slots.at_mut(pn);
@@ -210,8 +210,12 @@ impl<F: Copy> Ledger<F> {
             new.ect1 += u64::from(packet.flags.has(PacketFlags::ECT1));
             if state == State::Outstanding {
                 left.add(&packet);
-            } else {
-                new.spurious += u64::from(packet.is_ack_eliciting());
+            } else if packet.is_ack_eliciting() {
+                late += 1;
+                if packet.is_in_flight() && !packet.flags.has(PacketFlags::MTU_PROBE) {
+                    new.spurious += 1;
+                    new.spurious_from.get_or_insert(packet.sent_at);
+                }
             }
             new.earliest_sent_at.get_or_insert(packet.sent_at);
             last = Some(packet);
@@ -219,7 +223,7 @@ impl<F: Copy> Ledger<F> {
             pn += 1;
         }
         new.bytes = left.bytes;
-        new.ack_eliciting = u64::from(left.ack_eliciting) + new.spurious;
+        new.ack_eliciting = u64::from(left.ack_eliciting) + late;
         self.flight.remove(left);
         outcome.merge(new, last);
         Ok(())

@@ -33,9 +33,11 @@ pub struct AckOutcome {
     pub ect0: u64,
     /// Newly acknowledged packets that left marked ECT(1).
     pub ect1: u64,
-    /// Ack-eliciting packets among them that had been declared lost: the declaration was wrong. Their bytes had left
-    /// flight before.
+    /// Ack-eliciting packets among them whose loss was declared, and was a sign of congestion: the declaration was wrong. Their
+    /// bytes had left flight before.
     pub spurious: u64,
+    /// When the earliest of those was sent.
+    pub spurious_from: Option<Instant>,
 }
 
 impl AckOutcome {
@@ -49,10 +51,8 @@ impl AckOutcome {
         self.ect0 += new.ect0;
         self.ect1 += new.ect1;
         self.spurious += new.spurious;
-        self.earliest_sent_at = match (self.earliest_sent_at, new.earliest_sent_at) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
+        self.earliest_sent_at = earlier(self.earliest_sent_at, new.earliest_sent_at);
+        self.spurious_from = earlier(self.spurious_from, new.spurious_from);
         if let Some(SentPacket { pn, sent_at, .. }) = last
             && self.largest.is_none_or(|largest| largest.pn < pn)
         {
@@ -65,6 +65,13 @@ impl AckOutcome {
         //= rfc9002/5.1#1
         let largest = self.largest.filter(|largest| largest.is_frame_largest && self.ack_eliciting > 0)?;
         Some(now.saturating_since(largest.sent_at))
+    }
+}
+
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 

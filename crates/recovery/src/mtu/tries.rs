@@ -122,6 +122,11 @@ impl Tries {
         self.all().iter().find(|known| known.lost > 0).map(|known| known.size)
     }
 
+    /// The sizes of the probes under way.
+    pub(super) fn under_way(&self) -> impl Iterator<Item = u16> {
+        self.all().iter().filter(|known| known.flight == Flight::UnderWay).map(|known| known.size)
+    }
+
     /// Whether a size below this was not lost yet.
     pub(super) fn has_fresh_below(&self, size: u16) -> bool {
         self.all().iter().any(|known| known.size < size && known.lost == 0)

@@ -27,6 +27,6 @@ pub use course::{Course, Marking};
 pub use grid::{Item, Part, items};
 pub use markdown::markdown;
 pub use record::Record;
-pub use run::{Entrant, Flow, Heat, Outcome, jain, run};
+pub use run::{Entrant, Flow, Heat, Outcome, jain, run, run_through};
 pub use startup::{Startup, startup};
 pub use study::study;

@@ -134,7 +134,16 @@ pub(super) type ContestLab = Lab<Receiver, Sender>;
 /// # Errors
 /// When the lab cannot be built, or a connection ends.
 pub fn run(heat: &Heat) -> Result<Outcome, String> {
-    let scenario = scenario(&heat.course, heat.seed);
+    run_through(heat, &[])
+}
+
+/// Runs a heat whose data meet these nodes before the queue.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_through(heat: &Heat, nodes: &[Node]) -> Result<Outcome, String> {
+    let mut scenario = scenario(&heat.course, heat.seed);
+    scenario.to_server.splice(0..0, nodes.iter().cloned());
     let mut lab = scenario.build(Receiver::default(), Sender::default())?;
     let mut handles = Vec::new();
     for (index, entrant) in heat.entrants.iter().enumerate() {

@@ -160,6 +160,7 @@ impl Connection {
             in_flight,
             ce,
             spurious: outcome.spurious,
+            spurious_from: outcome.spurious_from,
         };
         path.congestion.on_ack(now, &acked);
         path.repace();

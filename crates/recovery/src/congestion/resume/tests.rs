@@ -43,6 +43,7 @@ impl Sender {
             in_flight,
             ce: 0,
             spurious: 0,
+            spurious_from: None,
         }
     }
 

@@ -347,6 +347,7 @@ impl World {
             in_flight: flow.ledger.in_flight_bytes(),
             ce,
             spurious: outcome.spurious,
+            spurious_from: outcome.spurious_from,
         };
         flow.controller.on_ack(now, &acked);
         self.send(index);
