@@ -1,0 +1,116 @@
+//! Reductions whose losses prove to be none.
+
+use super::*;
+
+const BOTH: [Algorithm; 2] = [Algorithm::NewReno, Algorithm::Cubic];
+
+impl Path {
+    /// So many packets sent at that time are declared lost. Returns the window then.
+    fn lose_many(&mut self, sent_at: Instant, packets: u64) -> u64 {
+        let sign = Congestion { packets, ..sign(sent_at, Cause::Loss) };
+        self.controller.on_congestion(self.now, &sign);
+        self.now = self.now + Duration::from_millis(1);
+        self.controller.window()
+    }
+
+    /// So many of them, the earliest sent then, arrive after all. Returns the window then.
+    fn find(&mut self, earliest: Instant, packets: u64) -> u64 {
+        let late = AckedBytes { spurious: packets, spurious_from: Some(earliest), ..acked(0, earliest) };
+        self.controller.on_ack(self.now, &late);
+        self.now = self.now + Duration::from_millis(1);
+        self.controller.window()
+    }
+}
+
+fn path(algorithm: Algorithm) -> (Path, u64, Instant) {
+    let mut path = Path::new(algorithm);
+    path.rounds(6, 7);
+    path.lose();
+    path.rounds(40, 7);
+    let (window, sent_at) = (path.controller.window(), path.now);
+    path.now = path.now + RTT;
+    (path, window, sent_at)
+}
+
+#[test]
+fn a_reduction_is_undone_when_all_of_its_losses_have_arrived() {
+    for algorithm in BOTH {
+        let (mut path, window, sent_at) = path(algorithm);
+        let threshold = path.controller.ssthresh();
+        let reduced = path.lose_many(sent_at, 3);
+        assert!(reduced < window);
+        assert_eq!(path.lose_many(sent_at, 2), reduced, "of the same recovery");
+        assert_eq!(path.find(sent_at, 4), reduced, "one is still missing");
+        assert_eq!(path.find(sent_at, 1), window, "{algorithm:?}");
+        assert_eq!(path.controller.ssthresh(), threshold);
+        // And what is lost now is news, although it left before the reduction that was undone.
+        assert_eq!(path.lose_many(sent_at, 1), reduced, "{algorithm:?}");
+    }
+}
+
+/// Or else one packet that comes late would end the first slow start for good.
+#[test]
+fn slow_start_goes_on() {
+    for algorithm in BOTH {
+        let mut path = Path::new(algorithm);
+        path.rounds(2, 7);
+        let (window, sent_at) = (path.controller.window(), path.now);
+        path.now = path.now + RTT;
+        path.lose_many(sent_at, 1);
+        assert!(!path.controller.is_in_slow_start());
+        assert_eq!(path.find(sent_at, 1), window);
+        assert!(path.controller.is_in_slow_start());
+        assert_eq!(path.round(7), window * 2, "{algorithm:?}");
+    }
+}
+
+/// The curve goes on where it was, not from a new plateau.
+#[test]
+fn cubic_remembers_its_curve() {
+    let [mut path, mut other] = [path(Algorithm::Cubic), path(Algorithm::Cubic)].map(|(path, ..)| path);
+    let sent_at = path.now - RTT;
+    path.lose_many(sent_at, 2);
+    path.find(sent_at, 2);
+    other.now = path.now;
+    for _ in 0..60 {
+        let (one, same) = (path.round(7), other.round(7));
+        assert!(one.abs_diff(same) <= u64::from(MTU), "{one} {same}");
+    }
+}
+
+#[test]
+fn true_congestion_is_not_undone() {
+    for algorithm in BOTH {
+        // Marks in the same recovery say that there is a queue.
+        let (mut path, _, sent_at) = path(algorithm);
+        let reduced = path.lose_many(sent_at, 1);
+        path.controller.on_congestion(path.now, &marks(sent_at, sent_at, 1));
+        assert_eq!(path.find(sent_at, 1), reduced, "{algorithm:?}");
+        // Persistent congestion.
+        let (mut path, _, sent_at) = self::path(algorithm);
+        path.lose_many(sent_at, 1);
+        path.controller.on_persistent_congestion();
+        assert_eq!(path.find(sent_at, 1), 2 * u64::from(MTU), "{algorithm:?}");
+        // What arrives late is of the recovery before.
+        let (mut path, window, sent_at) = self::path(algorithm);
+        path.lose_many(sent_at, 2);
+        path.rounds(1, 7);
+        let again = path.now;
+        path.now = path.now + RTT;
+        let reduced = path.lose_many(again, 1);
+        assert_eq!(path.find(sent_at, 1), reduced);
+        assert!(path.find(again, 1) < window, "only the second reduction, {algorithm:?}");
+    }
+}
+
+/// RFC 9438 §4.9.2: the latest values are kept if the window is larger by then.
+#[test]
+fn a_window_that_has_grown_beyond_stays() {
+    for algorithm in BOTH {
+        let (mut path, window, sent_at) = path(algorithm);
+        path.lose_many(sent_at, 1);
+        while path.round(7) <= window {}
+        let grown = path.controller.window();
+        assert_eq!(path.find(sent_at, 1), grown, "{algorithm:?}");
+    }
+}
