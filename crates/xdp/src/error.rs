@@ -92,6 +92,12 @@ pub enum XdpError {
 }
 
 impl XdpError {
+    /// Whether the same mode may do with packets of one frame what it did not with packets of several. A kernel without them
+    /// (before Linux 5.18) does not take the program; one before 6.6 does not bind the socket, which concerns the mode as well.
+    pub(crate) fn concerns_buffers(&self) -> bool {
+        matches!(self, XdpError::Program(EbpfError::Failed { .. }) | XdpError::Memlock { .. })
+    }
+
     /// Whether another mode may do better.
     pub(crate) fn concerns_mode(&self) -> bool {
         matches!(
@@ -132,7 +138,8 @@ impl fmt::Display for XdpError {
             ),
             XdpError::FrameTooSmall { payload, most } => write!(
                 f,
-                "datagrams of {payload} bytes do not fit AF_XDP's frames; use at most {most}, or the data path gso"
+                "datagrams of {payload} bytes are too long for AF_XDP here; use at most {most}, raise the interface's MTU, or use \
+                 the data path gso"
             ),
             XdpError::Port { address, source } => {
                 write!(f, "cannot reserve UDP {address}: {source}")?;

@@ -18,6 +18,7 @@
 
 mod error;
 mod interface;
+mod joiner;
 mod layout;
 mod neighbours;
 mod open;

@@ -1,7 +1,8 @@
 //! Opens ports: finds the interface, reserves the UDP port, puts the program in front, makes a socket for each queue.
 //!
-//! The modes are tried best first; what one mode refuses another may grant. A mode is in use only if every queue took it,
-//! so that all ports of an interface are alike.
+//! The modes are tried best first; what one mode refuses another may grant. Where the MTU is more than a frame holds, each is
+//! tried with packets of several frames first. A mode is in use only if every queue took it, so that all ports of an interface
+//! are alike.
 
 use core::net::{IpAddr, SocketAddr};
 use core::ops::Range;
@@ -18,14 +19,14 @@ use wire::ethernet::Tag;
 
 use crate::error::XdpError;
 use crate::interface::Interface;
-use crate::layout::MAX_PAYLOAD;
+use crate::layout::Sizes;
 use crate::options::{Checksums, Mode, Options};
 use crate::paths::Paths;
 use crate::port::{Parts, Shared, XdpPort};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::sys::socket::{Copying, Failed, Metadata, New, Setup, Socket, Step};
-use crate::sys::umem::FRAME_SIZE;
+use crate::sys::umem::{FRAME_SIZE, Shape};
 
 /// How often, and how far apart, a bind is tried while the queue is busy: a socket that was just closed gives its queue back
 /// a moment later.
@@ -36,6 +37,8 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 const TAKEN_TRIES: u32 = 10;
 /// How long a card may take to come back after a program was attached: some restart their link.
 const LINK_TRIES: u32 = 300;
+/// Frames of several pages to send from that there are at least, if there are as many to receive into.
+const FEWEST_FRAMES: u32 = 128;
 /// More addresses than the program holds are not told to it: it takes all.
 const MAX_ADDRESSES: usize = 256;
 
@@ -44,10 +47,12 @@ const MAX_ADDRESSES: usize = 256;
 /// # Errors
 /// See [`XdpError`]: each says what to do.
 pub fn open(options: &Options) -> Result<Vec<XdpPort>, XdpError> {
-    if options.largest_payload > MAX_PAYLOAD {
-        return Err(XdpError::FrameTooSmall { payload: options.largest_payload, most: MAX_PAYLOAD });
-    }
     let link = find(&options.interface, options.address)?;
+    let sizes = Sizes::of_mtu(link.mtu as usize);
+    let too_small = |most| XdpError::FrameTooSmall { payload: options.largest_payload, most };
+    if options.largest_payload > sizes.payload {
+        return Err(too_small(sizes.payload));
+    }
     let system = |doing| move |source| XdpError::System { doing, source };
     let interface = Interface::new(&link).map_err(system("list the interface's addresses"))?;
     let reservation = patiently(
@@ -58,15 +63,29 @@ pub fn open(options: &Options) -> Result<Vec<XdpPort>, XdpError> {
     let local = local.as_socket().unwrap_or(options.address);
     let queues = queues(options, &link)?;
     let job = Job { options, interface, local, queues, reservation: reservation.into() };
-    let modes = modes(options.mode, &link);
     let mut refusal = None;
-    for mode in modes {
-        match job.attempt(mode) {
-            Err(error) if error.concerns_mode() => refusal = Some(error),
+    for (mode, sizes) in attempts(&modes(options.mode, &link), sizes) {
+        if options.largest_payload > sizes.payload {
+            refusal = refusal.or(Some(too_small(sizes.payload)));
+            continue;
+        }
+        match job.attempt(mode, sizes) {
+            Err(error) if error.concerns_mode() || sizes.is_several() && error.concerns_buffers() => {
+                refusal = Some(error);
+            }
             result => return result,
         }
     }
     Err(refusal.unwrap_or(XdpError::NoKernelSupport))
+}
+
+/// What to try, best first. In zero-copy mode packets have one frame: no driver was at hand to try more on.
+fn attempts(modes: &[Mode], sizes: Sizes) -> Vec<(Mode, Sizes)> {
+    let of = |&mode: &Mode| {
+        let several = (sizes.is_several() && mode != Mode::ZeroCopy).then_some((mode, sizes));
+        several.into_iter().chain([(mode, Sizes::ONE)])
+    };
+    modes.iter().flat_map(of).collect()
 }
 
 /// The interface, if packets can go over it at all.
@@ -150,15 +169,14 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Opens all ports in `mode`.
-    fn attempt(&self, mode: Mode) -> Result<Vec<XdpPort>, XdpError> {
+    /// Opens all ports in `mode` for packets of these sizes.
+    fn attempt(&self, mode: Mode, sizes: Sizes) -> Result<Vec<XdpPort>, XdpError> {
         let attach = if mode == Mode::Generic { AttachMode::Generic } else { AttachMode::Driver };
         let addresses = self.addresses();
         let ports = [self.local.port()];
         let ifindex = self.interface.index;
-        let buffers = Buffers::One;
-        let options =
-            AttachOptions { ifindex, mode: attach, buffers, ports: &ports, addresses: &addresses };
+        let buffers = if sizes.is_several() { Buffers::Several } else { Buffers::One };
+        let options = AttachOptions { ifindex, mode: attach, buffers, ports: &ports, addresses: &addresses };
         let mut program = patiently(
             || XdpProgram::attach(&options).map_err(XdpError::from),
             |error| matches!(error, XdpError::Program(EbpfError::Occupied { .. })),
@@ -166,7 +184,7 @@ impl Job<'_> {
         self.await_carrier();
         let mut sockets = Vec::new();
         for queue in self.queues.clone() {
-            let new = self.socket(queue, mode)?;
+            let new = self.socket(queue, mode, sizes)?;
             program.insert(queue, &new.socket)?;
             sockets.push((queue, new));
         }
@@ -177,7 +195,7 @@ impl Job<'_> {
             local: self.local,
             mode,
         });
-        let ports = sockets.into_iter().map(|(queue, new)| self.port(queue, new, &shared));
+        let ports = sockets.into_iter().map(|(queue, new)| self.port((queue, sizes), new, &shared));
         ports.collect::<io::Result<Vec<XdpPort>>>().map_err(system)
     }
 
@@ -204,17 +222,22 @@ impl Job<'_> {
     }
 
     /// A socket bound to `queue`.
-    fn socket(&self, queue: u32, mode: Mode) -> Result<New, XdpError> {
+    fn socket(&self, queue: u32, mode: Mode, sizes: Sizes) -> Result<New, XdpError> {
         let copying = if mode == Mode::ZeroCopy { Copying::Zero } else { Copying::Copies };
         let half = (self.options.frames_per_queue.clamp(128, 65_536) / 2).next_power_of_two();
         // A driver in zero-copy mode may not know metadata even where the kernel does.
-        let offload = self.options.checksums == Checksums::Offloaded && copying == Copying::Copies;
+        let offload = self.options.checksums == Checksums::Offloaded
+            && copying == Copying::Copies
+            && self.interface.completes_checksums;
         let metadata = if offload { Metadata::IfKnown } else { Metadata::Never };
-        let setup = Setup { rx_frames: half, tx_frames: half, metadata };
+        // As much memory for frames of several pages as for others, but enough of them for a train or two.
+        let tx_frames = half.div_ceil(sizes.pages).next_power_of_two().max(FEWEST_FRAMES.min(half));
+        let shape = Shape { rx_frames: half, tx_frames, tx_pages: sizes.pages };
+        let setup = Setup { shape, metadata };
         let new = Socket::open(&setup).map_err(|failed| refused(failed, &setup))?;
         if copying == Copying::Copies {
             // What a packet costs while it is on its way, by the kernel's reckoning.
-            new.socket.raise_send_buffer(half.saturating_mul(FRAME_SIZE as u32));
+            new.socket.raise_send_buffer((tx_frames * sizes.pages).saturating_mul(FRAME_SIZE as u32));
         }
         if let Some(busy) = self.options.busy_poll {
             let set = new.socket.busy_poll(busy.microseconds, busy.budget);
@@ -244,13 +267,13 @@ impl Job<'_> {
         Err(XdpError::QueueBusy { interface: interface(), queue })
     }
 
-    fn port(&self, queue: u32, new: New, shared: &Arc<Shared>) -> io::Result<XdpPort> {
+    fn port(&self, (queue, sizes): (u32, Sizes), new: New, shared: &Arc<Shared>) -> io::Result<XdpPort> {
         let New { mut socket, rx_frames, tx_frames } = new;
         let polls = self.options.busy_poll.is_some();
         let receiver = Receiver::new(&mut socket, rx_frames, self.local.port(), polls);
-        let sender = Sender::new(tx_frames, socket.knows_metadata());
+        let sender = Sender::new(tx_frames, sizes.payload, socket.knows_metadata());
         let tag = self.options.vlan.map(Tag::vlan);
-        let paths = Paths::new(self.interface.clone(), tag);
+        let paths = Paths::new(self.interface.clone(), tag, sizes.payload);
         let paths = paths.ok_or_else(|| io::Error::other("no headers can be made"))?;
         let (waker, shared) = (Waker::new()?, Arc::clone(shared));
         Ok(XdpPort::new(Parts { socket, receiver, sender, paths, queue, waker, shared }))
@@ -259,7 +282,7 @@ impl Job<'_> {
 
 /// What it means when a step of making a socket failed.
 fn refused(failed: Failed, setup: &Setup) -> XdpError {
-    let needed = u64::from(setup.rx_frames + setup.tx_frames) * FRAME_SIZE as u64;
+    let needed = u64::from(setup.shape.pages()) * FRAME_SIZE as u64;
     let Failed { step, source } = failed;
     match (step, source.raw_os_error().unwrap_or(0)) {
         (Step::Create, libc::EPERM) => XdpError::NotPermitted,
@@ -269,5 +292,28 @@ fn refused(failed: Failed, setup: &Setup) -> XdpError {
         (Step::Allocate, _) => XdpError::System { doing: "allocate packet memory", source },
         (Step::Register, _) => XdpError::System { doing: "register packet memory", source },
         (Step::Rings, _) => XdpError::System { doing: "make the rings of an AF_XDP socket", source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_of_several_frames_are_tried_before_those_of_one_and_the_better_mode_before_the_worse() {
+        // Deleted, a kernel without them could mean no AF_XDP at all, or one with them packets of 3,770 bytes.
+        let jumbo = Sizes::of_mtu(9000);
+        let modes = [Mode::ZeroCopy, Mode::Driver, Mode::Generic];
+        let one = modes.map(|mode| (mode, Sizes::ONE));
+        assert_eq!(attempts(&modes, Sizes::of_mtu(1500)), one);
+        let [zero_copy, driver, generic] = one;
+        let expected = [zero_copy, (Mode::Driver, jumbo), driver, (Mode::Generic, jumbo), generic];
+        assert_eq!(attempts(&modes, jumbo), expected);
+        let einval = || io::Error::from_raw_os_error(libc::EINVAL);
+        let program = EbpfError::Failed { doing: "load", source: einval(), detail: String::new() };
+        assert!(XdpError::Program(program).concerns_buffers(), "Linux before 5.18");
+        let bind = XdpError::NoMode { interface: "x".into(), mode: Mode::Driver, source: einval() };
+        assert!(bind.concerns_mode(), "Linux before 6.6");
+        assert!(!XdpError::NotPermitted.concerns_buffers());
     }
 }

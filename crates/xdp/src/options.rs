@@ -89,9 +89,11 @@ pub struct Options {
     pub queues: Option<Range<u32>>,
     /// Busy polling; `None` leaves it to the device's interrupts.
     pub busy_poll: Option<BusyPoll>,
-    /// Frames of 4,096 bytes per queue, one half for each direction: 128 to 65,536, rounded up to a power of two.
+    /// Frames of 4,096 bytes per queue, one half for each direction: 128 to 65,536, rounded up to a power of two. Where the MTU
+    /// is more than one holds, those to send from are several of these in a row and fewer.
     pub frames_per_queue: u32,
-    /// The longest UDP payload in bytes that must fit a frame; more than about 3,750 is refused.
+    /// The longest UDP payload in bytes that must be possible; more than the interface's MTU carries (and than 3,770 in any case)
+    /// is refused.
     pub largest_payload: usize,
     /// Who computes checksums.
     pub checksums: Checksums,

@@ -13,7 +13,6 @@ use wire::ethernet::{Ethernet, Tag};
 use wire::ip::Headers;
 
 use crate::interface::Interface;
-use crate::layout::MAX_PAYLOAD;
 use crate::neighbours::{Freshness, Hop, Neighbours};
 use crate::resolver::{self, Answer, Reason};
 
@@ -50,11 +49,13 @@ pub(crate) struct Paths {
     made: Made,
     hopeless: Option<(IpAddr, Instant)>,
     now: Instant,
+    /// The longest payload that the port can send.
+    most: usize,
 }
 
 impl Paths {
-    /// Paths out of an interface. Peers that have not shown a VLAN are reached with `tag`.
-    pub(crate) fn new(interface: Interface, tag: Option<Tag>) -> Option<Paths> {
+    /// Paths out of an interface for payloads of up to `most` bytes. Peers that have not shown a VLAN are reached with `tag`.
+    pub(crate) fn new(interface: Interface, tag: Option<Tag>, most: usize) -> Option<Paths> {
         // Made for nobody, so that there are always some.
         let any = SocketAddr::from(([0, 0, 0, 0], 0));
         let path = TrainPath::new(Addresses { local: any, peer: any }, base::net::Ecn::NotEct);
@@ -62,7 +63,7 @@ impl Paths {
         let headers = Headers::new(blank, &path.addresses, path.ecn, 0)?;
         let made = Made { path, version: 0, until: Instant::ZERO, headers };
         let neighbours = Neighbours::new();
-        Some(Paths { interface, neighbours, tag, made, hopeless: None, now: Instant::ZERO })
+        Some(Paths { interface, neighbours, tag, made, hopeless: None, now: Instant::ZERO, most })
     }
 
     /// Tells the time; it need not be exact.
@@ -96,13 +97,13 @@ impl Paths {
     #[inline]
     pub(crate) fn max_payload(&self) -> usize {
         let above_ethernet = self.made.headers.size() - self.made.headers.ethernet_size();
-        self.interface.mtu.saturating_sub(above_ethernet).min(MAX_PAYLOAD)
+        self.interface.mtu.saturating_sub(above_ethernet).min(self.most)
     }
 
     /// The same for any path from `local`.
     pub(crate) fn largest_payload(&self, local: IpAddr) -> usize {
         let above_ethernet = if local.is_ipv4() { 28 } else { 48 };
-        self.interface.mtu.saturating_sub(above_ethernet).min(MAX_PAYLOAD)
+        self.interface.mtu.saturating_sub(above_ethernet).min(self.most)
     }
 
     /// Where packets to `peer` would leave from, as far as anyone knows.
@@ -193,7 +194,16 @@ mod tests {
     fn paths(tag: Option<Tag>) -> Paths {
         let addresses = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse().unwrap()).to_vec();
         let (index, name, mac) = (1, "x".to_owned(), [2; 6]);
-        Paths::new(Interface { index, name, mac, mtu: 1500, is_loopback: false, addresses }, tag).unwrap()
+        let interface = Interface {
+            index,
+            name,
+            mac,
+            mtu: 1500,
+            is_loopback: false,
+            completes_checksums: true,
+            addresses,
+        };
+        Paths::new(interface, tag, 3770).unwrap()
     }
 
     fn path(local: &str, peer: &str) -> TrainPath {

@@ -16,7 +16,6 @@ use ebpf::redirect::XdpProgram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::layout::MAX_PAYLOAD;
 use crate::options::Mode;
 use crate::paths::Paths;
 use crate::receiver::Receiver;
@@ -79,6 +78,17 @@ impl XdpPort {
     /// The queue that this port receives from and sends to.
     pub fn queue(&self) -> u32 {
         self.queue
+    }
+
+    /// The name of the interface, and its MTU in bytes when the port was opened.
+    pub fn interface(&self) -> (&str, usize) {
+        (&self.paths.interface.name, self.paths.interface.mtu)
+    }
+
+    /// The longest payload in bytes that this port sends and receives, whatever the MTU: 3,770 where kernel, driver or mode
+    /// take no packets of several frames.
+    pub fn most_payload(&self) -> usize {
+        self.sender.most()
     }
 
     /// Whether the kernel or the device completes checksums.
@@ -252,7 +262,7 @@ impl Port for XdpPort {
                 Mode::Generic | Mode::Auto => "xdp-generic",
             },
             train_segments: MAX_TRAIN_SEGMENTS,
-            train_bytes: MAX_TRAIN_SEGMENTS * MAX_PAYLOAD,
+            train_bytes: MAX_TRAIN_SEGMENTS * self.sender.most(),
             segments_offloaded: false,
             coalesces: false,
             ecn: true,

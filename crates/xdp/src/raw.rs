@@ -19,7 +19,7 @@ use crate::layout::{MAX_PAYLOAD, PAYLOAD_AT};
 use crate::options::Mode;
 use crate::paths::{Paths, Way};
 use crate::sys::socket::{Copying, Lead, Metadata, New, Setup, Socket};
-use crate::sys::umem::{FRAME_SIZE, Frame};
+use crate::sys::umem::{FRAME_SIZE, Frame, Shape};
 
 /// Frames for each direction, as a port has them.
 const FRAMES: u32 = 2048;
@@ -28,7 +28,8 @@ const BATCH: usize = 64;
 
 fn open(interface: &Interface) -> Result<New, XdpError> {
     let system = |doing| move |source| XdpError::System { doing, source };
-    let setup = Setup { rx_frames: FRAMES, tx_frames: FRAMES, metadata: Metadata::Never };
+    let shape = Shape { rx_frames: FRAMES, tx_frames: FRAMES, tx_pages: 1 };
+    let setup = Setup { shape, metadata: Metadata::Never };
     let new = Socket::open(&setup)
         .map_err(|failed| XdpError::System { doing: "make an AF_XDP socket", source: failed.source })?;
     new.socket.raise_send_buffer(FRAMES * FRAME_SIZE as u32);
@@ -62,7 +63,7 @@ impl RawSender {
             || XdpError::System { doing: "find the peer", source: io::ErrorKind::HostUnreachable.into() };
         let interface = find(name)?;
         let New { mut socket, tx_frames: mut free, .. } = open(&interface)?;
-        let mut paths = Paths::new(interface, None).ok_or_else(no_way)?;
+        let mut paths = Paths::new(interface, None, MAX_PAYLOAD).ok_or_else(no_way)?;
         paths.set_now(Instant::from_nanos(1));
         if size > MAX_PAYLOAD || paths.way(path) != Way::Known {
             return Err(no_way());
@@ -142,8 +143,8 @@ impl RawReceiver {
         self.calls += 1;
         let arrived = (self.socket.arrived(BATCH as u32) as usize).min(BATCH);
         for _ in 0..arrived {
-            let Some((frame, _)) = self.socket.receive() else { break };
-            self.socket.give(frame);
+            let Some(arrival) = self.socket.receive() else { break };
+            self.socket.give(arrival.frame);
         }
         if arrived > 0 {
             self.socket.release_received();

@@ -1,5 +1,6 @@
 //! The receiving half: packets lie in frames, are lent as trains of one, decrypted where they lie, and their frames go back
-//! to the fill ring with the next poll.
+//! to the fill ring with the next poll. Packets of several frames are put together in memory beside them (see
+//! [`crate::joiner`]), and their frames go back at once.
 //!
 //! Invariant: a frame is either with the kernel (fill ring, device, RX ring) or lent. What is not a datagram for us goes
 //! back at once.
@@ -11,18 +12,27 @@ use base::net::{Addresses, Ecn, Train};
 use datapath::RxCounters;
 use wire::ip::Datagram;
 
+use crate::joiner::Joiner;
 use crate::neighbours::Hop;
 use crate::paths::Paths;
-use crate::sys::socket::Socket;
+use crate::sys::socket::{Arrival, Socket};
 use crate::sys::umem::Frame;
 
-/// Most packets taken in by one poll.
+/// Most packets taken in by one poll; one in several frames counts as many.
 pub(crate) const BATCH: usize = 64;
 
 /// A packet that is lent.
 #[derive(Debug)]
 struct Lent {
-    frame: Frame,
+    /// `None` if the packet was put together.
+    frame: Option<Frame>,
+    payload: Range<usize>,
+    addresses: Addresses,
+    ecn: Ecn,
+}
+
+/// A packet for us.
+struct Ours {
     payload: Range<usize>,
     addresses: Addresses,
     ecn: Ecn,
@@ -31,6 +41,7 @@ struct Lent {
 pub(crate) struct Receiver {
     frames: usize,
     lent: Vec<Lent>,
+    joiner: Joiner,
     /// Frames that the kernel has: given, less received.
     with_kernel: usize,
     port: u16,
@@ -48,6 +59,7 @@ impl Receiver {
         Receiver {
             frames: count,
             lent: Vec::with_capacity(BATCH),
+            joiner: Joiner::new(),
             with_kernel: count,
             port,
             polls_device,
@@ -68,14 +80,16 @@ impl Receiver {
     /// Frames that are lent.
     #[cfg(test)]
     pub(crate) fn lent(&self) -> usize {
-        self.lent.len()
+        self.lent.iter().filter(|lent| lent.frame.is_some()).count()
     }
 
     pub(crate) fn poll(&mut self, socket: &mut Socket, paths: &mut Paths) -> usize {
-        let mut given = self.lent.len();
-        for lent in self.lent.drain(..) {
-            socket.give(lent.frame);
+        let mut given = 0;
+        for frame in self.lent.drain(..).filter_map(|lent| lent.frame) {
+            socket.give(frame);
+            given += 1;
         }
+        self.joiner.begin_batch();
         self.counters.calls += 1;
         let arrived = socket.arrived(BATCH as u32) as usize;
         if arrived == 0 && (self.polls_device || given > 0 && socket.fill_needs_wakeup()) {
@@ -85,10 +99,17 @@ impl Receiver {
             // Its errors say that nothing has arrived.
             let _ = socket.poke();
         }
-        for _ in 0..BATCH {
-            let Some((frame, range)) = socket.receive() else { break };
+        let mut taken = 0;
+        while taken < BATCH || self.joiner.is_open() {
+            let Some(arrival) = socket.receive() else { break };
+            taken += 1;
             self.with_kernel -= 1;
-            if let Some(frame) = self.on_packet(socket, paths, frame, range) {
+            let back = if arrival.continues || self.joiner.is_open() {
+                Some(self.on_part(socket, paths, arrival))
+            } else {
+                self.on_packet(socket, paths, arrival)
+            };
+            if let Some(frame) = back {
                 socket.give(frame);
                 given += 1;
             }
@@ -103,27 +124,50 @@ impl Receiver {
 
     /// Lends a packet; gives the frame back if it is not for us.
     #[inline]
-    fn on_packet(
-        &mut self,
-        socket: &mut Socket,
-        paths: &mut Paths,
-        mut frame: Frame,
-        range: Range<usize>,
-    ) -> Option<Frame> {
+    fn on_packet(&mut self, socket: &mut Socket, paths: &mut Paths, arrival: Arrival) -> Option<Frame> {
+        let Arrival { mut frame, range, .. } = arrival;
         let start = range.start;
-        let Ok(datagram) = Datagram::read(socket.bytes(&mut frame, range)) else {
+        let Some(ours) = self.look(paths, socket.bytes(&mut frame, range)) else { return Some(frame) };
+        self.lend(Some(frame), start, ours);
+        None
+    }
+
+    /// Adds a part of a packet to those before it; lends the packet if that was its last. The frame goes back.
+    #[cold]
+    fn on_part(&mut self, socket: &mut Socket, paths: &mut Paths, arrival: Arrival) -> Frame {
+        let Arrival { mut frame, range, continues } = arrival;
+        let Some(range) = self.joiner.add(socket.bytes(&mut frame, range), continues) else { return frame };
+        let start = range.start;
+        // Out of `self` while it is looked at.
+        let mut joiner = core::mem::take(&mut self.joiner);
+        if let Some(ours) = self.look(paths, joiner.bytes(range)) {
+            if ours.payload.len() > paths.largest_payload(ours.addresses.local.ip()) {
+                // A train that the peer's kernel did not cut: where its packets begin is not told.
+                self.counters.truncated += 1;
+            } else {
+                self.lend(None, start, ours);
+            }
+        }
+        self.joiner = joiner;
+        frame
+    }
+
+    /// What a packet is, if it is for us.
+    #[inline]
+    fn look(&mut self, paths: &mut Paths, bytes: &[u8]) -> Option<Ours> {
+        let Ok(datagram) = Datagram::read(bytes) else {
             self.counters.errors += 1;
-            return Some(frame);
+            return None;
         };
         let Datagram { ethernet, source, destination, ecn, payload } = datagram;
         if ethernet.destination != paths.interface.mac || destination.port() != self.port {
             // On its way to someone else: a switch that floods, an interface that hears everything.
             self.counters.errors += 1;
-            return Some(frame);
+            return None;
         }
         if payload.is_empty() {
             self.counters.empty += 1;
-            return Some(frame);
+            return None;
         }
         paths.neighbours.learn(source.ip(), Hop { mac: ethernet.source, tags: ethernet.tags, source: None });
         let scoped = |address: SocketAddr| match address.ip() {
@@ -131,18 +175,28 @@ impl Receiver {
             ip => paths.interface.scoped(ip, address.port()),
         };
         let addresses = Addresses { local: scoped(destination), peer: scoped(source) };
+        Some(Ours { payload, addresses, ecn })
+    }
+
+    /// Lends what lies in `frame`, or in the joiner, from `start`.
+    #[inline]
+    fn lend(&mut self, frame: Option<Frame>, start: usize, ours: Ours) {
+        let Ours { payload, addresses, ecn } = ours;
         self.counters.datagrams += 1;
         self.counters.trains += 1;
         self.counters.bytes += payload.len() as u64;
         let payload = start + payload.start..start + payload.end;
         self.lent.push(Lent { frame, payload, addresses, ecn });
-        None
     }
 
     #[inline]
     pub(crate) fn train<'a>(&'a mut self, socket: &'a mut Socket, index: usize) -> Train<'a> {
         let Lent { frame, payload, addresses, ecn } = &mut self.lent[index];
         let (segment_size, addresses, ecn) = (payload.len(), *addresses, *ecn);
-        Train { bytes: socket.bytes(frame, payload.clone()), segment_size, addresses, ecn }
+        let bytes = match frame {
+            Some(frame) => socket.bytes(frame, payload.clone()),
+            None => self.joiner.bytes(payload.clone()),
+        };
+        Train { bytes, segment_size, addresses, ecn }
     }
 }

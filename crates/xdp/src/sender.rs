@@ -19,10 +19,10 @@ use datapath::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
 use datapath::{SendFault, TxCounters};
 use wire::ip::{CHECKSUM_OFFSET, Headers};
 
-use crate::layout::{MAX_PAYLOAD, PAYLOAD_AT};
+use crate::layout::PAYLOAD_AT;
 use crate::paths::{Paths, Way};
-use crate::sys::socket::{COMPLETE_CHECKSUM, Lead, METADATA_SIZE, Socket};
-use crate::sys::umem::Frame;
+use crate::sys::socket::{COMPLETE_CHECKSUM, Lead, Socket};
+use crate::sys::umem::{Frame, METADATA_SIZE};
 
 /// Packets that may wait for a flush; then `begin` refuses. As many as stay in a core's own cache.
 const MAX_UNFLUSHED: usize = 256;
@@ -61,6 +61,8 @@ struct Parked {
 
 pub(crate) struct Sender {
     frames: usize,
+    /// The longest payload that a frame holds.
+    most: usize,
     free: Vec<Frame>,
     open: Option<Open>,
     /// The packets of the open train.
@@ -84,10 +86,11 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// A sender from these frames; `offload` leaves checksums to the kernel.
-    pub(crate) fn new(free: Vec<Frame>, offload: bool) -> Sender {
+    /// A sender from these frames, which hold payloads of up to `most` bytes; `offload` leaves checksums to the kernel.
+    pub(crate) fn new(free: Vec<Frame>, most: usize, offload: bool) -> Sender {
         Sender {
             frames: free.len(),
+            most,
             free,
             open: None,
             packets: Vec::with_capacity(MAX_TRAIN_SEGMENTS),
@@ -108,6 +111,11 @@ impl Sender {
     /// Frames that this half has.
     pub(crate) fn frames(&self) -> usize {
         self.frames
+    }
+
+    /// The longest payload that a frame holds, in bytes.
+    pub(crate) fn most(&self) -> usize {
+        self.most
     }
 
     /// Whether checksums are left to the kernel.
@@ -147,7 +155,7 @@ impl Sender {
     ) -> Option<usize> {
         debug_assert!(self.open.is_none(), "one train is open at a time");
         let open = |way| Some(Open { path, segment_size, way, next: None });
-        if segment_size > MAX_PAYLOAD {
+        if segment_size > self.most {
             self.oversize.resize(segment_size.min(MAX_TRAIN_BYTES), 0);
             self.oversize_len = 0;
             self.open = open(Way::None(SendFault::TooLarge));
@@ -167,7 +175,7 @@ impl Sender {
     #[inline]
     pub(crate) fn room<'a>(&'a mut self, socket: &'a mut Socket) -> &'a mut [u8] {
         let Some(open) = &mut self.open else { return &mut [] };
-        if open.segment_size > MAX_PAYLOAD {
+        if open.segment_size > self.most {
             return &mut self.oversize[..open.segment_size];
         }
         if open.next.is_none() {

@@ -3,16 +3,15 @@
 //! Every frame belongs to one direction for good. A receiving one goes round: fill ring, kernel, RX ring, us. A sending one:
 //! us, TX ring, kernel, completion ring. Each ring that the kernel fills has a place for every frame of its direction, and
 //! each that we fill has two: the kernel takes entries in batches and shows later that it did, when the frames may be back
-//! with us already. So none of the rings is ever full, on either side.
+//! with us already. So none of the rings is ever full, on either side. Where a frame to send from is several pages, "place" means
+//! one for each piece that it may leave in (see [`super::pieces`]).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use super::pieces::Pieces;
 use super::ring::{Consumer, Descriptor, Layout, Producer};
-use super::umem::{FRAME_SIZE, Frame, Umem};
-
-/// Bytes in front of a packet that tell the kernel what to do with it: `struct xsk_tx_metadata`.
-pub(crate) const METADATA_SIZE: usize = 24;
+use super::umem::{FRAME_SIZE, Frame, METADATA_SIZE, Shape, Umem};
 
 /// The flag of metadata by which a checksum is to be completed: `XDP_TXMD_FLAGS_CHECKSUM`. Two numbers of 16 bits behind
 /// the flags say where summing begins and, from there, where the sum goes.
@@ -28,10 +27,9 @@ const SO_BUSY_POLL_BUDGET: i32 = 70;
 /// What is to be made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
-    /// Frames for receiving; a power of two.
-    pub(crate) rx_frames: u32,
-    /// Frames for sending; a power of two.
-    pub(crate) tx_frames: u32,
+    /// The frames. Those to receive into are a power of two; those to send from are, if they are one page. If they are more,
+    /// packets may come and go in several pieces.
+    pub(crate) shape: Shape,
     /// Whether metadata may stand in front of packets, if the kernel knows of it.
     pub(crate) metadata: Metadata,
 }
@@ -109,7 +107,19 @@ pub(crate) struct Socket {
     completion: Consumer<u64>,
     rx: Consumer<Descriptor>,
     tx: Producer<Descriptor>,
+    /// Where packets may be longer than a piece.
+    pieces: Option<Pieces>,
     knows_metadata: bool,
+}
+
+/// A received packet, or a part of one.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) frame: Frame,
+    /// Where it lies in the frame.
+    pub(crate) range: std::ops::Range<usize>,
+    /// Whether the next arrival is more of this packet.
+    pub(crate) continues: bool,
 }
 
 /// What a new socket comes with.
@@ -125,23 +135,28 @@ impl Socket {
     /// Makes a socket that is not bound yet.
     pub(crate) fn open(setup: &Setup) -> Result<New, Failed> {
         let fd = create().map_err(Step::Create.failed())?;
-        let count = setup.rx_frames + setup.tx_frames;
-        let (umem, mut rx_frames) = Umem::new(count).map_err(Step::Allocate.failed())?;
-        let tx_frames = rx_frames.split_off(setup.rx_frames as usize);
-        let knows_metadata = register(fd.as_fd(), &umem, setup.metadata).map_err(Step::Register.failed())?;
+        let Setup { shape, .. } = *setup;
+        let pieces = (shape.tx_pages > 1).then(|| Pieces::new(shape));
+        let (umem, mut rx_frames) = Umem::new(shape).map_err(Step::Allocate.failed())?;
+        let tx_frames = rx_frames.split_off(shape.rx_frames as usize);
+        let knows_metadata = register(fd.as_fd(), &umem, setup).map_err(Step::Register.failed())?;
         let rings = Step::Rings.failed();
-        let (fill_size, tx_size) = (setup.rx_frames * 2, setup.tx_frames * 2);
+        let leaving = match &pieces {
+            Some(_) => (shape.tx_frames * Pieces::most(shape.tx_pages)).next_power_of_two(),
+            None => shape.tx_frames,
+        };
+        let (fill_size, tx_size) = (shape.rx_frames * 2, leaving * 2);
         let sizes = [
             (libc::XDP_UMEM_FILL_RING, fill_size),
-            (libc::XDP_UMEM_COMPLETION_RING, setup.tx_frames),
-            (libc::XDP_RX_RING, setup.rx_frames),
+            (libc::XDP_UMEM_COMPLETION_RING, leaving),
+            (libc::XDP_RX_RING, shape.rx_frames),
             (libc::XDP_TX_RING, tx_size),
         ];
         for (option, size) in sizes {
             set(fd.as_fd(), libc::SOL_XDP, option, &size).map_err(&rings)?;
         }
         // Older kernels send 32 packets a call; it takes more calls then.
-        let _ = set(fd.as_fd(), libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &setup.tx_frames);
+        let _ = set(fd.as_fd(), libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &leaving);
         let offsets = offsets(fd.as_fd()).map_err(&rings)?;
         let layout = |at: libc::xdp_ring_offset, file: u64| Layout {
             producer: at.producer,
@@ -156,11 +171,12 @@ impl Socket {
         let tx = layout(offsets.tx, libc::XDP_PGOFF_TX_RING as u64);
         let socket = Socket {
             fill: Producer::map(fd.as_fd(), fill, fill_size).map_err(&rings)?,
-            completion: Consumer::map(fd.as_fd(), completion, setup.tx_frames).map_err(&rings)?,
-            rx: Consumer::map(fd.as_fd(), rx, setup.rx_frames).map_err(&rings)?,
+            completion: Consumer::map(fd.as_fd(), completion, leaving).map_err(&rings)?,
+            rx: Consumer::map(fd.as_fd(), rx, shape.rx_frames).map_err(&rings)?,
             tx: Producer::map(fd.as_fd(), tx, tx_size).map_err(&rings)?,
             fd,
             umem,
+            pieces,
             knows_metadata,
         };
         Ok(New { socket, rx_frames, tx_frames })
@@ -172,9 +188,11 @@ impl Socket {
             Copying::Zero => libc::XDP_ZEROCOPY,
             Copying::Copies => libc::XDP_COPY,
         };
+        // From Linux 6.6; before that the flag is refused.
+        let several = if self.pieces.is_some() { libc::XDP_USE_SG } else { 0 };
         let address = libc::sockaddr_xdp {
             sxdp_family: libc::AF_XDP as u16,
-            sxdp_flags: mode | libc::XDP_USE_NEED_WAKEUP,
+            sxdp_flags: mode | libc::XDP_USE_NEED_WAKEUP | several,
             sxdp_ifindex: ifindex,
             sxdp_queue_id: queue,
             sxdp_shared_umem_fd: 0,
@@ -244,12 +262,13 @@ impl Socket {
         self.rx.available(wanted)
     }
 
-    /// The oldest packet of those that [`Socket::arrived`] told of: its frame, and where in the frame it lies.
+    /// The oldest packet, or part of one, of those that [`Socket::arrived`] told of.
     #[inline]
-    pub(crate) fn receive(&mut self) -> Option<(Frame, std::ops::Range<usize>)> {
-        let Descriptor { address, len, .. } = self.rx.pop()?;
+    pub(crate) fn receive(&mut self) -> Option<Arrival> {
+        let Descriptor { address, len, options } = self.rx.pop()?;
         let (frame, start) = Frame::from_address(address);
-        Some((frame, start..(start + len as usize).min(FRAME_SIZE)))
+        let range = start..(start + len as usize).min(FRAME_SIZE);
+        Some(Arrival { frame, range, continues: options & libc::XDP_PKT_CONTD != 0 })
     }
 
     /// Tells the kernel that the packets taken have been taken.
@@ -265,6 +284,9 @@ impl Socket {
             Lead::None => 0,
             Lead::Metadata => libc::XDP_TX_METADATA,
         };
+        if let Some(pieces) = &mut self.pieces {
+            return pieces.send(&mut self.tx, frame, range, options);
+        }
         let address = frame.into_address(range.start);
         self.tx.room(1);
         self.tx.push(Descriptor { address, len: range.len() as u32, options });
@@ -276,7 +298,7 @@ impl Socket {
         self.tx.publish();
     }
 
-    /// Published packets that the kernel has not taken.
+    /// Published packets, or pieces of them, that the kernel has not taken.
     #[inline]
     pub(crate) fn tx_waiting(&mut self) -> u32 {
         self.tx.waiting()
@@ -291,18 +313,24 @@ impl Socket {
     /// A frame whose packet has left.
     #[inline]
     pub(crate) fn completed(&mut self) -> Option<Frame> {
-        match self.completion.pop() {
-            Some(address) => Some(Frame::from_address(address).0),
-            None if self.completion.available(1) > 0 => {
-                self.completion.pop().map(|address| Frame::from_address(address).0)
+        loop {
+            let address = match self.completion.pop() {
+                Some(address) => address,
+                None if self.completion.available(1) > 0 => self.completion.pop()?,
+                None => return None,
+            };
+            let Some(pieces) = &mut self.pieces else { return Some(Frame::from_address(address).0) };
+            let whole = pieces.completed(address);
+            if whole.is_some() {
+                return whole;
             }
-            None => None,
         }
     }
 
-    /// How many frames wait to be taken back.
+    /// How many frames wait to be taken back. Of packets in pieces it is known only when all have left.
     pub(crate) fn completions(&self) -> u32 {
-        self.completion.peek()
+        let entries = self.completion.peek();
+        self.pieces.as_ref().map_or(entries, |pieces| pieces.frames_of(entries))
     }
 
     /// Tells the kernel that the completed frames have been taken.
@@ -383,19 +411,20 @@ fn create() -> io::Result<OwnedFd> {
 }
 
 /// Registers the memory with the socket. Returns whether the kernel looks at metadata.
-fn register(socket: BorrowedFd<'_>, umem: &Umem, metadata: Metadata) -> io::Result<bool> {
+fn register(socket: BorrowedFd<'_>, umem: &Umem, setup: &Setup) -> io::Result<bool> {
     let (addr, len) = umem.extent();
+    let aligned = if setup.shape.tx_pages > 1 { libc::XDP_UMEM_UNALIGNED_CHUNK_FLAG } else { 0 };
     let plain = libc::xdp_umem_reg {
         addr,
         len,
         chunk_size: FRAME_SIZE as u32,
         headroom: 0,
-        flags: 0,
+        flags: aligned,
         tx_metadata_len: 0,
     };
-    if metadata == Metadata::IfKnown {
+    if setup.metadata == Metadata::IfKnown {
         // From Linux 6.8; before that the flag is refused.
-        let (flags, tx_metadata_len) = (libc::XDP_UMEM_TX_METADATA_LEN, METADATA_SIZE as u32);
+        let (flags, tx_metadata_len) = (aligned | libc::XDP_UMEM_TX_METADATA_LEN, METADATA_SIZE as u32);
         let with_metadata = libc::xdp_umem_reg { flags, tx_metadata_len, ..plain };
         match set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &with_metadata) {
             Ok(()) => return Ok(true),

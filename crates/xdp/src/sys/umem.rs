@@ -10,12 +10,43 @@ use std::ops::Range;
 
 use super::mapping::Mapping;
 
-/// Bytes of a frame: the largest that the kernel takes (a page).
+/// Bytes of a frame: the largest that the kernel takes (a page). Frames to send from may be several of these in a row.
 pub(crate) const FRAME_SIZE: usize = 4096;
 
-/// One frame of the memory of one port.
+/// Bytes in front of a packet that tell the kernel what to do with it: `struct xsk_tx_metadata`.
+pub(crate) const METADATA_SIZE: usize = 24;
+
+/// Memory that is not registered as aligned: an address of what was received has the offset up here.
+const OFFSET_SHIFT: u32 = 48;
+
+/// One frame of the memory of one port: the number of its page, or of the first of its pages.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Frame(u32);
+
+/// How memory is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Frames to receive into, of a page each; they come first.
+    pub(crate) rx_frames: u32,
+    /// Frames to send from.
+    pub(crate) tx_frames: u32,
+    /// Pages of each of those.
+    pub(crate) tx_pages: u32,
+}
+
+impl Shape {
+    /// All pages.
+    pub(crate) fn pages(&self) -> u32 {
+        self.rx_frames + self.tx_frames * self.tx_pages
+    }
+
+    /// The frame to send from that holds `address`, and which of them it is. Only for addresses that the kernel gave back.
+    pub(super) fn sender_of(&self, address: u64) -> (usize, Frame) {
+        let page = (address / FRAME_SIZE as u64) as u32;
+        let index = page.saturating_sub(self.rx_frames) / self.tx_pages;
+        (index as usize, Frame(self.rx_frames + index * self.tx_pages))
+    }
+}
 
 impl Frame {
     /// The kernel's name of byte `offset` of the frame; the frame ends here, because the kernel gets it.
@@ -28,6 +59,8 @@ impl Frame {
     /// addresses that the kernel gave back.
     #[inline]
     pub(super) fn from_address(address: u64) -> (Frame, usize) {
+        // Aligned memory has nothing in the upper bits.
+        let address = (address & ((1 << OFFSET_SHIFT) - 1)) + (address >> OFFSET_SHIFT);
         // The quotient of an address that was made from a u32 is one again.
         (Frame((address / FRAME_SIZE as u64) as u32), (address % FRAME_SIZE as u64) as usize)
     }
@@ -37,14 +70,15 @@ impl Frame {
 #[derive(Debug)]
 pub(crate) struct Umem {
     mapping: Mapping,
-    frames: u32,
+    shape: Shape,
 }
 
 impl Umem {
-    /// Memory for `count` frames, and the frames.
-    pub(crate) fn new(count: u32) -> io::Result<(Umem, Vec<Frame>)> {
-        let mapping = Mapping::anonymous(count as usize * FRAME_SIZE)?;
-        Ok((Umem { mapping, frames: count }, (0..count).map(Frame).collect()))
+    /// Memory of this shape, and its frames: those to receive into first.
+    pub(crate) fn new(shape: Shape) -> io::Result<(Umem, Vec<Frame>)> {
+        let mapping = Mapping::anonymous(shape.pages() as usize * FRAME_SIZE)?;
+        let senders = (0..shape.tx_frames).map(|index| shape.rx_frames + index * shape.tx_pages);
+        Ok((Umem { mapping, shape }, (0..shape.rx_frames).chain(senders).map(Frame).collect()))
     }
 
     /// Where it begins and how long it is, for the kernel.
@@ -55,12 +89,16 @@ impl Umem {
     /// Bytes of a frame of this memory.
     #[inline]
     pub(crate) fn bytes<'a>(&'a mut self, frame: &'a mut Frame, range: Range<usize>) -> &'a mut [u8] {
-        assert!(frame.0 < self.frames && range.start <= range.end && range.end <= FRAME_SIZE);
-        let start = frame.0 as usize * FRAME_SIZE + range.start;
+        let pages = if frame.0 < self.shape.rx_frames { 1 } else { self.shape.tx_pages };
+        let first = frame.0 as usize * FRAME_SIZE;
+        let is_inside = range.start <= range.end && range.end <= pages as usize * FRAME_SIZE;
+        assert!(is_inside && first + range.end <= self.mapping.len(), "bytes beyond the frame");
+        let start = first + range.start;
         #[expect(unsafe_code, reason = "the memory is shared with the kernel and known by its address")]
         // SAFETY: by the assert the bytes lie inside the mapping, which lives as long as `self` is borrowed. They are
         // initialised: anonymous memory begins as zeros. Nobody else touches them: the kernel does not while a `Frame`
-        // exists, there is one `Frame` for them, which is borrowed mutably, and bytes of other frames do not overlap.
+        // exists, there is one `Frame` for them, which is borrowed mutably, and bytes of other frames do not overlap: of several
+        // pages a frame is only made with the number of the first (`new`, `Shape::sender_of`).
         // (A frame of another port's memory would break this; ports do not exchange frames, they have no means to.)
         unsafe {
             std::slice::from_raw_parts_mut(self.mapping.start().as_ptr().add(start), range.len())
@@ -72,9 +110,38 @@ impl Umem {
 mod tests {
     use super::*;
 
+    const SMALL: Shape = Shape { rx_frames: 2, tx_frames: 2, tx_pages: 1 };
+
+    #[test]
+    fn frames_of_several_pages_lie_apart_from_the_others_and_are_known_by_any_of_their_pages() {
+        let shape = Shape { rx_frames: 3, tx_frames: 4, tx_pages: 3 };
+        let (mut umem, frames) = Umem::new(shape).unwrap();
+        assert_eq!((frames.len(), umem.mapping.len()), (7, 15 * FRAME_SIZE));
+        let mut back = Vec::new();
+        for (value, mut frame) in frames.into_iter().enumerate() {
+            let size = if value < 3 { 1 } else { 3 } * FRAME_SIZE;
+            umem.bytes(&mut frame, 0..size).fill(value as u8 + 1);
+            let first = frame.into_address(0);
+            back.push(if value < 3 {
+                // What the kernel says of received packets in memory that is not aligned.
+                let (frame, offset) = Frame::from_address(first + (256 << OFFSET_SHIFT));
+                assert_eq!(offset, 256);
+                frame
+            } else {
+                let known = [1, 5000, 12_287].map(|offset| shape.sender_of(first + offset).0);
+                assert_eq!(known, [value - 3; 3]);
+                shape.sender_of(first).1
+            });
+        }
+        for (value, frame) in back.iter_mut().enumerate() {
+            let size = if value < 3 { 1 } else { 3 } * FRAME_SIZE;
+            assert!(umem.bytes(frame, 0..size).iter().all(|&byte| byte == value as u8 + 1));
+        }
+    }
+
     #[test]
     fn frames_lie_apart_and_survive_the_kernels_way_of_naming_them() {
-        let (mut umem, frames) = Umem::new(4).unwrap();
+        let (mut umem, frames) = Umem::new(SMALL).unwrap();
         assert_eq!(frames.len(), 4);
         let mut back = Vec::new();
         for (value, mut frame) in frames.into_iter().enumerate() {
@@ -90,9 +157,9 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "FRAME_SIZE")]
+    #[should_panic(expected = "beyond the frame")]
     fn bytes_beyond_a_frame_are_out_of_reach() {
-        let (mut umem, mut frames) = Umem::new(2).unwrap();
+        let (mut umem, mut frames) = Umem::new(SMALL).unwrap();
         umem.bytes(&mut frames[0], 0..FRAME_SIZE + 1);
     }
 }
