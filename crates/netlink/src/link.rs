@@ -30,6 +30,8 @@ pub struct Link {
     pub is_loopback: bool,
     /// The kind of a software interface ("veth", "tun", "bridge"); `None` for hardware and loopback.
     pub kind: Option<String>,
+    /// The bus that the device below it is on ("pci", "virtio", "usb"); `None` for software interfaces and before Linux 5.14.
+    pub bus: Option<String>,
     /// Receive queues it was made with.
     pub rx_queues: u32,
     /// Transmit queues it was made with.
@@ -107,6 +109,7 @@ fn read(message: LinkMessage) -> Link {
         is_running: flags.contains(LinkFlags::Up | LinkFlags::LowerUp | LinkFlags::Running),
         is_loopback: flags.contains(LinkFlags::Loopback),
         kind: None,
+        bus: None,
         rx_queues: 1,
         tx_queues: 1,
         xdp: None,
@@ -119,6 +122,7 @@ fn read(message: LinkMessage) -> Link {
             LinkAttribute::NumRxQueues(queues) => link.rx_queues = queues,
             LinkAttribute::NumTxQueues(queues) => link.tx_queues = queues,
             LinkAttribute::LinkInfo(infos) => link.kind = kind(&infos),
+            LinkAttribute::ParentDevBusName(bus) => link.bus = Some(bus),
             LinkAttribute::Xdp(xdp) => link.xdp = attached(&xdp),
             _ => {}
         }
@@ -193,4 +197,18 @@ pub fn delete_link(index: u32) -> io::Result<()> {
     let mut message = LinkMessage::default();
     message.header.index = index;
     order(NETLINK_ROUTE, RouteNetlinkMessage::DelLink(message), 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_tells_the_bus_that_it_is_on() {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName("eth9".to_owned()));
+        assert_eq!(read(message.clone()).bus, None);
+        message.attributes.push(LinkAttribute::ParentDevBusName("virtio".to_owned()));
+        assert_eq!(read(message).bus.as_deref(), Some("virtio"));
+    }
 }

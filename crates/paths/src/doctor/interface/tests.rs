@@ -15,6 +15,7 @@ fn facts() -> Facts {
             is_running: true,
             is_loopback: false,
             kind: None,
+            bus: Some("pci".to_owned()),
             rx_queues: 4,
             tx_queues: 4,
             xdp: None,
