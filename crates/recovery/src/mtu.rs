@@ -5,7 +5,8 @@
 //! *Fast*: probes of all common sizes leave together, the largest first, so that the smaller ones, which are more likely to
 //! arrive, show the loss of the larger. Below the smallest size that was lost (a suspect) up to three sizes in between are
 //! tried at once, together with the suspect itself, until the largest size that passed is within one percent of the
-//! smallest that failed. A size has failed when three probes of it were lost, each a round trip after the one before; so a burst
+//! smallest that failed; where the largest is a common one, the size one percent above it is among them, so that a path which
+//! carries no more shows it without narrowing down. A size has failed when three probes of it were lost, each a round trip after the one before; so a burst
 //! of loss is not taken for a limit. *Classic* is the search that LiteSpeed published: one probe at a time, a second between
 //! two of one size; without a ceiling the Ethernet maximum first, then, or at once where a ceiling is given, binary search.
 //!
@@ -389,6 +390,13 @@ impl MtuSearch {
         for point in 1..=points {
             let above = u16::try_from(gap * point / (points + 1)).unwrap_or(0);
             self.tries.add(self.works.saturating_add(above.max(1)));
+        }
+        // A common size is likely the limit itself: what ends the search, should it be lost, is tried along with the others. Not
+        // above the first, which is what no link carries exactly.
+        let next = self.works.saturating_add(self.works / 100 + 1);
+        let is_likely = self.config.mode == Mode::Fast && self.headers.common()[1..].contains(&self.works);
+        if is_likely && next < limit {
+            self.tries.add(next);
         }
     }
 }

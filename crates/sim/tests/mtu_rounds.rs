@@ -15,10 +15,7 @@ const SIZES: [(u16, u32); 6] = [(1_452, 1), (1_472, 1), (4_096, 1), (8_952, 2), 
 fn line(cap: u16) -> Scenario {
     let mut scenario = Scenario::interop(7);
     let nodes = || {
-        vec![
-            Node::Rate { bits_per_second: 10_000_000_000, queue_bytes: 50_000_000 },
-            Node::Delay(RTT / 2),
-        ]
+        vec![Node::Rate { bits_per_second: 10_000_000_000, queue_bytes: 50_000_000 }, Node::Delay(RTT / 2)]
     };
     (scenario.to_server, scenario.to_client) = (nodes(), nodes());
     for transport in [&mut scenario.server, &mut scenario.client] {

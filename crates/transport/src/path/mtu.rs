@@ -64,14 +64,20 @@ impl Path {
     fn choose_probe(&self, now: Instant, in_flight: u64) -> MtuProbe {
         let window = self.congestion.window();
         let soon = if self.congestion.is_in_slow_start() { window + in_flight } else { window };
-        let most = soon.min((window / LIGHT).max(u64::from(self.max_packet_size) * LARGEST_STEP));
+        let most = if self.mtu.has_suspect() {
+            // What is left of the window carries data, and shows what is lost.
+            (window / 2).saturating_sub(self.mtu.under_way())
+        } else {
+            soon.min((window / LIGHT).max(u64::from(self.max_packet_size) * LARGEST_STEP))
+        };
         let due = |most: u64| self.mtu.next_probe(now, u16::try_from(most).unwrap_or(u16::MAX));
         let Some(aim) = due(most) else { return MtuProbe::None };
         let room = window.saturating_sub(in_flight);
         if u64::from(aim) <= room {
             return MtuProbe::Go(aim);
         }
-        let is_over = matches!(self.probe_wait, ProbeWait::Over { window: then } if window < 2 * then);
+        let is_over = matches!(self.probe_wait, ProbeWait::Over { window: then } if window < 2 * then)
+            || self.mtu.is_under_way(aim);
         match due(most.min(room)) {
             _ if !is_over => MtuProbe::Wait,
             Some(size) => MtuProbe::Go(size),
