@@ -80,7 +80,7 @@ impl Client {
             match event {
                 Event::Finished { .. } => {}
                 Event::Writable { id } => lane.writable.push(id),
-                Event::Connected => self.on_connected(now, connection, lane),
+                Event::Connected => self.on_connected(now, lane),
                 Event::StreamReset { id, .. } => {
                     if let Some(exchange) = lane.table.remove(id) {
                         lane.broken.push(exchange);
@@ -99,16 +99,26 @@ impl Client {
     }
 
     #[cold]
-    fn on_connected(&mut self, now: Instant, connection: &mut Connection, lane: &mut Lane) {
+    fn on_connected(&mut self, now: Instant, lane: &mut Lane) {
         let took = now.saturating_since(lane.opened);
+        lane.shook = Some(took);
+        if self.task != Task::Handshakes {
+            lane.standing = Standing::Up;
+            self.news.push(News::Up(lane.number));
+            self.record.handshake.add(took);
+        }
+    }
+
+    /// A handshake that is complete on both sides is over, and so is its connection. Closed any sooner, it would take the
+    /// client's last flight with it, and the server would keep it as one that is under way.
+    #[cold]
+    fn on_confirmed(&mut self, now: Instant, connection: &mut Connection, lane: &mut Lane) {
         lane.standing = Standing::Up;
         self.news.push(News::Up(lane.number));
-        if self.task != Task::Handshakes {
-            self.record.handshake.add(took);
-            return;
-        }
         self.outstanding = self.outstanding.saturating_sub(1);
-        if self.counts(lane.opened >= self.record.began) {
+        if let Some(took) = lane.shook
+            && self.counts(lane.is_counted)
+        {
             self.last_answer = now;
             self.record.completed += 1;
             self.record.handshake.add(took);
@@ -134,7 +144,7 @@ impl Client {
         self.record.first_fault.get_or_insert_with(|| fault::words(self.address, reason));
         if self.task == Task::Handshakes {
             self.outstanding = self.outstanding.saturating_sub(1);
-            self.record.failed += u64::from(self.counts(lane.opened >= self.record.began));
+            self.record.failed += u64::from(self.counts(lane.is_counted));
         } else if self.phase == Phase::Measuring {
             let spans = matches!(self.bound, Bound::Span(_));
             self.record.failed += if spans { ended as u64 } else { counted };
@@ -176,19 +186,19 @@ impl Client {
     #[inline]
     fn ask(&mut self, now: Instant, connection: &mut Connection, lane: &mut Lane) {
         let Task::Exchanges { request, response } = self.task else { return };
-        let (request, response) = (request.limit(), response.limit());
+        let (request, wanted) = (request.limit(), response.wanted());
         while self.budget > 0 && lane.standing == Standing::Up && lane.table.has_room() {
             // The transport tells when the server allows more.
             let Ok(id) = connection.open(Dir::Bidi) else { return };
             self.budget -= 1;
             self.outstanding += 1;
-            let prefix = response.to_be_bytes();
+            let prefix = wanted.to_be_bytes();
             lane.table.insert(Exchange {
                 id,
                 began: now,
                 is_counted: self.phase == Phase::Measuring,
                 unsent: request.saturating_sub(prefix.len() as u64),
-                missing: response,
+                missing: response.limit(),
             });
             if connection.write_slice(id, &prefix).is_ok() {
                 lane.written += prefix.len() as u64;
@@ -232,6 +242,10 @@ impl App for Client {
     fn on_turn(&mut self, now: Instant, connection: &mut Connection, lane: &mut Lane) -> Next {
         self.hear(now, connection, lane);
         self.collect(now, connection, lane);
+        if self.task == Task::Handshakes && lane.standing == Standing::Connecting && connection.is_confirmed()
+        {
+            self.on_confirmed(now, connection, lane);
+        }
         if !lane.writable.is_empty() {
             let mut writable = core::mem::take(&mut lane.writable);
             for id in writable.drain(..) {

@@ -229,7 +229,8 @@ impl<P: Port> Driver<P> {
                 return;
             }
             self.empty.pop();
-            let lane = Lane::new(number, self.plan.outstanding, now);
+            let mut lane = Lane::new(number, self.plan.outstanding, now);
+            lane.is_counted = self.worker.app_mut().phase == Phase::Measuring;
             let made = self.worker.connect(&self.plan.quic, &self.plan.server_name, self.plan.address, lane);
             let Some(berth) = self.berths.get_mut(number) else { continue };
             let app = self.worker.app_mut();

@@ -3,7 +3,7 @@
 //! While packets are taken in, the lane notes; in the turn that follows, the [`crate::client::Client`] books.
 
 use crate::table::{Exchange, Table};
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use transport::{Fin, StreamId, StreamSink};
 
 /// What a connection keeps.
@@ -12,6 +12,10 @@ pub struct Lane {
     /// Which of the thread's connections it is.
     pub(crate) number: usize,
     pub(crate) opened: Instant,
+    /// How long its handshake took; none as long as it takes.
+    pub(crate) shook: Option<Duration>,
+    /// Begun while everything is counted.
+    pub(crate) is_counted: bool,
     pub(crate) standing: Standing,
     pub(crate) table: Table,
     /// Answered in full since the last turn.
@@ -31,7 +35,7 @@ pub struct Lane {
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The handshake is under way.
+    /// The handshake is under way; where handshakes are the task, until the server is known to have completed it, too.
     Connecting,
     /// It carries exchanges.
     Up,
@@ -45,6 +49,8 @@ impl Lane {
         Lane {
             number,
             opened: now,
+            shook: None,
+            is_counted: false,
             standing: Standing::Connecting,
             table: Table::new(outstanding),
             finished: Vec::with_capacity(outstanding),

@@ -1,6 +1,6 @@
 //! What is to be measured: whom to ask, for what, how much of it at a time, and until when.
 
-use crate::protocol::{MAX_SIZE, PREFIX};
+use crate::protocol::{ENDLESS, MAX_SIZE, PREFIX};
 use base::time::Duration;
 use core::fmt;
 use std::net::SocketAddr;
@@ -42,6 +42,14 @@ impl Amount {
         match self {
             Amount::Bytes(bytes) => bytes,
             Amount::UntilOver => MAX_SIZE,
+        }
+    }
+
+    /// What a request says that it wants back.
+    pub(crate) fn wanted(self) -> u64 {
+        match self {
+            Amount::Bytes(bytes) => bytes,
+            Amount::UntilOver => ENDLESS,
         }
     }
 }

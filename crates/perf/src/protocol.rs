@@ -3,12 +3,15 @@
 //! A client opens any number of streams. The first eight bytes of each are a number in network byte order: how many bytes the
 //! server shall send back. What follows, to the end of the stream, is upload, and is discarded. The answer comes once the
 //! request has ended: on the same stream if it has two directions, else on a new one of the server's. What the bytes are
-//! means nothing.
+//! means nothing. The largest number, 2^64 - 1, asks for bytes without end. A stream that ends within the number is ignored, and
+//! the other direction, if it has one, ends in good order.
+//!
+//! The draft leaves open whether the server waits for the end of a request; this one does, as MsQuic and LSQUIC do.
 
 /// The application protocol's name for TLS.
 pub const ALPN: &[u8] = b"perf";
 
-/// The UDP port on which servers are expected.
+/// The UDP port on which servers are expected here: that of MsQuic's secnetperf, which anybody may bind. The draft has 443.
 pub const PORT: u16 = 4433;
 
 /// Bytes of the number in front of every request.
@@ -17,11 +20,12 @@ pub const PREFIX: usize = 8;
 /// The code with which either end closes in good order.
 pub const NO_ERROR: u64 = 0;
 
-/// The code with which a request is turned down that ended within its first eight bytes.
-pub const TOO_SHORT: u64 = 1;
-
-/// The code with which a connection is closed whose client wants answers on streams that it does not let us open.
+/// The code with which a connection is closed whose client wants more answers on streams that it does not let us open than
+/// anybody keeps.
 pub const NO_STREAMS: u64 = 2;
+
+/// The number that asks for bytes without end.
+pub const ENDLESS: u64 = u64::MAX;
 
 /// The most that can be asked for: what a stream can carry. RFC 9000 §4.5.
 pub const MAX_SIZE: u64 = (1 << 62) - 1;

@@ -4,19 +4,26 @@
 //! An answer that its stream takes whole, as nearly all requests' are, is in no table at all. A longer one is a [`Reply`],
 //! which is fed as its stream takes more.
 //!
-//! Bounds: a client can have no more requests and replies here than the transport lets it have streams, and what is sent is lent
-//! from one block that all share, so an answer of any size pins nothing.
+//! A request on a stream of one direction is answered on one of ours. Where the client allows no more of those for now, its
+//! answer waits in the order in which they were asked for.
+//!
+//! Bounds: a client can have no more requests and replies here than the transport lets it have streams, and no more answers that
+//! wait for a stream than [`MOST_WAITING`]. What is sent is lent from one block that all share, so an answer of any size pins
+//! nothing.
 
-use crate::protocol::{NO_ERROR, NO_STREAMS, Prefix, TOO_SHORT};
+use crate::protocol::{NO_ERROR, NO_STREAMS, Prefix};
 use base::pattern;
 use base::time::Instant;
 use bytes::Bytes;
+use std::collections::VecDeque;
 use transport::{Connection, Dir, Event, Fin, StreamId, StreamSink};
 use wire::Side;
 use worker::{App, Next};
 
 /// Bytes that one answer may hand over in a turn, so that others get theirs.
 const TURN_BYTES: u64 = 1 << 20;
+/// Answers of one client that wait for it to allow more streams: their requests are over, so that nothing else bounds them.
+const MOST_WAITING: usize = 1_024;
 
 /// The application of a server's worker.
 #[derive(Debug, Default)]
@@ -34,6 +41,8 @@ pub struct State {
     replies: Vec<Reply>,
     /// Streams that take bytes again.
     writable: Vec<StreamId>,
+    /// The sizes of answers that wait for a stream of their own.
+    waiting: VecDeque<u64>,
 }
 
 #[derive(Debug)]
@@ -110,34 +119,42 @@ impl State {
         // In place: requests pass here in every turn, and must not allocate.
         for place in 0..self.ready.len() {
             let Some(&(id, size)) = self.ready.get(place) else { break };
-            let Some(size) = size else {
-                connection.reset(id, TOO_SHORT);
-                continue;
-            };
-            let id = match (id.dir(), size) {
-                (Dir::Bidi, _) => id,
-                (Dir::Uni, 0) => continue,
-                (Dir::Uni, _) => match connection.open(Dir::Uni) {
-                    Ok(id) => id,
-                    Err(_) => {
-                        connection.close(now, NO_STREAMS, b"no stream to answer on");
-                        break;
-                    }
-                },
-            };
-            let mut reply = Reply { id, unsent: size };
-            match pump(connection, &mut reply) {
-                Pumped::Done => {}
-                Pumped::Full => self.replies.push(reply),
-                Pumped::TurnOver => {
-                    next = Next::Again;
-                    self.writable.push(id);
-                    self.replies.push(reply);
+            match (id.dir(), size) {
+                // One that ended too soon is ignored: its other direction ends as if nothing had been wanted.
+                (Dir::Bidi, size) => {
+                    let reply = Reply { id, unsent: size.unwrap_or(0) };
+                    next = sooner(next, self.begin(connection, reply));
                 }
+                (Dir::Uni, None | Some(0)) => {}
+                (Dir::Uni, Some(size)) => self.waiting.push_back(size),
             }
         }
         self.ready.clear();
+        while let Some(&unsent) = self.waiting.front() {
+            let Ok(id) = connection.open(Dir::Uni) else { break };
+            self.waiting.pop_front();
+            next = sooner(next, self.begin(connection, Reply { id, unsent }));
+        }
+        if self.waiting.len() > MOST_WAITING {
+            connection.close(now, NO_STREAMS, b"too few streams to answer on");
+        }
         next
+    }
+
+    /// Begins an answer; what its stream does not take now is kept.
+    #[inline]
+    fn begin(&mut self, connection: &mut Connection, mut reply: Reply) -> Next {
+        match pump(connection, &mut reply) {
+            Pumped::Done => return Next::Wait,
+            Pumped::Full => {}
+            Pumped::TurnOver => {
+                self.writable.push(reply.id);
+                self.replies.push(reply);
+                return Next::Again;
+            }
+        }
+        self.replies.push(reply);
+        Next::Wait
     }
 
     /// Feeds the streams that take bytes again.
@@ -162,6 +179,12 @@ impl State {
         });
         next
     }
+}
+
+/// Whatever is not to wait.
+#[inline]
+fn sooner(one: Next, other: Next) -> Next {
+    if one == Next::Wait { other } else { one }
 }
 
 /// What became of an answer in this turn.
@@ -212,10 +235,7 @@ impl App for Server {
             connection.close(now, NO_ERROR, b"");
         }
         let fed = state.feed(connection);
-        match state.answer(now, connection) {
-            Next::Wait => fed,
-            next => next,
-        }
+        sooner(fed, state.answer(now, connection))
     }
 
     fn on_gone(&mut self, _: Instant, _: &Connection, _: State) {}

@@ -81,14 +81,14 @@ impl TlsOptions {
         Arc::new(CryptoProvider {
             cipher_suites: self.suites.suites().into_iter().map(tls_suite).collect(),
             kx_groups: self.groups(),
-            ..rustls::crypto::aws_lc_rs::default_provider()
+            ..library()
         })
     }
 
     /// The algorithms that these options leave to TLS over TCP: the library's suites as they are, and those of TLS 1.2 unless
     /// one of TLS 1.3 was asked for.
     pub(super) fn tcp_provider(&self) -> Arc<CryptoProvider> {
-        let library = rustls::crypto::aws_lc_rs::default_provider();
+        let library = library();
         let chosen = self.suites.suites();
         let is_chosen = |suite: &SupportedCipherSuite| match suite_of(suite.suite()) {
             Some(suite) => chosen.contains(&suite),
@@ -123,4 +123,13 @@ impl TlsOptions {
         }
         Ok(())
     }
+}
+
+/// The algorithms of the library. Its first random number in a process takes tens of milliseconds, in which the kernel's are
+/// mixed with the jitter of this CPU: that is paid here, or the first handshake would be slow, and measured so.
+fn library() -> CryptoProvider {
+    let library = rustls::crypto::aws_lc_rs::default_provider();
+    // Whether there are any is told by the handshake that needs them.
+    let _ = library.secure_random.fill(&mut [0; 1]);
+    library
 }

@@ -245,6 +245,11 @@ impl Connection {
         self.handshake.is_complete() && !self.lifecycle.is_over()
     }
 
+    /// Whether the other end is known to have completed the handshake, too. Source: RFC 9001 §4.1.2.
+    pub fn is_confirmed(&self) -> bool {
+        self.handshake.is_confirmed() && !self.lifecycle.is_over()
+    }
+
     /// The application protocol agreed on.
     pub fn alpn(&self) -> Option<&[u8]> {
         self.handshake.tls.alpn()

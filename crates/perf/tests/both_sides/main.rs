@@ -2,6 +2,8 @@
 //! Each run ends by itself, whatever the other side does.
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod draft;
+
 use base::time::Duration;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
@@ -42,6 +44,8 @@ struct Serving {
     stop: Arc<AtomicBool>,
     /// Datagrams that it has heard.
     heard: Arc<AtomicU64>,
+    /// The most handshakes that it had under way at a time.
+    half_open: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -59,7 +63,8 @@ impl Serving {
         let address = port.local_address();
         let stop = Arc::new(AtomicBool::new(false));
         let heard = Arc::new(AtomicU64::new(0));
-        let (order, count) = (Arc::clone(&stop), Arc::clone(&heard));
+        let half_open = Arc::new(AtomicU64::new(0));
+        let (order, count, under_way) = (Arc::clone(&stop), Arc::clone(&heard), Arc::clone(&half_open));
         let thread = std::thread::spawn(move || {
             let endpoint = Endpoint::new(EndpointConfig::default(), [0; 32]);
             let mut worker = Worker::new(port, Server::default(), endpoint, server, Config::default());
@@ -67,13 +72,14 @@ impl Serving {
                 let until = worker.now() + Duration::from_millis(5);
                 worker.run_turn(Some(until)).unwrap();
                 count.store(worker.counters().rx.datagrams, Ordering::Relaxed);
+                under_way.fetch_max(worker.endpoint().half_open() as u64, Ordering::Relaxed);
             }
             worker.app_mut().stop();
             worker.activate_all();
             let now = worker.clock();
             worker.turn(now).unwrap();
         });
-        Serving { address, stop, heard, thread: Some(thread) }
+        Serving { address, stop, heard, half_open, thread: Some(thread) }
     }
 
     fn plan(&self, task: Task, bound: Bound) -> Plan {
@@ -152,6 +158,15 @@ fn handshakes_are_counted_and_timed() {
     let report = run(&serving.plan(Task::Handshakes, Bound::Count(40)));
     assert!(report.is_clean(), "{report:?}");
     assert_eq!((report.completed, report.handshake.count, report.latency.count), (40, 40, 0));
+    // Those of the warm-up are not among them.
+    let plan =
+        Plan { warm_up: Duration::from_millis(20), ..serving.plan(Task::Handshakes, Bound::Count(200)) };
+    let report = run(&plan);
+    assert!(report.is_clean() && report.completed == 200, "{report:?}");
+    // Deleted, clients could leave before the server has heard the end of their handshake: it would keep each as one that is
+    // under way, and soon demand Retries.
+    let most = serving.half_open.load(Ordering::Relaxed);
+    assert!(most <= 12, "{most} handshakes were under way");
 }
 
 #[test]
