@@ -96,16 +96,19 @@ fn two_xdp_ports_exchange_them_too_with_either_checksums() {
 
 #[test]
 fn checksums_of_ours_and_of_the_kernels_are_right_over_all_pieces() {
-    let Some(lab) = lab(9000) else { return };
-    // Off, a half-made checksum is completed on the way instead of being passed on as it is.
-    lab.server().set_offload("tx-checksum-ip-generic", Switch::Off).unwrap();
-    for checksums in [Checksums::Ours, Checksums::Offloaded] {
-        let mut options = Options::new(lab.server().interface(), "[::]:4433".parse().unwrap());
-        options.checksums = checksums;
-        let mut server = lab.server().run(|| xdp::open(&options)).unwrap().remove(0);
-        for (ip, ours) in lab.server().addresses().into_iter().zip(lab.client().addresses()) {
-            let mut client = udp_client(&lab, SocketAddr::new(ours, 0));
-            exchange(&mut client, &mut server, SocketAddr::new(ip, SERVER));
+    for mtu in [9000, 65_535] {
+        let Some(lab) = lab(mtu) else { return };
+        // Off, a half-made checksum is completed on the way instead of being passed on as it is.
+        lab.server().set_offload("tx-checksum-ip-generic", Switch::Off).unwrap();
+        for checksums in [Checksums::Ours, Checksums::Offloaded] {
+            let mut options = Options::new(lab.server().interface(), "[::]:4433".parse().unwrap());
+            options.checksums = checksums;
+            let mut server = lab.server().run(|| xdp::open(&options)).unwrap().remove(0);
+            for (ip, ours) in lab.server().addresses().into_iter().zip(lab.client().addresses()) {
+                let mut client = udp_client(&lab, SocketAddr::new(ours, 0));
+                exchange(&mut client, &mut server, SocketAddr::new(ip, SERVER));
+            }
+            assert_no_leak(&server);
         }
     }
 }

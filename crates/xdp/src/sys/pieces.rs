@@ -1,12 +1,15 @@
 //! Packets longer than the kernel takes in one piece, on their way out: one stretch of memory, several descriptors.
 //!
 //! A frame to send from then spans pages that lie in a row, so that the code above writes and encrypts a packet of any size
-//! where it leaves from. A piece is at most a page less the metadata; all but the last carry `XDP_PKT_CONTD`. The kernel gives
-//! each piece back by itself; the frame is back when all of its pieces are.
+//! where it leaves from. All pieces but the last carry `XDP_PKT_CONTD`. The kernel gives each piece back by itself; the frame is
+//! back when all of its pieces are.
 //!
-//! The memory is registered with chunks that need not be aligned: of aligned ones Linux (6.18) wants room for metadata before
-//! every piece and in the same chunk, so no piece could begin where the one before ended. Chunks longer than a page are refused.
-//! Rejected: building long packets elsewhere and copying them, and giving the kernel's checksums up for aligned chunks.
+//! Pieces are cut at pages where there is no metadata. Where there is, Linux (6.18) wants room for it in front of every piece, in
+//! the same chunk: no piece could begin where the one before ended. So the memory is then registered with chunks that need not
+//! be aligned, and a piece is at most a page less the metadata. Chunks longer than a page are refused.
+//! Rejected: building long packets elsewhere and copying them; giving the kernel's checksums up for aligned chunks; unaligned
+//! chunks always (each piece would lie in two pages, and where the kernel makes packets of our pages, for virtio_net, 64 KB of
+//! them are too many).
 //!
 //! Invariant: `out[i]` is how many pieces of frame i the kernel has; 0 exactly while there is a [`Frame`] of that number.
 
@@ -15,13 +18,23 @@ use std::ops::Range;
 use super::ring::{Descriptor, Producer};
 use super::umem::{FRAME_SIZE, Frame, METADATA_SIZE, Shape};
 
-/// The longest piece.
+/// The longest piece where there is metadata.
 const PIECE: usize = FRAME_SIZE - METADATA_SIZE;
+
+/// Where packets are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// Where a page ends.
+    AtPages,
+    /// After so many bytes that a chunk holds them and metadata.
+    Evenly,
+}
 
 /// The pieces of one socket's packets.
 #[derive(Debug)]
 pub(super) struct Pieces {
     shape: Shape,
+    cut: Cut,
     out: Vec<u8>,
     /// Pieces that the kernel has, and frames that they belong to.
     all_out: u32,
@@ -31,13 +44,13 @@ pub(super) struct Pieces {
 impl Pieces {
     /// Most pieces of one frame.
     pub(super) const fn most(pages: u32) -> u32 {
-        // A piece is a little less than a page.
+        // Even pieces are a little less than a page.
         pages + 1
     }
 
     /// For the frames to send from in memory of this shape, of which the kernel has none.
-    pub(super) fn new(shape: Shape) -> Pieces {
-        Pieces { shape, out: vec![0; shape.tx_frames as usize], all_out: 0, frames_out: 0 }
+    pub(super) fn new(shape: Shape, cut: Cut) -> Pieces {
+        Pieces { shape, cut, out: vec![0; shape.tx_frames as usize], all_out: 0, frames_out: 0 }
     }
 
     /// Puts `range` of `frame` into the TX ring; `options` are those of the first piece.
@@ -48,24 +61,24 @@ impl Pieces {
         range: Range<usize>,
         options: u32,
     ) {
-        let base = frame.into_address(range.start);
-        let count = range.len().div_ceil(PIECE).max(1);
-        let (index, _) = self.shape.sender_of(base);
-        if let Some(out) = self.out.get_mut(index) {
-            *out = count as u8;
-            self.all_out += count as u32;
-            self.frames_out += 1;
+        let (mut address, mut left) = (frame.into_address(range.start), range.len());
+        let (index, _) = self.shape.sender_of(address);
+        tx.room(Pieces::most(self.shape.tx_pages));
+        let (mut options, mut count) = (options, 0);
+        while left > 0 {
+            let len = match self.cut {
+                Cut::AtPages => left.min(FRAME_SIZE - address as usize % FRAME_SIZE),
+                Cut::Evenly => left.min(PIECE),
+            };
+            left -= len;
+            let more = if left > 0 { libc::XDP_PKT_CONTD } else { 0 };
+            tx.push(Descriptor { address, len: len as u32, options: options | more });
+            (options, address, count) = (0, address + len as u64, count + 1);
         }
-        tx.room(count as u32);
-        for number in 0..count {
-            let at = number * PIECE;
-            let more = if number + 1 < count { libc::XDP_PKT_CONTD } else { 0 };
-            let options = more | if number == 0 { options } else { 0 };
-            tx.push(Descriptor {
-                address: base + at as u64,
-                len: (range.len() - at).min(PIECE) as u32,
-                options,
-            });
+        if let Some(out) = self.out.get_mut(index) {
+            *out = count;
+            self.all_out += u32::from(count);
+            self.frames_out += 1;
         }
     }
 
@@ -98,7 +111,7 @@ mod tests {
     fn a_frame_is_back_when_all_of_its_pieces_are_in_whatever_order() {
         // Deleted, a frame could be written to while the kernel still reads its end.
         let base = |index: u64| (2 + 3 * index) * FRAME_SIZE as u64 + 86;
-        let mut pieces = Pieces::new(SHAPE);
+        let mut pieces = Pieces::new(SHAPE, Cut::Evenly);
         (pieces.out, pieces.all_out, pieces.frames_out) = (vec![3, 0, 2], 5, 2);
         let step = PIECE as u64;
         assert_eq!(pieces.completed(base(2) + step), None);

@@ -9,7 +9,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use super::pieces::Pieces;
+use super::pieces::{Cut, Pieces};
 use super::ring::{Consumer, Descriptor, Layout, Producer};
 use super::umem::{FRAME_SIZE, Frame, METADATA_SIZE, Shape, Umem};
 
@@ -136,10 +136,11 @@ impl Socket {
     pub(crate) fn open(setup: &Setup) -> Result<New, Failed> {
         let fd = create().map_err(Step::Create.failed())?;
         let Setup { shape, .. } = *setup;
-        let pieces = (shape.tx_pages > 1).then(|| Pieces::new(shape));
         let (umem, mut rx_frames) = Umem::new(shape).map_err(Step::Allocate.failed())?;
         let tx_frames = rx_frames.split_off(shape.rx_frames as usize);
         let knows_metadata = register(fd.as_fd(), &umem, setup).map_err(Step::Register.failed())?;
+        let cut = if knows_metadata { Cut::Evenly } else { Cut::AtPages };
+        let pieces = (shape.tx_pages > 1).then(|| Pieces::new(shape, cut));
         let rings = Step::Rings.failed();
         let leaving = match &pieces {
             Some(_) => (shape.tx_frames * Pieces::most(shape.tx_pages)).next_power_of_two(),
@@ -413,18 +414,18 @@ fn create() -> io::Result<OwnedFd> {
 /// Registers the memory with the socket. Returns whether the kernel looks at metadata.
 fn register(socket: BorrowedFd<'_>, umem: &Umem, setup: &Setup) -> io::Result<bool> {
     let (addr, len) = umem.extent();
-    let aligned = if setup.shape.tx_pages > 1 { libc::XDP_UMEM_UNALIGNED_CHUNK_FLAG } else { 0 };
     let plain = libc::xdp_umem_reg {
         addr,
         len,
         chunk_size: FRAME_SIZE as u32,
         headroom: 0,
-        flags: aligned,
+        flags: 0,
         tx_metadata_len: 0,
     };
     if setup.metadata == Metadata::IfKnown {
+        let chunks = if setup.shape.tx_pages > 1 { libc::XDP_UMEM_UNALIGNED_CHUNK_FLAG } else { 0 };
         // From Linux 6.8; before that the flag is refused.
-        let (flags, tx_metadata_len) = (aligned | libc::XDP_UMEM_TX_METADATA_LEN, METADATA_SIZE as u32);
+        let (flags, tx_metadata_len) = (chunks | libc::XDP_UMEM_TX_METADATA_LEN, METADATA_SIZE as u32);
         let with_metadata = libc::xdp_umem_reg { flags, tx_metadata_len, ..plain };
         match set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &with_metadata) {
             Ok(()) => return Ok(true),
