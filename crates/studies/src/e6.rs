@@ -2,8 +2,14 @@
 //! transfer over all three.
 //!
 //! One large download over one connection. The table of techniques is in [`techniques`]: a name, what was claimed for it, and the
-//! flags that leave it out. All rows and the one with everything take turns, so that a machine that becomes slower does so for all.
+//! flags that leave it out. All rows and the one with everything take turns, so that a machine that becomes slower does so for all;
+//! so do other builds of the program (`builds`). Steering and departure times need a place of their own (`steering`, `departures`)
+//! and bring the row that has them along. All end in one table (`pairing`).
 
+mod builds;
+mod departures;
+mod pairing;
+mod steering;
 mod techniques;
 #[cfg(test)]
 mod tests;
@@ -13,27 +19,36 @@ use std::io;
 use bench::method::Method;
 use bench::pair::Pair;
 use bench::site::Site;
-use bench::stats::Ratio;
-use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Series, Study, Table};
+use report::model::{Block, Cell, Row, Study, Table};
 
+use self::builds::{BUILD_TECHNIQUES, Builds};
+use self::pairing::Pairing;
 use self::techniques::{ELSEWHERE, SIZE, TECHNIQUES, Technique};
 use crate::context::Context;
-use crate::downloads::{Asker, Course, Lane, saving};
+use crate::downloads::{Asker, Course, Lane};
 
-const COLUMNS: [&str; 7] = [
-    "server CPU with, s/GB",
-    "without, s/GB",
-    "without over with",
-    "client CPU without, s/GB",
-    "client, without over with",
-    "without, MB/s",
-    "published",
-];
 /// HTTP versions, oldest first: a name and how `tercel load --http` is told.
 const VERSIONS: [(&str, &str); 3] = [("HTTP/1.1", "1"), ("HTTP/2", "2"), ("HTTP/3", "3")];
 /// What was published of HTTP/3's CPU time over that of HTTPS/1.1.
 const PUBLISHED: [(&str, f64); 3] =
     [("Google's QUIC at first", 3.5), ("Google's QUIC in 2017", 2.0), ("asked for in 2020", 1.0)];
+
+/// What was measured.
+#[derive(Default)]
+struct Measured {
+    /// With everything.
+    everything: Vec<Lane>,
+    /// In the order of [`TECHNIQUES`].
+    ablation: Vec<Lane>,
+    /// Other builds.
+    built: Vec<Lane>,
+    builds: Builds,
+    /// With and without: steering, departure times.
+    apart: Vec<(&'static str, [Lane; 2])>,
+    /// In the order of [`VERSIONS`].
+    versions: Vec<Lane>,
+    notes: Vec<String>,
+}
 
 /// Runs the study.
 ///
@@ -45,21 +60,18 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         Ok(site) => (site, None),
         Err(error) => (Site::Loopback, Some(error.to_string())),
     };
-    let (program, cores) = (context.program.clone(), context.cores);
-    let pair = Pair::new(&program, &site, context.stop)?;
     let bytes = context.scaled(2_000_000_000, 200_000_000);
     let trials = context.scaled(7, 3);
-    let course = Course { pair: &pair, cores, bytes, trials, place: site.name() };
-    let mut ablation = vec![Lane::new("everything", Method::Gso, &SIZE)];
-    ablation.extend(TECHNIQUES.iter().map(Technique::lane));
-    let mut versions: Vec<Lane> = VERSIONS.iter().map(|(name, flag)| version(name, flag)).collect();
-    let done = course.run(&mut ablation, context).and_then(|()| course.run(&mut versions, context));
+    let mut measured = Measured::default();
+    let done = measured.fill(context, &site, (bytes, trials));
     let mut notes: Vec<String> = ELSEWHERE.iter().map(|note| (*note).to_owned()).collect();
+    notes.append(&mut measured.notes);
     notes.extend(lacking.map(|why| {
         format!("Measured on loopback, where TCP's segments are as large as 64 KB, because no two namespaces can be made: {why}")
     }));
-    let told = |lane: &Lane| Some(format!("{}: {}", lane.name, lane.problem.as_ref()?));
-    notes.extend(ablation.iter().chain(&versions).filter_map(told));
+    let pairings = measured.pairings();
+    let mut findings = pairing::findings(&pairings);
+    findings.extend(between_versions(&measured.versions));
     Ok(Study {
         id: "e6".to_owned(),
         title: "Can HTTP/3 be as cheap as HTTP/2 and HTTP/1.1?".to_owned(),
@@ -67,17 +79,88 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
                    the versions over TCP?"
             .to_owned(),
         method: method(bytes, trials, &site),
-        findings: findings(&ablation, &versions),
+        findings,
         blocks: vec![
-            Block::Table(ablation_table(&ablation)),
-            Block::Plot(plot(&ablation)),
-            Block::Table(version_table(&versions)),
+            Block::Table(pairing::table(&pairings)),
+            Block::Plot(pairing::plot(&pairings)),
+            Block::Table(version_table(&measured.versions)),
         ],
         notes,
         problem: done.err().map(|error| error.to_string()),
         seconds: bench::cpu::clock_seconds() - began,
-        raw: serde_json::json!({ "ablation": ablation, "versions": versions }),
+        raw: serde_json::json!({
+            "everything": measured.everything,
+            "ablation": measured.ablation,
+            "builds": measured.built,
+            "apart": measured.apart,
+            "versions": measured.versions,
+        }),
     })
+}
+
+impl Measured {
+    /// Measures all of it; what there is before an interruption stays.
+    fn fill(
+        &mut self,
+        context: &mut Context<'_>,
+        site: &Site,
+        (bytes, trials): (u64, usize),
+    ) -> io::Result<()> {
+        let (program, cores) = (context.program.clone(), context.cores);
+        let pair = Pair::new(&program, site, context.stop)?;
+        let course = Course { pair: &pair, cores, bytes, trials, place: site.name() };
+        self.builds = Builds::beside(&program);
+        self.notes.append(&mut self.builds.notes);
+        let mut lanes = vec![Lane::new("everything", Method::Gso, &SIZE)];
+        lanes.extend(TECHNIQUES.iter().map(Technique::lane));
+        lanes.extend(self.builds.lanes());
+        let done = course.run(&mut lanes, context);
+        self.note_problems(&lanes);
+        self.built = lanes.split_off(1 + TECHNIQUES.len());
+        self.ablation = lanes.split_off(1);
+        self.everything = lanes;
+        done?;
+        self.versions = VERSIONS.iter().map(|(name, flag)| version(name, flag)).collect();
+        let done = course.run(&mut self.versions, context);
+        let versions = self.versions.clone();
+        self.note_problems(&versions);
+        done?;
+        let steered = steering::lanes(context, trials)?;
+        self.add_apart(steering::NAME, steered);
+        let departing = departures::lanes(context, (bytes, trials))?;
+        self.add_apart(departures::NAME, departing);
+        Ok(())
+    }
+
+    fn add_apart(&mut self, name: &'static str, lanes: Result<[Lane; 2], String>) {
+        match lanes {
+            Ok(lanes) => self.apart.push((name, lanes)),
+            Err(note) => self.notes.push(note),
+        }
+    }
+
+    fn note_problems(&mut self, lanes: &[Lane]) {
+        let told = |lane: &Lane| Some(format!("{}: {}", lane.name, lane.problem.as_ref()?));
+        self.notes.extend(lanes.iter().filter_map(told));
+    }
+
+    /// The rows of the table.
+    fn pairings(&self) -> Vec<Pairing<'_>> {
+        let Some(everything) = self.everything.first() else { return Vec::new() };
+        let left_out = self.ablation.iter().zip(&TECHNIQUES).map(|(lane, technique)| Pairing {
+            name: technique.name,
+            published: technique.published,
+            with: everything,
+            without: lane,
+        });
+        let built = BUILD_TECHNIQUES.iter().filter_map(|technique| {
+            let [with, without] = self.builds.pair(technique, everything, &self.built)?;
+            Some(Pairing { name: technique.name, published: technique.published, with, without })
+        });
+        let apart =
+            self.apart.iter().map(|(name, [with, without])| Pairing { name, published: None, with, without });
+        left_out.chain(built).chain(apart).collect()
+    }
 }
 
 fn method(bytes: u64, trials: usize, site: &Site) -> Vec<String> {
@@ -99,6 +182,10 @@ fn method(bytes: u64, trials: usize, site: &Site) -> Vec<String> {
             SIZE[1],
             site.tcp_congestion()
         ),
+        "Link-time and profile-guided optimisation are other builds of the same sources, at both ends. Steering is measured with a \
+         server of two workers and 32 connections of tercel load whose ports change in the middle, over an emulated link, in CPU \
+         seconds for 10^9 bytes as well."
+            .to_owned(),
         "The three versions of HTTP are asked by tercel load, one request on one connection; in the other rows the client is tercel \
          get."
             .to_owned(),
@@ -112,35 +199,6 @@ fn version(name: &str, flag: &'static str) -> Lane {
     };
     lane.asker = Asker::Load(flag);
     lane
-}
-
-/// The client's CPU time for the same content over that of another lane.
-fn client_over(lane: &Lane, other: &Lane) -> Option<Ratio> {
-    let cost = |lane: &Lane| lane.values(|trial| trial.client_cpu_s_per_gb);
-    Ratio::of(&cost(lane), &cost(other))
-}
-
-fn ablation_table(lanes: &[Lane]) -> Table {
-    let everything = lanes.first();
-    let row = |(lane, technique): (&Lane, &Technique)| Row {
-        name: lane.name.clone(),
-        is_published: false,
-        cells: vec![
-            everything.map_or(Cell::Empty, |lane| lane.cell(3, |trial| trial.server_cpu_s_per_gb)),
-            lane.cell(3, |trial| trial.server_cpu_s_per_gb),
-            everything.and_then(|everything| lane.cost_over(everything)).into(),
-            lane.cell(3, |trial| trial.client_cpu_s_per_gb),
-            everything.and_then(|everything| client_over(lane, everything)).into(),
-            lane.cell(0, |trial| trial.megabytes_per_second),
-            technique.published.map_or(Cell::Empty, Cell::from),
-        ],
-    };
-    Table {
-        title: "HTTP/3 with everything, and without one technique at a time".to_owned(),
-        corner: "left out".to_owned(),
-        columns: COLUMNS.map(str::to_owned).to_vec(),
-        rows: lanes.iter().skip(1).zip(&TECHNIQUES).map(row).collect(),
-    }
 }
 
 fn version_table(lanes: &[Lane]) -> Table {
@@ -177,64 +235,12 @@ fn version_table(lanes: &[Lane]) -> Table {
     }
 }
 
-/// What leaving a technique out costs, as a ratio with its interval.
-fn plot(lanes: &[Lane]) -> Plot {
-    let everything = lanes.first();
-    let ratio = |lane: &Lane| everything.and_then(|everything| lane.cost_over(everything));
-    let measured: Vec<(&Lane, Ratio)> =
-        lanes.iter().skip(1).filter_map(|lane| Some((lane, ratio(lane)?))).collect();
-    let point = |(place, (_, ratio)): (usize, &(&Lane, Ratio))| Point {
-        x: place as f64,
-        y: ratio.ratio,
-        interval: Some([ratio.low, ratio.high]),
-    };
-    Plot {
-        title: "The server's CPU time without a technique, over that with everything".to_owned(),
-        kind: PlotKind::Bars(measured.iter().map(|(lane, _)| lane.name.clone()).collect()),
-        x: Axis { label: "left out".to_owned(), ..Axis::default() },
-        y: Axis { label: "times".to_owned(), ..Axis::default() },
-        series: vec![Series {
-            name: "without over with".to_owned(),
-            is_published: false,
-            points: measured.iter().enumerate().map(point).collect(),
-        }],
-    }
-}
-
-fn findings(ablation: &[Lane], versions: &[Lane]) -> Vec<String> {
-    let mut findings = Vec::new();
-    if let Some(everything) = ablation.first() {
-        let ratios = |cost: fn(&Lane, &Lane) -> Option<Ratio>| -> Vec<(String, Ratio)> {
-            let ratio = |lane: &Lane| Some((lane.name.clone(), cost(lane, everything)?));
-            ablation.iter().skip(1).filter_map(ratio).collect()
-        };
-        findings.extend(worth("server", &ratios(Lane::cost_over)));
-        findings.extend(worth("client", &ratios(client_over)));
-    }
-    if let [oldest, second, newest] = versions
-        && let (Some(one), Some(two)) = (newest.cost_over(oldest), newest.cost_over(second))
-    {
-        findings.push(format!(
-            "The server's CPU time over HTTP/3 was {:.2} times that over HTTP/1.1 (95 % interval: {:.2} to {:.2}) and {:.2} times \
-             that over HTTP/2 ({:.2} to {:.2}).",
-            one.ratio, one.low, one.high, two.ratio, two.low, two.high
-        ));
-    }
-    findings
-}
-
-/// One sentence on what is worth something at this end, dearest first, and one on what is not.
-fn worth(end: &str, ratios: &[(String, Ratio)]) -> Vec<String> {
-    let mut clear: Vec<&(String, Ratio)> = ratios.iter().filter(|(_, ratio)| !ratio.spans_one()).collect();
-    clear.sort_by(|(_, a), (_, b)| b.ratio.total_cmp(&a.ratio));
-    let open: Vec<&str> =
-        ratios.iter().filter(|(_, ratio)| ratio.spans_one()).map(|(name, _)| name.as_str()).collect();
-    let mut sentences: Vec<String> = clear
-        .into_iter()
-        .map(|(name, ratio)| format!("{name}: the {end}'s CPU time was {}.", saving(ratio)))
-        .collect();
-    if !open.is_empty() {
-        sentences.push(format!("No measurable difference to the {end}: {}.", open.join("; ")));
-    }
-    sentences
+fn between_versions(versions: &[Lane]) -> Option<String> {
+    let [oldest, second, newest] = versions else { return None };
+    let (one, two) = (newest.cost_over(oldest)?, newest.cost_over(second)?);
+    Some(format!(
+        "The server's CPU time over HTTP/3 was {:.2} times that over HTTP/1.1 (95 % interval: {:.2} to {:.2}) and {:.2} times \
+         that over HTTP/2 ({:.2} to {:.2}).",
+        one.ratio, one.low, one.high, two.ratio, two.low, two.high
+    ))
 }

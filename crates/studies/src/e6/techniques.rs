@@ -1,6 +1,7 @@
 //! The techniques of study E6: how each is left out, and what others found it to be worth.
 //!
-//! What a running program cannot leave out is in [`ELSEWHERE`], in words: a row that was not measured is not shown.
+//! Those that are chosen when tercel is built are in `builds`; those that need another place to be measured in `steering` and
+//! `departures`. What nothing leaves out is in [`ELSEWHERE`], in words: a row that was not measured is not shown.
 
 use bench::method::Method;
 
@@ -49,16 +50,24 @@ const fn both(
 }
 
 /// All that are left out, one at a time.
-pub(super) const TECHNIQUES: [Technique; 15] = [
+pub(super) const TECHNIQUES: [Technique; 17] = [
     sending("without GSO on send", Some("about 5 times in typical cases"), &["--without", "gso"]),
     sending("without sendmmsg", Some("a saved system call per packet only"), &["--without", "sendmmsg"]),
     sending("without GSO and sendmmsg", None, &["--without", "gso,sendmmsg"]),
     both("without GRO on receive", Some("35 % of receive CPU"), &["--without", "gro"]),
     both("without recvmmsg", None, &["--without", "recvmmsg"]),
+    both("one message taken in before acting", None, &["--without", "receive-batches"]),
     Technique {
         name: "one datagram per system call, both ways",
         published: None,
         method: Method::Plain,
+        server: &[],
+        client: &[],
+    },
+    Technique {
+        name: "AF_XDP in the driver instead of kernel UDP",
+        published: Some("43 % more bytes a second (LiteSpeed)"),
+        method: Method::XdpDriver,
         server: &[],
         client: &[],
     },
@@ -82,15 +91,14 @@ pub(super) const TECHNIQUES: [Technique; 15] = [
 ];
 
 /// What is not in the table, and why.
-pub(super) const ELSEWHERE: [&str; 6] = [
+pub(super) const ELSEWHERE: [&str; 5] = [
     "Without GRO at the client the kernel cuts the server's trains into packets before they cross a veth pair or loopback, on the \
      server's CPU time: on a real link the card or the driver would do that in either case.",
-    "AF_XDP beside kernel UDP is study E1.",
-    "Steering by connection ID changes nothing for a client that keeps its address: the kernel's hash of addresses is as good \
-     then. It is not measured here.",
-    "Departure times need the fq queueing discipline and round trips above a millisecond, which this link has not.",
-    "Streams own their data, packets are never retransmitted, and nothing is allocated per packet: that is how tercel is built, \
-     and cannot be switched off.",
-    "Link-time and profile-guided optimisation are choices of a build: compare two reports of differently built programs with \
-     tercel bench compare.",
+    "AF_XDP in its other modes, and against each way through the kernel, is study E1.",
+    "How tercel is built, and cannot be switched off: streams own their data, and information is sent again, never packets; nothing \
+     is allocated per packet; buffers are contiguous and copied once on the way out; the state of a connection lies in one slab of \
+     its worker, without virtual calls for each packet; a packet whose frames are in order takes the shortest way.",
+    "Header protection inside the payload's encryption is not built; the row on header protection compares masks for a whole train \
+     with masks for each packet.",
+    "Of the four congestion controllers the table has CUBIC and BBR; NewReno and Prague are chosen by --congestion, too.",
 ];

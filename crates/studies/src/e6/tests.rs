@@ -10,44 +10,63 @@ fn lane(name: &str, costs: &[f64]) -> Lane {
     Lane { trials: costs.iter().map(trial).collect(), ..Lane::new(name, Method::Gso, &[]) }
 }
 
+fn measured(everything: &[f64], ablation: impl Fn(usize) -> Vec<f64>) -> Measured {
+    let ablation =
+        TECHNIQUES.iter().enumerate().map(|(place, technique)| lane(technique.name, &ablation(place)));
+    Measured {
+        everything: vec![lane("everything", everything)],
+        ablation: ablation.collect(),
+        ..Measured::default()
+    }
+}
+
 /// Deleted, a technique could be praised for what noise did.
 #[test]
 fn only_what_an_interval_shows_is_worth_something() {
-    let mut lanes = vec![lane("everything", &[1.0, 1.01, 0.99])];
-    lanes.extend(TECHNIQUES.iter().enumerate().map(|(place, technique)| match place {
-        0 => lane(technique.name, &[3.0, 3.1, 2.9]),
-        1 => lane(technique.name, &[1.2, 1.21, 1.19]),
-        _ => lane(technique.name, &[0.9, 1.1, 1.0]),
-    }));
+    let mut measured = measured(&[1.0, 1.01, 0.99], |place| match place {
+        0 => vec![3.0, 3.1, 2.9],
+        1 => vec![1.2, 1.21, 1.19],
+        _ => vec![0.9, 1.1, 1.0],
+    });
+    let pair = [lane("steered", &[2.0, 2.01, 1.99]), lane(steering::NAME, &[8.0, 8.1, 7.9])];
+    measured.apart.push((steering::NAME, pair));
+    let pairings = measured.pairings();
+    let said = pairing::findings(&pairings);
+    assert!(
+        said[0].starts_with("handed over between two workers") && said[0].contains("was 300 % more"),
+        "{said:?}"
+    );
+    assert!(said[1].starts_with("without GSO on send: the server's CPU time was 200 % more"), "{said:?}");
+    assert!(said[2].starts_with("without sendmmsg: the server's CPU time was 20 % more"), "{said:?}");
+    assert!(said[3].starts_with("No measurable difference to the server: without GSO and sendmmsg; "));
+
+    let table = pairing::table(&pairings);
+    assert_eq!(table.rows.len(), TECHNIQUES.len() + 1);
+    assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
+    assert_eq!(pairing::plot(&pairings).series[0].points.len(), TECHNIQUES.len() + 1);
+}
+
+#[test]
+fn versions_are_compared_with_the_oldest() {
     let versions = [
         lane("HTTP/1.1", &[0.5, 0.51, 0.49]),
         lane("HTTP/2", &[0.6, 0.61, 0.59]),
         lane("HTTP/3", &[1.0, 1.01, 0.99]),
     ];
-    let said = findings(&lanes, &versions);
-    assert!(said[0].starts_with("without GSO on send: the server's CPU time was 200 % more"), "{said:?}");
-    assert!(said[1].starts_with("without sendmmsg: the server's CPU time was 20 % more"), "{said:?}");
-    assert!(said[2].starts_with("No measurable difference to the server: without GSO and sendmmsg; "));
-    assert!(said.last().unwrap().contains("2.00 times that over HTTP/1.1"), "{said:?}");
-
-    let table = ablation_table(&lanes);
-    assert_eq!(table.rows.len(), TECHNIQUES.len());
-    assert!(table.rows.iter().all(|row| row.cells.len() == COLUMNS.len()));
+    let said = between_versions(&versions).unwrap();
+    assert!(said.contains("2.00 times that over HTTP/1.1"), "{said}");
     let table = version_table(&versions);
     assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
-    assert_eq!(plot(&lanes).series[0].points.len(), TECHNIQUES.len());
 }
 
 #[test]
 fn a_study_that_was_interrupted_early_claims_nothing() {
-    let nothing = |name| lane(name, &[]);
-    let lanes: Vec<Lane> = std::iter::once("everything")
-        .chain(TECHNIQUES.iter().map(|technique| technique.name))
-        .map(nothing)
-        .collect();
-    let versions = ["HTTP/1.1", "HTTP/2", "HTTP/3"].map(nothing);
-    assert_eq!(findings(&lanes, &versions), Vec::<String>::new());
-    assert!(plot(&lanes).series[0].points.is_empty());
+    let measured = measured(&[], |_| Vec::new());
+    let pairings = measured.pairings();
+    assert_eq!(pairing::findings(&pairings), Vec::<String>::new());
+    assert!(pairing::plot(&pairings).series[0].points.is_empty());
+    assert_eq!(between_versions(&["HTTP/1.1", "HTTP/2", "HTTP/3"].map(|name| lane(name, &[]))), None);
+    assert!(Measured::default().pairings().is_empty());
 }
 
 /// Deleted, two rows could be the same, or one that differs in nothing from the row with everything.
