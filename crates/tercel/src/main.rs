@@ -19,10 +19,20 @@ mod techniques;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+/// Which build this is, for `--version`: study E6 compares builds of the same sources, and reads it (`studies::e6`).
+const BUILD: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\nprofile ",
+    env!("TERCEL_PROFILE"),
+    "\nsources ",
+    env!("TERCEL_SOURCES")
+);
+
 /// A QUIC and HTTP/3 server, client and laboratory for Linux.
 #[derive(Parser)]
 #[command(
     version,
+    long_version = BUILD,
     about,
     after_help = "Begin with:  tercel serve .   and in another terminal   tercel get --help"
 )]
