@@ -137,7 +137,9 @@ fn prague_leaves_others_a_share_of_a_queue_that_marks_late() {
 #[test]
 fn packets_that_come_late_cost_little() {
     let late = [Node::Reorder { ppm: 1_000, by: Duration::from_millis(20) }];
-    for (algorithm, least) in [(Algorithm::NewReno, 0.85), (Algorithm::Cubic, 0.85), (Algorithm::Bbr, 0.85)] {
+    for (algorithm, least) in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague]
+        .map(|algorithm| (algorithm, 0.85))
+    {
         let heat = Heat::alone(Course::new(100, 50, 1.0), algorithm, SECOND * 8, SECOND * 8);
         let outcome = run_through(&heat, &late).unwrap_or_else(|problem| panic!("{problem}"));
         println!("{algorithm:?}: {:.3}, {} lost", outcome.utilisation(), outcome.flows[0].lost);

@@ -215,8 +215,9 @@ impl Controller {
             match &mut self.kind {
                 Kind::NewReno(inner) => inner.on_spurious(acked),
                 Kind::Cubic(inner) => inner.on_spurious(acked),
+                Kind::Prague(inner) => inner.on_spurious(acked),
                 // BBR looks for itself.
-                Kind::Bbr(_) | Kind::Prague(_) => {}
+                Kind::Bbr(_) => {}
             }
         }
         if acked.bytes > 0 || (acked.spurious > 0 && matches!(self.kind, Kind::Bbr(_))) {

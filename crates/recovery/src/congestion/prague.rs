@@ -54,6 +54,8 @@ enum Mode {
 pub(super) struct Prague {
     window: LossWindow,
     mode: Mode,
+    /// What it was before the last loss.
+    mode_before: Mode,
     /// Share of marked packets, from 0 to 1; `None` before the first mark.
     alpha: Option<f64>,
     /// Packets acknowledged and marks reported since the average was brought up to date.
@@ -77,6 +79,7 @@ impl Prague {
         Prague {
             window: LossWindow::new(mtu),
             mode: Mode::Classic,
+            mode_before: Mode::Classic,
             alpha: None,
             packets: 0,
             marks: 0,
@@ -147,7 +150,14 @@ impl Prague {
     }
 
     fn virtual_rtt(&self) -> Duration {
-        if self.rounds < YOUNG_ROUNDS { self.rtt } else { self.rtt.max(VIRTUAL_RTT) }
+        if self.is_held() { VIRTUAL_RTT } else { self.rtt }
+    }
+
+    /// Whether a virtual round trip is longer than a real one. Real ones need no clock: what a frame acknowledges left before the
+    /// last reduction or after it. By the clock, a flight that comes back a little sooner than the smoothed round trip says
+    /// would go unanswered, and where a flight has one frame, its marks with it.
+    fn is_held(&self) -> bool {
+        self.rounds >= YOUNG_ROUNDS && self.rtt < VIRTUAL_RTT
     }
 
     /// Once in a virtual round trip. Source: the draft, moving average of ECN feedback.
@@ -178,6 +188,7 @@ impl Prague {
     }
 
     fn on_marks(&mut self, now: Instant, sign: &Congestion) {
+        self.window.confirm();
         self.mode = if self.monitor.is_classic() { Mode::Classic } else { Mode::Scalable };
         // The first mark says that the queue is full for the first time: as good as a loss.
         let average = *self.alpha.get_or_insert(1.0);
@@ -185,7 +196,7 @@ impl Prague {
         self.patience = PATIENCE.saturating_add(self.rate() as u64 / PATIENCE_RATE);
         let is_answered = self.reduced.is_some_and(|(at, _)| {
             let since = now.saturating_since(at);
-            at <= now && (is_marked_before(sign, at) || since < self.virtual_rtt())
+            at <= now && (is_marked_before(sign, at) || (self.is_held() && since < VIRTUAL_RTT))
         });
         if is_answered || self.window.is_answered(sign) {
             return;
@@ -200,7 +211,7 @@ impl Prague {
         if !self.window.start_recovery(now, sign) {
             return;
         }
-        self.mode = Mode::Classic;
+        self.mode_before = core::mem::replace(&mut self.mode, Mode::Classic);
         self.fraction = 0.0;
         // RFC 9331 §4.3: the response to loss is the classic one, from the window in which the loss happened.
         let size = self.window.size();
@@ -209,6 +220,13 @@ impl Prague {
             _ => size,
         };
         self.window.shrink(((before as f64 * LOSS_BETA) as u64).min(size));
+    }
+
+    /// Losses proved to be none.
+    pub(super) fn on_spurious(&mut self, acked: &AckedBytes) {
+        if self.window.take_back(acked) {
+            self.mode = self.mode_before;
+        }
     }
 
     pub(super) fn on_persistent_congestion(&mut self) {
@@ -337,6 +355,22 @@ mod tests {
             });
             let count = reductions.count(); // in 250 ms
             assert!(expected.contains(&count), "{count}, not {expected:?}");
+        }
+    }
+
+    /// Or else a receiver that acknowledges once a round would halve the answers to its queue wherever round trips vary.
+    #[test]
+    fn a_flight_that_comes_back_early_is_answered() {
+        let mut path = Path::new(40);
+        path.grow_to(1_000_000);
+        path.round(10);
+        for flight in 0..20 {
+            path.prague.window.set(1_000_000);
+            let sent_at = path.now;
+            path.prague.rtt = path.rtt;
+            path.now = path.now + path.rtt - Duration::from_millis(1 + flight % 3);
+            path.prague.on_congestion(path.now, &super::super::tests::marks(sent_at, sent_at, 3));
+            assert!(path.prague.window().size() < 1_000_000, "flight {flight}");
         }
     }
 

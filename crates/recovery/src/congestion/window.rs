@@ -177,6 +177,11 @@ impl LossWindow {
         true
     }
 
+    /// The last reduction was right, whatever arrives.
+    pub(super) fn confirm(&mut self) {
+        self.undo = None;
+    }
+
     /// Packets that were declared lost have arrived. Once all of a recovery have, it is as if it had not been: window, threshold
     /// and recovery period are what they were. Not so if the window has grown beyond that since. Returns whether it was undone.
     /// Source: RFC 9438 §4.9.2, and the same for NewReno.

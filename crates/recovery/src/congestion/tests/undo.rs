@@ -2,7 +2,7 @@
 
 use super::*;
 
-const BOTH: [Algorithm; 2] = [Algorithm::NewReno, Algorithm::Cubic];
+const ALL: [Algorithm; 3] = [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague];
 
 impl Path {
     /// So many packets sent at that time are declared lost. Returns the window then.
@@ -34,7 +34,7 @@ fn path(algorithm: Algorithm) -> (Path, u64, Instant) {
 
 #[test]
 fn a_reduction_is_undone_when_all_of_its_losses_have_arrived() {
-    for algorithm in BOTH {
+    for algorithm in ALL {
         let (mut path, window, sent_at) = path(algorithm);
         let threshold = path.controller.ssthresh();
         let reduced = path.lose_many(sent_at, 3);
@@ -51,7 +51,7 @@ fn a_reduction_is_undone_when_all_of_its_losses_have_arrived() {
 /// Or else one packet that comes late would end the first slow start for good.
 #[test]
 fn slow_start_goes_on() {
-    for algorithm in BOTH {
+    for algorithm in ALL {
         let mut path = Path::new(algorithm);
         path.rounds(2, 7);
         let (window, sent_at) = (path.controller.window(), path.now);
@@ -80,7 +80,7 @@ fn cubic_remembers_its_curve() {
 
 #[test]
 fn true_congestion_is_not_undone() {
-    for algorithm in BOTH {
+    for algorithm in ALL {
         // Marks in the same recovery say that there is a queue.
         let (mut path, _, sent_at) = path(algorithm);
         let reduced = path.lose_many(sent_at, 1);
@@ -106,7 +106,7 @@ fn true_congestion_is_not_undone() {
 /// RFC 9438 §4.9.2: the latest values are kept if the window is larger by then.
 #[test]
 fn a_window_that_has_grown_beyond_stays() {
-    for algorithm in BOTH {
+    for algorithm in ALL {
         let (mut path, window, sent_at) = path(algorithm);
         path.lose_many(sent_at, 1);
         while path.round(7) <= window {}
