@@ -110,9 +110,13 @@ impl Connection {
         } else {
             (size, budget)
         };
-        // RFC 8899 §3: probes are under congestion control.
-        let permission = if permission == Permission::All && !self.spaces.owes_probe() {
-            match active.next_mtu_probe(now, self.spaces.in_flight_bytes()) {
+        // RFC 8899 §3: probes are under congestion control. Little data goes before them, much leaves them room.
+        let in_flight = self.spaces.in_flight_bytes();
+        let permission = if permission == Permission::All
+            && !self.spaces.owes_probe()
+            && !self.fits_beside_probes(now, active.congestion.available(in_flight))
+        {
+            match active.next_mtu_probe(now, in_flight) {
                 MtuProbe::Go(size) => {
                     return Some(Plan { kind: Kind::MtuProbe, path, size: usize::from(size) });
                 }
@@ -127,6 +131,13 @@ impl Connection {
             path,
             size,
         })
+    }
+
+    /// Whether there is something to send, and the window has room for all of it: probes can wait until it has left. Where it
+    /// has not, data waits for the window anyway.
+    fn fits_beside_probes(&self, now: Instant, room: u64) -> bool {
+        let unsent = self.streams.unsent();
+        unsent + unsent / 16 < room && self.space_wants(now, SpaceId::Application, Permission::All)
     }
 
     /// How many bytes congestion control and pacing allow now. A timeout probe goes whatever they say (RFC 9002 §7.5).

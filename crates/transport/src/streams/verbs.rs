@@ -173,6 +173,11 @@ impl Streams {
         None
     }
 
+    /// Bytes that were written and have not left yet, whether or not flow control permits them.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
     /// Whether anything waits to be sent or resent, flow control permitting or not.
     #[cfg(test)]
     pub(crate) fn has_unsent(&self) -> bool {
