@@ -53,6 +53,14 @@ impl Site {
         Site::of(&LabOptions { queues, ..LabOptions::default() })
     }
 
+    /// The same with one queue and packets of up to `mtu` bytes, 1280 to 65,535.
+    ///
+    /// # Errors
+    /// Not allowed, or the kernel refuses.
+    pub fn veth_of_mtu(mtu: u32) -> Result<Site, LabError> {
+        Site::of(&LabOptions { mtu, ..LabOptions::default() })
+    }
+
     /// The same with a link between them that loses this share of datagrams, each way.
     ///
     /// # Errors

@@ -11,7 +11,9 @@ pub(crate) enum Place {
     Loopback,
     /// Two namespaces joined by veth.
     Veth,
-    /// The same with a link that loses one datagram of a hundred.
+    /// The same with an MTU of 9,000.
+    Jumbo,
+    /// The same with Ethernet's, and a link that loses one datagram of a hundred.
     Lossy,
 }
 
@@ -51,6 +53,7 @@ impl Place {
         let site = match self {
             Place::Loopback => Ok(Site::Loopback),
             Place::Veth => Site::veth(2),
+            Place::Jumbo => Site::veth_of_mtu(9_000),
             Place::Lossy => Site::lossy(0.01),
         };
         site.map_err(|error| error.to_string())
@@ -60,7 +63,16 @@ impl Place {
         match self {
             Place::Loopback => "loopback",
             Place::Veth => "veth",
+            Place::Jumbo => "veth, MTU 9,000",
             Place::Lossy => "veth, 1 % loss",
+        }
+    }
+
+    /// Packets must become at least as long as this, in bytes of UDP payload: the largest that IPv6 has there.
+    pub(crate) fn least_packet(self) -> u64 {
+        match self {
+            Place::Jumbo => 8_952,
+            Place::Loopback | Place::Veth | Place::Lossy => 0,
         }
     }
 }
@@ -139,6 +151,11 @@ pub(crate) fn all() -> Vec<Case> {
         [(Gso, XdpGeneric), (Gso, XdpDriver), (XdpGeneric, XdpGeneric), (XdpDriver, XdpDriver)]
     {
         cases.push(case(Place::Veth, server, client, 1));
+    }
+    for (server, client) in
+        [(XdpGeneric, Gso), (Gso, XdpGeneric), (XdpDriver, Gso), (Gso, XdpDriver), (XdpDriver, XdpDriver)]
+    {
+        cases.push(case(Place::Jumbo, server, client, 1));
     }
     let moving = |place, server, workers, steering| Case {
         steering,

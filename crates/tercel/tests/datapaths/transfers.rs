@@ -56,6 +56,10 @@ fn over(case: &Case, site: &Site, never: &AtomicBool, address: IpAddr) -> Result
     done?;
     let (_, summary) = server.finish(never).map_err(text)?;
     no_frame_leaked(&summary)?;
+    let longest = number(&summary["packet_sizes"], "largest")?;
+    expect(longest >= case.place.least_packet(), || {
+        format!("the server's packets stayed at {longest}: {summary}")
+    })?;
     if case.workers > 1 {
         let parts = parts(&summary)?;
         expect(parts.len() == clients, || format!("{} workers, not {clients}: {summary}", parts.len()))?;
@@ -104,6 +108,10 @@ fn downloads(
     let (_, lines) = fetch(&[&url(BODY), "--verify-pattern"]).map_err(text)?;
     let bytes = lines.first().and_then(|line| line["bytes"].as_u64());
     expect(bytes == Some(10_000_000), || format!("a generated body of {bytes:?} bytes"))?;
+    let longest = lines.first().and_then(|line| line["packet_size"].as_u64());
+    expect(longest >= Some(case.place.least_packet()), || {
+        format!("the client's packets stayed at {longest:?}")
+    })?;
 
     let missing = fetch(&[&url("there/is/none"), "--discard"]);
     let answer = missing.map(|_| "success".to_owned()).unwrap_or_else(text);
