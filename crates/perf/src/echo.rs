@@ -234,6 +234,9 @@ impl fmt::Display for Echoed {
             "rate        {:.0}/s ({} completed, {} lost)",
             self.per_second, self.completed, self.lost
         )?;
+        if self.completed == 0 {
+            return f.write_str("latency     nothing came back");
+        }
         writeln!(f, "latency     {}", line(&self.latency))?;
         write!(f, "client      {:.1} µs of CPU each", self.client_us)?;
         if let Some(us) = self.server_us {

@@ -104,6 +104,9 @@ pub struct Report {
     pub server: Option<ServerCost>,
 }
 
+/// What exchanges of more bytes than this cost is told by the byte.
+const LARGE: u64 = 1_000_000;
+
 /// The percentiles of [`Report::curve`].
 const CURVE: [f64; 17] = [
     0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 99.995,
@@ -193,6 +196,19 @@ impl Report {
     fn is_bulk(&self) -> bool {
         self.task == "exchanges" && (self.request_bytes.is_none() || self.response_bytes.is_none())
     }
+
+    /// CPU time, for each exchange or, where those are large or have no end, for what was carried.
+    fn cpu(&self, cpu_s: f64, us_each: f64) -> String {
+        let bytes = self.received_bytes + self.sent_bytes;
+        let each = match self.completed {
+            completed if bytes > 0 && bytes >= completed.saturating_mul(LARGE) => {
+                format!(" ({:.3} s per GB)", cpu_s / (bytes as f64 * 1e-9))
+            }
+            0 => String::new(),
+            _ => format!(" ({us_each:.1} µs each)"),
+        };
+        format!("{cpu_s:.2} s of CPU{each}")
+    }
 }
 
 /// Percentiles of spans in microseconds on one line.
@@ -222,12 +238,12 @@ fn span(us: f64) -> String {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let amount =
-            |bytes: Option<u64>| bytes.map_or("endless".to_owned(), |bytes| format!("{bytes} bytes"));
+            |bytes: Option<u64>| bytes.map_or("without end".to_owned(), |bytes| format!("of {bytes} bytes"));
         match self.task {
             "handshakes" => writeln!(f, "task        handshakes, {} at a time", self.connections)?,
             _ => writeln!(
                 f,
-                "task        requests of {}, answers of {}; {} connections, {} at a time on each",
+                "task        requests {}, answers {}; {} connections, {} at a time on each",
                 amount(self.request_bytes),
                 amount(self.response_bytes),
                 self.connections,
@@ -242,7 +258,7 @@ impl fmt::Display for Report {
         if !self.is_bulk() {
             writeln!(f, "rate        {:.0}/s ({} completed)", self.per_second, self.completed)?;
         }
-        if self.task == "exchanges" {
+        if self.task == "exchanges" && self.packet_bytes > 0 {
             let (down, up) = (self.received_gbit_per_second, self.sent_gbit_per_second);
             writeln!(
                 f,
@@ -265,10 +281,9 @@ impl fmt::Display for Report {
         let client = &self.client;
         write!(
             f,
-            "client      {:.2} s of CPU ({:.1} µs each), busiest thread {:.0} % of a core; {} datagrams out, {} in, {} lost; \
+            "client      {}, busiest thread {:.0} % of a core; {} datagrams out, {} in, {} lost; \
              {} calls, {} waits",
-            client.cpu_s,
-            client.cpu_us_per_exchange,
+            self.cpu(client.cpu_s, client.cpu_us_per_exchange),
             client.busiest_thread * 100.0,
             client.sent_datagrams,
             client.received_datagrams,
@@ -279,9 +294,8 @@ impl fmt::Display for Report {
         if let Some(server) = &self.server {
             write!(
                 f,
-                "\nserver      {:.2} s of CPU ({:.1} µs each), busiest thread {:.0} % of a core",
-                server.cpu_s,
-                server.cpu_us_per_exchange,
+                "\nserver      {}, busiest thread {:.0} % of a core",
+                self.cpu(server.cpu_s, server.cpu_us_per_exchange),
                 server.busiest_thread * 100.0
             )?;
         }
@@ -289,5 +303,31 @@ impl fmt::Display for Report {
             write!(f, "\ninterrupted: this is what was measured until then")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Deleted, what a download without end cost would be told for each of no downloads.
+    #[test]
+    fn cost_is_told_for_what_was_carried() {
+        let client = Cost { cpu_s: 0.5, cpu_us_per_exchange: 500_000.0, ..Cost::default() };
+        let endless = Report {
+            task: "exchanges",
+            request_bytes: Some(8),
+            received_bytes: 2_000_000_000,
+            packet_bytes: 1_452,
+            client,
+            ..Report::default()
+        };
+        let text = endless.to_string();
+        assert!(text.contains("0.50 s of CPU (0.250 s per GB), busiest"), "{text}");
+        assert!(text.contains("requests of 8 bytes, answers without end;"), "{text}");
+        let small = Report { completed: 10_000, response_bytes: Some(200_000), ..endless.clone() };
+        assert!(small.to_string().contains("(500000.0 µs each)"), "{small}");
+        let nothing = Report { received_bytes: 0, packet_bytes: 0, ..endless }.to_string();
+        assert!(nothing.contains("0.50 s of CPU, busiest") && !nothing.contains("throughput"), "{nothing}");
     }
 }
