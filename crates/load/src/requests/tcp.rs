@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Rejected: hyper's HTTP/2 client (a task for each request, and a reset is told from an end only by way of error sources; h2
-//! is what it is made of); TLS over the bare socket (rustls reads 4 KiB at a time: [`meter`] reads more at once).
+//! is what it is made of).
 
 mod berth;
 mod clock;
@@ -27,6 +27,7 @@ mod pacer;
 mod reach;
 mod sender;
 mod stream;
+mod tls;
 mod trouble;
 
 pub use reach::choose_tcp_address;

@@ -13,8 +13,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::runtime::{Builder, Handle};
-use tokio::task::{LocalSet, spawn_local};
+use tokio::runtime::{Builder, Handle, LocalOptions};
+use tokio::task::spawn_local;
 
 /// How often threads look that wait for each other to begin.
 const EAGER: Duration = Duration::from_millis(1);
@@ -34,11 +34,10 @@ pub(super) fn run(plan: Plan, post: Post<'_>) -> io::Result<Record> {
         Arc::make_mut(tls).alpn_protocols = vec![alpn(&plan.protocol).to_vec()];
     }
     let desk = Rc::new(Desk::new(plan, tcp));
-    let runtime = Builder::new_current_thread().enable_io().enable_time().build();
-    let outcome = runtime.map(|runtime| {
-        LocalSet::new().block_on(&runtime, conduct(&desk, &mut course));
-    });
-    // The tasks are gone with their set.
+    let runtime =
+        Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default());
+    // The tasks are gone with it.
+    let outcome = runtime.map(|runtime| runtime.block_on(conduct(&desk, &mut course)));
     let mut books = desk.books.borrow_mut();
     if outcome.is_err() {
         course.finish(clock::now(), &mut books, Duration::ZERO, desk.traffic(0));

@@ -3,14 +3,15 @@
 use super::desk::Desk;
 use super::meter::Metered;
 use super::stream::Stream;
+use super::tls::Tls;
 use super::trouble::Trouble;
 use crate::requests::failure::Failure;
 use crate::requests::plan::{Protocol, Reuse};
 use rustls::pki_types::ServerName;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 /// The name by which TLS agrees on a version of HTTP. Source: the IANA registry of ALPN protocol IDs.
 pub(super) const fn alpn(protocol: &Protocol) -> &'static [u8] {
@@ -54,10 +55,11 @@ async fn attempt(desk: &Desk) -> Result<Stream, Trouble> {
         let words = format!("{} is neither a host name nor an IP address", desk.plan.server_name);
         Trouble::new(Failure::Tls, words)
     })?;
-    let tls = TlsConnector::from(Arc::clone(config)).connect(name, metered).await;
-    let tls = tls.map_err(|error| Trouble::of_connecting(&error))?;
-    let agreed = tls.get_ref().1.alpn_protocol();
-    let is_agreed = match (&desk.plan.protocol, agreed) {
+    let tls = Tls::new(metered, Arc::clone(config), name);
+    let mut tls = tls.map_err(|error| Trouble::new(Failure::Tls, error.to_string()))?;
+    let handshake = poll_fn(|cx| tls.poll_handshake(cx)).await;
+    handshake.map_err(|error| Trouble::of_connecting(&error))?;
+    let is_agreed = match (&desk.plan.protocol, tls.agreed()) {
         // Servers older than the agreement speak this.
         (Protocol::Http1(_), None) => true,
         (protocol, agreed) => agreed == Some(alpn(protocol)),

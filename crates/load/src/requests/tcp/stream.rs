@@ -1,16 +1,16 @@
 //! A connection's bytes, in the clear or through TLS.
 
 use super::meter::Metered;
+use super::tls::Tls;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_rustls::client::TlsStream;
 
 /// The connection.
 pub(super) enum Stream {
     Clear(Metered),
-    Tls(Box<TlsStream<Metered>>),
+    Tls(Box<Tls>),
 }
 
 impl AsyncRead for Stream {

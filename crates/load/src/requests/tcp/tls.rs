@@ -1,0 +1,423 @@
+//! TLS over one TCP socket, as hyper and h2 read and write it.
+//!
+//! rustls decrypts where the bytes lie that the socket gave ([`Incoming`]), as many as it has at once, and encrypts into what
+//! leaves with one call ([`Outgoing`]).
+//!
+//! Rejected: rustls' buffered connections, alone or in tokio-rustls: they want 4 KiB at a time, and copy what arrives once more;
+//! that made a client of large bodies a fifth slower.
+
+use super::meter::Metered;
+use rustls::ClientConfig;
+use rustls::client::ClientConnectionData;
+use rustls::client::UnbufferedClientConnection;
+use rustls::pki_types::ServerName;
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus, WriteTraffic,
+};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes that are read at once: a few records, which stay in the processor's cache.
+const INCOMING: usize = 64 << 10;
+/// Room for the longest record, or what is left of one: RFC 8446 §5.2, and its header.
+const RECORD: usize = 5 + (16 << 10) + 256;
+/// The longest flight of a handshake that is taken, in bytes.
+const LONGEST_FLIGHT: usize = 256 << 10;
+/// Encrypted bytes that may wait for the socket.
+const OUTGOING: usize = 64 << 10;
+/// Content that one record carries.
+const FRAGMENT: usize = 16 << 10;
+/// So many bytes may arrive in one go, so that they are used while they are in the cache, and other connections get their turn.
+const TURN: usize = 256 << 10;
+
+/// The connection.
+pub(super) struct Tls {
+    socket: Metered,
+    session: UnbufferedClientConnection,
+    incoming: Incoming,
+    outgoing: Outgoing,
+    /// Decrypted and not handed on, from `taken` on.
+    plain: Vec<u8>,
+    taken: usize,
+    /// What is written in several pieces, to be encrypted as one.
+    pieces: Vec<u8>,
+    /// The server has said that nothing more comes.
+    is_over: bool,
+    /// Bytes that may still arrive in this turn.
+    left: usize,
+}
+
+/// What rustls wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Want {
+    /// More bytes from the server: the handshake goes on with them.
+    Handshake,
+    /// Nothing: all that came is decrypted, and content may be sent.
+    Nothing,
+    /// Its decrypted bytes to be taken.
+    Taking,
+}
+
+impl Tls {
+    /// A connection whose handshake is still to come.
+    pub(super) fn new(
+        socket: Metered,
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> Result<Tls, rustls::Error> {
+        Ok(Tls {
+            socket,
+            session: UnbufferedClientConnection::new(config, name)?,
+            incoming: Incoming::default(),
+            outgoing: Outgoing::default(),
+            plain: Vec::new(),
+            taken: 0,
+            pieces: Vec::new(),
+            is_over: false,
+            left: TURN,
+        })
+    }
+
+    /// What the ends agreed to speak.
+    pub(super) fn agreed(&self) -> Option<&[u8]> {
+        self.session.alpn_protocol()
+    }
+
+    /// Does the handshake.
+    pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            match self.advance(None) {
+                Ok(Want::Handshake) => {
+                    ready!(self.poll_send(cx))?;
+                    if ready!(self.poll_receive(cx))? == 0 {
+                        return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+                    }
+                }
+                Ok(Want::Taking) => {}
+                Ok(Want::Nothing) if self.session.is_handshaking() => {
+                    return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+                }
+                Ok(Want::Nothing) => return self.poll_send(cx),
+                Err(error) => {
+                    // The server hears what was wrong with it, if the socket takes it.
+                    let _ = self.poll_send(cx);
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+    }
+
+    /// Lets rustls work on what has arrived. What it decrypts goes to `out`, and what has no room there to `plain`.
+    fn advance(&mut self, mut out: Option<&mut ReadBuf<'_>>) -> io::Result<Want> {
+        loop {
+            let UnbufferedStatus { discard, state } =
+                self.session.process_tls_records(self.incoming.filled());
+            let want = match state {
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while let Some(record) = traffic.next_record() {
+                        hand_on(record.map_err(invalid)?.payload, &mut out, &mut self.plain);
+                    }
+                    Some(Want::Taking)
+                }
+                Ok(ConnectionState::EncodeTlsData(mut words)) => {
+                    self.outgoing.add(|room| words.encode(room).map_err(want_of_encoding))?;
+                    None
+                }
+                Ok(ConnectionState::TransmitTlsData(sent)) => {
+                    // They are in `outgoing`, before anything that comes later.
+                    sent.done();
+                    None
+                }
+                Ok(ConnectionState::BlockedHandshake) => Some(Want::Handshake),
+                Ok(ConnectionState::WriteTraffic(_)) => Some(Want::Nothing),
+                Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => {
+                    self.is_over = true;
+                    Some(Want::Nothing)
+                }
+                Ok(_) => return Err(invalid("an unknown state of TLS")),
+                Err(error) => {
+                    self.incoming.discard(discard);
+                    self.say_why();
+                    return Err(invalid(error));
+                }
+            };
+            self.incoming.discard(discard);
+            if let Some(want) = want {
+                return Ok(want);
+            }
+        }
+    }
+
+    /// The alert that tells the server of our error.
+    fn say_why(&mut self) {
+        let UnbufferedStatus { state, .. } = self.session.process_tls_records(&mut []);
+        if let Ok(ConnectionState::EncodeTlsData(mut words)) = state {
+            let _ = self.outgoing.add(|room| words.encode(room).map_err(want_of_encoding));
+        }
+    }
+
+    /// Does `work` where content may be sent; decrypts all that is there before.
+    fn with_traffic<T>(
+        &mut self,
+        work: impl FnOnce(&mut WriteTraffic<'_, ClientConnectionData>, &mut Outgoing) -> io::Result<T>,
+    ) -> io::Result<T> {
+        while self.advance(None)? == Want::Taking {}
+        let UnbufferedStatus { discard, state } = self.session.process_tls_records(self.incoming.filled());
+        let outcome = match state {
+            Ok(ConnectionState::WriteTraffic(mut traffic)) => work(&mut traffic, &mut self.outgoing),
+            Ok(_) => Err(io::ErrorKind::BrokenPipe.into()),
+            Err(error) => Err(invalid(error)),
+        };
+        self.incoming.discard(discard);
+        outcome
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut room = ReadBuf::new(self.incoming.room()?);
+        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut room))?;
+        let bytes = room.filled().len();
+        self.incoming.to += bytes;
+        Poll::Ready(Ok(bytes))
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(waiting) = self.outgoing.waiting() {
+            match ready!(Pin::new(&mut self.socket).poll_write(cx, waiting))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                sent => self.outgoing.sent += sent,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn encrypt(&mut self, content: &[u8]) -> io::Result<()> {
+        self.with_traffic(|traffic, outgoing| {
+            outgoing.add(|room| traffic.encrypt(content, room).map_err(want_of_encrypting))
+        })
+    }
+}
+
+/// To `out` what it has room for, and the rest to `plain`.
+fn hand_on(bytes: &[u8], out: &mut Option<&mut ReadBuf<'_>>, plain: &mut Vec<u8>) {
+    let room = out.as_ref().map_or(0, |out| out.remaining());
+    let (now, later) = bytes.split_at(room.min(bytes.len()));
+    if let Some(out) = out {
+        out.put_slice(now);
+    }
+    plain.extend_from_slice(later);
+}
+
+fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+impl AsyncRead for Tls {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = out.filled().len();
+        loop {
+            let waiting = this.plain.get(this.taken..).unwrap_or_default();
+            if !waiting.is_empty() {
+                let now = waiting.get(..out.remaining()).unwrap_or(waiting);
+                out.put_slice(now);
+                this.taken += now.len();
+            }
+            if this.taken == this.plain.len() {
+                this.plain.clear();
+                this.taken = 0;
+            }
+            // As much as there is, without another call.
+            while out.remaining() > 0 && this.plain.is_empty() && !this.is_over {
+                if this.advance(Some(&mut *out))? != Want::Taking {
+                    break;
+                }
+            }
+            if out.filled().len() > before || out.remaining() == 0 || this.is_over {
+                return Poll::Ready(Ok(()));
+            }
+            if this.left == 0 {
+                this.left = TURN;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            match ready!(this.poll_receive(cx))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                bytes => this.left = this.left.saturating_sub(bytes),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Tls {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if bytes.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        if self.outgoing.is_full() {
+            ready!(self.poll_send(cx))?;
+        }
+        let now = bytes.get(..FRAGMENT).unwrap_or(bytes);
+        self.encrypt(now)?;
+        Poll::Ready(Ok(now.len()))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut filled = pieces.iter().filter(|piece| !piece.is_empty());
+        let (first, second) = (filled.next(), filled.next());
+        let Some(first) = first else { return Poll::Ready(Ok(0)) };
+        if second.is_none() || first.len() >= FRAGMENT {
+            return self.poll_write(cx, first);
+        }
+        if self.outgoing.is_full() {
+            ready!(self.poll_send(cx))?;
+        }
+        // One record for all: a head of nine bytes alone would cost as much as what follows it.
+        let mut all = core::mem::take(&mut self.pieces);
+        all.clear();
+        for piece in pieces {
+            let room = FRAGMENT - all.len();
+            all.extend_from_slice(piece.get(..room).unwrap_or(piece));
+        }
+        let outcome = self.encrypt(&all);
+        let taken = all.len();
+        self.pieces = all;
+        Poll::Ready(outcome.map(|()| taken))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_send(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Where nothing more can be encrypted, the server is told by TCP alone. Said again, it costs a few bytes.
+        if self.outgoing.waiting().is_none() {
+            let _ = self.with_traffic(|traffic, outgoing| {
+                outgoing.add(|room| traffic.queue_close_notify(room).map_err(want_of_encrypting))
+            });
+        }
+        ready!(self.poll_send(cx))?;
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+/// Encrypted bytes from the server: those from `from` to `to` are not decrypted yet.
+#[derive(Debug, Default)]
+struct Incoming {
+    buffer: Vec<u8>,
+    from: usize,
+    to: usize,
+}
+
+impl Incoming {
+    fn filled(&mut self) -> &mut [u8] {
+        self.buffer.get_mut(self.from..self.to).unwrap_or_default()
+    }
+
+    fn discard(&mut self, bytes: usize) {
+        self.from = (self.from + bytes).min(self.to);
+        if self.from == self.to {
+            (self.from, self.to) = (0, 0);
+        }
+    }
+
+    /// Room for more. What is left of a record moves to the front before.
+    fn room(&mut self) -> io::Result<&mut [u8]> {
+        if self.buffer.is_empty() {
+            self.buffer.resize(INCOMING, 0);
+        }
+        if self.buffer.len() - self.to < INCOMING / 2 {
+            self.buffer.copy_within(self.from..self.to, 0);
+            (self.from, self.to) = (0, self.to - self.from);
+        }
+        // Only flights of a handshake are so long that rustls leaves them where they are.
+        if self.buffer.len() - self.to < RECORD {
+            if self.buffer.len() >= LONGEST_FLIGHT {
+                return Err(invalid("the server's handshake is too long"));
+            }
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        }
+        Ok(self.buffer.get_mut(self.to..).unwrap_or_default())
+    }
+}
+
+/// Encrypted bytes for the server: those from `sent` to `end` wait for the socket.
+#[derive(Debug, Default)]
+struct Outgoing {
+    buffer: Vec<u8>,
+    sent: usize,
+    end: usize,
+}
+
+/// Why nothing was added to what leaves.
+enum Refusal {
+    /// This much room is needed.
+    Room(usize),
+    Other(io::Error),
+}
+
+fn want_of_encoding(error: EncodeError) -> Refusal {
+    match error {
+        EncodeError::InsufficientSize(InsufficientSizeError { required_size }) => {
+            Refusal::Room(required_size)
+        }
+        other @ EncodeError::AlreadyEncoded => Refusal::Other(invalid(other)),
+    }
+}
+
+fn want_of_encrypting(error: EncryptError) -> Refusal {
+    match error {
+        EncryptError::InsufficientSize(InsufficientSizeError { required_size }) => {
+            Refusal::Room(required_size)
+        }
+        other @ EncryptError::EncryptExhausted => Refusal::Other(invalid(other)),
+    }
+}
+
+impl Outgoing {
+    fn waiting(&self) -> Option<&[u8]> {
+        self.buffer.get(self.sent..self.end).filter(|waiting| !waiting.is_empty())
+    }
+
+    /// Whether what waits must leave before more is added.
+    fn is_full(&self) -> bool {
+        self.end - self.sent >= OUTGOING
+    }
+
+    /// Adds what `fill` writes into the room that it is given, which grows once if it says so.
+    fn add(&mut self, mut fill: impl FnMut(&mut [u8]) -> Result<usize, Refusal>) -> io::Result<()> {
+        if self.sent == self.end || self.sent > OUTGOING {
+            self.buffer.copy_within(self.sent..self.end, 0);
+            (self.sent, self.end) = (0, self.end - self.sent);
+        }
+        loop {
+            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+            match fill(room) {
+                Ok(bytes) => {
+                    self.end += bytes;
+                    return Ok(());
+                }
+                Err(Refusal::Room(wanted)) if wanted > room.len() => {
+                    // As a rule never again: what waits is bounded.
+                    self.buffer.resize(self.end + wanted, 0);
+                }
+                Err(Refusal::Room(_)) => return Err(invalid("TLS wants no room in particular")),
+                Err(Refusal::Other(error)) => return Err(error),
+            }
+        }
+    }
+}
