@@ -11,7 +11,7 @@
 //! small function from facts to an [`Answer`]; tables name them. Nothing is changed on the way, but for what is asked by
 //! name: attaching a program to an interface may interrupt it for a moment.
 
-mod capabilities;
+pub(crate) mod capabilities;
 mod interface;
 mod machine;
 mod probes;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | choice.rs | the names |
 //! | open.rs | a name and an address become ports, one for each worker |
+//! | refusal.rs | what a refusal by AF_XDP means to users |
 //! | queues.rs | several ports as one, for a worker that has several queues |
 //! | report.rs | what a port tells of itself |
 //! | place.rs | which interface an address means |
@@ -19,6 +20,7 @@ mod measure;
 mod open;
 mod place;
 mod queues;
+mod refusal;
 mod report;
 
 pub use choice::Choice;

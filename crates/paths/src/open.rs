@@ -9,6 +9,8 @@ use crate::contest::{Contestant, Measured, Verdict};
 use crate::measure;
 use crate::place::{self, Interface, Place};
 use crate::queues::Queues;
+use crate::refusal::explain;
+use crate::report::Path as _;
 use core::net::{IpAddr, SocketAddr};
 use datapath::Port;
 use udp::{BindOptions, Group, Steering, SteeringChoice, Variant, Without};
@@ -87,6 +89,16 @@ pub enum Opened {
     Xdp(Vec<Queues<XdpPort>>),
 }
 
+impl Opened {
+    /// How AF_XDP sockets share packets with the driver: "zero-copy", "driver", "generic"; `None` for kernel UDP.
+    pub fn xdp_mode(&self) -> Option<&'static str> {
+        match self {
+            Opened::Udp(_) => None,
+            Opened::Xdp(ports) => ports.first()?.xdp_mode(),
+        }
+    }
+}
+
 /// What [`open`] did.
 pub struct Paths {
     /// The ports.
@@ -153,7 +165,7 @@ fn open_xdp(options: &Options) -> Result<Paths, String> {
             options.steering
         ));
     }
-    let ports = xdp::open(&options.xdp(&name, options.address)).map_err(|error| error.to_string())?;
+    let ports = xdp::open(&options.xdp(&name, options.address)).map_err(|error| explain(&error, queues))?;
     let mut shares: Vec<Vec<XdpPort>> = (0..workers).map(|_| Vec::new()).collect();
     for (place, port) in ports.into_iter().enumerate() {
         shares[place % workers].push(port);
@@ -243,7 +255,7 @@ fn xdp_contestant(options: &Options, interface: &Interface) -> Result<Contestant
     let mut burst = auto::burst_on(interface)?;
     let asked = options.xdp(&interface.name, burst.addresses.local);
     let opened = xdp::open(&xdp::Options { queues: Some(0..1), ..asked });
-    let mut port = opened.map_err(|error| error.to_string())?.into_iter().next().ok_or("no queue")?;
+    let mut port = opened.map_err(|error| explain(&error, 1))?.into_iter().next().ok_or("no queue")?;
     burst.addresses.local = port.local_address();
     Ok(Contestant {
         choice: Choice::Xdp,

@@ -156,8 +156,9 @@ fn get(args: &GetArgs) -> Result<u8, GetError> {
     args.path.check().map_err(GetError::Usage)?;
     args.quic.techniques().check(args.path.datapath).map_err(GetError::Usage)?;
     let paths = args.open(&jobs).map_err(GetError::Usage)?;
-    if let Some(verdict) = paths.verdict.as_ref().filter(|_| !args.quiet) {
-        eprintln!("{verdict}");
+    if !args.quiet {
+        paths.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
+        paths.declined.iter().for_each(|line| eprintln!("{line}"));
     }
     match paths.opened {
         Opened::Udp(group) => match args.path.hold() {

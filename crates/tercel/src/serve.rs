@@ -146,6 +146,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         listening: address,
         versions: args.http,
         datapath: udp.as_ref().map(|udp| udp.choice.name()),
+        xdp_mode: udp.as_ref().and_then(|udp| udp.opened.xdp_mode()),
         interface: udp.as_ref().and_then(|udp| udp.interface.clone()),
         workers: udp.as_ref().map_or(threads, |udp| udp.workers),
         steering: udp.as_ref().map(|udp| udp.steering.name()),

@@ -3,6 +3,7 @@
 use super::capabilities::{BPF, Capabilities, IPC_LOCK, NET_ADMIN, NET_RAW};
 use super::probes::{self, Offloads};
 use super::{Answer, Finding, Request};
+use crate::refusal;
 use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;
 use std::fs;
@@ -125,7 +126,7 @@ fn capabilities(facts: &Facts) -> Answer {
 }
 
 fn setcap(facts: &Facts) -> String {
-    format!("sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep {}", facts.program)
+    refusal::setcap(&facts.program)
 }
 
 fn gso(facts: &Facts) -> Answer {

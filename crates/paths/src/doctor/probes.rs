@@ -1,5 +1,6 @@
 //! Things that are tried out on sockets and programs of our own, and are gone again when the answer is there.
 
+use crate::refusal::explain;
 use base::net::{Addresses, Ecn};
 use base::sink::{PacketSink as _, TrainPath};
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -85,7 +86,7 @@ pub(crate) fn xdp_modes(interface: &str) -> Vec<(&'static str, Result<(), String
     let attempt = |mode| {
         let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let options = Options { mode, queues: Some(0..1), ..Options::new(interface, address) };
-        xdp::open(&options).map(|_| ()).map_err(|error| error.to_string())
+        xdp::open(&options).map(|_| ()).map_err(|error| explain(&error, 1))
     };
     modes.into_iter().map(|(check, mode)| (check, attempt(mode))).collect()
 }

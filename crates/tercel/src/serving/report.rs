@@ -19,6 +19,8 @@ pub(crate) struct Way {
     pub(crate) versions: Versions,
     /// The path's name as users choose it; none without HTTP/3.
     pub(crate) datapath: Option<&'static str>,
+    /// How AF_XDP sockets share packets with the driver.
+    pub(crate) xdp_mode: Option<&'static str>,
     pub(crate) interface: Option<String>,
     pub(crate) workers: usize,
     /// How datagrams find their worker.
@@ -35,7 +37,8 @@ pub(crate) fn announce(
     ready_file: Option<&Path>,
 ) -> Result<(), String> {
     let on = way.interface.as_ref().map_or(String::new(), |name| format!(" of {name}"));
-    let datapath = way.datapath.map_or(String::new(), |name| format!(", datapath {name}{on}"));
+    let mode = way.xdp_mode.map_or(String::new(), |mode| format!(", {mode} mode"));
+    let datapath = way.datapath.map_or(String::new(), |name| format!(", datapath {name}{on}{mode}"));
     let several = match (way.workers, way.steering) {
         (1, _) => String::new(),
         (workers, Some(steering)) => format!(", {workers} workers, steering {steering}"),
@@ -51,6 +54,8 @@ pub(crate) fn announce(
         "pid": std::process::id(),
         "certificate": credentials.certificate,
         "datapath": way.datapath,
+        "interface": way.interface,
+        "xdp_mode": way.xdp_mode,
         "workers": way.workers,
         "steering": way.steering,
     });
