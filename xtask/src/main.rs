@@ -17,7 +17,7 @@ usage: cargo xtask COMMAND
   tidy   walls between crates, import cycles inside them, sizes of files
   rfc    normative rules cited in the code against specs/*.toml
   ebpf   rebuilds the eBPF objects (needs clang); --check compares with what is committed
-  controllers  runs congestion controllers over simulated links and writes docs/controllers anew (some minutes)
+  controllers  runs congestion controllers over simulated links and writes docs/controllers anew (some minutes; it says how many)
   pgo    the program optimised by a profile of itself at work: target/pgo/tercel (needs llvm-tools)";
 
 fn main() -> ExitCode {

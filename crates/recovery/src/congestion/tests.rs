@@ -293,10 +293,8 @@ fn pacing_follows_the_window() {
 }
 
 /// One life of a controller under any events in any order, on any clock.
-fn live(seed: u64) {
+fn live(algorithm: Algorithm, seed: u64) {
     let mut rng = Rng::from_u64(seed);
-    let algorithm =
-        [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague][(seed % 4) as usize];
     let mut mtu = 1200 + rng.below(8_000) as u16;
     let mut controller = Controller::new(algorithm, mtu);
     let resumes = seed.is_multiple_of(3);
@@ -370,15 +368,44 @@ fn any_acked(rng: &mut Rng, largest_sent_at: Instant, window: u64) -> AckedBytes
 }
 
 /// What would be lost without it: a window of zero, a wrapped or endless one, a rate that is none, or a panic, on some path
-/// or clock.
+/// or clock. Each controller lives five thousand lives.
 #[test]
 fn twenty_thousand_lives() {
-    (0..20_000).for_each(live);
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague] {
+        (0..5_000).for_each(|seed| live(algorithm, seed));
+    }
 }
 
-/// The same a million times: `cargo test --release -p tercel-recovery -- --ignored a_million_lives`.
-#[test]
-#[ignore = "takes a while; the ordinary run has the first twenty thousand"]
-fn a_million_lives() {
-    (0..1_000_000).for_each(live);
+/// The same a million times for each controller, all at once: some minutes.
+/// `cargo test --profile quick -p tercel-recovery -- --ignored a_million_lives`.
+mod a_million_lives {
+    use super::{Algorithm, live};
+
+    fn million(algorithm: Algorithm) {
+        (0..1_000_000).for_each(|seed| live(algorithm, seed));
+    }
+
+    #[test]
+    #[ignore = "takes a while; the ordinary run has the first five thousand"]
+    fn of_new_reno() {
+        million(Algorithm::NewReno);
+    }
+
+    #[test]
+    #[ignore = "takes a while; the ordinary run has the first five thousand"]
+    fn of_cubic() {
+        million(Algorithm::Cubic);
+    }
+
+    #[test]
+    #[ignore = "takes a while; the ordinary run has the first five thousand"]
+    fn of_bbr() {
+        million(Algorithm::Bbr);
+    }
+
+    #[test]
+    #[ignore = "takes a while; the ordinary run has the first five thousand"]
+    fn of_prague() {
+        million(Algorithm::Prague);
+    }
 }

@@ -2,11 +2,13 @@
 
 use report::model::{Block, Cell, Study, Table};
 
-/// The study as Markdown, with its plots as pictures of these names.
-pub fn markdown(study: &Study, plots: &[&str]) -> String {
+/// The study as Markdown, with its plots as pictures of these names. `revision` is that of the program that made the records.
+pub fn markdown(study: &Study, revision: &str, plots: &[&str]) -> String {
     let mut text = format!("# {}\n\n{}\n\n", study.title, study.question);
-    text += "Made by `cargo xtask controllers`, which writes this page, `results.json` and the pictures anew. What follows from \
-             the figures, and what is wrong with our controllers, is in [reading.md](reading.md).\n\n";
+    text += &format!(
+        "Made by `cargo xtask controllers` with revision {revision}; it writes this page, `results.json` and the pictures \
+         anew. What follows from the figures, and what is wrong with our controllers, is in [reading.md](reading.md).\n\n"
+    );
     text += "## What came out\n\n";
     text += &list(&study.findings);
     text += "\n## How it was measured\n\n";

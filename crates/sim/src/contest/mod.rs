@@ -29,4 +29,4 @@ pub use markdown::markdown;
 pub use record::Record;
 pub use run::{Entrant, Flow, Heat, Outcome, jain, run, run_through};
 pub use startup::{Startup, startup};
-pub use study::study;
+pub use study::{study, unpack};

@@ -5,10 +5,11 @@ use super::plots::plots;
 use super::record::Record;
 use super::tables::tables;
 use report::model::{Block, Study};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-/// Everything but the pictures' files; those are returned with their names.
-pub fn study(records: &[Record]) -> (Study, Vec<(&'static str, report::model::Plot)>) {
+/// Everything but the pictures' files; those are returned with their names. `revision` is that of the program that made the
+/// records.
+pub fn study(revision: &str, records: &[Record]) -> (Study, Vec<(&'static str, report::model::Plot)>) {
     let plots = plots(records);
     let tables = tables(records).into_iter().map(Block::Table);
     let pictures = plots.iter().map(|(_, plot)| Block::Plot(plot.clone()));
@@ -24,9 +25,20 @@ pub fn study(records: &[Record]) -> (Study, Vec<(&'static str, report::model::Pl
         notes: lines(&NOTES),
         problem: None,
         seconds: 0.0,
-        raw: Value::Array(records.iter().map(Record::to_json).collect()),
+        raw: json!({
+            "revision": revision,
+            "records": records.iter().map(Record::to_json).collect::<Vec<Value>>(),
+        }),
     };
     (study, plots)
+}
+
+/// The revision and the records that [`study`] has put into a study's `raw`; `None` if it is anything else.
+pub fn unpack(raw: &Value) -> Option<(String, Vec<Record>)> {
+    let revision = raw.get("revision")?.as_str()?.to_owned();
+    let records: Option<Vec<Record>> =
+        raw.get("records")?.as_array()?.iter().map(Record::from_json).collect();
+    Some((revision, records?))
 }
 
 fn lines(lines: &[&str]) -> Vec<String> {
