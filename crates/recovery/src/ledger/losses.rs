@@ -157,7 +157,8 @@ impl LossOutcome {
     ) {
         //= rfc9002/7.6.2#1
         let is_counted = counted_from.is_some_and(|start| packet.sent_at > start);
-        if !packet.is_ack_eliciting() || !is_counted {
+        // RFC 9000 §14.4: a lost probe of a size is no sign of congestion, so neither end of it.
+        if !packet.is_ack_eliciting() || !is_counted || packet.flags.has(PacketFlags::MTU_PROBE) {
             return;
         }
         let start = *from.get_or_insert(packet.sent_at);

@@ -148,6 +148,26 @@ fn mtu_probes_are_no_sign_of_congestion_nor_of_lost_marks() {
     assert_eq!((outcome.bytes, outcome.congestion, outcome.ect), (1200, None, 0));
 }
 
+/// Probes of a size are lost over and over where a path does not carry it: with a packet lost by chance before or after them
+/// they do not look like a path that carries nothing.
+#[test]
+fn mtu_probes_make_no_persistent_congestion() {
+    for probe in [0, 2] {
+        let mut ledger: Ledger<u64> = Ledger::new();
+        for (pn, at) in [(0, 2), (1, 3), (2, 900)] {
+            let flags =
+                if pn == probe { PacketFlags::DATA.with(PacketFlags::MTU_PROBE) } else { PacketFlags::DATA };
+            ledger.on_sent(SentPacket { flags, ..data(pn, ms(at)) }, &[]);
+        }
+        ledger.on_sent(data(3, ms(901)), &[]);
+        ack(&mut ledger, &[3..=3]).0.unwrap();
+        let thresholds = LossThresholds { persistent_from: Some(ms(1)), ..thresholds(10) };
+        let outcome = ledger.detect_losses(ms(2_000), thresholds, &mut |_, _| {});
+        let span = if probe == 0 { 897 } else { 1 };
+        assert_eq!(outcome.persistent_span, Some(Duration::from_millis(span)), "probe {probe}");
+    }
+}
+
 #[test]
 fn losses_that_are_a_sign_are_summed_without_probes_and_by_runs() {
     let mut ledger = filled(20);
