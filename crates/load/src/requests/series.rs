@@ -31,6 +31,15 @@ impl Slice {
         spans.refill(&self.latencies);
         spans
     }
+
+    /// Takes in what another has.
+    pub(super) fn add(&mut self, other: &Slice) {
+        self.succeeded += other.succeeded;
+        self.failed += other.failed;
+        self.content_bytes += other.content_bytes;
+        self.latencies.extend_from_slice(&other.latencies);
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
 }
 
 /// The slices of a run.
@@ -77,11 +86,7 @@ impl Series {
         let most = self.slices.len().max(other.slices.len());
         self.slices.resize(most, Slice::default());
         for (mine, theirs) in self.slices.iter_mut().zip(&other.slices) {
-            mine.succeeded += theirs.succeeded;
-            mine.failed += theirs.failed;
-            mine.content_bytes += theirs.content_bytes;
-            mine.latencies.extend_from_slice(&theirs.latencies);
-            mine.longest_ns = mine.longest_ns.max(theirs.longest_ns);
+            mine.add(theirs);
         }
     }
 

@@ -19,10 +19,14 @@ impl fmt::Display for Report {
             self.requests_per_second,
             self.content_bytes_per_second / 1e6
         )?;
-        writeln!(f, "latency     {}", self.latency)?;
-        let each_second =
-            self.handshakes_per_second.map(|rate| format!(" ({rate:.0}/s)")).unwrap_or_default();
-        writeln!(f, "handshakes  {}{each_second}: {}", self.handshake.count, self.handshake)?;
+        if self.latency.count > 0 {
+            writeln!(f, "latency     {}", self.latency)?;
+        }
+        if self.handshake.count > 0 {
+            let each_second =
+                self.handshakes_per_second.map(|rate| format!(" ({rate:.0}/s)")).unwrap_or_default();
+            writeln!(f, "handshakes  {}{each_second}: {}", self.handshake.count, self.handshake)?;
+        }
         let statuses: Vec<String> =
             self.statuses.iter().map(|(status, count)| format!("{status} x {count}")).collect();
         writeln!(
@@ -51,7 +55,10 @@ impl fmt::Display for Report {
                 server.waited_for_core * 100.0
             )?;
         }
-        write!(f, "limit       {}", self.limit.words())
+        match self.requests {
+            0 => f.write_str("limit       nothing was asked, so nothing is known of it"),
+            _ => write!(f, "limit       {}", self.limit.words()),
+        }
     }
 }
 
@@ -112,5 +119,18 @@ impl Report {
             writeln!(f, "unfinished  {count} at the end, the oldest for {seconds:.1} s")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::requests::sample::report;
+
+    /// Deleted, a server that nobody reached would be told to have a latency of 0 µs.
+    #[test]
+    fn what_was_not_measured_is_not_told() {
+        let text = report().to_string();
+        assert!(!text.contains("latency") && !text.contains("neither side"), "{text}");
+        assert!(text.ends_with("nothing was asked, so nothing is known of it"), "{text}");
     }
 }
