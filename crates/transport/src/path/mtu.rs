@@ -26,9 +26,9 @@ const LIGHT: u64 = 4;
 /// ... is at most so many times as large as what is known to pass: in the first round trip data shares the window, and more
 /// bytes of padding than this are worth their room only when smaller ones have arrived.
 const LARGEST_STEP: u64 = 6;
-/// Data leaves a probe the room that it waits for no longer than this part of a round trip; and not again for so large a
-/// one before the window has doubled.
-const LONGEST_WAIT: u64 = 4;
+/// Data leaves a probe the room that it waits for no longer than this part of a round trip, and not again before the window
+/// has doubled: in slow start a window leaves within half a round trip, and so its acknowledgements come.
+const LONGEST_WAIT: u64 = 2;
 
 impl Path {
     /// The handshake is confirmed: the search may begin.

@@ -2,7 +2,7 @@
 
 use super::credit::AddressState;
 use super::path::{Path, PathId};
-use super::probe::MtuProbe;
+use super::probe::{Blocked, MtuProbe};
 use super::set::{Expiry, MAX_FAILURES, MAX_OTHERS, Paths};
 use crate::builder::PacketBuilder;
 use crate::config::TransportConfig;
@@ -397,6 +397,57 @@ fn larger_packets_are_used_and_given_up() {
     path.congestion.on_persistent_congestion();
     assert_eq!(path.congestion.window(), 2_400);
     assert_eq!(due_probe(path, at(125)), Some(1_400), "no more than the window");
+}
+
+/// The path of a server that may send whatever IP permits, with a measured round trip of 100 ms and in slow start.
+fn wide_path() -> Paths {
+    let config = TransportConfig { max_packet_size: 65_507, ..TransportConfig::default() };
+    let mut paths = Paths::new(at(0), Side::Client, &config, from(HOME), AddressState::Validated);
+    paths.active_mut().rtt.on_sample(at(0), Duration::from_millis(100), Duration::ZERO);
+    paths.on_handshake_confirmed(at(0));
+    paths
+}
+
+/// RFC 9000 §14.4, RFC 9002 §7: probes take from the window, and never more than it has.
+#[test]
+fn probes_never_exceed_the_window() {
+    for steps in [[0, 0, 0], [500, 0, 0], [11_000, 3_000, 100], [12_000, 12_000, 12_000]] {
+        let mut paths = wide_path();
+        let path = paths.active_mut();
+        for (data, ms) in steps.into_iter().zip([0, 100, 200]) {
+            let (mut in_flight, mut sent) = (data, Vec::new());
+            while let MtuProbe::Go(size) = path.next_mtu_probe(at(ms), in_flight) {
+                path.on_mtu_probe_sent(at(ms), size);
+                in_flight += u64::from(size);
+                sent.push(size);
+                assert!(in_flight <= path.congestion.window(), "{steps:?}: {sent:?} beside {data}");
+            }
+            sent.into_iter().for_each(|size| path.on_mtu_probe_acked(at(ms + 100), size));
+        }
+    }
+}
+
+/// Data leaves a probe room, for half a round trip at most; then the largest that fits goes, and data no longer waits before the
+/// window has doubled.
+#[test]
+fn data_waits_for_a_probe_for_half_a_round_trip_at_most() {
+    let mut paths = wide_path();
+    let path = paths.active_mut();
+    let nearly = path.congestion.window() - 1_500;
+    assert_eq!(path.next_mtu_probe(at(0), nearly), MtuProbe::Wait);
+    assert_eq!(path.note_mtu_probe(at(0), nearly), Blocked::ByWindow);
+    assert_eq!(path.probe_wait_ends(), Some(at(50)));
+    path.note_mtu_probe(at(49), nearly);
+    assert_eq!(path.next_mtu_probe(at(49), nearly), MtuProbe::Wait);
+    path.on_probe_wait_timeout(at(50));
+    assert_eq!((path.next_mtu_probe(at(50), nearly), path.probe_wait_ends()), (MtuProbe::Go(1_472), None));
+    path.on_mtu_probe_sent(at(50), 1_472);
+    path.note_mtu_probe(at(50), nearly + 1_472);
+    assert_eq!(path.next_mtu_probe(at(50), nearly + 1_472), MtuProbe::None, "nothing fits, nobody waits");
+    path.on_mtu_probe_acked(at(150), 1_472);
+    path.congestion.on_mtu_change(13_000);
+    let nearly = path.congestion.window() - 1_500;
+    assert_eq!(path.next_mtu_probe(at(150), nearly), MtuProbe::Wait, "another window");
 }
 
 /// A new port may mean another link: what became of the probes under way will not be told, so they leave again.
