@@ -127,13 +127,13 @@ impl Site {
         namespace.run(set)
     }
 
-    /// Gives the client's UDP flows new source ports, once its end has sent so many more bytes of UDP payload, as a home router
-    /// does that lost its mappings. Nothing happens where there is no emulated link.
+    /// Gives the client's UDP flows new source ports, once its end has sent so many more bytes of UDP payload; what is under way to
+    /// the old ones still arrives. Nothing happens where there is no emulated link.
     pub fn rebind(&self, after_bytes: u64) {
         if let Site::Veth(lab) = self
             && let Some(emulator) = lab.emulator()
         {
-            emulator.rebind(after_bytes);
+            emulator.rebind_gently(after_bytes);
         }
     }
 

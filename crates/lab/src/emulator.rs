@@ -35,6 +35,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use bridge::{Bridge, Control, with_control};
 pub use options::{BurstLoss, Counters, Direction, LinkOptions, Reorder};
+use rebind::OldPorts;
 use socket::PacketSocket;
 
 /// The emulator's scheduling priority (nice), if it may choose: a link keeps its time however busy its ends are.
@@ -159,7 +160,12 @@ impl Emulator {
     /// Gives the left host's UDP flows new source ports, once `after_bytes` more bytes of UDP payload came from the left (0: with
     /// the next packet), as a home router does that lost its mappings. Replies to the old ports are dropped and counted.
     pub fn rebind(&self, after_bytes: u64) {
-        self.tell(|control| control.rebind = Some(after_bytes));
+        self.tell(|control| control.rebind = Some((after_bytes, OldPorts::Forgotten)));
+    }
+
+    /// The same, but replies to the old ports still arrive: nothing is lost by it.
+    pub fn rebind_gently(&self, after_bytes: u64) {
+        self.tell(|control| control.rebind = Some((after_bytes, OldPorts::Kept)));
     }
 
     /// What happened so far in one direction; a sleeping link has published all of it.

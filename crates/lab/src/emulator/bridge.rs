@@ -19,7 +19,7 @@ use super::frame::{Carries, Layout, VNET};
 use super::held::{Held, HeldQueue};
 use super::options::{Counters, Direction, LinkOptions};
 use super::pool::{Buffer, Pool};
-use super::rebind::Rebinder;
+use super::rebind::{OldPorts, Rebinder};
 use super::socket::{Arrival, BATCH, PacketSocket};
 use super::train::{self, Line, Piece};
 
@@ -38,7 +38,7 @@ pub(crate) struct Control {
     pub(crate) has_news: bool,
     pub(crate) must_end: bool,
     /// Forget the ports after so many more bytes of UDP payload from the left.
-    pub(crate) rebind: Option<u64>,
+    pub(crate) rebind: Option<(u64, OldPorts)>,
     pub(crate) counters: [Counters; 2],
     /// Frames that the kernel dropped before the thread could read them; the handle asks.
     pub(crate) missed: [u64; 2],
@@ -68,7 +68,7 @@ pub(crate) struct Bridge {
     ends: [PacketSocket; 2],
     lanes: [Lane; 2],
     rebinder: Rebinder,
-    rebind_in: Option<u64>,
+    rebind_in: Option<(u64, OldPorts)>,
     control: Arc<Mutex<Control>>,
     waker: Arc<OwnedFd>,
     spin: u64,
@@ -123,8 +123,8 @@ impl Bridge {
                 lane.judge.change(options);
                 lane.delay = u64::try_from(options.delay.as_nanos()).unwrap_or(u64::MAX);
             }
-            if let Some(bytes) = control.rebind.take() {
-                *rebind_in = Some(bytes);
+            if let Some(wanted) = control.rebind.take() {
+                *rebind_in = Some(wanted);
             }
             control.must_end
         })
@@ -235,19 +235,19 @@ impl Bridge {
 /// Lets the address translator work on a frame; false if it belongs to a port that is forgotten.
 fn translate(
     rebinder: &mut Rebinder,
-    rebind_in: &mut Option<u64>,
+    rebind_in: &mut Option<(u64, OldPorts)>,
     direction: Direction,
     (frame, layout): (&mut [u8], &Layout),
 ) -> bool {
     if direction == Direction::ToLeft {
         return rebinder.returns(frame, layout);
     }
-    if let Some(left) = rebind_in
+    if let Some((left, old)) = rebind_in
         && layout.carries == Carries::Udp
     {
         let payload = (layout.end - layout.payload) as u64;
         if *left <= payload {
-            rebinder.forget();
+            rebinder.renew(*old);
             *rebind_in = None;
         } else {
             *left -= payload;

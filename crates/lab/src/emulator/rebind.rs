@@ -2,7 +2,8 @@
 //!
 //! Until it is first asked, packets pass untouched. From then on each source port from the left gets a port of the translator's
 //! own, and only packets to such a port find back; what comes to a forgotten port is dropped, as home routers do when a mapping
-//! timed out. Asked again, it forgets all and begins anew.
+//! timed out. Asked again, it forgets all and begins anew. It can also give new ports and let replies to the old ones find back: then a
+//! client that waits in silence hears what was under way, and nothing but its port changes.
 //!
 //! A mapping belongs to a port number, whatever the addresses. At most as many mappings exist as there are ports of its own;
 //! then the oldest goes. Rejected: changing the source address too, which would need routes and neighbours at the far end.
@@ -16,21 +17,35 @@ use super::frame::{Carries, Layout};
 const FIRST_PORT: u16 = 61_001;
 const LAST_PORT: u16 = 65_500;
 
+/// What becomes of the ports that flows had before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OldPorts {
+    /// Packets to them are dropped.
+    #[default]
+    Forgotten,
+    /// Packets to them still arrive.
+    Kept,
+}
+
 /// The translator's memory.
 #[derive(Debug, Default)]
 pub(crate) struct Rebinder {
     is_active: bool,
+    old: OldPorts,
     outside_of: HashMap<u16, u16>,
     inside_of: HashMap<u16, u16>,
     given: u16,
 }
 
 impl Rebinder {
-    /// Forgets every mapping; the next packet of each flow gets a new port.
-    pub(crate) fn forget(&mut self) {
+    /// The next packet of each flow gets a new port.
+    pub(crate) fn renew(&mut self, old: OldPorts) {
         self.is_active = true;
+        self.old = old;
         self.outside_of.clear();
-        self.inside_of.clear();
+        if old == OldPorts::Forgotten {
+            self.inside_of.clear();
+        }
     }
 
     /// Rewrites the source port of a frame that goes from left to right.
@@ -54,7 +69,8 @@ impl Rebinder {
         let at = layout.transport + 2;
         match self.inside_of.get(&port(frame, at)) {
             Some(inside) => rewrite(frame, layout, at, *inside),
-            None => return false,
+            // Its own port, from before it was first translated.
+            None => return self.old == OldPorts::Kept,
         }
         true
     }

@@ -1,8 +1,9 @@
 //! Steering by connection ID: what it costs a server of two workers when packets come to the wrong one.
 //!
-//! A client that keeps its address finds its worker by the kernel's hash of addresses just as well. So the clients here lose their
-//! ports in the middle, as behind a home router that forgets: from then on the hash sends about half of them to the other worker,
-//! which hands each of their packets over, unless the kernel reads the connection ID.
+//! A client that keeps its address finds its worker by the kernel's hash of addresses just as well. So the connections here, each
+//! from a socket of its own, get other ports in the middle, as behind a home router: from then on the hash sends about half of them
+//! to the other worker, which hands each of their packets over, unless the kernel reads the connection ID. What is under way to the
+//! old ports still arrives: a client that only waits would otherwise wait until it gives up.
 
 use std::io;
 use std::time::Duration;
@@ -21,12 +22,12 @@ use crate::downloads::{Lane, Trial, last_json};
 
 /// Content of a response: many trains of requests and acknowledgements come to the server for what it sends.
 const BODY: &str = "bytes/16KiB";
-/// Connections: with so many, the hash moves some of them with near certainty.
-const CONNECTIONS: &str = "32";
+/// Connections, each with a thread and a socket of its own: with so many, the hash moves some of them with near certainty.
+const CONNECTIONS: &str = "16";
 /// Requests at a time on each.
-const STREAMS: &str = "4";
+const STREAMS: &str = "10";
 /// UDP payload from the clients after which ports change: more than all handshakes have.
-const REBIND_AFTER: u64 = 300_000;
+const REBIND_AFTER: u64 = 150_000;
 /// Where the kernel reads connection IDs, no more than this share of datagrams may need to be handed over.
 const STRAY: f64 = 0.01;
 
@@ -43,10 +44,10 @@ pub(super) fn measure(context: &mut Context<'_>, trials: usize) -> io::Result<[L
     let site = Site::lossy(0.0).map_err(io::Error::other)?;
     let program = context.program.clone();
     let pair = Pair::new(&program, &site, context.stop)?;
-    let requests = context.scaled("60000", "15000");
+    let requests = context.scaled("120000", "30000");
     let lane = |name: &str, steering: &str| {
         let server = [&["--workers", "2", "--steering", steering], &SIZE[..]].concat();
-        let load = ["--http", "3", "-n", requests, "-c", CONNECTIONS, "-m", STREAMS, "--timeout", "60"];
+        let load = ["--http", "3", "-n", requests, "-c", CONNECTIONS, "-t", CONNECTIONS, "-m", STREAMS];
         Lane::apart(name, Method::Gso, &server, &[&load, &SIZE[..]].concat())
     };
     let mut lanes = [lane("two workers, steered by eBPF", "ebpf"), lane(NAME, "hand-off")];

@@ -27,7 +27,7 @@ fn ports_change_on_the_way_out_and_back() {
     let untouched = bytes.clone();
     rebinder.leaves(&mut bytes, &layout);
     assert_eq!(bytes, untouched);
-    rebinder.forget();
+    rebinder.renew(OldPorts::Forgotten);
     rebinder.leaves(&mut bytes, &layout);
     let outside = port(&bytes, 44);
     assert!(outside >= FIRST_PORT && is_sound(&bytes));
@@ -39,7 +39,7 @@ fn ports_change_on_the_way_out_and_back() {
     assert!(port(&reply, 46) == 40_000 && is_sound(&reply));
     let (mut stale, layout) = frame(443, 40_000);
     assert!(!rebinder.returns(&mut stale, &layout), "the old port is forgotten");
-    rebinder.forget();
+    rebinder.renew(OldPorts::Forgotten);
     let (mut stale, layout) = frame(443, outside);
     assert!(!rebinder.returns(&mut stale, &layout));
 }
@@ -48,7 +48,7 @@ fn ports_change_on_the_way_out_and_back() {
 #[test]
 fn partial_and_missing_checksums_stay() {
     let mut rebinder = Rebinder::default();
-    rebinder.forget();
+    rebinder.renew(OldPorts::Forgotten);
     let (mut bytes, _) = frame(40_000, 443);
     bytes[0] = 1;
     let before = port(&bytes, 50);
@@ -65,10 +65,30 @@ fn partial_and_missing_checksums_stay() {
 #[test]
 fn every_flow_has_its_own_port_and_the_table_is_bounded() {
     let mut rebinder = Rebinder::default();
-    rebinder.forget();
+    rebinder.renew(OldPorts::Forgotten);
     let outside: std::collections::HashSet<u16> = (1_000..5_000).map(|inside| rebinder.map(inside)).collect();
     assert_eq!(outside.len(), 4_000);
     (5_000..60_000).for_each(|inside| assert_ne!(rebinder.map(inside), inside));
     assert!(rebinder.inside_of.len() <= usize::from(LAST_PORT - FIRST_PORT) + 1);
     assert_eq!(rebinder.inside_of.len(), rebinder.outside_of.len());
+}
+
+/// Would break: a client that only waits would wait for ever, where just its port was to change.
+#[test]
+fn old_ports_can_stay_reachable() {
+    let mut rebinder = Rebinder::default();
+    rebinder.renew(OldPorts::Kept);
+    let mut outside = Vec::new();
+    for _ in 0..2 {
+        let (mut bytes, layout) = frame(40_000, 443);
+        rebinder.leaves(&mut bytes, &layout);
+        outside.push(port(&bytes, 44));
+        rebinder.renew(OldPorts::Kept);
+    }
+    assert_ne!(outside[0], outside[1]);
+    for old in [40_000, outside[0], outside[1]] {
+        let (mut reply, layout) = frame(443, old);
+        assert!(rebinder.returns(&mut reply, &layout), "{old}");
+        assert!(port(&reply, 46) == 40_000 && is_sound(&reply));
+    }
 }
