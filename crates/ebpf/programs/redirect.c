@@ -95,7 +95,7 @@ INLINE int judge(struct xdp_md *context) {
     return redirect_map(&sockets, context->rx_queue_index, XDP_PASS);
 }
 
-// For packets that lie in one buffer each. Of longer ones the kernel shows it none, or refuses to attach it.
+// For packets that lie in one buffer each; drivers refuse it where the MTU allows longer ones.
 SECTION("xdp") int redirect(struct xdp_md *context) { return judge(context); }
 
 // For packets of several buffers as well, from Linux 5.18: what is judged lies in the first.

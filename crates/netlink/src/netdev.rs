@@ -10,6 +10,7 @@ const XDP_FEATURES: u16 = 3;
 const BASIC: u64 = 1;
 const REDIRECT: u64 = 2;
 const ZERO_COPY: u64 = 8;
+const SEVERAL_BUFFERS: u64 = 32;
 
 /// What a driver offers to XDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct XdpFeatures {
     pub driver_mode: bool,
     /// AF_XDP sockets share their memory with the card.
     pub zero_copy: bool,
+    /// Programs see packets of several buffers: those longer than a page.
+    pub several_buffers: bool,
 }
 
 /// What the driver of interface `ifindex` offers to XDP. Some drivers change their answer with their settings.
@@ -31,7 +34,11 @@ pub fn xdp_features(ifindex: u32) -> io::Result<XdpFeatures> {
     let bits = find(&reply, XDP_FEATURES).and_then(|bytes| bytes.try_into().ok()).map(u64::from_ne_bytes);
     let bits = bits.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
     let has = |wanted: u64| bits & wanted == wanted;
-    Ok(XdpFeatures { driver_mode: has(BASIC | REDIRECT), zero_copy: has(ZERO_COPY) })
+    Ok(XdpFeatures {
+        driver_mode: has(BASIC | REDIRECT),
+        zero_copy: has(ZERO_COPY),
+        several_buffers: has(SEVERAL_BUFFERS),
+    })
 }
 
 #[cfg(test)]

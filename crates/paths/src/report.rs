@@ -3,6 +3,7 @@
 use crate::queues::Queues;
 use datapath::Port;
 use datapath::hold::Hold;
+use datapath::trains::MAX_TRAIN_BYTES;
 use udp::UdpPort;
 use xdp::XdpPort;
 
@@ -61,5 +62,19 @@ impl Path for Queues<XdpPort> {
     fn frames(&self) -> Option<Frames> {
         let sum = |count: fn(&XdpPort) -> usize| self.ports().iter().map(count).sum();
         Some(Frames { free: sum(XdpPort::free_frames), all: sum(XdpPort::frames) })
+    }
+
+    /// What keeps packets shorter than the MTU allows.
+    fn advice(&self) -> Option<String> {
+        let port = self.ports().first()?;
+        let ((name, mtu), most) = (port.interface(), port.most_payload());
+        // IP and UDP take 28 bytes at least.
+        (mtu > most + 28 && most < MAX_TRAIN_BYTES).then(|| {
+            format!(
+                "{name} carries packets of {mtu} bytes, but AF_XDP in {} mode here no payload beyond {most}: kernel or driver \
+                 have no multi-buffer XDP; for longer ones try --xdp-mode driver or generic (Linux 6.6), or --datapath gso",
+                port.mode()
+            )
+        })
     }
 }

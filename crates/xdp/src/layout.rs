@@ -20,7 +20,7 @@ const _: () = assert!(PAYLOAD_AT >= MAX_HEADERS + METADATA_SIZE);
 const RX_HEADROOM: usize = 256;
 
 /// The longest payload that one frame of the kernel's holds in both directions, whatever its headers.
-pub(crate) const MAX_PAYLOAD: usize = FRAME_SIZE - RX_HEADROOM - MAX_HEADERS;
+pub const MAX_PAYLOAD: usize = FRAME_SIZE - RX_HEADROOM - MAX_HEADERS;
 const _: () = assert!(MAX_PAYLOAD <= FRAME_SIZE - PAYLOAD_AT);
 
 /// How long the payloads of a port are at most, and what that takes.

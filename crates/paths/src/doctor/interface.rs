@@ -71,6 +71,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("merging", merging),
     ("pacing", pacing),
     ("af_xdp", af_xdp),
+    ("long packets", long_packets),
 ];
 
 /// Those of the loopback interface, which has no driver and no queue, and of interfaces that are down.
@@ -170,6 +171,27 @@ fn af_xdp(facts: &Facts) -> Answer {
         Some(XdpFeatures { driver_mode: true, .. }) => Answer::good("driver mode, copying"),
         Some(_) => Answer::note("generic mode only: the driver offers nothing"),
         None => Answer::note("generic mode; this kernel does not tell what the driver offers"),
+    }
+}
+
+/// Packets longer than a frame of AF_XDP, which the MTU may carry.
+fn long_packets(facts: &Facts) -> Answer {
+    let (mtu, frame) = (facts.link.mtu, xdp::FRAME_PAYLOAD);
+    let takes_several = match facts.xdp {
+        Some(XdpFeatures { driver_mode: true, several_buffers, .. }) => several_buffers,
+        // Generic mode, which does not depend on the driver.
+        _ => true,
+    };
+    match (mtu as usize > frame + 28, takes_several) {
+        (false, true) => Answer::note(format!("MTU {mtu}; AF_XDP would follow a larger one")),
+        (false, false) => Answer::note(format!(
+            "MTU {mtu}; with a larger one AF_XDP would send {frame} bytes at most: the driver has no multi-buffer XDP"
+        )),
+        (true, true) => Answer::good(format!("AF_XDP follows the MTU of {mtu} (not in zero-copy mode)")),
+        (true, false) => Answer::limited(format!(
+            "AF_XDP sends {frame} bytes at most, though the MTU is {mtu}: the driver has no multi-buffer XDP"
+        ))
+        .with("for longer packets: --xdp-mode generic, or --datapath gso".to_owned()),
     }
 }
 

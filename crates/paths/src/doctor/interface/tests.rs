@@ -23,7 +23,7 @@ fn facts() -> Facts {
         driver: Some("ice".to_owned()),
         queues: (4, 4),
         qdiscs: vec!["fq".to_owned()],
-        xdp: Some(XdpFeatures { driver_mode: true, zero_copy: true }),
+        xdp: Some(XdpFeatures { driver_mode: true, zero_copy: true, several_buffers: true }),
         segments: Some(Switch::On),
         merges: Some(Switch::On),
         tried: Vec::new(),
@@ -80,4 +80,19 @@ fn what_was_tried_is_told_mode_by_mode() {
     assert_eq!(answer(&facts, "xdp driver"), Answer::note("no driver support"));
     assert_eq!(answer(&facts, "xdp generic").state, State::Limited);
     assert_eq!(answer(&facts, "af_xdp").state, State::Note);
+}
+
+#[test]
+fn long_packets_are_told_of_where_the_mtu_has_them() {
+    let told = |mtu, several_buffers| {
+        let mut facts = facts();
+        facts.link.mtu = mtu;
+        facts.xdp = Some(XdpFeatures { driver_mode: true, zero_copy: false, several_buffers });
+        answer(&facts, "long packets")
+    };
+    assert_eq!(told(1_500, false).state, State::Note);
+    assert_eq!(told(9_000, true).state, State::Good);
+    let limited = told(9_000, false);
+    assert_eq!(limited.state, State::Limited);
+    assert!(limited.found.contains("3770") && limited.remedy.unwrap().contains("--xdp-mode generic"));
 }
