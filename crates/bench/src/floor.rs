@@ -214,6 +214,14 @@ pub fn run(
     Ok(floor)
 }
 
+impl Floor {
+    /// The first row that has no figures, and why.
+    pub fn problem(&self) -> Option<String> {
+        let failed = self.rows.iter().find(|row| row.problem.is_some());
+        failed.map(table::row_line)
+    }
+}
+
 fn pusher(role: &Role, peer: SocketAddr) -> io::Result<Box<dyn Push>> {
     let size = role.datagram_size;
     Ok(match (role.way, role.means()) {

@@ -30,8 +30,8 @@ use crate::sys::umem::{FRAME_SIZE, Shape};
 
 /// How often, and how far apart, a bind is tried while the queue is busy: a socket that was just closed gives its queue back
 /// a moment later.
-const BUSY_TRIES: u32 = 100;
-const BUSY_PAUSE: Duration = Duration::from_millis(10);
+pub(crate) const BUSY_TRIES: u32 = 100;
+pub(crate) const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// How often the port and the place of the program are tried while they are taken: a child process that was just forked
 /// has what we closed a moment longer, until it runs its own program.
 const TAKEN_TRIES: u32 = 10;

@@ -16,6 +16,7 @@ use wire::ip::CHECKSUM_OFFSET;
 use crate::error::XdpError;
 use crate::interface::Interface;
 use crate::layout::{MAX_PAYLOAD, PAYLOAD_AT};
+use crate::open::{BUSY_PAUSE, BUSY_TRIES};
 use crate::options::Mode;
 use crate::paths::{Paths, Way};
 use crate::sys::socket::{Copying, Lead, Metadata, New, Setup, Socket};
@@ -33,9 +34,19 @@ fn open(interface: &Interface) -> Result<New, XdpError> {
     let new = Socket::open(&setup)
         .map_err(|failed| XdpError::System { doing: "make an AF_XDP socket", source: failed.source })?;
     new.socket.raise_send_buffer(FRAMES * FRAME_SIZE as u32);
-    let bound = new.socket.bind(interface.index, 0, Copying::Copies);
-    bound.map_err(system("bind an AF_XDP socket"))?;
+    bind(&new.socket, interface.index).map_err(system("bind an AF_XDP socket"))?;
     Ok(new)
+}
+
+/// Binds to queue 0; a socket that was just closed gives it back a moment later.
+fn bind(socket: &Socket, interface: u32) -> io::Result<()> {
+    for _ in 1..BUSY_TRIES {
+        match socket.bind(interface, 0, Copying::Copies) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(BUSY_PAUSE),
+            result => return result,
+        }
+    }
+    socket.bind(interface, 0, Copying::Copies)
 }
 
 fn find(name: &str) -> Result<Interface, XdpError> {

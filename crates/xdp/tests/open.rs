@@ -36,6 +36,23 @@ fn a_port_that_was_just_closed_can_be_opened_again_at_once() {
     }
 }
 
+#[test]
+fn a_measurement_without_a_port_waits_for_its_queue_too() {
+    let Some(lab) = lab(1) else { return };
+    let mut port = server(&lab, "0.0.0.0:4433", Mode::Driver);
+    assert_works(&lab, &mut port);
+    let local = SocketAddr::new(lab.server().ipv4().into(), SERVER);
+    let peer = SocketAddr::new(lab.client().ipv4().into(), 9);
+    let holder = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        drop(port);
+    });
+    let path = path(local, peer, Ecn::NotEct);
+    let opened = lab.server().run(|| xdp::raw::RawSender::open("server0", &path, 1_200).map(|_| ()));
+    holder.join().unwrap();
+    opened.unwrap();
+}
+
 /// Run by the test below, in a process of its own, which is killed.
 #[test]
 #[ignore = "holds a port until it is killed"]

@@ -41,7 +41,7 @@ enum Place {
     Both,
 }
 
-/// Measures and prints.
+/// Measures and prints; fails when a row could not be measured.
 pub(super) fn run(args: &FloorArgs) -> Result<(), String> {
     if !(0.01..=600.0).contains(&args.seconds) {
         return Err("--seconds must be from 0.01 to 600".to_owned());
@@ -64,7 +64,8 @@ pub(super) fn run(args: &FloorArgs) -> Result<(), String> {
     let launch = launch_as("floor-child");
     let floor = floor::run(&plan, &sites, &launch, &stop, &mut |line| eprintln!("{line}")).map_err(text)?;
     println!("{floor}");
-    super::write_json(args.json.as_deref(), &floor)
+    super::write_json(args.json.as_deref(), &floor)?;
+    floor.problem().map_or(Ok(()), |row| Err(format!("not measured: {row}")))
 }
 
 /// One process of a floor.
