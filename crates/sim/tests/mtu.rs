@@ -140,6 +140,11 @@ fn a_transfer_goes_on_when_its_path_shrinks() {
             report(&format!("{mode:?} {cap}, then {limit}"), &shrunk);
             assert!(shrunk.mtu.black_holes >= 1 && shrunk.mtu.size <= limit, "{cap} {limit}: {shrunk:?}");
             assert!(shrunk.gap_ptos <= 3.0, "{cap} {limit}: {shrunk:?}");
+            let rtts = shrunk.mtu.took.unwrap_or(Duration::MAX).as_secs_f64() / RTT.as_secs_f64();
+            assert!(
+                mode == MtuMode::Classic || rtts <= 7.0,
+                "the search after it: {cap} {limit}: {shrunk:?}"
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use base::time::{Duration, Instant};
 use sim::transfer::{Errand, Plan, Transfer, build};
-use sim::{Family, Mood, Node, Scenario};
+use sim::{Family, Halt, Mood, Node, Renewal, Scenario};
 use transport::{Algorithm, Connection, Fin, MtuMode, MtuReport, StreamId, StreamSink};
 use worker::{App, Next};
 
@@ -128,6 +128,26 @@ fn neither_distance_nor_controller_makes_it_longer() {
     let mut scenario = line(RTT, 65_488);
     scenario.family = Family::V6;
     check("server, IPv6", download(&scenario, 20_000_000).0, (65_488, 3), RTT);
+}
+
+/// A client that appears at another address may have gone another way: the size is searched for again, once the address is
+/// validated, which takes a round trip.
+#[test]
+fn a_migration_begins_the_search_anew() {
+    let mut scenario = line(RTT, 65_507);
+    let moves = Node::Rebind { at: RTT * 12, every: RTT * 1_000, times: 1, what: Renewal::Address };
+    scenario.to_server.insert(0, moves);
+    let mut lab = build(&scenario, &Plan::downloads([])).unwrap();
+    let mood = Mood::new(scenario.app_rng(), 0);
+    lab.connect(Errand::new(mood, [Transfer::download(400_000_000)], 1)).unwrap();
+    let client = lab.hosts().1;
+    lab.network().borrow_mut().arm_rebinding(client);
+    let halt = lab.run(Duration::from_secs(60), |lab| lab.client().app_mut().done == 1);
+    lab.run(Duration::from_secs(60), |lab| lab.server().connections() == 0);
+    let server = lab.server().app_mut();
+    assert_eq!((halt, server.counters.migrations), (Halt::Done, 1));
+    assert_eq!(server.mtu.probes_sent, 6, "those of the new path alone: {:?}", server.mtu);
+    check("server, after a migration", server.mtu, (65_507, 4), RTT);
 }
 
 /// An answer that the initial window holds is complete a round trip after the request, whatever is searched for beside it.

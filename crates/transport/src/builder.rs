@@ -16,12 +16,14 @@ pub(crate) struct PacketBuilder<'a> {
     frames: &'a mut Vec<SentFrame>,
     /// What the frames mean for the packet's treatment. Source: RFC 9002 §2.
     flags: PacketFlags,
+    /// What is not the packet's all the same.
+    withheld: PacketFlags,
 }
 
 impl<'a> PacketBuilder<'a> {
     pub(crate) fn new(writer: Writer<'a>, frames: &'a mut Vec<SentFrame>) -> PacketBuilder<'a> {
         frames.clear();
-        PacketBuilder { writer, frames, flags: PacketFlags::NONE }
+        PacketBuilder { writer, frames, flags: PacketFlags::NONE, withheld: PacketFlags::NONE }
     }
 
     /// Bytes of payload that still fit.
@@ -63,10 +65,16 @@ impl<'a> PacketBuilder<'a> {
         self.flags = self.flags.with(PacketFlags::MTU_PROBE);
     }
 
+    /// Marks the packet as one that takes another path than the active one: it does not count towards what is in flight there,
+    /// and its loss is no sign of congestion there. Source: RFC 9000 §9.4.
+    pub(crate) fn mark_elsewhere(&mut self) {
+        self.withheld = PacketFlags::IN_FLIGHT;
+    }
+
     /// What the frames written so far mean.
     #[inline]
     pub(crate) fn flags(&self) -> PacketFlags {
-        self.flags
+        self.flags.without(self.withheld)
     }
 
     /// Whether nothing has been written.

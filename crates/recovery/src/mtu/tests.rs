@@ -92,7 +92,7 @@ fn the_fast_search_is_faster_on_every_path_and_done_within_three_round_trips_on_
         }
         assert!(quick < slow, "{limit} {cap}: {quick} round trips instead of {slow}");
         assert!(limit < cap || quick <= 3.0, "{cap}: {quick} round trips on a clean path");
-        assert!(quick < 9.0, "{limit} {cap}: {quick} round trips");
+        assert!(quick < 6.0, "{limit} {cap}: {quick} round trips");
     }
 }
 

@@ -29,7 +29,12 @@ impl Connection {
         //= rfc9000/9.5#2
         let dcid = if is_active { self.peer_cids.active() } else { self.peer_cids.for_probe() };
         let draft = Draft { now, space: SpaceId::Application, dcid, ecn, min_len, room };
-        self.write_protected(draft, |this, packet| this.paths.write_probe(now, path, &mut this.rng, packet))
+        self.write_protected(draft, |this, packet| {
+            this.paths.write_probe(now, path, &mut this.rng, packet);
+            if !is_active {
+                packet.mark_elsewhere();
+            }
+        })
     }
 
     /// A PING, padded to the size in question.
