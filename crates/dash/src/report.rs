@@ -102,7 +102,7 @@ pub(crate) fn of(
         seconds,
         started: startups.len(),
         startup_s: [
-            startups.iter().sum::<f64>() / startups.len().max(1) as f64,
+            startups.iter().fold(0.0, |sum, startup| sum + startup) / startups.len().max(1) as f64,
             startups.iter().copied().fold(0.0, f64::max),
         ],
         stalls: seats.iter().map(|seat| seat.stalls).sum(),
@@ -163,12 +163,13 @@ impl fmt::Display for Report {
             "players     {}, rule {}, {:.1} s at {} times the speed",
             self.players, self.rule, self.seconds, self.speed
         )?;
-        let [mean, most] = self.startup_s;
-        writeln!(
-            f,
-            "start-up    {} of {} saw a picture, after {mean:.2} s on average, {most:.2} s at most",
-            self.started, self.players
-        )?;
+        write!(f, "start-up    {} of {} saw a picture", self.started, self.players)?;
+        match self.startup_s {
+            [mean, most] if self.started > 0 => {
+                writeln!(f, ", after {mean:.2} s on average, {most:.2} s at most")?;
+            }
+            _ => writeln!(f)?,
+        }
         writeln!(
             f,
             "stalls      {}, {:.2} s altogether, {:.2} % of the time",

@@ -8,6 +8,7 @@ use crate::player::{Player, Settings, Step, Story};
 use base::time::{Duration, Instant};
 use http::{Request, Uri};
 use http3::{Abort, BodyLength, EncodedRequest, MessageSink, ResponseHead, Session};
+use load::fault;
 use load::target::Target;
 use std::sync::Arc;
 use transport::{CloseReason, Connection, Event, Fin, StreamId, StreamSink};
@@ -42,6 +43,9 @@ pub(crate) struct Audience {
     pub(crate) manifest: Target,
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
+    /// How long a handshake may take, and silence may last, in seconds.
+    pub(crate) connect_s: u64,
+    pub(crate) silence_s: u64,
     /// Set when the time is over.
     pub(crate) is_over: bool,
     /// How it was, with each viewer's number.
@@ -172,6 +176,15 @@ impl Viewer {
 }
 
 impl Audience {
+    /// Why a connection ended, in words.
+    #[cold]
+    fn ended(&self, reason: &CloseReason) -> String {
+        let host = self.manifest.host();
+        fault::Ended { host, connect_s: self.connect_s, silence_s: self.silence_s, failure: None }
+            .error(reason)
+            .to_string()
+    }
+
     /// The viewer has had enough, or gets no more.
     #[cold]
     fn leave(
@@ -257,7 +270,8 @@ impl App for Audience {
         if self.is_over {
             self.leave(now, connection, viewer, None);
         } else if let Some(reason) = viewer.session.messages.closed.take() {
-            self.leave(now, connection, viewer, Some(format!("the connection ended: {reason:?}")));
+            let fault = self.ended(&reason);
+            self.leave(now, connection, viewer, Some(fault));
         } else {
             match self.go_on(now, connection, viewer) {
                 Ok(next) => at = next,

@@ -29,6 +29,8 @@ pub fn watch<P: Port>(port: P, plan: &Plan, seed: [u8; 32], stop: &AtomicBool) -
         manifest: plan.manifest.clone(),
         settings: plan.settings,
         clock: Clock { origin: Instant::ZERO, speed },
+        connect_s: plan.quic.transport.handshake_timeout.as_nanos() / 1_000_000_000,
+        silence_s: plan.quic.transport.idle_timeout.as_nanos() / 1_000_000_000,
         is_over: false,
         told: Vec::new(),
     };

@@ -12,6 +12,7 @@ use load::target::Target;
 use server::access_log::{AccessLog, Target as Log};
 use server::handler::{Handler, Options};
 use server::http3::Server;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use transport::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TransportConfig};
@@ -22,9 +23,30 @@ fn port() -> UdpPort {
     UdpPort::bind(&BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Gso)).unwrap()
 }
 
-fn transport() -> Arc<TransportConfig> {
-    let config = TransportConfig { handshake_timeout: Duration::from_secs(30), ..TransportConfig::default() };
+fn transport(handshake_s: u64) -> Arc<TransportConfig> {
+    let handshake_timeout = Duration::from_secs(handshake_s);
+    let config = TransportConfig { handshake_timeout, ..TransportConfig::default() };
     Arc::new(config.build().unwrap())
+}
+
+/// Four players who look at a manifest.
+fn plan(manifest: &str, address: SocketAddr, transport: Arc<TransportConfig>) -> Plan {
+    Plan {
+        manifest: Target::parse(manifest).unwrap(),
+        address,
+        players: 4,
+        settings: Settings::default(),
+        span: Duration::from_secs(30),
+        ramp: Duration::from_secs(2),
+        speed: 1.0,
+        quic: ClientConfig {
+            tls: ClientTls::new(&Roots::Insecure, &TlsOptions::default()).unwrap(),
+            transport,
+            token: Vec::new(),
+        },
+        spin: Duration::ZERO,
+        server: Some(std::process::id()),
+    }
 }
 
 /// Four players in front of a server of our own; `span` and `speed` are those of the plan.
@@ -41,29 +63,16 @@ fn play(path: &str, rule: Rule, (span, speed): (Duration, f64)) -> Report {
             let log = AccessLog::start(Log::Off).unwrap();
             let app = Server::new(Handler::new(Options::default()), log.recorder());
             let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-            let server = Some(ServerConfig { tls, transport: transport() });
+            let server = Some(ServerConfig { tls, transport: transport(30) });
             let mut worker = Worker::new(server_port, app, endpoint, server, Config::default());
             while !stop.load(Ordering::Relaxed) {
                 let until = worker.now() + Duration::from_millis(5);
                 worker.run_turn(Some(until)).unwrap();
             }
         });
-        let plan = Plan {
-            manifest: Target::parse(&format!("https://localhost:{}{path}", address.port())).unwrap(),
-            address,
-            players: 4,
-            settings: Settings { rule, ..Settings::default() },
-            span,
-            ramp: Duration::from_secs(2),
-            speed,
-            quic: ClientConfig {
-                tls: ClientTls::new(&Roots::Insecure, &TlsOptions::default()).unwrap(),
-                transport: transport(),
-                token: Vec::new(),
-            },
-            spin: Duration::ZERO,
-            server: Some(std::process::id()),
-        };
+        let settings = Settings { rule, ..Settings::default() };
+        let manifest = format!("https://localhost:{}{path}", address.port());
+        let plan = Plan { settings, span, speed, ..plan(&manifest, address, transport(30)) };
         let report = watch(port(), &plan, [2; 32], &AtomicBool::new(false));
         stop.store(true, Ordering::Relaxed);
         report.unwrap()
@@ -95,4 +104,17 @@ fn what_is_no_manifest_is_said() {
         assert!(!report.is_clean() && report.started == 0, "{report:?}");
         assert!(report.seats.iter().all(|seat| seat.fault.as_ref().unwrap().contains(words)), "{report:?}");
     }
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_said_in_words() {
+    // Bound, and nobody reads.
+    let silent = port();
+    let manifest = "https://localhost/manifest.mpd";
+    let plan = Plan { ramp: Duration::ZERO, ..plan(manifest, silent.local_address(), transport(1)) };
+    let report = watch(port(), &plan, [3; 32], &AtomicBool::new(false)).unwrap();
+    let faults: Vec<&str> = report.seats.iter().filter_map(|seat| seat.fault.as_deref()).collect();
+    assert!(faults.len() == 4 && faults.iter().all(|fault| fault.contains("1 s")), "{faults:?}");
+    let text = report.to_string();
+    assert!(text.contains("0 of 4 saw a picture\n") && !text.contains("-0.00"), "{text}");
 }

@@ -10,20 +10,20 @@ pub(crate) const CERTIFICATE_ALERTS: [u8; 7] = [42, 43, 44, 45, 46, 48, 113];
 
 /// What is known of a connection that ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended<'a> {
+pub struct Ended<'a> {
     /// Who was asked.
-    pub(crate) host: &'a str,
+    pub host: &'a str,
     /// How long a handshake may take, in seconds.
-    pub(crate) connect_s: u64,
+    pub connect_s: u64,
     /// How long silence may last, in seconds.
-    pub(crate) silence_s: u64,
+    pub silence_s: u64,
     /// What the server's HTTP was closed for by us.
-    pub(crate) failure: Option<ConnectionError>,
+    pub failure: Option<ConnectionError>,
 }
 
 impl Ended<'_> {
     /// The error of every download on the connection.
-    pub(crate) fn error(&self, reason: &CloseReason) -> GetError {
+    pub fn error(&self, reason: &CloseReason) -> GetError {
         match reason {
             CloseReason::Local { .. } => match self.failure {
                 Some(failure) => GetError::Http(failure.to_string()),

@@ -17,7 +17,7 @@ mod dial;
 pub mod download;
 pub mod error;
 pub mod exchange;
-mod fault;
+pub mod fault;
 mod fleet;
 pub mod job;
 mod messages;
