@@ -5,10 +5,11 @@
 //! *Fast*: probes of all common sizes leave together, the largest first, so that the smaller ones, which are more likely to
 //! arrive, show the loss of the larger. Below the smallest size that was lost (a suspect) up to three sizes in between are
 //! tried at once, together with the suspect itself, until the largest size that passed is within one percent of the
-//! smallest that failed; where the largest is a common one, the size one percent above it is among them, so that a path which
-//! carries no more shows it without narrowing down. A size has failed when three probes of it were lost, each a round trip after the one before; so a burst
-//! of loss is not taken for a limit. *Classic* is the search that LiteSpeed published: one probe at a time, a second between
-//! two of one size; without a ceiling the Ethernet maximum first, then, or at once where a ceiling is given, binary search.
+//! smallest that failed. Where the largest is a common one, the size one percent above it is among them, so that a path which
+//! carries no more shows it without narrowing down. A size has failed when three probes of it were lost, each a round trip
+//! after the one before; so a burst of loss is not taken for a limit. *Classic* is the search that LiteSpeed published: one
+//! probe at a time, a second between two of one size; without a ceiling the Ethernet maximum first, then, or at once where a
+//! ceiling is given, binary search.
 //!
 //! Invariants: `floor <= works <= ceiling`; `works < fails <= ceiling + 1`; a search sends at most [`MOST_PROBES`] probes and
 //! remembers a fixed number of sizes. After a search, and after a black hole (hole.rs), it rests (PMTU_RAISE_TIMER, RFC 8899

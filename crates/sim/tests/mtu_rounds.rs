@@ -1,6 +1,8 @@
 //! How many round trips the fast search takes where everything passes: while one side sends as much as it may, and while nobody
 //! has anything to say. Each size is asserted, for both sides.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test may panic as the test itself may")]
+
 use base::time::{Duration, Instant};
 use sim::transfer::{Errand, Plan, Transfer, build};
 use sim::{Family, Halt, Mood, Node, Renewal, Scenario};

@@ -1,12 +1,15 @@
 //! What a path has to do with the search for the largest packet that it carries; the search itself is `recovery::mtu`.
 //! Source: RFC 9000 §14.3, §14.4; RFC 8899.
 //!
-//! A probe is a plan like any other, under congestion control (it never exceeds the window) and pacing (one packet's worth lets it
-//! go; what it takes more, others wait for). It goes before data, and data leaves it room for a moment, because a sender that
-//! always has data would never have so much room at once. It carries no data: on a path that eats it that would come late.
-//! So 65,507 bytes take three round trips, whether there is data or not: with a window of 12,000 bytes the first carries 4,096,
-//! the second 21,836, a third of the largest, after which the window (RFC 9002 §7.2: two such packets, and what arrived)
-//! holds the largest. Rejected: padding that merely fills the window; larger probes at first, which would leave data nothing.
+//! A probe is a plan like any other, under congestion control (it never exceeds the window) and pacing (room for one packet lets
+//! it go; what it takes beyond that, others wait for). What little an application has to say goes before it (plan.rs). Much data
+//! leaves it room for a moment, because a sender that always has some would never have so much room at once. It carries no
+//! data: on a path that eats it that would come late.
+//!
+//! So 65,507 bytes take three round trips, whether there is data or not. With a window of 12,000 bytes the first carries 4,096,
+//! the second 21,836, a third of the largest: thereafter the window, two such packets (RFC 9002 §7.2) and what has arrived, holds
+//! the largest. Rejected: padding that merely fills the window; larger probes at first, which would leave data nothing; data in
+//! probes.
 //!
 //! A datagram that our own interface refuses as too long tells the search at once; its packet stays in flight until it is found
 //! lost, as if it had left.
