@@ -7,6 +7,7 @@ use core::error::Error;
 use core::fmt;
 use std::io;
 
+use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::holder::Holder;
@@ -136,11 +137,18 @@ impl fmt::Display for EbpfError {
             EbpfError::NoSupport { interface, mode } => {
                 write!(f, "the driver of interface {interface} has no XDP {mode} mode; use generic mode")
             }
-            EbpfError::Unsuitable { interface, mode, source } => write!(
-                f,
-                "interface {interface} refuses XDP in {mode} mode ({source}): its MTU is too large for it (ip link set \
-                 dev {interface} mtu 1500), or it has too few queues (ethtool -L {interface}); or use generic mode"
-            ),
+            EbpfError::Unsuitable { interface, mode, source } => {
+                write!(f, "interface {interface} refuses XDP in {mode} mode")?;
+                let mtu = format_args!("its MTU is too large for it (ip link set dev {interface} mtu 1500)");
+                let queues = format_args!("it has too few queues (ethtool -L {interface})");
+                // Which of the two it is some drivers say by their choice of code, veth among them.
+                match source.raw_os_error().map(Errno::from_raw_os_error) {
+                    Some(Errno::RANGE) => write!(f, ": {mtu}")?,
+                    Some(Errno::NOSPC) => write!(f, ": {queues}")?,
+                    _ => write!(f, " ({source}): {mtu}, or {queues}")?,
+                }
+                f.write_str("; or use generic mode")
+            }
             EbpfError::Failed { doing, source, detail } => write!(f, "cannot {doing}: {source} ({detail})"),
         }
     }
@@ -182,7 +190,7 @@ impl Step {
             return EbpfError::Failed { doing: self.doing, source: io::Error::other("refused"), detail };
         };
         let source = io::Error::from_raw_os_error(code);
-        if code == rustix::io::Errno::PERM.raw_os_error() {
+        if code == Errno::PERM.raw_os_error() {
             return EbpfError::NotPermitted { doing: self.doing, missing: self.missing() };
         }
         EbpfError::Failed { doing: self.doing, source, detail }
@@ -238,7 +246,7 @@ mod tests {
     #[test]
     fn each_error_is_one_line_that_says_what_to_do() {
         let interface = || "eth7".to_owned();
-        let source = || io::Error::from_raw_os_error(rustix::io::Errno::RANGE.raw_os_error());
+        let source = || io::Error::from_raw_os_error(Errno::RANGE.raw_os_error());
         let holder = Holder { pid: 12, name: "katran".to_owned() };
         let cases = [
             (

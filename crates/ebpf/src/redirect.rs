@@ -220,7 +220,7 @@ fn refused(options: &AttachOptions<'_>, interface: String, error: EbpfError) -> 
         Some(Errno::RANGE | Errno::NOSPC | Errno::INVAL | Errno::NOMEM)
             if options.mode == AttachMode::Driver =>
         {
-            let source = io::Error::new(source.kind(), error.to_string());
+            let source = io::Error::from_raw_os_error(source.raw_os_error().unwrap_or_default());
             EbpfError::Unsuitable { interface, mode, source }
         }
         Some(Errno::NODEV) => EbpfError::NoInterface { index: options.ifindex },

@@ -7,6 +7,7 @@ use std::io;
 
 use ebpf::EbpfError;
 
+use crate::layout::MAX_PAYLOAD;
 use crate::options::Mode;
 
 /// Why no port was opened.
@@ -138,8 +139,8 @@ impl fmt::Display for XdpError {
             ),
             XdpError::FrameTooSmall { payload, most } => write!(
                 f,
-                "datagrams of {payload} bytes are too long for AF_XDP here; use at most {most}, raise the interface's MTU, or use \
-                 the data path gso"
+                "datagrams of {payload} bytes are too long for AF_XDP here: at most {most} (the interface's MTU decides, but in \
+                 zero-copy mode {MAX_PAYLOAD}); or use the data path gso"
             ),
             XdpError::Port { address, source } => {
                 write!(f, "cannot reserve UDP {address}: {source}")?;
