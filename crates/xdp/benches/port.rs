@@ -6,13 +6,15 @@
 //! both. The loop sends finished packets without UDP checksums; what the port adds is frames, path, headers and checksums,
 //! be they ours or the kernel's. *Receiving* is what happens in user space once packets are in the ring: the loop gives
 //! the frames back unseen, the port reads the headers and lends the payload. The kernel's part is in the sender's time.
+//!
+//! *Long packets*: two ports where the MTU is 9,000, with packets as above and with packets in several frames, by the byte.
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on fails")]
 
 use std::net::{SocketAddr, UdpSocket};
 
 use base::net::{Addresses, Ecn};
 use base::sink::{PacketSink, TrainPath};
-use datapath::{Rx, Tx};
+use datapath::{Port, Rx, Tx};
 use lab::{Lab, LabOptions, Switch};
 use rustix::time::{ClockId, clock_gettime};
 use xdp::raw::{RawReceiver, RawSender};
@@ -21,6 +23,8 @@ use xdp::{Checksums, Mode, Options, XdpPort};
 const PACKETS: usize = 64 * 800;
 const TRIALS: usize = 9;
 const SIZE: usize = 1472;
+/// What an MTU of 9,000 carries over IPv6.
+const LONG: usize = 8952;
 const PORT: u16 = 4433;
 
 fn cpu_nanos() -> u64 {
@@ -53,11 +57,16 @@ fn bare_rings(interface: &str, path: &TrainPath) -> RawSender {
 }
 
 fn through_the_port(port: &mut XdpPort, path: TrainPath) -> usize {
-    let room = port.begin(path, SIZE).unwrap_or(0);
+    train_of(port, path, SIZE)
+}
+
+/// Sends a train of packets of `size` bytes; returns how many.
+fn train_of(port: &mut XdpPort, path: TrainPath, size: usize) -> usize {
+    let room = port.begin(path, size).unwrap_or(0);
     for _ in 0..room {
         // Where a packet would be written and encrypted.
-        std::hint::black_box(port.room());
-        port.push(SIZE);
+        std::hint::black_box(port.room())[0] = 0x40;
+        port.push(size);
     }
     if room > 0 {
         port.end();
@@ -161,6 +170,51 @@ fn take(rings: &mut RawSender, mut turn: impl FnMut() -> usize) -> f64 {
     spent as f64 / packets as f64
 }
 
+/// Prints what a kilobyte costs to send, kernel included, and to receive, where the MTU is 9,000.
+fn long_packets(lab: &Lab, mode: Mode) {
+    let local = SocketAddr::new(lab.server().ipv4().into(), PORT);
+    let peer = SocketAddr::new(lab.client().ipv4().into(), PORT);
+    let path = TrainPath::new(Addresses { local, peer }, Ecn::Ect0);
+    let open = |interface: &str, address| {
+        let mut options = Options::new(interface, address);
+        options.mode = mode;
+        xdp::open(&options).unwrap().remove(0)
+    };
+    let mut sender = lab.server().run(|| open(lab.server().interface(), local));
+    let mut receiver = lab.client().run(|| open(lab.client().interface(), peer));
+    let mut costs = [const { (Vec::new(), Vec::new()) }; 2];
+    lab.server().run(|| {
+        for _ in 0..TRIALS {
+            for ((sending, receiving), size) in costs.iter_mut().zip([SIZE, LONG]) {
+                let (sent, taken) = there(&mut sender, &mut receiver, path, size);
+                sending.push(sent);
+                receiving.push(taken);
+            }
+        }
+    });
+    let [(short, short_in), (long, long_in)] =
+        costs.map(|(sending, receiving)| (median(sending), median(receiving)));
+    println!(
+        "{mode:8} per kilobyte: sending {SIZE} bytes {short:.0} ns, {LONG} bytes {long:.0} ns; receiving {short_in:.1} and {long_in:.1} ns"
+    );
+}
+
+/// CPU time per kilobyte of sending, and of receiving what was sent.
+fn there(sender: &mut XdpPort, receiver: &mut XdpPort, path: TrainPath, size: usize) -> (f64, f64) {
+    let (mut packets, mut sent, mut taken) = (0, 0, 0);
+    while packets * size < PACKETS * SIZE {
+        let start = cpu_nanos();
+        packets += train_of(sender, path, size);
+        let between = cpu_nanos();
+        while let 1.. = receiver.poll().unwrap() {}
+        (sent, taken) = (sent + between - start, taken + cpu_nanos() - between);
+    }
+    let arrived = receiver.counters().rx;
+    assert!(arrived.overflowed == 0 && arrived.datagrams >= packets as u64, "{arrived:?}");
+    let kilobytes = (packets * size) as f64 / 1e3;
+    (sent as f64 / kilobytes, taken as f64 / kilobytes)
+}
+
 fn bare_receiver(interface: &str, address: SocketAddr, mode: Mode) -> RawReceiver {
     for _ in 0..100 {
         if let Ok(receiver) = RawReceiver::open(interface, address, mode) {
@@ -184,5 +238,9 @@ fn main() {
             compare(&lab, mode, checksums);
         }
         receive(&lab, mode);
+    }
+    let lab = Lab::new(&LabOptions { mtu: 9000, ..options }).unwrap();
+    for mode in [Mode::Generic, Mode::Driver] {
+        long_packets(&lab, mode);
     }
 }
