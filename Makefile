@@ -8,7 +8,7 @@ help:
 	@echo "make test    everything that has to pass before a change lands"
 	@echo "make datapaths  only HTTP/3 over every data path (as root: AF_XDP and namespaces too)"
 	@echo "make interop only the downloads by and from independent implementations"
-	@echo "make peers   the servers that the studies E4 and E5 compare tercel with"
+	@echo "make peers   the servers that the studies E4 and E5 compare tercel with, each tried once"
 
 build:
 	cargo build --release --locked --package tercel
@@ -28,8 +28,9 @@ interop: build
 	tests/setup
 	tests/interop/run
 
-peers:
+peers: build
 	peers/build
+	peers/check
 
 clean:
 	cargo clean

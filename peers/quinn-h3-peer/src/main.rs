@@ -16,7 +16,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
-type Stream = h3::server::RequestStream<h3_quinn::BidiStream<bytes::Bytes>, bytes::Bytes>;
 
 /// Far more than the product of any bandwidth and delay here.
 const SEND_WINDOW: u64 = 64 << 20;
@@ -53,7 +52,10 @@ async fn serve(options: &Options) -> Result<(), Error> {
     while let Some(incoming) = endpoint.accept().await {
         let content = content.clone();
         // How a connection ends is for its client to tell.
-        tokio::spawn(async move { converse(incoming, content).await.ok() });
+        tokio::spawn(async move {
+            let connection = h3_quinn::Connection::new(incoming.await.ok()?);
+            site::http3::converse(connection, content).await.ok()
+        });
     }
     Ok(())
 }
@@ -71,32 +73,4 @@ fn tls(options: &Options) -> Result<QuicServerConfig, Error> {
         .with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"h3".to_vec()];
     Ok(QuicServerConfig::try_from(config)?)
-}
-
-async fn converse(incoming: quinn::Incoming, content: Content) -> Result<(), Error> {
-    let mut http = h3::server::Connection::new(h3_quinn::Connection::new(incoming.await?)).await?;
-    // An error here is the client's way to say that it is done.
-    while let Ok(Some(resolver)) = http.accept().await {
-        let content = content.clone();
-        tokio::spawn(async move {
-            let (request, stream) = resolver.resolve_request().await.ok()?;
-            answer(request.uri().path(), stream, &content).await.ok()
-        });
-    }
-    Ok(())
-}
-
-async fn answer(path: &str, mut stream: Stream, content: &Content) -> Result<(), Error> {
-    let found = content.find(path);
-    let (status, length) = found.as_ref().map_or((404, 0), |body| (200, body.left()));
-    let head = http::Response::builder().status(status).header(http::header::CONTENT_LENGTH, length);
-    stream.send_response(head.body(())?).await?;
-    if let Some(mut body) = found {
-        while body.left() > 0 {
-            let piece = body.piece();
-            body.taken(piece.len());
-            stream.send_data(piece).await?;
-        }
-    }
-    Ok(stream.finish().await?)
 }

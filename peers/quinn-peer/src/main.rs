@@ -4,7 +4,6 @@
 //! one stream, for benchmarks. What a program wants to know is printed as one line of JSON on standard output.
 
 mod get;
-mod pattern;
 mod perf;
 mod quic;
 mod serve;

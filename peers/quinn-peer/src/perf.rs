@@ -4,7 +4,6 @@
 //! bytes it wants, as eight bytes in network order; the server sends as many. The other choice is HTTP/3. The server
 //! offers both and takes what the client's ALPN names. Both ends print a measurement when the stream is done.
 
-use crate::pattern::Pattern;
 use crate::usage::Stretch;
 use crate::{Error, Listen, quic, tls};
 use bytes::{Buf, Bytes};
@@ -85,14 +84,9 @@ async fn serve_raw(connection: &quinn::Connection) -> Result<u64, Error> {
     let mut wanted = [0; 8];
     receive.read_exact(&mut wanted).await?;
     let wanted = u64::from_be_bytes(wanted);
-    let mut pattern = Pattern::at(0);
-    let mut left = wanted;
-    while left > 0 {
-        let mut chunks: [Bytes; CHUNKS] = std::array::from_fn(|_| {
-            let chunk = pattern.next(left);
-            left -= chunk.len() as u64;
-            chunk
-        });
+    let mut body = site::Body::generated(0, wanted);
+    while body.left() > 0 {
+        let mut chunks: [Bytes; CHUNKS] = std::array::from_fn(|_| body.take());
         send.write_all_chunks(&mut chunks).await?;
     }
     send.finish()?;
@@ -104,14 +98,11 @@ async fn serve_http3(connection: &quinn::Connection) -> Result<u64, Error> {
     let mut http = h3::server::Connection::new(h3_quinn::Connection::new(connection.clone())).await?;
     let resolver = http.accept().await?.ok_or("the client asks for nothing")?;
     let (request, mut stream) = resolver.resolve_request().await?;
-    let wanted = crate::pattern::size_of(request.uri().path()).ok_or("only /bytes/N is served")?;
+    let wanted = site::size_of(request.uri().path()).ok_or("only /bytes/N is served")?;
     stream.send_response(http::Response::builder().header("content-length", wanted).body(())?).await?;
-    let mut pattern = Pattern::at(0);
-    let mut left = wanted;
-    while left > 0 {
-        let chunk = pattern.next(left);
-        left -= chunk.len() as u64;
-        stream.send_data(chunk).await?;
+    let mut body = site::Body::generated(0, wanted);
+    while body.left() > 0 {
+        stream.send_data(body.take()).await?;
     }
     stream.finish().await?;
     // An error here is the client's way to say that it is done.

@@ -1,6 +1,5 @@
 //! `serve`: files below a folder and generated bodies, over HTTP/3, with single byte ranges.
 
-use crate::pattern::{self, Pattern};
 use crate::{Error, Listen, quic, tls};
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
@@ -150,7 +149,7 @@ fn parse_range(text: &str, size: u64) -> Option<Option<(u64, u64)>> {
 }
 
 async fn open(path: &str, root: &Path) -> Option<(Source, u64)> {
-    if let Some(size) = pattern::size_of(path) {
+    if let Some(size) = site::size_of(path) {
         return Some((Source::Generated, size));
     }
     let relative = Path::new(path.trim_start_matches('/'));
@@ -169,7 +168,7 @@ async fn send_body(
     length: u64,
     key_update: Option<(u64, &quinn::Connection)>,
 ) -> Result<(), Error> {
-    let mut generated = Pattern::at(begin);
+    let mut generated = site::Body::generated(begin, length);
     if let Source::File(file) = &mut source {
         file.seek(std::io::SeekFrom::Start(begin)).await?;
     }
@@ -177,7 +176,7 @@ async fn send_body(
     let mut key_update = key_update;
     while sent < length {
         let chunk = match &mut source {
-            Source::Generated => generated.next(length - sent),
+            Source::Generated => generated.take(),
             Source::File(file) => {
                 let mut chunk = Vec::with_capacity(CHUNK as usize);
                 (&mut *file).take(CHUNK.min(length - sent)).read_to_end(&mut chunk).await?;

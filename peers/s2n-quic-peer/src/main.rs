@@ -8,15 +8,13 @@
 
 mod adapter;
 
-use bytes::Bytes;
+use s2n_quic::Server;
 use s2n_quic::provider::io::tokio::Builder as Io;
 use s2n_quic::provider::limits::Limits;
-use s2n_quic::{Connection, Server};
 use site::{Content, Options};
 use std::process::ExitCode;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
-type Stream = h3::server::RequestStream<adapter::Both, Bytes>;
 
 /// What s2n-quic keeps of each stream until it is acknowledged, in bytes.
 const SEND_BUFFER: u32 = 1 << 20;
@@ -60,35 +58,9 @@ async fn serve(options: &Options) -> Result<(), Error> {
     while let Some(connection) = server.accept().await {
         let content = content.clone();
         // How a connection ends is for its client to tell.
-        tokio::spawn(async move { converse(connection, content).await.ok() });
+        tokio::spawn(
+            async move { site::http3::converse(adapter::Quic::new(connection), content).await.ok() },
+        );
     }
     Ok(())
-}
-
-async fn converse(connection: Connection, content: Content) -> Result<(), Error> {
-    let mut http = h3::server::Connection::new(adapter::Quic::new(connection)).await?;
-    // An error here is the client's way to say that it is done.
-    while let Ok(Some(resolver)) = http.accept().await {
-        let content = content.clone();
-        tokio::spawn(async move {
-            let (request, stream) = resolver.resolve_request().await.ok()?;
-            answer(request.uri().path(), stream, &content).await.ok()
-        });
-    }
-    Ok(())
-}
-
-async fn answer(path: &str, mut stream: Stream, content: &Content) -> Result<(), Error> {
-    let found = content.find(path);
-    let (status, length) = found.as_ref().map_or((404, 0), |body| (200, body.left()));
-    let head = http::Response::builder().status(status).header(http::header::CONTENT_LENGTH, length);
-    stream.send_response(head.body(())?).await?;
-    if let Some(mut body) = found {
-        while body.left() > 0 {
-            let piece = body.piece();
-            body.taken(piece.len());
-            stream.send_data(piece).await?;
-        }
-    }
-    Ok(stream.finish().await?)
 }

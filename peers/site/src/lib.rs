@@ -13,6 +13,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+#[cfg(feature = "h3")]
+pub mod http3;
+
 /// The bytes of a generated body come again after so many.
 const PERIOD: usize = 65_521;
 /// Periods in the block that is lent: about 1 MB, so that a transfer is not made of small pieces.
@@ -93,7 +96,7 @@ impl Content {
                 files.insert(path, Bytes::from(std::fs::read(entry.path())?));
             }
         }
-        Ok(Content { files: Arc::new(files), block: Bytes::from(period().repeat(REPEATS)) })
+        Ok(Content { files: Arc::new(files), block: block() })
     }
 
     /// What is at a path; `None` if nothing is.
@@ -105,6 +108,11 @@ impl Content {
             None => Some(Body { left: size_of(path)?, offset: 0, source: Source::Block(self.block.clone()) }),
         }
     }
+}
+
+/// What is lent of generated bodies: whole periods.
+fn block() -> Bytes {
+    Bytes::from(period().repeat(REPEATS))
 }
 
 /// A body, or what is left of it.
@@ -120,6 +128,11 @@ enum Source {
 }
 
 impl Body {
+    /// `left` bytes of a generated body, from `offset` on.
+    pub fn generated(offset: u64, left: u64) -> Body {
+        Body { left, offset, source: Source::Block(block()) }
+    }
+
     /// Bytes that are still to be taken.
     pub fn left(&self) -> u64 {
         self.left
@@ -135,6 +148,13 @@ impl Body {
         source.slice(phase..phase + length)
     }
 
+    /// The next piece, which need not be offered again; empty at the end.
+    pub fn take(&mut self) -> Bytes {
+        let piece = self.piece();
+        self.taken(piece.len());
+        piece
+    }
+
     /// Notes that so many bytes need not be offered again.
     pub fn taken(&mut self, bytes: usize) {
         self.left -= bytes as u64;
@@ -142,7 +162,7 @@ impl Body {
     }
 }
 
-/// One period: the little-endian output of SplitMix64 started at zero.
+/// One period: the little-endian output of SplitMix64 started at zero. Written from tercel's documentation, so that it tests it.
 fn period() -> Vec<u8> {
     let mut state = 0_u64;
     let mut period = Vec::with_capacity(PERIOD + 8);
@@ -157,8 +177,8 @@ fn period() -> Vec<u8> {
     period
 }
 
-/// The size that a path such as `/bytes/10MB` asks for.
-fn size_of(path: &str) -> Option<u64> {
+/// The size that a path such as `/bytes/10MB` or `/bytes/512KiB` asks for.
+pub fn size_of(path: &str) -> Option<u64> {
     let text = path.strip_prefix("/bytes/")?;
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let unit = match unit.to_ascii_lowercase().as_str() {
