@@ -12,6 +12,20 @@ use std::path::{Path, PathBuf};
 /// Everything that was measured.
 pub const RESULTS: &str = "results.json";
 
+/// Makes a directory for a run that is yet to be measured, so that hours of measuring do not end with nowhere to keep them.
+///
+/// # Errors
+/// It holds something, or cannot be made or written.
+pub fn prepare(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory).map_err(|error| told(&error, "cannot create", directory))?;
+    if fs::read_dir(directory)?.next().is_some() {
+        return Err(taken(directory));
+    }
+    let probe = directory.join("writable.partial");
+    let written = fs::write(&probe, "").and_then(|()| fs::remove_file(&probe));
+    written.map_err(|error| told(&error, "cannot write", &probe))
+}
+
 /// Writes a run.
 ///
 /// # Errors
@@ -57,8 +71,12 @@ fn claim(run: &Run, directory: &Path) -> io::Result<()> {
     if is_empty || read(directory).is_ok_and(|there| there.began == run.began) {
         return Ok(());
     }
+    Err(taken(directory))
+}
+
+fn taken(directory: &Path) -> io::Error {
     let what = format!("{} is not empty: name another directory", directory.display());
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, what))
+    io::Error::new(io::ErrorKind::AlreadyExists, what)
 }
 
 fn replace(file: &Path, content: &str) -> io::Result<()> {

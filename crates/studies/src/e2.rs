@@ -57,9 +57,12 @@ const SCENARIOS: [Scenario; 4] = [
 pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let began = cpu::clock_seconds();
     let bytes = context.scaled(1_000_000_000, 100_000_000);
-    let mut trials = Vec::new();
-    let measured = measure(context, bytes, &mut trials);
+    let (mut trials, mut failures) = (Vec::new(), Vec::new());
+    let measured = measure(context, bytes, (&mut trials, &mut failures));
     let mut study = Study { method: method(bytes), ..about() };
+    study.notes.extend(failures.into_iter().map(|Failure { how, scenario, why }| {
+        format!("Server with {how}, {scenario}: left out from the trial on that failed: {why}")
+    }));
     for (method, how) in SENDING {
         let by_it: Vec<&Trial> = trials.iter().filter(|trial| trial.method == method).collect();
         add_trials(&mut study, how, &by_it);
@@ -84,8 +87,19 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     Ok(study)
 }
 
-/// The scenarios in turn, in changing order, after one that does not count.
-fn measure(context: &mut Context<'_>, bytes: u64, trials: &mut Vec<Trial>) -> io::Result<()> {
+/// A scenario that is measured no further.
+struct Failure {
+    how: &'static str,
+    scenario: &'static str,
+    why: String,
+}
+
+/// The scenarios in turn, in changing order, after one that does not count. One that fails is left out from then on.
+fn measure(
+    context: &mut Context<'_>,
+    bytes: u64,
+    (trials, failures): (&mut Vec<Trial>, &mut Vec<Failure>),
+) -> io::Result<()> {
     let site = Site::Loopback;
     let (program, cores, stop) = (context.program.clone(), context.cores, context.stop);
     let pair = Pair::new(&program, &site, stop)?;
@@ -94,9 +108,21 @@ fn measure(context: &mut Context<'_>, bytes: u64, trials: &mut Vec<Trial>) -> io
     trial::run(&pair, &SCENARIOS[0], (Method::Gso, cores), bytes)?;
     for round in 0..TRIALS {
         for place in 0..SENDING.len() * SCENARIOS.len() {
-            let (method, _) = SENDING[place / SCENARIOS.len()];
+            let (method, how) = SENDING[place / SCENARIOS.len()];
             let scenario = &SCENARIOS[(place + round) % SCENARIOS.len()];
-            let trial = trial::run(&pair, scenario, (method, cores), bytes)?;
+            let has_failed = |failure: &Failure| (failure.how, failure.scenario) == (how, scenario.name);
+            if failures.iter().any(has_failed) {
+                continue;
+            }
+            let trial = match trial::run(&pair, scenario, (method, cores), bytes) {
+                Ok(trial) => trial,
+                Err(error) if is_interruption(&error, stop) => return Err(error),
+                Err(error) => {
+                    context.tell(&format!("e2: {method}, {}: {error}", scenario.name));
+                    failures.push(Failure { how, scenario: scenario.name, why: error.to_string() });
+                    continue;
+                }
+            };
             context.tell(&format!(
                 "e2: {method}, {}: {:.2} s, {:.0} bytes of payload, server {:.0} % of its core{}",
                 scenario.name,

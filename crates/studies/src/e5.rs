@@ -6,6 +6,7 @@
 
 use std::io;
 
+use bench::process::is_interruption;
 use bench::roofline::Roofline;
 use bench::stats::Summary;
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Row, Series, Study, Table};
@@ -62,16 +63,24 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let mut lanes: Vec<Lane> = entries.into_iter().map(Lane::new).collect();
     let mut ceilings: Vec<Roofline> = Vec::new();
     let gigabytes = context.scaled(2.0, 0.4);
+    let mut broken = Vec::new();
     let problem = race
         .run(&mut lanes, context, &mut |context| {
-            let ceiling = ceiling::measure(context, ground.payload_size, gigabytes)?;
-            context.tell(&format!("roofline: {:.0} MB/s", ceiling.gbit_per_second * 125.0));
-            ceilings.push(ceiling);
+            match ceiling::measure(context, ground.payload_size, gigabytes) {
+                Ok(ceiling) => {
+                    context.tell(&format!("roofline: {:.0} MB/s", ceiling.gbit_per_second * 125.0));
+                    ceilings.push(ceiling);
+                }
+                Err(error) if is_interruption(&error, context.stop) => return Err(error),
+                // The servers are what is measured: they go on.
+                Err(error) => broken.push(format!("The roofline of a round could not be measured: {error}.")),
+            }
             Ok(())
         })
         .err();
     let mut notes = words::notes(&field, &ground, &lanes, context.cores);
     notes.extend(absent);
+    notes.append(&mut broken);
     notes.extend(words::payload_notes(&ground, &lanes));
     if race.work.requests != REQUESTS {
         notes.push(format!(

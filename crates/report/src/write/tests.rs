@@ -27,7 +27,11 @@ fn a_run_comes_back_as_it_was() {
 fn another_run_is_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = sample::run();
+    prepare(folder.path()).unwrap();
     write(&run, folder.path()).unwrap();
+    assert!(prepare(folder.path()).is_err(), "told before anything is measured");
+    prepare(&folder.path().join("deeper/down")).unwrap();
+    fs::remove_dir_all(folder.path().join("deeper")).unwrap();
     run.studies.clear();
     write(&run, folder.path()).unwrap();
     assert!(read(folder.path()).unwrap().studies.is_empty(), "the same run is written again");

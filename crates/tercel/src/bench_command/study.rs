@@ -54,6 +54,7 @@ pub(super) struct AllArgs {
 /// Runs one study and prints it.
 pub(super) fn run(id: &str, args: &StudyArgs) -> Result<(), String> {
     let entry = laboratory::find(id).ok_or_else(|| format!("there is no study {id}"))?;
+    args.out.as_deref().map_or(Ok(()), write::prepare).map_err(text)?;
     let run = measure(&[*entry], (effort(args.quick), profiles(args.profile)), &mut |run| match &args.out {
         Some(directory) => write::write(run, directory).map_err(text),
         None => Ok(()),
@@ -70,6 +71,7 @@ pub(super) fn run(id: &str, args: &StudyArgs) -> Result<(), String> {
 /// Runs all studies and writes their report, again after each.
 pub(super) fn all(args: &AllArgs) -> Result<(), String> {
     let chosen = choose(&args.only)?;
+    args.out.as_deref().map_or(Ok(()), write::prepare).map_err(text)?;
     let mut directory = args.out.clone();
     let mut keep = |run: &Run| {
         let into = directory.get_or_insert_with(|| write::fresh(Path::new("results"), &run.began));
