@@ -2,7 +2,6 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | capabilities.rs | the privileges of a process, by name |
 //! | probes.rs | things that are tried out, each harmless and gone again |
 //! | machine.rs | facts about kernel, process and limits, and what each means |
 //! | interface.rs | the same for an interface |
@@ -11,7 +10,6 @@
 //! small function from facts to an [`Answer`]; tables name them. Nothing is changed on the way, but for what is asked by
 //! name: attaching a program to an interface may interrupt it for a moment.
 
-pub(crate) mod capabilities;
 mod interface;
 mod machine;
 mod probes;

@@ -5,6 +5,7 @@
 //! | choice.rs | the names |
 //! | open.rs | a name and an address become ports, one for each worker |
 //! | refusal.rs | what a refusal by AF_XDP means to users |
+//! | capabilities.rs | the privileges of a process, by name |
 //! | queues.rs | several ports as one, for a worker that has several queues |
 //! | report.rs | what a port tells of itself |
 //! | place.rs | which interface an address means |
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod auto;
+mod capabilities;
 mod choice;
 mod contest;
 pub mod doctor;

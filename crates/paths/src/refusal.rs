@@ -2,7 +2,7 @@
 //! command for all of it. The kernel complains of one thing at a time, and a command for that one alone would take away what
 //! the program has been granted before: `setcap` replaces.
 
-use crate::doctor::capabilities::{BPF, Capabilities, NET_ADMIN, NET_RAW};
+use crate::capabilities::{BPF, Capabilities, NET_ADMIN, NET_RAW};
 use ebpf::EbpfError;
 use std::{env, fs};
 use xdp::XdpError;

@@ -1,8 +1,8 @@
 //! Facts about the kernel, this process and its limits, and what each means.
 
-use super::capabilities::{BPF, Capabilities, IPC_LOCK, NET_ADMIN, NET_RAW};
 use super::probes::{self, Offloads};
 use super::{Answer, Finding, Request};
+use crate::capabilities::{BPF, Capabilities, IPC_LOCK, NET_ADMIN, NET_RAW};
 use crate::refusal;
 use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;
