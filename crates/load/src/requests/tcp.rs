@@ -25,6 +25,7 @@ mod lane;
 mod meter;
 mod pacer;
 mod reach;
+mod records;
 mod sender;
 mod stream;
 mod tls;

@@ -7,27 +7,18 @@
 //! that made a client of large bodies a fifth slower.
 
 use super::meter::Metered;
+use super::records::{Incoming, Outgoing, invalid, want_of_encoding, want_of_encrypting};
 use rustls::ClientConfig;
 use rustls::client::ClientConnectionData;
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::ServerName;
-use rustls::unbuffered::{
-    ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus, WriteTraffic,
-};
+use rustls::unbuffered::{ConnectionState, UnbufferedStatus, WriteTraffic};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that are read at once: a few records, which stay in the processor's cache.
-const INCOMING: usize = 64 << 10;
-/// Room for the longest record, or what is left of one: RFC 8446 §5.2, and its header.
-const RECORD: usize = 5 + (16 << 10) + 256;
-/// The longest flight of a handshake that is taken, in bytes.
-const LONGEST_FLIGHT: usize = 256 << 10;
-/// Encrypted bytes that may wait for the socket.
-const OUTGOING: usize = 64 << 10;
 /// Content that one record carries.
 const FRAGMENT: usize = 16 << 10;
 /// So many bytes may arrive in one go, so that they are used while they are in the cache, and other connections get their turn.
@@ -179,7 +170,7 @@ impl Tls {
         let mut room = ReadBuf::new(self.incoming.room()?);
         ready!(Pin::new(&mut self.socket).poll_read(cx, &mut room))?;
         let bytes = room.filled().len();
-        self.incoming.to += bytes;
+        self.incoming.on_read(bytes);
         Poll::Ready(Ok(bytes))
     }
 
@@ -187,7 +178,7 @@ impl Tls {
         while let Some(waiting) = self.outgoing.waiting() {
             match ready!(Pin::new(&mut self.socket).poll_write(cx, waiting))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                sent => self.outgoing.sent += sent,
+                sent => self.outgoing.on_sent(sent),
             }
         }
         Poll::Ready(Ok(()))
@@ -208,10 +199,6 @@ fn hand_on(bytes: &[u8], out: &mut Option<&mut ReadBuf<'_>>, plain: &mut Vec<u8>
         out.put_slice(now);
     }
     plain.extend_from_slice(later);
-}
-
-fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
 impl AsyncRead for Tls {
@@ -235,8 +222,14 @@ impl AsyncRead for Tls {
             }
             // As much as there is, without another call.
             while out.remaining() > 0 && this.plain.is_empty() && !this.is_over {
-                if this.advance(Some(&mut *out))? != Want::Taking {
-                    break;
+                match this.advance(Some(&mut *out)) {
+                    Ok(Want::Taking) => {}
+                    Ok(Want::Handshake | Want::Nothing) => break,
+                    Err(error) => {
+                        // As in the handshake.
+                        let _ = this.poll_send(cx);
+                        return Poll::Ready(Err(error));
+                    }
                 }
             }
             if out.filled().len() > before || out.remaining() == 0 || this.is_over {
@@ -312,112 +305,5 @@ impl AsyncWrite for Tls {
         }
         ready!(self.poll_send(cx))?;
         Pin::new(&mut self.socket).poll_shutdown(cx)
-    }
-}
-
-/// Encrypted bytes from the server: those from `from` to `to` are not decrypted yet.
-#[derive(Debug, Default)]
-struct Incoming {
-    buffer: Vec<u8>,
-    from: usize,
-    to: usize,
-}
-
-impl Incoming {
-    fn filled(&mut self) -> &mut [u8] {
-        self.buffer.get_mut(self.from..self.to).unwrap_or_default()
-    }
-
-    fn discard(&mut self, bytes: usize) {
-        self.from = (self.from + bytes).min(self.to);
-        if self.from == self.to {
-            (self.from, self.to) = (0, 0);
-        }
-    }
-
-    /// Room for more. What is left of a record moves to the front before.
-    fn room(&mut self) -> io::Result<&mut [u8]> {
-        if self.buffer.is_empty() {
-            self.buffer.resize(INCOMING, 0);
-        }
-        if self.buffer.len() - self.to < INCOMING / 2 {
-            self.buffer.copy_within(self.from..self.to, 0);
-            (self.from, self.to) = (0, self.to - self.from);
-        }
-        // Only flights of a handshake are so long that rustls leaves them where they are.
-        if self.buffer.len() - self.to < RECORD {
-            if self.buffer.len() >= LONGEST_FLIGHT {
-                return Err(invalid("the server's handshake is too long"));
-            }
-            self.buffer.resize(self.buffer.len() * 2, 0);
-        }
-        Ok(self.buffer.get_mut(self.to..).unwrap_or_default())
-    }
-}
-
-/// Encrypted bytes for the server: those from `sent` to `end` wait for the socket.
-#[derive(Debug, Default)]
-struct Outgoing {
-    buffer: Vec<u8>,
-    sent: usize,
-    end: usize,
-}
-
-/// Why nothing was added to what leaves.
-enum Refusal {
-    /// This much room is needed.
-    Room(usize),
-    Other(io::Error),
-}
-
-fn want_of_encoding(error: EncodeError) -> Refusal {
-    match error {
-        EncodeError::InsufficientSize(InsufficientSizeError { required_size }) => {
-            Refusal::Room(required_size)
-        }
-        other @ EncodeError::AlreadyEncoded => Refusal::Other(invalid(other)),
-    }
-}
-
-fn want_of_encrypting(error: EncryptError) -> Refusal {
-    match error {
-        EncryptError::InsufficientSize(InsufficientSizeError { required_size }) => {
-            Refusal::Room(required_size)
-        }
-        other @ EncryptError::EncryptExhausted => Refusal::Other(invalid(other)),
-    }
-}
-
-impl Outgoing {
-    fn waiting(&self) -> Option<&[u8]> {
-        self.buffer.get(self.sent..self.end).filter(|waiting| !waiting.is_empty())
-    }
-
-    /// Whether what waits must leave before more is added.
-    fn is_full(&self) -> bool {
-        self.end - self.sent >= OUTGOING
-    }
-
-    /// Adds what `fill` writes into the room that it is given, which grows once if it says so.
-    fn add(&mut self, mut fill: impl FnMut(&mut [u8]) -> Result<usize, Refusal>) -> io::Result<()> {
-        if self.sent == self.end || self.sent > OUTGOING {
-            self.buffer.copy_within(self.sent..self.end, 0);
-            (self.sent, self.end) = (0, self.end - self.sent);
-        }
-        loop {
-            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
-            match fill(room) {
-                Ok(bytes) => {
-                    self.end += bytes;
-                    return Ok(());
-                }
-                Err(Refusal::Room(wanted)) if wanted > room.len() => {
-                    // As a rule never again: what waits is bounded.
-                    self.buffer.resize(self.end + wanted, 0);
-                }
-                Err(Refusal::Room(_)) => return Err(invalid("TLS wants no room in particular")),
-                Err(Refusal::Other(error)) => return Err(error),
-            }
-        }
     }
 }
