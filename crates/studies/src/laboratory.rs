@@ -9,7 +9,7 @@ use bench::cpu;
 use bench::environment::Environment;
 use report::model::{Run, Study};
 
-use crate::context::{Context, Effort};
+use crate::context::{Context, Effort, Profiles};
 use crate::{e1, e2, e3, e4, e5};
 
 /// A study: what it is called in commands, its title for a run in which it fails, and how it is run.
@@ -34,6 +34,9 @@ pub const STUDIES: &[Entry] = &[
     Entry { id: "acks", title: "What acknowledgements cost", run: crate::acks::run },
 ];
 
+/// Those that say where the server's CPU time goes, if profiles are wanted.
+const PROFILED: [&str; 1] = ["e1"];
+
 /// The study of this name.
 pub fn find(id: &str) -> Option<&'static Entry> {
     STUDIES.iter().find(|entry| entry.id == id)
@@ -54,6 +57,10 @@ pub fn run(studies: &[Entry], context: &mut Context<'_>, keep: &mut dyn FnMut(&R
             break;
         }
         context.tell(&format!("── {} of {}: {}, {}", index + 1, studies.len(), entry.id, entry.title));
+        if context.profiles == Profiles::Taken && !PROFILED.contains(&entry.id) {
+            let known = PROFILED.join(", ");
+            context.tell(&format!("{} takes no profiles, {known} does; see also tercel profile", entry.id));
+        }
         let since = cpu::clock_seconds();
         let study = (entry.run)(context).unwrap_or_else(|error| Study {
             id: entry.id.to_owned(),
@@ -107,7 +114,6 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
-    use crate::context::Profiles;
 
     static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -137,7 +143,7 @@ mod tests {
             program,
             cores: [0, 0],
             effort: Effort::Quick,
-            profiles: Profiles::None,
+            profiles: Profiles::Taken,
             stop: &STOP,
             progress: &mut tell,
         };
@@ -148,6 +154,7 @@ mod tests {
         assert_eq!(run.studies[0].problem.as_deref(), Some("it broke"));
         assert!(run.was_interrupted && run.is_quick && !run.began.is_empty());
         assert!(lines.iter().any(|line| line.contains("2 of 4")), "{lines:?}");
+        assert!(lines.iter().any(|line| line.starts_with("good takes no profiles")), "{lines:?}");
     }
 
     #[test]
