@@ -137,19 +137,21 @@ impl Window {
         if used < step.max(1) {
             return false;
         }
-        self.on_step(now.saturating_since(since), now, rtt);
-        true
-    }
-
-    /// Half a window in less than one round trip, a whole one in less than two: the peer is held back by the window
-    /// rather than by the path, so the window doubles.
-    fn on_step(&mut self, elapsed: Duration, now: Instant, rtt: Duration) {
-        if elapsed < rtt {
+        if self.is_narrow(used, now.saturating_since(since), rtt) {
             self.grow_to(self.size.saturating_mul(2));
         }
         self.since = Some(now);
         self.raise_limit();
         self.announce.request(self.limit);
+        true
+    }
+
+    /// A step in less than one round trip, or a whole window at that speed in less than two: the peer is held back by the
+    /// window rather than by the path. The second is for one that fills the window at once and then waits a round trip
+    /// for the next.
+    fn is_narrow(&self, used: u64, elapsed: Duration, rtt: Duration) -> bool {
+        let whole = u128::from(elapsed.as_nanos()) * u128::from(self.size);
+        elapsed < rtt || whole < u128::from(rtt.as_nanos()) * 2 * u128::from(used)
     }
 
     /// Makes the window at least `size`, as far as its maximum permits. The peer hears of it with the next limit.
@@ -255,6 +257,17 @@ mod tests {
             limits.push(window.size());
         }
         assert_eq!(limits, [200, 300, 300, 300]);
+    }
+
+    /// Or else it stays at a window for each round trip, for as long as bursts happen to end so.
+    #[test]
+    fn a_window_filled_at_once_in_each_round_trip_doubles() {
+        let mut window = Window::new(100, 300, Step::Half);
+        window.on_consumed(1, at(0), RTT);
+        window.on_consumed(99, at(10), RTT);
+        assert_eq!(window.size(), 200);
+        window.on_consumed(150, at(30), RTT);
+        assert_eq!(window.size(), 200, "three quarters in two round trips are the path's speed");
     }
 
     #[test]
