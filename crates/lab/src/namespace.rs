@@ -137,7 +137,11 @@ impl Namespace {
             // A route's choice counts for more than the default, so one that was made before must not stay.
             let index = netlink::link_by_name(self.plan.interface)?.index;
             let by_routes = netlink::set_tcp_congestion_control(index, name);
-            as_default.or(by_routes.map(drop))
+            match by_routes {
+                Ok(0) | Err(_) if as_default.is_ok() => Ok(()),
+                Ok(0) => as_default,
+                other => other.map(drop),
+            }
         })
     }
 

@@ -71,8 +71,8 @@ impl Path for Queues<XdpPort> {
         // IP and UDP take 28 bytes at least.
         (mtu > most + 28 && most < MAX_TRAIN_BYTES).then(|| {
             format!(
-                "{name} carries packets of {mtu} bytes, but AF_XDP in {} mode here no payload beyond {most}: kernel or driver \
-                 have no multi-buffer XDP; for longer ones try --xdp-mode driver or generic (Linux 6.6), or --datapath gso",
+                "{name} carries packets of {mtu} bytes, but AF_XDP in {} mode here no payload beyond {most}: a packet has one frame \
+                 there; for longer ones try --xdp-mode driver or generic (Linux 6.6), or --datapath gso",
                 port.mode()
             )
         })

@@ -183,7 +183,7 @@ fn method(bytes: u64, trials: usize, site: &Site) -> Vec<String> {
             site.tcp_congestion()
         ),
         "Link-time and profile-guided optimisation are other builds of the same sources, at both ends. Steering is measured with a \
-         server of two workers and 16 connections of tercel load whose ports change in the middle, over an emulated link, in CPU \
+         server of two workers and 16 connections of tercel load whose ports change soon after the beginning, over an emulated link, in CPU \
          seconds for 10^9 bytes as well."
             .to_owned(),
         "The three versions of HTTP are asked by tercel load, one request on one connection; in the other rows the client is tercel \

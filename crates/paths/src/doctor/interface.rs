@@ -187,7 +187,9 @@ fn long_packets(facts: &Facts) -> Answer {
         (false, false) => Answer::note(format!(
             "MTU {mtu}; with a larger one AF_XDP would send {frame} bytes at most: the driver has no multi-buffer XDP"
         )),
-        (true, true) => Answer::good(format!("AF_XDP follows the MTU of {mtu} (not in zero-copy mode)")),
+        (true, true) => Answer::good(format!(
+            "AF_XDP follows the MTU of {mtu} (from Linux 6.6, and not in zero-copy mode)"
+        )),
         (true, false) => Answer::limited(format!(
             "AF_XDP sends {frame} bytes at most, though the MTU is {mtu}: the driver has no multi-buffer XDP"
         ))

@@ -238,6 +238,8 @@ impl LossWindow {
     /// since, so it follows in both directions; and what was in flight counts as if it had followed too. Later only the
     /// minimum follows. Source: RFC 9002 §7.2.
     pub(super) fn on_mtu_change(&mut self, mtu: u16) {
+        // A window in packets of another size is nothing to return to.
+        self.undo = None;
         let before = initial_window(self.mtu);
         self.mtu = mtu.max(SMALLEST_MTU);
         let after = initial_window(self.mtu);

@@ -157,8 +157,9 @@ impl LossOutcome {
     ) {
         //= rfc9002/7.6.2#1
         let is_counted = counted_from.is_some_and(|start| packet.sent_at > start);
-        // RFC 9000 §14.4: a lost probe of a size is no sign of congestion, so neither end of it.
-        if !packet.is_ack_eliciting() || !is_counted || packet.flags.has(PacketFlags::MTU_PROBE) {
+        // RFC 9000 §14.4: a lost probe of a size is no sign of congestion, so neither end of it. Nor is what went by another path.
+        let is_sign = packet.is_in_flight() && !packet.flags.has(PacketFlags::MTU_PROBE);
+        if !packet.is_ack_eliciting() || !is_counted || !is_sign {
             return;
         }
         let start = *from.get_or_insert(packet.sent_at);

@@ -27,7 +27,7 @@ const GUIDED: Way = Way { profile: "release+pgo", place: "pgo/tercel", command: 
 const UNLINKED: Way =
     Way { profile: "quick", place: "quick/tercel", command: "cargo build --profile quick --package tercel" };
 
-/// A technique: the build that has it, and one that differs in nothing else.
+/// A technique: the build that has it, and one without it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BuildTechnique {
     pub(super) name: &'static str,
@@ -45,7 +45,7 @@ pub(super) const BUILD_TECHNIQUES: [BuildTechnique; 2] = [
         without: USUAL,
     },
     BuildTechnique {
-        name: "without link-time optimisation",
+        name: "without link-time optimisation, in 16 units of code instead of one",
         published: None,
         with: USUAL,
         without: UNLINKED,
@@ -74,7 +74,7 @@ pub(super) struct Builds {
 }
 
 impl Builds {
-    /// Looks for builds beside `program`, and below target/ in the working directory.
+    /// Looks for builds beside `program`.
     pub(super) fn beside(program: &Path) -> Builds {
         Builds::among(program, &ask)
     }
@@ -127,13 +127,8 @@ fn name(profile: &str) -> String {
 
 /// The program that was built this way from the same sources, or why there is none.
 fn find(program: &Path, way: Way, (own, ask): (&Build, &Ask)) -> Result<PathBuf, String> {
-    let of_same_build = program
-        .parent()
-        .and_then(Path::parent)
-        .map(|target| target.join(way.place))
-        .filter(|file| file.is_file());
-    let here = Path::new("target").join(way.place);
-    let file = of_same_build.unwrap_or(here);
+    // Beside this program only: what lies below the working directory may be anybody's.
+    let file = program.parent().and_then(Path::parent).unwrap_or(Path::new("")).join(way.place);
     let (shown, Way { profile, command, .. }) = (file.display(), way);
     if !file.is_file() {
         return Err(format!(

@@ -60,10 +60,10 @@ impl Pairing<'_> {
 /// A row for each.
 pub(super) fn table(pairings: &[Pairing<'_>]) -> Table {
     Table {
-        title: "What each technique is worth: with it, and without it".to_owned(),
+        title: "What each technique is worth: with it, and without it or with another instead".to_owned(),
         corner: "left out".to_owned(),
         columns: COLUMNS.map(str::to_owned).to_vec(),
-        rows: pairings.iter().map(Pairing::row).collect(),
+        rows: pairings.iter().filter(|pairing| pairing.server().is_some()).map(Pairing::row).collect(),
     }
 }
 

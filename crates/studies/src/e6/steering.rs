@@ -1,7 +1,7 @@
 //! Steering by connection ID: what it costs a server of two workers when packets come to the wrong one.
 //!
 //! A client that keeps its address finds its worker by the kernel's hash of addresses just as well. So the connections here, each
-//! from a socket of its own, get other ports in the middle, as behind a home router: from then on the hash sends about half of them
+//! from a socket of its own, get other ports soon after the beginning, as behind a home router: from then on the hash sends about half of them
 //! to the other worker, which hands each of their packets over, unless the kernel reads the connection ID. What is under way to the
 //! old ports still arrives: a client that only waits would otherwise wait until it gives up.
 

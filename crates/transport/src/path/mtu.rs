@@ -79,8 +79,12 @@ impl Path {
         if u64::from(aim) <= room {
             return MtuProbe::Go(aim);
         }
-        let is_over = matches!(self.probe_wait, ProbeWait::Over { window: then } if window < 2 * then)
-            || self.mtu.is_under_way(aim);
+        let is_over = match self.probe_wait {
+            // The timer may come a moment later.
+            ProbeWait::Until(at) => now >= at,
+            ProbeWait::Over { window: then } => window < 2 * then,
+            ProbeWait::No => false,
+        } || self.mtu.is_under_way(aim);
         match due(most.min(room)) {
             _ if !is_over => MtuProbe::Wait,
             Some(size) => MtuProbe::Go(size),
@@ -101,7 +105,8 @@ impl Path {
         if waits && !matches!(self.probe_wait, ProbeWait::Until(_)) {
             self.probe_wait = ProbeWait::Until(now + self.rtt.smoothed() / LONGEST_WAIT);
         }
-        if self.congestion.is_in_slow_start() { Blocked::ByWindow } else { Blocked::No }
+        let is_by_window = self.is_validated() && self.congestion.is_in_slow_start();
+        if is_by_window { Blocked::ByWindow } else { Blocked::No }
     }
 
     /// When data will no longer wait for a probe to fit.

@@ -37,6 +37,8 @@ pub(super) struct Tls {
     pieces: Vec<u8>,
     /// The server has said that nothing more comes.
     is_over: bool,
+    /// close_notify is on its way or out.
+    has_said_farewell: bool,
     /// Bytes that may still arrive in this turn.
     left: usize,
 }
@@ -68,6 +70,7 @@ impl Tls {
             taken: 0,
             pieces: Vec::new(),
             is_over: false,
+            has_said_farewell: false,
             left: TURN,
         })
     }
@@ -104,12 +107,14 @@ impl Tls {
     /// Lets rustls work on what has arrived. What it decrypts goes to `out`, and what has no room there to `plain`.
     fn advance(&mut self, mut out: Option<&mut ReadBuf<'_>>) -> io::Result<Want> {
         loop {
-            let UnbufferedStatus { discard, state } =
+            let UnbufferedStatus { mut discard, state } =
                 self.session.process_tls_records(self.incoming.filled());
             let want = match state {
                 Ok(ConnectionState::ReadTraffic(mut traffic)) => {
                     while let Some(record) = traffic.next_record() {
-                        hand_on(record.map_err(invalid)?.payload, &mut out, &mut self.plain);
+                        let record = record.map_err(invalid)?;
+                        discard += record.discard;
+                        hand_on(record.payload, &mut out, &mut self.plain);
                     }
                     Some(Want::Taking)
                 }
@@ -297,8 +302,9 @@ impl AsyncWrite for Tls {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Where nothing more can be encrypted, the server is told by TCP alone. Said again, it costs a few bytes.
-        if self.outgoing.waiting().is_none() {
+        ready!(self.poll_send(cx))?;
+        // Where nothing more can be encrypted, the server is told by TCP alone.
+        if !std::mem::replace(&mut self.has_said_farewell, true) {
             let _ = self.with_traffic(|traffic, outgoing| {
                 outgoing.add(|room| traffic.queue_close_notify(room).map_err(want_of_encrypting))
             });
