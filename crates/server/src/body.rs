@@ -5,11 +5,11 @@
 //! parts and many responses read one open file. Errors end the body: a file that became shorter cannot be mended once
 //! its length was announced, the stream must be reset.
 
-use crate::pool::{CHUNK, Pool};
+use crate::pool::{CHUNK, Pool, SMALL};
+use crate::recent::OpenFile;
 use base::pattern;
 use bytes::Bytes;
 use core::ops::Range;
-use rustix::fd::OwnedFd;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) enum Source {
     /// On disk.
     File {
         /// The open file.
-        file: Arc<OwnedFd>,
+        file: Arc<OpenFile>,
         /// Where its chunks are read to.
         pool: Arc<Pool>,
     },
@@ -82,7 +82,7 @@ pub struct GeneratedBody {
 /// A part of a file.
 #[derive(Debug)]
 pub struct FileBody {
-    file: Arc<OwnedFd>,
+    file: Arc<OpenFile>,
     pool: Arc<Pool>,
     /// The first byte that was not read yet.
     offset: u64,
@@ -150,6 +150,18 @@ impl GeneratedBody {
 }
 
 impl FileBody {
+    /// Up to `want` bytes. Where others read the file, too, they are what is left of a chunk, for all of them.
+    fn read(&self, want: u64) -> io::Result<Bytes> {
+        if want <= SMALL || Arc::strong_count(&self.file) == 1 {
+            return self.pool.read(self.file.descriptor(), self.offset, want);
+        }
+        let chunk = self.pool.chunk(&self.file, self.offset / CHUNK as u64)?;
+        let start = (self.offset % CHUNK as u64) as usize;
+        let left = usize::try_from(self.end - self.offset).unwrap_or(usize::MAX);
+        let end = start.saturating_add(left).min(chunk.len());
+        Ok(if start < end { chunk.slice(start..end) } else { Bytes::new() })
+    }
+
     fn next_chunk(&mut self, max: usize) -> io::Result<Option<Bytes>> {
         if self.current.is_empty() {
             if self.offset == self.end {
@@ -158,7 +170,7 @@ impl FileBody {
             // No further ahead than the puller can take: what is read and not lent is memory that a peer who stopped
             // reading makes us hold. Tiny pulls share a read.
             let want = (self.end - self.offset).min(max.clamp(READ_AHEAD, CHUNK) as u64);
-            self.current = self.pool.read(&self.file, self.offset, want)?;
+            self.current = self.read(want)?;
             self.offset += self.current.len() as u64;
             if self.current.is_empty() {
                 let what = "the file became shorter while it was sent";
@@ -251,10 +263,29 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         let source = Source::File {
-            file: Arc::new(file.try_clone().unwrap().into()),
+            file: Arc::new(OpenFile::new(file.try_clone().unwrap().into())),
             pool: Arc::new(Pool::default()),
         };
         (file, source)
+    }
+
+    /// Or else a hundred responses of one file are a hundred copies of it. One alone keeps no chunks.
+    #[test]
+    fn responses_of_one_file_share_its_chunks() {
+        let content: Vec<u8> = (0..4 * CHUNK as u64).map(|at| (at % 251) as u8).collect();
+        let (_file, source) = file_of(&content);
+        let end = content.len() as u64;
+        let (mut first, mut second) = (source.body(0..end), source.body(5..end));
+        let [one, two] = [&mut first, &mut second].map(|body| body.next_chunk(CHUNK).unwrap().unwrap());
+        assert_eq!((one.len(), two.len()), (CHUNK, CHUNK - 5), "whole chunks, whatever comes before");
+        assert_eq!(one[5..].as_ptr(), two.as_ptr());
+        assert_eq!([drain(first, 100_000), drain(second, 70_001)].map(|rest| rest.len()), [3 * CHUNK; 2]);
+
+        let mut alone = source.body(0..end);
+        drop(source);
+        let again = alone.next_chunk(CHUNK).unwrap().unwrap();
+        assert_ne!(again.as_ptr(), one.as_ptr());
+        assert!(drain(alone, usize::MAX) == content[CHUNK..]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::film;
 use crate::generated;
 use crate::pool::Pool;
 use crate::range::{self, Selection};
+use crate::recent::OpenFile;
 use crate::request::{Head, Method, Name};
 use crate::response::{Fields, Response, Value, reason};
 use base::time::Instant;
@@ -232,7 +233,7 @@ impl Handler {
         }
         // Files are mostly read from front to back: let the kernel read further ahead. Only advice, so errors do not matter.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
-        let file = Arc::new(file);
+        let file = Arc::new(OpenFile::new(file));
         let entry = Entry::open(identity, content_type, &file, now);
         let found = Representation::of(&entry, &self.pool).ok_or(OpenError::Broken);
         self.cache.insert(path.into(), entry);

@@ -20,6 +20,7 @@ pub mod http3;
 pub mod packet_sizes;
 mod pool;
 mod range;
+mod recent;
 pub mod request;
 pub mod response;
 pub mod served;

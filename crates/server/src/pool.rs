@@ -4,7 +4,11 @@
 //! destructor. Buffers are filled by the kernel in place and never zeroed. The lock is taken twice per chunk (dozens of
 //! packets), by one worker unless the other HTTP versions hold bodies, and never while anything blocks. Reads of less than
 //! half a buffer get memory of their own size, so that what a slow client pins is at most twice what it was sent.
+//!
+//! Where several responses read one file at a time, they read it by whole chunks, and share those: [`Recent`]. A file read by one
+//! response only goes through few buffers that stay in the CPU's cache, which sharing would spoil.
 
+use crate::recent::{OpenFile, Recent};
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
 use rustix::fd::{AsFd, OwnedFd};
@@ -14,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// Bytes per read.
 pub(crate) const CHUNK: usize = 128 * 1024;
 /// Up to this many bytes, a read gets memory of exactly its size.
-const SMALL: u64 = CHUNK as u64 / 2;
+pub(crate) const SMALL: u64 = CHUNK as u64 / 2;
 /// How many buffers wait for their next use at most; the others are freed (8 MiB are kept).
 const KEPT: usize = 64;
 
@@ -22,6 +26,7 @@ const KEPT: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     free: Mutex<Vec<Vec<u8>>>,
+    recent: Mutex<Recent>,
 }
 
 impl Pool {
@@ -36,6 +41,19 @@ impl Pool {
         let result = fill(file, &mut buffer, offset, want);
         let lent = Lent { buffer, pool: Arc::downgrade(self) };
         result.map(|()| Bytes::from_owner(lent))
+    }
+
+    /// The chunk of this number: `CHUNK` bytes from `index * CHUNK` on, fewer at the end of the file, none after. Whoever asks for
+    /// it a little later gets the same memory.
+    pub(crate) fn chunk(self: &Arc<Pool>, file: &OpenFile, index: u64) -> io::Result<Bytes> {
+        let recent = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(chunk) = recent().get(file, index) {
+            return Ok(chunk);
+        }
+        let chunk = self.read(file.descriptor(), index.saturating_mul(CHUNK as u64), CHUNK as u64)?;
+        // What this one displaces goes back to us after the lock is free.
+        let _displaced = recent().insert(file, index, chunk.clone());
+        Ok(chunk)
     }
 
     fn take(&self) -> Vec<u8> {

@@ -13,10 +13,10 @@
 use crate::body::Source;
 use crate::conditional::Validators;
 use crate::pool::Pool;
+use crate::recent::OpenFile;
 use crate::response::Value;
 use base::time::{Duration, Instant};
 use bytes::Bytes;
-use rustix::fd::OwnedFd;
 use rustix::fs::Stat;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -97,7 +97,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug)]
 enum Content {
     Memory(Bytes),
-    Open(Weak<OwnedFd>),
+    Open(Weak<OpenFile>),
 }
 
 impl Entry {
@@ -115,7 +115,7 @@ impl Entry {
     pub(crate) fn open(
         identity: Identity,
         content_type: &'static str,
-        file: &Arc<OwnedFd>,
+        file: &Arc<OpenFile>,
         now: Instant,
     ) -> Entry {
         Entry::new(identity, content_type, Content::Open(Arc::downgrade(file)), now)

@@ -1,0 +1,107 @@
+//! Chunks of files that several responses read at a time: who comes a little later finds them in memory.
+//!
+//! Two generations, as in the cache of small files: look-ups go to the young one, then to the old one (a hit moves up); when the
+//! young one is full it becomes the old one, and what was old is forgotten, that is freed when the last response lets go. A file
+//! is known by a number that it got when it was opened, so a changed file, which is opened again, shares nothing with its
+//! former self.
+//!
+//! Rejected: to map files into memory (a file that is cut short ends the process by SIGBUS).
+
+use bytes::Bytes;
+use core::sync::atomic::{AtomicU64, Ordering};
+use rustix::fd::OwnedFd;
+use std::collections::HashMap;
+
+/// Chunks of a generation. With two, 32 MiB are kept at most.
+const GENERATION: usize = 128;
+
+/// A file that is open for reading, with a number that no other has.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    descriptor: OwnedFd,
+    number: u64,
+}
+
+impl OpenFile {
+    pub(crate) fn new(descriptor: OwnedFd) -> OpenFile {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        OpenFile { descriptor, number: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    pub(crate) fn descriptor(&self) -> &OwnedFd {
+        &self.descriptor
+    }
+}
+
+type Generation = HashMap<(u64, u64), Bytes>;
+
+/// The chunks that were read last.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    young: Generation,
+    old: Generation,
+}
+
+impl Recent {
+    pub(crate) fn get(&mut self, file: &OpenFile, index: u64) -> Option<Bytes> {
+        let key = (file.number, index);
+        if let Some(chunk) = self.young.get(&key) {
+            return Some(chunk.clone());
+        }
+        let chunk = self.old.remove(&key)?;
+        let _ = self.insert(file, index, chunk.clone());
+        Some(chunk)
+    }
+
+    /// Returns what is forgotten for it.
+    #[must_use]
+    pub(crate) fn insert(&mut self, file: &OpenFile, index: u64, chunk: Bytes) -> Option<Generation> {
+        let is_full = self.young.len() >= GENERATION;
+        let forgotten = is_full.then(|| {
+            let young = core::mem::take(&mut self.young);
+            core::mem::replace(&mut self.old, young)
+        });
+        self.young.insert((file.number, index), chunk);
+        forgotten
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> OpenFile {
+        OpenFile::new(tempfile::tempfile().unwrap().into())
+    }
+
+    #[test]
+    fn what_is_asked_for_stays_and_the_rest_is_bounded() {
+        let (mut recent, file) = (Recent::default(), file());
+        for index in 0..GENERATION as u64 * 20 {
+            drop(recent.insert(&file, index, Bytes::from_static(b"chunk")));
+            drop(recent.insert(&file, 0, Bytes::from_static(b"hot")));
+            assert!(recent.get(&file, 0).is_some_and(|chunk| chunk == "hot"), "{index}");
+            assert!(recent.young.len() <= GENERATION && recent.old.len() <= GENERATION);
+        }
+        assert!(recent.get(&file, 1).is_none());
+    }
+
+    #[test]
+    fn a_chunk_that_is_looked_up_outlives_its_generation() {
+        let (mut recent, file) = (Recent::default(), file());
+        drop(recent.insert(&file, 0, Bytes::from_static(b"hot")));
+        for index in 1..GENERATION as u64 * 20 {
+            drop(recent.insert(&file, index, Bytes::new()));
+            assert!(recent.get(&file, 0).is_some(), "{index}");
+        }
+    }
+
+    /// Or else a file that was replaced would go on as what it was.
+    #[test]
+    fn files_that_were_opened_one_after_the_other_share_nothing() {
+        let (mut recent, first) = (Recent::default(), file());
+        drop(recent.insert(&first, 0, Bytes::from_static(b"first")));
+        drop(first);
+        assert_eq!(recent.get(&file(), 0), None);
+    }
+}
