@@ -1,6 +1,7 @@
 //! The program on packets that the kernel is handed for the purpose, and on interfaces of a namespace of our own.
 
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use aya::TestRun;
@@ -24,8 +25,11 @@ fn is_root() -> bool {
 }
 
 /// Runs `test` in a network namespace of its own, which vanishes with its thread, with `veth0` and `veth1` joined in it.
-/// The names are those of the test, because a machine's `ip` is the only thing there is at this level.
+/// The names are those of the test, because a machine's `ip` is the only thing there is at this level. One test at a time: a child
+/// of another one has our descriptors until it begins its own program, and with them ours stays attached.
 fn in_namespace(test: impl FnOnce() + Send + 'static) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let thread = thread::spawn(move || {
         unshare(CloneFlags::CLONE_NEWNET).unwrap();
         ip(
