@@ -61,7 +61,12 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
             .to_owned(),
         method: method(&found),
         findings: findings(&found),
-        blocks: vec![Block::Table(table(&found, &ceilings)), Block::Plot(rates(&found)), Block::Plot(costs(&found))],
+        blocks: vec![
+            Block::Table(table(&found, &ceilings)),
+            Block::Plot(rates(&found)),
+            Block::Plot(costs(&found)),
+            Block::Plot(course(&found)),
+        ],
         notes: notes(&found),
         problem,
         seconds: 0.0,
@@ -215,6 +220,25 @@ fn costs(found: &DataPaths) -> Plot {
         x: Axis::default(),
         y: Axis { label: "CPU time of the server, s per GB".to_owned(), ..Axis::default() },
         series: vec![Series { name: "measured".to_owned(), points, ..Series::default() }],
+    }
+}
+
+/// Every trial in the order in which they were made: a machine that became slower shows in all lines.
+fn course(found: &DataPaths) -> Plot {
+    let line = |row: &datapaths::Row| Series {
+        name: row.method.name().to_owned(),
+        is_published: false,
+        points: (1_u32..)
+            .zip(&megabytes(&row.goodput).values)
+            .map(|(round, rate)| Point { x: f64::from(round), y: *rate, interval: None })
+            .collect(),
+    };
+    Plot {
+        title: "Goodput in the course of the study".to_owned(),
+        kind: PlotKind::Lines,
+        x: Axis { label: "round of trials".to_owned(), ..Axis::default() },
+        y: Axis { label: "content, MB/s".to_owned(), ..Axis::default() },
+        series: measured(found).map(line).collect(),
     }
 }
 

@@ -77,3 +77,13 @@ fn findings_follow_from_the_trials() {
     );
     assert!(notes(&found).iter().any(|note| note.contains("no driver")));
 }
+
+/// Deleted, the trials could be sorted or the rows left out, and a machine that became slower would show nowhere.
+#[test]
+fn the_course_shows_every_trial_in_its_order() {
+    let lines = course(&found()).series;
+    let shown: Vec<_> = lines.iter().map(|line| (line.name.as_str(), line.points.len())).collect();
+    assert_eq!(shown, [("plain", 3), ("gso", 3), ("xdp driver", 3)]);
+    let points: Vec<(f64, f64)> = lines[1].points.iter().map(|point| (point.x, point.y)).collect();
+    assert_eq!(points, [(1.0, 300.0), (2.0, 310.0), (3.0, 305.0)]);
+}
