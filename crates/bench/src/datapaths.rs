@@ -43,7 +43,8 @@ const PAYLOAD_SLACK: f64 = 0.02;
 /// What is measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan {
-    /// The tercel program.
+    /// The tercel program. Where it lies is nobody's business who reads the results.
+    #[serde(skip)]
     pub program: PathBuf,
     /// Content of one transfer in bytes.
     pub bytes: u64,

@@ -71,7 +71,8 @@ impl Mode {
 /// What is measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan {
-    /// The tercel program.
+    /// The tercel program. Where it lies is nobody's business who reads the results.
+    #[serde(skip)]
     pub program: PathBuf,
     /// How long each server is watched.
     pub seconds: f64,

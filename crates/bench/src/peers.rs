@@ -34,9 +34,11 @@ pub struct Plan {
     pub payload_size: u16,
     /// The cores of server and client.
     pub cores: [usize; 2],
-    /// The tercel program.
+    /// The tercel program. Where it lies is nobody's business who reads the results.
+    #[serde(skip)]
     pub tercel: PathBuf,
     /// The quinn-peer program.
+    #[serde(skip)]
     pub quinn_peer: PathBuf,
 }
 

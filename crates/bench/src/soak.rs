@@ -27,7 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// What is done.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan {
-    /// The tercel program.
+    /// The tercel program. Where it lies is nobody's business who reads the results.
+    #[serde(skip)]
     pub program: PathBuf,
     /// For how long downloads are begun.
     pub seconds: f64,

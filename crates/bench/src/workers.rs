@@ -54,7 +54,8 @@ impl Work {
 /// What is measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan {
-    /// The tercel program.
+    /// The tercel program. Where it lies is nobody's business who reads the results.
+    #[serde(skip)]
     pub program: PathBuf,
     /// Trials of each kind of request with each number of workers.
     pub trials: usize,

@@ -46,7 +46,8 @@ pub(crate) struct Lane {
     pub(crate) server: Vec<String>,
     /// Flags of the client.
     pub(crate) client: Vec<String>,
-    /// Another build of tercel that does it, at both ends.
+    /// Another build of tercel that does it, at both ends. Where it lies is no result.
+    #[serde(skip)]
     pub(crate) program: Option<PathBuf>,
     /// All counted trials, in order of time.
     pub(crate) trials: Vec<Trial>,

@@ -60,3 +60,10 @@ fn the_gain_is_told_with_its_interval_and_doubts_are_named() {
     let grey = Text { result: &result, colours: Colours::Terminal }.to_string();
     assert!(grey.contains("\x1b[90m111 / 98 / 97\x1b[0m"));
 }
+
+/// Deleted, whoever publishes results would publish how the folders of a machine are called.
+#[test]
+fn results_do_not_say_where_the_program_lies() {
+    let plan = serde_json::to_string(&Plan::new("/somewhere/tercel".into())).unwrap();
+    assert!(plan.contains("trials") && !plan.contains("somewhere"), "{plan}");
+}
