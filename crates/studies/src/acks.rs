@@ -13,10 +13,13 @@ use bench::pair::Pair;
 use bench::site::Site;
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Series, Study, Table};
 
+use crate::ceiling::{self, Ceiling};
 use crate::context::Context;
 use crate::downloads::{Course, Lane, Trial, saving};
 
 /// UDP payload of full packets, the same for all: an Ethernet frame over IPv6.
+const PAYLOAD: u16 = 1_452;
+/// The same as flags.
 const SIZE: [&str; 4] = ["--packet-size", "1452", "--mtu-search", "off"];
 /// How long each end holds what it receives, in microseconds.
 const HOLD: [&str; 2] = ["--hold-received", "10000"];
@@ -61,11 +64,12 @@ const PLACES: [Place; 4] = [
     Place { name: "20 ms", method: Method::Gso, both: &HOLD, client: &[] },
 ];
 
-const COLUMNS: [&str; 7] = [
+const COLUMNS: [&str; 8] = [
     "server CPU, s/GB",
     "over every 2nd packet",
     "client CPU, s/GB",
     "content, MB/s",
+    "share of roofline, %",
     "datagrams from the receiver",
     "for 1,000 to it",
     "server CPU, % of a core",
@@ -84,7 +88,13 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let trials = context.scaled(7, 3);
     let mut measured: Vec<(&'static str, Vec<Lane>)> = Vec::new();
     let mut problem = None;
+    let mut notes = Vec::new();
+    let mut ceiling = Ceiling::default();
     for Place { name: place, method, both, client } in PLACES {
+        if let Err(error) = ceiling.try_measure(context, (PAYLOAD, bytes as f64 / 1e9), &mut notes) {
+            problem = Some(error.to_string());
+            break;
+        }
         let lane = |(name, flags): (&str, &[&str])| {
             let server = [&SIZE, flags, both].concat();
             Lane::apart(name, method, &server, &[&server, client].concat())
@@ -97,11 +107,11 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
             break;
         }
     }
-    let mut notes = vec![
+    notes.push(
         "A round trip of 20 ms is made by both ends, which hold what they receive for 10 ms; that costs CPU time too, the same in \
          each row."
             .to_owned(),
-    ];
+    );
     notes.extend(measured.iter().flat_map(|(place, lanes)| problems(place, lanes)));
     Ok(Study {
         id: "acks".to_owned(),
@@ -122,13 +132,14 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
             "As the sender asks: it asks for four acknowledgements a window (sixteen in slow start), for one in 64 packets at \
              least. Every 10th packet: on a steady path, and every second one after a loss."
                 .to_owned(),
+            ceiling::method("before each table's trials"),
         ],
         findings: measured.iter().filter_map(|(place, lanes)| finding(place, lanes)).collect(),
-        blocks: blocks(&measured),
+        blocks: blocks(&measured, &ceiling),
         notes,
         problem,
         seconds: bench::cpu::clock_seconds() - began,
-        raw: serde_json::json!(measured),
+        raw: serde_json::json!({ "places": measured, "roofline": ceiling }),
     })
 }
 
@@ -157,14 +168,14 @@ fn finding(place: &str, lanes: &[Lane]) -> Option<String> {
     ))
 }
 
-fn blocks(measured: &[(&'static str, Vec<Lane>)]) -> Vec<Block> {
+fn blocks(measured: &[(&'static str, Vec<Lane>)], ceiling: &Ceiling) -> Vec<Block> {
     let mut blocks: Vec<Block> =
-        measured.iter().map(|(place, lanes)| Block::Table(table(place, lanes))).collect();
+        measured.iter().map(|(place, lanes)| Block::Table(table(place, lanes, ceiling))).collect();
     blocks.push(Block::Plot(plot(measured)));
     blocks
 }
 
-fn table(place: &str, lanes: &[Lane]) -> Table {
+fn table(place: &str, lanes: &[Lane], ceiling: &Ceiling) -> Table {
     let second = lanes.last();
     let row = |lane: &Lane| Row {
         name: lane.name.clone(),
@@ -176,6 +187,7 @@ fn table(place: &str, lanes: &[Lane]) -> Table {
                 .map_or(Cell::Empty, |second| lane.cost_over(second).into()),
             lane.cell(3, |trial| trial.client_cpu_s_per_gb),
             lane.cell(0, |trial| trial.megabytes_per_second),
+            ceiling.share(lane.values(|trial| trial.megabytes_per_second)),
             lane.cell(0, |trial| trial.client_datagrams),
             lane.cell(0, |trial| trial.client_datagrams / trial.server_datagrams.max(1.0) * 1e3),
             lane.cell(0, |trial| trial.server_share * 100.0),
@@ -185,7 +197,7 @@ fn table(place: &str, lanes: &[Lane]) -> Table {
         title: format!("A download whose receiver acknowledges more or less often: {place}"),
         corner: "acknowledged".to_owned(),
         columns: COLUMNS.map(str::to_owned).to_vec(),
-        rows: lanes.iter().map(row).collect(),
+        rows: lanes.iter().map(row).chain(ceiling.row(COLUMNS.len(), [3, 4, 0])).collect(),
     }
 }
 
@@ -236,7 +248,7 @@ mod tests {
         let said = finding("loopback", &lanes).unwrap();
         assert!(said.contains(": 40 % less") && said.contains("asks, 20 % less"), "{said}");
         assert!(said.contains("6 datagrams came back, 8, and 10 with") && said.contains("25 %"), "{said}");
-        let table = table("loopback", &lanes);
+        let table = table("loopback", &lanes, &Ceiling::default());
         assert!(matches!(table.rows[0].cells[1], Cell::Ratio(ratio) if ratio.ratio < 0.61));
         assert_eq!(table.rows[2].cells[1], Cell::Empty);
         assert!(table.rows.iter().all(|row| row.cells.len() == COLUMNS.len()));

@@ -9,12 +9,11 @@ use std::io;
 
 use bench::datapaths::{self, DataPaths, PUBLISHED_GAIN, PUBLISHED_UDP, PUBLISHED_XDP, Plan, Trial};
 use bench::method::Method;
-use bench::roofline::Roofline;
 use bench::site::Site;
 use bench::stats::{Ratio, Summary};
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Series, Study, Table};
 
-use crate::ceiling;
+use crate::ceiling::{self, Ceiling};
 use crate::context::{Context, Profiles};
 
 const COLUMNS: [&str; 9] = [
@@ -45,12 +44,10 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let found = datapaths::run(&plan, &site, stop, &mut |line| (context.progress)(line))?;
     drop(site);
     let mut problem = found.was_interrupted.then(|| "interrupted".to_owned());
-    let mut ceilings = Vec::new();
-    while problem.is_none() && ceilings.len() < plan.trials {
-        match ceiling::measure(context, plan.packet_size, plan.bytes as f64 / 1e9) {
-            Ok(measured) => ceilings.push(measured),
-            Err(error) => problem = Some(format!("roofline: {error}")),
-        }
+    let mut ceiling = Ceiling::default();
+    while problem.is_none() && ceiling.trials().len() < plan.trials {
+        let measured = ceiling.measure(context, plan.packet_size, plan.bytes as f64 / 1e9);
+        problem = measured.err().map(|error| format!("roofline: {error}"));
     }
     let is_whole = problem.is_none();
     let mut study = Study {
@@ -62,7 +59,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         method: method(&found),
         findings: findings(&found),
         blocks: vec![
-            Block::Table(table(&found, &ceilings)),
+            Block::Table(table(&found, &ceiling)),
             Block::Plot(rates(&found)),
             Block::Plot(costs(&found)),
             Block::Plot(course(&found)),
@@ -70,7 +67,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         notes: notes(&found),
         problem,
         seconds: 0.0,
-        raw: serde_json::json!({ "datapaths": found, "roofline": ceilings }),
+        raw: serde_json::json!({ "datapaths": found, "roofline": ceiling }),
     };
     if is_whole && context.profiles == Profiles::Taken {
         profiles::add(context, plan.packet_size, &mut study);
@@ -96,7 +93,7 @@ fn method(found: &DataPaths) -> Vec<String> {
         "CPU time is what the scheduler counted for the server's threads; work that the kernel does on its own account is in no \
          process's time. Server CPU over is what a core at full load would give more; other programs disturb it less than goodput."
             .to_owned(),
-        ceiling::METHOD.replace(" It is measured once in each round, and", " It is measured as often, after all, and"),
+        ceiling::method("as often, after all"),
         "Published: LiteSpeed's study of LSQUIC, on another machine.".to_owned(),
     ]
 }
@@ -117,8 +114,7 @@ fn megabytes(summary: &Summary) -> Summary {
     Summary::of(summary.values.iter().map(|bytes| bytes / 1e6))
 }
 
-fn table(found: &DataPaths, ceilings: &[Roofline]) -> Table {
-    let top = ceiling::mb_per_second(ceilings);
+fn table(found: &DataPaths, ceiling: &Ceiling) -> Table {
     let first = found.rows.first().map(|row| row.method);
     let over =
         |row: &datapaths::Row, ratio: Option<Ratio>| ratio.filter(|_| Some(row.method) != first).into();
@@ -128,13 +124,13 @@ fn table(found: &DataPaths, ceilings: &[Roofline]) -> Table {
                 Cell::Trials(Summary::of(row.trials.iter().map(figure)), digits)
             };
             let goodput = megabytes(&row.goodput);
-            let share = Summary::of(goodput.values.iter().map(|rate| rate / top.mean * 100.0));
+            let share = ceiling.share(goodput.values.iter().copied());
             Row {
                 name: row.method.name().to_owned(),
                 is_published: false,
                 cells: vec![
                     Cell::Trials(goodput, 0),
-                    if ceilings.is_empty() { Cell::Empty } else { Cell::Trials(share, 0) },
+                    share,
                     over(row, row.gain),
                     Cell::Trials(row.server_cpu_s_per_gb.clone(), 3),
                     over(row, row.cpu_gain),
@@ -146,18 +142,7 @@ fn table(found: &DataPaths, ceilings: &[Roofline]) -> Table {
             }
         })
         .collect();
-    if !ceilings.is_empty() {
-        let figures = [
-            (0, Cell::Trials(top, 0)),
-            (1, Cell::Number(100.0, 0)),
-            (3, Cell::Trials(ceiling::sender_cpu(ceilings), 3)),
-        ];
-        rows.push(Row {
-            name: "roofline (UDP, no protocol)".to_owned(),
-            is_published: false,
-            cells: sparse(figures),
-        });
-    }
+    rows.extend(ceiling.row(COLUMNS.len(), [0, 1, 3]));
     let published = |name: &str, values: [f64; 3], cells| {
         let goodput = Cell::Trials(megabytes(&Summary::of(values)), 0);
         let mut row = Row { name: format!("{name} (published)"), is_published: true, cells };

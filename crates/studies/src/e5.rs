@@ -6,12 +6,11 @@
 
 use std::io;
 
-use bench::process::is_interruption;
 use bench::roofline::Roofline;
 use bench::stats::Summary;
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Row, Series, Study, Table};
 
-use crate::ceiling;
+use crate::ceiling::{self, Ceiling};
 use crate::contestants::client::{Client, Work};
 use crate::contestants::race::{Entry, Lane, Race, Trial};
 use crate::contestants::{Contestant, Field, Ground, Http, LARGE, look, words};
@@ -61,21 +60,13 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         trials: context.scaled(5, 3),
     };
     let mut lanes: Vec<Lane> = entries.into_iter().map(Lane::new).collect();
-    let mut ceilings: Vec<Roofline> = Vec::new();
+    let mut ceiling = Ceiling::default();
     let gigabytes = context.scaled(2.0, 0.4);
     let mut broken = Vec::new();
     let problem = race
         .run(&mut lanes, context, &mut |context| {
-            match ceiling::measure(context, ground.payload_size, gigabytes) {
-                Ok(ceiling) => {
-                    context.tell(&format!("roofline: {:.0} MB/s", ceiling.gbit_per_second * 125.0));
-                    ceilings.push(ceiling);
-                }
-                Err(error) if is_interruption(&error, context.stop) => return Err(error),
-                // The servers are what is measured: they go on.
-                Err(error) => broken.push(format!("The roofline of a round could not be measured: {error}.")),
-            }
-            Ok(())
+            // The servers are what is measured: they go on without it.
+            ceiling.try_measure(context, (ground.payload_size, gigabytes), &mut broken)
         })
         .err();
     let mut notes = words::notes(&field, &ground, &lanes, context.cores);
@@ -97,14 +88,14 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         method: method(&race, &lanes),
         findings: findings(&lanes),
         blocks: vec![
-            Block::Table(table(&lanes, &ceilings)),
-            Block::Plot(rates(&lanes, &ceilings)),
+            Block::Table(table(&lanes, &ceiling)),
+            Block::Plot(rates(&lanes, &ceiling)),
             Block::Plot(costs(&lanes)),
         ],
         notes,
         problem: problem.map(words::problem),
         seconds: bench::cpu::clock_seconds() - began,
-        raw: serde_json::json!({ "lanes": lanes, "roofline": ceilings }),
+        raw: serde_json::json!({ "lanes": lanes, "roofline": ceiling }),
     })
 }
 
@@ -151,7 +142,7 @@ fn method(race: &Race<'_>, lanes: &[Lane]) -> Vec<String> {
             race.ground.payload_size
         ),
         words::CLIENT.to_owned(),
-        ceiling::METHOD.to_owned(),
+        ceiling::method("once in each round"),
         "Published: LiteSpeed's study, on other machines.".to_owned(),
         format!("Versions: {}.", words::versions(lanes)),
     ]
@@ -173,16 +164,11 @@ fn name(lane: &Lane) -> String {
     }
 }
 
-fn table(lanes: &[Lane], ceilings: &[Roofline]) -> Table {
-    let top = ceiling::mb_per_second(ceilings);
+fn table(lanes: &[Lane], ceiling: &Ceiling) -> Table {
     let mut rows: Vec<Row> = lanes
         .iter()
         .map(|lane| {
-            let share = if ceilings.is_empty() {
-                Cell::Empty
-            } else {
-                lane.cell(0, |trial| mb_per_second(trial) / top.mean * 100.0)
-            };
+            let share = ceiling.share(lane.trials.iter().map(mb_per_second));
             Row {
                 name: name(lane),
                 is_published: false,
@@ -200,24 +186,14 @@ fn table(lanes: &[Lane], ceilings: &[Roofline]) -> Table {
             }
         })
         .collect();
-    if !ceilings.is_empty() {
-        let cost = ceiling::sender_cpu(ceilings);
-        let mut cells = vec![Cell::Empty; COLUMNS.len()];
+    rows.extend(ceiling.row(COLUMNS.len(), [1, 2, 4]).map(|mut row| {
         let busy = |side: fn(&Roofline) -> f64| {
-            Cell::Trials(Summary::of(ceilings.iter().map(|run| side(run) * 100.0)), 0)
+            Cell::Trials(Summary::of(ceiling.trials().iter().map(|run| side(run) * 100.0)), 0)
         };
-        let figures = [
-            (1, Cell::Trials(top, 0)),
-            (2, Cell::Number(100.0, 0)),
-            (4, Cell::Trials(cost, 3)),
-            (5, busy(|run| run.sender.busy)),
-            (6, busy(|run| run.receiver.busy)),
-        ];
-        for (column, cell) in figures {
-            cells[column] = cell;
-        }
-        rows.push(Row { name: "roofline (UDP, no protocol)".to_owned(), is_published: false, cells });
-    }
+        row.cells[5] = busy(|run| run.sender.busy);
+        row.cells[6] = busy(|run| run.receiver.busy);
+        row
+    }));
     rows.extend(PUBLISHED.iter().map(|(name, mean, sd)| {
         let mut row = words::published(name, COLUMNS.len(), *mean, *sd);
         row.cells[1] = Cell::Number(REQUESTS as f64 * LARGE.1 as f64 / 1e6 / mean, 0);
@@ -257,15 +233,11 @@ fn bars(lanes: &[Lane], title: &str, label: &str, figure: fn(&Trial) -> f64) -> 
     }
 }
 
-fn rates(lanes: &[Lane], ceilings: &[Roofline]) -> Plot {
-    let title = if ceilings.is_empty() {
-        "Large files by tercel load".to_owned()
-    } else {
-        format!(
-            "Large files by tercel load; the roofline is {:.0} MB/s",
-            ceiling::mb_per_second(ceilings).mean
-        )
-    };
+fn rates(lanes: &[Lane], ceiling: &Ceiling) -> Plot {
+    let mut title = "Large files by tercel load".to_owned();
+    if !ceiling.trials().is_empty() {
+        title.push_str(&format!("; the roofline is {:.0} MB/s", ceiling.mb_per_second().mean));
+    }
     bars(lanes, &title, "content, MB/s", mb_per_second)
 }
 

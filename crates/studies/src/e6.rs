@@ -23,12 +23,21 @@ use report::model::{Block, Cell, Row, Study, Table};
 
 use self::builds::{BUILD_TECHNIQUES, Builds};
 use self::pairing::Pairing;
-use self::techniques::{ELSEWHERE, SIZE, TECHNIQUES, Technique};
+use self::techniques::{ELSEWHERE, PAYLOAD, SIZE, TECHNIQUES, Technique};
+use crate::ceiling::{self, Ceiling};
 use crate::context::Context;
 use crate::downloads::{Asker, Course, Lane};
 
 /// HTTP versions, oldest first: a name and how `tercel load --http` is told.
 const VERSIONS: [(&str, &str); 3] = [("HTTP/1.1", "1"), ("HTTP/2", "2"), ("HTTP/3", "3")];
+const VERSION_COLUMNS: [&str; 6] = [
+    "server CPU, s/GB",
+    "over HTTP/1.1",
+    "client CPU, s/GB",
+    "content, MB/s",
+    "share of roofline, %",
+    "server CPU, % of a core",
+];
 /// What was published of HTTP/3's CPU time over that of HTTPS/1.1.
 const PUBLISHED: [(&str, f64); 3] =
     [("Google's QUIC at first", 3.5), ("Google's QUIC in 2017", 2.0), ("asked for in 2020", 1.0)];
@@ -47,6 +56,7 @@ struct Measured {
     apart: Vec<(&'static str, [Lane; 2])>,
     /// In the order of [`VERSIONS`].
     versions: Vec<Lane>,
+    ceiling: Ceiling,
     notes: Vec<String>,
 }
 
@@ -81,9 +91,9 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         method: method(bytes, trials, &site),
         findings,
         blocks: vec![
-            Block::Table(pairing::table(&pairings)),
+            Block::Table(pairing::table(&pairings, &measured.ceiling)),
             Block::Plot(pairing::plot(&pairings)),
-            Block::Table(version_table(&measured.versions)),
+            Block::Table(version_table(&measured.versions, &measured.ceiling)),
         ],
         notes,
         problem: done.err().map(|error| error.to_string()),
@@ -94,6 +104,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
             "builds": measured.built,
             "apart": measured.apart,
             "versions": measured.versions,
+            "roofline": measured.ceiling,
         }),
     })
 }
@@ -114,22 +125,29 @@ impl Measured {
         let mut lanes = vec![Lane::new("everything", Method::Gso, &SIZE)];
         lanes.extend(TECHNIQUES.iter().map(Technique::lane));
         lanes.extend(self.builds.lanes());
+        self.measure_ceiling(context, bytes)?;
         let done = course.run(&mut lanes, context);
         self.note_problems(&lanes);
         self.built = lanes.split_off(1 + TECHNIQUES.len());
         self.ablation = lanes.split_off(1);
         self.everything = lanes;
         done?;
+        self.measure_ceiling(context, bytes)?;
         self.versions = VERSIONS.iter().map(|(name, flag)| version(name, flag)).collect();
         let done = course.run(&mut self.versions, context);
         let versions = self.versions.clone();
         self.note_problems(&versions);
         done?;
+        self.measure_ceiling(context, bytes)?;
         let steered = steering::lanes(context, trials)?;
         self.add_apart(steering::NAME, steered);
         let departing = departures::lanes(context, (bytes, trials))?;
         self.add_apart(departures::NAME, departing);
         Ok(())
+    }
+
+    fn measure_ceiling(&mut self, context: &mut Context<'_>, bytes: u64) -> io::Result<()> {
+        self.ceiling.try_measure(context, (PAYLOAD, bytes as f64 / 1e9), &mut self.notes)
     }
 
     fn add_apart(&mut self, name: &'static str, lanes: Result<[Lane; 2], String>) {
@@ -186,6 +204,7 @@ fn method(bytes: u64, trials: usize, site: &Site) -> Vec<String> {
          server of two workers and 16 connections of tercel load whose ports change soon after the beginning, over an emulated link, in CPU \
          seconds for 10^9 bytes as well."
             .to_owned(),
+        ceiling::method("before, between and after the first two tables"),
         "The three versions of HTTP are asked by tercel load, one request on one connection; in the other rows the client is tercel \
          get."
             .to_owned(),
@@ -201,7 +220,7 @@ fn version(name: &str, flag: &'static str) -> Lane {
     lane
 }
 
-fn version_table(lanes: &[Lane]) -> Table {
+fn version_table(lanes: &[Lane], ceiling: &Ceiling) -> Table {
     let oldest = lanes.first();
     let measured = lanes.iter().map(|lane| Row {
         name: lane.name.clone(),
@@ -211,27 +230,20 @@ fn version_table(lanes: &[Lane]) -> Table {
             oldest.filter(|oldest| oldest.name != lane.name).and_then(|oldest| lane.cost_over(oldest)).into(),
             lane.cell(3, |trial| trial.client_cpu_s_per_gb),
             lane.cell(0, |trial| trial.megabytes_per_second),
+            ceiling.share(lane.values(|trial| trial.megabytes_per_second)),
             lane.cell(0, |trial| trial.server_share * 100.0),
         ],
     });
     let published = PUBLISHED.iter().map(|(name, times)| Row {
         name: (*name).to_owned(),
         is_published: true,
-        cells: vec![Cell::Empty, Cell::Number(*times, 1), Cell::Empty, Cell::Empty, Cell::Empty],
+        cells: [Cell::Empty, Cell::Number(*times, 1)].into_iter().chain(vec![Cell::Empty; 4]).collect(),
     });
     Table {
         title: "The same download from the same server over three versions of HTTP".to_owned(),
         corner: "version".to_owned(),
-        columns: [
-            "server CPU, s/GB",
-            "over HTTP/1.1",
-            "client CPU, s/GB",
-            "content, MB/s",
-            "server CPU, % of a core",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        rows: measured.chain(published).collect(),
+        columns: VERSION_COLUMNS.map(str::to_owned).to_vec(),
+        rows: measured.chain(ceiling.row(VERSION_COLUMNS.len(), [3, 4, 0])).chain(published).collect(),
     }
 }
 

@@ -49,7 +49,7 @@ fn found() -> DataPaths {
 /// Deleted, a column could be added to the head and not to the rows; or a path be compared with itself.
 #[test]
 fn every_row_has_a_cell_for_each_column() {
-    let table = table(&found(), &[]);
+    let table = table(&found(), &Ceiling::default());
     assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
     let names: Vec<&str> = table.rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names, ["plain", "gso", "xdp driver", "UDP (published)", "AF_XDP (published)"]);

@@ -14,7 +14,7 @@ fn lanes() -> Vec<Lane> {
 /// Deleted, a column could be added to the head and not to the rows, and every figure after it stand in the wrong place.
 #[test]
 fn every_row_has_a_cell_for_each_column() {
-    let table = table(&lanes(), &[]);
+    let table = table(&lanes(), &Ceiling::default());
     assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
     assert_eq!(table.rows.iter().filter(|row| row.is_published).count(), PUBLISHED.len());
     let names: Vec<&str> = table.rows.iter().map(|row| row.name.as_str()).collect();

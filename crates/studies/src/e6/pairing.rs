@@ -3,16 +3,18 @@
 use bench::stats::Ratio;
 use report::model::{Axis, Cell, Plot, PlotKind, Point, Row, Series, Table};
 
+use crate::ceiling::Ceiling;
 use crate::downloads::{Lane, saving};
 
 /// Columns of the table.
-pub(super) const COLUMNS: [&str; 7] = [
+pub(super) const COLUMNS: [&str; 8] = [
     "server CPU with, s/GB",
     "without, s/GB",
     "without over with",
     "client CPU without, s/GB",
     "client, without over with",
     "without, MB/s",
+    "share of roofline, %",
     "published",
 ];
 
@@ -39,7 +41,7 @@ impl Pairing<'_> {
         Ratio::of(&cost(self.without), &cost(self.with))
     }
 
-    fn row(&self) -> Row {
+    fn row(&self, ceiling: &Ceiling) -> Row {
         let Pairing { with, without, .. } = self;
         Row {
             name: self.name.to_owned(),
@@ -51,6 +53,7 @@ impl Pairing<'_> {
                 without.cell(3, |trial| trial.client_cpu_s_per_gb),
                 self.client().into(),
                 without.cell(0, |trial| trial.megabytes_per_second),
+                ceiling.share(without.values(|trial| trial.megabytes_per_second)),
                 self.published.map_or(Cell::Empty, Cell::from),
             ],
         }
@@ -58,12 +61,16 @@ impl Pairing<'_> {
 }
 
 /// A row for each.
-pub(super) fn table(pairings: &[Pairing<'_>]) -> Table {
+pub(super) fn table(pairings: &[Pairing<'_>], ceiling: &Ceiling) -> Table {
+    let measured = pairings.iter().filter(|pairing| pairing.server().is_some());
     Table {
         title: "What each technique is worth: with it, and without it or with another instead".to_owned(),
         corner: "left out".to_owned(),
         columns: COLUMNS.map(str::to_owned).to_vec(),
-        rows: pairings.iter().filter(|pairing| pairing.server().is_some()).map(Pairing::row).collect(),
+        rows: measured
+            .map(|pairing| pairing.row(ceiling))
+            .chain(ceiling.row(COLUMNS.len(), [5, 6, 0]))
+            .collect(),
     }
 }
 

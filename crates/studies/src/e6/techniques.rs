@@ -7,7 +7,9 @@ use bench::method::Method;
 
 use crate::downloads::Lane;
 
-/// UDP payload of full packets, the same for all: an Ethernet frame over IPv4. And the cipher.
+/// UDP payload of full packets, the same for all: an Ethernet frame over IPv4.
+pub(super) const PAYLOAD: u16 = 1_472;
+/// The same as flags, and the cipher.
 pub(super) const SIZE: [&str; 6] = ["--packet-size", "1472", "--mtu-search", "off", "--cipher", "aes128"];
 
 /// A technique.

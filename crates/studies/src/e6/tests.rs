@@ -40,7 +40,7 @@ fn only_what_an_interval_shows_is_worth_something() {
     assert!(said[2].starts_with("without sendmmsg: the server's CPU time was 20 % more"), "{said:?}");
     assert!(said[3].starts_with("No measurable difference to the server: without GSO and sendmmsg; "));
 
-    let table = pairing::table(&pairings);
+    let table = pairing::table(&pairings, &Ceiling::default());
     assert_eq!(table.rows.len(), TECHNIQUES.len() + 1);
     assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
     assert_eq!(pairing::plot(&pairings).series[0].points.len(), TECHNIQUES.len() + 1);
@@ -55,7 +55,7 @@ fn versions_are_compared_with_the_oldest() {
     ];
     let said = between_versions(&versions).unwrap();
     assert!(said.contains("2.00 times that over HTTP/1.1"), "{said}");
-    let table = version_table(&versions);
+    let table = version_table(&versions, &Ceiling::default());
     assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
 }
 
