@@ -225,7 +225,7 @@ mod tests {
         assert_ne!(before, "unknown");
         let site = match Site::veth(1) {
             Ok(site) => site,
-            Err(error) => return println!("skipped: {error}"),
+            Err(error) => return requirements::missing(error),
         };
         let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
         let has_it = available.unwrap_or_default().split_whitespace().any(|name| name == TCP_CONGESTION);

@@ -25,10 +25,8 @@ fn main() -> io::Result<()> {
         Ok(command)
     };
     let mut sites = vec![Site::Loopback];
-    if rustix::process::geteuid().is_root() {
+    if requirements::root("the floor between namespaces") {
         sites.push(Site::veth(1).map_err(io::Error::other)?);
-    } else {
-        println!("skipped: the floor between namespaces needs root");
     }
     let mut plan = Plan::new();
     (plan.seconds, plan.trials) = (0.05, 2);

@@ -14,7 +14,7 @@ use std::time::Duration;
 fn build(options: &LabOptions) -> Option<Lab> {
     match Lab::new(options) {
         Err(LabError::NotAllowed) => {
-            eprintln!("skipped: {}", LabError::NotAllowed);
+            requirements::missing(LabError::NotAllowed);
             None
         }
         built => Some(built.unwrap()),

@@ -22,8 +22,9 @@ const MACS: [Mac; 2] = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
 fn in_namespace(test: impl FnOnce() + Send + 'static) {
     let thread = std::thread::spawn(|| {
         if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
-            eprintln!("skipped: cannot make a network namespace ({error}); run as root");
-            return;
+            return requirements::missing(format_args!(
+                "no network namespace can be made ({error}): run as root"
+            ));
         }
         test();
     });
@@ -190,7 +191,7 @@ fn routes_name_a_congestion_control_and_stay_what_they_were() {
         assert_eq!([FAR, FAR6].map(|ip| tcp_congestion_control_to(ip).unwrap()), [None, None]);
         for name in ["reno", "cubic"] {
             let Ok(changed) = set_tcp_congestion_control(near, name) else {
-                eprintln!("skipped: the kernel has no {name}");
+                requirements::missing(format_args!("the kernel has no {name}"));
                 continue;
             };
             assert!(changed >= 2, "{changed}");

@@ -24,7 +24,7 @@ fn lab() -> Command {
 fn run(arguments: &[&str]) -> Option<Output> {
     let output = lab().args(arguments).stdin(Stdio::null()).output().unwrap();
     if String::from_utf8_lossy(&output.stderr).contains("needs CAP_SYS_ADMIN") {
-        eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+        requirements::missing(String::from_utf8_lossy(&output.stderr));
         return None;
     }
     Some(output)
@@ -117,8 +117,7 @@ fn http3_crosses_a_link_with_delay_and_loss_while_the_clients_port_changes() {
     let output = command.env("XDG_DATA_HOME", place.path()).output().unwrap();
     let text = stderr(&output);
     if text.contains("needs CAP_SYS_ADMIN") {
-        eprintln!("skipped: {text}");
-        return;
+        return requirements::missing(text);
     }
     assert!(output.status.success(), "{text}");
     let counters = text.lines().find(|line| line.starts_with("{\"link\"")).unwrap();
@@ -135,9 +134,8 @@ fn a_killed_lab_takes_its_command_along() {
     let mut line = String::new();
     BufReader::new(lab.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let Ok(namespace) = line.trim().parse() else {
-        eprintln!("skipped: no lab (see the other tests)");
         lab.wait().unwrap();
-        return;
+        return requirements::missing("no lab can be made (see the other tests)");
     };
     assert!(!inhabitants(namespace).is_empty());
     lab.kill().unwrap();
@@ -150,9 +148,8 @@ fn ctrl_c_ends_a_lab_without_a_command() {
     let mut lab = Command::new(PROGRAM).args(["lab", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(lab.stdout.take().unwrap()).lines().map(Result::unwrap);
     let Some(description) = output.next() else {
-        eprintln!("skipped: no lab (see the other tests)");
         lab.wait().unwrap();
-        return;
+        return requirements::missing("no lab can be made (see the other tests)");
     };
     let description: serde_json::Value = serde_json::from_str(&description).unwrap();
     let path = description["sides"]["server"]["namespace"].as_str().unwrap();

@@ -9,15 +9,14 @@ fn tercel(args: &[&str], within: &Path) -> Output {
     command.arg("profile").args(args).current_dir(within).stdin(Stdio::null()).output().unwrap()
 }
 
-/// Whether perf works here at all: it is a program of its own, which the kernel may refuse. Where CI is set it must be installed.
+/// Whether perf works here at all: it is a program of its own, which the kernel may refuse.
 fn perf_works(within: &Path) -> bool {
     let mut command = Command::new("perf");
     command.args(["record", "-q", "-e", "cpu-clock", "-o", "try.data", "--", "true"]).current_dir(within);
-    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    assert!(status.is_ok() || std::env::var_os("CI").is_none(), "perf is missing: tests/setup installs it");
-    let works = status.is_ok_and(|status| status.success());
+    let works =
+        command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
     if !works {
-        println!("skipped: perf is not installed, or may not look");
+        requirements::missing("perf is not installed (tests/setup does that), or the kernel refuses it");
     }
     works
 }

@@ -22,7 +22,7 @@ fn said(script: &str) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     if text.contains("needs CAP_SYS_ADMIN") || output.status.code() == Some(127) {
-        println!("skipped: {text}");
+        requirements::missing(text);
         return None;
     }
     Some(text)

@@ -164,8 +164,7 @@ fn two_workers_serve_with_hand_off() {
 fn two_workers_serve_with_ebpf() {
     let report = json(&String::from_utf8_lossy(&tercel(&["doctor", "--json"]).stdout));
     if report["machine"]["ebpf"]["state"] != "ok" {
-        println!("skipped: {}", report["machine"]["ebpf"]["found"]);
-        return;
+        return requirements::missing(&report["machine"]["ebpf"]["found"]);
     }
     two_workers_serve("ebpf");
 }

@@ -226,8 +226,7 @@ fn bare_receiver(interface: &str, address: SocketAddr, mode: Mode) -> RawReceive
 }
 
 fn main() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: AF_XDP in network namespaces needs root");
+    if !requirements::root("AF_XDP in network namespaces") {
         return;
     }
     let options = LabOptions { udp_segmentation: Switch::Off, ..LabOptions::default() };

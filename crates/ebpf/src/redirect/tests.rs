@@ -8,7 +8,6 @@ use aya::TestRun;
 use aya::programs::TestRunOptions;
 use nix::sched::{CloneFlags, unshare};
 use rustix::net::{AddressFamily, SocketType, socket};
-use rustix::process::geteuid;
 
 use super::*;
 
@@ -17,11 +16,7 @@ const REDIRECT: u32 = 4;
 
 /// Whether this test can run; says so if not.
 fn is_root() -> bool {
-    let root = geteuid().is_root();
-    if !root {
-        eprintln!("skipped: loading eBPF programs needs root");
-    }
-    root
+    requirements::root("loading eBPF programs")
 }
 
 /// Runs `test` in a network namespace of its own, which vanishes with its thread, with `veth0` and `veth1` joined in it.

@@ -87,9 +87,5 @@ impl Wire {
 
 /// Whether namespaces can be made; says so when not.
 pub(crate) fn is_root() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        eprintln!("skipped: network namespaces need root");
-    }
-    is_root
+    requirements::root("making network namespaces")
 }

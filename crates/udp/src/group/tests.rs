@@ -19,11 +19,7 @@ fn bind(address: &str, workers: u8, choice: SteeringChoice) -> Group {
 /// The steerings that this process may use.
 fn steerings() -> &'static [(SteeringChoice, Steering)] {
     let all = &[(SteeringChoice::Ebpf, Steering::Ebpf), (SteeringChoice::Classic, Steering::Classic)];
-    if rustix::process::geteuid().is_root() {
-        return all;
-    }
-    eprintln!("skipped: steering by eBPF needs root");
-    &all[1..]
+    if requirements::root("steering by eBPF") { all } else { &all[1..] }
 }
 
 /// What has arrived at each port: the datagrams of each train.
@@ -204,8 +200,7 @@ fn without_capabilities_auto_falls_back_and_says_why() {
         set_capabilities(None, less).unwrap();
         let group = bind("127.0.0.1:0", 2, SteeringChoice::Auto);
         if group.steering == Steering::Ebpf {
-            eprintln!("skipped: this system lets everyone load eBPF programs");
-            return;
+            return requirements::missing("this system lets everyone load eBPF programs");
         }
         assert_eq!((group.steering, group.declined.len()), (Steering::Classic, 1));
         assert!(group.declined[0].starts_with("no steering by ebpf: cannot load"), "{}", group.declined[0]);

@@ -14,8 +14,7 @@ use crate::options::{Checksums, Options};
 const PORT: u16 = 4433;
 
 fn lab(mtu: u32) -> Option<Lab> {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: AF_XDP in network namespaces needs root");
+    if !requirements::root("AF_XDP in network namespaces") {
         return None;
     }
     let options = LabOptions { mtu, udp_segmentation: Switch::Off, ..LabOptions::default() };

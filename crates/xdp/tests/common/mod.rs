@@ -20,8 +20,7 @@ pub(crate) fn lab(queues: u32) -> Option<Lab> {
 }
 
 pub(crate) fn lab_with(options: &LabOptions) -> Option<Lab> {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: AF_XDP in network namespaces needs root");
+    if !requirements::root("AF_XDP in network namespaces") {
         return None;
     }
     Some(Lab::new(options).unwrap())

@@ -4,8 +4,7 @@ use std::net::UdpSocket;
 /// Would break: an experiment whose link was starved of the CPU would pass for one with a lossy stack.
 #[test]
 fn frames_that_nobody_reads_are_counted() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: packet sockets need root");
+    if !requirements::root("a packet socket") {
         return;
     }
     let missed = std::thread::spawn(|| {
