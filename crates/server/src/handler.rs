@@ -18,6 +18,7 @@ use crate::range::{self, Selection};
 use crate::recent::OpenFile;
 use crate::request::{Head, Method, Name};
 use crate::response::{Fields, Response, Value, reason};
+use crate::warnings::{Warning, Warnings};
 use base::time::Instant;
 use bytes::Bytes;
 use core::ops::Range;
@@ -45,6 +46,8 @@ pub struct Options {
     pub cache: CacheLimits,
     /// Seconds since 1970. Default: the operating system's clock.
     pub clock: fn() -> u64,
+    /// Where responses with status 503 are noted. Default: nothing is printed.
+    pub warnings: Warnings,
 }
 
 impl Default for Options {
@@ -54,6 +57,7 @@ impl Default for Options {
             dot_files: DotFiles::default(),
             cache: CacheLimits::default(),
             clock: date::unix_now,
+            warnings: Warnings::default(),
         }
     }
 }
@@ -66,6 +70,7 @@ pub struct Handler {
     cache: Cache,
     pool: Arc<Pool>,
     clock: Clock,
+    warnings: Warnings,
     /// Separates the parts of multipart bodies. Random, so that no file can contain it on purpose.
     boundary: String,
     /// The path at hand; kept for its memory.
@@ -98,6 +103,7 @@ impl Handler {
             cache: Cache::new(options.cache),
             pool: Arc::default(),
             clock: Clock::new(options.clock),
+            warnings: options.warnings,
             boundary: format!("{:032x}", u128::from_le_bytes(random)),
             path: Vec::new(),
         }
@@ -125,6 +131,11 @@ impl Handler {
     /// The wall clock, for the access log.
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// Where the server that this handler belongs to notes warnings.
+    pub fn warnings(&self) -> &Warnings {
+        &self.warnings
     }
 
     fn answer(&mut self, head: &Head, path: &mut Vec<u8>, now: Instant) -> Response {
@@ -307,6 +318,7 @@ impl Handler {
             OpenError::Forbidden => self.error(403, ""),
             OpenError::Broken => self.error(500, ""),
             OpenError::Exhausted => {
+                self.warnings.note(Warning::Unavailable, 1);
                 let mut response = self.error(503, "");
                 response.fields.push("retry-after", Value::Static("1"));
                 response

@@ -25,3 +25,4 @@ pub mod request;
 pub mod response;
 pub mod served;
 pub mod tcp;
+pub mod warnings;

@@ -24,6 +24,7 @@ use server::access_log::{AccessLog, Target};
 use server::files::{DotFiles, Root};
 use server::handler::{Handler, Options};
 use server::tcp::{Bell, Limits, Setup};
+use server::warnings::{self, Warnings};
 use std::io;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -151,7 +152,9 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         workers: udp.as_ref().map_or(threads, |udp| udp.workers),
         steering: udp.as_ref().map(|udp| udp.steering.name()),
     };
-    let outfit = args.outfit(&credentials, way.workers)?;
+    // Dropped last: it prints what was noted until the end.
+    let (warnings, _printer) = warnings::start(io::stderr()).map_err(text)?;
+    let outfit = args.outfit(&credentials, way.workers, warnings)?;
     let room = Room { args, outfit: &outfit, credentials: &credentials, way };
     match udp.map(|udp| udp.opened) {
         None => room.serve_on(Vec::<UdpPort>::new(), tcp),
@@ -193,13 +196,18 @@ impl ServeArgs {
     }
 
     /// What all workers have in common.
-    fn outfit(&self, credentials: &Credentials, workers: usize) -> Result<Outfit, String> {
+    fn outfit(
+        &self,
+        credentials: &Credentials,
+        workers: usize,
+        warnings: Warnings,
+    ) -> Result<Outfit, String> {
         let root = self.root.as_deref().map(Root::open).transpose().map_err(text)?;
         let tls = ServerTls::new(&credentials.tls, &self.quic.tls()).map_err(text)?;
         let transport = self.quic.transport(wire::Version::V1).map_err(text)?;
         let dot_files = if self.dot_files { DotFiles::Serve } else { DotFiles::Hide };
         Ok(Outfit {
-            handler: Options { root, dot_files, ..Options::default() },
+            handler: Options { root, dot_files, warnings, ..Options::default() },
             endpoint: self.endpoint(workers)?,
             server: ServerConfig { tls, transport: Arc::new(transport) },
             config: worker::Config { spin: self.path.spin },
@@ -271,7 +279,7 @@ impl Room<'_> {
             .map_err(|error| format!("cannot write the access log to {}: {error}", args.access_log))?;
         let mut posts = self.quic_posts(ports, &log)?;
         posts.extend(self.tcp_posts(listeners, &log, &stop.bells)?);
-        report::announce(&self.way, self.credentials, args.ready_file.as_deref())?;
+        let ready = report::announce(&self.way, self.credentials, args.ready_file.as_deref())?;
         let job = |post: Post<P>| -> io::Result<Report> {
             match post {
                 Post::Quic(seat) => work(seat, self.outfit, &stop.flag).map(Box::new).map(Report::Quic),
@@ -286,6 +294,7 @@ impl Room<'_> {
             }
         }
         drop(log);
+        drop(ready);
         report::summarize(&self.way, &records, &tcp_records, args.summary_file.as_deref())
     }
 

@@ -6,15 +6,19 @@
 //! | cores.rs | how many workers, and which cores they keep |
 //! | crew.rs | the threads: one worker on each, one order to stop for all |
 //! | doors.rs | the ports, UDP and TCP |
+//! | lookout.rs | counters that an operator hears of |
+//! | ready.rs | the ready file |
 //! | shift.rs | one worker of HTTP/3 from its first turn to its good-bye |
 //! | tcp.rs | one thread of HTTP/1.1 and 2 |
 //! | versions.rs | which versions are served |
-//! | report.rs | the ready file, the summary, advice |
+//! | report.rs | what is said at the start, the summary, advice |
 
 pub(crate) mod cores;
 pub(crate) mod credentials;
 pub(crate) mod crew;
 pub(crate) mod doors;
+pub(crate) mod lookout;
+pub(crate) mod ready;
 pub(crate) mod report;
 pub(crate) mod shift;
 pub(crate) mod tcp;

@@ -11,6 +11,7 @@ use super::site::Site;
 use super::tally::{Tally, Traffic};
 use crate::access_log::Recorder;
 use crate::handler::Handler;
+use crate::warnings::Warning;
 use base::time::{Duration, Instant};
 use http::HeaderValue;
 use rustls::ServerConfig;
@@ -159,6 +160,7 @@ impl Front {
                 Poll::Ready(Err(error)) if is_want(&error) => {
                     // More would fail too, and the listener stays readable: without a pause this would spin.
                     self.manner.site.tally.borrow_mut().accept_failures += 1;
+                    self.manner.site.handler.borrow().warnings().note(Warning::ConnectionsRefused, 1);
                     self.paused_until = Some(pulse::now() + PAUSE);
                     self.arm();
                 }

@@ -6,6 +6,7 @@ use crate::path_options::PathArgs;
 use crate::serving::cores::{Pin, Workers};
 use crate::serving::credentials::Credentials;
 use crate::serving::crew::{self, Stop};
+use crate::serving::ready::ReadyFile;
 use crate::signals::stop_flag;
 use base::time::Duration;
 use clap::Args;
@@ -141,19 +142,21 @@ impl ServeArgs {
         })
     }
 
-    /// Writes the ready file whole or not at all, so that whoever waits for it never reads half of it.
-    fn announce(&self, credentials: &Credentials, address: SocketAddr, datapath: &str) -> Result<(), String> {
-        let Some(path) = &self.ready_file else { return Ok(()) };
+    /// Writes the ready file.
+    fn announce(
+        &self,
+        credentials: &Credentials,
+        address: SocketAddr,
+        datapath: &str,
+    ) -> Result<Option<ReadyFile>, String> {
+        let Some(path) = &self.ready_file else { return Ok(None) };
         let ready = json!({
             "port": address.port(),
             "pid": std::process::id(),
             "certificate": credentials.certificate,
             "datapath": datapath,
         });
-        let partial = path.with_extension("partial");
-        std::fs::write(&partial, format!("{ready}\n"))
-            .and_then(|()| std::fs::rename(&partial, path))
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))
+        ReadyFile::write(path, &ready).map(Some)
     }
 
     /// Serves on these ports, one worker on each, until a signal.
@@ -161,7 +164,7 @@ impl ServeArgs {
         &self,
         ports: Vec<P>,
         outfit: &Outfit,
-        ready: impl FnOnce() -> Result<(), String>,
+        ready: impl FnOnce() -> Result<Option<ReadyFile>, String>,
     ) -> Result<(), String> {
         let cores = match &self.pin {
             Some(pin) => pin.assign(ports.len(), &bench::cpu::allowed())?,
@@ -184,7 +187,7 @@ impl ServeArgs {
             core: cores.get(number).copied(),
         });
         let seats = seats.collect();
-        ready()?;
+        let _ready = ready()?;
         let stop = Stop { flag, wakers, bells: Arc::default() };
         let counters = crew::run(seats, &stop, |seat| work(seat, outfit, &stop.flag))?;
         let mut total = Counters::default();

@@ -1,6 +1,7 @@
-//! What a server says of itself: the ready file, the summary, advice about socket buffers.
+//! What a server says of itself: what is in the ready file, the summary, advice about socket buffers.
 
 use super::credentials::Credentials;
+use super::ready::{ReadyFile, replace};
 use super::shift::Record;
 use super::tcp::TcpRecord;
 use super::versions::Versions;
@@ -35,7 +36,7 @@ pub(crate) fn announce(
     way: &Way,
     credentials: &Credentials,
     ready_file: Option<&Path>,
-) -> Result<(), String> {
+) -> Result<Option<ReadyFile>, String> {
     let on = way.interface.as_ref().map_or(String::new(), |name| format!(" of {name}"));
     let mode = way.xdp_mode.map_or(String::new(), |mode| format!(", {mode} mode"));
     let datapath = way.datapath.map_or(String::new(), |name| format!(", datapath {name}{on}{mode}"));
@@ -59,7 +60,7 @@ pub(crate) fn announce(
         "workers": way.workers,
         "steering": way.steering,
     });
-    write(ready_file, &ready)
+    ready_file.map(|path| ReadyFile::write(path, &ready)).transpose()
 }
 
 /// What the server did, for people on standard error and for machines in the summary file.
@@ -104,7 +105,7 @@ pub(crate) fn summarize(
         "tcp_threads": tcp.iter().map(tcp_thread).collect::<Vec<Value>>(),
     });
     extend(&mut summary, more);
-    write(summary_file, &summary)
+    summary_file.map_or(Ok(()), |path| replace(path, &format!("{summary}\n")))
 }
 
 /// What was done for one version of HTTP.
@@ -236,13 +237,4 @@ fn extend(object: &mut Value, more: Value) {
     if let (Value::Object(fields), Value::Object(more)) = (object, more) {
         fields.extend(more);
     }
-}
-
-/// Writes the file whole or not at all, so that whoever waits for it never reads half of it.
-fn write(path: Option<&Path>, value: &Value) -> Result<(), String> {
-    let Some(path) = path else { return Ok(()) };
-    let partial = path.with_extension("partial");
-    std::fs::write(&partial, format!("{value}\n"))
-        .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }

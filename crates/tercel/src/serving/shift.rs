@@ -2,6 +2,7 @@
 
 use super::cores::thread_seconds;
 use super::crew::Named;
+use super::lookout::Lookout;
 use base::time::Duration;
 use datapath::{Capabilities, Counters};
 use paths::{Frames, Path};
@@ -91,7 +92,8 @@ pub(crate) fn work<P: Path>(seat: Seat<P>, outfit: &Outfit, stop: &AtomicBool) -
     if let Some(member) = seat.member {
         worker = worker.with_crew(member);
     }
-    serve(&mut worker, stop)?;
+    let mut lookout = Lookout::new(&outfit.handler.warnings);
+    serve(&mut worker, &mut lookout, stop)?;
     say_good_bye(&mut worker)?;
     let frames_after = settle(&mut worker, frames_before)?;
     Ok(Record {
@@ -110,13 +112,24 @@ pub(crate) fn work<P: Path>(seat: Seat<P>, outfit: &Outfit, stop: &AtomicBool) -
     })
 }
 
-fn serve<P: Path>(worker: &mut Worker<P, Server>, stop: &AtomicBool) -> io::Result<()> {
+fn serve<P: Path>(
+    worker: &mut Worker<P, Server>,
+    lookout: &mut Lookout,
+    stop: &AtomicBool,
+) -> io::Result<()> {
     while !stop.load(Ordering::Relaxed) {
-        let log_at = worker.app_mut().next_timeout();
-        worker.run_turn(log_at)?;
-        let now = worker.now();
-        worker.app_mut().on_time(now);
+        turn(worker, lookout)?;
     }
+    Ok(())
+}
+
+/// One turn, and what is done beside it now and then.
+fn turn<P: Path>(worker: &mut Worker<P, Server>, lookout: &mut Lookout) -> io::Result<()> {
+    let log_at = worker.app_mut().next_timeout();
+    worker.run_turn([log_at, lookout.next_timeout()].into_iter().flatten().min())?;
+    let now = worker.now();
+    worker.app_mut().on_time(now);
+    lookout.on_turn(now, worker.endpoint().counters());
     Ok(())
 }
 
