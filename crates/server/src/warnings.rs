@@ -13,12 +13,13 @@
 //! A thread of its own prints, since standard error may be a pipe that nobody reads. The end of the program waits for it for
 //! half a second at most.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[cfg(test)]
 mod tests;
@@ -165,30 +166,30 @@ struct Lines<W> {
     output: W,
     shared: Arc<Shared>,
     interval: Duration,
-    /// When a line about this kind is due, if anything happened.
-    due: [Option<Instant>; KINDS],
+    /// When a line about this kind is due, by [`uptime`], if anything happened.
+    due: [Option<Duration>; KINDS],
     /// When the last one was printed.
-    printed: [Option<Instant>; KINDS],
+    printed: [Option<Duration>; KINDS],
 }
 
 impl<W: Write> Lines<W> {
     fn run(mut self) {
         loop {
             let stop = self.shared.stop.load(Ordering::Acquire);
-            let now = Instant::now();
+            let now = uptime();
             let next = (0..KINDS).filter_map(|kind| self.look(kind, now, stop)).min();
             if stop {
                 return;
             }
             match next {
-                Some(at) => std::thread::park_timeout(at.saturating_duration_since(now)),
+                Some(at) => std::thread::park_timeout(at.saturating_sub(now)),
                 None => std::thread::park(),
             }
         }
     }
 
     /// Prints the line about this kind if it is due, or at the end. Returns when it is due.
-    fn look(&mut self, kind: usize, now: Instant, stop: bool) -> Option<Instant> {
+    fn look(&mut self, kind: usize, now: Duration, stop: bool) -> Option<Duration> {
         let (untold, due, printed) =
             (self.shared.untold.get(kind)?, self.due.get_mut(kind)?, self.printed.get_mut(kind)?);
         if untold.load(Ordering::Relaxed) == 0 {
@@ -206,4 +207,10 @@ impl<W: Write> Lines<W> {
         let _ = writeln!(self.output, "tercel: warning: {count} {what}: {why}");
         None
     }
+}
+
+/// The monotonic clock. Warnings have to do with no connection's time.
+fn uptime() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }

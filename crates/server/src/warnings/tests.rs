@@ -79,14 +79,16 @@ fn a_blocked_output_blocks_nobody() {
     }
     let (warnings, printer) = start(Blocked).unwrap();
     warnings.note(Warning::BudgetExceeded, 1);
-    let began = Instant::now();
-    while warnings.untold(Warning::BudgetExceeded) > 0 && began.elapsed() < Duration::from_secs(30) {
+    for _ in 0..30_000 {
+        if warnings.untold(Warning::BudgetExceeded) == 0 {
+            break;
+        }
         std::thread::sleep(Duration::from_millis(1));
     }
     for _ in 0..1_000 {
         warnings.note(Warning::BudgetExceeded, 1);
     }
-    let began = Instant::now();
+    let began = uptime();
     drop(printer);
-    assert!(began.elapsed() < PATIENCE + Duration::from_secs(2));
+    assert!(uptime() - began < PATIENCE + Duration::from_secs(2));
 }
