@@ -19,6 +19,7 @@ use crate::layout::{MAX_PAYLOAD, PAYLOAD_AT};
 use crate::open::{BUSY_PAUSE, BUSY_TRIES};
 use crate::options::Mode;
 use crate::paths::{Paths, Way};
+use crate::sys::ring::Wakeup;
 use crate::sys::socket::{Copying, Lead, Metadata, New, Setup, Socket};
 use crate::sys::umem::{FRAME_SIZE, Frame, Shape};
 
@@ -103,8 +104,7 @@ impl RawSender {
         for frame in self.free.drain(self.free.len() - count..) {
             self.socket.send(frame, self.packet.clone(), Lead::None);
         }
-        self.socket.publish_tx();
-        if self.socket.tx_needs_wakeup() {
+        if self.socket.publish_tx() == Wakeup::Needed {
             self.calls += 1;
             match self.socket.kick().map_err(|error| (error.raw_os_error().unwrap_or(0), error)) {
                 Ok(()) | Err((libc::EAGAIN | libc::EBUSY | libc::ENOBUFS, _)) => {}
@@ -145,7 +145,7 @@ impl RawReceiver {
         let New { mut socket, rx_frames, .. } = open(&interface)?;
         program.insert(0, &socket)?;
         rx_frames.into_iter().for_each(|frame| socket.give(frame));
-        socket.publish_fill();
+        let _ = socket.publish_fill();
         Ok(RawReceiver { socket, _program: program, calls: 0 })
     }
 
@@ -157,9 +157,15 @@ impl RawReceiver {
             let Some(arrival) = self.socket.receive() else { break };
             self.socket.give(arrival.frame);
         }
-        if arrived > 0 {
+        let wakeup = if arrived > 0 {
             self.socket.release_received();
-            self.socket.publish_fill();
+            self.socket.publish_fill()
+        } else {
+            self.socket.fill_wakeup()
+        };
+        if wakeup == Wakeup::Needed {
+            // Its errors say that nothing has arrived.
+            let _ = self.socket.poke();
         }
         arrived
     }

@@ -15,6 +15,7 @@ use wire::ip::Datagram;
 use crate::joiner::Joiner;
 use crate::neighbours::Hop;
 use crate::paths::Paths;
+use crate::sys::ring::Wakeup;
 use crate::sys::socket::{Arrival, Socket};
 use crate::sys::umem::Frame;
 
@@ -55,7 +56,8 @@ impl Receiver {
     pub(crate) fn new(socket: &mut Socket, frames: Vec<Frame>, port: u16, polls_device: bool) -> Receiver {
         let count = frames.len();
         frames.into_iter().for_each(|frame| socket.give(frame));
-        socket.publish_fill();
+        // The socket is not bound yet: binding makes the driver look.
+        let _ = socket.publish_fill();
         Receiver {
             frames: count,
             lent: Vec::with_capacity(BATCH),
@@ -92,12 +94,12 @@ impl Receiver {
         self.joiner.begin_batch();
         self.counters.calls += 1;
         let arrived = socket.arrived(BATCH as u32) as usize;
-        if arrived == 0 && (self.polls_device || given > 0 && socket.fill_needs_wakeup()) {
-            if given > 0 {
-                socket.publish_fill();
+        if arrived == 0 {
+            let wakeup = self.publish(socket, core::mem::take(&mut given));
+            if self.polls_device || wakeup == Wakeup::Needed {
+                // Its errors say that nothing has arrived.
+                let _ = socket.poke();
             }
-            // Its errors say that nothing has arrived.
-            let _ = socket.poke();
         }
         let mut taken = 0;
         while taken < BATCH || self.joiner.is_open() {
@@ -115,11 +117,17 @@ impl Receiver {
             }
         }
         socket.release_received();
-        if given > 0 {
-            self.with_kernel += given;
-            socket.publish_fill();
+        if given > 0 && self.publish(socket, given) == Wakeup::Needed {
+            // Or else a port that spins and never sleeps would wait for packets that have no frame to arrive in.
+            let _ = socket.poke();
         }
         self.lent.len()
+    }
+
+    /// Shows the kernel the `given` frames, and says whether the driver waits to be told.
+    fn publish(&mut self, socket: &mut Socket, given: usize) -> Wakeup {
+        self.with_kernel += given;
+        if given > 0 { socket.publish_fill() } else { socket.fill_wakeup() }
     }
 
     /// Lends a packet; gives the frame back if it is not for us.
@@ -198,5 +206,54 @@ impl Receiver {
             None => self.joiner.bytes(payload.clone()),
         };
         Train { bytes, segment_size, addresses, ecn }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::Interface;
+    use crate::sys::socket::in_memory;
+
+    /// System calls of a port that spins: three polls in vain, with one packet for somebody else before them if `arrives`.
+    fn calls(wakeup: Wakeup, arrives: bool) -> usize {
+        let (mut socket, frames, mut kernel) = in_memory::socket();
+        let interface = Interface {
+            index: 1,
+            name: "test0".to_owned(),
+            mac: [2, 0, 0, 0, 0, 1],
+            mtu: 1_500,
+            is_loopback: false,
+            completes_checksums: true,
+            addresses: Vec::new(),
+        };
+        let mut paths = Paths::new(interface, None, 1_472).unwrap();
+        let mut receiver = Receiver::new(&mut socket, frames, 4_433, false);
+        socket.set_fill_wakeup(wakeup);
+        if arrives {
+            kernel.deliver(3, 100);
+            assert_eq!(receiver.poll(&mut socket, &mut paths), 0);
+            // The driver has taken the frame and sleeps no more.
+            socket.set_fill_wakeup(Wakeup::NotNeeded);
+        }
+        for _ in 0..3 {
+            assert_eq!(receiver.poll(&mut socket, &mut paths), 0);
+        }
+        assert_eq!(receiver.free_frames(), 8);
+        kernel.calls()
+    }
+
+    /// Deleted, a zero-copy driver that ran out of frames would sleep for ever below a port that spins.
+    #[test]
+    fn a_driver_that_waits_for_frames_is_told_of_them() {
+        assert_eq!(calls(Wakeup::NotNeeded, true), 0);
+        assert_eq!(calls(Wakeup::Needed, true), 1, "once they are published");
+    }
+
+    /// Deleted, a flag that the driver sets just after the frames were published would be seen by nobody.
+    #[test]
+    fn a_poll_in_vain_looks_at_the_flag_again() {
+        assert_eq!(calls(Wakeup::NotNeeded, false), 0);
+        assert_eq!(calls(Wakeup::Needed, false), 3);
     }
 }

@@ -305,7 +305,8 @@ impl Sender {
         debug_assert!(self.open.is_none(), "a train is open");
         self.retry_parked(socket, paths);
         if self.unflushed > 0 {
-            socket.publish_tx();
+            // `kick` looks at the ring again before each call.
+            let _ = socket.publish_tx();
             self.unflushed = 0;
         } else if self.left == 0 {
             return Ok(());

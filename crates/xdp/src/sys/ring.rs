@@ -50,6 +50,14 @@ pub(super) struct Descriptor {
 // SAFETY: the entries of the RX and the TX ring are `struct xdp_desc`: a 64-bit address, a length and options of 32 bits.
 unsafe impl Entry for Descriptor {}
 
+/// Whether the kernel must be told of new entries by a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a kernel that sleeps does not see new entries"]
+pub(crate) enum Wakeup {
+    Needed,
+    NotNeeded,
+}
+
 /// What both ends of a ring have.
 #[derive(Debug)]
 struct Ring<T> {
@@ -137,13 +145,15 @@ impl<T: Entry> Producer<T> {
         ring.own = ring.own.wrapping_add(1);
     }
 
-    /// Shows the kernel what was pushed.
+    /// Shows the kernel what was pushed, and looks whether it must be told. A kernel that finds the ring empty at this very
+    /// moment may ask for that a little later: a poll that finds nothing looks at [`Producer::wakeup`] again.
     #[inline]
-    pub(super) fn publish(&mut self) {
+    pub(super) fn publish(&mut self) -> Wakeup {
         let ring = &mut self.0;
         ring.published = ring.own;
         // Release: the entries, and the bytes of their frames, are written before the kernel sees the counter.
         ring.counter(ring.layout.producer).store(ring.own, Ordering::Release);
+        self.wakeup()
     }
 
     /// How many published entries the kernel has not taken.
@@ -156,9 +166,21 @@ impl<T: Entry> Producer<T> {
 
     /// Whether the kernel wants to be told of new entries by a system call.
     #[inline]
-    pub(super) fn needs_wakeup(&self) -> bool {
+    pub(super) fn wakeup(&self) -> Wakeup {
         let ring = &self.0;
-        ring.counter(ring.layout.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+        match ring.counter(ring.layout.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP {
+            0 => Wakeup::NotNeeded,
+            _ => Wakeup::Needed,
+        }
+    }
+}
+
+#[cfg(test)]
+impl<T: Entry> Producer<T> {
+    /// Sets the kernel's flag in the ring's memory.
+    pub(super) fn set_wakeup(&self, wakeup: Wakeup) {
+        let flags = if wakeup == Wakeup::Needed { libc::XDP_RING_NEED_WAKEUP } else { 0 };
+        self.0.counter(self.0.layout.flags).store(flags, Ordering::Relaxed);
     }
 }
 

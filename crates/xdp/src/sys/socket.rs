@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::pieces::{Cut, Pieces};
-use super::ring::{Consumer, Descriptor, Layout, Producer};
+use super::ring::{Consumer, Descriptor, Layout, Producer, Wakeup};
 use super::umem::{FRAME_SIZE, Frame, METADATA_SIZE, Shape, Umem};
 
 /// The flag of metadata by which a checksum is to be completed: `XDP_TXMD_FLAGS_CHECKSUM`. Two numbers of 16 bits behind
@@ -245,16 +245,16 @@ impl Socket {
         self.fill.push(frame.into_address(0));
     }
 
-    /// Shows the kernel what was given.
+    /// Shows the kernel what was given. With [`Wakeup::Needed`] the driver takes it only after [`Socket::poke`].
     #[inline]
-    pub(crate) fn publish_fill(&mut self) {
-        self.fill.publish();
+    pub(crate) fn publish_fill(&mut self) -> Wakeup {
+        self.fill.publish()
     }
 
     /// Whether the driver waits to be told that there are frames to receive into.
     #[inline]
-    pub(crate) fn fill_needs_wakeup(&self) -> bool {
-        self.fill.needs_wakeup()
+    pub(crate) fn fill_wakeup(&self) -> Wakeup {
+        self.fill.wakeup()
     }
 
     /// How many packets have arrived; looks anew if there are fewer than `wanted`.
@@ -293,10 +293,10 @@ impl Socket {
         self.tx.push(Descriptor { address, len: range.len() as u32, options });
     }
 
-    /// Shows the kernel what is to be sent.
+    /// Shows the kernel what is to be sent. With [`Wakeup::Needed`] it leaves only after [`Socket::kick`].
     #[inline]
-    pub(crate) fn publish_tx(&mut self) {
-        self.tx.publish();
+    pub(crate) fn publish_tx(&mut self) -> Wakeup {
+        self.tx.publish()
     }
 
     /// Published packets, or pieces of them, that the kernel has not taken.
@@ -308,7 +308,7 @@ impl Socket {
     /// Whether packets leave only when the kernel is told.
     #[inline]
     pub(crate) fn tx_needs_wakeup(&self) -> bool {
-        self.tx.needs_wakeup()
+        self.tx.wakeup() == Wakeup::Needed
     }
 
     /// A frame whose packet has left.
@@ -471,5 +471,74 @@ fn get<T: Copy>(socket: BorrowedFd<'_>, option: i32, mut value: T) -> io::Result
         Ok(value)
     } else {
         Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
+    }
+}
+
+/// A socket for tests whose rings lie in memory and are served by nobody.
+#[cfg(test)]
+pub(crate) mod in_memory {
+    use super::*;
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use std::os::unix::net::UnixDatagram;
+
+    const LAYOUT: Layout = Layout { producer: 0, consumer: 64, flags: 128, entries: 192, file: 0 };
+    const PAGE: u64 = 4096;
+    /// System calls that are counted.
+    const MOST_CALLS: usize = 8;
+
+    /// The kernel's side.
+    pub(crate) struct Kernel {
+        rx: Producer<Descriptor>,
+        calls: UnixDatagram,
+    }
+
+    /// A socket with eight frames in each direction, those to receive into, and its kernel.
+    pub(crate) fn socket() -> (Socket, Vec<Frame>, Kernel) {
+        let file = || {
+            let file = memfd_create("ring", MemfdFlags::CLOEXEC).unwrap();
+            ftruncate(&file, PAGE).unwrap();
+            file
+        };
+        let (umem, mut frames) = Umem::new(Shape { rx_frames: 8, tx_frames: 8, tx_pages: 1 }).unwrap();
+        drop(frames.split_off(8));
+        // Each `poke` takes a datagram from the pair, so what is left tells how many there were.
+        let (ours, calls) = UnixDatagram::pair().unwrap();
+        (0..MOST_CALLS).for_each(|_| assert_eq!(calls.send(b"call").unwrap(), 4));
+        let calls = ours.try_clone().unwrap();
+        calls.set_nonblocking(true).unwrap();
+        let rx = file();
+        let socket = Socket {
+            fd: ours.into(),
+            umem,
+            fill: Producer::map(file().as_fd(), LAYOUT, 16).unwrap(),
+            completion: Consumer::map(file().as_fd(), LAYOUT, 8).unwrap(),
+            rx: Consumer::map(rx.as_fd(), LAYOUT, 8).unwrap(),
+            tx: Producer::map(file().as_fd(), LAYOUT, 16).unwrap(),
+            pieces: None,
+            knows_metadata: false,
+        };
+        (socket, frames, Kernel { rx: Producer::map(rx.as_fd(), LAYOUT, 8).unwrap(), calls })
+    }
+
+    impl Socket {
+        /// Whether the kernel asks to be told of frames to receive into.
+        pub(crate) fn set_fill_wakeup(&self, wakeup: Wakeup) {
+            self.fill.set_wakeup(wakeup);
+        }
+    }
+
+    impl Kernel {
+        /// A packet of `len` zeros arrives in the frame with this number.
+        pub(crate) fn deliver(&mut self, frame: u32, len: u32) {
+            self.rx.room(1);
+            self.rx.push(Descriptor { address: u64::from(frame) * FRAME_SIZE as u64, len, options: 0 });
+            let _ = self.rx.publish();
+        }
+
+        /// System calls so far; ends the counting.
+        pub(crate) fn calls(self) -> usize {
+            let left = std::iter::from_fn(|| self.calls.recv(&mut [0; 8]).ok()).count();
+            MOST_CALLS - left
+        }
     }
 }

@@ -25,7 +25,7 @@ fn entries_come_out_in_order_and_only_once_published() {
     producer.push(1);
     producer.push(2);
     assert_eq!((consumer.available(1), consumer.pop()), (0, None));
-    producer.publish();
+    let _ = producer.publish();
     assert_eq!(producer.waiting(), 2);
     assert_eq!(consumer.available(1), 2);
     assert_eq!((consumer.pop(), consumer.pop(), consumer.pop()), (Some(1), Some(2), None));
@@ -41,7 +41,7 @@ fn a_full_ring_has_room_again_when_the_other_side_moves() {
         assert!(producer.room(1) > 0);
         producer.push(value);
     }
-    producer.publish();
+    let _ = producer.publish();
     assert_eq!(producer.room(1), 0);
     assert_eq!(consumer.available(1), 4);
     consumer.pop();
@@ -66,13 +66,13 @@ fn counters_may_wrap() {
         (end.own, end.published, end.other) = (u32::MAX - 1, u32::MAX - 1, u32::MAX - 1);
     }
     consumer.release();
-    producer.publish();
+    let _ = producer.publish();
     for round in 0..3u64 {
         for value in 0..4 {
             assert!(producer.room(1) > 0);
             producer.push(round * 4 + value);
         }
-        producer.publish();
+        let _ = producer.publish();
         assert_eq!(producer.room(1), 0);
         assert_eq!(producer.waiting(), 4);
         assert_eq!(consumer.available(4), 4);
@@ -94,7 +94,7 @@ fn two_threads_pass_a_hundred_thousand_entries() {
                     std::thread::yield_now();
                 }
                 producer.push(value);
-                producer.publish();
+                let _ = producer.publish();
             }
         });
         let mut next = 0;
@@ -110,4 +110,15 @@ fn two_threads_pass_a_hundred_thousand_entries() {
             }
         }
     });
+}
+
+#[test]
+fn publishing_says_whether_the_kernel_must_be_told() {
+    let (mut producer, _consumer) = ends(4);
+    assert_eq!(producer.publish(), Wakeup::NotNeeded);
+    producer.set_wakeup(Wakeup::Needed);
+    producer.push(1);
+    assert_eq!((producer.publish(), producer.wakeup()), (Wakeup::Needed, Wakeup::Needed));
+    producer.set_wakeup(Wakeup::NotNeeded);
+    assert_eq!(producer.publish(), Wakeup::NotNeeded);
 }
