@@ -7,6 +7,8 @@
 //! The way of a frame: `socket` receives a batch → `frame` finds UDP in it → `rebind` may change ports → `train` asks `fate`
 //! about each datagram and cuts the frame where they differ → `held` keeps the pieces, in buffers of `pool`, until `bridge` sends them.
 //!
+//! A host takes no packet above its MTU, be it alone or in a super-packet: `mtu` knows it, and `fate` drops what is longer.
+//!
 //! What does not cross: VLAN tags that the kernel keeps beside a frame (switch `tx-vlan-offload` off to put them inside). On
 //! kernels before 6.2 packet sockets cannot describe UDP super-packets: switch `tx-udp-segmentation` off at the far ends there.
 //!
@@ -17,6 +19,7 @@ mod checksum;
 mod fate;
 mod frame;
 mod held;
+mod mtu;
 mod options;
 mod pool;
 mod rebind;
@@ -34,6 +37,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 
 use bridge::{Bridge, Control, with_control};
+use mtu::Watch;
 pub use options::{BurstLoss, Counters, Direction, LinkOptions, Reorder};
 use rebind::OldPorts;
 use socket::PacketSocket;
@@ -100,6 +104,7 @@ pub struct Emulator {
     /// The sockets of the left and the right end, to ask the kernel what it dropped.
     ends: [OwnedFd; 2],
     thread: Option<JoinHandle<()>>,
+    _watch: Watch,
 }
 
 impl Emulator {
@@ -120,6 +125,8 @@ impl Emulator {
         let spin = u64::try_from(options.spin.as_nanos()).unwrap_or(u64::MAX);
         let (for_thread, its_waker) = (Arc::clone(&control), Arc::clone(&waker));
         let names = [options.left.clone(), options.right.clone()];
+        let limits = mtu::unlimited();
+        let watch = Watch::start(&names, &limits);
         let (ready, started) = mpsc::channel();
         let thread = std::thread::Builder::new().name("link".into()).spawn(move || {
             // Both make the link's time better; without the right to them it still is a link.
@@ -128,7 +135,7 @@ impl Emulator {
             // A new thread is in its parent's namespace.
             match open_ends(&names) {
                 Ok((ends, descriptors)) => {
-                    let bridge = Bridge::new(ends, for_thread, its_waker, spin);
+                    let bridge = Bridge::new(ends, for_thread, its_waker, spin).limited_by(limits);
                     let _ = ready.send(Ok(descriptors));
                     bridge.run();
                 }
@@ -139,7 +146,7 @@ impl Emulator {
         });
         let thread = Some(thread.map_err(EmulatorError::Thread)?);
         let ends = started.recv().map_err(|_| EmulatorError::Thread(io::ErrorKind::BrokenPipe.into()))??;
-        Ok(Emulator { control, waker, ends, thread })
+        Ok(Emulator { control, waker, ends, thread, _watch: watch })
     }
 
     /// Changes what the link does in one direction, from the next frame on.

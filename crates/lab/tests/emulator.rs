@@ -380,3 +380,28 @@ fn it_stops_when_dropped_and_says_what_is_wrong() {
     let senseless = to_right(link(|link| link.loss = 1.5));
     assert!(matches!(Emulator::start(&senseless), Err(EmulatorError::Options(_))));
 }
+
+/// Would break: datagrams above the MTU of the host that gets them would pass as long as they come in a super-packet, and a
+/// search for the path's MTU would find what no router carries.
+#[test]
+fn a_host_gets_no_packet_above_its_mtu_alone_or_in_a_train() {
+    if !is_root() {
+        return;
+    }
+    let wire = Wire::new(1500);
+    let emulator = wire.emulate(EmulatorOptions::default());
+    let (client, server) = sockets(&wire, false);
+    wire.right.ip("link set right0 mtu 1400");
+    // The emulator looks for new MTUs a few times a second.
+    std::thread::sleep(Duration::from_millis(200));
+    // Each train ends with a short datagram, the only one that passes of the first.
+    send_train(&client, &[1; 3 * 1_400 + 100], 1_400);
+    send_train(&client, &[2; 3 * 1_372 + 100], 1_372);
+    client.send(&[3; 1_373]).unwrap();
+    client.send(&[4; 1_372]).unwrap();
+    let mut read: Vec<u8> = read_all(&server).concat();
+    read.sort_unstable();
+    let lengths = [1, 2, 3, 4].map(|kind| read.iter().filter(|byte| **byte == kind).count());
+    assert_eq!(lengths, [100, 3 * 1_372 + 100, 0, 1_372]);
+    assert_eq!(right_counters(&emulator).refused, 4);
+}

@@ -16,6 +16,7 @@ mod address;
 mod congestion;
 mod conversation;
 pub mod ethtool;
+mod far_end;
 mod generic;
 mod link;
 mod mac;
@@ -29,6 +30,7 @@ mod veth;
 
 pub use address::{Address, add_address, addresses, all_addresses};
 pub use congestion::{set_tcp_congestion_control, tcp_congestion_control_to};
+pub use far_end::FarEnd;
 pub use link::{
     Link, XdpAttached, XdpMode, delete_link, link_by_index, link_by_name, links, move_to_namespace, set_mtu,
     set_up,

@@ -8,6 +8,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
@@ -17,6 +18,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use super::fate::Judge;
 use super::frame::{Carries, Layout, VNET};
 use super::held::{Held, HeldQueue};
+use super::mtu::{self, Limits};
 use super::options::{Counters, Direction, LinkOptions};
 use super::pool::{Buffer, Pool};
 use super::rebind::{OldPorts, Rebinder};
@@ -72,6 +74,7 @@ pub(crate) struct Bridge {
     control: Arc<Mutex<Control>>,
     waker: Arc<OwnedFd>,
     spin: u64,
+    limits: Limits,
 }
 
 impl Bridge {
@@ -84,7 +87,21 @@ impl Bridge {
     ) -> Bridge {
         let options = with_control(&control, |control| control.options.clone());
         let lanes = Direction::BOTH.map(|direction| Lane::new(direction, &options[direction.index()]));
-        Bridge { ends, lanes, rebinder: Rebinder::default(), rebind_in: None, control, waker, spin }
+        Bridge {
+            ends,
+            lanes,
+            rebinder: Rebinder::default(),
+            rebind_in: None,
+            control,
+            waker,
+            spin,
+            limits: mtu::unlimited(),
+        }
+    }
+
+    /// The same link between hosts that take packets up to `limits`.
+    pub(crate) fn limited_by(self, limits: Limits) -> Bridge {
+        Bridge { limits, ..self }
     }
 
     /// Runs until the handle is dropped, or a socket fails for good.
@@ -150,6 +167,8 @@ impl Bridge {
         }
         // After the frames: whoever changed an option and then sent one must find the change in force.
         self.reads_news();
+        let far = 1 - index;
+        self.lanes[index].judge.limit(self.limits[far].load(Ordering::Relaxed));
         let now = clock(ClockId::Monotonic);
         let wall = clock(ClockId::Realtime);
         for (n, arrival) in arrivals[..count].iter().enumerate() {

@@ -18,7 +18,7 @@ const NANOS: u128 = 1_000_000_000;
 pub(crate) struct Datagram {
     /// Its frame on the line, in bytes.
     pub(crate) frame_bytes: u64,
-    /// Its IP packet in bytes if it is UDP or TCP, which take part in the lottery.
+    /// Its IP packet in bytes if it is UDP or TCP, which take part in the lottery. Of a TCP super-packet, its largest segment's.
     pub(crate) ip_bytes: Option<u32>,
 }
 
@@ -27,6 +27,8 @@ pub(crate) struct Datagram {
 pub(crate) enum Fate {
     /// Longer than the black hole's limit.
     Eaten,
+    /// Longer than the far host's MTU.
+    TooLong,
     /// The queue is full.
     Overflowed,
     /// Lost on the line.
@@ -49,13 +51,21 @@ pub(crate) struct Judge {
     line_free_at: u64,
     jitter: u64,
     last_arrival: u64,
+    /// The far host's MTU.
+    mtu: u32,
 }
 
 impl Judge {
     pub(crate) fn new(options: LinkOptions) -> Judge {
         let mut losses = Rng::from_u64(options.seed);
         let accidents = losses.fork();
-        Judge { options, losses, accidents, is_bad: false, line_free_at: 0, jitter: 0, last_arrival: 0 }
+        let (line_free_at, jitter, last_arrival) = (0, 0, 0);
+        Judge { options, losses, accidents, is_bad: false, line_free_at, jitter, last_arrival, mtu: u32::MAX }
+    }
+
+    /// The far host takes IP packets of up to `mtu` bytes.
+    pub(crate) fn limit(&mut self, mtu: u32) {
+        self.mtu = mtu;
     }
 
     /// New options. The sequences go on where they are, unless the seed is new. What is under way stays as it was decided.
@@ -90,6 +100,10 @@ impl Judge {
         let Some(sent_at) = self.serialise(now, datagram.frame_bytes) else { return Fate::Overflowed };
         if is_unlucky {
             return Fate::Lost;
+        }
+        // The far host drops it, so it takes its time on the line.
+        if datagram.ip_bytes.is_some_and(|bytes| bytes > self.mtu) {
+            return Fate::TooLong;
         }
         let at = sent_at
             .saturating_add(nanos(self.options.delay))

@@ -16,7 +16,10 @@ pub(crate) const VNET: usize = 10;
 pub(crate) const HEAD: usize = 112;
 
 const NEEDS_CHECKSUM: u8 = 1;
+const GSO_TCPV4: u8 = 1;
+const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
+const GSO_ECN: u8 = 0x80;
 const ETHERNET: usize = 14;
 const UDP: usize = 8;
 
@@ -44,6 +47,8 @@ pub(crate) struct Layout {
     pub(crate) end: usize,
     /// Payload bytes of each datagram but the last in a UDP super-packet.
     pub(crate) segment: Option<usize>,
+    /// Bytes of the largest IP packet in a TCP super-packet.
+    pub(crate) tcp_packet: Option<usize>,
 }
 
 impl Layout {
@@ -58,6 +63,7 @@ impl Layout {
             payload: 0,
             end: frame.len(),
             segment: None,
+            tcp_packet: None,
         };
         if let Some((carries, transport)) = layout.find_transport(frame)
             && frame.len() >= transport + UDP
@@ -69,6 +75,11 @@ impl Layout {
             let is_train = frame[1] == GSO_UDP_L4 && carries == Carries::Udp && layout.has_partial_checksum;
             layout.segment =
                 (is_train && segment > 0 && frame.len() - layout.payload > segment).then_some(segment);
+            let is_tcp_train =
+                matches!(frame[1] & !GSO_ECN, GSO_TCPV4 | GSO_TCPV6) && carries == Carries::Tcp;
+            if let Some(offset) = frame.get(transport + 12).filter(|_| is_tcp_train && segment > 0) {
+                layout.tcp_packet = Some(transport - layout.ip + usize::from(offset >> 4) * 4 + segment);
+            }
         }
         layout
     }

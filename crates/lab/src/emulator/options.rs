@@ -129,7 +129,8 @@ pub struct Counters {
     /// Frames that came while the kernel's buffer was full, because the emulator did not get the CPU: it is not counted in
     /// `frames`, and an experiment in which it is not 0 is worth nothing.
     pub missed: u64,
-    /// Frames that the kernel refused to send (queue of the interface full, interface down, longer than its MTU).
+    /// Frames that the kernel refused to send (queue of the interface full, interface down), and datagrams longer than the
+    /// MTU of the host at the far end.
     pub refused: u64,
     /// Datagrams sent twice.
     pub duplicated: u64,

@@ -54,6 +54,7 @@ pub(crate) fn cut(frame: &[u8], layout: &Layout, now: u64, line: Line<'_>) {
                 match fate {
                     Fate::Eaten => counters.eaten += 1,
                     Fate::Overflowed => counters.overflowed += 1,
+                    Fate::TooLong => counters.refused += 1,
                     _ => counters.lost += 1,
                 }
             }
@@ -72,7 +73,8 @@ pub(crate) struct Line<'a> {
 fn describe(layout: &Layout, n: usize) -> Datagram {
     let (start, end) = layout.datagram(n);
     let frame_bytes = if layout.segment.is_some() { layout.payload - VNET + end - start } else { end - VNET };
-    let ip_bytes = (frame_bytes + VNET - layout.ip) as u32;
+    let whole = frame_bytes + VNET - layout.ip;
+    let ip_bytes = layout.tcp_packet.map_or(whole, |packet| packet.min(whole)) as u32;
     Datagram {
         frame_bytes: frame_bytes as u64,
         ip_bytes: (layout.carries != Carries::Other).then_some(ip_bytes),

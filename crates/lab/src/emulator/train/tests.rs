@@ -17,8 +17,18 @@ fn frame(payload_bytes: usize) -> (Vec<u8>, Layout) {
 
 /// When and what leaves of one frame that came at time 0, and the counters.
 fn pieces(options: LinkOptions, payload_bytes: usize) -> (Vec<(u64, usize, usize)>, Counters) {
+    pieces_below(u32::MAX, options, payload_bytes)
+}
+
+/// The same for a host that takes IP packets of up to `mtu` bytes.
+fn pieces_below(
+    mtu: u32,
+    options: LinkOptions,
+    payload_bytes: usize,
+) -> (Vec<(u64, usize, usize)>, Counters) {
     let (bytes, layout) = frame(payload_bytes);
     let (mut judge, mut counters, mut pieces) = (Judge::new(options), Counters::default(), Vec::new());
+    judge.limit(mtu);
     let line = Line { judge: &mut judge, counters: &mut counters, pieces: &mut pieces };
     cut(&bytes, &layout, 0, line);
     (pieces.iter().map(|piece| (piece.at, piece.start, piece.end)).collect(), counters)
@@ -58,4 +68,32 @@ fn doubled_and_late_datagrams_go_by_themselves() {
 fn nothing_is_left_of_a_frame_that_is_lost() {
     let (pieces, counters) = pieces(LinkOptions { loss: 1.0, ..LinkOptions::default() }, 2_500);
     assert_eq!((pieces, counters.lost), (vec![], 3));
+}
+
+/// Would break: a host with a small MTU would get long datagrams as long as they come in a super-packet.
+#[test]
+fn datagrams_above_the_far_hosts_mtu_are_dropped_and_shorter_ones_pass() {
+    let options = LinkOptions::default;
+    let (passed, counters) = pieces_below(1_027, options(), 5_500);
+    assert_eq!((passed, counters.refused), (vec![(0, 5_052, 5_552)], 5));
+    let (passed, counters) = pieces_below(1_028, options(), 5_500);
+    assert_eq!((passed, counters.refused), (vec![(0, 0, 5_552)], 0));
+}
+
+/// Would break: a TCP super-packet would be judged by its 64 KB, and no connection pass a limit.
+#[test]
+fn a_tcp_super_packet_is_judged_by_its_segments() {
+    let (mut bytes, _) = frame(5_000);
+    (bytes[1], bytes[33]) = (1, 6);
+    // The TCP header begins behind 20 bytes of IPv4; its length is eight words.
+    bytes[44 + 12] = 0x80;
+    let passes = |mtu: u32| {
+        let (mut judge, mut counters, mut pieces) =
+            (Judge::new(LinkOptions::default()), Counters::default(), Vec::new());
+        judge.limit(mtu);
+        let line = Line { judge: &mut judge, counters: &mut counters, pieces: &mut pieces };
+        cut(&bytes, &Layout::of(&bytes), 0, line);
+        pieces.len()
+    };
+    assert_eq!((passes(20 + 32 + 1_000), passes(20 + 32 + 999)), (1, 0));
 }
