@@ -1,10 +1,11 @@
 //! One connection from its first byte to its last: handshake, HTTP by hyper, good-bye.
 
 use super::limits::Limits;
+use super::plain;
 use super::pulse::{self, Order, Pulse};
 use super::service::Requests;
 use super::site::Site;
-use super::stream::Stream;
+use super::stream::{Handshake, Stream};
 use crate::access_log::Protocol;
 use crate::request::{MAX_FIELDS, MAX_FIELDS_SIZE};
 use hyper::server::conn::{http1, http2};
@@ -60,9 +61,17 @@ pub(super) async fn serve(socket: TcpStream, peer: SocketAddr, pulse: Rc<Pulse>,
         Order::Serve => stream.poll_handshake(cx),
         Order::Finish | Order::Close => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
     });
-    if handshake.await.is_err() {
-        manner.site.tally.borrow_mut().handshakes_failed += 1;
-        return;
+    match handshake.await {
+        Ok(Handshake::Done) => {}
+        Ok(Handshake::Plain(head)) => {
+            manner.site.tally.borrow_mut().handshakes_failed += 1;
+            plain::answer(&stream, head, &pulse).await;
+            return linger(&stream, &pulse).await;
+        }
+        Err(_) => {
+            manner.site.tally.borrow_mut().handshakes_failed += 1;
+            return;
+        }
     }
     pulse.on_secure(pulse::now());
     let protocol = if stream.speaks(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
@@ -77,13 +86,18 @@ pub(super) async fn serve(socket: TcpStream, peer: SocketAddr, pulse: Rc<Pulse>,
     };
     // A peer that is still sending would lose our last words to a reset.
     if end == End::Unread || pulse.has_unread() {
-        pulse.on_linger(pulse::now());
-        poll_fn(|cx| match pulse.order(cx.waker()) {
-            Order::Close => Poll::Ready(()),
-            Order::Serve | Order::Finish => stream.poll_discard(cx),
-        })
-        .await;
+        linger(&stream, &pulse).await;
     }
+}
+
+/// Throws away what the peer still sends, so that it reads what was said last.
+async fn linger(stream: &Stream, pulse: &Pulse) {
+    pulse.on_linger(pulse::now());
+    poll_fn(|cx| match pulse.order(cx.waker()) {
+        Order::Close => Poll::Ready(()),
+        Order::Serve | Order::Finish => stream.poll_discard(cx),
+    })
+    .await;
 }
 
 /// How a connection ended.

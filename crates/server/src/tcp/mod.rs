@@ -6,6 +6,7 @@
 //! | front.rs, bell.rs | a thread: accepting, looking after connections, ending; the order to end |
 //! | connection.rs | a connection: handshake, hyper, good-bye |
 //! | stream.rs, frames.rs | TLS between hyper and the socket; what of it is content |
+//! | plain.rs | the answer to a client that speaks no TLS |
 //! | service.rs, body.rs, fields.rs | a request to the handler and back |
 //! | site.rs | what the connections of a thread share |
 //! | pulse.rs, limits.rs | who holds a connection too long, and what that is |
@@ -21,6 +22,7 @@ mod frames;
 mod front;
 mod limits;
 mod listen;
+mod plain;
 mod pulse;
 mod service;
 mod site;

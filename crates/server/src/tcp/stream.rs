@@ -6,6 +6,7 @@
 //! call `poll_send` afterwards. Rejected: tokio-rustls, which writes as soon as it has encrypted anything.
 
 use super::frames::Frames;
+use super::plain;
 use super::pulse::Pulse;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use rustls::{ServerConfig, ServerConnection};
@@ -22,6 +23,8 @@ const HELD: usize = 256 * 1024;
 
 /// So many bytes are thrown away at the end, in all.
 const DISCARD: usize = 4 << 20;
+/// So many bytes are read at once before TLS is known to be spoken.
+const OPENING: usize = 4 * 1024;
 /// So many bytes may pass in a turn, so that others get theirs.
 const TURN: usize = 1 << 20;
 
@@ -35,6 +38,25 @@ pub(super) struct Tls {
     /// Bytes that may still pass between hyper and us in this turn.
     left: usize,
     discarded: usize,
+    opening: Opening,
+}
+
+/// What a connection began with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Opening {
+    /// Nothing yet.
+    Awaited,
+    /// A TLS record, or what TLS will refuse.
+    Tls,
+}
+
+/// What came of a handshake.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Handshake {
+    /// The connection is secure.
+    Done,
+    /// The peer speaks plain HTTP, and began with these bytes.
+    Plain(Vec<u8>),
 }
 
 /// hyper's end of a [`Tls`], which its driver shares.
@@ -47,16 +69,23 @@ impl Stream {
         let mut session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
         session.set_buffer_limit(Some(HELD));
         let frames = Frames::default();
-        Ok(Stream(Rc::new(RefCell::new(Tls { socket, session, pulse, frames, left: TURN, discarded: 0 }))))
+        let opening = Opening::Awaited;
+        let tls = Tls { socket, session, pulse, frames, left: TURN, discarded: 0, opening };
+        Ok(Stream(Rc::new(RefCell::new(tls))))
     }
 
     /// Does the handshake.
-    pub(super) fn poll_handshake(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(super) fn poll_handshake(&self, cx: &mut Context<'_>) -> Poll<io::Result<Handshake>> {
         let tls = &mut *self.0.borrow_mut();
+        if tls.opening == Opening::Awaited
+            && let Some(plain) = ready!(tls.poll_opening(cx))?
+        {
+            return Poll::Ready(Ok(Handshake::Plain(plain)));
+        }
         loop {
             let sent = tls.poll_send(cx)?;
             if !tls.session.is_handshaking() {
-                return sent.map(Ok);
+                return sent.map(|()| Ok(Handshake::Done));
             }
             if ready!(tls.poll_receive(cx))? == 0 {
                 return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
@@ -72,6 +101,29 @@ impl Stream {
     /// Begins a turn: the connection gets its share anew.
     pub(super) fn begin_turn(&self) {
         self.0.borrow_mut().left = TURN;
+    }
+
+    /// Adds what the socket has to `bytes`. An error at its end.
+    pub(super) fn poll_read_plain(&self, cx: &mut Context<'_>, bytes: &mut Vec<u8>) -> Poll<io::Result<()>> {
+        let more = ready!(self.0.borrow_mut().poll_raw(cx))?;
+        bytes.extend_from_slice(&more);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends `bytes` as they are, and then the end of the stream.
+    pub(super) fn poll_write_plain(&self, cx: &mut Context<'_>, bytes: &mut Vec<u8>) -> Poll<io::Result<()>> {
+        let tls = &mut *self.0.borrow_mut();
+        while !bytes.is_empty() {
+            let mut socket = Counted { socket: &tls.socket, pulse: &tls.pulse };
+            match io::Write::write(&mut socket, bytes) {
+                Ok(taken) => drop(bytes.drain(..taken.min(bytes.len()))),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    ready!(tls.socket.poll_write_ready(cx))?;
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(socket2::SockRef::from(&tls.socket).shutdown(std::net::Shutdown::Write))
     }
 
     /// Throws away what the peer still sends. Ready at its end.
@@ -112,19 +164,51 @@ impl Tls {
         Poll::Ready(Ok(()))
     }
 
+    /// Reads what the connection begins with. Returns it if it is plain text; TLS has it otherwise.
+    fn poll_opening(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<u8>>>> {
+        let bytes = ready!(self.poll_raw(cx))?;
+        self.opening = Opening::Tls;
+        if bytes.first().copied().is_some_and(plain::is_plain) {
+            return Poll::Ready(Ok(Some(bytes)));
+        }
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            self.session.read_tls(&mut rest)?;
+            ready!(self.poll_process(cx))?;
+        }
+        Poll::Ready(Ok(None))
+    }
+
+    /// Takes in bytes as they are, at least one. An error at the end of the stream.
+    fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Vec<u8>>> {
+        let mut bytes = [0; OPENING];
+        loop {
+            let mut socket = Counted { socket: &self.socket, pulse: &self.pulse };
+            match io::Read::read(&mut socket, &mut bytes) {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                Ok(len) => return Poll::Ready(Ok(bytes.get(..len).unwrap_or_default().to_vec())),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    ready!(self.socket.poll_read_ready(cx))?;
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// Lets TLS act on what it was given.
+    fn poll_process(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Err(error) = self.session.process_new_packets() else { return Poll::Ready(Ok(())) };
+        // The peer hears what was wrong with it, if the socket takes it.
+        let _ = self.poll_send(cx);
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)))
+    }
+
     /// Takes in what the socket has. Returns its bytes; 0 at its end.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         loop {
             let mut socket = Counted { socket: &self.socket, pulse: &self.pulse };
             match self.session.read_tls(&mut socket) {
-                Ok(bytes) => {
-                    if let Err(error) = self.session.process_new_packets() {
-                        // The peer hears what was wrong with it, if the socket takes it.
-                        let _ = self.poll_send(cx);
-                        return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
-                    }
-                    return Poll::Ready(Ok(bytes));
-                }
+                Ok(bytes) => return self.poll_process(cx).map_ok(|()| bytes),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     ready!(self.socket.poll_read_ready(cx))?;
                 }
