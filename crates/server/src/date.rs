@@ -32,6 +32,18 @@ pub fn http_date(unix_s: u64) -> DateText {
     text
 }
 
+/// `unix_s` as `2026-11-21T04:31:20Z`. Source: RFC 3339 §5.6.
+pub(crate) fn rfc3339(unix_s: u64) -> String {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let text = http_date(unix_s);
+    // An HTTP date has the same parts in fixed places.
+    let part = |from: usize, to: usize| text.get(from..to).and_then(|part| std::str::from_utf8(part).ok());
+    let (day, year, time) = (part(5, 7), part(12, 16), part(17, 25));
+    let month = part(8, 11).and_then(|name| MONTHS.find(name)).map_or(1, |place| place / 3 + 1);
+    let [year, day, time] = [year, day, time].map(Option::unwrap_or_default);
+    format!("{year}-{month:02}-{day}T{time}Z")
+}
+
 /// The seconds since 1970 of an HTTP date in any of the three formats of RFC 9110 §5.6.7; `None` for anything else.
 pub fn parse(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
@@ -89,6 +101,11 @@ mod tests {
         assert_eq!(parse(b"Saturday, 21-Nov-26 04:31:20 GMT"), Some(1_795_235_480));
         assert_eq!(parse(b"Sat Nov 21 04:31:20 2026"), Some(1_795_235_480));
         assert_eq!(&http_date(u64::MAX), b"Fri, 31 Dec 9999 23:59:59 GMT");
+        assert_eq!(rfc3339(1_795_235_480), "2026-11-21T04:31:20Z");
+        assert_eq!(
+            (rfc3339(0), rfc3339(u64::MAX)),
+            ("1970-01-01T00:00:00Z".into(), "9999-12-31T23:59:59Z".into())
+        );
         for bad in [&b""[..], b"yesterday", b"\xff\xff", b"Sat, 99 Nov 2026 04:31:20 GMT", b"0"] {
             assert_eq!(parse(bad), None, "{bad:?}");
         }

@@ -13,6 +13,8 @@ use crate::files::path::{self, DotFiles, PathError, Shape};
 use crate::files::root::{Found, OpenError, Root};
 use crate::film;
 use crate::generated;
+pub use crate::listing::Listing;
+use crate::listing::{self, Folder, Listed, Listings, View};
 use crate::pool::Pool;
 use crate::range::{self, Selection};
 use crate::recent::OpenFile;
@@ -42,6 +44,8 @@ pub struct Options {
     pub root: Option<Root>,
     /// Whether names that begin with a dot are served. Default: hidden.
     pub dot_files: DotFiles,
+    /// Whether folders without index.html are listed. Default: they are.
+    pub listing: Listing,
     /// Bounds of what is remembered of files.
     pub cache: CacheLimits,
     /// Seconds since 1970. Default: the operating system's clock.
@@ -55,6 +59,7 @@ impl Default for Options {
         Options {
             root: None,
             dot_files: DotFiles::default(),
+            listing: Listing::default(),
             cache: CacheLimits::default(),
             clock: date::unix_now,
             warnings: Warnings::default(),
@@ -67,6 +72,8 @@ impl Default for Options {
 pub struct Handler {
     root: Option<Root>,
     dot_files: DotFiles,
+    /// Those of folders without an index, if they are listed.
+    listings: Option<Listings>,
     cache: Cache,
     pool: Arc<Pool>,
     clock: Clock,
@@ -84,6 +91,8 @@ struct Representation {
     content_type: &'static str,
     validators: Validators,
     modified_text: Option<Value>,
+    /// Fields beside those that every representation has.
+    fields: &'static [(&'static str, &'static str)],
 }
 
 enum Lookup {
@@ -100,6 +109,7 @@ impl Handler {
         Handler {
             root: options.root,
             dot_files: options.dot_files,
+            listings: (options.listing == Listing::On).then(Listings::default),
             cache: Cache::new(options.cache),
             pool: Arc::default(),
             clock: Clock::new(options.clock),
@@ -154,7 +164,7 @@ impl Handler {
                 path.extend_from_slice(INDEX);
                 match self.find(path, now) {
                     Ok(Lookup::Representation(representation)) => self.respond(head, representation),
-                    Ok(Lookup::Folder) => self.error(404, ""),
+                    Ok(Lookup::Folder) | Err(OpenError::Absent) => self.list(head, path, now),
                     Err(error) => self.open_error(error),
                 }
             }
@@ -170,6 +180,21 @@ impl Handler {
             Err(PathError::Malformed(what)) => self.error(400, what),
             Err(PathError::Hidden | PathError::TooLongForAFile) => self.error(404, ""),
             Err(PathError::TooLong) => self.error(414, ""),
+        }
+    }
+
+    /// Answers a request for a folder by its listing. `index` is the path of the index that it does not have.
+    fn list(&mut self, head: &Head, index: &[u8], now: Instant) -> Response {
+        let (Some(root), Some(listings)) = (&self.root, &mut self.listings) else {
+            return self.error(404, "");
+        };
+        let path = index.strip_suffix(INDEX).unwrap_or(index);
+        let path = path.strip_suffix(b"/").unwrap_or(path);
+        let view = View::of(head);
+        let folder = Folder { root, path, dot_files: self.dot_files };
+        match listings.find(folder, view, now) {
+            Ok(listed) => self.respond(head, Representation::listing(listed, view)),
+            Err(error) => self.open_error(error),
         }
     }
 
@@ -257,6 +282,7 @@ impl Handler {
             Verdict::NotModified => {
                 let mut fields = self.fields();
                 fields.push("etag", found.validators.etag);
+                push_all(&mut fields, found.fields);
                 return Response { status: 304, fields, body: Body::Empty };
             }
             Verdict::Failed => return self.error(412, ""),
@@ -351,6 +377,7 @@ impl Handler {
     fn push_validators(&self, fields: &mut Fields, found: Representation) {
         fields.push("accept-ranges", Value::Static("bytes"));
         fields.push("etag", found.validators.etag);
+        push_all(fields, found.fields);
         // RFC 9110 §8.8.2.1: never a date in the future.
         let is_past = found.validators.modified_s.is_some_and(|modified| modified <= self.clock.unix_s());
         if let Some(text) = found.modified_text.filter(|_| is_past) {
@@ -367,7 +394,19 @@ impl Representation {
             content_type: entry.content_type,
             validators: entry.validators.clone(),
             modified_text: entry.modified_text.clone(),
+            fields: &[],
         })
+    }
+
+    fn listing(listed: Listed, view: View) -> Representation {
+        Representation {
+            size: listed.bytes.len() as u64,
+            source: Source::Memory(listed.bytes),
+            content_type: view.content_type(),
+            validators: Validators { etag: listed.etag, modified_s: None },
+            modified_text: None,
+            fields: listing::FIELDS,
+        }
     }
 
     /// What no file has to be there for.
@@ -402,8 +441,13 @@ impl Representation {
             content_type: content_type::UNKNOWN,
             validators: Validators { etag, modified_s: None },
             modified_text: None,
+            fields: &[],
         }
     }
+}
+
+fn push_all(fields: &mut Fields, more: &[(&'static str, &'static str)]) {
+    more.iter().for_each(|(name, value)| fields.push(name, Value::Static(value)));
 }
 
 /// The content of a small file; `None` if it changed while it was read or cannot be read.

@@ -17,6 +17,7 @@ pub mod generated;
 pub mod handler;
 mod heads;
 pub mod http3;
+mod listing;
 pub mod packet_sizes;
 mod pool;
 mod range;

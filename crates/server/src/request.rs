@@ -42,9 +42,11 @@ pub enum Name {
     Referer,
     /// `content-length`
     ContentLength,
+    /// `accept`
+    Accept,
 }
 
-const NAMES: usize = Name::ContentLength as usize + 1;
+const NAMES: usize = Name::Accept as usize + 1;
 
 impl Name {
     fn of(field: &[u8]) -> Option<Name> {
@@ -61,6 +63,7 @@ impl Name {
             b"user-agent" => Name::UserAgent,
             b"referer" => Name::Referer,
             b"content-length" => Name::ContentLength,
+            b"accept" => Name::Accept,
             _ => return None,
         })
     }

@@ -9,6 +9,7 @@
 use super::der;
 use super::error::{CertificateError, Role};
 use super::identity::Identity;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose,
 };
@@ -97,27 +98,28 @@ impl Development {
         self.not_after_s.saturating_sub(RENEW_BEFORE_S)
     }
 
-    /// What to do with it, for people: a few lines, for a server on `port`.
-    pub fn how_to_use(&self, port: u16) -> String {
+    /// What to do with it, for people: a few lines, for a server at `address`.
+    pub fn how_to_use(&self, address: SocketAddr) -> String {
         let path = self.certificate_path.display();
+        let Reached { by_name, detour, by_address } = Reached::at(address);
         format!(
             "Development certificate for {} until {}.\n  \
-             tercel    tercel get --cacert {path} https://localhost:{port}/\n  \
-             curl      curl --http3 --cacert {path} https://localhost:{port}/\n  \
-             Chromium  chromium --user-data-dir=$(mktemp -d) {} https://localhost:{port}/\n  \
+             tercel    tercel get --cacert {path} {detour}https://{by_name}/\n  \
+             curl      curl --http3 --cacert {path} {detour}https://{by_name}/\n  \
+             Chromium  chromium --user-data-dir=$(mktemp -d) {} https://{by_address}/\n  \
              SPKI SHA-256 {}, certificate SHA-256 {}\n",
             NAMES.join(", "),
             String::from_utf8_lossy(&crate::date::http_date(self.not_after_s)),
-            self.chromium_flags(port),
+            self.chromium_flags(&by_address),
             self.spki_hash,
             self.certificate_hash,
         )
     }
 
-    /// The flags that make Chromium accept this certificate and use HTTP/3 at once.
-    pub fn chromium_flags(&self, port: u16) -> String {
+    /// The flags that make Chromium accept this certificate and use HTTP/3 at once, for `authority`: a host and a port.
+    pub fn chromium_flags(&self, authority: &str) -> String {
         let hash = &self.spki_hash;
-        format!("--origin-to-force-quic-on=localhost:{port} --ignore-certificate-errors-spki-list={hash}")
+        format!("--origin-to-force-quic-on={authority} --ignore-certificate-errors-spki-list={hash}")
     }
 
     fn of(identity: Identity, folder: &Path) -> Result<Development, CertificateError> {
@@ -131,6 +133,39 @@ impl Development {
             not_after_s: facts.not_after_s,
             identity,
         })
+    }
+}
+
+/// How clients on this machine reach a server.
+struct Reached {
+    /// Host and port that the certificate is for.
+    by_name: String,
+    /// The flag, with a space behind it, by which a client reaches `by_name` where that is another address.
+    detour: String,
+    /// Host and port of an address that is listened on. The certificate need not be for it.
+    by_address: String,
+}
+
+impl Reached {
+    fn at(address: SocketAddr) -> Reached {
+        let port = address.port();
+        let at = |host: &str| format!("{host}:{port}");
+        // A wildcard of IPv6 takes IPv4 as well, so `localhost` is right whichever it means.
+        let host = match address.ip() {
+            IpAddr::V6(ip) if ip.is_unspecified() => "localhost".to_owned(),
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        };
+        let is_certified = NAMES.contains(&host.trim_start_matches('[').trim_end_matches(']'));
+        match is_certified {
+            true => Reached { by_name: at(&host), detour: String::new(), by_address: at(&host) },
+            false => Reached {
+                by_name: at("localhost"),
+                detour: format!("--resolve localhost:{port}:{host} "),
+                by_address: at(&host),
+            },
+        }
     }
 }
 

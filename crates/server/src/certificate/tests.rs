@@ -83,9 +83,24 @@ fn browsers_are_told_what_they_need() {
     let home = tempfile::tempdir().unwrap();
     let made = Development::load_or_make(home.path(), NOW).unwrap();
     assert_eq!(made.spki_hash.len(), 44);
-    let text = made.how_to_use(4_433);
-    assert!(text.contains("--origin-to-force-quic-on=localhost:4433 "), "{text}");
-    assert!(text.contains(&format!("--ignore-certificate-errors-spki-list={} ", made.spki_hash)), "{text}");
+    let table = [
+        ("[::]:4433", "localhost", ""),
+        ("0.0.0.0:4433", "127.0.0.1", ""),
+        ("127.0.0.1:4433", "127.0.0.1", ""),
+        ("[::1]:4433", "[::1]", ""),
+        ("192.0.2.1:4433", "192.0.2.1", "--resolve localhost:4433:192.0.2.1 "),
+        ("[2001:db8::1]:4433", "[2001:db8::1]", "--resolve localhost:4433:[2001:db8::1] "),
+    ];
+    for (listening, host, detour) in table {
+        let text = made.how_to_use(listening.parse().unwrap());
+        let name = if detour.is_empty() { host } else { "localhost" };
+        assert!(text.contains(&format!("{detour}https://{name}:4433/\n")), "{text}");
+        let chromium = format!(
+            "--origin-to-force-quic-on={host}:4433 --ignore-certificate-errors-spki-list={} https://{host}:4433/\n",
+            made.spki_hash
+        );
+        assert!(text.contains(&chromium), "{text}");
+    }
 }
 
 #[test]

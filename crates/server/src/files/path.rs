@@ -78,6 +78,16 @@ pub(crate) fn resolve(target: &[u8], dot_files: DotFiles, path: &mut Vec<u8>) ->
     Ok(if encoded.ends_with(b"/") { Shape::Folder } else { Shape::File })
 }
 
+/// Whether a request can name `name`, an entry of a folder, and finds it if it does.
+pub(crate) fn is_served(name: &[u8], dot_files: DotFiles) -> bool {
+    judge(name, dot_files).is_ok()
+}
+
+/// The query of a target, without its question mark.
+pub(crate) fn query(target: &[u8]) -> Option<&[u8]> {
+    split_query(target).1
+}
+
 /// The path and the query (without its question mark) of a target.
 fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
     match target.iter().position(|byte| *byte == b'?') {

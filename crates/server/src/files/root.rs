@@ -120,6 +120,24 @@ impl Root {
 
     /// Opens `path`: segments joined by single slashes, as [`super::path::resolve`] makes them; empty for the root.
     pub(crate) fn find(&self, path: &[u8]) -> Result<Found, OpenError> {
+        let (file, stat) = self.open_any(path)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => Ok(Found::Folder),
+            FileType::RegularFile if self.is_on_disk(&file, &stat) => Ok(Found::File(file, stat)),
+            _ => Err(OpenError::Absent),
+        }
+    }
+
+    /// Opens the folder `path`, so that its entries can be read.
+    pub(crate) fn folder(&self, path: &[u8]) -> Result<OwnedFd, OpenError> {
+        let (folder, stat) = self.open_any(path)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory if self.is_on_disk(&folder, &stat) => Ok(folder),
+            _ => Err(OpenError::Absent),
+        }
+    }
+
+    fn open_any(&self, path: &[u8]) -> Result<(OwnedFd, Stat), OpenError> {
         let path = if path.is_empty() { b"." } else { path };
         let opened = match self.resolver {
             Resolver::Kernel => open_beneath(self.folder.as_fd(), path),
@@ -127,11 +145,7 @@ impl Root {
         };
         let file = opened.map_err(OpenError::of)?;
         let stat = rustix::fs::fstat(&file).map_err(OpenError::of)?;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => Ok(Found::Folder),
-            FileType::RegularFile if self.is_on_disk(&file, &stat) => Ok(Found::File(file, stat)),
-            _ => Err(OpenError::Absent),
-        }
+        Ok((file, stat))
     }
 
     fn is_on_disk(&self, file: &OwnedFd, stat: &Stat) -> bool {
@@ -150,7 +164,7 @@ impl Root {
 }
 
 impl OpenError {
-    fn of(errno: Errno) -> OpenError {
+    pub(crate) fn of(errno: Errno) -> OpenError {
         match errno {
             // EXDEV: it would leave the root. ENXIO, ENODEV: a device or socket.
             Errno::NOENT

@@ -137,8 +137,7 @@ fn folders() {
         (redirect.response.status, redirect.field("location").as_str()),
         (301, "/sub%20folder/?q=/../")
     );
-    assert_eq!(site.status("/bare/"), 404, "no listing");
-    assert_eq!(site.status("/odd/"), 404);
+    assert!(site.request("GET", "/odd/", &[]).text().contains("index.html/"), "an index that is a folder");
     assert_eq!(site.status("/bare/file/"), 404);
     // RUSTSEC-2022-0072: a redirect must not lead to another host.
     for target in [
@@ -153,6 +152,43 @@ fn folders() {
         assert!(location == "-" || location.starts_with("/evil.example/"), "{target} leads to {location}");
     }
     assert_eq!(site.request("GET", "//evil.example", &[]).field("location"), "/evil.example/");
+}
+
+/// Deleted, a folder without an index could be answered with 404 again, or its listing be kept by caches.
+#[test]
+fn a_folder_without_an_index_is_listed() {
+    let mut site =
+        Site::new(&[("bare/file", b"123"), ("bare/.hidden", b"x"), ("bare/sub/index.html", b"sub")]);
+    let page = site.request("GET", "/bare/?sort=size&order=desc", &[]);
+    assert_eq!(
+        (page.response.status, page.field("content-type").as_str()),
+        (200, "text/html; charset=utf-8")
+    );
+    assert!(page.text().contains("<a href=\"file\">file</a>") && !page.text().contains(".hidden"));
+    assert!(page.text().contains("<a href=\"sub/?sort=size&amp;order=desc\">sub</a>"), "{}", page.text());
+    for (name, value) in [("cache-control", "no-cache"), ("vary", "accept"), ("last-modified", "-")] {
+        assert_eq!(page.field(name), value, "{name}");
+    }
+    assert!(page.field("content-security-policy").starts_with("default-src 'none'"));
+    let etag = page.field("etag");
+    let same = site.request("GET", "/bare/?sort=size&order=desc", &[("if-none-match", &etag)]);
+    assert_eq!((same.response.status, same.field("vary").as_str()), (304, "accept"));
+    let json = site.request("GET", "/bare/", &[("accept", "application/json")]);
+    assert_eq!(json.field("content-type"), "application/json");
+    assert!(json.text().contains(r#"{"name":"file","kind":"file","size":3,"#), "{}", json.text());
+    assert_ne!(json.field("etag"), etag);
+    let head = site.request("HEAD", "/bare/", &[]);
+    assert_eq!((head.response.status, head.content.len()), (200, 0));
+    let part = site.request("GET", "/bare/", &[("range", "bytes=0-14")]);
+    assert_eq!((part.response.status, part.text()), (206, "<!doctype html>"));
+    let redirect = site.request("GET", "/bare?sort=time", &[]);
+    assert_eq!((redirect.response.status, redirect.field("location")), (301, "/bare/?sort=time".into()));
+    assert_eq!(site.status("/none/"), 404);
+    assert_eq!(site.request("PUT", "/bare/", &[]).response.status, 405);
+    let root = Some(Root::open(&site.path("")).unwrap());
+    site.handler =
+        Handler::new(Options { root, listing: Listing::Off, clock: || TODAY, ..Options::default() });
+    assert_eq!(site.status("/bare/"), 404, "--no-listing");
 }
 
 /// One row each of the file server's part of the reliability list.
@@ -273,7 +309,7 @@ fn generated_bodies() {
     assert_eq!(site.request("GET", "/1000000000000", &[("if-none-match", &etag)]).response.status, 304);
     assert_eq!(site.request("HEAD", "/bytes/2GB", &[]).field("content-length"), "2000000000");
     assert_eq!(site.status("/bytes/2XB"), 404);
-    assert_eq!(site.status("/bytes/"), 404);
+    assert_eq!(site.status("/bytes/"), 200, "the folder of the file");
     let mut bare = Handler::new(Options::default());
     assert_eq!(bare.handle(&Head::of("GET", "/bytes/10"), Instant::ZERO).body.remaining(), 10);
     assert_eq!(bare.handle(&Head::of("GET", "/index.html"), Instant::ZERO).status, 404);

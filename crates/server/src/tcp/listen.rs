@@ -10,17 +10,18 @@ use std::net::{SocketAddr, TcpListener};
 /// Connections that may wait to be accepted, for each thread; the kernel's somaxconn may be less.
 const BACKLOG: i32 = 4_096;
 
-/// `count` listeners on `address`; port 0 is any free one, the same for all.
+/// `count` listeners on `address`; port 0 is any free one, the same for all. With a `device`, connections come by that
+/// interface alone.
 ///
 /// # Errors
 /// What the system says; `AddrInUse` where the port is taken.
-pub fn listen(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
-    let first = bind(address, Sharing::Later)?;
+pub fn listen(address: SocketAddr, device: Option<&str>, count: usize) -> io::Result<Vec<TcpListener>> {
+    let first = bind(address, device, Sharing::Later)?;
     first.set_reuse_port(true)?;
     let address = first.local_addr()?.as_socket().unwrap_or(address);
     let mut sockets = vec![first];
     for _ in 1..count {
-        sockets.push(bind(address, Sharing::Now)?);
+        sockets.push(bind(address, device, Sharing::Now)?);
     }
     sockets
         .into_iter()
@@ -37,7 +38,7 @@ enum Sharing {
     Later,
 }
 
-fn bind(address: SocketAddr, sharing: Sharing) -> io::Result<Socket> {
+fn bind(address: SocketAddr, device: Option<&str>, sharing: Sharing) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         // As for UDP: [::] is every address of both families.
@@ -51,6 +52,7 @@ fn bind(address: SocketAddr, sharing: Sharing) -> io::Result<Socket> {
     // Linux hands these on to what is accepted, which saves calls for each connection.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
+    socket.bind_device(device.map(str::as_bytes))?;
     socket.bind(&address.into())?;
     Ok(socket)
 }
@@ -62,13 +64,13 @@ mod tests {
     #[test]
     fn threads_share_a_port_and_servers_do_not() {
         let any: SocketAddr = ([127, 0, 0, 1], 0).into();
-        let listeners = listen(any, 3).unwrap();
+        let listeners = listen(any, None, 3).unwrap();
         let address = listeners[0].local_addr().unwrap();
         assert!(listeners.iter().all(|listener| listener.local_addr().unwrap() == address));
         for count in [1, 2] {
-            assert_eq!(listen(address, count).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+            assert_eq!(listen(address, None, count).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         }
         drop(listeners);
-        assert!(listen(address, 1).is_ok());
+        assert!(listen(address, None, 1).is_ok());
     }
 }
