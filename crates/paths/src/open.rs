@@ -23,6 +23,8 @@ pub struct Options {
     pub choice: Choice,
     /// Where; port 0 is any free one, an unspecified IP address all of its family.
     pub address: SocketAddr,
+    /// The interface that kernel UDP is bound to. Default: none, datagrams may come by any.
+    pub device: Option<String>,
     /// The interface, for `auto` and `xdp`. Default: the one that leads to `towards`, that has the address, or that has the
     /// default route.
     pub interface: Option<String>,
@@ -59,6 +61,7 @@ impl Options {
         Options {
             choice,
             address,
+            device: None,
             interface: None,
             towards: None,
             workers: Workers::Exactly(1),
@@ -136,6 +139,7 @@ fn open_udp(options: &Options, variant: Variant) -> Result<Paths, String> {
         Workers::Exactly(count) | Workers::OnePerCore(count) => count,
     };
     let bind = BindOptions {
+        device: options.device.clone(),
         departure_times: options.departure_times,
         without: options.without,
         ..BindOptions::new(options.address, variant)

@@ -6,6 +6,7 @@ mod dash_command;
 mod doctor;
 mod get;
 mod lab_command;
+mod listen;
 mod load_command;
 mod options;
 mod path_options;

@@ -1,5 +1,6 @@
 //! How datagrams travel: the flags that `serve` and `get` share, and what they mean to the room of paths.
 
+use crate::listen::{Listen, Place};
 use base::time::Duration;
 use clap::{Args, ValueEnum};
 use core::net::SocketAddr;
@@ -98,6 +99,16 @@ impl PathArgs {
             Datapath::Plain => Choice::Plain,
             Datapath::Xdp => Choice::Xdp,
         }
+    }
+
+    /// The places of `listen` that this data path can take.
+    pub(crate) fn places(&self, listen: Listen) -> Vec<Place> {
+        let mut places = listen.places();
+        if self.datapath == Datapath::Xdp {
+            // AF_XDP has an interface already.
+            places.retain(|place| place.device.is_none());
+        }
+        places
     }
 
     /// One port at `address` as these flags say, for datagrams of `packet_size` bytes.

@@ -3,6 +3,7 @@
 //! This file turns the command line into a server; its workers and reports are in `serving`.
 
 use crate::complain;
+use crate::listen::Listen;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
 use crate::serving::cores::{Pin, Workers};
@@ -15,14 +16,14 @@ use crate::serving::tcp::{self, TcpRecord, TcpSeat};
 use crate::serving::versions::Versions;
 use crate::signals::stop_flag;
 use clap::{Args, ValueEnum};
-use core::net::SocketAddr;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use crypto::{ServerTls, TlsOptions};
 use datapath::Waker;
 use datapath::hold::Hold;
 use paths::{Opened, Path};
 use server::access_log::{AccessLog, Target};
 use server::files::{DotFiles, Root};
-use server::handler::{Handler, Options};
+use server::handler::{Handler, Listing, Options};
 use server::tcp::{Bell, Limits, Setup};
 use server::warnings::{self, Warnings};
 use std::io;
@@ -64,9 +65,9 @@ enum Steering {
 pub(crate) struct ServeArgs {
     /// The folder whose files are served. Without it only generated bodies are: /bytes/2GB, /bytes/512KiB, /2000000000.
     root: Option<PathBuf>,
-    /// Where to listen: ADDRESS:PORT; port 0 is any free one.
-    #[arg(short, long, default_value = "[::]:4433", value_name = "ADDRESS")]
-    listen: SocketAddr,
+    /// Where to listen: PORT, ADDRESS:PORT or localhost:PORT; port 0 is any free one. A port alone means every address.
+    #[arg(short, long, default_value = "4433", value_name = "[ADDRESS:]PORT")]
+    listen: Listen,
     /// The versions of HTTP to serve: 3 over UDP, 1 (that is 1.1) and 2 over TCP, on the same port number.
     #[arg(long, default_value = "1,2,3", value_name = "VERSIONS")]
     http: Versions,
@@ -85,6 +86,9 @@ pub(crate) struct ServeArgs {
     /// Serve files whose names begin with a dot.
     #[arg(long)]
     dot_files: bool,
+    /// Answer 404 for folders without index.html. Without this flag their entries are listed.
+    #[arg(long)]
+    no_listing: bool,
     /// When clients must prove their address with a Retry first.
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
     retry: Retry,
@@ -113,9 +117,13 @@ pub(crate) struct ServeArgs {
     quic: QuicArgs,
 }
 
+/// Stands for the address until a place is chosen.
+const UNBOUND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
 const EXAMPLES: &str = "\
 Examples:
   tercel serve .                                       this folder, on port 4433, with a development certificate
+  tercel serve --listen localhost:8443 .               for this machine alone, on another port
   tercel serve --workers auto --pin                    generated bodies, on every core
   tercel serve --http 3 .                              HTTP/3 and nothing over TCP
   tercel serve --datapath xdp --interface eth0 /srv    past the kernel's network stack; see tercel doctor";
@@ -138,13 +146,15 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     let threads = match args.paths().workers {
         paths::Workers::Exactly(count) | paths::Workers::OnePerCore(count) => usize::from(count.max(1)),
     };
-    let Doors { udp, tcp, address } = doors::open(&args.paths(), args.http, threads)?;
+    let places = args.path.places(args.listen);
+    let Doors { udp, tcp, address, place } = doors::open(&places, &args.paths(), args.http, threads)?;
     if let Some(udp) = &udp {
         udp.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         udp.declined.iter().for_each(|line| eprintln!("{line}"));
     }
     let way = Way {
         listening: address,
+        place,
         versions: args.http,
         datapath: udp.as_ref().map(|udp| udp.choice.name()),
         xdp_mode: udp.as_ref().and_then(|udp| udp.opened.xdp_mode()),
@@ -191,7 +201,7 @@ impl ServeArgs {
                 Steering::Classic => SteeringChoice::Classic,
                 Steering::HandOff => SteeringChoice::HandOff,
             },
-            ..self.quic.techniques().paths(self.path.options(self.listen, self.quic.demanded_payload()))
+            ..self.quic.techniques().paths(self.path.options(UNBOUND, self.quic.demanded_payload()))
         }
     }
 
@@ -206,8 +216,9 @@ impl ServeArgs {
         let tls = ServerTls::new(&credentials.tls, &self.quic.tls()).map_err(text)?;
         let transport = self.quic.transport(wire::Version::V1).map_err(text)?;
         let dot_files = if self.dot_files { DotFiles::Serve } else { DotFiles::Hide };
+        let listing = if self.no_listing { Listing::Off } else { Listing::On };
         Ok(Outfit {
-            handler: Options { root, dot_files, warnings, ..Options::default() },
+            handler: Options { root, dot_files, listing, warnings, ..Options::default() },
             endpoint: self.endpoint(workers)?,
             server: ServerConfig { tls, transport: Arc::new(transport) },
             config: worker::Config { spin: self.path.spin },

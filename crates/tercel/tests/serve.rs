@@ -51,10 +51,14 @@ struct Server {
 
 impl Server {
     fn start(arguments: &[&str]) -> Server {
+        Server::start_at("127.0.0.1:0", arguments)
+    }
+
+    fn start_at(listen: &str, arguments: &[&str]) -> Server {
         let place = TempDir::new().expect("a folder");
         let file = |name: &str| place.path().join(name);
         let mut command = Command::new(PROGRAM);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--access-log", "off"]).args(arguments);
+        command.args(["serve", "--listen", listen, "--access-log", "off"]).args(arguments);
         command.arg("--ready-file").arg(file("ready")).arg("--summary-file").arg(file("summary"));
         command.env("XDG_DATA_HOME", file("data")).stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(fs::File::create(file("said")).expect("a file"));
@@ -291,4 +295,34 @@ fn careful_resume_is_accounted_for() {
     let (summary, said) = server.stop();
     let counted = |name: &str| summary["workers"][0]["careful_resume"][name].as_u64();
     assert!(counted("learned") >= Some(1) && counted("offered") == Some(1), "{summary}{said}");
+}
+
+/// Deleted, the shortest ways to say where to listen could be refused again, or reach only one family.
+#[test]
+fn a_port_alone_and_localhost_listen_on_both_families() {
+    for (listen, workers) in [("0", "1"), ("localhost:0", "2"), (":0", "1")] {
+        let server = Server::start_at(listen, &["--workers", workers]);
+        let port = server.ready["port"].as_u64().expect("a port");
+        let told = server.said();
+        let at = if listen == "localhost:0" {
+            format!(" on localhost:{port} (127.0.0.1:{port} and [::1]:{port})")
+        } else {
+            format!(" on [::]:{port}")
+        };
+        assert!(told.contains(&at), "{told}");
+        assert!(told.contains(&format!("force-quic-on=localhost:{port} ")), "{told}");
+        for host in ["127.0.0.1", "[::1]"] {
+            let url = format!("https://{host}:{port}/bytes/100000");
+            let certificate = server.ready["certificate"].as_str().expect("a path");
+            let output = tercel(&["get", &url, "--verify-pattern", "--quiet", "--cacert", certificate]);
+            assert!(output.status.success(), "{listen} {host}: {}", said(&output));
+            assert!(std::net::TcpStream::connect(url[8..].split('/').next().expect("an authority")).is_ok());
+        }
+        server.stop();
+    }
+    for listen in ["4433x", "example.org:4433", "127.0.0.1"] {
+        let output = tercel(&["serve", "--listen", listen]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said(&output).contains("such as 4433"), "{}", said(&output));
+    }
 }

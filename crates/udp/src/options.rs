@@ -68,6 +68,8 @@ pub struct Without {
 pub struct BindOptions {
     /// Where. An unspecified IP address means all of its family, and port 0 any free port.
     pub address: SocketAddr,
+    /// The interface whose datagrams are taken; none: every interface. Default none.
+    pub device: Option<String>,
     /// Whether an IPv6 socket on `::` carries IPv4 as well. IPv4 peers then appear with IPv4 addresses all the same.
     pub dual_stack: bool,
     /// Whether other sockets of the same user may share the address, each getting a share of the flows.
@@ -95,6 +97,7 @@ impl BindOptions {
     pub fn new(address: SocketAddr, variant: Variant) -> BindOptions {
         BindOptions {
             address,
+            device: None,
             dual_stack: true,
             reuse_port: false,
             variant,

@@ -48,6 +48,9 @@ pub(crate) fn bind(options: &BindOptions) -> Result<Bound, BindError> {
         socket.set_reuse_port(true).map_err(fail("set SO_REUSEPORT on"))?;
     }
     socket.set_nonblocking(true).map_err(fail("set O_NONBLOCK on"))?;
+    if let Some(device) = &options.device {
+        socket.bind_device(Some(device.as_bytes())).map_err(fail("set SO_BINDTODEVICE on"))?;
+    }
     let ecn = set_ip_options(&socket, address, dual);
     raise_buffers(&socket, options);
     socket.bind(&address.into()).map_err(fail("bind"))?;

@@ -1,6 +1,7 @@
 //! `tercel perf serve`.
 
 use crate::complain;
+use crate::listen::{self, Listen};
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
 use crate::serving::cores::{Pin, Workers};
@@ -31,9 +32,9 @@ const GRACE: Duration = Duration::from_millis(200);
 /// Flags of `tercel perf serve`.
 #[derive(Args)]
 pub(crate) struct ServeArgs {
-    /// Where to listen: ADDRESS:PORT; port 0 is any free one.
-    #[arg(short, long, default_value = "[::]:4433", value_name = "ADDRESS")]
-    listen: SocketAddr,
+    /// Where to listen: PORT, ADDRESS:PORT or localhost:PORT; port 0 is any free one. A port alone means every address.
+    #[arg(short, long, default_value = "4433", value_name = "[ADDRESS:]PORT")]
+    listen: Listen,
     /// The certificate chain, PEM. Without it a development certificate is made and kept.
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
@@ -99,19 +100,22 @@ impl ServeArgs {
             _ => Credentials::development()?,
         };
         let cores = u8::try_from(bench::cpu::allowed().len().max(1)).unwrap_or(u8::MAX);
-        let opened = paths::open(&paths::Options {
-            workers: match self.workers {
-                Workers::Exactly(count) => paths::Workers::Exactly(count),
-                Workers::Auto => paths::Workers::OnePerCore(cores),
-            },
-            ..self.quic.techniques().paths(self.path.options(self.listen, self.quic.demanded_payload()))
+        let workers = match self.workers {
+            Workers::Exactly(count) => paths::Workers::Exactly(count),
+            Workers::Auto => paths::Workers::OnePerCore(cores),
+        };
+        let (place, opened) = listen::first(&self.path.places(self.listen), |place| {
+            let options = self.path.options(place.address, self.quic.demanded_payload());
+            let options = self.quic.techniques().paths(options);
+            paths::open(&paths::Options { workers, device: place.device.map(str::to_owned), ..options })
         })?;
         opened.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         opened.declined.iter().for_each(|line| eprintln!("{line}"));
         let outfit = self.outfit(&credentials, opened.workers)?;
         let what = if self.echo { "datagrams" } else { "the perf protocol" };
         let (address, datapath) = (opened.address, opened.choice.name());
-        eprintln!("tercel serves {what} on {address}, datapath {datapath}, {} workers", opened.workers);
+        let on = place.describe(address);
+        eprintln!("tercel serves {what} on {on}, datapath {datapath}, {} workers", opened.workers);
         let ready = || self.announce(&credentials, address, datapath);
         match opened.opened {
             Opened::Udp(group) => self.serve_on(group.ports, &outfit, ready),

@@ -1,6 +1,7 @@
 //! Where a server listens: UDP for HTTP/3 and TCP for the others, on one port number.
 
 use super::versions::Versions;
+use crate::listen::{self, Place};
 use core::net::SocketAddr;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
@@ -15,32 +16,54 @@ pub(crate) struct Doors {
     pub(crate) tcp: Vec<TcpListener>,
     /// Where both are bound.
     pub(crate) address: SocketAddr,
+    /// The place that was asked for.
+    pub(crate) place: Place,
 }
 
-/// Opens UDP as `options` say and `threads` listeners on TCP, as far as the versions need them.
+/// Opens UDP as `options` say and `threads` listeners on TCP, as far as the versions need them, at the first of `places`
+/// that the system grants.
 ///
 /// # Errors
 /// One line: which port is not to be had, and what to do.
-pub(crate) fn open(options: &paths::Options, versions: Versions, threads: usize) -> Result<Doors, String> {
+pub(crate) fn open(
+    places: &[Place],
+    options: &paths::Options,
+    versions: Versions,
+    threads: usize,
+) -> Result<Doors, String> {
+    let (_, doors) = listen::first(places, |place| {
+        let (address, device) = (place.address, place.device.map(str::to_owned));
+        open_at(place, &paths::Options { address, device, ..options.clone() }, versions, threads)
+    })?;
+    Ok(doors)
+}
+
+fn open_at(
+    place: Place,
+    options: &paths::Options,
+    versions: Versions,
+    threads: usize,
+) -> Result<Doors, String> {
     if !versions.over_tcp() {
         let udp = paths::open(options)?;
-        return Ok(Doors { address: udp.address, udp: Some(udp), tcp: Vec::new() });
+        return Ok(Doors { address: udp.address, udp: Some(udp), tcp: Vec::new(), place });
     }
-    let tcp = listen(options.address, versions, threads)?;
+    let tcp = listen(place, versions, threads)?;
     let address = tcp.first().and_then(|first| first.local_addr().ok()).unwrap_or(options.address);
     if !versions.http3 {
-        return Ok(Doors { udp: None, tcp, address });
+        return Ok(Doors { udp: None, tcp, address, place });
     }
     let udp = paths::open(&paths::Options { address, ..options.clone() })?;
-    Ok(Doors { address: udp.address, udp: Some(udp), tcp })
+    Ok(Doors { address: udp.address, udp: Some(udp), tcp, place })
 }
 
 /// Listens on TCP. If the system may choose the port, it is one that is free for UDP too.
-fn listen(address: SocketAddr, versions: Versions, threads: usize) -> Result<Vec<TcpListener>, String> {
+fn listen(place: Place, versions: Versions, threads: usize) -> Result<Vec<TcpListener>, String> {
+    let Place { address, device } = place;
     let mut tries = 0;
     loop {
-        let tcp =
-            server::tcp::listen(address, threads).map_err(|error| refusal(address, versions, &error))?;
+        let tcp = server::tcp::listen(address, device, threads)
+            .map_err(|error| refusal(address, versions, &error))?;
         let bound = tcp.first().and_then(|first| first.local_addr().ok()).unwrap_or(address);
         tries += 1;
         // Another program may still come in between; then opening UDP says so.

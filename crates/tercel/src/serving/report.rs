@@ -5,6 +5,7 @@ use super::ready::{ReadyFile, replace};
 use super::shift::Record;
 use super::tcp::TcpRecord;
 use super::versions::Versions;
+use crate::listen::Place;
 use core::net::SocketAddr;
 use datapath::Counters;
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ use transport::ResumeCounters;
 /// What is the same for all workers of a server.
 pub(crate) struct Way {
     pub(crate) listening: SocketAddr,
+    pub(crate) place: Place,
     pub(crate) versions: Versions,
     /// The path's name as users choose it; none without HTTP/3.
     pub(crate) datapath: Option<&'static str>,
@@ -45,9 +47,13 @@ pub(crate) fn announce(
         (workers, Some(steering)) => format!(", {workers} workers, steering {steering}"),
         (workers, None) => format!(", {workers} workers"),
     };
-    eprintln!("tercel serves {} on {}{datapath}{several}", way.versions.text(), way.listening);
+    eprintln!(
+        "tercel serves {} on {}{datapath}{several}",
+        way.versions.text(),
+        way.place.describe(way.listening)
+    );
     if let Some(development) = &credentials.development {
-        eprint!("{}", development.how_to_use(way.listening.port()));
+        eprint!("{}", development.how_to_use(way.listening));
     }
     let ready = json!({
         "port": way.listening.port(),

@@ -28,6 +28,7 @@ fn site() -> TempDir {
     file("index.html", b"<p>home");
     file("sub/index.html", b"<p>sub");
     file("empty", b"");
+    file("bare/one", b"1");
     file(".hidden", b"?");
     file("large.bin", &base::pattern::at(0).iter().cycle().take(3_000_000).copied().collect::<Vec<u8>>());
     root
@@ -45,6 +46,11 @@ fn asks(etag: &str, modified: &str) -> Vec<Ask> {
         Ask::get("/empty"),
         Ask::get("/large.bin"),
         Ask::get("/large.bin").with("range", "bytes=100000-2000000"),
+        Ask::get("/bare"),
+        Ask::get("/bare/"),
+        Ask::get("/bare/?sort=size&order=desc"),
+        Ask::get("/bare/").with("accept", "application/json"),
+        Ask::new("HEAD", "/bare/?json"),
         Ask::get("/nothing"),
         Ask::get("/nothing/"),
         Ask::get("/.hidden"),
@@ -172,6 +178,38 @@ fn what_is_too_large_is_refused_by_all() {
         assert_eq!(tcp::read_answer(&mut stream, "GET").await.status, 400, "no host");
     });
     server.stop();
+}
+
+/// Deleted, a browser that was given http:// by mistake could wait for nothing.
+#[test]
+fn plain_http_is_sent_to_https_or_told_why_not() {
+    let root = site();
+    let server = Server::start(root.path(), &[]);
+    let ask = |head: &str| {
+        tcp::run(async {
+            let mut stream =
+                tokio::net::TcpStream::connect(("127.0.0.1", server.port)).await.expect("a connection");
+            // In two parts, as a slow client sends it.
+            let (first, rest) = head.split_at(3);
+            for part in [first, rest] {
+                stream.write_all(part.as_bytes()).await.expect("sent");
+                stream.flush().await.expect("sent");
+                tokio::task::yield_now().await;
+            }
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.expect("an answer and the end");
+            answer
+        })
+    };
+    let redirected = ask("GET /a?b HTTP/1.1\r\nHost: localhost:1\r\n\r\n");
+    assert!(redirected.starts_with("HTTP/1.1 308 "), "{redirected}");
+    assert!(redirected.contains("\r\nlocation: https://localhost:1/a?b\r\n"), "{redirected}");
+    let refused = ask("POST /a HTTP/1.1\r\nHost: localhost\r\ncontent-length: 3\r\n\r\nabc");
+    assert!(refused.starts_with("HTTP/1.1 400 ") && refused.contains("https://"), "{refused}");
+    let answer = tcp::run(tcp::http1(server.port, &[Ask::get("/hello.txt")])).remove(0);
+    assert_eq!(answer.status, 200);
+    let (summary, _) = server.stop();
+    assert_eq!(summary["tcp"]["handshakes_failed"].as_u64(), Some(2), "{summary}");
 }
 
 #[test]

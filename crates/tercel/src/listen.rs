@@ -1,0 +1,137 @@
+//! `--listen`: where a server listens.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::str::FromStr;
+use std::net::UdpSocket;
+
+/// The loopback interface. Linux gives it no other name.
+const LOOPBACK: &str = "lo";
+const EXAMPLES: &str =
+    "a port such as 4433, or ADDRESS:PORT such as 127.0.0.1:4433, [::1]:4433 or localhost:4433";
+
+/// Where a server listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listen {
+    /// At every address of this machine: `4433`, `:4433` or `*:4433`.
+    Everywhere(u16),
+    /// At 127.0.0.1 and ::1: `localhost:4433`.
+    Localhost(u16),
+    /// At this address.
+    At(SocketAddr),
+}
+
+/// What is bound for a [`Listen`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) address: SocketAddr,
+    /// The interface by which clients come, if others are refused.
+    pub(crate) device: Option<&'static str>,
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Listen, String> {
+        if let Ok(address) = text.parse() {
+            return Ok(Listen::At(address));
+        }
+        let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+        match (host, port.parse()) {
+            ("" | "*", Ok(port)) => Ok(Listen::Everywhere(port)),
+            (host, Ok(port)) if host.eq_ignore_ascii_case("localhost") => Ok(Listen::Localhost(port)),
+            _ => Err(format!("write {EXAMPLES}")),
+        }
+    }
+}
+
+impl Listen {
+    /// What to bind, the best first. The next one is for systems that refuse the one before.
+    ///
+    /// `localhost` is two addresses. One socket takes both: bound to the wildcard, and to the loopback interface, so that no
+    /// packet from elsewhere reaches it.
+    pub(crate) fn places(self) -> Vec<Place> {
+        let at = |ip: IpAddr, port, device| Place { address: SocketAddr::new(ip, port), device };
+        let any = || match has_ipv6() {
+            true => Ipv6Addr::UNSPECIFIED.into(),
+            false => Ipv4Addr::UNSPECIFIED.into(),
+        };
+        match self {
+            Listen::At(address) => vec![Place { address, device: None }],
+            Listen::Everywhere(port) => vec![at(any(), port, None)],
+            Listen::Localhost(port) => {
+                vec![at(any(), port, Some(LOOPBACK)), at(Ipv4Addr::LOCALHOST.into(), port, None)]
+            }
+        }
+    }
+}
+
+impl Place {
+    /// As people read it.
+    pub(crate) fn describe(self, bound: SocketAddr) -> String {
+        match self.device {
+            Some(_) if bound.is_ipv6() => {
+                format!("localhost:{0} (127.0.0.1:{0} and [::1]:{0})", bound.port())
+            }
+            Some(_) => format!("localhost:{0} (127.0.0.1:{0})", bound.port()),
+            None => bound.to_string(),
+        }
+    }
+}
+
+/// Opens at the first of `places` where `open` succeeds. Returns the last error where none does.
+pub(crate) fn first<T>(
+    places: &[Place],
+    mut open: impl FnMut(Place) -> Result<T, String>,
+) -> Result<(Place, T), String> {
+    let mut failure = String::new();
+    for place in places {
+        match open(*place) {
+            Ok(opened) => return Ok((*place, opened)),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn has_ipv6() -> bool {
+    UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_or_with_a_host_is_enough() {
+        let table = [
+            ("4433", Listen::Everywhere(4433)),
+            (":4433", Listen::Everywhere(4433)),
+            ("*:0", Listen::Everywhere(0)),
+            ("localhost:4433", Listen::Localhost(4433)),
+            ("LocalHost:1", Listen::Localhost(1)),
+            ("127.0.0.1:4433", Listen::At(([127, 0, 0, 1], 4433).into())),
+            ("[::1]:4433", Listen::At((Ipv6Addr::LOCALHOST, 4433).into())),
+            ("[::]:4433", Listen::At((Ipv6Addr::UNSPECIFIED, 4433).into())),
+        ];
+        for (text, listen) in table {
+            assert_eq!(text.parse(), Ok(listen), "{text}");
+        }
+        for text in ["", ":", "localhost", "example.org:4433", "127.0.0.1", "::1", "65536", "-1", "a"] {
+            let error = text.parse::<Listen>().unwrap_err();
+            assert!(error.contains("localhost:4433") && error.contains("[::1]:4433"), "{error}");
+        }
+    }
+
+    #[test]
+    fn localhost_is_bound_to_the_loopback_interface_or_else_to_one_address() {
+        let [first, second] = Listen::Localhost(7).places().try_into().unwrap();
+        assert_eq!((first.device, first.address.port()), (Some("lo"), 7));
+        assert!(first.address.ip().is_unspecified());
+        assert_eq!(second, Place { address: ([127, 0, 0, 1], 7).into(), device: None });
+        let text = first.describe("[::]:7".parse().unwrap());
+        assert_eq!(text, "localhost:7 (127.0.0.1:7 and [::1]:7)");
+        assert_eq!(second.describe(second.address), "127.0.0.1:7");
+        let refused = |_| Err::<(), _>("why".to_owned());
+        assert_eq!(super::first(&[first, second], refused).unwrap_err(), "why");
+    }
+}
