@@ -5,7 +5,7 @@
 //! in, and spares rustls from joining a message that arrives in a thousand pieces.
 
 use crate::carrier::{suite_of, take_secret};
-use crate::config::{ClientTls, ServerTls};
+use crate::config::{ClientTls, ServerTls, is_of_authority};
 use crate::keys::{DirectionalKeys, Keys, OneRttSecrets};
 use crate::level::Level;
 use crate::suite::Suite;
@@ -355,6 +355,9 @@ fn in_words(error: &Error) -> String {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "the server's certificate is not valid yet: check this computer's clock".into()
         }
+        other if is_of_authority(other) => "the server's certificate is an authority's (CA:TRUE) and not the one that is \
+             trusted: give the server a certificate without CA:TRUE, or trust this very certificate"
+            .into(),
         other => format!("the server's certificate cannot be accepted: {other}"),
     }
 }

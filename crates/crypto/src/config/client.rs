@@ -3,9 +3,10 @@
 use super::error::ConfigError;
 use super::identity::certificates;
 use super::options::TlsOptions;
-use super::verify::AcceptAny;
-use rustls::client::Resumption;
+use super::verify::{AcceptAny, OrPinned};
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version::TLS13};
 use std::sync::Arc;
 
@@ -74,7 +75,13 @@ fn trusting(
         .map_err(|error| ConfigError::Refused(error.to_string()))?;
     let builder = match roots {
         Roots::System => builder.with_root_certificates(system_roots()?),
-        Roots::Pem(text) => builder.with_root_certificates(pem_roots(text)?),
+        Roots::Pem(text) => {
+            let (roots, given) = pem_roots(text)?;
+            let library = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            let library = library.map_err(|error| ConfigError::Refused(error.to_string()))?;
+            let verifier = Arc::new(OrPinned::new(library, given));
+            builder.dangerous().with_custom_certificate_verifier(verifier)
+        }
         Roots::Insecure => {
             let verifier = Arc::new(AcceptAny::new(provider.signature_verification_algorithms));
             builder.dangerous().with_custom_certificate_verifier(verifier)
@@ -94,10 +101,12 @@ fn system_roots() -> Result<RootCertStore, ConfigError> {
     Ok(roots)
 }
 
-fn pem_roots(text: &[u8]) -> Result<RootCertStore, ConfigError> {
+/// The authorities in `text`, and the same as certificates.
+fn pem_roots(text: &[u8]) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), ConfigError> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates("CA file", text)? {
-        roots.add(certificate).map_err(|error| ConfigError::BadCertificate(error.to_string()))?;
+    let given = certificates("CA file", text)?;
+    for certificate in &given {
+        roots.add(certificate.clone()).map_err(|error| ConfigError::BadCertificate(error.to_string()))?;
     }
-    Ok(roots)
+    Ok((roots, given))
 }

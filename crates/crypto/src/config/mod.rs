@@ -13,6 +13,7 @@ pub use error::ConfigError;
 pub use identity::Identity;
 pub use options::{KeyExchange, KeyLog, TlsOptions};
 pub use server::{ServerTls, tcp_server};
+pub(crate) use verify::is_of_authority;
 
 #[cfg(test)]
 mod tests;

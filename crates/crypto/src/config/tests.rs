@@ -92,6 +92,31 @@ fn a_self_signed_certificate_is_its_own_authority() {
     assert_eq!(identity.spki_sha256(), expected.as_ref());
 }
 
+/// What `openssl req -x509` makes. Deleted, a file that other clients take could be refused by an internal name.
+#[test]
+fn a_self_signed_certificate_of_an_authority_is_trusted_as_it_is_and_as_nothing_else() {
+    let made = |name: &str| {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).unwrap();
+        let identity = Identity::from_der(vec![certificate.der().to_vec()], key.serialize_der()).unwrap();
+        (ServerTls::new(&identity, &TlsOptions::default()).unwrap(), certificate.pem())
+    };
+    let run = |server: &ServerTls, trusted: &str| {
+        let roots = Roots::Pem(trusted.as_bytes().to_vec());
+        let client = ClientTls::new(&roots, &TlsOptions::default()).unwrap();
+        Pair::new(Version::V1, &client, server).run(1_000)
+    };
+    let ((server, pem), (stranger, other_pem)) = (made("localhost"), made("elsewhere.example"));
+    run(&server, &pem).unwrap();
+    run(&server, &format!("{other_pem}{pem}")).unwrap();
+    let refused = run(&server, &other_pem).unwrap_err().to_string();
+    assert!(refused.contains("CA:TRUE") && !refused.contains("CaUsed"), "{refused}");
+    let refused = run(&stranger, &other_pem).unwrap_err().to_string();
+    assert!(refused.contains("is for another name"), "{refused}");
+}
+
 /// Certificates with RSA and Ed25519 keys work too.
 #[test]
 fn other_kinds_of_keys() {

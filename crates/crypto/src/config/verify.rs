@@ -1,10 +1,17 @@
-//! A verifier that trusts every certificate. The peer must still prove that it holds the certificate's key, so that a test
-//! with it exercises the same handshake.
+//! Verifiers beside the library's own. The peer must in any case prove that it holds the certificate's key.
+//!
+//! [`AcceptAny`] trusts every certificate, for tests: its handshakes are the same. [`OrPinned`] asks the library, and trusts
+//! a server's certificate that was itself given as trusted though it is marked as an authority's (CA:TRUE): self-signed
+//! certificates made by `openssl req -x509` are. The library refuses those as a server's own (RFC 5280 §4.2.1.9), where other
+//! clients take what they were given.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+use std::sync::Arc;
 
 /// Trusts every certificate.
 #[derive(Debug)]
@@ -50,5 +57,69 @@ impl ServerCertVerifier for AcceptAny {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
+    }
+}
+
+/// Whether the library refuses a server's own certificate because it is marked as an authority's. The library finds that after
+/// the dates, so those are in order.
+pub(crate) fn is_of_authority(error: &CertificateError) -> bool {
+    matches!(error, CertificateError::Other(other) if other.to_string() == "CaUsedAsEndEntity")
+}
+
+/// Trusts what the library's verifier trusts, and certificates that were given as trusted.
+#[derive(Debug)]
+pub(super) struct OrPinned {
+    library: Arc<WebPkiServerVerifier>,
+    given: Vec<CertificateDer<'static>>,
+}
+
+impl OrPinned {
+    pub(super) fn new(library: Arc<WebPkiServerVerifier>, given: Vec<CertificateDer<'static>>) -> OrPinned {
+        OrPinned { library, given }
+    }
+}
+
+impl ServerCertVerifier for OrPinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verdict =
+            self.library.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verdict {
+            Err(Error::InvalidCertificate(error))
+                if is_of_authority(&error) && self.given.contains(end_entity) =>
+            {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.library.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.library.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.library.supported_verify_schemes()
     }
 }
