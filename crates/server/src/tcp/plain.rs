@@ -14,11 +14,6 @@ use std::task::{Context, Poll, ready};
 /// A head that is longer, in bytes, is not waited for.
 const MAX_HEAD: usize = 8 * 1024;
 
-/// Whether a connection that begins with `byte` is plain text: the name of a method, where a TLS record begins with 22.
-pub(super) fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphabetic()
-}
-
 /// Answers the request that begins with `head`.
 pub(super) async fn answer(stream: &Stream, head: Vec<u8>, pulse: &Pulse) {
     let mut exchange = Exchange { head, reply: Vec::new() };
@@ -150,6 +145,5 @@ mod tests {
         assert_eq!(answered("GET / HTTP/1.1\r\nHost: h\r\n"), None);
         assert_eq!(answered(&"x".repeat(MAX_HEAD - 1)), None);
         assert!(answered(&"x".repeat(MAX_HEAD)).unwrap().starts_with("HTTP/1.1 400 "));
-        assert!(is_plain(b'G') && is_plain(b'p') && !is_plain(22) && !is_plain(0x80));
     }
 }

@@ -6,7 +6,6 @@
 //! call `poll_send` afterwards. Rejected: tokio-rustls, which writes as soon as it has encrypted anything.
 
 use super::frames::Frames;
-use super::plain;
 use super::pulse::Pulse;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use rustls::{ServerConfig, ServerConnection};
@@ -168,7 +167,7 @@ impl Tls {
     fn poll_opening(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<u8>>>> {
         let bytes = ready!(self.poll_raw(cx))?;
         self.opening = Opening::Tls;
-        if bytes.first().copied().is_some_and(plain::is_plain) {
+        if bytes.first().copied().is_some_and(is_plain) {
             return Poll::Ready(Ok(Some(bytes)));
         }
         let mut rest = bytes.as_slice();
@@ -302,6 +301,11 @@ impl Write for Stream {
         ready!(tls.poll_send(cx))?;
         Poll::Ready(socket2::SockRef::from(&tls.socket).shutdown(std::net::Shutdown::Write))
     }
+}
+
+/// Whether a connection that begins with `byte` is plain text: the name of a method, where a TLS record begins with 22.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphabetic()
 }
 
 /// The socket as rustls reads and writes it; counts what passes. A call that finds nothing to do is not counted: tokio
