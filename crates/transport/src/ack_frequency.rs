@@ -248,10 +248,16 @@ impl AckFrequency {
         }
     }
 
+    /// Whether the peer takes requests.
+    #[inline]
+    pub(crate) fn may_ask(&self) -> bool {
+        self.floor.is_some()
+    }
+
     /// Asks for an acknowledgement of this packet at once, if the peer understands that. Source: draft §5, §7, §8.3.
     pub(crate) fn write_immediate_ack(&self, packet: &mut PacketBuilder<'_>) {
         //= ack-frequency/3#2
-        if self.floor.is_some() && packet.remaining() > 0 {
+        if self.may_ask() && packet.remaining() > 0 {
             packet.writer.varint(frame::ty::IMMEDIATE_ACK);
             packet.sent_unremembered();
         }

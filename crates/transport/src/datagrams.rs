@@ -119,6 +119,12 @@ impl Datagrams {
         !self.queue.is_empty()
     }
 
+    /// Bytes that wait, with what each datagram costs beside its payload.
+    #[inline]
+    pub(crate) fn unsent(&self) -> u64 {
+        self.queued_bytes as u64
+    }
+
     /// How many datagrams gave way or never fitted a packet.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped

@@ -1,12 +1,10 @@
 //! The end of a connection: closing, draining, gone. Source: RFC 9000 §10.
 
 use super::Connection;
-use super::transmit::Draft;
 use crate::builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::event::{CloseReason, Event};
 use crate::space::SpaceId;
-use base::net::Ecn;
 use base::time::Instant;
 use wire::error::Code;
 use wire::frame;
@@ -41,7 +39,7 @@ pub(super) struct Closing {
 
 /// The CONNECTION_CLOSE frame that we send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum CloseFrame {
+pub(super) enum CloseFrame {
     Transport(TransportError),
     Application { code: u64, reason: Box<[u8]> },
 }
@@ -59,6 +57,12 @@ impl Lifecycle {
 
     pub(super) fn owes_close(&self) -> bool {
         matches!(self, Lifecycle::Closing(Closing { owed: true, .. }))
+    }
+
+    /// The frame that waits to be sent.
+    pub(super) fn take_owed_close(&mut self) -> Option<CloseFrame> {
+        let Lifecycle::Closing(closing) = self else { return None };
+        core::mem::take(&mut closing.owed).then(|| closing.frame.clone())
     }
 
     /// When the state ends by itself.
@@ -163,31 +167,11 @@ impl Connection {
     pub(super) fn close_period(&self) -> base::time::Duration {
         self.paths.active().rtt.pto(self.ack_frequency.peer_max_ack_delay()) * 3
     }
-
-    /// One datagram with the close in every space that the peer may be able to read. Source: RFC 9000 §10.2.3.
-    pub(super) fn write_close_datagram(&mut self, (now, ecn): (Instant, Ecn), room: &mut [u8]) -> usize {
-        let Lifecycle::Closing(closing) = &mut self.lifecycle else { return 0 };
-        closing.owed = false;
-        let frame = closing.frame.clone();
-        let confirmed = self.handshake.is_confirmed();
-        let mut used = 0;
-        for space in SpaceId::ALL {
-            //= rfc9000/10.2.3#1
-            let skip = (confirmed && space != SpaceId::Application) || !self.keys.has(space);
-            let Some(rest) = room.get_mut(used..).filter(|rest| !skip && rest.len() > 100) else { continue };
-            let min_len = if space == SpaceId::Initial && self.side.is_client() { rest.len() } else { 0 };
-            let frame = frame.clone();
-            let dcid = self.peer_cids.active();
-            let draft = Draft { now, space, dcid, ecn, min_len, room: rest };
-            used += self.write_protected(draft, |_, builder| frame.write(space, builder));
-        }
-        used
-    }
 }
 
 impl CloseFrame {
     /// Source: RFC 9000 §10.2.3, §19.19.
-    fn write(&self, space: SpaceId, packet: &mut PacketBuilder<'_>) {
+    pub(super) fn write(&self, space: SpaceId, packet: &mut PacketBuilder<'_>) {
         let frame = match self {
             CloseFrame::Transport(error) => frame::ConnectionClose::Transport {
                 code: error.code,

@@ -12,6 +12,7 @@ use base::net::Ecn;
 use base::time::{Duration, Instant};
 use core::ops::Range;
 use crypto::{KeyChange, Level, RetryIntegrity, TlsError, TlsSession, initial_keys};
+use recovery::timers::AddressValidation;
 use wire::Side;
 use wire::cid::ConnectionId;
 use wire::error::Code;
@@ -301,6 +302,19 @@ impl Connection {
             //= rfc9000/8.1#3
             self.paths.on_validated(path);
             self.discard_space(SpaceId::Initial);
+        }
+    }
+
+    /// Whether the server may be waiting for us to prove our address. Source: RFC 9002 §6.2.2.1.
+    pub(super) fn address_validation(&self) -> AddressValidation {
+        if self.side.is_server() || self.handshake.is_confirmed() || self.handshake.is_address_validated() {
+            return AddressValidation::Complete;
+        }
+        let since = self.timers.active_at.max(self.timers.probed_at);
+        if self.keys.has(SpaceId::Handshake) {
+            AddressValidation::PendingInHandshake { since }
+        } else {
+            AddressValidation::PendingInInitial { since }
         }
     }
 

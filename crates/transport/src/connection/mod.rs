@@ -1,8 +1,9 @@
 //! A connection: the hub that owns the components and lets them meet.
 //!
 //! It holds one value per concern and almost no logic of its own: receiving is in receive.rs and frames.rs, assembly in
-//! plan.rs and transmit.rs, the fate of packets in acks.rs, the handshake and its keys in handshake.rs and keys.rs, time in
-//! timers.rs, the end in close.rs, the application's verbs in verbs.rs.
+//! plan.rs, components.rs, transmit.rs and seal.rs, datagrams of their own kind in probes.rs, the fate of packets in acks.rs,
+//! the handshake and its keys in handshake.rs and keys.rs, moves in migration.rs, time in timers.rs, the end in close.rs, the
+//! application's verbs in verbs.rs. Each of these files calls methods of others in one direction only (`cargo xtask tidy`).
 //!
 //! Invariants: the methods never read a clock, never allocate per packet in steady state, and never panic on what a peer
 //! sent. After `receive`, `on_timeout` or a verb, call `transmit` until it says that all is in the sink, then look at
@@ -11,14 +12,18 @@
 mod acks;
 mod arrival;
 mod close;
+mod components;
 mod counters;
 mod frames;
 mod handshake;
 mod keys;
+mod migration;
 mod open;
 mod plan;
 mod probes;
 mod receive;
+mod seal;
+mod timer_state;
 mod timers;
 mod transmit;
 mod verbs;
@@ -49,7 +54,7 @@ use keys::KeyRing;
 use receive::Masks;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use timers::Timers;
+use timer_state::Timers;
 use wire::Side;
 
 /// One QUIC connection, of either side. Source: RFC 9000 §5.

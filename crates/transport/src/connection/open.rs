@@ -5,7 +5,7 @@ use super::close::Lifecycle;
 use super::counters::Counters;
 use super::handshake::{Handshake, HandshakeCids};
 use super::keys::KeyRing;
-use super::timers::Timers;
+use super::timer_state::Timers;
 use crate::ack_frequency::AckFrequency;
 use crate::cid::{LocalCids, MAX_ACTIVE, PeerCids};
 use crate::config::TransportConfig;

@@ -4,20 +4,11 @@
 //! like any other, so that the steps after this one need not know why a packet is sent.
 
 use super::Connection;
+use super::components::{self, Permission};
 use crate::config::MIN_PACKET_SIZE;
 use crate::path::{MtuProbe, PathId};
 use crate::space::SpaceId;
 use base::time::Instant;
-use recovery::ack::AckUrgency;
-
-/// Frames that a plan permits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Permission {
-    /// Whatever there is.
-    All,
-    /// Acknowledgements only: congestion control or pacing hold the rest back.
-    AckOnly,
-}
 
 /// A set of packet-number spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +127,7 @@ impl Connection {
     /// Whether there is something to send, and the window has room for all of it: probes can wait until it has left. Where it
     /// has not, data waits for the window anyway.
     fn fits_beside_probes(&self, now: Instant, room: u64) -> bool {
-        let unsent = self.streams.unsent();
+        let unsent = components::unsent(self);
         unsent + unsent / 16 < room && self.space_wants(now, SpaceId::Application, Permission::All)
     }
 
@@ -171,26 +162,14 @@ impl Connection {
             .fold(SpaceSet::EMPTY, SpaceSet::with)
     }
 
-    /// Whether a space has keys and something to say.
+    /// Whether a space has keys and something to send that may go.
     fn space_wants(&self, now: Instant, id: SpaceId, permission: Permission) -> bool {
-        let Some(space) = self.spaces.space(id).filter(|_| self.keys.has(id)) else { return false };
-        if space.acks.urgency(now) == AckUrgency::Immediate {
-            return true;
-        }
-        if permission == Permission::AckOnly {
-            return false;
-        }
-        space.owes_probe() || space.crypto.wants() || (id == SpaceId::Application && self.application_wants())
+        self.keys.has(id) && components::wants(self, now, id, permission)
     }
 
-    /// Whether anything of the 1-RTT space waits to be sent, data that flow control permits included.
-    fn application_wants(&self) -> bool {
-        self.streams.wants_data()
-            || self.streams.wants_control()
-            || self.datagrams.wants()
-            || self.local_cids.wants()
-            || self.peer_cids.wants()
-            || self.tidings.wants()
-            || self.ack_frequency.wants()
+    /// Whether anything waits that could fill a packet now, whatever congestion control says.
+    #[inline]
+    pub(super) fn wants_packet(&self, now: Instant) -> bool {
+        SpaceId::ALL.into_iter().any(|id| self.space_wants(now, id, Permission::All))
     }
 }

@@ -1,9 +1,8 @@
-//! Packets that go for their own sake: path challenges and responses, path MTU probes; and what a finished train means for
-//! the path it took. Source: RFC 9000 §8.2, §9, §14.4.
+//! Datagrams that go for their own sake: path challenges and responses, path MTU probes, CONNECTION_CLOSE.
+//! Source: RFC 9000 §8.2, §10.2, §14.4.
 
 use super::Connection;
-use super::plan::Plan;
-use super::transmit::Draft;
+use super::seal::Draft;
 use crate::config::MIN_PACKET_SIZE;
 use crate::path::PathId;
 use crate::space::{SpaceId, write_ping};
@@ -57,39 +56,20 @@ impl Connection {
         len
     }
 
-    /// Congestion control, pacing and address validation learn what left, or departs at `at`.
-    pub(super) fn on_train_sent(&mut self, (now, at): (Instant, Instant), plan: &Plan, bytes: u64) {
-        self.counters.sent_bytes += bytes;
-        let in_flight = self.spaces.in_flight_bytes();
-        let Some(path) = self.paths.path_mut(plan.path) else { return };
-        path.on_sent(bytes);
-        path.congestion.on_sent(at, bytes, in_flight);
-        if in_flight <= bytes {
-            path.repace(); // after idleness the rate may be another
+    /// One datagram with the close in every space that the peer may be able to read. Source: RFC 9000 §10.2.3.
+    pub(super) fn write_close_datagram(&mut self, (now, ecn): (Instant, Ecn), room: &mut [u8]) -> usize {
+        let Some(frame) = self.lifecycle.take_owed_close() else { return 0 };
+        let confirmed = self.handshake.is_confirmed();
+        let mut used = 0;
+        for space in SpaceId::ALL {
+            //= rfc9000/10.2.3#1
+            let skip = (confirmed && space != SpaceId::Application) || !self.keys.has(space);
+            let Some(rest) = room.get_mut(used..).filter(|rest| !skip && rest.len() > 100) else { continue };
+            let min_len = if space == SpaceId::Initial && self.side.is_client() { rest.len() } else { 0 };
+            let dcid = self.peer_cids.active();
+            let draft = Draft { now, space, dcid, ecn, min_len, room: rest };
+            used += self.write_protected(draft, |_, builder| frame.write(space, builder));
         }
-        path.pacer.on_sent(now, bytes);
-    }
-
-    /// A non-probing packet with the highest number came from another address. Source: RFC 9000 §9.3.
-    pub(super) fn on_peer_moved(&mut self, now: Instant, path: PathId) {
-        if self.side.is_client() || !self.handshake.is_confirmed() {
-            return;
-        }
-        if self.paths.on_peer_moved(now, path) {
-            self.on_path_changed();
-        }
-    }
-
-    /// The active path is another one. Source: RFC 9000 §9.4, §9.5.
-    pub(super) fn on_path_changed(&mut self) {
-        // A new path gets a new connection ID, so that the two cannot be linked.
-        //= rfc9000/9.5#1
-        self.peer_cids.switch();
-        self.ack_frequency.on_path_changed();
-        //= rfc9000/9.4#2
-        let ledger = &mut self.spaces.application.ledger;
-        ledger.on_path_change();
-        self.paths.active_mut().first_pn = ledger.largest_sent().map_or(0, |last| last + 1);
-        self.counters.migrations += 1;
+        used
     }
 }

@@ -2,6 +2,7 @@
 
 mod ack_frequency;
 mod choice;
+mod components;
 mod hostile;
 
 use super::Connection;

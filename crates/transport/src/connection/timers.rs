@@ -4,87 +4,14 @@
 //! forgotten. A worker asks once per turn, not once per packet.
 
 use super::Connection;
-use crate::config::TransportConfig;
 use crate::event::CloseReason;
 use crate::path::Expiry;
 use crate::space::{Space, SpaceId};
-use base::time::{Duration, Instant};
-use recovery::timers::{
-    Action, AddressValidation, AmplificationLimit, Handshake, Inputs, Timeout, next_timeout,
-};
+use base::time::Instant;
+use recovery::timers::{Action, AmplificationLimit, Handshake, Inputs, Timeout, next_timeout};
 
 /// Probe timeouts in a row after which packets go in the base size again. Source: RFC 8899 §4.3.
 const BLACK_HOLE_PTOS: u32 = 3;
-
-/// What the deadlines are computed from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Timers {
-    /// The lower of both ends' idle timeouts; zero is none.
-    idle_timeout: Duration,
-    /// When the idle period began. Source: RFC 9000 §10.1.
-    active_at: Instant,
-    /// An ack-eliciting packet was sent since the last one was received.
-    asked: bool,
-    /// `None` once the handshake is complete.
-    handshake_deadline: Option<Instant>,
-    /// When the last probe timeout was.
-    probed_at: Instant,
-    /// Probe timeouts in a row. Source: RFC 9002 §6.2.1.
-    pto_count: u32,
-}
-
-impl Timers {
-    pub(super) fn new(now: Instant, config: &TransportConfig) -> Timers {
-        Timers {
-            idle_timeout: config.idle_timeout,
-            active_at: now,
-            asked: false,
-            handshake_deadline: Some(now + config.handshake_timeout),
-            probed_at: now,
-            pto_count: 0,
-        }
-    }
-
-    pub(super) fn started_at(&self) -> Instant {
-        self.active_at
-    }
-
-    /// When the idle period began: something arrived, or was asked.
-    pub(super) fn active_at(&self) -> Instant {
-        self.active_at
-    }
-
-    pub(super) fn on_peer_idle_timeout(&mut self, peer: Duration) {
-        //= rfc9000/10.1#1
-        if !peer.is_zero() && (self.idle_timeout.is_zero() || peer < self.idle_timeout) {
-            self.idle_timeout = peer;
-        }
-    }
-
-    pub(super) fn on_handshake_complete(&mut self) {
-        self.handshake_deadline = None;
-    }
-
-    #[inline]
-    pub(super) fn on_authentic_packet(&mut self, now: Instant) {
-        self.active_at = now;
-        self.asked = false;
-    }
-
-    #[inline]
-    pub(super) fn on_ack_eliciting_sent(&mut self, now: Instant) {
-        //= rfc9000/10.1#3
-        if !self.asked {
-            self.asked = true;
-            self.active_at = now;
-        }
-    }
-
-    /// The peer is there: back-off ends. Source: RFC 9002 §6.2.1.
-    pub(super) fn reset_back_off(&mut self) {
-        self.pto_count = 0;
-    }
-}
 
 impl Connection {
     /// When `on_timeout` must be called at the latest; `None` when nothing waits.
@@ -184,19 +111,6 @@ impl Connection {
                 false => AmplificationLimit::Clear,
             },
         })
-    }
-
-    /// Whether the server may be waiting for us to prove our address. Source: RFC 9002 §6.2.2.1.
-    pub(super) fn address_validation(&self) -> AddressValidation {
-        if self.side.is_server() || self.handshake.is_confirmed() || self.handshake.is_address_validated() {
-            return AddressValidation::Complete;
-        }
-        let since = self.timers.active_at.max(self.timers.probed_at);
-        if self.keys.has(SpaceId::Handshake) {
-            AddressValidation::PendingInHandshake { since }
-        } else {
-            AddressValidation::PendingInInitial { since }
-        }
     }
 
     /// Source: RFC 9002 appendix A.9.

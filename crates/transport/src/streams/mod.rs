@@ -297,6 +297,20 @@ impl Streams {
         }
     }
 
+    /// Gives up sending on the stream. Returns whether there was something to give up.
+    fn reset_slot(&mut self, slot: Slot, code: u64) -> bool {
+        let stream = &mut self.slots[slot];
+        // An application's code that no frame can carry is cut rather than left to break the packet.
+        let Some(dropped) = stream.send.reset(code.min(wire::varint::MAX)) else { return false };
+        stream.writer = Writer::Content;
+        stream.notices.remove(Notices::WRITABLE);
+        self.unsent -= dropped.unsent;
+        self.refresh(slot);
+        self.want_control(slot);
+        self.on_released(dropped.retained);
+        true
+    }
+
     /// Frees the stream's place if it is over.
     fn retire(&mut self, slot: Slot) {
         if !self.slots[slot].is_over() {

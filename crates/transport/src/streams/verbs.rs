@@ -73,20 +73,6 @@ impl Streams {
         }
     }
 
-    /// Returns whether there was something to give up.
-    pub(super) fn reset_slot(&mut self, slot: Slot, code: u64) -> bool {
-        let stream = &mut self.slots[slot];
-        // An application's code that no frame can carry is cut rather than left to break the packet.
-        let Some(dropped) = stream.send.reset(code.min(wire::varint::MAX)) else { return false };
-        stream.writer = Writer::Content;
-        stream.notices.remove(Notices::WRITABLE);
-        self.unsent -= dropped.unsent;
-        self.refresh(slot);
-        self.want_control(slot);
-        self.on_released(dropped.retained);
-        true
-    }
-
     /// Asks the peer to give up sending; what is here and what still comes is discarded.
     pub(crate) fn stop_sending(&mut self, id: StreamId, code: u64) {
         let Some(slot) = self.slots.find(id.as_u64()) else { return };

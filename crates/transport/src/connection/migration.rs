@@ -1,0 +1,30 @@
+//! The active path becomes another one: the peer moved, or a move failed. Source: RFC 9000 §9.
+
+use super::Connection;
+use crate::path::PathId;
+use base::time::Instant;
+
+impl Connection {
+    /// A non-probing packet with the highest number came from another address. Source: RFC 9000 §9.3.
+    pub(super) fn on_peer_moved(&mut self, now: Instant, path: PathId) {
+        if self.side.is_client() || !self.handshake.is_confirmed() {
+            return;
+        }
+        if self.paths.on_peer_moved(now, path) {
+            self.on_path_changed();
+        }
+    }
+
+    /// The active path is another one. Source: RFC 9000 §9.4, §9.5.
+    pub(super) fn on_path_changed(&mut self) {
+        // A new path gets a new connection ID, so that the two cannot be linked.
+        //= rfc9000/9.5#1
+        self.peer_cids.switch();
+        self.ack_frequency.on_path_changed();
+        //= rfc9000/9.4#2
+        let ledger = &mut self.spaces.application.ledger;
+        ledger.on_path_change();
+        self.paths.active_mut().first_pn = ledger.largest_sent().map_or(0, |last| last + 1);
+        self.counters.migrations += 1;
+    }
+}

@@ -1,0 +1,74 @@
+//! What the deadlines of a connection are computed from (timers.rs): when it was last active, and which timeouts passed.
+
+use crate::config::TransportConfig;
+use base::time::{Duration, Instant};
+
+/// What the deadlines are computed from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timers {
+    /// The lower of both ends' idle timeouts; zero is none.
+    pub(super) idle_timeout: Duration,
+    /// When the idle period began. Source: RFC 9000 §10.1.
+    pub(super) active_at: Instant,
+    /// An ack-eliciting packet was sent since the last one was received.
+    pub(super) asked: bool,
+    /// `None` once the handshake is complete.
+    pub(super) handshake_deadline: Option<Instant>,
+    /// When the last probe timeout was.
+    pub(super) probed_at: Instant,
+    /// Probe timeouts in a row. Source: RFC 9002 §6.2.1.
+    pub(super) pto_count: u32,
+}
+
+impl Timers {
+    pub(super) fn new(now: Instant, config: &TransportConfig) -> Timers {
+        Timers {
+            idle_timeout: config.idle_timeout,
+            active_at: now,
+            asked: false,
+            handshake_deadline: Some(now + config.handshake_timeout),
+            probed_at: now,
+            pto_count: 0,
+        }
+    }
+
+    pub(super) fn started_at(&self) -> Instant {
+        self.active_at
+    }
+
+    /// When the idle period began: something arrived, or was asked.
+    pub(super) fn active_at(&self) -> Instant {
+        self.active_at
+    }
+
+    pub(super) fn on_peer_idle_timeout(&mut self, peer: Duration) {
+        //= rfc9000/10.1#1
+        if !peer.is_zero() && (self.idle_timeout.is_zero() || peer < self.idle_timeout) {
+            self.idle_timeout = peer;
+        }
+    }
+
+    pub(super) fn on_handshake_complete(&mut self) {
+        self.handshake_deadline = None;
+    }
+
+    #[inline]
+    pub(super) fn on_authentic_packet(&mut self, now: Instant) {
+        self.active_at = now;
+        self.asked = false;
+    }
+
+    #[inline]
+    pub(super) fn on_ack_eliciting_sent(&mut self, now: Instant) {
+        //= rfc9000/10.1#3
+        if !self.asked {
+            self.asked = true;
+            self.active_at = now;
+        }
+    }
+
+    /// The peer is there: back-off ends. Source: RFC 9002 §6.2.1.
+    pub(super) fn reset_back_off(&mut self) {
+        self.pto_count = 0;
+    }
+}
