@@ -1,18 +1,14 @@
 //! What comes out of the model: the pacing rate and the window. Source: the draft, §5.6.
 
-use super::model::{rate, volume};
-use super::{Bbr, INFINITE, State};
+use super::model::rate;
+use super::state::State;
+use super::{Bbr, INFINITE};
 use crate::congestion::delivery::{MAX_BANDWIDTH, RateSample};
 use crate::congestion::window::{MAX_WINDOW, initial_window, minimum_window};
-use crate::pacer::LARGEST_TRAIN;
 use base::time::{Duration, Instant};
 
 /// Hundredths of the bandwidth that are used: a little less than all. Source: the draft, §2.5.
 const MARGIN: u64 = 99;
-/// What the pacer releases at once is about so much of the rate.
-const QUANTUM: Duration = Duration::from_millis(1);
-/// Datagrams that may always be in flight. Source: the draft, §2.8 (MinPipeCwnd).
-const LEAST_DATAGRAMS: u64 = 4;
 /// Datagrams a second that may always be sent.
 const LEAST_RATE: u64 = 1;
 
@@ -35,18 +31,6 @@ impl Bbr {
 
     fn bounded_rate(&self, rate: u64) -> u64 {
         rate.clamp(self.datagram() * LEAST_RATE, MAX_BANDWIDTH)
-    }
-
-    pub(super) fn least_window(&self) -> u64 {
-        self.datagram() * LEAST_DATAGRAMS
-    }
-
-    /// Room for what both ends handle at once. Source: the draft, §5.6.4.2, §5.5.8.
-    pub(super) fn quantized(&self, volume_wanted: u64) -> u64 {
-        let quantum = volume(self.pacing, QUANTUM, 100)
-            .clamp(2 * self.datagram(), LARGEST_TRAIN.max(2 * self.datagram()));
-        let room = volume_wanted.max(quantum).max(self.least_window());
-        if self.state == State::Up { room.saturating_add(2 * self.datagram()) } else { room }
     }
 
     /// Source: the draft, §5.6.4.6, §5.6.4.7.

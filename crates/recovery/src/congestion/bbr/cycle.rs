@@ -1,8 +1,9 @@
 //! ProbeBW, where a flow spends its life: slower than the path for a while (down), as fast as the path (cruise), a round that
 //! fills the pipe (refill), faster than the path (up), and again. Source: the draft, §5.3.3.
 
-use super::losses::is_too_high;
-use super::{Bbr, INFINITE, State};
+use super::bounds::is_too_high;
+use super::state::State;
+use super::{Bbr, INFINITE};
 use crate::congestion::delivery::RateSample;
 use base::rng::Rng;
 use base::time::{Duration, Instant};
@@ -160,6 +161,10 @@ impl Bbr {
     fn is_time_to_cruise(&self, in_flight: u64) -> bool {
         in_flight <= self.inflight_with_headroom()
             && in_flight <= self.inflight(self.model.max_bandwidth(), 100)
+    }
+
+    fn is_window_limited(&self) -> bool {
+        self.usage.this_round || self.usage.last_round
     }
 
     fn is_time_to_go_down(&mut self, sample: &RateSample, in_flight: u64) -> bool {

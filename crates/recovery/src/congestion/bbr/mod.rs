@@ -7,10 +7,13 @@
 //! |---|---|
 //! | `model.rs` | packet-timed rounds, the bandwidth, the aggregation of acknowledgements, the bandwidth-delay product |
 //! | `filters.rs` | windowed maxima and the minimal round trip |
-//! | `startup.rs` | Startup and Drain, and whether the pipe is full |
+//! | `state.rs` | the states and their gains |
+//! | `full_pipe.rs` | whether more rate still brings more delivery |
+//! | `startup.rs` | Startup and Drain |
 //! | `cycle.rs` | ProbeBW: down, cruise, refill, up, and the long-term bound |
 //! | `probe_rtt.rs` | ProbeRTT |
-//! | `losses.rs` | the answer to loss and marks: the short-term bounds, the long-term one, undoing both |
+//! | `bounds.rs` | the short-term bounds, the long-term one, and what undoing them restores |
+//! | `losses.rs` | the answer to loss and marks: setting the bounds, and undoing it |
 //! | `control.rs` | what comes out: pacing rate and window |
 //!
 //! Everything is an integer: bytes, bytes a second, nanoseconds, gains in hundredths. Infinity is the largest integer.
@@ -28,13 +31,16 @@
 //!
 //! draft-ietf-ccwg-bbr (2026-08-03).
 
+mod bounds;
 mod control;
 mod cycle;
 mod filters;
+mod full_pipe;
 mod losses;
 mod model;
 mod probe_rtt;
 mod startup;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -42,64 +48,16 @@ use super::delivery::Delivery;
 use super::events::AckedBytes;
 use super::window::{initial_window, minimum_window};
 use base::time::Instant;
+use bounds::{Bounds, Undo};
 use cycle::Cycle;
 use filters::MinRtt;
-use losses::{Bounds, Undo};
+use full_pipe::FullPipe;
 use model::Model;
 use probe_rtt::ProbeRtt;
-use startup::FullPipe;
+pub(super) use state::State;
 
 /// No bound.
 const INFINITE: u64 = u64::MAX;
-
-/// The states of the machine. Source: the draft, §5.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Doubles its rate each round.
-    Startup,
-    /// Lets the queue of Startup drain.
-    Drain,
-    /// Sends slower than the path delivers.
-    Down,
-    /// Sends as fast as the path delivers.
-    Cruise,
-    /// Fills the pipe for a round, before it probes.
-    Refill,
-    /// Sends faster than the path delivers, to see whether there is more.
-    Up,
-    /// Empties the pipe to measure the round trip.
-    ProbeRtt,
-}
-
-impl State {
-    const fn is_probe_bw(self) -> bool {
-        matches!(self, State::Down | State::Cruise | State::Refill | State::Up)
-    }
-
-    const fn is_probing_up(self) -> bool {
-        matches!(self, State::Startup | State::Refill | State::Up)
-    }
-
-    /// Hundredths of the bandwidth at which it sends. Source: the draft, §5.6.1.
-    const fn pacing_gain(self) -> u64 {
-        match self {
-            State::Startup => 277,
-            State::Drain => 50,
-            State::Down => 90,
-            State::Cruise | State::Refill | State::ProbeRtt => 100,
-            State::Up => 125,
-        }
-    }
-
-    /// Hundredths of the bandwidth-delay product that may be in flight. Source: the draft, §5.6.1.
-    const fn window_gain(self) -> u64 {
-        match self {
-            State::Startup | State::Drain | State::Down | State::Cruise | State::Refill => 200,
-            State::Up => 225,
-            State::ProbeRtt => 50,
-        }
-    }
-}
 
 /// The controller of one path.
 #[derive(Clone, Debug)]
@@ -208,6 +166,10 @@ impl Bbr {
         self.leave_recovery(acked.largest_sent_at);
         self.note_delivery(&sample);
         self.update_round(&sample);
+        if self.model.is_round_start {
+            self.cycle.on_round();
+            self.usage.last_round = core::mem::take(&mut self.usage.this_round);
+        }
         self.adapt_short_term();
         let reached = self.full_pipe.is_ever_full();
         self.model.on_aggregation(now, &sample, self.window, reached);
@@ -230,15 +192,6 @@ impl Bbr {
             self.window = initial_window(mtu);
         }
         self.window = self.window.max(minimum_window(mtu));
-    }
-
-    /// max_datagram_size, as a volume.
-    fn datagram(&self) -> u64 {
-        minimum_window(self.mtu) / 2
-    }
-
-    fn is_window_limited(&self) -> bool {
-        self.usage.this_round || self.usage.last_round
     }
 
     /// No time stamp may lie in the future, or the clock would have to catch up before anything happens again.

@@ -1,10 +1,17 @@
 //! What the path is taken to be: rounds, bandwidth, aggregation of acknowledgements. Source: the draft, §5.5.
 
 use super::filters::{MaxBandwidth, MaxByRound, Rounds};
+use super::state::State;
 use super::{Bbr, INFINITE};
 use crate::congestion::delivery::{RateSample, bandwidth};
-use crate::congestion::window::{MAX_WINDOW, initial_window};
+use crate::congestion::window::{MAX_WINDOW, initial_window, minimum_window};
+use crate::pacer::LARGEST_TRAIN;
 use base::time::{Duration, Instant};
+
+/// What the pacer releases at once is about so much of the rate.
+const QUANTUM: Duration = Duration::from_millis(1);
+/// Datagrams that may always be in flight. Source: the draft, §2.8 (MinPipeCwnd).
+const LEAST_DATAGRAMS: u64 = 4;
 
 /// The model but for the round trip, which [`super::filters::MinRtt`] holds.
 #[derive(Clone, Copy, Debug)]
@@ -90,12 +97,19 @@ impl Bbr {
         if self.model.is_round_start {
             self.start_round();
             self.model.round = self.model.round.saturating_add(1);
-            self.cycle.on_round();
-            self.usage.last_round = core::mem::take(&mut self.usage.this_round);
         }
         if sample.rate > 0 && (sample.rate >= self.model.max_bandwidth() || !sample.is_app_limited()) {
             self.model.max_bandwidth.update(sample.rate);
         }
+    }
+
+    /// max_datagram_size, as a volume.
+    pub(super) fn datagram(&self) -> u64 {
+        minimum_window(self.mtu) / 2
+    }
+
+    pub(super) fn least_window(&self) -> u64 {
+        self.datagram() * LEAST_DATAGRAMS
     }
 
     /// `gain` hundredths of the bandwidth-delay product, in bytes. Source: the draft, §5.6.4.2.
@@ -104,6 +118,14 @@ impl Bbr {
             None => initial_window(self.mtu),
             Some(rtt) => volume(bandwidth, rtt, gain),
         }
+    }
+
+    /// Room for what both ends handle at once. Source: the draft, §5.6.4.2, §5.5.8.
+    pub(super) fn quantized(&self, volume_wanted: u64) -> u64 {
+        let quantum = volume(self.pacing, QUANTUM, 100)
+            .clamp(2 * self.datagram(), LARGEST_TRAIN.max(2 * self.datagram()));
+        let room = volume_wanted.max(quantum).max(self.least_window());
+        if self.state == State::Up { room.saturating_add(2 * self.datagram()) } else { room }
     }
 
     /// What should be in flight at that bandwidth. Source: the draft, §5.6.4.2 (Inflight).

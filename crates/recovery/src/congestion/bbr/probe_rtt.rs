@@ -1,7 +1,8 @@
 //! ProbeRTT: half the bandwidth-delay product for 200 ms and a round, so that the queue empties and the round trip can be
 //! measured. Source: the draft, §5.3.4.
 
-use super::{Bbr, State};
+use super::Bbr;
+use super::state::State;
 use crate::congestion::delivery::RateSample;
 use base::time::{Duration, Instant};
 

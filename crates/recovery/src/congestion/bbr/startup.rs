@@ -1,8 +1,9 @@
 //! Startup, which doubles the rate each round until the pipe is full, and Drain, which empties the queue that this made.
 //! Source: the draft, §5.3.1, §5.3.2.
 
-use super::losses::is_too_high;
-use super::{Bbr, State};
+use super::Bbr;
+use super::bounds::is_too_high;
+use super::state::State;
 use crate::congestion::delivery::RateSample;
 
 /// Rounds with little growth after which the pipe is full.
@@ -13,42 +14,6 @@ const GROWTH: u64 = 125;
 const LOSS_RANGES: u64 = 6;
 /// Rounds that Drain may take.
 pub(super) const DRAIN_ROUNDS: u64 = 3;
-
-/// Whether more rate still brings more delivery.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FullPipe {
-    baseline: u64,
-    rounds: u32,
-    is_full: bool,
-    is_ever_full: bool,
-    drain_start: u64,
-}
-
-impl FullPipe {
-    pub(super) const fn new() -> FullPipe {
-        FullPipe { baseline: 0, rounds: 0, is_full: false, is_ever_full: false, drain_start: 0 }
-    }
-
-    /// The pipe was full at least once: Startup has done its work.
-    pub(super) const fn is_ever_full(&self) -> bool {
-        self.is_ever_full
-    }
-
-    /// It is full at this rate.
-    pub(super) const fn is_full(&self) -> bool {
-        self.is_full
-    }
-
-    /// Looks anew, from this delivery rate on.
-    pub(super) fn reset(&mut self, baseline: u64) {
-        *self = FullPipe { baseline, rounds: 0, is_full: false, ..*self };
-    }
-
-    /// What ended Startup was no loss.
-    pub(super) fn forget(&mut self) {
-        self.is_ever_full = false;
-    }
-}
 
 impl Bbr {
     /// Source: the draft, §5.3.1.2.

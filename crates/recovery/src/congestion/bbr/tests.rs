@@ -1,7 +1,7 @@
 //! What the draft states of each state, on the link model of the congestion tests, and the arithmetic of its parts.
 
+use super::bounds::{inflight_at_loss, is_too_high};
 use super::filters::{MaxBandwidth, MaxByRound, MinRtt, Rounds};
-use super::losses::{inflight_at_loss, is_too_high};
 use super::startup::DRAIN_ROUNDS;
 use super::*;
 use crate::congestion::delivery::{Limit, RateSample};
