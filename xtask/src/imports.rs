@@ -1,66 +1,28 @@
-//! Import cycles inside a crate.
-//!
-//! At every level of the module tree the children of one module are the nodes, and a path that leads from anywhere inside
-//! one child to anywhere inside another is an edge. Paths to an ancestor's own items are not edges: a directory is one noun,
-//! and its files are parts of it. The shortest cycle of each level is reported.
+//! Imports inside a crate: a path by `crate::` or `super::` is an arrow to the module that it names.
 
-use crate::tidy::Graph;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::Path;
+use crate::graph::{Arrow, Module};
+use crate::sources::is_word;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// A module's name from the crate root: `["connection", "receive"]`.
-type Module = Vec<String>;
-
-/// The shortest import cycle of each level of the module tree below `source`, as text.
-pub(crate) fn cycles(source: &Path) -> Vec<String> {
-    let modules: BTreeMap<Module, String> = crate::rust_files(source)
-        .into_iter()
-        .filter_map(|path| Some((module_of(source, &path)?, std::fs::read_to_string(&path).ok()?)))
-        .collect();
-    let mut levels: BTreeMap<Module, Graph> = BTreeMap::new();
-    for (from, text) in &modules {
-        for to in imports(from, text, &modules) {
-            let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
-            if let (Some(child), Some(other)) = (from.get(shared), to.get(shared)) {
-                let level = levels.entry(from[..shared].to_vec()).or_default();
-                level.entry(child.clone()).or_default().insert(other.clone());
-            }
-        }
+/// An arrow for each module that a module names.
+pub(crate) fn arrows(modules: &BTreeMap<Module, String>) -> Vec<Arrow> {
+    let mut arrows = Vec::new();
+    for (from, code) in modules {
+        let imported = imports(from, code, modules).into_iter();
+        arrows.extend(imported.map(|to| {
+            let reason = format!("use {}", to.join("::"));
+            Arrow { from: from.clone(), to, reason }
+        }));
     }
-    levels
-        .iter()
-        .filter_map(|(parent, graph)| {
-            let cycle = shortest_cycle(graph)?;
-            Some(format!("crate::{} {}", parent.join("::"), cycle.join(" -> ")))
-        })
-        .collect()
+    arrows
 }
 
-fn module_of(source: &Path, path: &Path) -> Option<Module> {
-    let relative = path.strip_prefix(source).ok()?.with_extension("");
-    let mut module: Module = relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    if module.iter().any(|part| part == "tests" || part == "bin") {
-        return None;
-    }
-    if matches!(module.last().map(String::as_str), Some("mod" | "lib" | "main")) {
-        module.pop();
-    }
-    Some(module)
-}
-
-/// The modules that a file names by `crate::` or `super::` paths, tests at its end left out.
-fn imports(from: &Module, text: &str, modules: &BTreeMap<Module, String>) -> BTreeSet<Module> {
-    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
-    let code: String = code
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .flat_map(|line| [line, "\n"])
-        .collect();
+/// The modules that a file names by `crate::` or `super::` paths.
+fn imports(from: &Module, code: &str, modules: &BTreeMap<Module, String>) -> BTreeSet<Module> {
     let mut found = BTreeSet::new();
     for (start, keyword) in ["crate::", "super::"].iter().flat_map(|word| code.match_indices(word)) {
         let before = code[..start].chars().next_back();
-        if before.is_some_and(|character| character.is_alphanumeric() || character == '_' || character == ':')
-        {
+        if before.is_some_and(|character| is_word(character) || character == ':') {
             continue;
         }
         let mut base: Module = if keyword == "crate::" { Vec::new() } else { from.clone() };
@@ -120,28 +82,6 @@ fn expand(tree: &str) -> Vec<Module> {
     paths
 }
 
-fn shortest_cycle(graph: &Graph) -> Option<Vec<String>> {
-    graph.keys().filter_map(|start| cycle_through(graph, start)).min_by_key(Vec::len)
-}
-
-fn cycle_through(graph: &Graph, start: &str) -> Option<Vec<String>> {
-    let mut waiting = VecDeque::from([vec![start.to_owned()]]);
-    let mut seen = BTreeSet::new();
-    while let Some(path) = waiting.pop_front() {
-        for next in path.last().and_then(|last| graph.get(last)).into_iter().flatten() {
-            let mut longer = path.clone();
-            longer.push(next.clone());
-            if next == start {
-                return Some(longer);
-            }
-            if seen.insert(next.clone()) {
-                waiting.push_back(longer);
-            }
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,16 +93,5 @@ mod tests {
         assert!(joined.contains(&"a::b::C".to_owned()), "{joined:?}");
         assert!(joined.contains(&"a::d".to_owned()), "{joined:?}");
         assert!(joined.contains(&"a::e::F".to_owned()), "{joined:?}");
-    }
-
-    #[test]
-    fn a_cycle_is_found_and_the_shortest_is_told() {
-        let edge =
-            |from: &str, to: &[&str]| (from.to_owned(), to.iter().map(|name| (*name).to_owned()).collect());
-        let graph: Graph =
-            [edge("a", &["b"]), edge("b", &["c"]), edge("c", &["a", "b"])].into_iter().collect();
-        assert_eq!(shortest_cycle(&graph).map(|cycle| cycle.len()), Some(3), "b -> c -> b");
-        let graph: Graph = [edge("a", &["b", "c"]), edge("b", &["c"])].into_iter().collect();
-        assert_eq!(shortest_cycle(&graph), None);
     }
 }

@@ -3,10 +3,15 @@
 mod ci;
 mod controllers;
 mod ebpf;
+mod graph;
 mod imports;
+mod methods;
+mod names;
 mod pgo;
 mod rfc;
+mod sources;
 mod tidy;
+mod tokens;
 
 use std::process::ExitCode;
 
@@ -14,7 +19,7 @@ const HELP: &str = "\
 usage: cargo xtask COMMAND
 
   ci     everything that has to pass before a change lands: format, lints, tidy, rfc, ebpf, tests
-  tidy   walls between crates, import cycles inside them, sizes of files
+  tidy   walls between crates, cycles between the modules inside them, sizes of files
   rfc    normative rules cited in the code against specs/*.toml
   ebpf   rebuilds the eBPF objects (needs clang); --check compares with what is committed
   controllers  runs congestion controllers over simulated links and writes docs/controllers anew (some minutes; it says how many)

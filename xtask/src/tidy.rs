@@ -1,11 +1,10 @@
 //! `cargo xtask tidy`: the walls of the design as a check.
 //!
 //! - A crate depends only on the crates that its row names; rows name lower rooms only (docs/decisions/001).
-//! - Inside a crate no import cycle, at any level of its module tree.
+//! - Inside a crate no cycle between modules, at any level of its tree: neither by imports nor by calls of methods.
 //! - A file has at most 600 lines; tests are exempt.
 
-use crate::imports;
-use std::collections::BTreeMap;
+use crate::{graph, imports, methods, sources};
 use std::path::Path;
 
 /// A crate, its level, and the crates of ours that it may use. `*` is every crate of a lower level.
@@ -49,15 +48,9 @@ pub(crate) fn run() -> Result<String, String> {
     for entry in std::fs::read_dir(root.join("crates")).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         check_dependencies(&name, &entry.path(), &mut findings);
-        let source = entry.path().join("src");
-        for path in crate::rust_files(&source) {
-            files += 1;
-            check_size(&root, &path, &mut findings);
-        }
-        findings.extend(
-            imports::cycles(&source).into_iter().map(|cycle| format!("{name}: import cycle: {cycle}")),
-        );
+        files += check_sources(&root, &entry.path(), &name, &mut findings);
     }
+    files += check_sources(&root, &root.join("xtask"), "xtask", &mut findings);
     findings.sort();
     if findings.is_empty() {
         return Ok(format!("tidy: {} crates, {files} files, nothing to report", ROOMS.len()));
@@ -94,6 +87,17 @@ fn dependencies(directory: &Path) -> Vec<String> {
     table.into_iter().flatten().map(|(name, _)| name.clone()).collect()
 }
 
+/// Sizes of files and cycles between modules. Returns the number of files.
+fn check_sources(root: &Path, directory: &Path, name: &str, findings: &mut Vec<String>) -> usize {
+    let source = directory.join("src");
+    let files = crate::rust_files(&source);
+    files.iter().for_each(|path| check_size(root, path, findings));
+    let modules = sources::modules(&source);
+    let arrows = imports::arrows(&modules).into_iter().chain(methods::arrows(&modules));
+    findings.extend(graph::cycles(arrows).into_iter().map(|cycle| format!("{name}: cycle: {cycle}")));
+    files.len()
+}
+
 fn check_size(root: &Path, path: &Path, findings: &mut Vec<String>) {
     let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
     if name.ends_with("tests.rs") || name.contains("/tests/") {
@@ -104,6 +108,3 @@ fn check_size(root: &Path, path: &Path, findings: &mut Vec<String>) {
         findings.push(format!("{name}: {lines} lines, more than {MAX_LINES}: a room is missing"));
     }
 }
-
-/// A directed graph by name.
-pub(crate) type Graph = BTreeMap<String, std::collections::BTreeSet<String>>;
