@@ -110,17 +110,6 @@ impl GetError {
             GetError::Interrupted(_) => 130,
         }
     }
-
-    /// Whether trying again may help without anybody changing anything.
-    pub fn is_transient(&self) -> bool {
-        matches!(
-            self,
-            GetError::Short(..)
-                | GetError::Timeout(..)
-                | GetError::Broken(_)
-                | GetError::Status(408 | 425 | 429 | 500 | 502 | 503 | 504)
-        )
-    }
 }
 
 impl fmt::Display for GetError {

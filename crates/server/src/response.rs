@@ -124,14 +124,6 @@ pub struct Response {
     pub body: Body,
 }
 
-impl Response {
-    /// The three digits of the status, for `:status`.
-    pub fn status_text(&self) -> [u8; 3] {
-        let digit = |unit: u16| b'0' + (self.status / unit % 10) as u8;
-        [digit(100), digit(10), digit(1)]
-    }
-}
-
 /// The reason phrase, for HTTP/1.1 and for the text of error bodies. RFC 9110 §15.
 pub fn reason(status: u16) -> &'static str {
     match status {

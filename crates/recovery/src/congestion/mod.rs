@@ -277,12 +277,6 @@ impl Controller {
         self.window().saturating_sub(in_flight)
     }
 
-    /// Whether the window has room at all.
-    #[inline]
-    pub fn can_send(&self, in_flight: u64) -> bool {
-        in_flight < self.window()
-    }
-
     /// The slow start threshold, in bytes; `None` before any congestion, and always for BBR.
     pub fn ssthresh(&self) -> Option<u64> {
         loss_window!(&self.kind, window)?.ssthresh()
