@@ -8,18 +8,21 @@
 //! arrival to the last byte's hand-over. What a client sent is escaped, so that no request can write a line of its own.
 //!
 //! Each worker formats into its own batch and offers full batches to one writing thread over a bounded queue. A worker
-//! never waits: when the disk is slower than the requests, whole batches are dropped and counted, and the log says so in
-//! a line that begins with `#`. Rejected: a shared buffer behind a lock, whose holder may be off the CPU.
+//! never waits: when the disk is slower than the requests, whole batches are dropped. Lines that are lost, be it so or because
+//! the disk is full, are counted; the log says so in a line that begins with `#`, and standard error by a warning. Rejected: a
+//! shared buffer behind a lock, whose holder may be off the CPU.
 
 use crate::request::{Head, Name};
+use crate::warnings::{Warning, Warnings};
 use base::time::{Duration, Instant};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::net::IpAddr;
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 #[cfg(test)]
@@ -33,10 +36,8 @@ const LINGER: Duration = Duration::from_millis(250);
 const QUEUE: usize = 128;
 /// Longer texts of a client's are cut, in bytes as sent.
 const MAX_TEXT: usize = 2_048;
-/// How long the end of the program waits for the disk.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
-/// How often the thread looks whether it is to stop or to reopen.
-const GLANCE: std::time::Duration = std::time::Duration::from_millis(50);
+/// How long the end of the program waits for the disk, or for the reader of a pipe.
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Where the log goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +91,8 @@ pub struct Entry<'a> {
     pub duration: Duration,
 }
 
+/// Lines for the thread. An empty one only wakes it.
+#[derive(Default)]
 struct Batch {
     text: Vec<u8>,
     lines: u64,
@@ -98,11 +101,39 @@ struct Batch {
 #[derive(Debug, Default)]
 struct Shared {
     lost: AtomicU64,
+    /// Lines that were handed over and not written.
+    waiting: AtomicU64,
+    warnings: Warnings,
     stop: AtomicBool,
     reopen: AtomicBool,
 }
 
-/// The log and its thread. Dropping it writes what was handed over, for two seconds at most.
+impl Shared {
+    fn lose(&self, lines: u64) {
+        self.lost.fetch_add(lines, Ordering::Relaxed);
+        self.warnings.note(Warning::LogLinesLost, lines);
+    }
+}
+
+/// Opens a log's file anew, from any thread. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Reopener {
+    shared: Arc<Shared>,
+    queue: Option<SyncSender<Batch>>,
+}
+
+impl Reopener {
+    /// Opens the file anew after a rotation moved it. No line is lost: what was written before is in the file that was moved.
+    pub fn reopen(&self) {
+        self.shared.reopen.store(true, Ordering::Release);
+        if let Some(queue) = &self.queue {
+            // If it is full the thread is awake.
+            let _ = queue.try_send(Batch::default());
+        }
+    }
+}
+
+/// The log and its thread. Dropping it writes what was handed over, for half a second at most, and warns of the rest.
 #[derive(Debug)]
 pub struct AccessLog {
     shared: Arc<Shared>,
@@ -114,10 +145,16 @@ pub struct AccessLog {
 impl AccessLog {
     /// Opens the log. With [`Target::Off`] there is no thread and recording costs nothing.
     pub fn start(target: Target) -> io::Result<AccessLog> {
-        let shared = Arc::new(Shared::default());
+        AccessLog::start_with(target, Warnings::default())
+    }
+
+    /// The same, with a place where lost lines are noted.
+    pub fn start_with(target: Target, warnings: Warnings) -> io::Result<AccessLog> {
+        let shared = Arc::new(Shared { warnings, ..Shared::default() });
         let output: Box<dyn Write + Send> = match &target {
             Target::Off => return Ok(AccessLog { shared, queue: None, thread: None, done: None }),
-            Target::Stdout => Box::new(io::stdout()),
+            // Not `io::stdout()`: its buffer keeps parts of lines that could not be written.
+            Target::Stdout => Box::new(File::from(io::stdout().as_fd().try_clone_to_owned()?)),
             Target::File(path) => Box::new(open(path)?),
         };
         AccessLog::start_on(output, target, shared)
@@ -126,7 +163,7 @@ impl AccessLog {
     fn start_on(output: Box<dyn Write + Send>, target: Target, shared: Arc<Shared>) -> io::Result<AccessLog> {
         let (queue, batches) = sync_channel(QUEUE);
         let (finished, done) = sync_channel(1);
-        let writer = Background { output, target, shared: Arc::clone(&shared), batches };
+        let writer = Background { output, target, shared: Arc::clone(&shared), batches, is_torn: false };
         let thread = std::thread::Builder::new().name("access-log".to_string()).spawn(move || {
             writer.run();
             // Nobody may be waiting any more.
@@ -146,9 +183,9 @@ impl AccessLog {
         }
     }
 
-    /// Opens the file anew before the next line, after a rotation moved it.
-    pub fn reopen(&self) {
-        self.shared.reopen.store(true, Ordering::Relaxed);
+    /// What opens the file anew, for another thread.
+    pub fn reopener(&self) -> Reopener {
+        Reopener { shared: Arc::clone(&self.shared), queue: self.queue.clone() }
     }
 
     /// How many lines were lost because they could not be written fast enough, or at all.
@@ -159,12 +196,19 @@ impl AccessLog {
 
 impl Drop for AccessLog {
     fn drop(&mut self) {
-        self.queue = None;
-        self.shared.stop.store(true, Ordering::Relaxed);
-        let finished = self.done.take().is_some_and(|done| done.recv_timeout(PATIENCE).is_ok());
-        if let Some(thread) = self.thread.take().filter(|_| finished) {
+        self.shared.stop.store(true, Ordering::Release);
+        let (Some(queue), Some(done), Some(thread)) =
+            (self.queue.take(), self.done.take(), self.thread.take())
+        else {
+            return;
+        };
+        // If it is full the thread is awake.
+        let _ = queue.try_send(Batch::default());
+        match done.recv_timeout(PATIENCE) {
             // A panic in there has been reported by its hook already.
-            let _ = thread.join();
+            Ok(()) => drop(thread.join()),
+            // The disk stands still, or nobody reads the pipe.
+            Err(_) => self.shared.lose(self.shared.waiting.load(Ordering::Relaxed)),
         }
     }
 }
@@ -222,10 +266,12 @@ impl Recorder {
             return;
         }
         let next = Batch { text: Vec::with_capacity(BATCH + MAX_TEXT), lines: 0 };
+        self.shared.waiting.fetch_add(self.batch.lines, Ordering::Relaxed);
         match queue.try_send(std::mem::replace(&mut self.batch, next)) {
             Ok(()) => {}
             Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) => {
-                self.shared.lost.fetch_add(batch.lines, Ordering::Relaxed);
+                self.shared.waiting.fetch_sub(batch.lines, Ordering::Relaxed);
+                self.shared.lose(batch.lines);
                 batch.text.clear();
                 batch.lines = 0;
                 self.batch = batch;
@@ -246,39 +292,78 @@ struct Background {
     target: Target,
     shared: Arc<Shared>,
     batches: Receiver<Batch>,
+    /// What was written last is a part of a line.
+    is_torn: bool,
 }
 
 impl Background {
     fn run(mut self) {
         let mut told = 0;
-        loop {
-            match self.batches.recv_timeout(GLANCE) {
-                Ok(batch) => self.write(&batch),
-                Err(RecvTimeoutError::Timeout) if !self.shared.stop.load(Ordering::Relaxed) => {}
-                Err(_) => return,
-            }
+        while let Some(batch) = self.next_batch() {
+            self.heed_reopening();
+            self.write(&batch);
+            self.shared.waiting.fetch_sub(batch.lines, Ordering::Relaxed);
             let lost = self.shared.lost.load(Ordering::Relaxed);
             if lost > told {
                 let note =
                     format!("# {} lines lost: the log could not be written fast enough\n", lost - told);
                 // If even this cannot be written, the next attempt says a larger number.
-                if self.output.write_all(note.as_bytes()).is_ok() {
+                if self.write_whole(note.as_bytes()).is_ok() {
                     told = lost;
                 }
             }
         }
     }
 
+    /// Waits for the next batch. At the end, what was handed over before is still taken.
+    fn next_batch(&self) -> Option<Batch> {
+        if self.shared.stop.load(Ordering::Acquire) {
+            return self.batches.try_recv().ok();
+        }
+        self.batches.recv().ok()
+    }
+
+    fn heed_reopening(&mut self) {
+        if !self.shared.reopen.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let Target::File(path) = &self.target else { return };
+        match open(path) {
+            Ok(file) => {
+                self.output = Box::new(file);
+                self.is_torn = false;
+            }
+            Err(_) => self.shared.warnings.note(Warning::LogNotReopened, 1),
+        }
+    }
+
     fn write(&mut self, batch: &Batch) {
-        if self.shared.reopen.swap(false, Ordering::Relaxed)
-            && let Target::File(path) = &self.target
-            && let Ok(file) = open(path)
-        {
-            self.output = Box::new(file);
+        if let Err(written) = self.write_whole(&batch.text) {
+            let rest = batch.text.get(written..).unwrap_or_default();
+            self.shared.lose(rest.iter().filter(|&&byte| byte == b'\n').count() as u64);
         }
-        if self.output.write_all(&batch.text).and_then(|()| self.output.flush()).is_err() {
-            self.shared.lost.fetch_add(batch.lines, Ordering::Relaxed);
+    }
+
+    /// Writes lines. In case of failure returns how many bytes were written; a part of a line is then closed before the next.
+    fn write_whole(&mut self, text: &[u8]) -> Result<(), usize> {
+        if self.is_torn && !text.is_empty() {
+            self.output.write_all(b"\n").map_err(|_| 0_usize)?;
+            self.is_torn = false;
         }
+        let mut rest = text;
+        while !rest.is_empty() {
+            match self.output.write(rest) {
+                Ok(count) if count > 0 => rest = rest.get(count..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(_) | Err(_) => {
+                    let written = text.len() - rest.len();
+                    let last = text.get(..written).and_then(<[u8]>::last);
+                    self.is_torn = last.is_some_and(|&last| last != b'\n');
+                    return Err(written);
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -224,12 +224,13 @@ impl Handler {
     }
 
     fn find(&mut self, path: &[u8], now: Instant) -> Result<Lookup, OpenError> {
-        let Some(root) = &self.root else { return Err(OpenError::Absent) };
+        let Some(root) = &mut self.root else { return Err(OpenError::Absent) };
         if let Some(found) =
             self.cache.fresh(path, now).and_then(|entry| Representation::of(entry, &self.pool))
         {
             return Ok(Lookup::Representation(found));
         }
+        root.refresh(now);
         let (file, identity) = match root.find(path) {
             Ok(Found::File(file, stat)) => (file, Identity::of(&stat)),
             Ok(Found::Folder) => {

@@ -6,14 +6,15 @@
 
 use crate::access_log::{Entry, Protocol, Recorder};
 use crate::body::Body;
+use crate::farewell::Farewell;
 use crate::handler::Handler;
 pub use crate::heads::HeadCache;
 use crate::heads::Heads;
 use crate::packet_sizes::PacketSizes;
 use crate::request::{Head, MAX_CONTENT, Method};
 use crate::served::Served;
-use base::time::{Duration, Instant};
-use http3::{Abort, BodyLength, Code, Config, Goaway, MessageSink, RequestHead, Session};
+use base::time::Instant;
+use http3::{Abort, BodyLength, Code, Config, MessageSink, RequestHead, Session};
 use std::sync::Arc;
 use transport::{Connection, StreamId};
 use wire::Side;
@@ -35,6 +36,8 @@ pub struct Server {
     patience: Patience,
     packet_sizes: PacketSizes,
     served: Served,
+    /// Connections that have not been closed.
+    open: usize,
 }
 
 /// How the server treats connections.
@@ -55,18 +58,6 @@ pub struct State {
     farewell: Farewell,
     /// Whether the connection was counted when it closed.
     is_counted: bool,
-}
-
-/// How far the good-bye has come. Source: RFC 9114 §5.2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Farewell {
-    NotYet,
-    /// The peer was told to begin no more; the final word follows then.
-    Noticed {
-        final_at: Instant,
-    },
-    /// What is left is answered, then the connection closes.
-    Final,
 }
 
 /// Requests and responses of a connection.
@@ -179,6 +170,7 @@ impl Server {
             patience: Patience::Serving,
             packet_sizes: PacketSizes::default(),
             served: Served::default(),
+            open: 0,
         }
     }
 
@@ -219,6 +211,18 @@ impl Server {
     /// When [`Server::on_time`] has something to do.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.recorder.next_timeout()
+    }
+
+    /// Connections that have not been closed.
+    pub fn open_connections(&self) -> usize {
+        self.open
+    }
+
+    fn count_if_closed(&mut self, connection: &Connection, state: &mut State) {
+        if connection.is_closed() && !core::mem::replace(&mut state.is_counted, true) {
+            self.open = self.open.saturating_sub(1);
+            self.packet_sizes.add(&connection.mtu_report());
+        }
     }
 
     /// Answers the requests that arrived.
@@ -323,29 +327,7 @@ impl Server {
         };
         self.recorder.record(&entry, now);
     }
-
-    /// Source: RFC 9114 §5.2.
-    fn say_good_bye(&self, now: Instant, connection: &mut Connection, state: &mut State) {
-        let State { session, farewell, .. } = state;
-        match *farewell {
-            Farewell::NotYet => {
-                session.connection.goaway(connection, Goaway::Notice);
-                *farewell = Farewell::Noticed { final_at: now + connection.rtt().max(MIN_NOTICE) };
-            }
-            Farewell::Noticed { final_at } if now >= final_at => {
-                session.connection.goaway(connection, Goaway::Final);
-                *farewell = Farewell::Final;
-            }
-            Farewell::Noticed { .. } | Farewell::Final => {}
-        }
-        if *farewell == Farewell::Final && session.connection.open_exchanges() == 0 {
-            session.connection.close(connection, now);
-        }
-    }
 }
-
-/// How long a peer has to hear the first GOAWAY before the final one.
-const MIN_NOTICE: Duration = Duration::from_millis(1);
 
 /// What became of a response in this turn.
 enum Pumped {
@@ -377,19 +359,17 @@ impl App for Server {
 
     fn on_accept(&mut self, now: Instant, _: &mut Connection) -> State {
         self.served.connections += 1;
+        self.open += 1;
         let connection = http3::Connection::new(Side::Server, Arc::clone(&self.config), now);
         State {
             session: Session { connection, messages: Exchanges::default() },
-            farewell: Farewell::NotYet,
+            farewell: Farewell::default(),
             is_counted: false,
         }
     }
 
     fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut State) -> Next {
         state.session.on_turn(connection, now);
-        if connection.is_closed() && !core::mem::replace(&mut state.is_counted, true) {
-            self.packet_sizes.add(&connection.mtu_report());
-        }
         while let Some(reply) = state.session.messages.given_up.pop() {
             self.log(now, connection, &reply);
             state.session.messages.recycle(reply.head);
@@ -397,21 +377,22 @@ impl App for Server {
         self.answer(now, connection, state);
         let next = self.pump(now, connection, state);
         match self.patience {
-            Patience::Leaving if connection.is_connected() => self.say_good_bye(now, connection, state),
+            Patience::Leaving if connection.is_connected() => {
+                state.farewell.proceed(now, connection, &mut state.session.connection);
+            }
             Patience::Over if !connection.is_closed() => state.session.connection.close(connection, now),
             _ => {}
         }
-        let deadline = match state.farewell {
-            Farewell::Noticed { final_at } => Some(final_at),
-            Farewell::NotYet | Farewell::Final => None,
-        };
+        self.count_if_closed(connection, state);
+        let deadline = state.farewell.next_timeout(now);
         match (next, [state.session.connection.next_timeout(), deadline].into_iter().flatten().min()) {
             (Next::Wait, Some(at)) => Next::At(at),
             (next, _) => next,
         }
     }
 
-    fn on_gone(&mut self, now: Instant, connection: &Connection, state: State) {
+    fn on_gone(&mut self, now: Instant, connection: &Connection, mut state: State) {
+        self.count_if_closed(connection, &mut state);
         let Exchanges { replies, given_up, .. } = state.session.messages;
         replies.iter().chain(&given_up).for_each(|reply| self.log(now, connection, reply));
     }

@@ -46,19 +46,28 @@ pub enum Warning {
     SlowClients,
     /// Lines of the access log that were lost.
     LogLinesLost,
+    /// The access log could not be opened anew; lines go where they went before.
+    LogNotReopened,
+    /// SIGHUP, which has no meaning yet.
+    Hangup,
+    /// SIGUSR2, which has no meaning yet.
+    UserSignal2,
 }
 
 /// How many kinds of warnings there are.
 const KINDS: usize = TEXTS.len();
 
 /// What happened, after a number; and what to do about it.
-const TEXTS: [(&str, &str); 6] = [
+const TEXTS: [(&str, &str); 9] = [
     ("new QUIC connections were dropped", "too many handshakes are under way"),
     ("TCP connections had to wait", "descriptors or memory have run out; raise ulimit -n"),
     ("responses with status 503", "descriptors or memory have run out; raise ulimit -n"),
     ("requests or connections were ended", "the memory budget is used up"),
     ("connections were ended", "the client made no progress"),
     ("lines of the access log were lost", "the disk is full or too slow, or nobody reads the log"),
+    ("times the access log could not be opened anew", "lines go on to the old file; look at its folder"),
+    ("SIGHUP ignored", "it has no meaning yet; SIGTERM ends the server, SIGUSR1 opens the access log anew"),
+    ("SIGUSR2 ignored", "it has no meaning yet; SIGTERM ends the server, SIGUSR1 opens the access log anew"),
 ];
 
 #[derive(Debug, Default)]
@@ -210,7 +219,7 @@ impl<W: Write> Lines<W> {
 }
 
 /// The monotonic clock. Warnings have to do with no connection's time.
-fn uptime() -> Duration {
+pub(crate) fn uptime() -> Duration {
     let now = clock_gettime(ClockId::Monotonic);
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }

@@ -7,14 +7,17 @@ use crate::listen::Listen;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
 use crate::serving::cores::{Pin, Workers};
-use crate::serving::credentials::Credentials;
+use crate::serving::credentials::{Credentials, Expired};
 use crate::serving::crew::{self, Named, Stop};
 use crate::serving::doors::{self, Doors};
+use crate::serving::keys;
+use crate::serving::ready::ReadyFile;
 use crate::serving::report::{self, Way};
 use crate::serving::shift::{Outfit, Record, Seat, work};
 use crate::serving::tcp::{self, TcpRecord, TcpSeat};
 use crate::serving::versions::Versions;
-use crate::signals::stop_flag;
+use crate::signals::{ServerDuties, server_stop_flag};
+use base::time::Duration;
 use clap::{Args, ValueEnum};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use crypto::{ServerTls, TlsOptions};
@@ -30,7 +33,7 @@ use std::io;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use transport::{EndpointConfig, RetryPolicy, ServerConfig};
 use udp::{SteeringChoice, UdpPort};
 use worker::HandOff;
@@ -80,6 +83,13 @@ pub(crate) struct ServeArgs {
     /// The certificate's private key, PEM.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+    /// Serve a certificate that has expired or is not valid yet, which clients refuse.
+    #[arg(long, requires = "cert")]
+    allow_expired_certificate: bool,
+    /// The folder for keys that must outlive a restart, so that clients of a server that was killed hear so at once. Default:
+    /// $XDG_DATA_HOME/tercel or ~/.local/share/tercel.
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
     /// Where requests are logged: a file, - for standard output, or off.
     #[arg(long, default_value = "-", value_name = "FILE|-|off")]
     access_log: String,
@@ -92,7 +102,11 @@ pub(crate) struct ServeArgs {
     /// When clients must prove their address with a Retry first.
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
     retry: Retry,
-    /// Write this file once listening: one JSON object with port, pid and the path of the certificate.
+    /// How long running requests may take after SIGTERM or SIGINT. Without it they may take as long as they make progress. A
+    /// second signal ends the server at once.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    drain_timeout: Option<u64>,
+    /// Write this file once listening: one JSON object with port, pid and the path of the certificate. It is removed at the end.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
     /// Write this file at the end: one JSON object with bytes, datagrams, system calls and CPU seconds, in all and for each
@@ -128,7 +142,7 @@ Examples:
   tercel serve --http 3 .                              HTTP/3 and nothing over TCP
   tercel serve --datapath xdp --interface eth0 /srv    past the kernel's network stack; see tercel doctor";
 
-/// Runs the server until SIGINT or SIGTERM.
+/// Runs the server until SIGINT or SIGTERM, and until running requests are answered.
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     match serve(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -140,7 +154,10 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     args.path.check()?;
     args.quic.techniques().check(args.path.datapath)?;
     let credentials = match (&args.cert, &args.key) {
-        (Some(certificate), Some(key)) => Credentials::given(certificate, key)?,
+        (Some(certificate), Some(key)) => {
+            let expired = if args.allow_expired_certificate { Expired::Allow } else { Expired::Refuse };
+            Credentials::given(certificate, key, expired)?
+        }
         _ => Credentials::development()?,
     };
     let threads = match args.paths().workers {
@@ -164,7 +181,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     };
     // Dropped last: it prints what was noted until the end.
     let (warnings, _printer) = warnings::start(io::stderr()).map_err(text)?;
-    let outfit = args.outfit(&credentials, way.workers, warnings)?;
+    let outfit = args.outfit(&credentials, &way, warnings)?;
     let room = Room { args, outfit: &outfit, credentials: &credentials, way };
     match udp.map(|udp| udp.opened) {
         None => room.serve_on(Vec::<UdpPort>::new(), tcp),
@@ -206,12 +223,7 @@ impl ServeArgs {
     }
 
     /// What all workers have in common.
-    fn outfit(
-        &self,
-        credentials: &Credentials,
-        workers: usize,
-        warnings: Warnings,
-    ) -> Result<Outfit, String> {
+    fn outfit(&self, credentials: &Credentials, way: &Way, warnings: Warnings) -> Result<Outfit, String> {
         let root = self.root.as_deref().map(Root::open).transpose().map_err(text)?;
         let tls = ServerTls::new(&credentials.tls, &self.quic.tls()).map_err(text)?;
         let transport = self.quic.transport(wire::Version::V1).map_err(text)?;
@@ -219,21 +231,20 @@ impl ServeArgs {
         let listing = if self.no_listing { Listing::Off } else { Listing::On };
         Ok(Outfit {
             handler: Options { root, dot_files, listing, warnings, ..Options::default() },
-            endpoint: self.endpoint(workers)?,
+            endpoint: self.endpoint(way)?,
             server: ServerConfig { tls, transport: Arc::new(transport) },
             config: worker::Config { spin: self.path.spin },
             heads: self.quic.techniques().heads(),
+            drain_timeout: self.drain_timeout.map(Duration::from_secs),
         })
     }
 
     /// How the workers treat strangers. They share the keys, so that each takes the tokens and knows the resets of all.
     /// What strangers may cause is shared out among them.
-    fn endpoint(&self, workers: usize) -> Result<EndpointConfig, String> {
+    fn endpoint(&self, way: &Way) -> Result<EndpointConfig, String> {
         let defaults = EndpointConfig::default();
-        let key = || {
-            let mut key = [0; 32];
-            getrandom::fill(&mut key).map(|()| Some(key)).map_err(text)
-        };
+        let keys = keys::find(self.state_dir.as_deref())?;
+        let workers = way.workers;
         let retry = match self.retry {
             Retry::Auto => defaults.retry,
             Retry::Always => RetryPolicy::Always,
@@ -243,8 +254,8 @@ impl ServeArgs {
         Ok(EndpointConfig {
             workers: u8::try_from(workers).unwrap_or(u8::MAX),
             retry,
-            token_key: key()?,
-            reset_key: key()?,
+            token_key: Some(keys.token_key()),
+            reset_key: Some(keys.reset_key(way.listening)),
             max_half_open: defaults.max_half_open.div_ceil(workers),
             replies_per_second: share(defaults.replies_per_second),
             retries_per_second: share(defaults.retries_per_second),
@@ -283,14 +294,25 @@ impl Room<'_> {
         }
         let wakers: Arc<[Waker]> = ports.iter().filter_map(P::waker).collect();
         let bells: Arc<[Bell]> = listeners.iter().map(|_| Bell::default()).collect();
-        let to_wake = Stop { flag: Arc::default(), wakers: Arc::clone(&wakers), bells: Arc::clone(&bells) };
-        let flag = stop_flag(move || to_wake.wake()).map_err(text)?;
-        let stop = Stop { flag, wakers, bells };
-        let log = AccessLog::start(Target::parse(&args.access_log))
+        let warnings = self.outfit.handler.warnings.clone();
+        let log = AccessLog::start_with(Target::parse(&args.access_log), warnings.clone())
             .map_err(|error| format!("cannot write the access log to {}: {error}", args.access_log))?;
+        let ready: Arc<OnceLock<ReadyFile>> = Arc::default();
+        let to_wake = Stop { flag: Arc::default(), wakers: Arc::clone(&wakers), bells: Arc::clone(&bells) };
+        let (reopener, to_remove) = (log.reopener(), Arc::clone(&ready));
+        let duties = ServerDuties {
+            wake: Box::new(move || to_wake.wake()),
+            reopen: Box::new(move || reopener.reopen()),
+            tidy: Box::new(move || to_remove.get().into_iter().for_each(ReadyFile::remove)),
+            warnings,
+        };
+        let flag = server_stop_flag(duties).map_err(text)?;
+        let stop = Stop { flag, wakers, bells };
         let mut posts = self.quic_posts(ports, &log)?;
         posts.extend(self.tcp_posts(listeners, &log, &stop.bells)?);
-        let ready = report::announce(&self.way, self.credentials, args.ready_file.as_deref())?;
+        if let Some(file) = report::announce(&self.way, self.credentials, args.ready_file.as_deref())? {
+            let _ = ready.set(file);
+        }
         let job = |post: Post<P>| -> io::Result<Report> {
             match post {
                 Post::Quic(seat) => work(seat, self.outfit, &stop.flag).map(Box::new).map(Report::Quic),
@@ -298,14 +320,15 @@ impl Room<'_> {
             }
         };
         let (mut records, mut tcp_records) = (Vec::new(), Vec::new());
-        for report in crew::run(posts, &stop, job)? {
+        let reports = crew::run(posts, &stop, job);
+        ready.get().into_iter().for_each(ReadyFile::remove);
+        for report in reports? {
             match report {
                 Report::Quic(record) => records.push(*record),
                 Report::Tcp(record) => tcp_records.push(record),
             }
         }
         drop(log);
-        drop(ready);
         report::summarize(&self.way, &records, &tcp_records, args.summary_file.as_deref())
     }
 
@@ -339,7 +362,8 @@ impl Room<'_> {
         let defaults = Limits::default();
         let limits = Limits {
             connections: defaults.connections.div_ceil(listeners.len()),
-            idle: base::time::Duration::from_secs(args.quic.idle_timeout),
+            idle: Duration::from_secs(args.quic.idle_timeout),
+            drain: self.outfit.drain_timeout,
             ..defaults
         };
         let is_announced = args.http.http3 && !args.no_alt_svc;

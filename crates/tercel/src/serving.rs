@@ -6,6 +6,7 @@
 //! | cores.rs | how many workers, and which cores they keep |
 //! | crew.rs | the threads: one worker on each, one order to stop for all |
 //! | doors.rs | the ports, UDP and TCP |
+//! | keys.rs | the keys that outlive a restart |
 //! | lookout.rs | counters that an operator hears of |
 //! | ready.rs | the ready file |
 //! | shift.rs | one worker of HTTP/3 from its first turn to its good-bye |
@@ -17,6 +18,7 @@ pub(crate) mod cores;
 pub(crate) mod credentials;
 pub(crate) mod crew;
 pub(crate) mod doors;
+pub(crate) mod keys;
 pub(crate) mod lookout;
 pub(crate) mod ready;
 pub(crate) mod report;

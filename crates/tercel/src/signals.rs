@@ -1,25 +1,91 @@
-//! SIGINT and SIGTERM: the first asks a command to end in good order, the second ends it.
+//! Signals. SIGINT and SIGTERM: the first asks a command to end in good order, the second ends it. A server also heeds
+//! SIGUSR1, and is not ended by SIGHUP and SIGUSR2, which have no meaning yet.
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use server::warnings::{Warning, Warnings};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a command does about signals. All of it happens on the thread that waits for them.
+pub(crate) trait OnSignal: Send + 'static {
+    /// The first SIGINT or SIGTERM; the flag is set.
+    fn stop(&self);
+
+    /// The second one; the process ends when this returns.
+    fn end(&self) {}
+
+    /// Any other signal that the command waits for.
+    fn other(&self, _signal: i32) {}
+}
+
+impl<F: Fn() + Send + 'static> OnSignal for F {
+    fn stop(&self) {
+        self();
+    }
+}
 
 /// A flag that the first signal sets, after which `wake` is called. The second signal ends the process with 130.
 ///
 /// # Errors
 /// The operating system takes no handler or no thread.
 pub(crate) fn stop_flag(wake: impl Fn() + Send + 'static) -> std::io::Result<Arc<AtomicBool>> {
+    wait_for(&[SIGINT, SIGTERM], wake)
+}
+
+/// The same for a server.
+///
+/// # Errors
+/// The operating system takes no handler or no thread.
+pub(crate) fn server_stop_flag(duties: ServerDuties) -> std::io::Result<Arc<AtomicBool>> {
+    wait_for(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2], duties)
+}
+
+fn wait_for(signals: &[i32], duties: impl OnSignal) -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new(signals)?;
     let flag = Arc::clone(&stop);
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for _ in signals.forever() {
-            if flag.swap(true, Ordering::Relaxed) {
+        for signal in signals.forever() {
+            if signal != SIGINT && signal != SIGTERM {
+                duties.other(signal);
+            } else if flag.swap(true, Ordering::Relaxed) {
+                duties.end();
                 std::process::exit(130);
+            } else {
+                duties.stop();
             }
-            wake();
         }
     })?;
     Ok(stop)
+}
+
+/// What a server does about signals.
+pub(crate) struct ServerDuties {
+    /// Wakes its threads, so that they see the flag.
+    pub(crate) wake: Box<dyn Fn() + Send>,
+    /// Opens the access log anew (SIGUSR1).
+    pub(crate) reopen: Box<dyn Fn() + Send>,
+    /// What must not be left behind when a second signal ends the process.
+    pub(crate) tidy: Box<dyn Fn() + Send>,
+    /// Where signals without a meaning are noted.
+    pub(crate) warnings: Warnings,
+}
+
+impl OnSignal for ServerDuties {
+    fn stop(&self) {
+        (self.wake)();
+    }
+
+    fn end(&self) {
+        (self.tidy)();
+    }
+
+    fn other(&self, signal: i32) {
+        match signal {
+            SIGUSR1 => (self.reopen)(),
+            SIGHUP => self.warnings.note(Warning::Hangup, 1),
+            _ => self.warnings.note(Warning::UserSignal2, 1),
+        }
+    }
 }

@@ -34,6 +34,12 @@ impl Credit {
         self.limit.saturating_sub(self.used)
     }
 
+    /// The limit.
+    #[inline]
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// How much was used so far.
     #[inline]
     pub(crate) fn used(&self) -> u64 {
@@ -62,8 +68,13 @@ impl Credit {
     /// There is more to send than the limit allows: the peer is told, once for each limit. Returns whether a frame is
     /// pending. Source: RFC 9000 §4.1.
     pub(crate) fn note_blocked(&mut self) -> bool {
+        self.note_blocked_above(0)
+    }
+
+    /// The same where the last `kept` bytes are not for what waits.
+    pub(crate) fn note_blocked_above(&mut self, kept: u64) -> bool {
         //= rfc9000/4.1#3
-        if self.available() == 0 && self.complained <= self.limit {
+        if self.available() <= kept && self.complained <= self.limit {
             self.complained = self.limit + 1;
             self.blocked.request(self.limit);
         }

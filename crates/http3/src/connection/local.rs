@@ -9,7 +9,7 @@ use crate::frame;
 use crate::settings::Settings;
 use crate::unidirectional::ty;
 use bytes::Bytes;
-use transport::{Dir, StreamId};
+use transport::{Dir, Priority, StreamId};
 use wire::{Side, varint};
 
 /// How much of the end is known.
@@ -60,6 +60,8 @@ impl LocalStreams {
             if place.is_none() {
                 *place = carrier.open(Dir::Uni).ok();
                 if let Some(id) = *place {
+                    // GOAWAY and SETTINGS must not wait behind content.
+                    carrier.set_priority(id, Priority::CONTROL);
                     // A fresh stream takes bytes unless the connection is over, and then nothing matters.
                     let _ = carrier.write(id, Bytes::from(bytes));
                 }
@@ -87,7 +89,8 @@ impl LocalStreams {
 
 impl Connection {
     /// Tells the peer that we are about to leave. RFC 9114 §5.2: first [`Goaway::Notice`], a round trip later
-    /// [`Goaway::Final`], and when [`Connection::open_exchanges`] is 0, close.
+    /// [`Goaway::Final`]. When [`Connection::open_exchanges`] is 0 and the transport's `unacknowledged_streams` too, close:
+    /// an exchange is over when the peer has its response, not when the transport has it.
     pub fn goaway(&mut self, carrier: &mut impl Carrier, goaway: Goaway) {
         let id = match (self.side, goaway) {
             // A client's GOAWAY names a push, and we allow none.

@@ -65,7 +65,7 @@ fn lines_reach_the_file_and_rotation_is_followed() {
         std::thread::yield_now();
     }
     std::fs::rename(&path, folder.path().join("old.log")).unwrap();
-    log.reopen();
+    log.reopener().reopen();
     (0..1_000).for_each(|_| recorder.record(&entry(&head), NOW));
     drop(recorder);
     drop(log);
@@ -125,4 +125,91 @@ fn a_stuck_disk_loses_lines_not_time() {
     assert!(notes[0].ends_with("lines lost: the log could not be written fast enough"), "{notes:?}");
     let told: u64 = notes.iter().map(|note| note.split(' ').nth(1).unwrap().parse::<u64>().unwrap()).sum();
     assert_eq!(text.lines().count() as u64 - notes.len() as u64 + told, total);
+}
+
+/// A disk with room for so many bytes, which somebody frees later.
+#[derive(Clone, Default)]
+struct Full(Arc<Mutex<(Vec<u8>, usize)>>);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (written, room) = &mut *self.0.lock().unwrap();
+        let count = bytes.len().min(*room);
+        *room -= count;
+        written.extend_from_slice(&bytes[..count]);
+        if count == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(count) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Fails without it: lines that do not fit on the disk are lost without a word, and a part of a line spoils the next.
+#[test]
+fn lines_lost_on_a_full_disk_are_counted_and_noted() {
+    let disk = Full::default();
+    disk.0.lock().unwrap().1 = 100_000;
+    let warnings = Warnings::default();
+    let shared = Arc::new(Shared { warnings: warnings.clone(), ..Shared::default() });
+    let log = AccessLog::start_on(Box::new(disk.clone()), Target::Stdout, shared).unwrap();
+    let mut recorder = log.recorder();
+    let head = Head::of("GET", "/");
+    (0..5_000).for_each(|_| recorder.record(&entry(&head), NOW));
+    recorder.flush();
+    while log.shared.waiting.load(Ordering::Relaxed) > 0 {
+        std::thread::yield_now();
+    }
+    disk.0.lock().unwrap().1 = usize::MAX;
+    recorder.record(&entry(&head), NOW);
+    drop(recorder);
+    let lost = log.lost();
+    drop(log);
+    let text = String::from_utf8(disk.0.lock().unwrap().0.clone()).unwrap();
+    let right = line(&head);
+    let whole = text.lines().filter(|line| *line == right.trim_end()).count() as u64;
+    assert_eq!((whole + lost, warnings.untold(Warning::LogLinesLost)), (5_001, lost));
+    let others: Vec<_> = text.lines().filter(|line| *line != right.trim_end()).collect();
+    assert!(
+        matches!(others[..], [torn, note] if right.starts_with(torn) && note.starts_with("# ")),
+        "{others:?}"
+    );
+}
+
+/// Fails without it: the end of the server waits for seconds, and what is lost is not told.
+#[test]
+fn a_pipe_that_nobody_reads_delays_the_end_by_a_moment_and_the_loss_is_noted() {
+    let warnings = Warnings::default();
+    let shared = Arc::new(Shared { warnings: warnings.clone(), ..Shared::default() });
+    let log = AccessLog::start_on(Box::new(Stuck::default()), Target::Stdout, shared).unwrap();
+    let mut recorder = log.recorder();
+    let head = Head::of("GET", "/");
+    (0..100_000).for_each(|_| recorder.record(&entry(&head), NOW));
+    drop(recorder);
+    let began = crate::warnings::uptime();
+    drop(log);
+    // Two seconds before. The machine may be busy.
+    assert!(crate::warnings::uptime() - began < std::time::Duration::from_millis(1_900));
+    assert_eq!(warnings.untold(Warning::LogLinesLost), 100_000);
+}
+
+/// Fails without it: a rotated file gets lines until the next request comes.
+#[test]
+fn the_file_is_opened_anew_without_a_request_and_a_failure_is_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log/access.log");
+    std::fs::create_dir(folder.path().join("log")).unwrap();
+    let warnings = Warnings::default();
+    let log = AccessLog::start_with(Target::File(path.clone()), warnings.clone()).unwrap();
+    std::fs::rename(&path, folder.path().join("old")).unwrap();
+    let reopener = log.reopener();
+    reopener.reopen();
+    while !path.exists() {
+        std::thread::yield_now();
+    }
+    std::fs::rename(folder.path().join("log"), folder.path().join("gone")).unwrap();
+    reopener.reopen();
+    while warnings.untold(Warning::LogNotReopened) == 0 {
+        std::thread::yield_now();
+    }
 }

@@ -125,7 +125,7 @@ impl fmt::Display for CertificateError {
 impl std::error::Error for CertificateError {}
 
 /// The system's words without "(os error 13)".
-fn brief(error: &io::Error) -> String {
+pub(crate) fn brief(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_string()
 }

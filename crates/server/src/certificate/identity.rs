@@ -4,14 +4,53 @@
 
 use super::der;
 use super::error::{CertificateError, Role};
+use crate::date::http_date;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
 /// Chains are a few KiB. More is not a certificate, and could be /dev/zero.
 const MAX_FILE: u64 = 1 << 20;
+
+/// A certificate with less than this left is worth a warning.
+const WARN_BEFORE_S: u64 = 14 * 24 * 3_600;
+
+/// How a chain stands to the present. Times in seconds since 1970. The text says so for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Validity {
+    /// Valid for 14 days and more.
+    Good,
+    /// Valid, for fewer than 14 days.
+    Soon {
+        /// The end.
+        until_s: u64,
+    },
+    /// Not valid any more.
+    Expired {
+        /// The end.
+        since_s: u64,
+    },
+    /// Not valid yet.
+    NotYet {
+        /// The beginning.
+        from_s: u64,
+    },
+}
+
+impl fmt::Display for Validity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, at) = match *self {
+            Validity::Good => return f.write_str("is valid"),
+            Validity::Soon { until_s } => ("expires soon, on", until_s),
+            Validity::Expired { since_s } => ("has expired, on", since_s),
+            Validity::NotYet { from_s } => ("is not valid before", from_s),
+        };
+        write!(f, "{what} {}", String::from_utf8_lossy(&http_date(at)))
+    }
+}
 
 /// Who the server is.
 #[derive(Debug)]
@@ -48,6 +87,23 @@ impl Identity {
     /// Until when the certificate is valid, in seconds since 1970; `None` if it cannot be parsed.
     pub fn not_after_s(&self) -> Option<u64> {
         self.chain.first().and_then(|first| der::facts(first)).map(|facts| facts.not_after_s)
+    }
+
+    /// Whether clients take the chain at `now_s`, seconds since 1970: all its certificates must be valid. What cannot be parsed
+    /// is left to TLS to judge. RFC 5280 §6.1.3.
+    pub fn validity(&self, now_s: u64) -> Validity {
+        let facts = || self.chain.iter().filter_map(|certificate| der::facts(certificate));
+        let begins = facts().map(|facts| facts.not_before_s).max().unwrap_or(0);
+        let ends = facts().map(|facts| facts.not_after_s).min().unwrap_or(u64::MAX);
+        if now_s > ends {
+            Validity::Expired { since_s: ends }
+        } else if now_s < begins {
+            Validity::NotYet { from_s: begins }
+        } else if ends - now_s < WARN_BEFORE_S {
+            Validity::Soon { until_s: ends }
+        } else {
+            Validity::Good
+        }
     }
 }
 

@@ -7,6 +7,8 @@ mod identity;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use development::write as replace_file;
 pub use development::{Development, default_folder};
+pub(crate) use error::brief;
 pub use error::{CertificateError, Role};
-pub use identity::Identity;
+pub use identity::{Identity, Validity};

@@ -156,3 +156,28 @@ fn wrong_files_get_one_clear_line_each() {
         }
     }
 }
+
+/// Fails without it: a certificate that every client refuses is served without a word. The weakest of the chain counts.
+#[test]
+fn the_validity_of_a_chain_is_that_of_its_weakest_certificate() {
+    let made = |from: u64, until: u64| {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(["localhost".to_string()]).unwrap();
+        let epoch = rcgen::date_time_ymd(1970, 1, 1);
+        params.not_before = epoch + std::time::Duration::from_secs(from);
+        params.not_after = epoch + std::time::Duration::from_secs(until);
+        (params.self_signed(&key).unwrap().der().clone(), key)
+    };
+    let (first, key) = made(NOW - DAY, NOW + 100 * DAY);
+    let (weak, _) = made(NOW - 10 * DAY, NOW + 20 * DAY);
+    let key = rustls_pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let alone = Identity { chain: vec![first.clone()], key: key.clone_key() };
+    let both = Identity { chain: vec![first, weak], key };
+    assert_eq!(alone.validity(NOW), Validity::Good);
+    assert_eq!(alone.validity(NOW - 2 * DAY), Validity::NotYet { from_s: NOW - DAY });
+    assert_eq!(alone.validity(NOW + 87 * DAY), Validity::Soon { until_s: NOW + 100 * DAY });
+    assert_eq!(both.validity(NOW + 6 * DAY), Validity::Good);
+    assert_eq!(both.validity(NOW + 7 * DAY), Validity::Soon { until_s: NOW + 20 * DAY });
+    assert_eq!(both.validity(NOW + 21 * DAY), Validity::Expired { since_s: NOW + 20 * DAY });
+    assert!(both.validity(NOW + 21 * DAY).to_string().starts_with("has expired, on "));
+}

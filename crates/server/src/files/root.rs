@@ -6,16 +6,23 @@
 //! included even when they point back inside. Where `openat2` is missing (Linux before 5.6, some sandboxes) the path is
 //! walked with one `openat` per segment and no symbolic link is followed at all.
 //!
+//! The operator names a path, and what it leads to may change: a deployment switches a symbolic link, or replaces the folder.
+//! So the path is looked at again once a second, when a file is looked for, and the folder opened anew if it is another one.
+//!
 //! What is opened is judged by its descriptor, never by its name: only regular files are served. O_NONBLOCK keeps a FIFO
 //! from blocking the worker. Kernel file systems (proc, sysfs and the like) are refused even if a careless root contains
 //! them, since their "regular files" are the machine's secrets.
 
+use base::time::{Duration, Instant};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// How often the operator's path is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// `openat2` gives up with EAGAIN when something is renamed while it resolves `..` in a symbolic link.
 const RENAME_RETRIES: usize = 4;
@@ -98,9 +105,14 @@ pub(crate) enum OpenError {
 /// An open root folder. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Root {
+    /// As the operator named it.
+    path: Arc<Path>,
     folder: Arc<OwnedFd>,
     device: u64,
+    inode: u64,
     resolver: Resolver,
+    /// When the path is looked at again.
+    look_at: Instant,
 }
 
 impl Root {
@@ -110,12 +122,34 @@ impl Root {
         // Opened for reading, not as O_PATH, so that a folder without permission is found out now.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(path, flags, Mode::empty()).map_err(error)?;
-        let device = rustix::fs::fstat(&folder).map_err(error)?.st_dev;
+        let Stat { st_dev: device, st_ino: inode, .. } = rustix::fs::fstat(&folder).map_err(error)?;
         let resolver = match open_beneath(folder.as_fd(), b".") {
             Ok(_) => Resolver::Kernel,
             Err(_) => Resolver::Walk,
         };
-        Ok(Root { folder: Arc::new(folder), device, resolver })
+        Ok(Root {
+            path: path.into(),
+            folder: Arc::new(folder),
+            device,
+            inode,
+            resolver,
+            look_at: Instant::ZERO,
+        })
+    }
+
+    /// Opens the folder anew if the operator's path leads to another one by now; looks once a second at most. A path that leads
+    /// nowhere changes nothing, since a deployment may be in the middle of it.
+    pub(crate) fn refresh(&mut self, now: Instant) {
+        if now < self.look_at {
+            return;
+        }
+        self.look_at = now + LOOK_EVERY;
+        let is_same = |stat: &Stat| (stat.st_dev, stat.st_ino) == (self.device, self.inode);
+        if rustix::fs::stat(&*self.path).is_ok_and(|stat| !is_same(&stat))
+            && let Ok(root) = Root::open(&self.path)
+        {
+            *self = Root { look_at: self.look_at, ..root };
+        }
     }
 
     /// Opens `path`: segments joined by single slashes, as [`super::path::resolve`] makes them; empty for the root.

@@ -359,3 +359,49 @@ fn handlers_and_bodies_can_move_between_threads() {
     is_send::<Response>();
     is_send::<crate::access_log::Recorder>();
 }
+
+/// Fails without it: a deployment that switches a symbolic link is never seen, and caches keep the old content.
+#[test]
+fn a_root_that_is_switched_is_seen_within_seconds_and_its_caches_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let release = |name: &str| folder.path().join(name);
+    for (name, content) in [("one", "first"), ("two", "later"), ("three", "third")] {
+        std::fs::create_dir(release(name)).unwrap();
+        std::fs::write(release(name).join("small"), content).unwrap();
+        std::fs::write(release(name).join("large"), content.repeat(100_000)).unwrap();
+    }
+    std::fs::write(release("one").join("removed"), "x").unwrap();
+    let current = release("current");
+    let switch = |name: &str| {
+        std::os::unix::fs::symlink(name, release("new")).unwrap();
+        std::fs::rename(release("new"), &current).unwrap();
+    };
+    switch("one");
+    let options =
+        Options { root: Some(Root::open(&current).unwrap()), clock: || TODAY, ..Options::default() };
+    let mut site = Site {
+        folder: tempfile::tempdir().unwrap(),
+        handler: Handler::new(options),
+        now: Instant::from_nanos(1),
+    };
+    let contents = |site: &mut Site, expected: &str| {
+        for name in ["/small", "/large"] {
+            let answer = site.request("GET", name, &[]);
+            assert_eq!(&answer.content[..5], expected.as_bytes(), "{name}");
+        }
+    };
+    contents(&mut site, "first");
+    assert_eq!(site.status("/removed"), 200);
+    switch("two");
+    site.now = site.now + Duration::from_secs(2);
+    contents(&mut site, "later");
+    assert_eq!(site.status("/removed"), 404);
+    // In the middle of a deployment there is no root; what was served before still is.
+    std::fs::remove_file(&current).unwrap();
+    site.now = site.now + Duration::from_secs(2);
+    contents(&mut site, "later");
+    // A folder in the place of the link.
+    std::fs::rename(release("three"), &current).unwrap();
+    site.now = site.now + Duration::from_secs(2);
+    contents(&mut site, "third");
+}

@@ -31,8 +31,6 @@ use tokio::time::Sleep;
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
 /// How long accepting pauses when descriptors or memory have run out.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long connections have to finish after the order to stop.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// What a thread needs to serve.
 pub struct Setup {
@@ -50,7 +48,7 @@ pub struct Setup {
     pub bell: Bell,
 }
 
-/// Accepts from `listener` and serves until the bell is rung; then waits a few seconds for what is under way.
+/// Accepts from `listener` and serves until the bell is rung; then waits for what is under way, for [`Limits::drain`] at most.
 ///
 /// # Errors
 /// The operating system has no descriptors or memory left to begin with.
@@ -72,6 +70,7 @@ pub fn serve(listener: TcpListener, setup: Setup) -> io::Result<Tally> {
             timer: Box::pin(tokio::time::sleep(LOOK_EVERY)),
             is_timed: false,
             paused_until: None,
+            is_leaving: false,
             deadline: None,
         };
         front.await;
@@ -118,7 +117,9 @@ struct Front {
     /// Whether the timer runs. It does not while there is nothing to look at, so that an idle thread sleeps.
     is_timed: bool,
     paused_until: Option<Instant>,
-    /// When the grace is over, after the order to stop.
+    /// The order to stop has come.
+    is_leaving: bool,
+    /// When connections that are still open end, after the order to stop.
     deadline: Option<Instant>,
 }
 
@@ -131,7 +132,7 @@ impl Future for Front {
         self.look(cx);
         // A connection that ends wakes this task, see `Place`.
         self.gate.borrow_mut().waiting = Some(cx.waker().clone());
-        let over = self.deadline.is_some() && self.gate.borrow().open == 0;
+        let over = self.is_leaving && self.gate.borrow().open == 0;
         if over { Poll::Ready(()) } else { Poll::Pending }
     }
 }
@@ -139,9 +140,10 @@ impl Future for Front {
 impl Front {
     /// Looks whether the order to stop has come.
     fn heed(&mut self, cx: &mut Context<'_>) {
-        if self.deadline.is_none() && self.bell.is_rung(cx.waker()) {
+        if !self.is_leaving && self.bell.is_rung(cx.waker()) {
+            self.is_leaving = true;
             self.listener = None;
-            self.deadline = Some(pulse::now() + GRACE);
+            self.deadline = self.manner.limits.drain.map(|drain| pulse::now() + drain);
             self.arm();
             self.pulses.iter().filter_map(Weak::upgrade).for_each(|pulse| pulse.tell(Order::Finish));
         }

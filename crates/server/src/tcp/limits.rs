@@ -20,6 +20,8 @@ pub struct Limits {
     pub linger: Duration,
     /// Requests at a time on an HTTP/2 connection. Default 128.
     pub streams: u32,
+    /// How long connections have to finish after the order to stop; `None`: as long as the other rules let them. Default `None`.
+    pub drain: Option<Duration>,
 }
 
 impl Default for Limits {
@@ -32,6 +34,7 @@ impl Default for Limits {
             progress_bytes: 1_024,
             linger: Duration::from_secs(2),
             streams: 128,
+            drain: None,
         }
     }
 }

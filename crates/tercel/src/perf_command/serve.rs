@@ -5,10 +5,10 @@ use crate::listen::{self, Listen};
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
 use crate::serving::cores::{Pin, Workers};
-use crate::serving::credentials::Credentials;
+use crate::serving::credentials::{Credentials, Expired};
 use crate::serving::crew::{self, Stop};
 use crate::serving::ready::ReadyFile;
-use crate::signals::stop_flag;
+use crate::signals::{ServerDuties, server_stop_flag};
 use base::time::Duration;
 use clap::Args;
 use core::net::SocketAddr;
@@ -18,11 +18,12 @@ use paths::{Opened, Path};
 use perf::protocol;
 use perf::server::Server;
 use serde_json::json;
+use server::warnings;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use transport::{Endpoint, EndpointConfig, ServerConfig};
 use worker::{HandOff, Member, Worker};
 
@@ -96,7 +97,7 @@ impl ServeArgs {
     fn serve(&self) -> Result<(), String> {
         self.path.check()?;
         let credentials = match (&self.cert, &self.key) {
-            (Some(certificate), Some(key)) => Credentials::given(certificate, key)?,
+            (Some(certificate), Some(key)) => Credentials::given(certificate, key, Expired::Allow)?,
             _ => Credentials::development()?,
         };
         let cores = u8::try_from(bench::cpu::allowed().len().max(1)).unwrap_or(u8::MAX);
@@ -183,7 +184,16 @@ impl ServeArgs {
         let mut members = crew.into_iter();
         let wakers: Arc<[Waker]> = ports.iter().filter_map(P::waker).collect();
         let to_wake = Arc::clone(&wakers);
-        let flag = stop_flag(move || to_wake.iter().for_each(Waker::wake)).map_err(text)?;
+        let (warnings, _printer) = warnings::start(io::stderr()).map_err(text)?;
+        let ready_file: Arc<OnceLock<ReadyFile>> = Arc::default();
+        let to_remove = Arc::clone(&ready_file);
+        let duties = ServerDuties {
+            wake: Box::new(move || to_wake.iter().for_each(Waker::wake)),
+            reopen: Box::new(|| ()),
+            tidy: Box::new(move || to_remove.get().into_iter().for_each(ReadyFile::remove)),
+            warnings,
+        };
+        let flag = server_stop_flag(duties).map_err(text)?;
         let seats = ports.into_iter().enumerate().map(|(number, port)| Seat {
             number,
             port,
@@ -191,11 +201,14 @@ impl ServeArgs {
             core: cores.get(number).copied(),
         });
         let seats = seats.collect();
-        let _ready = ready()?;
+        if let Some(file) = ready()? {
+            let _ = ready_file.set(file);
+        }
         let stop = Stop { flag, wakers, bells: Arc::default() };
-        let counters = crew::run(seats, &stop, |seat| work(seat, outfit, &stop.flag))?;
+        let counters = crew::run(seats, &stop, |seat| work(seat, outfit, &stop.flag));
+        ready_file.get().into_iter().for_each(ReadyFile::remove);
         let mut total = Counters::default();
-        counters.into_iter().for_each(|counters| total += counters);
+        counters?.into_iter().for_each(|counters| total += counters);
         let (sent, heard, cpu_s) = (total.tx.datagrams, total.rx.datagrams, bench::cpu::process_seconds());
         eprintln!("tercel sent {sent} datagrams, heard {heard}, {cpu_s:.2} s of CPU");
         Ok(())

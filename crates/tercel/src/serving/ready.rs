@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A ready file that was written. Dropping it removes the file, unless another server has replaced it since.
+/// A ready file that was written.
 #[derive(Debug)]
 pub(crate) struct ReadyFile {
     path: PathBuf,
@@ -21,18 +21,12 @@ impl ReadyFile {
         Ok(file)
     }
 
-    /// Removes the file if it is still this server's: it holds the process's number.
+    /// Removes the file at the end, unless another server has replaced it since: it holds the number of the process.
     pub(crate) fn remove(&self) {
         if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
             // Nothing is left to be done about a folder that has become read-only.
             let _ = std::fs::remove_file(&self.path);
         }
-    }
-}
-
-impl Drop for ReadyFile {
-    fn drop(&mut self) {
-        self.remove();
     }
 }
 
@@ -59,13 +53,13 @@ mod tests {
         let path = folder.path().join("ready");
         let file = ReadyFile::write(&path, &json!({ "pid": 1 })).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"pid\":1}\n");
-        drop(file);
+        file.remove();
         assert!(!path.exists());
         let first = ReadyFile::write(&path, &json!({ "pid": 1 })).unwrap();
         let second = ReadyFile::write(&path, &json!({ "pid": 2 })).unwrap();
-        drop(first);
+        first.remove();
         assert!(path.exists(), "the second server's");
-        drop(second);
+        second.remove();
         assert!(!path.exists());
     }
 }

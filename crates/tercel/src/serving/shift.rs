@@ -3,10 +3,11 @@
 use super::cores::thread_seconds;
 use super::crew::Named;
 use super::lookout::Lookout;
-use base::time::Duration;
+use base::time::{Duration, Instant};
 use datapath::{Capabilities, Counters};
 use paths::{Frames, Path};
 use server::access_log::Recorder;
+use server::date::unix_now;
 use server::handler::{Handler, Options};
 use server::http3::{HeadCache, Server};
 use server::packet_sizes::PacketSizes;
@@ -16,8 +17,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use transport::{Endpoint, EndpointConfig, ResumeCounters, ServerConfig};
 use worker::{HandOffCounters, Member, Worker};
 
-/// How long connections have to finish after the order to stop.
-const GRACE: Duration = Duration::from_secs(5);
 /// How long packets that have been sent may take to leave the interface.
 const DRAIN: Duration = Duration::from_millis(200);
 
@@ -29,6 +28,8 @@ pub(crate) struct Outfit {
     pub(crate) server: ServerConfig,
     pub(crate) config: worker::Config,
     pub(crate) heads: HeadCache,
+    /// How long connections have to finish after the order to stop; none: as long as they take.
+    pub(crate) drain_timeout: Option<Duration>,
 }
 
 /// What one worker is given for itself.
@@ -76,7 +77,7 @@ pub(crate) struct Record {
 ///
 /// # Errors
 /// The core cannot be kept, there is no randomness, or the data path has failed.
-pub(crate) fn work<P: Path>(seat: Seat<P>, outfit: &Outfit, stop: &AtomicBool) -> io::Result<Record> {
+pub(crate) fn work<P: Path>(mut seat: Seat<P>, outfit: &Outfit, stop: &AtomicBool) -> io::Result<Record> {
     let began = thread_seconds();
     if let Some(core) = seat.core {
         bench::cpu::pin(core)?;
@@ -86,7 +87,10 @@ pub(crate) fn work<P: Path>(seat: Seat<P>, outfit: &Outfit, stop: &AtomicBool) -
         Server::new(Handler::new(outfit.handler.clone()), seat.recorder).with_head_cache(outfit.heads);
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;
-    let config = EndpointConfig { worker: seat.number, ..outfit.endpoint.clone() };
+    // Tokens outlive the process and the machine's uptime: they are dated by the calendar.
+    let clock_offset =
+        Duration::from_secs(unix_now()).saturating_sub(seat.port.now().saturating_since(Instant::ZERO));
+    let config = EndpointConfig { worker: seat.number, clock_offset, ..outfit.endpoint.clone() };
     let endpoint = Endpoint::new(config, seed);
     let mut worker = Worker::new(seat.port, server, endpoint, Some(outfit.server.clone()), outfit.config);
     if let Some(member) = seat.member {
@@ -94,7 +98,7 @@ pub(crate) fn work<P: Path>(seat: Seat<P>, outfit: &Outfit, stop: &AtomicBool) -
     }
     let mut lookout = Lookout::new(&outfit.handler.warnings);
     serve(&mut worker, &mut lookout, stop)?;
-    say_good_bye(&mut worker)?;
+    drain(&mut worker, &mut lookout, outfit.drain_timeout)?;
     let frames_after = settle(&mut worker, frames_before)?;
     Ok(Record {
         number: seat.number,
@@ -118,34 +122,43 @@ fn serve<P: Path>(
     stop: &AtomicBool,
 ) -> io::Result<()> {
     while !stop.load(Ordering::Relaxed) {
-        turn(worker, lookout)?;
+        turn(worker, lookout, None)?;
     }
     Ok(())
 }
 
-/// One turn, and what is done beside it now and then.
-fn turn<P: Path>(worker: &mut Worker<P, Server>, lookout: &mut Lookout) -> io::Result<()> {
+/// One turn, and what is done beside it now and then. Sleeps until `until` at most.
+fn turn<P: Path>(
+    worker: &mut Worker<P, Server>,
+    lookout: &mut Lookout,
+    until: Option<Instant>,
+) -> io::Result<()> {
     let log_at = worker.app_mut().next_timeout();
-    worker.run_turn([log_at, lookout.next_timeout()].into_iter().flatten().min())?;
+    worker.run_turn([log_at, lookout.next_timeout(), until].into_iter().flatten().min())?;
     let now = worker.now();
     worker.app_mut().on_time(now);
     lookout.on_turn(now, worker.endpoint().counters());
     Ok(())
 }
 
-/// Turns until the last connection has said good-bye or a few seconds have passed.
-fn say_good_bye<P: Path>(worker: &mut Worker<P, Server>) -> io::Result<()> {
+/// Turns until the last connection has ended or the time is up.
+fn drain<P: Path>(
+    worker: &mut Worker<P, Server>,
+    lookout: &mut Lookout,
+    timeout: Option<Duration>,
+) -> io::Result<()> {
     worker.app_mut().stop();
     worker.refuse_incoming();
     worker.activate_all();
-    let deadline = worker.now() + GRACE;
-    while worker.open_connections() > 0 && worker.now() < deadline {
-        worker.run_turn(Some(deadline))?;
+    let deadline = timeout.map(|timeout| worker.now() + timeout);
+    while worker.app_mut().open_connections() > 0 && deadline.is_none_or(|deadline| worker.now() < deadline) {
+        turn(worker, lookout, deadline)?;
     }
-    // Whoever is in the middle of something hears that it is over.
+    // Clients that are in the middle of something hear that it is over.
     worker.app_mut().abandon();
     worker.activate_all();
     worker.turn(worker.now())?;
+    lookout.look(worker.endpoint().counters());
     Ok(())
 }
 

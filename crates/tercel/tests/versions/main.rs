@@ -5,6 +5,7 @@
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
 mod http3;
+mod leaving;
 mod message;
 mod server;
 mod tcp;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -33,10 +33,28 @@ impl Server {
         Server::run(command, root, &[])
     }
 
-    fn run(mut command: Command, root: &Path, arguments: &[&str]) -> Server {
-        let place = TempDir::new().expect("a folder");
+    fn run(command: Command, root: &Path, arguments: &[&str]) -> Server {
+        Server::run_in(
+            TempDir::new().expect("a folder"),
+            command,
+            root,
+            &[&["--listen", "127.0.0.1:0"], arguments].concat(),
+        )
+    }
+
+    /// Kills it and starts another at the same address, with what the first has kept.
+    pub(crate) fn kill_and_restart(mut self, root: &Path) -> Server {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+        let place = std::mem::replace(&mut self.place, TempDir::new().expect("a folder"));
+        fs::remove_file(place.path().join("ready")).expect("a killed server cleans up nothing");
+        let listen = format!("127.0.0.1:{}", self.port);
+        Server::run_in(place, Command::new(PROGRAM), root, &["--listen", &listen])
+    }
+
+    fn run_in(place: TempDir, mut command: Command, root: &Path, arguments: &[&str]) -> Server {
         let file = |name: &str| place.path().join(name);
-        command.arg("serve").arg(root).args(["--listen", "127.0.0.1:0"]).args(arguments);
+        command.arg("serve").arg(root).args(arguments);
         command.arg("--access-log").arg(file("log"));
         command.arg("--ready-file").arg(file("ready")).arg("--summary-file").arg(file("summary"));
         command.env("XDG_DATA_HOME", file("data")).stdin(Stdio::null()).stdout(Stdio::null());
@@ -58,22 +76,51 @@ impl Server {
 
     /// Asks it to end, without waiting.
     pub(crate) fn ask_to_end(&self) {
+        self.signal("TERM");
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill runs").success());
+        assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().expect("kill runs").success());
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let mut waited = Duration::ZERO;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a status") {
+                return status;
+            }
+            assert!(waited < PATIENCE, "it does not end");
+            sleep(STEP);
+            waited += STEP;
+        }
+    }
+
+    /// One of its files: `ready`, `log`, `said` (its standard error), `summary`.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    /// Waits until one of its files has so many lines with `what`. Returns the file.
+    pub(crate) fn wait_for(&self, name: &str, (what, count): (&str, usize)) -> String {
+        let mut waited = Duration::ZERO;
+        loop {
+            let text = fs::read_to_string(self.file(name)).unwrap_or_default();
+            if text.lines().filter(|line| line.contains(what)).count() >= count {
+                return text;
+            }
+            assert!(waited < PATIENCE, "no {what} in {name}: {text}");
+            sleep(STEP);
+            waited += STEP;
+        }
     }
 
     /// Ends it. Returns its summary and its access log.
     pub(crate) fn stop(mut self) -> (Value, String) {
         self.ask_to_end();
-        let mut waited = Duration::ZERO;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("a status") {
-                break status;
-            }
-            assert!(waited < PATIENCE, "it does not end");
-            sleep(STEP);
-            waited += STEP;
-        };
+        let status = self.wait();
         assert!(status.success(), "{status}");
         let read = |name: &str| fs::read_to_string(self.place.path().join(name)).unwrap_or_default();
         (serde_json::from_str(&read("summary")).expect("a summary"), read("log"))

@@ -80,6 +80,12 @@ impl Connection {
         self.streams.count()
     }
 
+    /// Streams of this kind on which the peer has not acknowledged all that we wrote: data, the end, or a reset. 0 says that
+    /// the connection can be closed without loss. Walks over all streams: meant for connections that are about to end.
+    pub fn unacknowledged_streams(&self, dir: Dir) -> usize {
+        self.streams.unacknowledged(dir)
+    }
+
     /// The largest payload that `send_datagram` can put into a packet now, in bytes; `None` when the peer takes none.
     pub fn max_datagram_size(&self) -> Option<usize> {
         // First byte, connection ID, packet number and tag.

@@ -43,11 +43,23 @@ impl Default for StreamConfig {
 /// How a stream shares the connection with the others. Source: RFC 9218 §4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
-    /// 0, served first, to 7, served last. Larger values count as 7.
+    /// 0, served first, to 7, served last. Larger values count as 7, but for [`Priority::CONTROL`].
     pub urgency: u8,
     /// Whether the stream takes turns with the others of its urgency, packet by packet. The others are sent one after
     /// the other, in the order in which they had something to send.
     pub incremental: bool,
+}
+
+impl Priority {
+    /// Before every urgency: for a stream that steers the connection, such as the control stream of HTTP/3. A few bytes of the
+    /// peer's limit on the connection are kept for such streams, so that other streams cannot delay them by using it up.
+    pub const CONTROL: Priority = Priority { urgency: u8::MAX, incremental: false };
+
+    /// The place in the order of sending: 0 for control, then the urgencies.
+    #[inline]
+    pub(super) fn rank(self) -> u8 {
+        if self.urgency == Priority::CONTROL.urgency { 0 } else { self.urgency.min(7) + 1 }
+    }
 }
 
 impl Default for Priority {

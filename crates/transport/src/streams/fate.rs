@@ -60,7 +60,7 @@ impl Streams {
                 }
             }
             SentFrame::MaxStreams { dir, limit } => self.peer[dir.index()].window.on_acked(limit),
-            SentFrame::DataBlocked { limit } => self.credit.blocked.on_value_acked(&limit),
+            SentFrame::DataBlocked { limit } => self.credit.whole.blocked.on_value_acked(&limit),
             SentFrame::StreamDataBlocked { id, limit } => {
                 if let Some(slot) = self.slots.find(id.as_u64()) {
                     self.slots[slot].send.credit.blocked.on_value_acked(&limit);
@@ -99,8 +99,8 @@ impl Streams {
                 self.connection_control |= self.peer[dir.index()].window.on_lost(limit);
             }
             SentFrame::DataBlocked { limit } => {
-                self.credit.blocked.on_value_lost(&limit);
-                self.connection_control |= self.credit.blocked.is_pending();
+                self.credit.whole.blocked.on_value_lost(&limit);
+                self.connection_control |= self.credit.whole.blocked.is_pending();
             }
             SentFrame::StreamsBlocked { dir, limit } => {
                 let blocked = &mut self.local[dir.index()].credit.blocked;

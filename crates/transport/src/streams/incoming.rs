@@ -97,7 +97,7 @@ impl Streams {
     }
 
     pub(crate) fn on_max_data(&mut self, frame: &frame::MaxData) -> Result<(), TransportError> {
-        self.credit.on_limit(frame.maximum);
+        self.credit.whole.on_limit(frame.maximum);
         Ok(())
     }
 

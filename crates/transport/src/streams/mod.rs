@@ -13,6 +13,7 @@
 
 mod buffer;
 mod config;
+mod credit;
 mod fate;
 mod ids;
 mod incoming;
@@ -30,9 +31,10 @@ mod tests;
 pub use config::{OpenError, Priority, StreamConfig, WriteError};
 
 use crate::error::TransportError;
-use crate::flow::{Credit, Step, Window};
+use crate::flow::{Step, Window};
 use crate::reassembly::Held;
 use crate::stream_id::{Dir, StreamId};
+use credit::ConnectionCredit;
 use ids::{Admission, LocalStreams, PeerStreams};
 use queue::SendQueue;
 use slots::{Slot, Slots};
@@ -73,7 +75,7 @@ pub(crate) struct Streams {
     peer: [PeerStreams; 2],
     peer_limits: PeerLimits,
     /// What the peer allows us to send on all streams.
-    credit: Credit,
+    credit: ConnectionCredit,
     /// What we allow the peer to send on all streams.
     window: Window,
     /// The sum of the highest offsets of all receiving parts, past ones included.
@@ -107,7 +109,7 @@ impl Streams {
             local: Default::default(),
             peer: [PeerStreams::new(config.max_bidi_streams), PeerStreams::new(config.max_uni_streams)],
             peer_limits: PeerLimits::default(),
-            credit: Credit::default(),
+            credit: ConnectionCredit::default(),
             window,
             received: 0,
             held: Held::default(),
@@ -144,7 +146,7 @@ impl Streams {
             their_bidi: parameters.initial_max_stream_data_bidi_local,
             our_uni: parameters.initial_max_stream_data_uni,
         };
-        self.credit.on_limit(parameters.initial_max_data);
+        self.credit.whole.on_limit(parameters.initial_max_data);
         self.local[Dir::Bidi.index()].on_limit(parameters.initial_max_streams_bidi);
         self.local[Dir::Uni.index()].on_limit(parameters.initial_max_streams_uni);
         // Streams that were opened on remembered limits, for early data.
@@ -246,9 +248,15 @@ impl Streams {
     /// Tells the peer if its limit on the connection keeps data back.
     #[inline]
     fn note_connection_blocked(&mut self) {
-        if self.credit.available() == 0 && !self.fresh.is_empty() {
-            self.connection_control |= self.credit.note_blocked();
+        if !self.fresh.is_empty() && self.fresh_credit() == 0 {
+            self.connection_control |= self.credit.note_blocked(self.fresh.rank());
         }
+    }
+
+    /// What the stream in front of those with new data may use of the peer's limit on the connection.
+    #[inline]
+    fn fresh_credit(&self) -> u64 {
+        self.credit.available(self.fresh.rank())
     }
 
     /// The stream has a control frame to send.

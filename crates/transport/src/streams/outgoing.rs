@@ -32,7 +32,7 @@ impl Streams {
     /// Whether lost data waits, or new data that flow control permits.
     #[inline]
     pub(crate) fn wants_data(&self) -> bool {
-        !self.resend.is_empty() || (!self.fresh.is_empty() && self.credit.available() > 0)
+        !self.resend.is_empty() || (!self.fresh.is_empty() && self.fresh_credit() > 0)
     }
 
     /// Fills the packet with STREAM frames.
@@ -53,12 +53,10 @@ impl Streams {
 
     #[inline]
     fn next_turn(&self) -> Option<Turn> {
-        if !self.resend.is_empty()
-            && (self.resend.urgency() <= self.fresh.urgency() || self.credit.available() == 0)
-        {
+        if !self.resend.is_empty() && (self.resend.rank() <= self.fresh.rank() || self.fresh_credit() == 0) {
             return self.resend.front().map(Turn::Resend);
         }
-        if self.credit.available() == 0 {
+        if self.fresh_credit() == 0 {
             return None;
         }
         self.fresh.front().map(Turn::Fresh)
@@ -66,14 +64,15 @@ impl Streams {
 
     #[inline]
     fn write_fresh(&mut self, slot: Slot, packet: &mut PacketBuilder<'_>) -> bool {
+        let credit = self.fresh_credit();
         let Stream { id, priority, writer, send, .. } = &mut self.slots[slot];
-        let written = send.write_next(*id, self.credit.available(), packet);
+        let written = send.write_next(*id, credit, packet);
         if written == 0 {
             return false;
         }
         let (priority, writer) = (*priority, *writer);
         let exhausted = send.unsent() == 0 || send.credit.available() == 0;
-        self.credit.use_up(written);
+        self.credit.whole.use_up(written);
         self.unsent -= written;
         if exhausted {
             self.refresh(slot);
@@ -125,14 +124,14 @@ impl Streams {
             packet.sent(SentFrame::MaxData { limit });
             self.window.on_sent();
         }
-        if let Some(&limit) = self.credit.blocked.pending() {
+        if let Some(&limit) = self.credit.whole.blocked.pending() {
             let frame = frame::DataBlocked { limit };
             if packet.remaining() < frame.size() {
                 return false;
             }
             frame.write(&mut packet.writer);
             packet.sent(SentFrame::DataBlocked { limit });
-            self.credit.blocked.on_sent();
+            self.credit.whole.blocked.on_sent();
         }
         Dir::ALL.into_iter().all(|dir| self.write_stream_limits(dir, packet))
     }

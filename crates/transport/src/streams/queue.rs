@@ -1,4 +1,4 @@
-//! The order in which streams send: one list per urgency, walked in constant time. Source: RFC 9218 §10.
+//! The order in which streams send: one list per urgency and one before them, walked in constant time. Source: RFC 9218 §10.
 //!
 //! The lists are doubly linked through a side table indexed by the streams' places, so that joining, leaving from the
 //! middle (a reset, a new priority) and going to the back are a few writes and never allocate. Who sends one after
@@ -10,7 +10,10 @@
 use super::config::Priority;
 use super::slots::Slot;
 
-const LISTS: usize = 8;
+/// The rank of [`Priority::CONTROL`].
+pub(super) const CONTROL_RANK: u32 = 0;
+/// One for control streams and one for each urgency, see [`Priority::rank`].
+const LISTS: usize = 9;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +32,7 @@ pub(super) struct SendQueue {
     heads: [u32; LISTS],
     tails: [u32; LISTS],
     /// A bit for each list that is not empty.
-    occupied: u8,
+    occupied: u16,
     links: Vec<Link>,
 }
 
@@ -43,16 +46,16 @@ impl SendQueue {
         self.occupied == 0
     }
 
-    /// The urgency of the stream in front, 8 if there is none.
+    /// The rank of the stream in front; that of no stream if there is none.
     #[inline]
-    pub(super) fn urgency(&self) -> u32 {
+    pub(super) fn rank(&self) -> u32 {
         self.occupied.trailing_zeros()
     }
 
     /// The stream to be served next.
     #[inline]
     pub(super) fn front(&self) -> Option<Slot> {
-        self.heads.get(self.urgency() as usize).map(|&head| Slot(head))
+        self.heads.get(self.rank() as usize).map(|&head| Slot(head))
     }
 
     /// Whether `slot` is queued.
@@ -69,7 +72,7 @@ impl SendQueue {
         if slot.index() >= self.links.len() {
             self.links.resize(slot.index() + 1, UNLINKED);
         }
-        let list = usize::from(priority.urgency).min(LISTS - 1);
+        let list = usize::from(priority.rank());
         let previous = core::mem::replace(&mut self.tails[list], slot.0);
         self.links[slot.index()] = Link { previous, next: NONE, list: list as u8 };
         match self.links.get_mut(previous as usize) {

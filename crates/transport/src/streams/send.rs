@@ -131,6 +131,15 @@ impl SendStream {
         self.buffer.retained()
     }
 
+    /// Whether anything is not acknowledged that was written: data, the end, or a reset.
+    pub(super) fn is_unacknowledged(&self) -> bool {
+        match self.state {
+            SendState::Open => self.retained() > 0,
+            SendState::Finished(_) | SendState::Reset(_) => true,
+            SendState::Absent | SendState::Closed => false,
+        }
+    }
+
     /// Whether the application may still write.
     pub(super) fn check_writable(&self) -> Result<(), WriteError> {
         match self.state {

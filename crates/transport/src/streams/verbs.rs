@@ -3,7 +3,7 @@
 use super::Streams;
 use super::config::{OpenError, Priority, WriteError};
 use super::slots::Slot;
-use super::stream::{Notices, Writer};
+use super::stream::{Notices, Stream, Writer};
 use crate::event::{Event, StreamSink};
 use crate::stream_id::{Dir, StreamId};
 use base::time::{Duration, Instant};
@@ -110,6 +110,16 @@ impl Streams {
             self.fresh.remove(slot);
             self.refresh(slot);
         }
+        if priority == Priority::CONTROL {
+            self.credit.keep_reserve();
+        }
+    }
+
+    /// Streams of this kind on which the peer has not acknowledged all that we sent or have to send: data, the end, or a reset.
+    /// Walks over all streams: for the end of a connection, not for every packet.
+    pub(crate) fn unacknowledged(&self, dir: Dir) -> usize {
+        let is_owed = |stream: &Stream| stream.id.dir() == dir && stream.send.is_unacknowledged();
+        self.slots.all().filter(|&slot| is_owed(&self.slots[slot])).count()
     }
 
     /// Bytes that the stream's writer should write now. 0 asks it to wait for `Event::Writable`, or means that

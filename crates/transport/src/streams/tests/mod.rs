@@ -2,6 +2,7 @@
 //! swapped under some order of losses and acknowledgements; memory or credit that a peer can bend.
 
 mod behaviour;
+mod endings;
 mod limits;
 mod model;
 

@@ -219,7 +219,7 @@ impl World {
         }
         for (end, other) in [(0, 1), (1, 0)] {
             let (streams, peer) = (&self.ends[end].streams, &self.ends[other].streams);
-            assert_eq!(streams.credit.used(), peer.received, "both ends count the same");
+            assert_eq!(streams.credit.whole.used(), peer.received, "both ends count the same");
             assert_eq!((streams.unsent, streams.retained_bytes()), (0, 0));
             assert!(streams.resend.is_empty() && streams.fresh.is_empty());
             assert!(peer.window.limit() - peer.received >= peer.window.size() / 2, "all credit came back");
