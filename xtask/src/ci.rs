@@ -1,28 +1,58 @@
 //! `cargo xtask ci`: exactly what CI runs, in the order in which it fails fastest.
 
 use std::process::Command;
+use std::time::Instant;
 
-const STEPS: &[(&str, &[&str])] = &[
-    ("format", &["fmt", "--all", "--check"]),
-    ("lints", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
-    ("tests", &["test", "--workspace", "--locked"]),
+/// A check of this program's own.
+type Check = fn() -> Result<String, String>;
+
+const CHECKS: &[(&str, Check)] = &[
+    ("tidy", crate::tidy::run),
+    ("rfc", crate::rfc::run),
+    ("hollow", crate::hollow::run),
+    ("dependencies", crate::dependencies::run),
+    ("ebpf", || crate::ebpf::run(Some("--check"))),
+];
+
+/// Arguments of cargo, and what its environment is given besides.
+type Step = (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
+
+const STEPS: &[Step] = &[
+    ("lints", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"], &[]),
+    ("docs", &["doc", "--workspace", "--no-deps", "--locked", "--quiet"], &[("RUSTDOCFLAGS", "-D warnings")]),
+    ("tests", &["test", "--workspace", "--locked"], &[]),
 ];
 
 /// Runs every step; the first failure ends it.
 pub(crate) fn run() -> Result<String, String> {
-    println!("== tidy\n{}", crate::tidy::run()?);
-    println!("== rfc\n{}", crate::rfc::run()?);
-    println!("== ebpf\n{}", crate::ebpf::run(Some("--check"))?);
-    for (name, arguments) in STEPS {
-        println!("== {name}: cargo {}", arguments.join(" "));
-        let status = Command::new(env!("CARGO"))
-            .args(*arguments)
-            .current_dir(crate::root())
-            .status()
-            .map_err(|error| format!("cargo does not start: {error}"))?;
-        if !status.success() {
-            return Err(format!("ci: {name} failed"));
-        }
+    let format: Step = ("format", &["fmt", "--all", "--check"], &[]);
+    timed(format.0, || cargo(&format))?;
+    for (name, check) in CHECKS {
+        timed(name, || check().map(|summary| println!("{summary}")))?;
+    }
+    for step in STEPS {
+        timed(step.0, || cargo(step))?;
     }
     Ok("ci: all steps passed".to_owned())
+}
+
+fn cargo((name, arguments, environment): &Step) -> Result<(), String> {
+    println!("cargo {}", arguments.join(" "));
+    let status = Command::new(env!("CARGO"))
+        .args(*arguments)
+        .envs(environment.iter().copied())
+        .current_dir(crate::root())
+        .status()
+        .map_err(|error| format!("cargo does not start: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("ci: {name} failed")) }
+}
+
+/// Runs a step and says how long it took: what CI takes in all is limited.
+fn timed(name: &str, step: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    println!("== {name}");
+    #[expect(clippy::disallowed_methods, reason = "this is not on the way of any packet")]
+    let began = Instant::now();
+    let outcome = step();
+    println!("== {name}: {:.0} s", began.elapsed().as_secs_f64());
+    outcome
 }

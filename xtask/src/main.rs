@@ -1,10 +1,14 @@
-//! Project automation: `cargo xtask ci | tidy | rfc | ebpf | pgo`.
+//! Project automation: `cargo xtask ci` and the commands that it consists of, and others that make things.
 
 mod ci;
 mod controllers;
+mod dependencies;
 mod ebpf;
+mod functions;
 mod graph;
+mod hollow;
 mod imports;
+mod inventory;
 mod methods;
 mod names;
 mod pgo;
@@ -18,9 +22,11 @@ use std::process::ExitCode;
 const HELP: &str = "\
 usage: cargo xtask COMMAND
 
-  ci     everything that has to pass before a change lands: format, lints, tidy, rfc, ebpf, tests
+  ci     everything that has to pass before a change lands: format, the next five, lints, docs, tests
   tidy   walls between crates, cycles between the modules inside them, sizes of files
-  rfc    normative rules cited in the code against specs/*.toml
+  rfc    normative rules against the code that cites them and the tests that they and docs/threats.md name
+  hollow  tests that pass without having checked anything
+  dependencies  licences, bans and duplicates of dependencies against xtask/dependencies.toml
   ebpf   rebuilds the eBPF objects (needs clang); --check compares with what is committed
   controllers  runs congestion controllers over simulated links and writes docs/controllers anew (some minutes; it says how many)
   pgo    the program optimised by a profile of itself at work: target/pgo/tercel (needs llvm-tools)";
@@ -29,6 +35,8 @@ fn main() -> ExitCode {
     let command = std::env::args().nth(1).unwrap_or_default();
     let outcome = match command.as_str() {
         "ci" => ci::run(),
+        "dependencies" => dependencies::run(),
+        "hollow" => hollow::run(),
         "tidy" => tidy::run(),
         "rfc" => rfc::run(),
         "ebpf" => ebpf::run(std::env::args().nth(2).as_deref()),

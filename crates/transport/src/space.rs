@@ -210,3 +210,28 @@ impl Spaces {
         SpaceId::ALL.into_iter().filter_map(|id| Some((id, self.space(id)?)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use recovery::ack::AckPolicy;
+    use wire::writer::Writer;
+
+    /// RFC 9000 §13.2.1, §13.2.4: never, and the peer keeps what we report for ever; always, and two ends acknowledge each other
+    /// without end.
+    #[test]
+    fn who_only_acknowledges_asks_now_and_then() {
+        let mut space = Space::new(AckTracker::new(AckPolicy::EVERY_SECOND), &mut Rng::from_u64(1));
+        let mut asked = 0;
+        for _ in 0..1_000 {
+            let (mut room, mut frames) = ([0; 50], Vec::new());
+            let mut packet = PacketBuilder::new(Writer::new(&mut room), &mut frames);
+            space.elicit_ack_now_and_then(&mut packet);
+            if packet.flags().has(PacketFlags::ACK_ELICITING) {
+                space.on_ack_eliciting_sent();
+                asked += 1;
+            }
+        }
+        assert_eq!(asked, 1_000 / ACKS_WITHOUT_ANSWER);
+    }
+}

@@ -119,3 +119,34 @@ fn offloads(socket: &Socket, options: &BindOptions) -> (bool, bool) {
     let gro = !options.without.gro && sys::set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
     (gso, gro)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Variant;
+
+    /// RFC 9000 §14. Deleted, a packet too long for the path would be cut by us or by a router, and the search for the path's MTU
+    /// would find what fragments carry.
+    #[test]
+    fn no_family_fragments_datagrams() {
+        for (address, v4, v6) in
+            [("127.0.0.1:0", true, false), ("[::1]:0", false, true), ("[::]:0", true, true)]
+        {
+            let options =
+                BindOptions { dual_stack: true, ..BindOptions::new(address.parse().unwrap(), Variant::Gso) };
+            let bound = bind(&options).unwrap();
+            let option = |level, option| sys::option(bound.socket.as_fd(), level, option).unwrap();
+            if v4 {
+                assert_eq!(option(libc::SOL_IP, libc::IP_MTU_DISCOVER), libc::IP_PMTUDISC_PROBE, "{address}");
+            }
+            if v6 {
+                assert_eq!(
+                    option(libc::SOL_IPV6, libc::IPV6_MTU_DISCOVER),
+                    libc::IPV6_PMTUDISC_PROBE,
+                    "{address}"
+                );
+                assert_eq!(option(libc::SOL_IPV6, libc::IPV6_DONTFRAG), 1, "{address}");
+            }
+        }
+    }
+}

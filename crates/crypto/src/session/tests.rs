@@ -304,3 +304,18 @@ proptest! {
         }
     }
 }
+
+/// RFC 9001 §4.2: whatever is older knows nothing of QUIC's keys.
+#[test]
+fn tls_is_1_3_or_nothing() {
+    const PROTOCOL_VERSION: u8 = 70;
+    let [mut first, mut second] = [0; 2].map(|_| pair(Version::V1, &TlsOptions::default()));
+    let hello: Vec<u8> = first.client.take_output().into_iter().flat_map(|(_, bytes)| bytes).collect();
+    // The extension supported_versions, its length, its list's length, and a list of TLS 1.3 alone.
+    let offer = [0, 43, 0, 3, 2, 3, 4];
+    let at = hello.windows(offer.len()).position(|window| window == offer).unwrap();
+    let mut older = hello.clone();
+    older[at + offer.len() - 1] = 3;
+    assert_eq!(second.server.tls.read(Level::Initial, &older).unwrap_err().alert, PROTOCOL_VERSION);
+    first.server.tls.read(Level::Initial, &hello).unwrap();
+}

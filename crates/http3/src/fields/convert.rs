@@ -86,6 +86,7 @@ fn fill<'a>(
     for line in fields {
         if line.name == b"cookie" {
             // RFC 9114 §4.2.1: a cookie that was split for the compression is put together again.
+            //= rfc9114/4.2.1#1
             if !cookies.is_empty() {
                 cookies.extend_from_slice(b"; ");
             }

@@ -147,6 +147,15 @@ fn nothing_is_asked_of_a_peer_that_did_not_offer_or_when_switched_off() {
     }
 }
 
+/// draft §3: what an earlier connection's peer offered says nothing of this one's.
+#[test]
+fn an_offer_holds_for_the_parameters_that_it_came_with() {
+    let mut ours = negotiated();
+    assert_eq!(ours.floor, Some(MS));
+    ours.on_peer_parameters(&TransportParameters::default());
+    assert_eq!(ours.floor, None);
+}
+
 /// draft §3: min_ack_delay above max_ack_delay would end every connection.
 #[test]
 fn what_we_offer_never_exceeds_our_longest_delay() {

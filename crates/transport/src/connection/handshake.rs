@@ -206,7 +206,7 @@ impl Connection {
     }
 
     /// Source: RFC 9000 §7.3, §7.4.
-    fn on_peer_parameters(&mut self, peer: TransportParameters) -> Result<(), TransportError> {
+    pub(super) fn on_peer_parameters(&mut self, peer: TransportParameters) -> Result<(), TransportError> {
         let cids = &self.handshake.cids;
         let bad = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
         //= rfc9000/7.3#1
@@ -246,7 +246,7 @@ impl Connection {
         Ok(())
     }
 
-    fn on_handshake_complete(&mut self, now: Instant) -> Result<(), TransportError> {
+    pub(super) fn on_handshake_complete(&mut self, now: Instant) -> Result<(), TransportError> {
         //= rfc9001/8.2#1
         if self.handshake.peer.is_none() {
             // RFC 9001 §8.2: the extension is mandatory.

@@ -3,6 +3,7 @@
 mod ack_frequency;
 mod choice;
 mod components;
+mod forged;
 mod hostile;
 
 use super::Connection;
@@ -18,7 +19,9 @@ use std::sync::Arc;
 use wire::version::Version;
 
 mod hub;
+mod opening;
 mod parting;
+mod rules;
 mod without;
 
 const ROOM: usize = 65_536;

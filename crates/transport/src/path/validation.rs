@@ -136,3 +136,25 @@ impl Validation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9000 §9.4, §8.2.1: a path that loses the first challenge is not flooded with more.
+    #[test]
+    fn challenges_become_rarer_and_none_follows_within_a_probe_timeout() {
+        let ms = Duration::from_millis;
+        let mut validation = Validation::default();
+        validation.start(Instant::ZERO, Patience { interval: ms(100), timeout: ms(10_000) });
+        let mut sent = Vec::new();
+        for at in 0..5_000 {
+            let now = Instant::ZERO + ms(at);
+            while validation.is_due(now) {
+                validation.on_sent(now, [at as u8; 8], Extent::Full);
+                sent.push(at);
+            }
+        }
+        assert_eq!(sent, [0, 100, 300, 700, 1_500, 3_100]);
+    }
+}

@@ -122,6 +122,20 @@ mod tests {
         assert_eq!(streams.pending_limit(), Some(9));
     }
 
+    /// RFC 9000 §4.6: MAX_STREAMS frames overtake each other.
+    #[test]
+    fn a_limit_that_does_not_rise_allows_and_takes_back_nothing() {
+        let mut streams = LocalStreams::default();
+        for limit in [2, 1, 0] {
+            streams.on_limit(limit);
+        }
+        assert_eq!([streams.open(), streams.open(), streams.open()], [Some(0), Some(1), None]);
+        streams.on_limit(2);
+        assert_eq!(streams.open(), None);
+        streams.on_limit(3);
+        assert_eq!([streams.open(), streams.open()], [Some(2), None]);
+    }
+
     #[test]
     fn one_high_number_costs_one_range() {
         let mut streams = PeerStreams::new(1 << 60);

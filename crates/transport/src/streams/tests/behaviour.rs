@@ -294,3 +294,16 @@ fn places_are_used_again() {
     assert!(ends.iter().all(|end| end.streams.slots.all().count() <= 3));
     assert!(ends.iter().all(|end| end.streams.control.capacity() <= 8 && end.streams.events.capacity() <= 8));
 }
+
+/// RFC 9000 §4.5: else the peer would close the connection.
+#[test]
+fn nothing_is_written_behind_the_end_of_a_stream() {
+    let [mut client, mut server] = pair(&StreamConfig::default());
+    let id = client.streams.open(Dir::Bidi).unwrap();
+    client.write(id, 0, 10);
+    client.streams.finish(id).unwrap();
+    assert_eq!(client.streams.write_slice(id, b"more"), Err(WriteError::Finished));
+    exchange(&mut client, &mut server, 1_200);
+    assert!(client.streams.write_slice(id, b"more").is_err());
+    assert_eq!((server.reader.taken[&id], client.streams.has_unsent()), (10, false));
+}
