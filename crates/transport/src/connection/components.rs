@@ -145,16 +145,19 @@ pub(super) fn fill(
     }
 }
 
+#[inline]
 fn wants_ack(connection: &Connection, now: Instant, id: SpaceId) -> bool {
     connection.spaces.space(id).is_some_and(|space| space.acks.urgency(now) == AckUrgency::Immediate)
 }
 
+#[inline]
 fn write_ack(connection: &mut Connection, now: Instant, id: SpaceId, packet: &mut PacketBuilder<'_>) {
     if let Some(space) = connection.spaces.space_mut(id) {
         space.write_ack(now, packet);
     }
 }
 
+#[inline]
 fn wants_crypto(connection: &Connection, _: Instant, id: SpaceId) -> bool {
     connection.spaces.space(id).is_some_and(|space| space.crypto.wants())
 }
@@ -166,6 +169,7 @@ fn write_crypto(connection: &mut Connection, _: Instant, id: SpaceId, packet: &m
 }
 
 /// A probe asks for an acknowledgement at once, if the peer understands that.
+#[inline]
 fn wants_immediate_ack(connection: &Connection, _: Instant, _: SpaceId) -> bool {
     connection.spaces.application.owes_probe() && connection.ack_frequency.may_ask()
 }
@@ -174,11 +178,13 @@ fn write_immediate_ack(connection: &mut Connection, _: Instant, _: SpaceId, pack
     connection.ack_frequency.write_immediate_ack(packet);
 }
 
+#[inline]
 fn wants_probe(connection: &Connection, _: Instant, id: SpaceId) -> bool {
     connection.spaces.space(id).is_some_and(|space| space.owes_probe())
 }
 
 /// Last, because a probe is a PING only where nothing else asks for an acknowledgement.
+#[inline]
 fn settle_probe(connection: &mut Connection, _: Instant, id: SpaceId, packet: &mut PacketBuilder<'_>) {
     if let Some(space) = connection.spaces.space_mut(id) {
         space.settle_probe(packet);
