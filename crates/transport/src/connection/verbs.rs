@@ -206,6 +206,11 @@ impl Connection {
         self.streams.set_priority(id, priority);
     }
 
+    /// How the stream shares the connection with others; the default when there is no such stream.
+    pub fn priority(&mut self, id: StreamId) -> Priority {
+        self.streams.priority(id)
+    }
+
     /// Whether connection IDs have come or gone since the last look.
     #[inline]
     pub(crate) fn has_cid_changes(&self) -> bool {

@@ -45,8 +45,8 @@ impl Default for StreamConfig {
 pub struct Priority {
     /// 0, served first, to 7, served last. Larger values count as 7, but for [`Priority::CONTROL`].
     pub urgency: u8,
-    /// Whether the stream takes turns with the others of its urgency, packet by packet. The others are sent one after
-    /// the other, in the order in which they had something to send.
+    /// Whether the stream takes turns with the others of its urgency, frame by frame. The others are sent one after the
+    /// other, in the order of their IDs, and take turns with those that share. Source: RFC 9218 §10.
     pub incremental: bool,
 }
 

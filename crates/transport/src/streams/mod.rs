@@ -229,13 +229,13 @@ impl Streams {
     fn refresh(&mut self, slot: Slot) {
         let stream = &mut self.slots[slot];
         if stream.send.wants_resend() {
-            self.resend.push(slot, stream.priority);
+            self.resend.push(slot, stream.id, stream.priority);
         } else {
             self.resend.remove(slot);
         }
         let wants_send = stream.send.wants_send();
         if wants_send && stream.send.credit.available() > 0 {
-            self.fresh.push(slot, stream.priority);
+            self.fresh.push(slot, stream.id, stream.priority);
             self.note_connection_blocked();
         } else {
             self.fresh.remove(slot);

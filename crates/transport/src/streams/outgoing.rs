@@ -70,14 +70,15 @@ impl Streams {
         if written == 0 {
             return false;
         }
-        let (priority, writer) = (*priority, *writer);
+        let (id, priority, writer) = (*id, *priority, *writer);
         let exhausted = send.unsent() == 0 || send.credit.available() == 0;
         self.credit.whole.use_up(written);
         self.unsent -= written;
         if exhausted {
+            self.fresh.on_turn(priority);
             self.refresh(slot);
         } else {
-            self.fresh.on_served(slot, priority);
+            self.fresh.on_served(slot, id, priority);
         }
         if writer == Writer::Waiting {
             self.check_writer(slot);
@@ -91,7 +92,7 @@ impl Streams {
             return false;
         }
         if stream.send.wants_resend() {
-            self.resend.on_served(slot, stream.priority);
+            self.resend.on_served(slot, stream.id, stream.priority);
         } else {
             self.resend.remove(slot);
         }

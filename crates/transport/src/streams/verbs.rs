@@ -105,7 +105,7 @@ impl Streams {
         let Some(slot) = self.slots.find(id.as_u64()) else { return };
         //= rfc9000/2.3#1
         let before = core::mem::replace(&mut self.slots[slot].priority, priority);
-        if before.urgency != priority.urgency {
+        if before != priority {
             self.resend.remove(slot);
             self.fresh.remove(slot);
             self.refresh(slot);
@@ -120,6 +120,12 @@ impl Streams {
     pub(crate) fn unacknowledged(&self, dir: Dir) -> usize {
         let is_owed = |stream: &Stream| stream.id.dir() == dir && stream.send.is_unacknowledged();
         self.slots.all().filter(|&slot| is_owed(&self.slots[slot])).count()
+    }
+
+    /// How the stream shares the connection with others.
+    pub(crate) fn priority(&mut self, id: StreamId) -> Priority {
+        let slot = self.slots.find(id.as_u64());
+        slot.map_or(Priority::default(), |slot| self.slots[slot].priority)
     }
 
     /// Bytes that the stream's writer should write now. 0 asks it to wait for `Event::Writable`, or means that

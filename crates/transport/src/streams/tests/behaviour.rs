@@ -194,7 +194,7 @@ fn lost_credit_is_sent_again_and_only_the_latest() {
     assert_eq!(again, [second[0], SentFrame::StopSending { id }], "a stopped stream needs no credit");
 }
 
-/// RFC 9218: urgency first, then in order, sharers in turn.
+/// RFC 9218 §10: urgency first, then in the order of IDs, sharers in turn with those.
 #[test]
 fn priorities_decide_who_sends() {
     let [mut client, _] = pair(&StreamConfig::default());
@@ -212,7 +212,7 @@ fn priorities_decide_who_sends() {
         }));
     }
     order.dedup();
-    assert_eq!(order[..6], [3, 0, 1, 2, 1, 2]);
+    assert_eq!(order[..8], [3, 0, 1, 0, 2, 0, 1, 2]);
 }
 
 #[test]
