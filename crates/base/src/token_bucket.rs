@@ -31,6 +31,11 @@ impl TokenBucket {
         granted
     }
 
+    /// Puts `count` tokens back, as far as there is room.
+    pub fn put(&mut self, count: u64) {
+        self.tokens = self.tokens.saturating_add(count).min(self.burst);
+    }
+
     fn refill(&mut self, now: Instant) {
         if self.rate_per_second == 0 {
             return;
@@ -63,6 +68,16 @@ mod tests {
             granted += u32::from(bucket.take(start + Duration::from_millis(ms)));
         }
         assert!((9..=10).contains(&granted), "granted {granted} in a second at 10/s");
+    }
+
+    #[test]
+    fn what_is_put_back_can_be_taken_again_and_never_passes_the_burst() {
+        let mut bucket = TokenBucket::new(0, 3, Instant::ZERO);
+        assert!(bucket.take_many(3, Instant::ZERO) && !bucket.take(Instant::ZERO));
+        bucket.put(2);
+        assert!(bucket.take_many(2, Instant::ZERO) && !bucket.take(Instant::ZERO));
+        bucket.put(u64::MAX);
+        assert!(bucket.take_many(3, Instant::ZERO) && !bucket.take(Instant::ZERO));
     }
 
     #[test]

@@ -21,9 +21,10 @@ pub struct Config {
     /// In bytes. Default: 1,024.
     pub min_body_bytes: u64,
     /// Unknown and empty frames, streams of unknown type, and other things without effect that the peer may send.
-    /// Default: 10,000 at once and 330 a second.
+    /// Default: 10,000 at once and 330 a second, and eight for each exchange.
     pub idle_work: Rate,
-    /// Requests that a client may withdraw before they are answered. Default: 1,000 at once and 200 a second.
+    /// Requests that a client may withdraw before they are answered. Default: 1,000 at once and 200 a second, and one for
+    /// each that was answered.
     pub withdrawn: Rate,
 }
 

@@ -118,6 +118,8 @@ pub(crate) enum Violation {
     Stream { code: Code, reason: &'static str },
     /// A field section is larger than we take: a server answers with status 431, a client gives up the response.
     TooLarge,
+    /// More than may be thrown away of a message whose rest does not matter: the peer is asked to stop.
+    Unwanted,
 }
 
 impl Violation {

@@ -7,7 +7,8 @@
 //! Head ──HEADERS──▶ Content ──HEADERS──▶ Trailed ──▶ Ended
 //!  ▲ └─1xx─┘           └──────────end──────────────────▲
 //! ```
-//! Any stage may fall to Ended when the stream is given up; whatever comes then is discarded.
+//! Any stage may fall to Ended when the stream is given up; whatever comes then is discarded. Any stage may fall to
+//! Discarded when the rest of the message does not matter: bytes are counted and not looked at, up to a limit.
 
 use crate::error::{Code, Violation};
 use crate::fields;
@@ -37,6 +38,8 @@ enum Stage {
     /// CONNECT: only DATA frames, without end known. RFC 9114 §4.4.
     Tunnel,
     Trailed,
+    /// Nobody wants the rest: [`Frame::Skipped`] says how many bytes more may come.
+    Discarded,
     Ended,
 }
 
@@ -141,6 +144,32 @@ impl Message {
         core::mem::take(&mut self.partial).len()
     }
 
+    /// Nothing more of the message reaches the application. `most` bytes of the stream may still come; the end is awaited.
+    /// Returns how many bytes of an unfinished field section it held.
+    pub(crate) fn discard(&mut self, most: u64) -> usize {
+        self.stage = Stage::Discarded;
+        self.frame = Frame::Skipped { left: most };
+        core::mem::take(&mut self.partial).len()
+    }
+
+    /// Whether the rest does not matter.
+    pub(crate) fn is_discarded(&self) -> bool {
+        self.stage == Stage::Discarded
+    }
+
+    /// Counts bytes that nobody wants.
+    #[cold]
+    fn on_discarded(&mut self, len: usize, fin: Fin) -> Result<usize, Violation> {
+        let Frame::Skipped { left } = self.frame else { return Ok(len) };
+        let left = left.checked_sub(len as u64).ok_or(Violation::Unwanted)?;
+        self.frame = Frame::Skipped { left };
+        self.pace.bytes = self.pace.bytes.saturating_add(len as u64);
+        if fin == Fin::End {
+            self.stage = Stage::Ended;
+        }
+        Ok(len)
+    }
+
     /// Takes in the next bytes of the stream. Returns how many were taken: fewer than all only when the application did
     /// not take all content.
     #[inline]
@@ -151,6 +180,9 @@ impl Message {
         fin: Fin,
         shared: &mut Shared<'_, S>,
     ) -> Result<usize, Violation> {
+        if self.stage == Stage::Discarded {
+            return self.on_discarded(bytes.len(), fin);
+        }
         let mut rest = bytes;
         while !rest.is_empty() {
             if self.stage == Stage::Ended {
@@ -280,10 +312,12 @@ impl Message {
             self.partial.extend_from_slice(piece);
             *shared.buffered += piece.len();
             if *shared.buffered > shared.max_buffered {
-                return Err(Violation::connection(
-                    Code::EXCESSIVE_LOAD,
-                    "too many unfinished field sections",
-                ));
+                // Many requests at once explain it, too: the one that is too much ends, and can be sent again.
+                let code = match (shared.side, self.stage) {
+                    (Side::Server, Stage::Head) => Code::REQUEST_REJECTED,
+                    _ => Code::EXCESSIVE_LOAD,
+                };
+                return Err(Violation::Stream { code, reason: "too many unfinished field sections" });
             }
             self.frame = Frame::Headers { left: left - piece.len() };
             return Ok(rest);
@@ -332,6 +366,7 @@ impl Message {
             _ => {
                 let trailers = fields::trailers(shared.section).map_err(Violation::malformed)?;
                 self.stage = Stage::Trailed;
+                self.pace = Pace { since: shared.now, bytes: 0, paused: false };
                 shared.sink.on_trailers(id, &trailers);
             }
         }
@@ -386,12 +421,17 @@ impl Message {
             Stage::Head if deadlines.head.is_some_and(|limit| elapsed >= limit) => {
                 Some("the head took too long")
             }
-            Stage::Content if self.pace.paused || self.pace.bytes >= deadlines.body_bytes => {
+            Stage::Content | Stage::Discarded
+                if self.pace.paused || self.pace.bytes >= deadlines.body_bytes =>
+            {
                 self.pace = Pace { since: now, bytes: 0, ..self.pace };
                 None
             }
-            Stage::Content if deadlines.body.is_some_and(|limit| elapsed >= limit) => {
+            Stage::Content | Stage::Discarded if deadlines.body.is_some_and(|limit| elapsed >= limit) => {
                 Some("the content came too slowly")
+            }
+            Stage::Trailed if deadlines.body.is_some_and(|limit| elapsed >= limit) => {
+                Some("the end took too long after the trailers")
             }
             _ => None,
         }

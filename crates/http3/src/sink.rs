@@ -18,6 +18,15 @@ pub enum Abort {
     },
 }
 
+/// Who answers a request that is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The connection, by a response without content.
+    ByConnection,
+    /// The application, by a response of its own.
+    ByApplication,
+}
+
 /// The application's end of all messages of a connection.
 ///
 /// Everything is lent for the duration of the call. While these methods run the transport is receiving: an application
@@ -27,6 +36,12 @@ pub enum Abort {
 pub trait MessageSink {
     /// A request's head. Servers only.
     fn on_request(&mut self, _id: StreamId, _head: &RequestHead<'_>) {}
+
+    /// A request is refused with this status before it has a head: its head is too large (431, RFC 9114 §4.2.2). An
+    /// application that returns [`Refused::ByApplication`] must respond. Servers only.
+    fn on_refused(&mut self, _id: StreamId, _status: u16) -> Refused {
+        Refused::ByConnection
+    }
 
     /// A response's head, interim or final. Clients only.
     fn on_response(&mut self, _id: StreamId, _head: &ResponseHead<'_>) {}

@@ -69,9 +69,9 @@ impl Answer {
         match name {
             b":status" => {
                 let status =
-                    text().and_then(|text| text.parse().ok()).filter(|status| (100..=599).contains(status));
+                    text().and_then(|text| text.parse().ok()).filter(|status| (100..=999).contains(status));
                 self.status =
-                    status.ok_or_else(|| GetError::Http("the status is no number from 100 to 599".into()))?;
+                    status.ok_or_else(|| GetError::Http("the status is no number from 100 to 999".into()))?;
             }
             b"content-length" => {
                 let length = text().and_then(|text| number(&text));
@@ -239,10 +239,21 @@ mod tests {
         );
         assert_eq!(answer("416", &[]).judge(None).unwrap_err().exit_code(), 22);
         assert_eq!(answer("308", &[("location", "/x")]).judge(None).unwrap(), Verdict::Redirect("/x".into()));
-        for (status, code) in [("404", 22), ("503", 22), ("599", 22), ("304", 95), ("302", 95), ("100", 95)] {
+        // RFC 9110 §15: a status above 599 is taken for a 5xx.
+        let table = [
+            ("404", 22),
+            ("503", 22),
+            ("599", 22),
+            ("600", 22),
+            ("999", 22),
+            ("304", 95),
+            ("302", 95),
+            ("100", 95),
+        ];
+        for (status, code) in table {
             assert_eq!(answer(status, &[]).judge(None).unwrap_err().exit_code(), code, "{status}");
         }
-        for bad in ["", "99", "600", "2xx", "99999999"] {
+        for bad in ["", "99", "1000", "2xx", "99999999"] {
             assert!(Answer::default().on_field(b":status", bad.as_bytes()).is_err());
         }
         let mut twice = answer("200", &[("content-length", "7")]);

@@ -149,6 +149,9 @@ impl Handler {
     }
 
     fn answer(&mut self, head: &Head, path: &mut Vec<u8>, now: Instant) -> Response {
+        if let Some((status, what)) = head.refusal() {
+            return self.error(status, what);
+        }
         if head.is_too_large() {
             return self.error(431, "");
         }

@@ -11,10 +11,12 @@ use crate::handler::Handler;
 pub use crate::heads::HeadCache;
 use crate::heads::Heads;
 use crate::packet_sizes::PacketSizes;
-use crate::request::{Head, MAX_CONTENT, Method};
+use crate::request::{Head, MAX_CONTENT, MAX_DISCARDED, Method};
+use crate::response::Response;
 use crate::served::Served;
+use crate::target;
 use base::time::Instant;
-use http3::{Abort, BodyLength, Code, Config, MessageSink, RequestHead, Session};
+use http3::{Abort, BodyLength, Code, Config, MessageSink, Refused, RequestHead, SendError, Session};
 use std::sync::Arc;
 use transport::{Connection, StreamId};
 use wire::Side;
@@ -70,8 +72,10 @@ struct Exchanges {
     replies: Vec<Reply>,
     /// Responses that the peer gave up.
     given_up: Vec<Reply>,
-    /// Streams that take bytes again.
+    /// Streams that take bytes.
     writable: Vec<StreamId>,
+    /// Some of them were full.
+    has_resumed: bool,
     /// Boxed, because each head is handed from list to list and is large.
     spare: Spare,
 }
@@ -83,6 +87,19 @@ struct Asked {
     head: Box<Head>,
     /// Bytes of its content that arrived.
     received: u64,
+    /// How far it has come.
+    stage: Stage,
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Content may follow.
+    Open,
+    /// Its client was told to go on: RFC 9110 §10.1.1.
+    Continued,
+    /// All of it has arrived.
+    Whole,
 }
 
 /// Heads of requests that were answered, kept for their memory.
@@ -106,10 +123,11 @@ impl MessageSink for Exchanges {
         for line in request.lines() {
             head.on_field(line.name, line.value);
         }
-        let asked = Asked { id, head, received: 0 };
+        target::judge_scheme(request.scheme(), &mut head);
+        let asked = Asked { id, head, received: 0, stage: Stage::Open };
         // The answer to a POST means that its content has arrived. Other methods ask for something that content does not
         // change, so whoever sends it need not wait.
-        if asked.head.method() == Method::Post && !asked.head.announces_too_much() {
+        if asked.awaits_content() && !asked.head.expects_continue() {
             self.receiving.push(asked);
         } else {
             self.waiting.push(asked);
@@ -130,9 +148,22 @@ impl MessageSink for Exchanges {
         bytes.len()
     }
 
+    fn on_refused(&mut self, id: StreamId, status: u16) -> Refused {
+        let mut head = self.spare.pop().unwrap_or_default();
+        head.clear();
+        head.refuse(status, "");
+        self.waiting.push(Asked { id, head, received: 0, stage: Stage::Open });
+        Refused::ByApplication
+    }
+
     fn on_end(&mut self, id: StreamId) {
+        // Mostly the last one: a request without content ends with its head.
+        if let Some(asked) = self.waiting.iter_mut().rev().find(|asked| asked.id == id) {
+            asked.stage = Stage::Whole;
+            return;
+        }
         if let Some(place) = self.receiving.iter().position(|asked| asked.id == id) {
-            let asked = self.receiving.swap_remove(place);
+            let asked = Asked { stage: Stage::Whole, ..self.receiving.swap_remove(place) };
             self.waiting.push(asked);
         }
     }
@@ -149,6 +180,7 @@ impl MessageSink for Exchanges {
 
     fn on_writable(&mut self, id: StreamId) {
         self.writable.push(id);
+        self.has_resumed = true;
     }
 }
 
@@ -227,36 +259,82 @@ impl Server {
 
     /// Answers the requests that arrived.
     fn answer(&mut self, now: Instant, connection: &mut Connection, state: &mut State) {
-        while let Some(asked) = state.session.messages.waiting.pop() {
-            let Asked { id, head, received } = asked;
-            let is_too_much = received > MAX_CONTENT || head.announces_too_much();
-            let response = match is_too_much {
-                true => self.handler.refuse(413, "", now),
-                false => self.handler.handle(&head, now),
-            };
-            let length = match response.body.remaining() {
-                0 => BodyLength::Empty,
-                bytes => BodyLength::Known(bytes),
-            };
-            let encoded = self.heads.encoded(response.status, response.fields, length);
-            let sent = state.session.connection.respond_encoded(connection, id, encoded);
-            let reply = Reply { id, body: response.body, head, status: response.status, sent: 0, began: now };
-            if sent.is_err() {
-                state.session.messages.recycle(reply.head);
-                continue;
-            }
-            if is_too_much {
-                state.session.connection.stop_reading(connection, id);
-            }
-            state.session.messages.replies.push(reply);
-            state.session.messages.writable.push(id);
+        let mut waiting = core::mem::take(&mut state.session.messages.waiting);
+        // In the order of their arrival: the transport sends in the order of urgency and ID. RFC 9218 §10.
+        for asked in waiting.drain(..) {
+            self.answer_one(now, connection, state, asked);
         }
+        state.session.messages.waiting = waiting;
+    }
+
+    fn answer_one(&mut self, now: Instant, connection: &mut Connection, state: &mut State, asked: Asked) {
+        let is_too_much = asked.received > MAX_CONTENT || asked.head.announces_too_much();
+        let response = match is_too_much {
+            true => self.handler.refuse(413, "", now),
+            false => self.handler.handle(&asked.head, now),
+        };
+        // RFC 9110 §10.1.1: what the head alone decides is said at once; the answer to a POST means that its content is here.
+        if response.status < 300 && asked.awaits_content() && asked.head.expects_continue() {
+            let told = state.session.connection.respond_interim(connection, asked.id, 100, []);
+            if told.is_ok() {
+                state.session.messages.receiving.push(Asked { stage: Stage::Continued, ..asked });
+                return;
+            }
+        }
+        let Asked { id, head, stage, .. } = asked;
+        let Some((status, body)) = self.begin(connection, state, id, response) else {
+            state.session.messages.recycle(head);
+            return;
+        };
+        if stage != Stage::Whole {
+            state.session.connection.discard(id, MAX_DISCARDED);
+        }
+        state.session.messages.replies.push(Reply { id, body, head, status, sent: 0, began: now });
+        state.session.messages.writable.push(id);
+    }
+
+    /// Sends the head of a response. Returns what was begun; `None`: the stream has ended.
+    fn begin(
+        &mut self,
+        connection: &mut Connection,
+        state: &mut State,
+        id: StreamId,
+        response: Response,
+    ) -> Option<(u16, Body)> {
+        let http = &mut state.session.connection;
+        let length = match response.body.remaining() {
+            0 => BodyLength::Empty,
+            bytes => BodyLength::Known(bytes),
+        };
+        let encoded = self.heads.encoded(response.status, response.fields, length);
+        match http.respond_encoded(connection, id, encoded) {
+            Ok(()) => return Some((response.status, response.body)),
+            Err(SendError::HeadTooLarge) => {}
+            Err(SendError::NoSuchExchange | SendError::OutOfOrder | SendError::WrongLength) => {
+                // The client wants no answer.
+                http.cancel(connection, id, Code::REQUEST_CANCELLED);
+                return None;
+            }
+        }
+        // RFC 9114 §4.2.2: the client said that it takes no head of this size. It hears that as far as it permits.
+        let dated = [(&b"date"[..], &self.handler.clock().text()[..]), (b"content-length", b"0")];
+        for fields in [&dated[..], &[]] {
+            if http.respond_with(connection, id, 500, fields.iter().copied(), BodyLength::Empty).is_ok() {
+                return Some((500, Body::Empty));
+            }
+        }
+        http.cancel(connection, id, Code::INTERNAL_ERROR);
+        None
     }
 
     /// Gives streams that take bytes the next pieces of their bodies. Whether any has more to give at once.
     fn pump(&mut self, now: Instant, connection: &mut Connection, state: &mut State) -> Next {
         let mut next = Next::Wait;
         let mut writable = core::mem::take(&mut state.session.messages.writable);
+        if core::mem::take(&mut state.session.messages.has_resumed) && writable.len() > 1 {
+            // What was full may compete for the rest of the connection's send buffer. RFC 9218 §10: by urgency, then ID.
+            writable.sort_unstable_by_key(|&id| (connection.priority(id).urgency, id));
+        }
         // In place: a transfer passes here in every turn, and must not allocate.
         writable.retain(|&id| {
             let Some(place) = state.session.messages.replies.iter().position(|reply| reply.id == id) else {
@@ -337,6 +415,14 @@ enum Pumped {
     Full,
     /// It took its share of the turn.
     TurnOver,
+}
+
+impl Asked {
+    /// Whether the answer waits for content that may still come.
+    fn awaits_content(&self) -> bool {
+        let may_follow = self.stage == Stage::Open && self.head.refusal().is_none();
+        may_follow && self.head.method() == Method::Post && !self.head.announces_too_much()
+    }
 }
 
 impl Exchanges {

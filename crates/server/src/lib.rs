@@ -27,5 +27,6 @@ mod recent;
 pub mod request;
 pub mod response;
 pub mod served;
+mod target;
 pub mod tcp;
 pub mod warnings;

@@ -1,8 +1,8 @@
 //! Byte ranges: from a Range field and a size to the parts that are sent. RFC 9110 §14.
 //!
 //! All arithmetic is on `u64` and saturates: a position beyond `u64` is a position beyond every file. Ranges that overlap,
-//! touch or lie closer together than a part's own header are merged, ascending, so that what is sent is never more than
-//! the file and a few headers. More than [`MAX_RANGES`] ranges are ignored altogether: no honest client needs them, and
+//! touch or lie closer together than a part's own header are merged, so that what is sent is never more than the file and a
+//! few headers. Parts are sent in the order asked for (RFC 9110 §15.3.7.2). More than [`MAX_RANGES`] ranges are ignored altogether: no honest client needs them, and
 //! the answer 200 is always allowed.
 
 use core::ops::Range;
@@ -18,7 +18,7 @@ const WORTHLESS_GAP: u64 = 80;
 pub(crate) enum Selection {
     /// Everything: the field is malformed, in another unit, or not worth it.
     Whole,
-    /// These parts: not empty, ascending, apart from each other, all within the size.
+    /// These parts: not empty, in the order asked for, apart from each other, all within the size.
     Parts(Vec<Range<u64>>),
     /// Nothing of what there is: 416.
     Unsatisfiable,
@@ -82,18 +82,22 @@ fn number(digits: &[u8]) -> Option<u64> {
     Some(digits.iter().fold(0, add))
 }
 
-fn merge(mut parts: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    parts.sort_unstable_by_key(|part| part.start);
-    let mut merged: Vec<Range<u64>> = Vec::with_capacity(parts.len());
-    for part in parts {
+/// RFC 9110 §15.3.7.2: parts that are merged stand where the first of them was asked for.
+fn merge(parts: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    let mut asked: Vec<(usize, Range<u64>)> = parts.into_iter().enumerate().collect();
+    asked.sort_unstable_by_key(|(_, part)| part.start);
+    let mut merged: Vec<(usize, Range<u64>)> = Vec::with_capacity(asked.len());
+    for (place, part) in asked {
         match merged.last_mut() {
-            Some(last) if part.start <= last.end.saturating_add(WORTHLESS_GAP) => {
-                last.end = last.end.max(part.end)
+            Some((first, last)) if part.start <= last.end.saturating_add(WORTHLESS_GAP) => {
+                *first = place.min(*first);
+                last.end = last.end.max(part.end);
             }
-            _ => merged.push(part),
+            _ => merged.push((place, part)),
         }
     }
-    merged
+    merged.sort_unstable_by_key(|(place, _)| *place);
+    merged.into_iter().map(|(_, part)| part).collect()
 }
 
 #[cfg(test)]
@@ -171,7 +175,7 @@ mod tests {
     /// The "Apache Killer" asked for a thousand overlapping ranges of one file.
     #[test]
     fn many_or_overlapping_ranges_cost_no_more_than_the_file() {
-        assert_eq!(select(b"bytes=500-600,0-10,5-20,100-200,150-160", 1_000), parts(&[0..201, 500..601]));
+        assert_eq!(select(b"bytes=500-600,0-10,5-20,100-200,150-160", 1_000), parts(&[500..601, 0..201]));
         let killer: Vec<_> = (0..1_300).map(|end| format!("5-{end}")).collect();
         assert_eq!(select(format!("bytes=0-,{}", killer.join(",")).as_bytes(), 1_000), Selection::Whole);
         let sixteen: Vec<_> = (0..16).map(|index| format!("{0}-{0}", index * 200)).collect();
@@ -182,11 +186,26 @@ mod tests {
         assert_eq!(sixteen.len(), 16);
     }
 
+    /// RFC 9110 §15.3.7.2: the order asked for; what is merged stands where the first of it was asked for.
+    #[test]
+    fn parts_come_in_the_order_asked_for() {
+        let table: [(&str, &[Range<u64>]); 4] = [
+            ("bytes=900-909,0-9,400-409", &[900..910, 0..10, 400..410]),
+            ("bytes=-1,0-0", &[999..1_000, 0..1]),
+            ("bytes=500-510,0-9,505-520,5-20", &[500..521, 0..21]),
+            ("bytes=700-709,2000-,300-309", &[700..710, 300..310]),
+        ];
+        for (value, right) in table {
+            assert_eq!(select(value.as_bytes(), 1_000), parts(right), "{value}");
+        }
+    }
+
     proptest! {
-        /// Whatever is asked for, the parts lie inside, ascend, and do not touch.
+        /// Whatever is asked for, the parts lie inside and do not touch.
         #[test]
         fn parts_are_sane(value in "bytes=([0-9]{0,21}-[0-9]{0,21},?){0,18}", size in any::<u64>()) {
-            if let Selection::Parts(parts) = select(value.as_bytes(), size) {
+            if let Selection::Parts(mut parts) = select(value.as_bytes(), size) {
+                parts.sort_unstable_by_key(|part| part.start);
                 prop_assert!(!parts.is_empty() && parts.len() <= MAX_RANGES);
                 prop_assert!(parts.iter().all(|part| part.start < part.end && part.end <= size));
                 prop_assert!(parts.windows(2).all(|pair| pair[0].end < pair[1].start));

@@ -14,6 +14,10 @@ pub const MAX_FIELDS: usize = 256;
 /// Longer content of a request is answered with 413, in bytes. It is received and thrown away.
 pub const MAX_CONTENT: u64 = 64 << 20;
 
+/// So many bytes of content that come after the answer are received and thrown away; then the client is asked to stop. Some
+/// clients look for an answer only when they have sent all.
+pub const MAX_DISCARDED: u64 = 256 << 20;
+
 /// What the handler reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -44,9 +48,11 @@ pub enum Name {
     ContentLength,
     /// `accept`
     Accept,
+    /// `expect`
+    Expect,
 }
 
-const NAMES: usize = Name::Accept as usize + 1;
+const NAMES: usize = Name::Expect as usize + 1;
 
 impl Name {
     fn of(field: &[u8]) -> Option<Name> {
@@ -64,6 +70,7 @@ impl Name {
             b"referer" => Name::Referer,
             b"content-length" => Name::ContentLength,
             b"accept" => Name::Accept,
+            b"expect" => Name::Expect,
             _ => return None,
         })
     }
@@ -99,7 +106,11 @@ pub struct Head {
     spans: [Span; NAMES],
     fields: usize,
     size: usize,
+    refusal: Option<Refusal>,
 }
+
+/// A status and what is wrong, in words of ours.
+pub type Refusal = (u16, &'static str);
 
 impl Head {
     /// An empty head.
@@ -121,6 +132,18 @@ impl Head {
         self.spans = [Span::default(); NAMES];
         self.fields = 0;
         self.size = 0;
+        self.refusal = None;
+    }
+
+    /// The request must be answered by `status`, whatever it asks for. The first refusal counts. `what` must come from us,
+    /// not from the request.
+    pub fn refuse(&mut self, status: u16, what: &'static str) {
+        self.refusal.get_or_insert((status, what));
+    }
+
+    /// Why the request is refused, if it is.
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.refusal
     }
 
     /// Takes in a field in order of arrival. `name` is in lower case, as HTTP/2 and HTTP/3 require. Fields that nobody
@@ -181,6 +204,11 @@ impl Head {
     pub fn announces_too_much(&self) -> bool {
         let text = self.value(Name::ContentLength).and_then(|text| std::str::from_utf8(text).ok());
         text.and_then(|text| text.parse::<u64>().ok()).is_some_and(|bytes| bytes > MAX_CONTENT)
+    }
+
+    /// Whether the client waits for 100 (Continue) before it sends content. RFC 9110 §10.1.1.
+    pub fn expects_continue(&self) -> bool {
+        self.value(Name::Expect).is_some_and(|text| text.eq_ignore_ascii_case(b"100-continue"))
     }
 
     /// The request target, empty when there was none.

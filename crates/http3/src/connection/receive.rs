@@ -6,7 +6,7 @@ use crate::error::{Code, ConnectionError, Violation};
 use crate::exchanges::Exchange;
 use crate::message::{Answers, Message, Shared};
 use crate::outgoing::Outgoing;
-use crate::sink::{Abort, MessageSink};
+use crate::sink::{Abort, MessageSink, Refused};
 use crate::unidirectional::{CLOSED, Outcome, Purpose};
 use transport::{Dir, Fin, Priority, StreamId};
 use wire::Side;
@@ -16,7 +16,7 @@ use wire::Side;
 pub(super) enum Action {
     /// Give up both directions of a stream.
     Reset { id: StreamId, code: Code },
-    /// A unidirectional stream that means nothing to us.
+    /// A stream whose rest means nothing to us.
     StopSending { id: StreamId, code: Code },
     /// Answer with 431 (Request Header Fields Too Large).
     Refuse { id: StreamId },
@@ -25,7 +25,11 @@ pub(super) enum Action {
 }
 
 /// Far more than one turn's packets can cause by way of the limits on streams.
-const MAX_ACTIONS: usize = 4_096;
+const MAX_ACTIONS: usize = 65_536;
+/// With so many actions in a turn, priorities are no longer heeded: they are hints.
+const MAX_PRIORITIES: usize = 4_096;
+/// Of a request whose head is too large so many bytes may still come before its answer says how many more.
+const REFUSED: u64 = 1 << 20;
 /// Priorities kept for streams that are not open yet: as many as streams are usually allowed.
 const MAX_EARLY_PRIORITIES: usize = 100;
 
@@ -92,13 +96,16 @@ impl Connection {
                 if exchange.is_over() {
                     self.exchanges.remove(index);
                 }
-                if let Some(priority) = priority {
-                    self.on_priority(id, priority)?;
+                if priority.is_some() || !self.early_priorities.is_empty() {
+                    self.on_head_priority(id, priority)?;
                 }
                 Ok(taken)
             }
             Err(violation) => {
                 self.on_violation(sink, id, violation)?;
+                if fin == Fin::End {
+                    self.end_discarded(id);
+                }
                 Ok(bytes.len())
             }
         }
@@ -121,12 +128,20 @@ impl Connection {
             }
             let exchange = Exchange { incoming: Message::new(Answers::Other), outgoing: Outgoing::Head };
             self.exchanges.insert(index, exchange);
-            if let Some(at) = self.early_priorities.iter().position(|(early, _)| *early == id.as_u64()) {
-                let (_, priority) = self.early_priorities.swap_remove(at);
-                self.note(Action::SetPriority { id, priority })?;
-            }
+            self.glitches.on_exchange();
         }
         Ok(())
+    }
+
+    /// The rest of a message does not matter, and its end has come.
+    fn end_discarded(&mut self, id: StreamId) {
+        let Some(exchange) = self.exchanges.entry_mut(id.index()) else { return };
+        if exchange.incoming.is_discarded() {
+            exchange.incoming.give_up();
+            if exchange.is_over() {
+                self.exchanges.remove(id.index());
+            }
+        }
     }
 
     /// What is wrong on a request stream, if it does not end the connection, ends the stream.
@@ -142,10 +157,22 @@ impl Connection {
             Violation::Connection(error) => return Err(error),
             Violation::Stream { code, reason } => (code, reason),
             Violation::TooLarge if begun => (Code::REQUEST_CANCELLED, "field section too large"),
+            //= rfc9114/10.5.1#1
+            Violation::TooLarge if sink.on_refused(id, 431) == Refused::ByApplication => {
+                self.buffered = self.buffered.saturating_sub(exchange.incoming.discard(REFUSED));
+                return Ok(());
+            }
             Violation::TooLarge => {
                 self.buffered = self.buffered.saturating_sub(exchange.incoming.give_up());
-                //= rfc9114/10.5.1#1
                 return self.note(Action::Refuse { id });
+            }
+            Violation::Unwanted => {
+                exchange.incoming.give_up();
+                if exchange.is_over() {
+                    self.exchanges.remove(id.index());
+                }
+                //= rfc9114/4.1#5
+                return self.note(Action::StopSending { id, code: Code::NO_ERROR });
             }
         };
         self.buffered = self.buffered.saturating_sub(exchange.incoming.give_up());
@@ -221,7 +248,7 @@ impl Connection {
             ControlFrame::MaxPushId | ControlFrame::Unknown => self.glitches.on_idle_work(1),
             ControlFrame::PriorityUpdate { stream, priority } => {
                 self.glitches.on_idle_work(1)?;
-                self.on_priority(StreamId::from_u64(stream), priority)
+                self.on_priority_update(StreamId::from_u64(stream), priority)
             }
         }
     }
@@ -249,14 +276,37 @@ impl Connection {
         Ok(())
     }
 
-    /// A request asks for a priority, or the client reconsidered. RFC 9218 §7: the latest word counts, and one about a
-    /// stream that is not open yet is kept.
-    fn on_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), ConnectionError> {
-        if self.exchanges.entry_mut(id.index()).is_some() {
-            return self.note(Action::SetPriority { id, priority });
-        }
-        if id.index() < self.exchanges.next() {
+    /// Bytes of a request arrived, perhaps its head with a priority field. RFC 9218 §7: a PRIORITY_UPDATE that came before
+    /// overrides the field.
+    fn on_head_priority(&mut self, id: StreamId, asked: Option<Priority>) -> Result<(), ConnectionError> {
+        let is_early = self.exchanges.entry_mut(id.index()).is_some_and(|entry| !entry.incoming.has_begun());
+        if is_early {
             return Ok(());
+        }
+        let kept = self.early_priorities.iter().position(|(early, _)| *early == id.as_u64());
+        let kept = kept.map(|at| self.early_priorities.swap_remove(at).1);
+        match kept.or(asked) {
+            Some(priority) => self.note(Action::SetPriority { id, priority }),
+            None => Ok(()),
+        }
+    }
+
+    /// The client reconsidered a priority. RFC 9218 §7: the latest word counts, and one about a request whose head has not
+    /// come yet is kept.
+    fn on_priority_update(&mut self, id: StreamId, priority: Priority) -> Result<(), ConnectionError> {
+        let next = self.exchanges.next();
+        match self.exchanges.entry_mut(id.index()) {
+            Some(exchange) if exchange.incoming.has_begun() => {
+                return self.note(Action::SetPriority { id, priority });
+            }
+            None if id.index() < next => return Ok(()),
+            _ => {}
+        }
+        if self.early_priorities.len() >= MAX_EARLY_PRIORITIES {
+            // Requests that ended without a head.
+            let exchanges = &mut self.exchanges;
+            self.early_priorities
+                .retain(|(early, _)| *early / 4 >= next || exchanges.entry_mut(*early / 4).is_some());
         }
         let room = self.early_priorities.len() < MAX_EARLY_PRIORITIES;
         match self.early_priorities.iter_mut().find(|(early, _)| *early == id.as_u64()) {
@@ -269,6 +319,9 @@ impl Connection {
 
     /// Notes something for the next turn. The one place where the list grows.
     pub(super) fn note(&mut self, action: Action) -> Result<(), ConnectionError> {
+        if self.actions.len() >= MAX_PRIORITIES && matches!(action, Action::SetPriority { .. }) {
+            return Ok(());
+        }
         if self.actions.len() >= MAX_ACTIONS {
             let reason = "too many streams given up at once";
             return Err(ConnectionError { code: Code::EXCESSIVE_LOAD, reason });
@@ -292,6 +345,11 @@ impl Connection {
         }
         let Some(exchange) = self.exchanges.entry_mut(id.index()) else { return Ok(()) };
         if exchange.incoming.is_ended() {
+            return Ok(());
+        }
+        if exchange.incoming.is_discarded() {
+            // It was answered, and the client stops sending what does not matter.
+            self.end_discarded(id);
             return Ok(());
         }
         let begun = exchange.incoming.has_begun();

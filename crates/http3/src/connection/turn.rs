@@ -98,8 +98,9 @@ impl Connection {
     /// RFC 9114 §4.2.2: a request whose head is too large is told so. What remains of it is not wanted.
     fn refuse(&mut self, carrier: &mut impl Carrier, id: StreamId) {
         let no_content = [(&b"content-length"[..], &b"0"[..])];
-        let (bytes, _) = self.arena.head(None, |out| fields::write_response(431, no_content, out));
-        if carrier.write(id, bytes).and_then(|()| carrier.finish(id)).is_err() {
+        let (bytes, size) = self.arena.head(None, |out| fields::write_response(431, no_content, out));
+        let fits = size <= self.peer_max_field_section_size();
+        if !fits || carrier.write(id, bytes).and_then(|()| carrier.finish(id)).is_err() {
             carrier.reset(id, Code::EXCESSIVE_LOAD.0);
         }
         carrier.stop_sending(id, Code::NO_ERROR.0);
@@ -125,7 +126,10 @@ impl Connection {
         for (index, reason) in overdue {
             let code = if self.side.is_server() { Code::REQUEST_INCOMPLETE } else { Code::REQUEST_CANCELLED };
             let id = StreamId::new(Side::Client, Dir::Bidi, index);
-            self.on_violation(sink, id, Violation::Stream { code, reason })?;
+            let is_discarded =
+                self.exchanges.entry_mut(index).is_some_and(|entry| entry.incoming.is_discarded());
+            let slow = Violation::Stream { code, reason };
+            self.on_violation(sink, id, if is_discarded { Violation::Unwanted } else { slow })?;
         }
         Ok(())
     }

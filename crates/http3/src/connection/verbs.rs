@@ -80,6 +80,15 @@ impl EncodedRequest {
             answers: answers_to(&head.method),
         }
     }
+
+    /// Encodes a head from its lines as they are, right or wrong: tests of servers need both.
+    pub fn of_lines<'a>(
+        lines: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+        body: BodyLength,
+    ) -> EncodedRequest {
+        let (bytes, size) = Arena::default().head(data_length(body), |out| fields::write_lines(lines, out));
+        EncodedRequest { bytes: Bytes::copy_from_slice(&bytes), size, body, answers: Answers::Other }
+    }
 }
 
 fn answers_to(method: &Method) -> Answers {
@@ -270,6 +279,16 @@ impl Connection {
         }
     }
 
+    /// Throws away what still comes of a message whose rest does not matter, such as the content of a request that was
+    /// answered early: nothing more of it is lent. A client may read no response before it has sent all, so it is asked to
+    /// stop (RFC 9114 §4.1) only after `most` more bytes, or when it is too slow by the deadlines for content.
+    pub fn discard(&mut self, id: StreamId, most: u64) {
+        let Some(exchange) = self.exchanges.entry_mut(id.index()) else { return };
+        if !exchange.incoming.is_ended() {
+            self.buffered = self.buffered.saturating_sub(exchange.incoming.discard(most));
+        }
+    }
+
     /// Sends the head of a request on a stream of its own. With [`BodyLength::Empty`] that is all of it.
     ///
     /// # Errors
@@ -322,6 +341,7 @@ impl Connection {
         let next = Outgoing::Head.after_head(request.body).map_err(|_| RequestError::Closed)?;
         let exchange = Exchange { incoming: Message::new(request.answers), outgoing: Outgoing::Head };
         self.exchanges.insert(id.index(), exchange);
+        self.glitches.on_exchange();
         self.write(carrier, id, request.bytes.clone())
             .and_then(|()| self.proceed(carrier, id, next))
             .map_err(|_| RequestError::Closed)?;
@@ -355,6 +375,9 @@ impl Connection {
     fn proceed(&mut self, carrier: &mut impl Carrier, id: StreamId, next: Outgoing) -> Result<(), SendError> {
         if next.is_done() {
             let finished = carrier.finish(id).map_err(|_| SendError::NoSuchExchange);
+            if finished.is_ok() {
+                self.glitches.on_answered();
+            }
             self.on_sent_all(id);
             return finished;
         }

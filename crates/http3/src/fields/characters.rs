@@ -82,8 +82,14 @@ pub(super) fn is_token(text: &[u8]) -> bool {
 /// A field value: no control characters but tab, and no blanks around it.
 #[inline]
 pub(super) fn is_value(text: &[u8]) -> bool {
+    all(text, VALUE) && is_trimmed(text)
+}
+
+/// No blanks around it.
+#[inline]
+pub(super) fn is_trimmed(text: &[u8]) -> bool {
     let blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    all(text, VALUE) && !blank(text.first()) && !blank(text.last())
+    !blank(text.first()) && !blank(text.last())
 }
 
 /// A scheme. RFC 3986 §3.1.

@@ -81,6 +81,16 @@ pub(crate) fn write_response<'a>(
     sizer.size
 }
 
+/// Appends an encoded section of these lines, whatever they are; returns its decoded size in bytes.
+pub(crate) fn write_lines<'a>(
+    lines: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+    out: &mut Vec<u8>,
+) -> u64 {
+    let mut sizer = Sizer::begin(out);
+    lines.into_iter().for_each(|(name, value)| sizer.line(name, value));
+    sizer.size
+}
+
 /// Appends an encoded trailer section; returns its decoded size in bytes.
 pub(crate) fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) -> u64 {
     let mut sizer = Sizer::begin(out);

@@ -75,7 +75,7 @@ pub struct ResponseHead<'a> {
 }
 
 impl<'a> ResponseHead<'a> {
-    /// The status code, 100 to 599.
+    /// The status code, 100 to 999. RFC 9110 §15: one above 599 means what a 5xx means.
     pub fn status(&self) -> u16 {
         self.status
     }

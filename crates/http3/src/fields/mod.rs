@@ -6,12 +6,14 @@ mod convert;
 mod encode;
 mod head;
 mod names;
+mod target;
 mod validate;
 
 pub use convert::InvalidHead;
 pub use head::{RequestHead, ResponseHead, Trailers};
+pub use target::{Target, is_authority, is_trimmed};
 
-pub(crate) use encode::{write_request, write_response, write_trailers};
+pub(crate) use encode::{write_lines, write_request, write_response, write_trailers};
 pub(crate) use validate::{request, response, trailers};
 
 #[cfg(test)]

@@ -186,7 +186,7 @@ fn fields_of_responses_and_trailers() {
         (&[(":status", "200"), (":status", "200")], Err(":status occurs twice or after a field")),
         (&[(":status", "101")], Err("status 101")),
         (&[(":status", "099")], Err("invalid :status")),
-        (&[(":status", "600")], Err("invalid :status")),
+        (&[(":status", "600")], Ok(600)),
         (&[(":status", "20")], Err("invalid :status")),
         (&[(":status", "2000")], Err("invalid :status")),
         (

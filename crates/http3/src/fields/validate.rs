@@ -6,6 +6,7 @@
 use super::characters as chars;
 use super::head::{RequestHead, ResponseHead, Trailers};
 use super::names::Name;
+use super::target::Target;
 use crate::priority;
 use qpack::{FieldSection, Line};
 use transport::Priority;
@@ -112,78 +113,18 @@ pub(crate) fn request(section: &FieldSection) -> Result<RequestHead<'_>, Malform
         }
     }
     let method = pseudo.method.ok_or("no :method")?;
-    if !chars::is_token(method) {
-        return Err("invalid :method");
-    }
-    let authority = if method == b"CONNECT" {
-        connect_target(&pseudo, &ordinary)?
-    } else {
-        ordinary_target(method, &pseudo, &ordinary)?
-    };
+    let RequestPseudo { scheme, authority, path, .. } = pseudo;
+    let target = Target { method, scheme, authority, host: ordinary.host, path };
     Ok(RequestHead {
         section,
         pseudo_lines,
         method,
-        scheme: pseudo.scheme,
-        authority,
-        path: pseudo.path,
+        scheme,
+        authority: target.judge()?,
+        path,
         content_length: ordinary.content_length,
         priority: ordinary.priority,
     })
-}
-
-/// RFC 9114 §4.4: an authority with a port, and neither scheme nor path.
-fn connect_target<'a>(
-    pseudo: &RequestPseudo<'a>,
-    ordinary: &Ordinary<'a>,
-) -> Result<Option<&'a [u8]>, Malformed> {
-    //= rfc9114/4.4#1
-    if pseudo.scheme.is_some() || pseudo.path.is_some() {
-        return Err("CONNECT with :scheme or :path");
-    }
-    let authority = pseudo.authority.ok_or("CONNECT without :authority")?;
-    if !chars::is_authority(authority) || !chars::has_port(authority) {
-        return Err("CONNECT with an invalid :authority");
-    }
-    if ordinary.host.is_some_and(|host| !host.eq_ignore_ascii_case(authority)) {
-        return Err(":authority and host differ");
-    }
-    Ok(Some(authority))
-}
-
-/// RFC 9114 §4.3.1: scheme, path, and for http and https an authority, which may be in :authority, host, or both alike.
-fn ordinary_target<'a>(
-    method: &[u8],
-    pseudo: &RequestPseudo<'a>,
-    ordinary: &Ordinary<'a>,
-) -> Result<Option<&'a [u8]>, Malformed> {
-    let scheme = pseudo.scheme.ok_or("no :scheme")?;
-    //= rfc9114/4.3.1#1
-    let path = pseudo.path.ok_or("no :path")?;
-    if !chars::is_scheme(scheme) {
-        return Err("invalid :scheme");
-    }
-    if let (Some(authority), Some(host)) = (pseudo.authority, ordinary.host) {
-        // Hosts are compared without regard to case (RFC 9110 §4.2.3).
-        if !authority.eq_ignore_ascii_case(host) {
-            return Err(":authority and host differ");
-        }
-    }
-    let authority = pseudo.authority.or(ordinary.host);
-    if scheme.eq_ignore_ascii_case(b"https") || scheme.eq_ignore_ascii_case(b"http") {
-        //= rfc9114/4.3.1#3
-        let authority = authority.ok_or("neither :authority nor host")?;
-        //= rfc9114/4.3.1#4
-        if !chars::is_authority(authority) {
-            return Err("invalid :authority");
-        }
-        if !chars::is_path(path) || (path == b"*" && method != b"OPTIONS") {
-            return Err("invalid :path");
-        }
-    } else if !chars::is_value(path) || authority.is_some_and(|authority| !chars::is_authority(authority)) {
-        return Err("invalid :path or :authority");
-    }
-    Ok(authority)
 }
 
 /// Judges the header section of a response, interim or final.
@@ -204,12 +145,13 @@ pub(crate) fn response(section: &FieldSection) -> Result<ResponseHead<'_>, Malfo
     Ok(ResponseHead { section, status, content_length: ordinary.content_length })
 }
 
-/// Three digits from 100 to 599 (RFC 9110 §15); 101 has no meaning in HTTP/3 (RFC 9114 §4.5).
+/// Three digits from 100 on; 101 has no meaning in HTTP/3 (RFC 9114 §4.5). RFC 9110 §15: what lies above 599 is not valid,
+/// and is still taken for a 5xx.
 fn parse_status(text: &[u8]) -> Result<u16, Malformed> {
     match text {
         //= rfc9114/4.5#1
         b"101" => Err("status 101"),
-        [hundreds @ b'1'..=b'5', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => {
+        [hundreds @ b'1'..=b'9', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => {
             let digit = |byte: u8| u16::from(byte - b'0');
             Ok(digit(*hundreds) * 100 + digit(*tens) * 10 + digit(*ones))
         }

@@ -59,6 +59,7 @@ fn outcome(result: Result<usize, Violation>) -> String {
         Err(Violation::Connection(error)) => format!("connection {}", error.code),
         Err(Violation::Stream { code, .. }) => format!("stream {code}"),
         Err(Violation::TooLarge) => "too large".into(),
+        Err(Violation::Unwanted) => "unwanted".into(),
     }
 }
 
@@ -336,6 +337,7 @@ fn unfinished_heads_are_bounded() {
         outcome(receiver.receive(&head[..head.len() - 1], Fin::Open))
     });
     assert_eq!(outcomes.by_ref().take_while(|outcome| outcome == "ok").count(), 2);
+    assert_eq!(outcomes.next().unwrap(), "stream H3_REQUEST_REJECTED", "what many requests explain ends one");
     drop(outcomes);
     assert_eq!(outcome(receiver.receive(b"", Fin::Open)), "ok");
     assert!(receiver.buffered > 4_000);

@@ -27,7 +27,8 @@ pub enum Failure {
     Certificate,
     /// The TLS handshake failed otherwise.
     Tls,
-    /// The server broke the rules of HTTP or QUIC, or does not speak the version that was asked for.
+    /// The server broke the rules of HTTP or QUIC, does not speak the version that was asked for, or takes no head of that
+    /// size.
     Protocol,
     /// This machine had no socket left to give: ports, or open files.
     Local,

@@ -7,9 +7,12 @@ use super::times::Times;
 use super::traffic::Traffic;
 use base::time::{Duration, Instant};
 
+/// Statuses have three digits and the first is not 0. RFC 9110 §15: one above 599 is taken for a 5xx.
+const STATUSES: usize = 900;
+
 /// How often each status came.
 #[derive(Clone, Debug)]
-pub struct Statuses(Box<[u64; 500]>);
+pub struct Statuses(Box<[u64; STATUSES]>);
 
 impl Statuses {
     #[inline]
@@ -81,7 +84,7 @@ impl Record {
             succeeded: 0,
             failures: PerFailure::default(),
             warm_up_failures: 0,
-            statuses: Statuses(Box::new([0; 500])),
+            statuses: Statuses(Box::new([0; STATUSES])),
             content_bytes: 0,
             latency: Spans::new(),
             handshake: Spans::new(),

@@ -40,8 +40,9 @@ pub(super) struct Manner {
 impl Manner {
     pub(super) fn new(tls: Arc<ServerConfig>, site: Rc<Site>, limits: Limits) -> Manner {
         let mut http1 = http1::Builder::new();
-        // The handler writes the date and judges the size of heads; the bounds here are only behind its own.
-        http1.auto_date_header(false).writev(true);
+        // The handler judges the size of heads; the bounds here are only behind its own. hyper dates only what has no date:
+        // the errors that it makes itself (RFC 9110 §6.6.1).
+        http1.auto_date_header(true).writev(true);
         // Not pipeline_flush: it copies content, and buffers without bound while a second request waits. Our stream does what it is
         // for.
         http1.max_buf_size(BUFFER).max_headers(MAX_FIELDS + 64).header_read_timeout(None);

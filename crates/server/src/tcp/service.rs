@@ -1,27 +1,32 @@
 //! A request as hyper hands it over, to the handler and back.
 //!
 //! Content of a request is received and thrown away before the answer, up to [`MAX_CONTENT`] bytes: over HTTP/1.1 the next
-//! request follows it, and an answer to a POST means that it has arrived.
+//! request follows it, and an answer to a POST means that it has arrived. After an answer that does not wait for it, it is
+//! received and thrown away too, within bounds.
 
 use super::body::{Account, Content};
 use super::pulse::{self, Pulse};
 use super::site::Site;
 use crate::access_log::Protocol;
 use crate::body::Body;
-use crate::request::{Head, MAX_CONTENT};
+use crate::request::{MAX_CONTENT, MAX_DISCARDED, Refusal};
 use crate::response;
+use crate::target;
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
-use http::{Request, Response, StatusCode, Version};
+use http::{Request, Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::service::Service;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+
+/// How long the content of a request that was answered may pause.
+const QUIET: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Answers the requests of one connection.
 pub(super) struct Requests {
@@ -40,7 +45,7 @@ impl Service<Request<Incoming>> for Requests {
         let began = pulse::now();
         self.pulse.on_request(began);
         let mut head = self.site.head();
-        let refusal = read_head(&request, &mut head);
+        target::take(&request, &mut head);
         let account = Account {
             site: Rc::clone(&self.site),
             pulse: Rc::clone(&self.pulse),
@@ -53,29 +58,36 @@ impl Service<Request<Incoming>> for Requests {
         };
         let content = request.into_body();
         let content = (!content.is_end_stream()).then_some(content);
-        Answer { account: Some(account), content, received: 0, refusal }
+        let early = content.as_ref().and_then(|_| early(&account, self.protocol));
+        let refusal = account.head.refusal();
+        Answer { account: Some(account), content, received: 0, refusal, early }
     }
 }
 
-/// Takes what we read of a request into `head`. Returns the status and reason of a refusal, if it must be one.
-fn read_head(request: &Request<Incoming>, head: &mut Head) -> Option<(u16, &'static str)> {
-    let uri = request.uri();
-    head.on_field(b":method", request.method().as_str().as_bytes());
-    head.on_field(b":path", uri.path_and_query().map_or("", |target| target.as_str()).as_bytes());
-    if let Some(authority) = uri.authority() {
-        head.on_field(b":authority", authority.as_str().as_bytes());
+/// What a client hears that waits before it sends content. RFC 9110 §10.1.1: what the head alone decides; hyper says 100
+/// (Continue) over HTTP/1.1 when the content is asked for, and cannot over HTTP/2.
+fn early(account: &Account, protocol: Protocol) -> Option<response::Response> {
+    if !account.head.expects_continue() {
+        return None;
     }
-    for (name, value) in request.headers() {
-        head.on_field(name.as_str().as_bytes(), value.as_bytes());
+    let response = account.site.handler.borrow_mut().handle(&account.head, account.began);
+    (protocol == Protocol::Http2 || response.status >= 300).then_some(response)
+}
+
+/// Receives and throws away what still comes of a request that was answered: some clients look for an answer only when they
+/// have sent all. Ends after [`MAX_DISCARDED`] bytes, or [`QUIET`] without any.
+async fn discard(mut content: Incoming, pulse: Rc<Pulse>) {
+    let mut left = MAX_DISCARDED;
+    loop {
+        let next = poll_fn(|cx| Pin::new(&mut content).poll_frame(cx));
+        let Ok(Some(Ok(frame))) = tokio::time::timeout(QUIET, next).await else { return };
+        let len = frame.data_ref().map_or(0, Bytes::len);
+        pulse.on_content(len);
+        match left.checked_sub(len as u64) {
+            Some(rest) => left = rest,
+            None => return,
+        }
     }
-    if head.announces_too_much() {
-        return Some((413, ""));
-    }
-    // RFC 9112 §3.2.
-    if request.version() == Version::HTTP_11 && request.headers().get_all(header::HOST).iter().count() != 1 {
-        return Some((400, "HTTP/1.1 wants one host field"));
-    }
-    None
 }
 
 /// The answer to one request, when its content has been received.
@@ -84,7 +96,9 @@ pub(super) struct Answer {
     account: Option<Account>,
     content: Option<Incoming>,
     received: u64,
-    refusal: Option<(u16, &'static str)>,
+    refusal: Option<Refusal>,
+    /// The answer does not wait for the content.
+    early: Option<response::Response>,
 }
 
 impl Answer {
@@ -114,21 +128,24 @@ impl Future for Answer {
     type Output = io::Result<Response<Content>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        ready!(self.poll_content(cx))?;
+        if self.early.is_none() {
+            ready!(self.poll_content(cx))?;
+        }
         let Some(account) = self.account.take() else { return Poll::Pending };
-        let is_unread = self.content.take().is_some();
+        let unread = self.content.take();
         let now = if self.received > 0 { pulse::now() } else { account.began };
-        let answer = {
+        let answer = self.early.take().unwrap_or_else(|| {
             let mut handler = account.site.handler.borrow_mut();
             match self.refusal {
                 Some((status, reason)) => handler.refuse(status, reason, now),
                 None => handler.handle(&account.head, now),
             }
-        };
+        });
         let (pulse, protocol) = (Rc::clone(&account.pulse), account.protocol);
         let mut response = respond(account, answer);
-        if is_unread {
+        if let Some(content) = unread {
             pulse.on_unread();
+            tokio::task::spawn_local(discard(content, pulse));
             if protocol == Protocol::Http1 {
                 // The next request would come behind what nobody reads.
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

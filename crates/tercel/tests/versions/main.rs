@@ -4,11 +4,14 @@
 
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
+mod early;
 mod http3;
 mod leaving;
 mod message;
+mod raw;
 mod server;
 mod tcp;
+mod validation;
 
 use message::{Answer, Ask};
 use server::{PROGRAM, Server};
@@ -18,7 +21,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
 /// A folder with one of each kind.
-fn site() -> TempDir {
+pub(crate) fn site() -> TempDir {
     let root = TempDir::new().expect("a folder");
     let file = |name: &str, bytes: &[u8]| {
         let path = root.path().join(name);

@@ -9,6 +9,8 @@ pub(crate) struct Ask {
     pub(crate) target: String,
     pub(crate) fields: Vec<(&'static str, String)>,
     pub(crate) content: Vec<u8>,
+    /// The head of HTTP/2 or 3 as it is, right or wrong, instead of all of the above.
+    pub(crate) lines: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Ask {
@@ -37,6 +39,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) fields: BTreeMap<String, String>,
     pub(crate) content: Vec<u8>,
+    /// How the stream was reset, if it was.
+    pub(crate) reset: String,
 }
 
 impl Answer {

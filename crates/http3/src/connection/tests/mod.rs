@@ -1,5 +1,6 @@
-//! Whole connections: one end against bytes made by hand (rules.rs), and two ends against each other (pairs.rs).
+//! Whole connections: one end against bytes made by hand (rules.rs, budgets.rs), and two ends against each other (pairs.rs).
 
+mod budgets;
 mod pairs;
 mod rules;
 

@@ -325,7 +325,8 @@ fn priorities() {
     end.control(&update(4, b"u=6"));
     end.control(&update(4, b"u=1"));
     end.receive(request_stream(0), &request_head("GET", &[("priority", "u=5, i")]), Fin::End);
-    end.receive(request_stream(1), &request_head("GET", &[]), Fin::End);
+    // RFC 9218 §7: what PRIORITY_UPDATE said before overrides the field.
+    end.receive(request_stream(1), &request_head("GET", &[("priority", "u=7")]), Fin::End);
     end.control(&update(0, b"u=0"));
     end.turn();
     let urgency = |end: &mut End, index| end.carrier.sent(request_stream(index)).priority.map(|p| p.urgency);

@@ -147,8 +147,12 @@ impl Asker {
                 }
                 // The transport tells when the server allows more.
                 Err(RequestError::NoStream) => return,
-                Err(RequestError::GoingAway | RequestError::Closed | RequestError::HeadTooLarge) => {
+                Err(RequestError::GoingAway | RequestError::Closed) => lane.standing = Standing::Leaving,
+                Err(RequestError::HeadTooLarge) => {
                     lane.standing = Standing::Leaving;
+                    let asked = lane.booked.take().unwrap_or_else(|| self.books.begin(now, intended));
+                    self.books.on_fault(|| "the server takes no request with so much in its head".to_owned());
+                    self.books.on_failure(now, &asked, Failure::Protocol);
                 }
             }
         }

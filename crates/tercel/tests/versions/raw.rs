@@ -1,0 +1,89 @@
+//! Requests of HTTP/1.1 and HTTP/2 byte by byte, for heads that no client library would send.
+
+use crate::message::Answer;
+use crate::tcp;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+
+/// Types of HTTP/2 frames. RFC 9113 §6.
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+/// END_STREAM and END_HEADERS.
+const WHOLE: u8 = 0x5;
+
+/// Sends `head` as it is over HTTP/1.1, and reads one answer.
+pub(crate) async fn http1(port: u16, head: &[u8]) -> Answer {
+    let mut stream = BufReader::new(tcp::connect(port, "http/1.1").await);
+    stream.write_all(head).await.expect("sent");
+    tcp::read_answer(&mut stream, "GET").await
+}
+
+/// Sends a request with these lines over HTTP/2. Returns its status, or the code with which it was reset, as an error.
+pub(crate) async fn http2(port: u16, lines: &[(Vec<u8>, Vec<u8>)]) -> Result<u16, u32> {
+    let mut stream = tcp::connect(port, "h2").await;
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    frame(&mut bytes, (SETTINGS, 0, 0), &[]);
+    frame(&mut bytes, (HEADERS, WHOLE, 1), &section(lines));
+    stream.write_all(&bytes).await.expect("sent");
+    loop {
+        let mut header = [0; 9];
+        stream.read_exact(&mut header).await.expect("a frame");
+        let [high, middle, low, kind, ..] = header;
+        let mut payload = vec![0; u32::from_be_bytes([0, high, middle, low]) as usize];
+        stream.read_exact(&mut payload).await.expect("its payload");
+        let code = |at: usize| u32::from_be_bytes(payload[at..at + 4].try_into().expect("four bytes"));
+        match kind {
+            HEADERS => return Ok(status(&payload)),
+            RST_STREAM => return Err(code(0)),
+            GOAWAY => return Err(code(4)),
+            _ => {}
+        }
+    }
+}
+
+fn frame(out: &mut Vec<u8>, (kind, flags, stream): (u8, u8, u32), payload: &[u8]) {
+    let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
+    out.extend_from_slice(&length[1..]);
+    out.extend_from_slice(&[kind, flags]);
+    out.extend_from_slice(&stream.to_be_bytes());
+    out.extend_from_slice(payload);
+}
+
+/// RFC 7541 §6.2.2: literals without indexing, spelled out.
+fn section(lines: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+    let mut section = Vec::new();
+    for (name, value) in lines {
+        section.push(0);
+        for text in [name, value] {
+            assert!(text.len() < 127, "one byte of length");
+            section.push(text.len() as u8);
+            section.extend_from_slice(text);
+        }
+    }
+    section
+}
+
+/// The status of an answer: its first line, from the static table or a literal with a Huffman code. RFC 7541 §6, §B.
+fn status(section: &[u8]) -> u16 {
+    const KNOWN: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
+    match section {
+        [index @ 0x88..=0x8e, ..] => KNOWN[usize::from(index - 0x88)],
+        [0x08 | 0x48, length, text @ ..] => {
+            let text = &text[..usize::from(length & 0x7f)];
+            if length & 0x80 == 0 {
+                return std::str::from_utf8(text).expect("digits").parse().expect("digits");
+            }
+            let mut bits =
+                text.iter().flat_map(|byte| (0..8).rev().map(move |bit| u16::from(byte >> bit & 1)));
+            let mut take = |count: usize| bits.by_ref().take(count).fold(0, |sum, bit| 2 * sum + bit);
+            let mut digit = || match take(5) {
+                small @ 0..=2 => small,
+                high => (2 * high + take(1)) - 22,
+            };
+            let (hundreds, tens, ones) = (digit(), digit(), digit());
+            100 * hundreds + 10 * tens + ones
+        }
+        other => panic!("no status first: {other:x?}"),
+    }
+}
