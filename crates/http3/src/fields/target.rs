@@ -4,7 +4,9 @@
 //! too: one validation for three versions.
 
 use super::characters as chars;
-use super::validate::Malformed;
+
+/// What is wrong with a section.
+pub(super) type Malformed = &'static str;
 
 /// The parts of a request's head that say what it is for, as they came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

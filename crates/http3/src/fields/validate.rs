@@ -6,13 +6,10 @@
 use super::characters as chars;
 use super::head::{RequestHead, ResponseHead, Trailers};
 use super::names::Name;
-use super::target::Target;
+use super::target::{Malformed, Target};
 use crate::priority;
 use qpack::{FieldSection, Line};
 use transport::Priority;
-
-/// What is wrong with a section.
-pub(crate) type Malformed = &'static str;
 
 /// What the ordinary lines of a section say about its message.
 #[derive(Default)]
