@@ -61,10 +61,8 @@ async fn post_over_http2(port: u16, path: &str, length: u64, sent: usize) -> (An
     let mut left = sent;
     while left > 0 {
         sender.reserve_capacity(left.min(100_000));
-        let room = match std::future::poll_fn(|cx| sender.poll_capacity(cx)).await {
-            Some(Ok(room)) => room.min(left),
-            end => panic!("the stream takes no more with {left} bytes left: {end:?}"),
-        };
+        let room = std::future::poll_fn(|cx| sender.poll_capacity(cx)).await;
+        let room = room.expect("the stream is open").expect("it takes more").min(left);
         sender.send_data(Bytes::from(vec![0; room]), false).expect("taken");
         left -= room;
     }
