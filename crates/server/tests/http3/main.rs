@@ -1,5 +1,5 @@
 //! The server on HTTP/3 as its clients see it, in virtual time.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that meets an error has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod wire;
 

@@ -105,7 +105,7 @@ impl<M: http3::MessageSink> World<M> {
     pub(crate) fn step(&mut self) {
         self.now = self.now + WAY;
         let datagrams = self.client_turn();
-        datagrams.into_iter().for_each(|datagram| self.to_server(datagram));
+        datagrams.into_iter().for_each(|datagram| self.deliver(datagram));
         self.now = self.now + WAY;
         for datagram in self.server_turn() {
             let endpoint = &mut self.client_endpoint;
@@ -167,7 +167,7 @@ impl<M: http3::MessageSink> World<M> {
         datagrams.done
     }
 
-    fn to_server(&mut self, mut datagram: Vec<u8>) {
+    fn deliver(&mut self, mut datagram: Vec<u8>) {
         if let (Some(transport), Some(state)) = (&mut self.server_transport, &mut self.state) {
             let place = (addresses(2, 1), self.now);
             receive(&mut self.server_endpoint, transport, state, datagram, place);
