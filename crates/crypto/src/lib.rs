@@ -17,6 +17,7 @@
 mod carrier;
 pub mod config;
 pub mod header;
+mod hello;
 pub mod keys;
 pub mod level;
 pub mod packet;

@@ -6,6 +6,7 @@
 
 use crate::carrier::{suite_of, take_secret};
 use crate::config::{ClientTls, ServerTls, is_of_authority};
+use crate::hello;
 use crate::keys::{DirectionalKeys, Keys, OneRttSecrets};
 use crate::level::Level;
 use crate::suite::Suite;
@@ -24,6 +25,7 @@ mod alert {
     pub(super) const UNEXPECTED_MESSAGE: u8 = 10;
     pub(super) const DECODE_ERROR: u8 = 50;
     pub(super) const INTERNAL_ERROR: u8 = 80;
+    pub(super) const MISSING_EXTENSION: u8 = 109;
     pub(super) const UNRECOGNISED_NAME: u8 = 112;
 }
 
@@ -192,6 +194,14 @@ impl TlsSession {
     }
 
     fn on_message(&mut self, message: &[u8]) -> Result<(), TlsError> {
+        // rustls takes the code point of the drafts for the real one.
+        //= rfc9001/8.2#1
+        if !hello::may_have_parameters(message) {
+            return Err(TlsError::new(
+                alert::MISSING_EXTENSION,
+                "the peer sends no QUIC transport parameters",
+            ));
+        }
         let outcome = self.tls.read_hs(message);
         outcome.map_err(|error| {
             let alert = self.tls.alert().map_or(alert::INTERNAL_ERROR, u8::from);

@@ -71,6 +71,13 @@ impl Identity {
         self.spki_sha256
     }
 
+    /// The same key behind other certificates, which are shown unread.
+    #[cfg(test)]
+    pub(crate) fn showing(&self, chain: Vec<CertificateDer<'static>>) -> Identity {
+        let certified = Arc::new(CertifiedKey::new(chain, Arc::clone(&self.certified.key)));
+        Identity { certified, ..self.clone() }
+    }
+
     pub(super) fn certified(&self) -> Arc<CertifiedKey> {
         self.certified.clone()
     }

@@ -6,6 +6,7 @@ mod identity;
 mod keylog;
 mod options;
 mod server;
+mod spki;
 mod verify;
 
 pub use client::{ClientTls, Roots, tcp_client};

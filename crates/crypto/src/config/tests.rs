@@ -132,3 +132,92 @@ fn other_kinds_of_keys() {
         Pair::new(Version::V1, &client, &server).run(1_000).unwrap();
     }
 }
+
+/// A certificate as it would be in X.509 version 1: without a version and without extensions. Its own signature is no longer
+/// right, which nobody asks who trusts it anyway.
+fn version_1(certificate: &[u8]) -> Vec<u8> {
+    fn element(bytes: &[u8]) -> (&[u8], &[u8]) {
+        let (header, len) = match bytes[1] {
+            0x82 => (4, usize::from(bytes[2]) << 8 | usize::from(bytes[3])),
+            0x81 => (3, usize::from(bytes[2])),
+            len => (2, usize::from(len)),
+        };
+        (&bytes[header..header + len], &bytes[header + len..])
+    }
+    fn sequence(content: &[u8]) -> Vec<u8> {
+        [&[0x30, 0x82][..], &(content.len() as u16).to_be_bytes(), content].concat()
+    }
+    let (outer, _) = element(certificate);
+    let (mut tbs, signature) = element(outer);
+    let mut kept = Vec::new();
+    while !tbs.is_empty() {
+        let (_, rest) = element(tbs);
+        if ![0xa0, 0xa3].contains(&tbs[0]) {
+            kept.extend_from_slice(&tbs[..tbs.len() - rest.len()]);
+        }
+        tbs = rest;
+    }
+    sequence(&[&sequence(&kept)[..], signature].concat())
+}
+
+/// MsQuic's self-signed certificate is one, as are those of simple scripts; every other client takes them.
+#[test]
+fn a_client_that_trusts_everybody_takes_certificates_of_version_1() {
+    let authority = Authority::new();
+    let genuine = identity::certificates("test", authority.certificate_pem.as_bytes()).unwrap().remove(0);
+    let old = rustls::pki_types::CertificateDer::from(version_1(&genuine));
+    assert!(rustls::server::ParsedCertificate::try_from(&old).is_err(), "webpki does not take it");
+    let identity = authority.identity().unwrap().showing(vec![old.clone()]);
+    let options = TlsOptions::default();
+    let server = ServerTls::new(&identity, &options).unwrap();
+    let client = ClientTls::new(&Roots::Insecure, &options).unwrap();
+    Pair::new(Version::V1, &client, &server).run(1_000).unwrap();
+    // The key must still be the one that signs, and a client with authorities still refuses.
+    let stranger = Authority::new().identity().unwrap().showing(vec![old]);
+    let stranger = ServerTls::new(&stranger, &options).unwrap();
+    assert!(Pair::new(Version::V1, &client, &stranger).run(1_000).is_err());
+    let strict = ClientTls::new(&authority.roots(), &options).unwrap();
+    assert!(Pair::new(Version::V1, &strict, &server).run(1_000).is_err());
+}
+
+/// Over TCP the same, in both versions of TLS.
+#[test]
+fn so_does_one_over_tcp() {
+    let authority = Authority::new();
+    let genuine = identity::certificates("test", authority.certificate_pem.as_bytes()).unwrap().remove(0);
+    let old = vec![rustls::pki_types::CertificateDer::from(version_1(&genuine))];
+    let options = TlsOptions::default();
+    for (holder, is_fine) in [(&authority, true), (&Authority::new(), false)] {
+        let resolver =
+            rustls::sign::SingleCertAndKey::from(holder.identity().unwrap().showing(old.clone()).certified());
+        let resolver = std::sync::Arc::new(resolver);
+        for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+            let server = rustls::ServerConfig::builder_with_provider(options.tcp_provider())
+                .with_protocol_versions(&[version])
+                .unwrap()
+                .with_no_client_auth()
+                .with_cert_resolver(resolver.clone());
+            let client =
+                tcp_client(&Roots::Insecure, &TlsOptions { alpn: vec![], ..options.clone() }).unwrap();
+            let mut server = rustls::ServerConnection::new(std::sync::Arc::new(server)).unwrap();
+            let mut client = rustls::ClientConnection::new(client, "localhost".try_into().unwrap()).unwrap();
+            let mut outcome = Ok(());
+            for _ in 0..4 {
+                let mut bytes = Vec::new();
+                client.write_tls(&mut bytes).unwrap();
+                server.read_tls(&mut &bytes[..]).unwrap();
+                let _ = server.process_new_packets();
+                bytes.clear();
+                while server.wants_write() {
+                    server.write_tls(&mut bytes).unwrap();
+                }
+                let mut unread = &bytes[..];
+                while !unread.is_empty() && outcome.is_ok() {
+                    client.read_tls(&mut unread).unwrap();
+                    outcome = client.process_new_packets().map(|_| ());
+                }
+            }
+            assert_eq!(outcome.is_ok() && !client.is_handshaking(), is_fine, "{version:?}: {outcome:?}");
+        }
+    }
+}

@@ -1,14 +1,15 @@
 //! Verifiers beside the library's own. The peer must in any case prove that it holds the certificate's key.
 //!
-//! [`AcceptAny`] trusts every certificate, for tests: its handshakes are the same. [`OrPinned`] asks the library, and trusts
+//! [`AcceptAny`] trusts every certificate, of every version of X.509, for tests: its handshakes are the same. [`OrPinned`] asks the library, and trusts
 //! a server's certificate that was itself given as trusted though it is marked as an authority's (CA:TRUE): self-signed
 //! certificates made by `openssl req -x509` are. The library refuses those as a server's own (RFC 5280 §4.2.1.9), where other
 //! clients take what they were given.
 
+use super::spki::PublicKey;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
+use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use std::sync::Arc;
@@ -43,7 +44,17 @@ impl ServerCertVerifier for AcceptAny {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+        let key = key_of(certificate)?;
+        let schemes = self.algorithms.mapping.iter();
+        let algorithms = schemes.filter(|(scheme, _)| *scheme == signature.scheme).flat_map(|(_, all)| *all);
+        let mut fitting = algorithms.filter(|algorithm| key.is_for(algorithm.public_key_alg_id()));
+        if fitting
+            .any(|algorithm| algorithm.verify_signature(key.key, message, signature.signature()).is_ok())
+        {
+            Ok(HandshakeSignatureValid::assertion())
+        } else {
+            Err(CertificateError::BadSignature.into())
+        }
     }
 
     fn verify_tls13_signature(
@@ -52,12 +63,17 @@ impl ServerCertVerifier for AcceptAny {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+        let key = SubjectPublicKeyInfoDer::from(key_of(certificate)?.info);
+        verify_tls13_signature_with_raw_key(message, &key, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
     }
+}
+
+fn key_of<'a>(certificate: &'a CertificateDer<'_>) -> Result<PublicKey<'a>, Error> {
+    PublicKey::of_certificate(certificate).ok_or_else(|| CertificateError::BadEncoding.into())
 }
 
 /// Whether the library refuses a server's own certificate because it is marked as an authority's. The library finds that after

@@ -319,3 +319,25 @@ fn tls_is_1_3_or_nothing() {
     assert_eq!(second.server.tls.read(Level::Initial, &older).unwrap_err().alert, PROTOCOL_VERSION);
     first.server.tls.read(Level::Initial, &hello).unwrap();
 }
+
+/// RFC 9001 §8.2: rustls takes the drafts' code point, 0xffa5, where the real one is missing.
+#[test]
+fn transport_parameters_at_the_code_point_of_the_drafts_are_none() {
+    use rustls::quic::Version as Tls;
+    let (authority, options) = (Authority::new(), TlsOptions::default());
+    let client_tls = ClientTls::new(&authority.roots(), &options).unwrap();
+    let server_tls = ServerTls::new(&authority.identity().unwrap(), &options).unwrap();
+    for draft in [wire::Side::Client, wire::Side::Server] {
+        let mut pair = Pair::new(Version::V1, &client_tls, &server_tls);
+        if draft.is_client() {
+            let name = ServerName::try_from("localhost").unwrap();
+            let tls = ClientConnection::new(client_tls.config(), Tls::V1Draft, name, vec![1; 20]).unwrap();
+            pair.client.tls = TlsSession::new(tls.into(), Version::V1);
+        } else {
+            let tls = ServerConnection::new(server_tls.config(), Tls::V1Draft, vec![1; 20]).unwrap();
+            pair.server.tls = TlsSession::new(tls.into(), Version::V1);
+        }
+        let error = pair.run(1_000).expect_err("the extension is mandatory");
+        assert_eq!((error.alert, error.code), (109, Code::crypto(109)), "{draft:?}: {error}");
+    }
+}
