@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod net;
+pub mod network;
 pub mod pattern;
 pub mod ranges;
 pub mod rng;

@@ -16,7 +16,8 @@ use zeroize::Zeroizing;
 
 const RETRY: u8 = 0xa1;
 const NEW_TOKEN: u8 = 0xa2;
-const NONCE_LEN: usize = 12;
+/// Bytes of the random number in each token.
+pub const NONCE_LEN: usize = 12;
 const TAG_LEN: usize = 16;
 /// Kind, nonce and tag.
 const FRAME_LEN: usize = 1 + NONCE_LEN + TAG_LEN;
@@ -66,8 +67,13 @@ pub enum TokenCheck {
         /// For the transport parameter retry_source_connection_id; the Initial was sent there.
         retry_scid: ConnectionId,
     },
-    /// It proves the address.
-    NewToken,
+    /// It proves the address, if it was not used before.
+    NewToken {
+        /// Random, and its own: to know the token by when it is used again.
+        nonce: [u8; NONCE_LEN],
+        /// When it was made.
+        issued_ms: u64,
+    },
     /// A Retry token of ours that does not fit: expired, another address, another connection ID. The connection should be
     /// refused with INVALID_TOKEN. RFC 9000 §8.1.2.
     Invalid,
@@ -154,7 +160,10 @@ impl TokenKey {
                 //= rfc9000/8.1.3#1
                 let fits = is_fresh(issued_ms, presented.now_ms, self.new_token_lifetime)
                     && canonical(peer) == canonical(presented.peer.ip());
-                if fits { TokenCheck::NewToken } else { TokenCheck::Foreign }
+                match presented.token.get(1..).and_then(|rest| rest.first_chunk()) {
+                    Some(&nonce) if fits => TokenCheck::NewToken { nonce, issued_ms },
+                    _ => TokenCheck::Foreign,
+                }
             }
             None => TokenCheck::Foreign,
         }

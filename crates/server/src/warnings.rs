@@ -36,8 +36,12 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub enum Warning {
     /// Clients that were not let in because too many handshakes are under way.
     HandshakesRefused,
-    /// Connections that were refused or had to wait because there are too many.
+    /// Connections that had to wait for want of descriptors or memory.
     ConnectionsRefused,
+    /// Connections that were refused because there are too many: in all, of an address or of a network.
+    ConnectionsBeyondLimit,
+    /// Clients that were not let in because their address or network has had its share of handshakes.
+    HandshakeSharesExceeded,
     /// Responses with status 503.
     Unavailable,
     /// Requests or connections that were ended because the memory budget is used up.
@@ -58,9 +62,11 @@ pub enum Warning {
 const KINDS: usize = TEXTS.len();
 
 /// What happened, after a number; and what to do about it.
-const TEXTS: [(&str, &str); 9] = [
+const TEXTS: [(&str, &str); 11] = [
     ("new QUIC connections were dropped", "too many handshakes are under way"),
     ("TCP connections had to wait", "descriptors or memory have run out; raise ulimit -n"),
+    ("connections were refused", "there are as many as --max-connections and its companions allow"),
+    ("new QUIC connections were dropped", "their addresses had too many handshakes under way"),
     ("responses with status 503", "descriptors or memory have run out; raise ulimit -n"),
     ("requests or connections were ended", "the memory budget is used up"),
     ("connections were ended", "the client made no progress"),

@@ -11,6 +11,7 @@ use crate::serving::credentials::{Credentials, Expired};
 use crate::serving::crew::{self, Named, Stop};
 use crate::serving::doors::{self, Doors};
 use crate::serving::keys;
+use crate::serving::limits::LimitArgs;
 use crate::serving::ready::ReadyFile;
 use crate::serving::report::{self, Way};
 use crate::serving::shift::{Outfit, Record, Seat, work};
@@ -125,6 +126,8 @@ pub(crate) struct ServeArgs {
     /// Keep each worker on a core: auto, or cores such as 0,2-5 for the first worker, the second and so on.
     #[arg(long, value_name = "CORES|auto", num_args = 0..=1, default_missing_value = "auto", help_heading = "Cores")]
     pin: Option<Pin>,
+    #[command(flatten)]
+    limits: LimitArgs,
     #[command(flatten)]
     path: PathArgs,
     #[command(flatten)]
@@ -257,6 +260,9 @@ impl ServeArgs {
             token_key: Some(keys.token_key()),
             reset_key: Some(keys.reset_key(way.listening)),
             max_half_open: defaults.max_half_open.div_ceil(workers),
+            max_connections: self.limits.in_all(workers),
+            max_connections_per_address: self.limits.per_address(workers),
+            max_connections_per_prefix: self.limits.per_prefix(workers),
             replies_per_second: share(defaults.replies_per_second),
             retries_per_second: share(defaults.retries_per_second),
             ..defaults
@@ -361,7 +367,9 @@ impl Room<'_> {
         let tls = crypto::tcp_server(&self.credentials.tls, &options).map_err(text)?;
         let defaults = Limits::default();
         let limits = Limits {
-            connections: defaults.connections.div_ceil(listeners.len()),
+            connections: args.limits.in_all(listeners.len()),
+            connections_per_address: args.limits.per_address(listeners.len()),
+            connections_per_prefix: args.limits.per_prefix(listeners.len()),
             idle: Duration::from_secs(args.quic.idle_timeout),
             drain: self.outfit.drain_timeout,
             ..defaults

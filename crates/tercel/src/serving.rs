@@ -9,6 +9,7 @@
 //! | keys.rs | the keys that outlive a restart |
 //! | lookout.rs | counters that an operator hears of |
 //! | ready.rs | the ready file |
+//! | limits.rs | how many connections there may be, and from where |
 //! | shift.rs | one worker of HTTP/3 from its first turn to its good-bye |
 //! | tcp.rs | one thread of HTTP/1.1 and 2 |
 //! | versions.rs | which versions are served |
@@ -19,6 +20,7 @@ pub(crate) mod credentials;
 pub(crate) mod crew;
 pub(crate) mod doors;
 pub(crate) mod keys;
+pub(crate) mod limits;
 pub(crate) mod lookout;
 pub(crate) mod ready;
 pub(crate) mod report;

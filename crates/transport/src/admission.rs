@@ -58,7 +58,7 @@ impl Endpoint {
             TlsSession::server(&server.tls, version, parameters)
         })?;
         self.resume(now, &server.transport, &mut connection);
-        self.admit(handle, &incoming);
+        self.admit(now, handle, &incoming);
         self.update(handle, &mut connection);
         Ok(connection)
     }
@@ -76,9 +76,11 @@ impl Endpoint {
     ) -> Result<Connection, TlsError> {
         let version = client.transport.version;
         let beginning = self.beginning(now, &client.transport, addresses, version);
-        let mut connection = Connection::client(beginning, client.token.clone(), |parameters| {
-            TlsSession::client(&client.tls, version, server_name, parameters)
-        })?;
+        let (tls, name) = (client.tls.clone(), server_name.to_owned());
+        let mut connection =
+            Connection::client(beginning, client.token.clone(), move |version, parameters| {
+                TlsSession::client(&tls, version, &name, parameters)
+            })?;
         self.resume(now, &client.transport, &mut connection);
         self.update(handle, &mut connection);
         Ok(connection)

@@ -36,7 +36,7 @@ pub use crypto::TlsError;
 pub use datagrams::DatagramError;
 pub use endpoint::{
     DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, ResumeCounters,
-    RetryPolicy, Route, split_run,
+    RetryPolicy, Route, UsedTokens, split_run,
 };
 pub use error::{AlreadySending, TransportError};
 pub use event::{CloseReason, Event, Fin, StreamSink};

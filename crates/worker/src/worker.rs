@@ -237,7 +237,11 @@ impl<P: Port, A: App> Worker<P, A> {
     /// # Errors
     /// Only when the data path itself has failed.
     pub fn turn(&mut self, now: Instant) -> io::Result<Turn> {
-        self.now = self.now.max(now);
+        let last = self.now;
+        self.now = last.max(now);
+        // A turn that did something is followed by the next one at once.
+        let took = if self.busy_at == last { self.now.saturating_since(last) } else { Duration::ZERO };
+        self.endpoint.on_turn(self.now, took);
         let mut trains = self.port.poll()?;
         for index in 0..trains {
             self.receive(index);

@@ -5,6 +5,7 @@
 
 use super::bell::Bell;
 use super::connection::{self, Manner};
+use super::gate::Gate;
 use super::limits::Limits;
 use super::pulse::{self, Order, Pulse};
 use super::site::Site;
@@ -84,26 +85,6 @@ pub fn serve(listener: TcpListener, setup: Setup) -> io::Result<Tally> {
     Ok(tally)
 }
 
-/// How many connections there are, and whom to wake when one ends.
-#[derive(Default)]
-struct Gate {
-    open: usize,
-    waiting: Option<std::task::Waker>,
-}
-
-/// A connection's place. Dropping it makes room.
-struct Place(Rc<RefCell<Gate>>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut gate = self.0.borrow_mut();
-        gate.open -= 1;
-        if let Some(waker) = gate.waiting.take() {
-            waker.wake();
-        }
-    }
-}
-
 /// The thread's own future.
 struct Front {
     /// Gone after the order to stop.
@@ -132,7 +113,7 @@ impl Future for Front {
         self.look(cx);
         // A connection that ends wakes this task, see `Place`.
         self.gate.borrow_mut().waiting = Some(cx.waker().clone());
-        let over = self.is_leaving && self.gate.borrow().open == 0;
+        let over = self.is_leaving && self.gate.borrow().open() == 0;
         if over { Poll::Ready(()) } else { Poll::Pending }
     }
 }
@@ -154,7 +135,7 @@ impl Front {
             if self.paused_until.is_some() {
                 return;
             }
-            if self.gate.borrow().open >= self.manner.limits.connections {
+            if self.gate.borrow().open() >= self.manner.limits.connections {
                 return;
             }
             match listener.poll_accept(cx) {
@@ -174,11 +155,15 @@ impl Front {
     }
 
     fn admit(&mut self, socket: TcpStream, peer: SocketAddr) {
+        let Some(place) = Gate::admit(&self.gate, peer.ip(), &self.manner.limits) else {
+            // The socket closes. No more is said before a handshake.
+            self.manner.site.tally.borrow_mut().refused += 1;
+            self.manner.site.handler.borrow().warnings().note(Warning::ConnectionsBeyondLimit, 1);
+            return;
+        };
         let pulse = Rc::new(Pulse::new(Rc::clone(&self.traffic), pulse::now()));
         self.pulses.push(Rc::downgrade(&pulse));
         self.manner.site.tally.borrow_mut().accepted += 1;
-        self.gate.borrow_mut().open += 1;
-        let place = Place(Rc::clone(&self.gate));
         let manner = Rc::clone(&self.manner);
         tokio::task::spawn_local(async move {
             connection::serve(socket, peer, pulse, manner).await;

@@ -7,6 +7,10 @@ use base::time::Duration;
 pub struct Limits {
     /// Connections at a time; more wait in the kernel's queue. Default 10,000.
     pub connections: usize,
+    /// Connections at a time from one address (an IPv4 address, or an IPv6 /64); more are closed. Default 5,000.
+    pub connections_per_address: usize,
+    /// The same from one network (an IPv4 /24, or an IPv6 /48). Default 7,500.
+    pub connections_per_prefix: usize,
     /// A TLS handshake must end in so long. Default 10 s.
     pub handshake: Duration,
     /// A connection without a request under way ends after so long, whatever it sends; content that still leaves, at least
@@ -28,6 +32,8 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections: 10_000,
+            connections_per_address: 5_000,
+            connections_per_prefix: 7_500,
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(30),
             progress: Duration::from_secs(60),

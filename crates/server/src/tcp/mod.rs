@@ -9,6 +9,7 @@
 //! | plain.rs | the answer to a client that speaks no TLS |
 //! | service.rs, body.rs, fields.rs | a request to the handler and back |
 //! | site.rs | what the connections of a thread share |
+//! | gate.rs | how many connections there may be, in all and from each network |
 //! | pulse.rs, limits.rs | who holds a connection too long, and what that is |
 //! | tally.rs | what was done, in numbers |
 //!
@@ -20,6 +21,7 @@ mod connection;
 mod fields;
 mod frames;
 mod front;
+mod gate;
 mod limits;
 mod listen;
 mod plain;

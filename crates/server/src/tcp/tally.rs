@@ -42,6 +42,8 @@ pub struct Tally {
     pub http2: Served,
     /// Connections that were accepted.
     pub accepted: u64,
+    /// Connections that were closed at once, because their address or network had too many.
+    pub refused: u64,
     /// Connections that ended before they were secure.
     pub handshakes_failed: u64,
     /// Connections that were ended because they were idle or too slow.
@@ -63,6 +65,7 @@ impl AddAssign for Tally {
         self.http1 += other.http1;
         self.http2 += other.http2;
         self.accepted += other.accepted;
+        self.refused += other.refused;
         self.handshakes_failed += other.handshakes_failed;
         self.expired += other.expired;
         self.accept_failures += other.accept_failures;

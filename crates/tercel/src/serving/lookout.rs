@@ -38,7 +38,13 @@ impl Lookout {
 
     /// Notes everything there is.
     pub(crate) fn look(&mut self, counters: &EndpointCounters) {
-        self.watch.on_total(Warning::HandshakesRefused, counters.dropped(DropReason::HalfOpenLimit));
+        for (warning, total) in [
+            (Warning::HandshakesRefused, counters.dropped(DropReason::HalfOpenLimit)),
+            (Warning::HandshakeSharesExceeded, counters.dropped(DropReason::HandshakeShare)),
+            (Warning::ConnectionsBeyondLimit, counters.refused_connections),
+        ] {
+            self.watch.on_total(warning, total);
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use server::packet_sizes::PacketSizes;
 use server::served::Served;
 use server::tcp::Tally;
 use std::path::Path;
-use transport::ResumeCounters;
+use transport::{DropReason, EndpointCounters, ResumeCounters};
 
 /// What is the same for all workers of a server.
 pub(crate) struct Way {
@@ -138,6 +138,7 @@ fn tcp_thread(record: &TcpRecord) -> Value {
 fn tcp_flows(tally: &Tally) -> Value {
     json!({
         "connections": tally.accepted,
+        "refused": tally.refused,
         "handshakes_failed": tally.handshakes_failed,
         "expired": tally.expired,
         "accept_failures": tally.accept_failures,
@@ -167,12 +168,25 @@ fn summary(way: &Way, records: &[Record], total: &Counters, cpu_s: f64) -> Value
         "xdp_mode": first.and_then(|record| record.xdp_mode),
         "free_frames_at_start": frames(0),
         "free_frames_at_end": frames(1),
-        "connections": records.iter().map(|record| record.connections).sum::<u64>(),
+        "connections": records.iter().map(|record| record.endpoint.incoming).sum::<u64>(),
+        "refused": refused(records),
         "packet_sizes": packet_sizes(records),
         "workers": records.iter().map(worker).collect::<Vec<Value>>(),
     });
     extend(&mut summary, more);
     summary
+}
+
+/// Clients that were not let in, by what there was too much of.
+fn refused(records: &[Record]) -> Value {
+    let sum = |count: fn(&EndpointCounters) -> u64| -> u64 {
+        records.iter().map(|record| count(&record.endpoint)).sum()
+    };
+    json!({
+        "connections": sum(|counters| counters.refused_connections),
+        "handshakes": sum(|counters| counters.dropped(DropReason::HalfOpenLimit)),
+        "handshake_shares": sum(|counters| counters.dropped(DropReason::HandshakeShare)),
+    })
 }
 
 /// How large packets were in the connections that have closed, and what it cost to find out.
@@ -196,8 +210,8 @@ fn worker(record: &Record) -> Value {
         "worker": record.number,
         "core": record.core,
         "cpu_s": record.cpu_s,
-        "connections": record.connections,
-        "careful_resume": resumes(&record.resumes),
+        "connections": record.endpoint.incoming,
+        "careful_resume": resumes(&record.endpoint.resumes),
         "handed_out": record.hand_offs.handed_out,
         "handed_in": record.hand_offs.handed_in,
         "hand_off_dropped": record.hand_offs.hand_off_dropped,

@@ -14,7 +14,7 @@ use server::packet_sizes::PacketSizes;
 use server::served::Served;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use transport::{Endpoint, EndpointConfig, ResumeCounters, ServerConfig};
+use transport::{Endpoint, EndpointConfig, EndpointCounters, ServerConfig};
 use worker::{HandOffCounters, Member, Worker};
 
 /// How long packets that have been sent may take to leave the interface.
@@ -58,10 +58,8 @@ pub(crate) struct Record {
     pub(crate) cpu_s: f64,
     pub(crate) counters: Counters,
     pub(crate) hand_offs: HandOffCounters,
-    /// Connections that it accepted.
-    pub(crate) connections: u64,
-    /// What became of careful resume.
-    pub(crate) resumes: ResumeCounters,
+    /// What its endpoint took, refused and dropped.
+    pub(crate) endpoint: EndpointCounters,
     /// What it did over HTTP/3.
     pub(crate) served: Served,
     /// How large the packets of those were that have closed.
@@ -106,8 +104,7 @@ pub(crate) fn work<P: Path>(mut seat: Seat<P>, outfit: &Outfit, stop: &AtomicBoo
         cpu_s: thread_seconds() - began,
         counters: worker.counters(),
         hand_offs: worker.hand_off_counters(),
-        connections: worker.endpoint().counters().incoming,
-        resumes: worker.endpoint().counters().resumes,
+        endpoint: worker.endpoint().counters().clone(),
         served: worker.app_mut().served(),
         packet_sizes: worker.app_mut().packet_sizes(),
         capabilities: worker.port().capabilities(),

@@ -1,7 +1,9 @@
 //! What an embedder may set about an endpoint.
 
+use super::used::UsedTokens;
 use crate::cid::CidLayout;
 use base::time::Duration;
+use std::sync::Arc;
 
 /// How an endpoint treats strangers. The defaults suit a server on the open internet.
 #[derive(Clone, Debug)]
@@ -23,14 +25,23 @@ pub struct EndpointConfig {
     /// When clients must prove their address by a Retry first. Default: once more than 100 handshakes are under way.
     pub retry: RetryPolicy,
     /// Handshakes that may be under way at a time; more are dropped, and their clients try again. Each takes some tens of
-    /// kilobytes. Default: 4,096.
+    /// kilobytes. No address and no network has all of them (shares.rs). Default: 4,096.
     pub max_half_open: usize,
+    /// Connections of clients at a time; more are refused with CONNECTION_REFUSED. Default: 30,000.
+    pub max_connections: usize,
+    /// The same for one address: an IPv4 address, or an IPv6 /64. Default: 15,000.
+    pub max_connections_per_address: usize,
+    /// The same for one network: an IPv4 /24, or an IPv6 /48. Default: 22,500.
+    pub max_connections_per_prefix: usize,
     /// How long the token of a Retry is good for. Source: RFC 9000 §8.1.3. Default: 15 s.
     pub retry_token_lifetime: Duration,
     /// How long the token of a NEW_TOKEN frame is good for. Default: 24 h.
     pub new_token_lifetime: Duration,
     /// Secret under which tokens are sealed. Endpoints that share it know each other's tokens. Default: made from the seed.
     pub token_key: Option<[u8; 32]>,
+    /// Which tokens of NEW_TOKEN frames were used. Endpoints with a `token_key` in common should have it in common, as the
+    /// clones of one configuration do; else a token counts once for each. Default: none was used.
+    pub used_tokens: Arc<UsedTokens>,
     /// Secret from which stateless reset tokens are derived. Must be kept over a restart if old connections are to be reset.
     /// Default: made from the seed.
     pub reset_key: Option<[u8; 32]>,
@@ -65,9 +76,13 @@ impl Default for EndpointConfig {
             incoming: IncomingPolicy::Accept,
             retry: RetryPolicy::Above(100),
             max_half_open: 4_096,
+            max_connections: 30_000,
+            max_connections_per_address: 15_000,
+            max_connections_per_prefix: 22_500,
             retry_token_lifetime: Duration::from_secs(15),
             new_token_lifetime: Duration::from_secs(24 * 3_600),
             token_key: None,
+            used_tokens: Arc::default(),
             reset_key: None,
             path_lifetime: Duration::from_secs(600),
             clock_offset: Duration::ZERO,

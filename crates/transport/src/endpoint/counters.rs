@@ -25,6 +25,8 @@ pub enum DropReason {
     NotServing,
     /// Too many handshakes are under way.
     HalfOpenLimit,
+    /// The client's address, or its network, has had its share of handshakes.
+    HandshakeShare,
     /// An answer would be due, but there have been too many.
     RateLimit,
 }
@@ -46,8 +48,10 @@ pub struct EndpointCounters {
     pub stateless_resets: u64,
     /// Runs of datagrams to connection IDs that another worker issued.
     pub elsewhere: u64,
-    /// Connections refused in one packet: invalid Retry tokens, and shutting down.
+    /// Connections refused in one packet: invalid Retry tokens, shutting down, and too many connections.
     pub refusals: u64,
+    /// Of those, for too many connections: in all, of the address, or of its network.
+    pub refused_connections: u64,
     /// What became of careful resume.
     pub resumes: ResumeCounters,
     dropped: [u64; REASONS],

@@ -3,6 +3,7 @@
 
 use super::config::EndpointConfig;
 use super::hash::KeyedHash;
+use base::network::Network;
 use base::rng::Rng;
 use base::time::Instant;
 use base::token_bucket::TokenBucket;
@@ -70,12 +71,7 @@ impl Limits {
     }
 
     fn counts_for(&mut self, now: Instant, peer: IpAddr) -> bool {
-        let network = match peer.to_canonical() {
-            IpAddr::V4(address) => u64::from(address.to_bits()),
-            // One site has a whole /64 to send from.
-            IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
-        };
-        let index = self.hash.hash_one(network) as usize % PLACES;
+        let index = self.hash.hash_one(Network::of_client(peer)) as usize % PLACES;
         let Some(place) = self.places.get_mut(index) else { return false };
         let second = now.as_nanos() / NANOS_PER_SECOND;
         if place.second != second {

@@ -6,6 +6,9 @@
 //! | incoming.rs | what becomes of a datagram |
 //! | reply.rs | packets sent without a connection: Version Negotiation, Retry, stateless reset, refusal |
 //! | limits.rs | rates of replies, ports that get none |
+//! | shares.rs | what clients of one address have: connections, handshakes under way |
+//! | used.rs | tokens that were used |
+//! | memory.rs | what is known of paths |
 //! | config.rs, counters.rs | settings, counts |
 //! | run.rs | splitting trains that belong to several connections |
 //!
@@ -22,13 +25,16 @@ mod memory;
 mod reply;
 mod routes;
 mod run;
+mod shares;
 #[cfg(test)]
 mod tests;
+mod used;
 
 pub use config::{EndpointConfig, IncomingPolicy, RetryPolicy};
 pub use counters::{DropReason, EndpointCounters, ResumeCounters};
 pub use incoming::{Incoming, Route};
 pub use run::split_run;
+pub use used::UsedTokens;
 
 use crate::cid::{
     CidChange, CidGenerator, LOCAL_CID_LEN, LocalCids, MAX_EXCHANGES, Registration, ResetToken,
@@ -39,14 +45,15 @@ use crate::path::AddressState;
 use base::net::{Addresses, Train};
 use base::rng::Rng;
 use base::slab::Handle;
-use base::time::Instant;
-use crypto::token::{Presented, RETRY_TOKEN_LEN};
+use base::time::{Duration, Instant};
+use crypto::token::{NONCE_LEN, Presented, RETRY_TOKEN_LEN};
 use crypto::{AddressToken, StatelessResetKey, TokenCheck, TokenKey};
 use limits::Limits;
 use memory::Memory;
 use recovery::congestion::{Lesson, Saved};
 use reply::{Asked, Reply};
 use routes::{Destination, Routes};
+use shares::{Excess, Owner};
 use std::sync::Arc;
 use wire::cid::ConnectionId;
 use wire::error::Code;
@@ -235,30 +242,50 @@ impl Endpoint {
             //= rfc9000/5.2.2#3
             return self.refuse(now, initial, Code::CONNECTION_REFUSED);
         }
+        match self.routes.shares.check(now, &Owner::new(addresses.peer.ip()), &self.config) {
+            Ok(()) => {}
+            Err(Excess::HalfOpen) => return Err(DropReason::HalfOpenLimit),
+            Err(Excess::Share) => return Err(DropReason::HandshakeShare),
+            Err(Excess::Connections) => {
+                let refused = self.refuse(now, initial, Code::CONNECTION_REFUSED);
+                self.counters.refused_connections += u64::from(refused.is_ok());
+                return refused;
+            }
+        }
         let presented =
             Presented { token, peer: addresses.peer, dcid: asked.dcid, now_ms: self.clock_ms(now) };
         let (original_dcid, retry_scid, address) = match self.tokens.check(&presented) {
             TokenCheck::Retry { original_dcid, retry_scid } => {
                 (original_dcid, Some(retry_scid), AddressState::Validated)
             }
-            TokenCheck::NewToken => (asked.dcid, None, AddressState::Validated),
+            //= rfc9000/8.1.3#4
+            TokenCheck::NewToken { nonce, issued_ms } if self.is_first_use(now, &nonce, issued_ms) => {
+                (asked.dcid, None, AddressState::Validated)
+            }
             // A second Retry would not be heeded. RFC 9000 §8.1.2.
             //= rfc9000/8.1.2#1
             TokenCheck::Invalid => return self.refuse(now, initial, Code::INVALID_TOKEN),
             // What is not authentic proves nothing (CVE-2026-44894): as without a token.
             //= rfc9000/8.1.3#2
-            TokenCheck::None | TokenCheck::Foreign => (asked.dcid, None, AddressState::Unvalidated),
+            TokenCheck::None | TokenCheck::Foreign | TokenCheck::NewToken { .. } => {
+                (asked.dcid, None, AddressState::Unvalidated)
+            }
         };
-        if self.routes.half_open() >= self.config.max_half_open {
-            return Err(DropReason::HalfOpenLimit);
-        }
-        if address == AddressState::Unvalidated && self.config.retry.demands(self.routes.half_open()) {
+        if address == AddressState::Unvalidated && self.config.retry.demands(self.half_open()) {
             return self.retry(now, initial);
         }
         self.counters.incoming += 1;
         self.counters.incoming_validated += u64::from(address == AddressState::Validated);
         let Asked { version, dcid, scid } = asked;
         Ok(Route::Incoming(Incoming { version, dcid, scid, original_dcid, retry_scid, address, addresses }))
+    }
+
+    /// Whether a token from NEW_TOKEN was not presented before.
+    fn is_first_use(&self, now: Instant, nonce: &[u8; NONCE_LEN], issued_ms: u64) -> bool {
+        let lifetime_ms = self.config.new_token_lifetime.as_millis().max(1);
+        // A machine whose clock is ahead may have made it; it counts from now.
+        let period = issued_ms.min(self.clock_ms(now)) / lifetime_ms;
+        self.config.used_tokens.is_first_use(nonce, period)
     }
 
     /// Asks the client to prove its address; nothing is kept. Source: RFC 9000 §8.1.2.
@@ -347,7 +374,13 @@ impl Endpoint {
 
     /// Handshakes of clients that are under way.
     pub fn half_open(&self) -> usize {
-        self.routes.half_open()
+        self.routes.shares.half_open()
+    }
+
+    /// A turn of the worker begins; the one before took so long, if it was followed by this one at once. Where handshakes make
+    /// turns long, none of the addresses that begin them gets more than a few until that is over.
+    pub fn on_turn(&mut self, now: Instant, last_took: Duration) {
+        self.routes.shares.on_turn(now, last_took);
     }
 
     /// The connection IDs of a new connection. Its changes, the first ID among them, are to be registered.
@@ -382,8 +415,9 @@ impl Endpoint {
 
     /// The connection `handle` is the one of this client: copies of its Initial packets go there from now on, and its
     /// handshake counts as under way.
-    pub(crate) fn admit(&mut self, handle: Handle, incoming: &Incoming) {
-        self.routes.admit(handle, incoming.dcid);
+    pub(crate) fn admit(&mut self, now: Instant, handle: Handle, incoming: &Incoming) {
+        let owner = Owner::new(incoming.addresses.peer.ip());
+        self.routes.admit(now, handle, incoming.dcid, owner);
     }
 
     /// The connection's own connection IDs have changed.

@@ -9,9 +9,11 @@
 //! Invariant: whatever the tables hold is listed in the side table under the same handle, and nothing else is.
 
 use super::hash::{KeyedHash, LocalHash};
+use super::shares::{Owner, Shares};
 use crate::cid::{CidChange, LOCAL_CID_LEN, Registration, ResetToken};
 use base::rng::Rng;
 use base::slab::Handle;
+use base::time::Instant;
 use std::collections::HashMap;
 use wire::cid::ConnectionId;
 use wire::packet::is_long;
@@ -64,6 +66,8 @@ struct Resident {
     handle: Handle,
     stage: Stage,
     initial: Option<ConnectionId>,
+    /// Whose share it counts towards, if a client began it.
+    owner: Option<Owner>,
     local: Vec<u64>,
     resets: [Option<ResetToken>; 2],
 }
@@ -71,7 +75,7 @@ struct Resident {
 impl Resident {
     fn new(handle: Handle) -> Resident {
         let local = Vec::with_capacity(MAX_LOCAL);
-        Resident { handle, stage: Stage::Open, initial: None, local, resets: [None; 2] }
+        Resident { handle, stage: Stage::Open, initial: None, owner: None, local, resets: [None; 2] }
     }
 }
 
@@ -83,7 +87,8 @@ pub(super) struct Routes {
     /// Keyed, so that the time of a look-up tells nothing about tokens. Source: RFC 9000 §10.3.1.
     resets: HashMap<ResetToken, Handle, KeyedHash>,
     residents: Vec<Option<Resident>>,
-    half_open: usize,
+    /// What clients have of all this.
+    pub(super) shares: Shares,
 }
 
 impl Routes {
@@ -94,9 +99,9 @@ impl Routes {
             last: None,
             local: HashMap::with_hasher(local),
             initial: HashMap::with_hasher(keyed.clone()),
-            resets: HashMap::with_hasher(keyed),
+            resets: HashMap::with_hasher(keyed.clone()),
             residents: Vec::new(),
-            half_open: 0,
+            shares: Shares::new(keyed),
         }
     }
 
@@ -148,19 +153,14 @@ impl Routes {
         }
     }
 
-    /// Handshakes of clients that are under way.
-    pub(super) fn half_open(&self) -> usize {
-        self.half_open
-    }
-
     /// A client's connection, whose Initial packets go to `dcid`, begins its handshake.
-    pub(super) fn admit(&mut self, handle: Handle, dcid: ConnectionId) {
+    pub(super) fn admit(&mut self, now: Instant, handle: Handle, dcid: ConnectionId, owner: Owner) {
         self.initial.insert(dcid, handle);
         let resident = self.resident(handle);
         resident.initial = Some(dcid);
-        if resident.stage != Stage::HalfOpen {
-            resident.stage = Stage::HalfOpen;
-            self.half_open += 1;
+        if resident.owner.is_none() {
+            (resident.stage, resident.owner) = (Stage::HalfOpen, Some(owner));
+            self.shares.on_begun(now, &owner);
         }
     }
 
@@ -170,7 +170,9 @@ impl Routes {
         let Some(resident) = place.filter(|resident| resident.handle == handle) else { return };
         if resident.stage == Stage::HalfOpen {
             resident.stage = Stage::Open;
-            self.half_open -= 1;
+            if let Some(owner) = &resident.owner {
+                self.shares.on_handshake_over(owner);
+            }
         }
     }
 
@@ -217,7 +219,12 @@ impl Routes {
     pub(super) fn forget(&mut self, handle: Handle) {
         let Some(place) = self.residents.get_mut(handle.index()) else { return };
         let Some(resident) = place.take_if(|resident| resident.handle == handle) else { return };
-        self.half_open -= usize::from(resident.stage == Stage::HalfOpen);
+        if let Some(owner) = &resident.owner {
+            if resident.stage == Stage::HalfOpen {
+                self.shares.on_handshake_over(owner);
+            }
+            self.shares.on_gone(owner);
+        }
         for number in resident.local {
             self.unlink(handle, number);
         }

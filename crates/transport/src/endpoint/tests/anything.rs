@@ -55,7 +55,7 @@ proptest! {
                     alive.push((n, handle, false));
                 }
                 (_, Route::Incoming(_)) => prop_assert!(known.is_none()),
-                (_, Route::Drop(DropReason::HalfOpenLimit)) => prop_assert!(known.is_none()),
+                (_, Route::Drop(DropReason::HalfOpenLimit | DropReason::HandshakeShare)) => prop_assert!(known.is_none()),
                 (_, Route::Reply) => {}
                 (_, other) => prop_assert!(false, "{other:?}"),
             }

@@ -36,6 +36,7 @@ const CLIENT_CID: [u8; 5] = *b"scid.";
 mod anything;
 mod replies;
 mod routing;
+mod shares;
 mod tokens;
 
 /// An endpoint, and the connections that an embedder would keep.
@@ -67,7 +68,7 @@ impl Server {
 
     fn accept(&mut self, incoming: Incoming) -> Handle {
         let handle = self.connections.next_handle();
-        self.endpoint.admit(handle, &incoming);
+        self.endpoint.admit(at(0), handle, &incoming);
         let mut cids = self.endpoint.local_cids();
         cids.take_changes(|change| self.endpoint.register(handle, change));
         self.connections.insert(cids)

@@ -86,11 +86,12 @@ fn a_new_token_spares_the_retry_for_a_day() {
     let day = 24 * 3_600_000;
     let other_port = "198.51.100.1:4711";
     for (ms, peer, good) in [
-        (0, CLIENT, true),
-        (day, other_port, true),
         (day + 1, CLIENT, false),
         (0, "198.51.100.2:1000", false),
+        (0, CLIENT, true),
+        (day, other_port, true),
     ] {
+        let token = server.endpoint.new_token(at(0), from(CLIENT));
         let route = server.route(ms, peer, &initial(DCID, &token));
         assert_eq!(
             matches!(route, Route::Incoming(incoming) if incoming.is_validated()),
@@ -101,12 +102,40 @@ fn a_new_token_spares_the_retry_for_a_day() {
     }
     // Another process with the same key and a clock of its own.
     let key = EndpointConfig { token_key: Some([5; 32]), ..EndpointConfig::default() };
-    let token = Endpoint::new(key.clone(), [1; 32]).new_token(at(0), from(CLIENT));
     for (hours, good) in [(23, true), (25, false)] {
+        let token = Endpoint::new(key.clone(), [1; 32]).new_token(at(0), from(CLIENT));
         let config = EndpointConfig { clock_offset: Duration::from_secs(hours * 3_600), ..key.clone() };
         let route = Server::new(config).route(0, CLIENT, &initial(DCID, &token));
         assert_eq!(incoming(route).is_validated(), good);
     }
+}
+
+/// RFC 9000 §8.1.4: a token that was seen on the wire, or given away, spares nobody a second Retry, whichever worker it reaches.
+#[test]
+fn a_new_token_counts_once_among_all_workers() {
+    let config = EndpointConfig {
+        retry: RetryPolicy::Always,
+        token_key: Some([5; 32]),
+        workers: 2,
+        ..EndpointConfig::default()
+    };
+    let mut workers = [0, 1].map(|worker| Server::new(EndpointConfig { worker, ..config.clone() }));
+    let token = workers[0].endpoint.new_token(at(0), from(CLIENT));
+    assert!(incoming(workers[1].route(0, CLIENT, &initial(DCID, &token))).is_validated());
+    for worker in &mut workers {
+        assert_eq!(worker.route(1, CLIENT, &initial(b"another one", &token)), Route::Reply, "a Retry");
+    }
+    // What the first packet of a connection is dropped for does not use its token up.
+    let full = EndpointConfig { max_half_open: 0, ..config.clone() };
+    let token = workers[0].endpoint.new_token(at(0), from(CLIENT));
+    let dropped = Server::new(full).route(0, CLIENT, &initial(DCID, &token));
+    assert_eq!(dropped, Route::Drop(DropReason::HalfOpenLimit));
+    assert!(incoming(workers[0].route(0, CLIENT, &initial(DCID, &token))).is_validated());
+}
+
+/// An address of a network of its own.
+fn distant(n: u64) -> String {
+    format!("10.{n}.0.1:1000")
 }
 
 #[test]
@@ -116,12 +145,12 @@ fn retry_begins_above_the_threshold_and_the_cap_holds() {
     let mut server = Server::new(config);
     let mut handles = Vec::new();
     for n in 0..10_u64 {
-        let first = incoming(server.route(0, CLIENT, &initial(&n.to_be_bytes(), &[])));
+        let first = incoming(server.route(0, &distant(n), &initial(&n.to_be_bytes(), &[])));
         handles.push(server.accept(first));
     }
     for n in 10..20_u64 {
-        let (retry_scid, token) = server.retry(0, CLIENT, &n.to_be_bytes());
-        let first = incoming(server.route(0, CLIENT, &initial(retry_scid.as_slice(), &token)));
+        let (retry_scid, token) = server.retry(0, &distant(n), &n.to_be_bytes());
+        let first = incoming(server.route(0, &distant(n), &initial(retry_scid.as_slice(), &token)));
         handles.push(server.accept(first));
     }
     assert_eq!(server.endpoint.half_open(), 20);

@@ -1,0 +1,88 @@
+//! How many connections a thread has, in all and from each network, and whom to wake when one ends.
+
+use super::limits::Limits;
+use base::network::Network;
+use core::net::IpAddr;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::task::Waker;
+
+/// The connections of a thread.
+#[derive(Default)]
+pub(super) struct Gate {
+    open: usize,
+    /// Of the networks that have any.
+    networks: HashMap<Network, usize>,
+    /// Who waits for one to end.
+    pub(super) waiting: Option<Waker>,
+}
+
+impl Gate {
+    pub(super) fn open(&self) -> usize {
+        self.open
+    }
+
+    /// A place for a connection of this peer; `None` where its address, or the network around it, has as many as it may.
+    pub(super) fn admit(gate: &Rc<RefCell<Gate>>, peer: IpAddr, limits: &Limits) -> Option<Place> {
+        let mut held = gate.borrow_mut();
+        let networks = [Network::of_client(peer), Network::of_site(peer)];
+        let most = [limits.connections_per_address, limits.connections_per_prefix];
+        let counts = |network| held.networks.get(network).copied().unwrap_or(0);
+        if networks.iter().zip(most).any(|(network, most)| counts(network) >= most) {
+            return None;
+        }
+        held.open += 1;
+        for network in networks {
+            *held.networks.entry(network).or_default() += 1;
+        }
+        drop(held);
+        Some(Place { gate: Rc::clone(gate), networks })
+    }
+}
+
+/// A connection's place. Dropping it makes room.
+pub(super) struct Place {
+    gate: Rc<RefCell<Gate>>,
+    networks: [Network; 2],
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut gate = self.gate.borrow_mut();
+        gate.open -= 1;
+        for network in &self.networks {
+            if let Some(count) = gate.networks.get_mut(network) {
+                *count -= 1;
+                if *count == 0 {
+                    gate.networks.remove(network);
+                }
+            }
+        }
+        if let Some(waker) = gate.waiting.take() {
+            waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_address_and_no_network_gets_more_than_its_share() {
+        let limits = Limits { connections_per_address: 2, connections_per_prefix: 3, ..Limits::default() };
+        let gate = Rc::default();
+        let admit = |peer: &str| Gate::admit(&gate, peer.parse().unwrap(), &limits);
+        let first = [admit("192.0.2.1"), admit("::ffff:192.0.2.1")];
+        assert!(first.iter().all(Option::is_some));
+        assert!(admit("192.0.2.1").is_none(), "two from one address");
+        let neighbour = admit("192.0.2.2");
+        assert!(neighbour.is_some() && admit("192.0.2.3").is_none(), "three from one network");
+        assert!(admit("192.0.3.1").is_some(), "and other networks are not concerned");
+        drop(first);
+        assert!(admit("192.0.2.1").is_some());
+        drop(neighbour);
+        assert!(gate.borrow().networks.is_empty() && gate.borrow().open() == 0);
+    }
+}
