@@ -36,13 +36,16 @@ impl Ended<'_> {
             }
             CloseReason::Violation(error) => GetError::Quic(error.to_string()),
             CloseReason::IdleTimeout => GetError::Timeout(Silence::Transferring, self.silence_s),
+            CloseReason::PathLost => GetError::Broken(
+                "the server does not answer at its new address, and none other is known".into(),
+            ),
             CloseReason::HandshakeTimeout => GetError::Timeout(Silence::Connecting, self.connect_s),
             CloseReason::StatelessReset => {
                 GetError::Broken("the server knows it no more, as after a restart".into())
             }
-            CloseReason::VersionNegotiation => GetError::Quic(
-                "the server does not speak this QUIC version: try the other one with --quic-version".into(),
-            ),
+            CloseReason::VersionNegotiation => {
+                GetError::Broken("the server speaks neither version 1 nor version 2 of QUIC".into())
+            }
         }
     }
 

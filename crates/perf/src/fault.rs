@@ -23,10 +23,11 @@ pub(crate) fn words(address: SocketAddr, reason: &CloseReason) -> String {
         CloseReason::Tls { reason, .. } => format!("TLS with {address} failed: {reason}"),
         CloseReason::Violation(error) => format!("{address} broke the rules of QUIC: {error}"),
         CloseReason::IdleTimeout => format!("nothing was heard of {address} any more"),
+        CloseReason::PathLost => format!("{address} does not answer at its new address"),
         CloseReason::HandshakeTimeout => format!("{address} does not answer"),
         CloseReason::StatelessReset => format!("{address} knows the connection no more, as after a restart"),
         CloseReason::VersionNegotiation => {
-            format!("{address} does not speak this QUIC version: try --quic-version 1 or 2")
+            format!("{address} speaks neither version 1 nor version 2 of QUIC")
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use wire::Malformed;
 use wire::error::Code;
+use wire::frame::FrameTypeError;
 
 /// The peer broke the protocol: the connection closes with `code`. Source: RFC 9000 §11.1, §20.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,17 @@ impl TransportError {
 impl From<Malformed> for TransportError {
     fn from(Malformed(reason): Malformed) -> TransportError {
         TransportError::new(Code::FRAME_ENCODING_ERROR, reason)
+    }
+}
+
+impl From<FrameTypeError> for TransportError {
+    fn from(error: FrameTypeError) -> TransportError {
+        let code = match error {
+            FrameTypeError::Truncated => Code::FRAME_ENCODING_ERROR,
+            //= rfc9000/12.4#4
+            FrameTypeError::NotMinimal => Code::PROTOCOL_VIOLATION,
+        };
+        TransportError::new(code, Malformed::from(error).0)
     }
 }
 

@@ -81,11 +81,13 @@ pub enum CloseReason {
     },
     /// Nothing was heard for the idle timeout.
     IdleTimeout,
+    /// The peer did not answer at its new address, and no other address of it is known (RFC 9000 §9.3.2).
+    PathLost,
     /// The handshake did not finish in time.
     HandshakeTimeout,
     /// The peer lost its state and said so by a stateless reset.
     StatelessReset,
-    /// The peer speaks none of our versions.
+    /// The server speaks neither version 1 nor version 2.
     VersionNegotiation,
 }
 

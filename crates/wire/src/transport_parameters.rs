@@ -163,7 +163,7 @@ impl TransportParameters {
             if sender.is_client() && is_server_only(id) {
                 return Err(Malformed("transport parameter that only a server may send"));
             }
-            parameters.read_value(id, &mut value)?;
+            parameters.read_value(id, &mut value, sender)?;
             if !value.is_empty() {
                 return Err(Malformed("transport parameter longer than its value"));
             }
@@ -173,7 +173,7 @@ impl TransportParameters {
         Ok(parameters)
     }
 
-    fn read_value(&mut self, id: u64, value: &mut Reader<'_>) -> Result<(), Malformed> {
+    fn read_value(&mut self, id: u64, value: &mut Reader<'_>, sender: Side) -> Result<(), Malformed> {
         match id {
             id::ORIGINAL_DESTINATION_CONNECTION_ID => {
                 self.original_destination_connection_id = Some(whole_cid(value)?);
@@ -200,7 +200,9 @@ impl TransportParameters {
             id::RETRY_SOURCE_CONNECTION_ID => self.retry_source_connection_id = Some(whole_cid(value)?),
             id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = value.varint()?,
             id::GREASE_QUIC_BIT => self.grease_quic_bit = true,
-            id::VERSION_INFORMATION => self.version_information = Some(VersionInformation::read(value)?),
+            id::VERSION_INFORMATION => {
+                self.version_information = Some(VersionInformation::read(value, sender)?);
+            }
             id::MIN_ACK_DELAY => self.min_ack_delay_us = Some(value.varint()?),
             _ => {}
         }
@@ -317,23 +319,28 @@ impl PreferredAddress {
 }
 
 impl VersionInformation {
-    fn read(value: &mut Reader<'_>) -> Result<VersionInformation, Malformed> {
+    fn read(value: &mut Reader<'_>, sender: Side) -> Result<VersionInformation, Malformed> {
         let chosen = Version(value.u32()?);
         let mut available = Vec::new();
         // RFC 9368 §4: a version of 0 is a parsing failure, in either place.
         let mut zero = chosen == Version::NEGOTIATION;
+        let mut lists_chosen = false;
         while !value.is_empty() {
             let version = Version(value.u32()?);
             zero |= version == Version::NEGOTIATION;
+            lists_chosen |= version == chosen;
             if available.len() < MAX_AVAILABLE_VERSIONS {
                 available.push(version);
             }
         }
         if zero {
-            Err(Malformed("version 0 in version_information"))
-        } else {
-            Ok(VersionInformation { chosen, available })
+            return Err(Malformed("version 0 in version_information"));
         }
+        // RFC 9368 §4: a client lists what it has chosen; a server need not.
+        if sender.is_client() && !lists_chosen {
+            return Err(Malformed("the chosen version is not among the available ones"));
+        }
+        Ok(VersionInformation { chosen, available })
     }
 
     fn to_bytes(&self) -> Vec<u8> {

@@ -87,7 +87,9 @@ impl Failure {
             CloseReason::PeerTransport { .. } => Failure::Closed,
             CloseReason::Tls { alert, .. } if CERTIFICATE_ALERTS.contains(alert) => Failure::Certificate,
             CloseReason::Tls { .. } => Failure::Tls,
-            CloseReason::IdleTimeout | CloseReason::HandshakeTimeout => Failure::Timeout,
+            CloseReason::IdleTimeout | CloseReason::PathLost | CloseReason::HandshakeTimeout => {
+                Failure::Timeout
+            }
             CloseReason::Violation(_) | CloseReason::VersionNegotiation => Failure::Protocol,
         }
     }

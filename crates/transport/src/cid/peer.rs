@@ -117,6 +117,15 @@ impl PeerCids {
         }
     }
 
+    /// The server's transport parameters have an ID for its preferred address: the one with sequence number 1, which serves
+    /// on any path. Source: RFC 9000 §5.1.1, §9.6.1.
+    pub(crate) fn on_preferred_address(&mut self, cid: ConnectionId, token: ResetToken) {
+        //= rfc9000/5.1.1#5
+        if self.seen.insert(1..2) > 0 {
+            self.spare.insert(0, Entry { sequence: 1, cid, token: Some(token) });
+        }
+    }
+
     /// A NEW_CONNECTION_ID frame arrived.
     ///
     /// # Errors
@@ -305,7 +314,7 @@ impl PeerCids {
 
     /// How many IDs there are, and how many retirements wait for an acknowledgement.
     #[cfg(test)]
-    pub(super) fn held(&self) -> (usize, usize) {
+    pub(crate) fn held(&self) -> (usize, usize) {
         (self.entries().count(), self.retirements.len())
     }
 }

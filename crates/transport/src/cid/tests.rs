@@ -279,6 +279,25 @@ fn more_than_the_limit_closes() {
 }
 
 /// CVE-2024-22189 and its kin: rising Retire Prior To with no acknowledgement.
+/// Dropped, Retire Prior To 2 would leave it in use at the peer, which waits for its retirement.
+#[test]
+fn the_id_of_the_preferred_address_is_kept_and_retired() {
+    let mut cids = PeerCids::new(cid(0));
+    cids.on_preferred_address(cid(1), [1; 16]);
+    assert_eq!(cids.held(), (2, 0));
+    assert!(cids.on_new_connection_id(&new_cid(2, 2)).is_ok());
+    assert_eq!((cids.held(), cids.active()), ((1, 2), cid(2)), "0 and 1 are retired");
+    // It counts towards the limit, and its number is taken.
+    let mut cids = PeerCids::new(cid(0));
+    cids.on_preferred_address(cid(1), [1; 16]);
+    assert_eq!(
+        code(cids.on_new_connection_id(&NewConnectionId { cid: cid(9), ..new_cid(1, 0) })),
+        Code::PROTOCOL_VIOLATION
+    );
+    (2..4).for_each(|sequence| assert!(cids.on_new_connection_id(&new_cid(sequence, 0)).is_ok()));
+    assert_eq!(code(cids.on_new_connection_id(&new_cid(4, 0))), Code::CONNECTION_ID_LIMIT_ERROR);
+}
+
 #[test]
 fn a_flood_of_retirements_closes() {
     let mut cids = peer(0);

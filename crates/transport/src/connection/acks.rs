@@ -137,8 +137,12 @@ impl Connection {
             .map_err(|_| TransportError::new(Code::PROTOCOL_VIOLATION, "acknowledges a packet never sent"))?;
         owners.settle_run();
         let Some(largest) = outcome.largest else { return Ok(()) };
-        if let Some(keys) = self.keys.one_rtt.as_mut().filter(|_| id == SpaceId::Application) {
-            keys.on_acknowledged(largest.pn);
+        let is_1rtt = id == SpaceId::Application;
+        if let Some(keys) =
+            self.keys.one_rtt.as_mut().filter(|keys| is_1rtt && keys.confirms_phase(largest.pn))
+        {
+            let keep = self.paths.active().rtt.pto(self.ack_frequency.peer_max_ack_delay()) * 3;
+            keys.on_phase_confirmed(now, keep);
         }
         // RFC 9002 §5.1, RFC 9000 §9.4: a packet of the old path measures the old path.
         let latest_rtt = outcome.rtt_sample(now).filter(|_| largest.pn >= first_pn);

@@ -282,8 +282,14 @@ fn on_new_token<S>(
     ty: u64,
     reader: &mut Reader<'_>,
 ) -> Outcome {
+    // Before its fields: from a client the frame itself is wrong, whatever is in it.
+    //= rfc9000/19.7#2
+    if connection.side == Side::Server {
+        return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "NEW_TOKEN from a client"));
+    }
     let token = frame::NewToken::parse(ty, reader)?;
-    connection.on_new_token(token.token)
+    connection.on_new_token(token.token);
+    Ok(())
 }
 
 fn on_new_connection_id<S>(

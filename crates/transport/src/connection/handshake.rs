@@ -1,11 +1,12 @@
-//! The handshake: TLS messages in and out, keys as they become available, the peer's parameters, Retry and versions.
+//! The handshake: TLS messages in and out, keys as they become available, the peer's parameters, Retry.
 //! Source: RFC 9000 §7, RFC 9001 §4, RFC 9368, RFC 9369.
 
 use super::Connection;
 use super::arrival::Long;
 use super::keys::OneRttKeys;
+use super::version_choice::Versions;
 use crate::error::TransportError;
-use crate::event::{CloseReason, Event};
+use crate::event::Event;
 use crate::path::PathId;
 use crate::space::SpaceId;
 use base::net::Ecn;
@@ -16,7 +17,7 @@ use recovery::timers::AddressValidation;
 use wire::Side;
 use wire::cid::ConnectionId;
 use wire::error::Code;
-use wire::packet::{LongType, versions};
+use wire::packet::LongType;
 use wire::transport_parameters::TransportParameters;
 use wire::version::Version;
 
@@ -38,13 +39,15 @@ const MAX_TOKEN: usize = 512;
 pub(super) struct Handshake {
     pub(super) tls: TlsSession,
     pub(super) version: Version,
+    /// How the version was found.
+    pub(super) versions: Versions,
     stage: Stage,
     /// The space that TLS writes into.
     write_space: SpaceId,
-    cids: HandshakeCids,
+    pub(super) cids: HandshakeCids,
     token: Vec<u8>,
     /// A packet of the server has been processed: neither Retry nor Version Negotiation count any more.
-    heard: bool,
+    pub(super) heard: bool,
     address_validated: bool,
     early: Vec<(Ecn, Box<[u8]>)>,
     peer: Option<Box<TransportParameters>>,
@@ -70,6 +73,7 @@ impl Handshake {
         Handshake {
             tls,
             version,
+            versions: Versions::new(version),
             stage: Stage::Running,
             write_space: SpaceId::Initial,
             cids,
@@ -138,6 +142,17 @@ impl Handshake {
 
     pub(super) fn has_early(&self) -> bool {
         !self.early.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(super) fn peer_parameters(&self) -> Option<&TransportParameters> {
+        self.peer.as_deref()
+    }
+
+    /// As if the peer used no connection IDs.
+    #[cfg(test)]
+    pub(super) fn forget_peer_cid(&mut self) {
+        self.cids.peer = Some(ConnectionId::EMPTY);
     }
 }
 
@@ -225,17 +240,16 @@ impl Connection {
             if let (Some(token), Some(_)) = (peer.stateless_reset_token, cids.peer) {
                 self.peer_cids.on_initial_reset_token(token);
             }
+            if let Some(preferred) = &peer.preferred_address {
+                // RFC 9000 §18.2: a server without connection IDs has none for another address either.
+                //= rfc9000/18.2#3
+                if cids.peer.is_none_or(|cid| cid.is_empty()) {
+                    return bad("preferred_address from a server without connection IDs");
+                }
+                self.peer_cids.on_preferred_address(preferred.cid, preferred.reset_token);
+            }
         }
-        // RFC 9368 §4: the version in use is the one that both name; a server that has changed it must say so.
-        let unsaid = if self.side.is_client() { self.config.version } else { self.handshake.version };
-        let chosen = peer.version_information.as_ref().map_or(unsaid, |information| information.chosen);
-        //= rfc9369/4.1#2
-        if chosen != self.handshake.version {
-            return Err(TransportError::new(
-                Code::VERSION_NEGOTIATION_ERROR,
-                "chosen version does not match",
-            ));
-        }
+        self.handshake.versions.check(self.handshake.version, &peer)?;
         self.streams.on_peer_parameters(&peer);
         self.datagrams.on_peer_parameters(&peer);
         self.local_cids.on_peer_limit(peer.active_connection_id_limit);
@@ -300,7 +314,7 @@ impl Connection {
         if long.ty == LongType::Handshake && self.side.is_server() {
             // RFC 9000 §8.1, RFC 9001 §4.9.1: the client's address is valid, Initial keys are done with.
             //= rfc9000/8.1#3
-            self.paths.on_validated(path);
+            self.paths.on_handshake_packet(path);
             self.discard_space(SpaceId::Initial);
         }
     }
@@ -316,22 +330,6 @@ impl Connection {
         } else {
             AddressValidation::PendingInInitial { since }
         }
-    }
-
-    /// A server may answer in the other version that the client offered. Source: RFC 9369 §4.1, RFC 9368 §2.3.
-    pub(super) fn adopt_version(&mut self, version: Version) -> bool {
-        //= rfc9369/4.1#1
-        let may = self.side.is_client() && !self.handshake.heard && version.is_supported();
-        if may {
-            let Some(original) = self.handshake.cids.retry.or(self.handshake.cids.original) else {
-                return false;
-            };
-            self.handshake.version = version;
-            self.handshake.tls.set_version(version);
-            let keys = initial_keys(version, original.as_slice(), self.side);
-            self.keys.install(SpaceId::Initial, keys);
-        }
-        may
     }
 
     /// The server wants proof of our address first. Source: RFC 9000 §17.2.5.
@@ -376,29 +374,14 @@ impl Connection {
         }
     }
 
-    /// The server speaks none of what we offered. Source: RFC 9000 §6.2.
-    pub(super) fn on_version_negotiation(&mut self, scid: ConnectionId, list: &[u8]) {
-        let is_listed = versions(list).any(|offered| offered == self.handshake.version);
-        let is_ours = Some(scid) == self.handshake.cids.original;
-        //= rfc9000/6.2#1
-        if self.side.is_client() && is_ours && !is_listed && !self.handshake.heard {
-            self.finish(CloseReason::VersionNegotiation);
-        }
-    }
-
     /// A token for later connections. Source: RFC 9000 §8.1.3, §19.7.
-    pub(super) fn on_new_token(&mut self, token: &[u8]) -> Result<(), TransportError> {
-        if self.side.is_server() {
-            //= rfc9000/19.7#2
-            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "NEW_TOKEN from a client"));
-        }
+    pub(super) fn on_new_token(&mut self, token: &[u8]) {
         if token.len() > MAX_TOKEN {
-            return Ok(());
+            return;
         }
         // One that was not fetched gives way, so that a server cannot make us keep more than one.
         self.events.retain(|event| !matches!(event, Event::NewToken { .. }));
         self.events.push_back(Event::NewToken { token: token.to_vec() });
-        Ok(())
     }
 }
 

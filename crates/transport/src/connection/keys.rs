@@ -76,8 +76,8 @@ pub(super) struct OneRttKeys {
     first_sent: Option<u64>,
     /// The lowest packet number received in this phase.
     lowest_received: Option<u64>,
-    /// Whether the peer has acknowledged a packet of this phase: only then may a next update follow.
-    acknowledged: bool,
+    /// When we may update the keys again. `None` until the peer has acknowledged a packet of this phase.
+    update_after: Option<Instant>,
     /// Key updates so far, of either side.
     updates: u64,
     /// Packets that failed authentication, over all generations.
@@ -109,7 +109,7 @@ impl OneRttKeys {
             sealed: 0,
             first_sent: None,
             lowest_received: None,
-            acknowledged: false,
+            update_after: None,
             updates: 0,
             forged: 0,
         }
@@ -148,12 +148,23 @@ impl OneRttKeys {
         match self.peer.open(pn, packet, header_len) {
             Ok(len) => {
                 if self.lowest_received.is_none_or(|lowest| pn < lowest) {
-                    self.lowest_received = Some(pn);
+                    self.on_lowest(arrived, pn);
                 }
                 Ok(len)
             }
             Err(_) => Err(self.on_forged()),
         }
+    }
+
+    /// A packet of this phase with the lowest number so far. After the first one, packets of the phase before it may still come
+    /// for a while.
+    #[cold]
+    fn on_lowest(&mut self, (now, keep): (Instant, Duration), pn: u64) {
+        //= rfc9001/6.5#1
+        if let Some((_, until)) = self.previous_peer.as_mut().filter(|_| self.lowest_received.is_none()) {
+            *until = (*until).max(now + keep);
+        }
+        self.lowest_received = Some(pn);
     }
 
     /// The phase bit differs: an old packet that was reordered, or the peer's update.
@@ -218,21 +229,27 @@ impl OneRttKeys {
         self.sealed = 0;
         self.first_sent = None;
         self.lowest_received = None;
-        self.acknowledged = false;
+        self.update_after = None;
     }
 
-    /// The peer acknowledged packet `pn`.
+    /// Whether an acknowledgement of packet `pn` is the first one of this phase.
     #[inline]
-    pub(super) fn on_acknowledged(&mut self, pn: u64) {
-        if !self.acknowledged && self.first_sent.is_some_and(|first| pn >= first) {
-            self.acknowledged = true;
-        }
+    pub(super) fn confirms_phase(&self, pn: u64) -> bool {
+        self.update_after.is_none() && self.first_sent.is_some_and(|first| pn >= first)
     }
 
-    /// Whether RFC 9001 §6.1 allows us to start an update: the last one is acknowledged.
+    /// The peer has acknowledged a packet of this phase: it has these keys, and needs the last ones for `keep` longer.
+    #[cold]
+    pub(super) fn on_phase_confirmed(&mut self, now: Instant, keep: Duration) {
+        // RFC 9001 §6.5: packets sent under the last keys may still be on their way. The first keys follow none.
+        //= rfc9001/6.5#2
+        self.update_after = Some(if self.updates == 0 { now } else { now + keep });
+    }
+
+    /// Whether RFC 9001 §6.1 and §6.5 allow us to start an update: the last one is acknowledged, and that was a while ago.
     //= rfc9001/6.1#2
-    pub(super) fn may_update(&self) -> bool {
-        self.acknowledged
+    pub(super) fn may_update(&self, now: Instant) -> bool {
+        self.update_after.is_some_and(|at| now >= at)
     }
 
     /// Starts a key update; the next packet sent tells the peer.

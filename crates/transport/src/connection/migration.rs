@@ -2,16 +2,34 @@
 
 use super::Connection;
 use crate::path::PathId;
+use crate::space::SpaceId;
 use base::time::Instant;
 
 impl Connection {
     /// A non-probing packet with the highest number came from another address. Source: RFC 9000 §9.3.
     pub(super) fn on_peer_moved(&mut self, now: Instant, path: PathId) {
-        if self.side.is_client() || !self.handshake.is_confirmed() {
+        if self.side.is_client() {
             return;
         }
-        if self.paths.on_peer_moved(now, path) {
-            self.on_path_changed();
+        if self.handshake.is_confirmed() {
+            if self.paths.on_peer_moved(now, path) {
+                self.on_path_changed();
+                self.speak_up(SpaceId::Application);
+            }
+        } else if self.paths.on_peer_rebound(path) {
+            self.counters.migrations += 1;
+            self.speak_up(SpaceId::Initial);
+            self.speak_up(SpaceId::Handshake);
+        }
+    }
+
+    /// The peer has a new address. When timeouts have told that it hears nothing at the old one, what it waits for goes to the
+    /// new one now, and not after the next of them.
+    fn speak_up(&mut self, id: SpaceId) {
+        let waits = self.spaces.space(id).is_some_and(|space| space.ledger.ack_eliciting_in_flight() > 0);
+        if waits && (self.timers.has_backed_off() || id != SpaceId::Application) {
+            self.timers.reset_back_off();
+            self.owe_probes(id);
         }
     }
 

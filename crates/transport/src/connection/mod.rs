@@ -2,8 +2,8 @@
 //!
 //! It holds one value per concern and almost no logic of its own: receiving is in receive.rs and frames.rs, assembly in
 //! plan.rs, components.rs, transmit.rs and seal.rs, datagrams of their own kind in probes.rs, the fate of packets in acks.rs,
-//! the handshake and its keys in handshake.rs and keys.rs, moves in migration.rs, time in timers.rs, the end in close.rs, the
-//! application's verbs in verbs.rs. Each of these files calls methods of others in one direction only (`cargo xtask tidy`).
+//! the handshake, its keys and its version in handshake.rs, keys.rs and versions.rs, moves in migration.rs, time in timers.rs,
+//! the end in close.rs, the application's verbs in verbs.rs. Each of these files calls methods of others in one direction only (`cargo xtask tidy`).
 //!
 //! Invariants: the methods never read a clock, never allocate per packet in steady state, and never panic on what a peer
 //! sent. After `receive`, `on_timeout` or a verb, call `transmit` until it says that all is in the sink, then look at
@@ -27,6 +27,8 @@ mod timer_state;
 mod timers;
 mod transmit;
 mod verbs;
+mod version_choice;
+mod versions;
 
 #[cfg(test)]
 mod tests;

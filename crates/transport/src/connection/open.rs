@@ -57,15 +57,17 @@ impl Connection {
     pub(crate) fn client<E>(
         mut beginning: Beginning,
         token: Vec<u8>,
-        tls: impl FnOnce(&[u8]) -> Result<TlsSession, E>,
+        tls: impl Fn(Version, &[u8]) -> Result<TlsSession, E> + Send + 'static,
     ) -> Result<Connection, E> {
         //= rfc9000/7.2#1
         let random: [u8; 8] = beginning.rng.bytes();
         let original = ConnectionId::new(&random).unwrap_or(ConnectionId::EMPTY);
-        let parameters = parameters(&beginning, Side::Client);
-        let session = tls(&encode(&parameters, &beginning))?;
+        let parameters =
+            client_parameters(&beginning.config, beginning.version, beginning.local_cids.first());
+        let session = tls(beginning.version, &parameters)?;
         let cids = HandshakeCids { original: Some(original), ..HandshakeCids::default() };
-        let handshake = Handshake::new(session, beginning.version, cids, token);
+        let mut handshake = Handshake::new(session, beginning.version, cids, token);
+        handshake.versions.may_follow(Box::new(move |version, parameters| tls(version, parameters).ok()));
         let keys = initial_keys(beginning.version, original.as_slice(), Side::Client);
         let peer_cids = PeerCids::new(original);
         let mut connection =
@@ -84,11 +86,12 @@ impl Connection {
         first: FirstInitial,
         tls: impl FnOnce(&[u8]) -> Result<TlsSession, E>,
     ) -> Result<Connection, E> {
-        let mut parameters = parameters(&beginning, Side::Server);
+        let Beginning { config, version, local_cids, .. } = &beginning;
+        let mut parameters = parameters(config, (*version, &Version::SUPPORTED), local_cids.first());
         parameters.original_destination_connection_id = Some(first.original_dcid);
         parameters.retry_source_connection_id = first.retry_scid;
-        parameters.stateless_reset_token = Some(beginning.local_cids.first_reset_token());
-        let session = tls(&encode(&parameters, &beginning))?;
+        parameters.stateless_reset_token = Some(local_cids.first_reset_token());
+        let session = tls(&encode(parameters, config))?;
         let cids = HandshakeCids {
             original: Some(first.original_dcid),
             initial: Some(first.dcid),
@@ -148,30 +151,33 @@ impl Connection {
     }
 }
 
-/// What we tell the peer. Source: RFC 9000 §18.2.
-fn parameters(beginning: &Beginning, side: Side) -> TransportParameters {
-    let Beginning { config, version, local_cids, .. } = beginning;
-    let available = match side {
-        // RFC 9368 §4: a client lists what the version in use may change to.
-        Side::Client => vec![*version],
-        Side::Server => Version::SUPPORTED.to_vec(),
-    };
+/// What a client tells the server, encoded, in a first flight of this version.
+pub(super) fn client_parameters(config: &TransportConfig, version: Version, first: ConnectionId) -> Vec<u8> {
+    // RFC 9368 §4: a client lists what the version in use may change to.
+    encode(parameters(config, (version, &[version]), first), config)
+}
+
+/// What we tell the peer: the version in use, and those that are available. Source: RFC 9000 §18.2.
+fn parameters(
+    config: &TransportConfig,
+    (version, available): (Version, &[Version]),
+    first: ConnectionId,
+) -> TransportParameters {
     TransportParameters {
         max_idle_timeout_ms: config.idle_timeout.as_millis(),
         max_udp_payload_size: u64::from(crate::config::MAX_PACKET_SIZE),
         max_ack_delay_ms: config.max_ack_delay.as_millis(),
         active_connection_id_limit: MAX_ACTIVE as u64,
-        initial_source_connection_id: Some(local_cids.first()),
-        version_information: Some(VersionInformation { chosen: *version, available }),
+        initial_source_connection_id: Some(first),
+        version_information: Some(VersionInformation { chosen: version, available: available.to_vec() }),
         ..TransportParameters::default()
     }
 }
 
-fn encode(parameters: &TransportParameters, beginning: &Beginning) -> Vec<u8> {
-    let mut parameters = parameters.clone();
-    Streams::new(Side::Client, &beginning.config.streams).fill_parameters(&mut parameters);
-    Datagrams::new(beginning.config.max_datagram_frame_size).fill_parameters(&mut parameters);
-    AckFrequency::new(&beginning.config).fill_parameters(&mut parameters);
+fn encode(mut parameters: TransportParameters, config: &TransportConfig) -> Vec<u8> {
+    Streams::new(Side::Client, &config.streams).fill_parameters(&mut parameters);
+    Datagrams::new(config.max_datagram_frame_size).fill_parameters(&mut parameters);
+    AckFrequency::new(config).fill_parameters(&mut parameters);
     let mut bytes = Vec::new();
     parameters.write(&mut bytes);
     bytes

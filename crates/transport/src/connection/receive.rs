@@ -231,9 +231,9 @@ impl Connection {
         frames::dispatch(self, &mut arrival, payload)?;
         let Arrival { ack_eliciting, non_probing, .. } = arrival;
         self.counters.received_packets += 1;
-        self.timers.on_authentic_packet(now);
+        let eliciting = if ack_eliciting { Eliciting::Yes } else { Eliciting::No };
+        self.timers.on_authentic_packet(now, eliciting);
         if let Some(space) = self.spaces.space_mut(space) {
-            let eliciting = if ack_eliciting { Eliciting::Yes } else { Eliciting::No };
             //= rfc9000/13.1#1
             space.acks.on_received(now, pn, eliciting, ecn);
         }
@@ -286,7 +286,7 @@ impl Connection {
                     return Ok(());
                 }
                 Packet::VersionNegotiation { scid, versions, .. } => {
-                    self.on_version_negotiation(scid, rest.get(versions).unwrap_or(&[]));
+                    self.on_version_negotiation(context.now, scid, rest.get(versions).unwrap_or(&[]));
                     return Ok(());
                 }
                 Packet::UnknownVersion { .. } => return Ok(()),

@@ -2,6 +2,7 @@
 
 use crate::config::TransportConfig;
 use base::time::{Duration, Instant};
+use recovery::ack::Eliciting;
 
 /// What the deadlines are computed from.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,8 @@ pub(super) struct Timers {
     pub(super) probed_at: Instant,
     /// Probe timeouts in a row. Source: RFC 9002 §6.2.1.
     pub(super) pto_count: u32,
+    /// PINGs sent since the peer has sent anything but acknowledgements.
+    pub(super) pings: u32,
 }
 
 impl Timers {
@@ -29,6 +32,7 @@ impl Timers {
             handshake_deadline: Some(now + config.handshake_timeout),
             probed_at: now,
             pto_count: 0,
+            pings: 0,
         }
     }
 
@@ -53,9 +57,12 @@ impl Timers {
     }
 
     #[inline]
-    pub(super) fn on_authentic_packet(&mut self, now: Instant) {
+    pub(super) fn on_authentic_packet(&mut self, now: Instant, eliciting: Eliciting) {
         self.active_at = now;
         self.asked = false;
+        if eliciting == Eliciting::Yes {
+            self.pings = 0;
+        }
     }
 
     #[inline]
@@ -65,6 +72,11 @@ impl Timers {
             self.asked = true;
             self.active_at = now;
         }
+    }
+
+    /// Whether the last probe timeout was not answered yet.
+    pub(super) fn has_backed_off(&self) -> bool {
+        self.pto_count > 0
     }
 
     /// The peer is there: back-off ends. Source: RFC 9002 §6.2.1.

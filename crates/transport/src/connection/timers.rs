@@ -7,11 +7,17 @@ use super::Connection;
 use crate::event::CloseReason;
 use crate::path::Expiry;
 use crate::space::{Space, SpaceId};
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use recovery::timers::{Action, AmplificationLimit, Handshake, Inputs, Timeout, next_timeout};
 
 /// Probe timeouts in a row after which packets go in the base size again. Source: RFC 8899 §4.3.
 const BLACK_HOLE_PTOS: u32 = 3;
+
+/// How long a client that waits for an answer listens before it sends a PING.
+const LISTEN: Duration = Duration::from_secs(3);
+/// PINGs in a row that only acknowledgements answer, after which no more follow: a server that lives but never answers does
+/// not keep its client for ever.
+const MAX_PINGS: u32 = 60;
 
 impl Connection {
     /// When `on_timeout` must be called at the latest; `None` when nothing waits.
@@ -66,13 +72,14 @@ impl Connection {
         }
         if self.keep_alive_at().is_some_and(|at| now >= at) {
             self.tidings.ping();
+            self.timers.pings = self.timers.pings.saturating_add(1);
         }
         self.keys.on_time(now);
         self.paths.active_mut().on_probe_wait_timeout(now);
         match self.paths.on_timeout(now) {
             Expiry::Nothing => {}
             Expiry::Reverted => self.on_path_changed(),
-            Expiry::NoPath => self.finish(CloseReason::IdleTimeout),
+            Expiry::NoPath => self.finish(CloseReason::PathLost),
         }
     }
 
@@ -91,8 +98,23 @@ impl Connection {
     fn keep_alive_at(&self) -> Option<Instant> {
         // A PING that congestion control holds back is not asked for again.
         let may_ask = self.handshake.is_complete() && !self.timers.asked && !self.tidings.owes_ping();
-        let interval = self.config.keep_alive.filter(|_| may_ask)?;
+        if !may_ask {
+            return None;
+        }
+        let interval = [self.config.keep_alive, self.patience()].into_iter().flatten().min()?;
         Some(self.timers.active_at + interval)
+    }
+
+    /// How long a client that waits for an answer listens before it asks whether the server still reaches it. Where an address
+    /// translator has dropped its binding, only a packet of the client makes a new one, and tells the server of it.
+    fn patience(&self) -> Option<Duration> {
+        let is_waiting = self.side.is_client() && self.streams.awaits_answers();
+        if !is_waiting || self.timers.pings >= MAX_PINGS {
+            return None;
+        }
+        let idle = self.timers.idle_timeout;
+        let part = if idle.is_zero() { LISTEN } else { LISTEN.min(idle / 4) };
+        Some(part.max(self.paths.active().rtt.pto(self.ack_frequency.peer_max_ack_delay()) * 3))
     }
 
     /// The loss detection timer. Source: RFC 9002 appendix A.8.

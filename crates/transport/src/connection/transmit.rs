@@ -138,8 +138,14 @@ impl Connection {
     pub(super) fn on_train_sent(&mut self, (now, at): (Instant, Instant), plan: &Plan, bytes: u64) {
         self.counters.sent_bytes += bytes;
         let in_flight = self.spaces.in_flight_bytes();
+        let active = self.paths.active_id();
         let Some(path) = self.paths.path_mut(plan.path) else { return };
         path.on_sent(bytes);
+        if plan.path != active {
+            // A probe counts nowhere as in flight: the other path's controller would never hear of its fate, and what is
+            // in flight on the active path says nothing about it.
+            return;
+        }
         path.congestion.on_sent(at, bytes, in_flight);
         if in_flight <= bytes {
             path.repace(); // after idleness the rate may be another
@@ -174,13 +180,18 @@ impl Connection {
         room: &mut [u8],
     ) -> usize {
         let mut used = 0;
+        // A server that does not know our address yet may send no more than three times what it got from there: probes bring it
+        // as much as they can.
+        let asks_for_credit =
+            self.spaces.owes_probe() && self.side.is_client() && !self.handshake.is_address_validated();
+        let fills = asks_for_credit || set.contains(SpaceId::Initial);
         for space in SpaceId::ALL.into_iter().filter(|&space| set.contains(space)) {
             let rest = room.get_mut(used..).unwrap_or(&mut []);
             // RFC 9000 §14.1: datagrams that hold an Initial are at least 1,200 bytes long; the last packet pads, and those
             // before it leave it the room.
             //= rfc9000/14.1#1
             //= rfc9000/14.1#2
-            let (min_len, kept) = match (set.contains(SpaceId::Initial), set.ends_with(space)) {
+            let (min_len, kept) = match (fills, set.ends_with(space)) {
                 (true, true) => (rest.len(), 0),
                 (true, false) => (0, MIN_ROOM),
                 (false, _) => (0, 0),

@@ -311,12 +311,13 @@ impl Connection {
         &self.counters
     }
 
-    /// Starts a key update; `false` when the last one is not acknowledged yet. Source: RFC 9001 §6.1.
+    /// Starts a key update; `false` when the last one is not acknowledged yet, or has been for less than three PTO.
+    /// Source: RFC 9001 §6.1, §6.5.
     pub fn update_keys(&mut self, now: Instant) -> bool {
         let keep = self.close_period();
         let confirmed = self.handshake.is_confirmed();
         //= rfc9001/6.1#1
-        match self.keys.one_rtt.as_mut().filter(|keys| confirmed && keys.may_update()) {
+        match self.keys.one_rtt.as_mut().filter(|keys| confirmed && keys.may_update(now)) {
             Some(keys) => {
                 keys.update(now + keep);
                 self.counters.key_updates = keys.updates();

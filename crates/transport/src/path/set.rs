@@ -10,8 +10,13 @@
 //! too (RFC 9000 §9.3.3), and goes back when the answer from the new one does not come. A client follows nobody: servers
 //! do not move.
 //!
-//! Invariants: once the handshake is confirmed, as long as the active path is not fully validated `fallback` names a
-//! validated path among the others; the number of failed validations has a limit, after which new addresses are ignored.
+//! A client must not move during the handshake, but an address translator may give it another port or address then. The
+//! server follows, under the threefold limit. Once the IP address was another one, Handshake packets prove none any more,
+//! because the keys may have come by another path than the packet; a challenge does, as soon as there are keys for it.
+//!
+//! Invariants: once the handshake is confirmed, as long as the active path is not fully validated, `fallback` names a
+//! validated path among the others if there is one; the number of failed validations has a limit, after which new addresses
+//! are ignored.
 
 use super::credit::AddressState;
 use super::path::{Path, PathId, Template};
@@ -43,8 +48,10 @@ const TIMEOUT_PTOS: u64 = 3;
 enum Following {
     /// Never: the peer is a server.
     Nobody,
-    /// Not before the handshake is confirmed. Source: RFC 9000 §9.
-    NotYet,
+    /// The peer is a client whose handshake is not confirmed. Its address may still change by no will of its own.
+    Handshake,
+    /// The same, and its IP address has changed.
+    Rebound,
     /// The peer is a client whose handshake is confirmed.
     Peer,
 }
@@ -99,7 +106,7 @@ impl Paths {
             others: Vec::new(),
             fallback: None,
             candidate: None,
-            following: if side.is_client() { Following::Nobody } else { Following::NotYet },
+            following: if side.is_client() { Following::Nobody } else { Following::Handshake },
             failures: 0,
             next_id: 1,
             template,
@@ -170,9 +177,9 @@ impl Paths {
             // It is the server that must not move; our own address may change under us.
             return Some(self.active.id());
         }
-        // RFC 9000 §9: datagrams from an unknown server address are dropped, and those that move before they may.
+        // RFC 9000 §9: datagrams from an unknown server address are dropped.
         //= rfc9000/9#1
-        if self.following != Following::Peer || self.failures >= MAX_FAILURES {
+        if self.following == Following::Nobody || self.failures >= MAX_FAILURES {
             return None;
         }
         let before = self.candidate.filter(|candidate| candidate.addresses == addresses);
@@ -216,16 +223,24 @@ impl Paths {
         }
     }
 
-    /// The peer has proved to be at the path's address: by a token, or by a Handshake packet. Source: RFC 9000 §8.1.
-    pub(crate) fn on_validated(&mut self, id: PathId) {
-        if let Some(path) = self.path_mut(id) {
+    /// A Handshake packet came: the peer is at the path's address, unless its IP address has changed since the handshake began.
+    /// Where only the port has, all that was sent went to that IP address. Source: RFC 9000 §8.1.
+    pub(crate) fn on_handshake_packet(&mut self, id: PathId) {
+        if self.following == Following::Handshake
+            && let Some(path) = self.path_mut(id)
+        {
             path.on_validated();
         }
     }
 
     /// From now on a client may move, and larger packets may be tried.
     pub(crate) fn on_handshake_confirmed(&mut self, now: Instant) {
-        if self.following == Following::NotYet {
+        if self.following != Following::Nobody && !self.active.is_validated() {
+            let patience = self.patience(self.active_id());
+            self.active.start_validation(now, patience);
+            self.fallback = self.others.iter().find(|path| path.is_validated()).map(Path::id);
+        }
+        if self.following != Following::Nobody {
             self.following = Following::Peer;
         }
         self.active.start_mtu_search(now);
@@ -297,6 +312,28 @@ impl Paths {
                 self.fallback = None;
             }
         }
+        true
+    }
+
+    /// As `on_peer_moved`, while the handshake runs: an address translator has changed the peer's address. Whether the active
+    /// path has changed; nothing but the threefold limit protects the new address before there are keys for a challenge.
+    pub(crate) fn on_peer_rebound(&mut self, id: PathId) -> bool {
+        if !matches!(self.following, Following::Handshake | Following::Rebound) {
+            return false;
+        }
+        self.materialize(id);
+        let Some(at) = self.others.iter().position(|path| path.id() == id) else { return false };
+        let mut path = self.others.swap_remove(at);
+        if !is_rebinding(&self.active.addresses, &path.addresses) {
+            self.following = Following::Rebound;
+        } else if !path.rtt.has_sample() {
+            path.inherit(&self.active);
+        }
+        path.ecn = self.active.ecn;
+        path.ecn.on_path_change();
+        self.others.push(core::mem::replace(&mut self.active, path));
+        // Each counts, so that copies of the client's packets cannot make the server move about for ever.
+        self.failures += 1;
         true
     }
 

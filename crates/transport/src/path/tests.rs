@@ -27,6 +27,7 @@ fn at(ms: u64) -> Instant {
 const HOME: &str = "198.51.100.1:1000";
 const REBOUND: &str = "198.51.100.1:2000";
 const AWAY: &str = "203.0.113.9:1000";
+const AGAIN: &str = "203.0.113.10:1000";
 
 struct Server {
     paths: Paths,
@@ -114,15 +115,66 @@ fn an_unvalidated_address_gets_three_times_what_it_sent() {
     assert!(!server.paths.active().is_amplification_limited());
     server.paths.path_mut(id).unwrap().on_sent(u64::MAX);
     assert_eq!(server.paths.active().credit(), 0);
-    server.paths.on_validated(id);
+    server.paths.on_handshake_packet(id);
     assert_eq!(server.paths.active().credit(), u64::MAX);
 }
 
-/// RFC 9000 §9: nobody moves before the handshake is confirmed, and servers never.
+/// An address translator may change the peer's address during the handshake. Dropped, the peer waits until it gives up; believed,
+/// whoever holds the keys directs a flight of any length at anybody.
 #[test]
-fn unknown_addresses_are_dropped_during_the_handshake_and_by_clients() {
-    let mut server = Server::fresh(AddressState::Validated);
-    assert_eq!(server.paths.on_datagram(at(0), from(AWAY), 1_200), None);
+fn an_address_that_changes_in_the_handshake_is_followed_under_the_threefold_limit() {
+    for home in [AddressState::Validated, AddressState::Unvalidated] {
+        let mut server = Server::fresh(home);
+        server.paths.on_datagram(at(0), from(HOME), 1_200);
+        let rebound = server.paths.on_datagram(at(1), from(REBOUND), 1_200).expect("is not dropped");
+        assert_eq!(server.peer(), HOME, "not before a packet is authentic");
+        assert!(server.paths.on_peer_rebound(rebound));
+        assert_eq!((server.peer().as_str(), server.paths.active().credit()), (REBOUND, 3_600));
+        // Whatever the port, all that was sent went to this IP address. Another one proves nothing, now or later.
+        let mut moved = Server::fresh(home);
+        moved.paths.on_datagram(at(0), from(HOME), 1_200);
+        server.paths.on_handshake_packet(rebound);
+        assert!(server.paths.active().is_validated());
+        let mut server = moved;
+        for peer in [AWAY, AGAIN] {
+            let id = server.paths.on_datagram(at(1), from(peer), 1_200).expect("is not dropped");
+            assert_ne!(server.peer(), peer, "not before a packet is authentic");
+            assert!(server.paths.on_peer_rebound(id));
+            assert_eq!((server.peer().as_str(), server.paths.active().credit()), (peer, 3_600));
+            server.paths.on_handshake_packet(id);
+            assert_eq!(server.paths.active().credit(), 3_600, "the keys may have come by another path");
+        }
+        let back = server.paths.on_datagram(at(2), from(HOME), 1_200).expect("is known");
+        server.paths.on_handshake_packet(back);
+        let credit = server.paths.path(back).expect("is known").credit();
+        assert_eq!(
+            credit == u64::MAX,
+            home == AddressState::Validated,
+            "a token has proved it, or nothing has"
+        );
+        // As soon as there are keys for it, a challenge settles the matter.
+        server.paths.on_handshake_confirmed(at(3));
+        let challenge = server.probes(at(3)).into_iter().find_map(|probe| probe.challenge).expect("is sent");
+        server.paths.on_path_response(at(4), challenge);
+        assert_eq!((server.peer().as_str(), server.paths.active().is_validated()), (AGAIN, true));
+    }
+}
+
+#[test]
+fn an_address_that_changes_all_the_time_in_the_handshake_is_not_followed_for_ever() {
+    let mut server = Server::fresh(AddressState::Unvalidated);
+    let followed = (0..10 * MAX_FAILURES).filter(|round| {
+        let peer = format!("203.0.113.{}:{}", round % 200, 1_000 + round);
+        let id = server.paths.on_datagram(at(0), from(&peer), 1_200);
+        id.is_some_and(|id| server.paths.on_peer_rebound(id))
+    });
+    assert!(followed.count() <= MAX_FAILURES as usize);
+    assert!(server.paths.held().0 <= 1 + MAX_OTHERS);
+}
+
+/// RFC 9000 §9: servers never move.
+#[test]
+fn clients_drop_datagrams_from_unknown_addresses() {
     let config = TransportConfig::default();
     let mut client = Paths::new(at(0), Side::Client, &config, from(HOME), AddressState::Validated);
     client.on_handshake_confirmed(at(0));

@@ -17,6 +17,8 @@ pub(super) struct LocalStreams {
     pub(super) refused: bool,
     /// The application must hear that it may open streams again.
     pub(super) available: bool,
+    /// Streams that were opened and are not over.
+    pub(super) open: usize,
 }
 
 impl LocalStreams {

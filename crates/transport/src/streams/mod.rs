@@ -174,6 +174,7 @@ impl Streams {
         let local = id.initiator() == self.side;
         let limit = self.send_limit(id);
         let slot = self.slots.insert(id);
+        self.local[id.dir().index()].open += usize::from(local);
         let stream = &mut self.slots[slot];
         if local || id.dir() == Dir::Bidi {
             stream.send.open(limit);
@@ -328,9 +329,17 @@ impl Streams {
         self.resend.remove(slot);
         self.fresh.remove(slot);
         self.slots.remove(slot);
-        if id.initiator() != self.side {
+        if id.initiator() == self.side {
+            self.local[id.dir().index()].open -= 1;
+        } else {
             self.connection_control |= self.peer[id.dir().index()].on_over();
         }
+    }
+
+    /// Whether a bidirectional stream of ours is not over: the peer has been asked something.
+    #[inline]
+    pub(crate) fn awaits_answers(&self) -> bool {
+        self.local[Dir::Bidi.index()].open > 0
     }
 }
 

@@ -4,7 +4,7 @@
 //! connection can dispatch on it), `size` and `write`. Frames without fields (PADDING, PING, HANDSHAKE_DONE, IMMEDIATE_ACK)
 //! are their type byte and need no view; [`crate::Reader::skip_zeros`] passes over a run of padding.
 //!
-//! Every error here is a FRAME_ENCODING_ERROR. [`Frame`] holds any of them.
+//! Every error here is a FRAME_ENCODING_ERROR, but for a frame type that is not in its shortest encoding. [`Frame`] holds any of them.
 
 pub mod ty;
 
@@ -30,7 +30,7 @@ pub use any::Frame;
 pub use cids::{NewConnectionId, RetireConnectionId};
 pub use close::ConnectionClose;
 pub use datagram::Datagram;
-pub use frame_type::read_type;
+pub use frame_type::{FrameTypeError, read_type};
 pub use limits::{
     DataBlocked, MAX_STREAM_COUNT, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked,
 };

@@ -195,7 +195,7 @@ fn range_behind(position: usize, len: usize) -> Range<usize> {
 }
 
 /// The versions in the list of a Version Negotiation packet.
-pub fn versions(list: &[u8]) -> impl Iterator<Item = Version> + '_ {
+pub fn versions(list: &[u8]) -> impl Iterator<Item = Version> + Clone + '_ {
     let (chunks, _) = list.as_chunks::<4>();
     chunks.iter().map(|chunk| Version(u32::from_be_bytes(*chunk)))
 }

@@ -71,7 +71,7 @@ fn published_layout() {
         0x0f, 0x02, 0xaa, 0xbb, // initial_source_connection_id
         0x20, 0x01, 0x3f, // max_datagram_frame_size 63
         0x6a, 0xb2, 0x00, // grease_quic_bit
-        0x11, 0x08, 0x00, 0x00, 0x00, 0x01, 0x6b, 0x33, 0x43, 0xcf, // version_information
+        0x11, 0x0c, 0, 0, 0, 1, 0x6b, 0x33, 0x43, 0xcf, 0, 0, 0, 1, // version_information
         0xc0, 0x00, 0x00, 0x00, 0xff, 0x04, 0xde, 0x1b, 0x02, 0x43, 0xe8, // min_ack_delay 1,000
         0x1b, 0x03, 0x01, 0x02, 0x03, // reserved (27): passed over
     ];
@@ -83,7 +83,10 @@ fn published_layout() {
         initial_source_connection_id: ConnectionId::new(&[0xaa, 0xbb]),
         max_datagram_frame_size: 63,
         grease_quic_bit: true,
-        version_information: Some(VersionInformation { chosen: Version::V1, available: vec![Version::V2] }),
+        version_information: Some(VersionInformation {
+            chosen: Version::V1,
+            available: vec![Version::V2, Version::V1],
+        }),
         min_ack_delay_us: Some(1000),
         ..TransportParameters::default()
     };
@@ -194,4 +197,25 @@ proptest! {
             }
         }
     }
+}
+
+/// RFC 9368 §4: a client that does not list the version it has chosen contradicts itself; a server may be about to retire it.
+#[test]
+fn a_client_lists_the_version_that_it_has_chosen() {
+    let with = |available: Vec<Version>| {
+        let version_information = Some(VersionInformation { chosen: Version::V1, available });
+        let mut bytes = Vec::new();
+        TransportParameters { version_information, ..TransportParameters::default() }.write(&mut bytes);
+        bytes
+    };
+    for available in [vec![], vec![Version::V2], vec![Version(0x1a2a_3a4a), Version::V2]] {
+        let bytes = with(available);
+        let expected = Malformed("the chosen version is not among the available ones");
+        assert_eq!(TransportParameters::parse(&bytes, Side::Client), Err(expected));
+        assert!(TransportParameters::parse(&bytes, Side::Server).is_ok());
+    }
+    // Also where it is listed behind those that are kept.
+    let mut many = vec![Version::V2; 2 * MAX_AVAILABLE_VERSIONS];
+    many.push(Version::V1);
+    assert!(TransportParameters::parse(&with(many), Side::Client).is_ok());
 }

@@ -38,10 +38,12 @@ fn connected() -> Pair {
 #[test]
 fn frames_that_must_not_be_close_the_connection() {
     use SpaceId::{Application, Handshake, Initial};
-    let table: [(SpaceId, &[u8], Code); 14] = [
+    let table: [(SpaceId, &[u8], Code); 17] = [
         (Application, &[], Code::PROTOCOL_VIOLATION),
         (Application, &[0x40], Code::FRAME_ENCODING_ERROR),
-        (Application, &[0x40, 0x01], Code::FRAME_ENCODING_ERROR),
+        (Application, &[0x40, 0x01], Code::PROTOCOL_VIOLATION),
+        (Initial, &[0xc0, 0, 0, 0, 0, 0, 0, 0x06], Code::PROTOCOL_VIOLATION),
+        (Application, &[0x40, 0x41], Code::FRAME_ENCODING_ERROR),
         (Initial, &[0x1f], Code::PROTOCOL_VIOLATION),
         (Handshake, &[0x40, 0xaf, 0, 1, 0x80, 0, 0x61, 0xa8, 1], Code::PROTOCOL_VIOLATION),
         (Application, &[0x32], Code::FRAME_ENCODING_ERROR),
@@ -49,6 +51,7 @@ fn frames_that_must_not_be_close_the_connection() {
         (Application, &[0x40, 0xaf, 0, 1, 0x43, 0xe7, 1], Code::PROTOCOL_VIOLATION),
         (Application, &[0x1e], Code::PROTOCOL_VIOLATION),
         (Application, &[0x07, 1, 0], Code::PROTOCOL_VIOLATION),
+        (Application, &[0x07, 0], Code::PROTOCOL_VIOLATION),
         (Application, &[0x02, 0xbf, 0xff, 0xff, 0xff, 0, 0, 0], Code::PROTOCOL_VIOLATION),
         (Application, &[0x06, 0x80, 0x10, 0, 0, 1, 0], Code::CRYPTO_BUFFER_EXCEEDED),
         (Initial, &[0x08, 0, 0x61], Code::PROTOCOL_VIOLATION),
@@ -58,6 +61,9 @@ fn frames_that_must_not_be_close_the_connection() {
         let outcome = frames(&mut connected(), Side::Server, space, payload);
         assert_eq!(outcome.map_err(|error| error.code), Err(code), "{payload:x?} in {space:?}");
     }
+    // A server may send tokens, but none that is empty (RFC 9000 §19.7).
+    let empty = frames(&mut connected(), Side::Client, Application, &[0x07, 0]);
+    assert_eq!(empty.map_err(|error| error.code), Err(Code::FRAME_ENCODING_ERROR));
 }
 
 /// CVE-2023-46239, CVE-2025-59530: some frame in some state. Whatever comes at whichever moment, nothing panics and the
@@ -94,7 +100,7 @@ fn any_frame_in_any_state_does_no_harm() {
     }
 }
 
-fn negotiation(dcid: &ConnectionId, scid: &ConnectionId, version: Version) -> Vec<u8> {
+pub(super) fn negotiation(dcid: &ConnectionId, scid: &ConnectionId, version: Version) -> Vec<u8> {
     let mut bytes = [0; 64];
     let mut writer = Writer::new(&mut bytes);
     write_version_negotiation(&mut writer, 0, dcid.as_slice(), scid.as_slice(), &[version]);

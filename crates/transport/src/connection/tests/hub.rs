@@ -53,7 +53,7 @@ fn a_token_that_was_not_fetched_gives_way_to_the_next() {
     let mut pair = connected();
     let before = pair.client().events.len();
     for byte in 0..100u8 {
-        pair.client().on_new_token(&[byte]).expect("a client takes tokens");
+        pair.client().on_new_token(&[byte]);
     }
     assert!(pair.client().events.len() <= before + 1, "{} wait", pair.client().events.len());
     let last = pair.client().events.back().cloned();
