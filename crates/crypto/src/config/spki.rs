@@ -63,7 +63,7 @@ impl<'a> Der<'a> {
         let (&found, rest) = self.0.split_first()?;
         let (&first, rest) = rest.split_first()?;
         let (len, rest) = match first {
-            ..0x80 => (usize::from(first), rest),
+            0..=0x7f => (usize::from(first), rest),
             0x81..=0x83 => {
                 let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
                 (bytes.iter().fold(0, |len, byte| len << 8 | usize::from(*byte)), rest)
