@@ -33,7 +33,7 @@ impl UsedTokens {
     /// Whether a token with this nonce, made in `period`, comes for the first time. It counts as used from now on.
     pub(super) fn is_first_use(&self, nonce: &[u8; NONCE_LEN], period: u64) -> bool {
         let [even, odd] = &self.periods;
-        let place = if period % 2 == 0 { even } else { odd };
+        let place = if period.is_multiple_of(2) { even } else { odd };
         place.insert(nonce, period.saturating_add(1))
     }
 }
