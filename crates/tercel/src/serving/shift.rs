@@ -104,7 +104,7 @@ pub(crate) fn work<P: Path>(mut seat: Seat<P>, outfit: &Outfit, stop: &AtomicBoo
         cpu_s: thread_seconds() - began,
         counters: worker.counters(),
         hand_offs: worker.hand_off_counters(),
-        endpoint: worker.endpoint().counters().clone(),
+        endpoint: *worker.endpoint().counters(),
         served: worker.app_mut().served(),
         packet_sizes: worker.app_mut().packet_sizes(),
         capabilities: worker.port().capabilities(),

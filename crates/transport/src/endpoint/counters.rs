@@ -34,7 +34,7 @@ pub enum DropReason {
 const REASONS: usize = DropReason::RateLimit as usize + 1;
 
 /// Counts since the endpoint was made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointCounters {
     /// Clients handed to the embedder.
     pub incoming: u64,

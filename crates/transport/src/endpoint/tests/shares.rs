@@ -92,7 +92,7 @@ fn connections_are_limited_in_all_by_address_and_by_network_and_told_so() {
     let told = Frame::parse_next(&mut Reader::new(&close)).expect("a frame");
     let Frame::ConnectionClose(ConnectionClose::Transport { code, .. }) = told else { panic!("{told:?}") };
     assert_eq!(code, Code::CONNECTION_REFUSED);
-    let counters = server.endpoint.counters().clone();
+    let counters = *server.endpoint.counters();
     assert_eq!((counters.refused_connections, counters.refusals), (6, 6));
     // Room comes back with every end, and nothing is remembered of those who are gone.
     server.close(handles[0]);
