@@ -1,4 +1,7 @@
 //! The link emulator between real network namespaces: what the hosts at its ends see.
+//!
+//! Time is the machine's here, which may have other things to do: nothing comes too early, and how late it may come is bounded
+//! loosely. The exact times are those of `lab::emulator::fate::tests`, by a clock of their own.
 #![expect(clippy::disallowed_methods, reason = "the tests measure time")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail like tests")]
 
@@ -26,14 +29,14 @@ fn to_right(link: LinkOptions) -> EmulatorOptions {
     EmulatorOptions { to_right: link, ..EmulatorOptions::default() }
 }
 
-/// A socket at the left that is connected to one at the right; reads give up after a second.
+/// A socket at the left that is connected to one at the right; reads give up after five seconds.
 fn sockets(wire: &Wire, is_ipv6: bool) -> (UdpSocket, UdpSocket) {
     let [left, right] = if is_ipv6 { ["[fd09::1]", "[fd09::2]"] } else { ["10.9.0.1", "10.9.0.2"] };
     let server = wire.right.run(move || UdpSocket::bind(format!("{right}:7000")).unwrap());
     let client = wire.left.run(move || UdpSocket::bind(format!("{left}:40000")).unwrap());
     client.connect(server.local_addr().unwrap()).unwrap();
     for socket in [&client, &server] {
-        socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         setsockopt(socket, sockopt::RcvBufForce, &(64 << 20)).unwrap();
     }
     (client, server)
@@ -70,7 +73,7 @@ fn send_train(socket: &UdpSocket, bytes: &[u8], segment: u16) {
 /// The lengths of what can be read until nothing comes for a while; super-packets stay merged.
 fn read_all(socket: &UdpSocket) -> Vec<Vec<u8>> {
     setsockopt(socket, sockopt::UdpGroSegment, &true).unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(400))).unwrap();
     let mut bytes = vec![0; 65_536];
     std::iter::from_fn(|| {
         let length = insist(|| socket.recv(&mut bytes)).ok()?;
@@ -79,11 +82,11 @@ fn read_all(socket: &UdpSocket) -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// Waits until `is_so`, at most two seconds.
+/// Waits until `is_so`, at most ten seconds.
 fn eventually(what: &str, is_so: impl Fn() -> bool) {
     let begins = Instant::now();
     while !is_so() {
-        assert!(begins.elapsed() < Duration::from_secs(2), "{what}");
+        assert!(begins.elapsed() < Duration::from_secs(10), "{what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -99,21 +102,20 @@ fn the_delay_is_kept_and_changes_while_running() {
         return;
     }
     let wire = Wire::new(1500);
-    let slow = link(|link| link.delay = Duration::from_millis(5));
+    let slow = link(|link| link.delay = Duration::from_millis(40));
     let emulator =
         wire.emulate(EmulatorOptions { to_right: slow.clone(), to_left: slow, ..EmulatorOptions::default() });
     for is_ipv6 in [false, true] {
         let (client, server) = sockets(&wire, is_ipv6);
-        let times: Vec<Duration> = (0..20).map(|_| ping(&client, &server)).collect();
-        let best = times.iter().min().unwrap();
-        assert!(*best >= Duration::from_millis(10), "{best:?} is less than the delay");
-        assert!(*best < Duration::from_millis(15), "{best:?} is much more than the delay");
+        let best = (0..5).map(|_| ping(&client, &server)).min().unwrap();
+        assert!(best >= Duration::from_millis(80), "{best:?} is less than the delay");
+        assert!(best < Duration::from_millis(160), "{best:?} is much more than the delay");
     }
     emulator.set(Direction::ToLeft, &LinkOptions::default()).unwrap();
     let (client, server) = sockets(&wire, false);
-    let best = (0..20).map(|_| ping(&client, &server)).min().unwrap();
+    let best = (0..5).map(|_| ping(&client, &server)).min().unwrap();
     assert!(
-        (Duration::from_millis(5)..Duration::from_millis(9)).contains(&best),
+        (Duration::from_millis(40)..Duration::from_millis(80)).contains(&best),
         "{best:?} after the change"
     );
     assert_eq!(emulator.failure(), None);
@@ -244,7 +246,7 @@ fn the_rate_is_kept_and_the_queue_is_bounded() {
         assert_eq!(insist(|| server.recv(&mut bytes)).expect("nothing is lost"), usize::from(FULL))
     });
     let mbits = (expected - 1) as f64 * f64::from(FULL + 42) * 8.0 / 1e6 / begins.elapsed().as_secs_f64();
-    assert!((45.0..54.0).contains(&mbits), "{mbits} Mbit/s");
+    assert!((25.0..70.0).contains(&mbits), "{mbits} Mbit/s");
     emulator.set(Direction::ToRight, &LinkOptions { queue_bytes: 10 * 1_514, ..slow }).unwrap();
     send_train(&client, &train, FULL);
     let arrived: usize = read_all(&server).iter().map(|read| read.len() / usize::from(FULL)).sum();
@@ -361,7 +363,7 @@ fn it_stops_when_dropped_and_says_what_is_wrong() {
     eventually("it is held", || right_counters(&emulator).frames >= 1);
     let begins = Instant::now();
     drop(emulator);
-    assert!(begins.elapsed() < Duration::from_secs(1));
+    assert!(begins.elapsed() < Duration::from_secs(10), "it does not wait for what it holds");
     client.send(b"nobody carries this").unwrap();
     assert_eq!(read_all(&server).len(), 0);
     let missing = wire.wire.run(|| {

@@ -237,9 +237,13 @@ fn an_open_loop_shows_a_stall_that_a_closed_one_hides() {
         })
     };
     let (closed, open) = (stall(&closed), stall(&open));
-    assert!(closed.latency.max_us > 400_000.0 && closed.latency.p90_us < 100_000.0, "{closed}");
-    // 600 of 2,000 ms: the requests of that time waited 300 ms on average.
-    assert!(open.latency.p90_us > 200_000.0 && open.latency.p50_us < 100_000.0, "{open}");
+    assert!(closed.latency.max_us > 400_000.0, "{closed}");
+    // 600 of 2,000 ms: the requests of that time waited 300 ms on average. The closed loop's late answers are a few of thousands,
+    // however busy the machine is.
+    assert!(
+        open.latency.p90_us > 200_000.0 && closed.latency.p90_us < open.latency.p90_us / 2.0,
+        "{closed}{open}"
+    );
 }
 
 #[test]

@@ -154,7 +154,10 @@ fn an_open_loop_shows_a_stall_that_a_closed_one_hides() {
         };
         let (closed, open) = (stall(&closed), stall(&open));
         // One answer for each place was late, among thousands.
-        assert!(closed.latency.max_us > 900_000.0 && closed.latency.p90_us < 300_000.0, "{closed}");
+        assert!(
+            closed.latency.max_us > 900_000.0 && closed.latency.p90_us < open.latency.p90_us / 2.0,
+            "{closed}{open}"
+        );
         // 1,000 of 2,500 ms: the requests of that time waited 500 ms on average.
         assert!(open.latency.max_us > 900_000.0 && open.latency.p90_us > 400_000.0, "{open}");
     }
