@@ -185,7 +185,7 @@ enum Part {
 }
 
 /// Measures on each site until the plan is fulfilled. A method that does not work there is a row with a problem.
-/// `launch` makes a command that starts this program again such that it calls [`child`] with the given argument;
+/// `launch` makes a command that starts this program again such that it calls [`child()`] with the given argument;
 /// `progress` hears a line for each row.
 ///
 /// # Errors

@@ -9,7 +9,7 @@
 //! With [`Work::Kernel`] the two only move bytes: the price of the system calls of each [`Variant`].
 //!
 //! The library does not know how its program is started again, so the caller lends a way: a function from arguments to
-//! a command that ends up in [`child`].
+//! a command that ends up in [`child()`].
 
 mod child;
 mod protect;
@@ -124,7 +124,7 @@ pub struct Roofline {
     pub trials: Vec<[Used; 2]>,
 }
 
-/// Measures. `launch` makes a command that starts this program again such that it calls [`child`] with the given
+/// Measures. `launch` makes a command that starts this program again such that it calls [`child()`] with the given
 /// argument.
 ///
 /// # Errors

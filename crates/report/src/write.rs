@@ -44,7 +44,7 @@ pub fn write(run: &Run, directory: &Path) -> io::Result<()> {
     replace(&directory.join(RESULTS), &(json + "\n"))
 }
 
-/// The run in a directory that [`write`] made, or in a file like its results.json.
+/// The run in a directory that [`write()`] made, or in a file like its results.json.
 ///
 /// # Errors
 /// There is none, or it was made by a program that writes it otherwise.
