@@ -38,7 +38,7 @@ enum Stage {
     /// CONNECT: only DATA frames, without end known. RFC 9114 §4.4.
     Tunnel,
     Trailed,
-    /// Nobody wants the rest: [`Frame::Skipped`] says how many bytes more may come.
+    /// The rest is discarded: [`Frame::Skipped`] says how many bytes more may come.
     Discarded,
     Ended,
 }
@@ -157,7 +157,7 @@ impl Message {
         self.stage == Stage::Discarded
     }
 
-    /// Counts bytes that nobody wants.
+    /// Counts bytes that are discarded.
     #[cold]
     fn on_discarded(&mut self, len: usize, fin: Fin) -> Result<usize, Violation> {
         let Frame::Skipped { left } = self.frame else { return Ok(len) };

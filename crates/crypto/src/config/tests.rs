@@ -108,12 +108,12 @@ fn a_self_signed_certificate_of_an_authority_is_trusted_as_it_is_and_as_nothing_
         let client = ClientTls::new(&roots, &TlsOptions::default()).unwrap();
         Pair::new(Version::V1, &client, server).run(1_000)
     };
-    let ((server, pem), (stranger, other_pem)) = (made("localhost"), made("elsewhere.example"));
+    let ((server, pem), (other_server, other_pem)) = (made("localhost"), made("elsewhere.example"));
     run(&server, &pem).unwrap();
     run(&server, &format!("{other_pem}{pem}")).unwrap();
     let refused = run(&server, &other_pem).unwrap_err().to_string();
     assert!(refused.contains("CA:TRUE") && !refused.contains("CaUsed"), "{refused}");
-    let refused = run(&stranger, &other_pem).unwrap_err().to_string();
+    let refused = run(&other_server, &other_pem).unwrap_err().to_string();
     assert!(refused.contains("is for another name"), "{refused}");
 }
 

@@ -196,7 +196,7 @@ fn an_early_answer_does_not_stop_the_client_at_once() {
     assert_eq!(world.client.messages.seen(id).stopped, None);
 }
 
-/// Content of a request that needs none is bounded in time, too: whoever stops sending is asked to stop.
+/// Content of a request that needs none is bounded in time, too: a client that stops sending is asked to stop.
 #[test]
 fn content_that_nobody_wants_is_not_awaited_for_ever() {
     let mut world = world(http3::Config::client());

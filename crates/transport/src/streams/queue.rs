@@ -1,9 +1,9 @@
 //! The order in which streams send. Source: RFC 9218 §10.
 //!
-//! Each rank, which is control or an urgency, has two lists. Streams that are not incremental stand in the order of their IDs, which is the order of the
-//! requests: the first one sends until it has nothing left, and a stream whose content pauses finds its place again.
-//! Incremental streams take turns, a frame each. Where a rank has both kinds, the two lists take turns too, so that
-//! neither starves.
+//! Control streams have a rank of their own, before those of the urgencies. Each rank has two lists. Streams that are not
+//! incremental stand in the order of their IDs, which is the order of the requests: the first one sends until it has nothing
+//! left, and a stream whose content pauses finds its place again. Incremental streams take turns, a frame each. Where a rank
+//! has both kinds, the two lists take turns too, so that neither starves.
 //!
 //! The lists are doubly linked through a side table indexed by the streams' places, so that joining, leaving from the
 //! middle (a reset, a new priority) and going to the back are a few writes and never allocate. Joining by ID looks at the

@@ -1,4 +1,4 @@
-//! What explains itself is no flood, and what nobody wants has limits.
+//! Work that the number of requests explains is no flood, and discarded content has limits.
 
 use super::*;
 use crate::outgoing::BodyLength;
