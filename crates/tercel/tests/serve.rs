@@ -326,3 +326,38 @@ fn a_port_alone_and_localhost_listen_on_both_families() {
         assert!(said(&output).contains("such as 4433"), "{}", said(&output));
     }
 }
+
+/// Fails without it: a certificate that every client refuses was served without a word.
+#[test]
+fn an_expired_certificate_is_refused_unless_it_is_allowed_and_one_near_its_end_is_told() {
+    let place = TempDir::new().expect("a folder");
+    let [cert, key] = ["cert", "key"].map(|name| place.path().join(name));
+    let make = |until: rcgen::CertificateParams| {
+        let pair = rcgen::KeyPair::generate().expect("a key");
+        fs::write(&cert, until.self_signed(&pair).expect("a certificate").pem()).expect("written");
+        fs::write(&key, pair.serialize_pem()).expect("written");
+    };
+    let params = || rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+    let (cert_flag, key_flag) = (cert.to_str().expect("a path"), key.to_str().expect("a path"));
+    let flags = ["--cert", cert_flag, "--key", key_flag];
+
+    let mut past = params();
+    past.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    past.not_before = rcgen::date_time_ymd(2019, 1, 1);
+    make(past);
+    let mut command = Command::new(PROGRAM);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--access-log", "off"]).args(flags);
+    let output = run(command.env("XDG_DATA_HOME", place.path()));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("has expired, on Wed, 01 Jan 2020"), "{}", said(&output));
+    assert!(said(&output).contains("--allow-expired-certificate"), "{}", said(&output));
+
+    let server = Server::start(&[&flags[..], &["--allow-expired-certificate"]].concat());
+    assert!(server.stop().1.contains("warning: the certificate in"));
+
+    let mut soon = params();
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a time");
+    soon.not_after = rcgen::date_time_ymd(1970, 1, 1) + now + Duration::from_secs(13 * 86_400);
+    make(soon);
+    assert!(Server::start(&flags).stop().1.contains("expires soon, on"));
+}
