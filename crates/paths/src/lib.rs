@@ -10,6 +10,7 @@
 //! | report.rs | what a port tells of itself |
 //! | place.rs | which interface an address means |
 //! | auto.rs, contest.rs, measure.rs | `auto`: where to send, who takes part and who wins, what a datagram costs |
+//! | memory.rs | how much memory this process may take |
 //! | doctor/ | what this machine allows, and what to do about the rest |
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ mod choice;
 mod contest;
 pub mod doctor;
 mod measure;
+mod memory;
 mod open;
 mod place;
 mod queues;
@@ -27,6 +29,7 @@ mod report;
 
 pub use choice::Choice;
 pub use contest::{Measured, Verdict};
+pub use memory::Memory;
 pub use open::{Opened, Options, Paths, Workers, open};
 pub use queues::Queues;
 pub use report::{Frames, Path};

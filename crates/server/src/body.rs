@@ -5,7 +5,8 @@
 //! parts and many responses read one open file. Errors end the body: a file that became shorter cannot be mended once
 //! its length was announced, the stream must be reset.
 
-use crate::pool::{CHUNK, Pool, SMALL};
+use crate::pool::{CHUNK, Pool, SMALL, Wait};
+use crate::readers::{Ticket, WhomToWake};
 use crate::recent::OpenFile;
 use base::pattern;
 use bytes::Bytes;
@@ -13,9 +14,10 @@ use core::ops::Range;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 
-/// Reads are at least this long, in bytes, where the file is.
-const READ_AHEAD: usize = 16 * 1024;
+/// Reads are at least this long, in bytes, where the file is: a peer that permits single bytes makes us hold no more.
+const READ_AHEAD: usize = 4 * 1024;
 
 /// The whole content of a representation: any part of it can become a body.
 #[derive(Clone, Debug)]
@@ -51,6 +53,7 @@ impl Source {
                 offset: range.start,
                 end: range.end,
                 current: Bytes::new(),
+                reading: None,
             }),
         }
     }
@@ -89,6 +92,8 @@ pub struct FileBody {
     end: u64,
     /// Read and not yet lent.
     current: Bytes,
+    /// What a thread that may wait reads.
+    reading: Option<Ticket<io::Result<Bytes>>>,
 }
 
 /// `multipart/byteranges`: pieces one after the other, each text or a part of the source.
@@ -109,17 +114,25 @@ enum Piece {
 
 impl Body {
     /// The next at most `max` bytes (`max` ≥ 1), never an empty chunk; `None` at the end. An error means that the
-    /// announced length cannot be kept.
-    pub fn next_chunk(&mut self, max: usize) -> io::Result<Option<Bytes>> {
+    /// announced length cannot be kept. While the disk is waited for there is nothing; `whom` is then woken.
+    pub fn poll_chunk(&mut self, max: usize, whom: WhomToWake<'_>) -> Poll<io::Result<Option<Bytes>>> {
         let max = max.max(1);
         match self {
-            Body::Empty => Ok(None),
-            Body::Static(bytes) if bytes.is_empty() => Ok(None),
-            Body::Static(bytes) => Ok(Some(bytes.split_to(max.min(bytes.len())))),
-            Body::Generated(body) => Ok(body.next_chunk(max)),
-            Body::File(body) => body.next_chunk(max),
-            Body::Multipart(body) => body.next_chunk(max),
+            Body::Empty => Poll::Ready(Ok(None)),
+            Body::Static(bytes) if bytes.is_empty() => Poll::Ready(Ok(None)),
+            Body::Static(bytes) => Poll::Ready(Ok(Some(bytes.split_to(max.min(bytes.len()))))),
+            Body::Generated(body) => Poll::Ready(Ok(body.next_chunk(max))),
+            Body::File(body) => body.poll_chunk(max, whom),
+            Body::Multipart(body) => body.poll_chunk(max, whom),
         }
+    }
+
+    /// As [`Body::poll_chunk`], but waits for the disk.
+    ///
+    /// # Errors
+    /// The announced length cannot be kept.
+    pub fn next_chunk(&mut self, max: usize) -> io::Result<Option<Bytes>> {
+        crate::readers::wait(|whom| self.poll_chunk(max, whom))
     }
 
     /// How many bytes are still to come.
@@ -149,38 +162,71 @@ impl GeneratedBody {
     }
 }
 
-impl FileBody {
-    /// Up to `want` bytes. Where others read the file, too, they are what is left of a chunk, for all of them.
-    fn read(&self, want: u64) -> io::Result<Bytes> {
-        if want <= SMALL || Arc::strong_count(&self.file) == 1 {
-            return self.pool.read(self.file.descriptor(), self.offset, want);
+/// A read of a part of a file: up to `want` bytes from `offset` on, which is before `end`.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    offset: u64,
+    end: u64,
+    want: u64,
+    /// Others read the file, too: what is read is what is left of a chunk, for all of them.
+    is_shared: bool,
+}
+
+impl Part {
+    fn read(self, pool: &Arc<Pool>, file: &OpenFile, wait: Wait) -> io::Result<Bytes> {
+        if !self.is_shared {
+            return pool.read(file, self.offset, self.want, wait);
         }
-        let chunk = self.pool.chunk(&self.file, self.offset / CHUNK as u64)?;
+        let chunk = pool.chunk(file, self.offset / CHUNK as u64, wait)?;
         let start = (self.offset % CHUNK as u64) as usize;
         let left = usize::try_from(self.end - self.offset).unwrap_or(usize::MAX);
         let end = start.saturating_add(left).min(chunk.len());
         Ok(if start < end { chunk.slice(start..end) } else { Bytes::new() })
     }
+}
 
-    fn next_chunk(&mut self, max: usize) -> io::Result<Option<Bytes>> {
+impl FileBody {
+    /// Up to `want` bytes, at once if they are in memory.
+    fn poll_read(&mut self, want: u64, whom: WhomToWake<'_>) -> Poll<io::Result<Bytes>> {
+        if let Some(ticket) = &self.reading {
+            let result = ready!(ticket.poll(whom));
+            self.reading = None;
+            return Poll::Ready(result.unwrap_or_else(|| Err(io::ErrorKind::Other.into())));
+        }
+        let is_shared = want > SMALL && Arc::strong_count(&self.file) > 1;
+        let part = Part { offset: self.offset, end: self.end, want, is_shared };
+        match part.read(&self.pool, &self.file, Wait::Never) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return Poll::Ready(result),
+        }
+        if let Some(waker) = whom() {
+            let (pool, file) = (Arc::clone(&self.pool), Arc::clone(&self.file));
+            let work = move || part.read(&pool, &file, Wait::Disk);
+            self.reading = Some(self.pool.readers().submit(waker, work));
+        }
+        Poll::Pending
+    }
+
+    fn poll_chunk(&mut self, max: usize, whom: WhomToWake<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if self.current.is_empty() {
             if self.offset == self.end {
-                return Ok(None);
+                return Poll::Ready(Ok(None));
             }
             // No further ahead than the puller can take: what is read and not lent is memory that a peer who stopped
             // reading makes us hold. Tiny pulls share a read.
             let want = (self.end - self.offset).min(max.clamp(READ_AHEAD, CHUNK) as u64);
-            self.current = self.read(want)?;
+            self.current = ready!(self.poll_read(want, whom))?;
             self.offset += self.current.len() as u64;
             if self.current.is_empty() {
                 let what = "the file became shorter while it was sent";
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, what)));
             }
         }
         let len = max.min(self.current.len());
         // The last piece takes the buffer with it, so that the pool gets it back as soon as that is acknowledged.
         let whole = len == self.current.len();
-        Ok(Some(if whole { std::mem::take(&mut self.current) } else { self.current.split_to(len) }))
+        let chunk = if whole { std::mem::take(&mut self.current) } else { self.current.split_to(len) };
+        Poll::Ready(Ok(Some(chunk)))
     }
 }
 
@@ -206,16 +252,16 @@ impl Multipart {
         Multipart { source, pieces, current: Body::Empty, remaining }
     }
 
-    fn next_chunk(&mut self, max: usize) -> io::Result<Option<Bytes>> {
+    fn poll_chunk(&mut self, max: usize, whom: WhomToWake<'_>) -> Poll<io::Result<Option<Bytes>>> {
         loop {
-            if let Some(chunk) = self.current.next_chunk(max)? {
+            if let Some(chunk) = ready!(self.current.poll_chunk(max, whom))? {
                 self.remaining = self.remaining.saturating_sub(chunk.len() as u64);
-                return Ok(Some(chunk));
+                return Poll::Ready(Ok(Some(chunk)));
             }
             self.current = match self.pieces.pop_front() {
                 Some(Piece::Text(text)) => Body::Static(text),
                 Some(Piece::Part(range)) => self.source.body(range),
-                None => return Ok(None),
+                None => return Poll::Ready(Ok(None)),
             };
         }
     }

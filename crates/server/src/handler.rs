@@ -1,22 +1,26 @@
 //! The one function that answers requests, whichever HTTP version they came by: a head in, a response out.
 //!
 //! In order: limits and method, then the path, then a file below the root, then a generated body (a file that exists wins
-//! over a made-up one of the same name), then preconditions, then ranges. It waits for nothing but the disk. Every worker
-//! has a handler of its own, so that the caches need no lock.
+//! over a made-up one of the same name), then preconditions, then ranges. It waits for nothing: where the disk must be asked,
+//! another thread does it ([`Readers`]) and the request is tried again. Every worker has a handler of its own, so that the
+//! caches need no lock.
 
 use crate::body::{Body, Multipart, PartHeader, Source};
+use crate::budget::{Budget, Level};
 use crate::conditional::{self, Validators, Verdict};
 use crate::content_type;
 use crate::date::{self, Clock};
 use crate::files::cache::{Cache, CacheLimits, Entry, Identity};
 use crate::files::path::{self, DotFiles, PathError, Shape};
-use crate::files::root::{Found, OpenError, Root};
+use crate::files::root::{OpenError, Root};
 use crate::film;
 use crate::generated;
 pub use crate::listing::Listing;
 use crate::listing::{self, Folder, Listed, Listings, View};
-use crate::pool::Pool;
+use crate::lookups::{Content, Lookups, Opened, read_whole};
+use crate::pool::{Pool, Wait};
 use crate::range::{self, Selection};
+use crate::readers::{self, Readers, WhomToWake};
 use crate::recent::OpenFile;
 use crate::request::{Head, Method, Name};
 use crate::response::{Fields, Response, Value, reason};
@@ -24,10 +28,10 @@ use crate::warnings::{Warning, Warnings};
 use base::time::Instant;
 use bytes::Bytes;
 use core::ops::Range;
-use rustix::buffer::spare_capacity;
-use rustix::fd::OwnedFd;
 use rustix::fs::Advice;
+use std::io;
 use std::sync::Arc;
+use std::task::Poll;
 
 #[cfg(test)]
 mod tests;
@@ -52,6 +56,10 @@ pub struct Options {
     pub clock: fn() -> u64,
     /// Where responses with status 503 are noted. Default: nothing is printed.
     pub warnings: Warnings,
+    /// Threads that wait for the disk. Default: threads of their own for each set of options, shared by its clones.
+    pub readers: Readers,
+    /// The memory that all connections may hold together. Default: without a limit.
+    pub budget: Budget,
 }
 
 impl Default for Options {
@@ -63,6 +71,8 @@ impl Default for Options {
             cache: CacheLimits::default(),
             clock: date::unix_now,
             warnings: Warnings::default(),
+            readers: Readers::default(),
+            budget: Budget::default(),
         }
     }
 }
@@ -75,7 +85,9 @@ pub struct Handler {
     /// Those of folders without an index, if they are listed.
     listings: Option<Listings>,
     cache: Cache,
+    lookups: Lookups,
     pool: Arc<Pool>,
+    budget: Budget,
     clock: Clock,
     warnings: Warnings,
     /// Separates the parts of multipart bodies. Random, so that no file can contain it on purpose.
@@ -111,7 +123,9 @@ impl Handler {
             dot_files: options.dot_files,
             listings: (options.listing == Listing::On).then(Listings::default),
             cache: Cache::new(options.cache),
-            pool: Arc::default(),
+            lookups: Lookups::new(options.readers.clone()),
+            pool: Arc::new(Pool::new(options.readers)),
+            budget: options.budget,
             clock: Clock::new(options.clock),
             warnings: options.warnings,
             boundary: format!("{:032x}", u128::from_le_bytes(random)),
@@ -119,16 +133,32 @@ impl Handler {
         }
     }
 
-    /// Answers a request. `now` is the worker's clock.
+    /// Answers a request, and waits for the disk if it must be asked. `now` is the worker's clock.
     pub fn handle(&mut self, head: &Head, now: Instant) -> Response {
+        readers::wait(|whom| self.poll_handle(head, now, whom))
+    }
+
+    /// Answers a request, unless the disk must be asked first: then `whom` is woken, and should ask again.
+    pub fn poll_handle(&mut self, head: &Head, now: Instant, whom: WhomToWake<'_>) -> Poll<Response> {
         self.clock.advance(now);
+        if self.budget.level() == Level::Short {
+            return Poll::Ready(self.open_error(OpenError::Exhausted));
+        }
         let mut path = std::mem::take(&mut self.path);
         let mut response = self.answer(head, &mut path, now);
         self.path = path;
+        if let Some(path) = self.lookups.take_wanted()
+            && let Some(root) = &self.root
+        {
+            return match self.lookups.ask(root, path, self.cache.largest(), whom) {
+                Ok(()) => Poll::Pending,
+                Err(_) => Poll::Ready(self.open_error(OpenError::Exhausted)),
+            };
+        }
         if head.method() == Method::Head {
             response.body = Body::Empty;
         }
-        response
+        Poll::Ready(response)
     }
 
     /// Answers a request that goes no further, such as one with too much content. `what` must come from us, not from the
@@ -136,6 +166,11 @@ impl Handler {
     pub fn refuse(&mut self, status: u16, what: &str, now: Instant) -> Response {
         self.clock.advance(now);
         self.error(status, what)
+    }
+
+    /// The memory that all connections may hold together.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// The wall clock, for the access log.
@@ -234,9 +269,10 @@ impl Handler {
             return Ok(Lookup::Representation(found));
         }
         root.refresh(now);
-        let (file, identity) = match root.find(path) {
-            Ok(Found::File(file, stat)) => (file, Identity::of(&stat)),
-            Ok(Found::Folder) => {
+        let Some(found) = self.lookups.look(root, path) else { return Err(OpenError::Waiting) };
+        let (file, identity, content) = match found {
+            Ok(Opened::File(file, identity, content)) => (file, identity, content),
+            Ok(Opened::Folder) => {
                 self.cache.remove(path);
                 return Ok(Lookup::Folder);
             }
@@ -250,31 +286,40 @@ impl Handler {
         {
             return Ok(Lookup::Representation(found));
         }
-        let found = self.load(path, file, identity, now);
+        let content = match content {
+            Content::Read(content) => content,
+            Content::Unread if self.cache.wants(identity.size()) => {
+                match read_whole(&file, identity, Wait::Never) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        self.lookups.want(path);
+                        return Err(OpenError::Waiting);
+                    }
+                    content => content.ok(),
+                }
+            }
+            Content::Unread => None,
+        };
+        let entry = match content {
+            Some(content) => Entry::in_memory(identity, content_type::of(path), content, now),
+            None => return self.keep_open(path, file, identity, now).map(Lookup::Representation),
+        };
+        let found = Representation::of(&entry, &self.pool).ok_or(OpenError::Broken);
+        self.cache.insert(path.into(), entry);
         found.map(Lookup::Representation)
     }
 
-    /// Makes and remembers the entry of a file that was just opened.
-    fn load(
+    /// Makes and remembers the entry of a file that is read as it is sent.
+    fn keep_open(
         &mut self,
         path: &[u8],
-        file: OwnedFd,
+        file: OpenFile,
         identity: Identity,
         now: Instant,
     ) -> Result<Representation, OpenError> {
-        let content_type = content_type::of(path);
-        if self.cache.wants(identity.size())
-            && let Some(content) = read_whole(&file, identity)
-        {
-            let entry = Entry::in_memory(identity, content_type, content, now);
-            let found = Representation::of(&entry, &self.pool).ok_or(OpenError::Broken);
-            self.cache.insert(path.into(), entry);
-            return found;
-        }
         // Files are mostly read from front to back: let the kernel read further ahead. Only advice, so errors do not matter.
-        let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
-        let file = Arc::new(OpenFile::new(file));
-        let entry = Entry::open(identity, content_type, &file, now);
+        let _ = rustix::fs::fadvise(file.descriptor(), 0, None, Advice::Sequential);
+        let file = Arc::new(file);
+        let entry = Entry::open(identity, content_type::of(path), &file, now);
         let found = Representation::of(&entry, &self.pool).ok_or(OpenError::Broken);
         self.cache.insert(path.into(), entry);
         found
@@ -346,7 +391,8 @@ impl Handler {
         match error {
             OpenError::Absent => self.error(404, ""),
             OpenError::Forbidden => self.error(403, ""),
-            OpenError::Broken => self.error(500, ""),
+            // Nobody sees what is made while the disk is waited for.
+            OpenError::Broken | OpenError::Waiting => self.error(500, ""),
             OpenError::Exhausted => {
                 self.warnings.note(Warning::Unavailable, 1);
                 let mut response = self.error(503, "");
@@ -452,24 +498,4 @@ impl Representation {
 
 fn push_all(fields: &mut Fields, more: &[(&'static str, &'static str)]) {
     more.iter().for_each(|(name, value)| fields.push(name, Value::Static(value)));
-}
-
-/// The content of a small file; `None` if it changed while it was read or cannot be read.
-fn read_whole(file: &OwnedFd, identity: Identity) -> Option<Bytes> {
-    let size = usize::try_from(identity.size()).ok()?;
-    let mut content = Vec::with_capacity(size + 1);
-    while content.len() < content.capacity() {
-        let offset = content.len() as u64;
-        let read =
-            rustix::io::retry_on_intr(|| rustix::io::pread(file, spare_capacity(&mut content), offset))
-                .ok()?;
-        if read == 0 {
-            break;
-        }
-    }
-    let after = rustix::fs::fstat(file).ok()?;
-    (content.len() == size && Identity::of(&after) == identity).then(|| {
-        content.shrink_to_fit();
-        Bytes::from(content)
-    })
 }

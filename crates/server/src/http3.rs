@@ -6,21 +6,29 @@
 
 use crate::access_log::{Entry, Protocol, Recorder};
 use crate::body::Body;
+use crate::budget::{Held, Ledger};
+pub use crate::calls::WakeWorker;
+use crate::calls::{Calls, Disk};
 use crate::farewell::Farewell;
 use crate::handler::Handler;
 pub use crate::heads::HeadCache;
 use crate::heads::Heads;
 use crate::packet_sizes::PacketSizes;
+use crate::progress::{Progress, Watch};
 use crate::request::{Head, MAX_CONTENT, MAX_DISCARDED, Method};
 use crate::response::Response;
 use crate::served::Served;
 use crate::target;
-use base::time::Instant;
+use base::slab::Handle;
+use base::time::{Duration, Instant};
 use http3::{Abort, BodyLength, Code, Config, MessageSink, Refused, RequestHead, SendError, Session};
 use std::sync::Arc;
+use std::task::Poll;
 use transport::{Connection, StreamId};
 use wire::Side;
 use worker::{App, Next};
+
+mod holding;
 
 /// Bytes of content that one response may hand over in a turn, so that others get theirs.
 const TURN_BYTES: usize = 1 << 20;
@@ -28,6 +36,8 @@ const TURN_BYTES: usize = 1 << 20;
 const PIECE: usize = 256 << 10;
 /// Heads that are kept for their memory, per connection.
 const SPARE_HEADS: usize = 16;
+/// How often a connection looks for what the disk has brought where nothing wakes its worker.
+const DISK_POLL: Duration = Duration::from_millis(1);
 
 /// A worker's server.
 pub struct Server {
@@ -40,6 +50,10 @@ pub struct Server {
     served: Served,
     /// Connections that have not been closed.
     open: usize,
+    progress: Progress,
+    /// Connections for which the disk has brought something.
+    calls: Arc<Calls>,
+    ledger: Ledger,
 }
 
 /// How the server treats connections.
@@ -58,6 +72,9 @@ enum Patience {
 pub struct State {
     session: Session<Exchanges>,
     farewell: Farewell,
+    watch: Watch,
+    disk: Disk,
+    held: Held,
     /// Whether the connection was counted when it closed.
     is_counted: bool,
 }
@@ -69,6 +86,10 @@ struct Exchanges {
     waiting: Vec<Asked>,
     /// Requests whose content must arrive first.
     receiving: Vec<Asked>,
+    /// Requests whose file the disk is asked for, or will be.
+    looking: Vec<Asked>,
+    /// Responses whose content the disk is asked for, or will be.
+    reading: Vec<StreamId>,
     replies: Vec<Reply>,
     /// Responses that the peer gave up.
     given_up: Vec<Reply>,
@@ -76,6 +97,10 @@ struct Exchanges {
     writable: Vec<StreamId>,
     /// Some of them were full.
     has_resumed: bool,
+    /// Bytes of content of all requests that arrived.
+    received: u64,
+    /// Bytes that heads hold, at least.
+    head_bytes: usize,
     /// Boxed, because each head is handed from list to list and is large.
     spare: Spare,
 }
@@ -124,6 +149,7 @@ impl MessageSink for Exchanges {
             head.on_field(line.name, line.value);
         }
         target::judge_scheme(request.scheme(), &mut head);
+        self.head_bytes = self.head_bytes.saturating_add(head.memory());
         let asked = Asked { id, head, received: 0, stage: Stage::Open };
         // The answer to a POST means that its content has arrived. Other methods ask for something that content does not
         // change, so whoever sends it need not wait.
@@ -135,6 +161,7 @@ impl MessageSink for Exchanges {
     }
 
     fn on_body(&mut self, id: StreamId, bytes: &[u8]) -> usize {
+        self.received = self.received.saturating_add(bytes.len() as u64);
         // Nothing that is served here looks at a request's content.
         if let Some(place) = self.receiving.iter().position(|asked| asked.id == id)
             && let Some(asked) = self.receiving.get_mut(place)
@@ -158,7 +185,8 @@ impl MessageSink for Exchanges {
 
     fn on_end(&mut self, id: StreamId) {
         // Mostly the last one: a request without content ends with its head.
-        if let Some(asked) = self.waiting.iter_mut().rev().find(|asked| asked.id == id) {
+        let begun = self.looking.iter_mut().chain(&mut self.waiting);
+        if let Some(asked) = begun.rev().find(|asked| asked.id == id) {
             asked.stage = Stage::Whole;
             return;
         }
@@ -171,6 +199,7 @@ impl MessageSink for Exchanges {
     fn on_abort(&mut self, id: StreamId, _: Abort) {
         self.waiting.retain(|asked| asked.id != id);
         self.receiving.retain(|asked| asked.id != id);
+        self.looking.retain(|asked| asked.id != id);
         self.give_up(id);
     }
 
@@ -195,6 +224,7 @@ impl Server {
     /// A server that answers by `handler` and writes what it did to `recorder`.
     pub fn new(handler: Handler, recorder: Recorder) -> Server {
         Server {
+            ledger: Ledger::new(handler.budget()),
             handler,
             recorder,
             heads: Heads::default(),
@@ -203,7 +233,24 @@ impl Server {
             packet_sizes: PacketSizes::default(),
             served: Served::default(),
             open: 0,
+            progress: Progress::default(),
+            calls: Arc::default(),
         }
+    }
+
+    /// Ends the worker's sleep by `wake` when another thread has brought what a connection waits for. Without it the
+    /// connections that wait look by themselves, a thousand times a second.
+    #[must_use]
+    pub fn with_wake(mut self, wake: WakeWorker) -> Server {
+        self.calls = Arc::new(Calls::new(wake));
+        self
+    }
+
+    /// Ends connections whose client takes less than this of what it asked for.
+    #[must_use]
+    pub fn with_progress(mut self, rule: Progress) -> Server {
+        self.progress = rule;
+        self
     }
 
     /// Remembers encoded response heads, or does not.
@@ -269,9 +316,17 @@ impl Server {
 
     fn answer_one(&mut self, now: Instant, connection: &mut Connection, state: &mut State, asked: Asked) {
         let is_too_much = asked.received > MAX_CONTENT || asked.head.announces_too_much();
+        let waiting = state.session.messages.waiting_for_disk();
+        let whom = || state.disk.waker(&self.calls, waiting);
         let response = match is_too_much {
             true => self.handler.refuse(413, "", now),
-            false => self.handler.handle(&asked.head, now),
+            false => match self.handler.poll_handle(&asked.head, now, &whom) {
+                Poll::Ready(response) => response,
+                Poll::Pending => {
+                    state.session.messages.looking.push(asked);
+                    return;
+                }
+            },
         };
         // RFC 9110 §10.1.1: what the head alone decides is said at once; the answer to a POST means that its content is here.
         if response.status < 300 && asked.awaits_content() && asked.head.expects_continue() {
@@ -348,6 +403,10 @@ impl Server {
                     false
                 }
                 Pumped::Full => false,
+                Pumped::Reading => {
+                    state.session.messages.reading.push(id);
+                    false
+                }
                 Pumped::TurnOver => {
                     next = Next::Again;
                     true
@@ -360,7 +419,9 @@ impl Server {
     }
 
     fn pump_one(&mut self, connection: &mut Connection, state: &mut State, place: usize) -> Pumped {
-        let Session { connection: http, messages } = &mut state.session;
+        let waiting = state.session.messages.waiting_for_disk();
+        let State { session: Session { connection: http, messages }, disk, .. } = state;
+        let whom = || disk.waker(&self.calls, waiting);
         let Some(reply) = messages.replies.get_mut(place) else { return Pumped::Full };
         let mut left = TURN_BYTES;
         while !reply.body.is_finished() {
@@ -371,7 +432,8 @@ impl Server {
             if left == 0 {
                 return Pumped::TurnOver;
             }
-            let Ok(Some(piece)) = reply.body.next_chunk(room) else {
+            let Poll::Ready(pulled) = reply.body.poll_chunk(room, &whom) else { return Pumped::Reading };
+            let Ok(Some(piece)) = pulled else {
                 // The file has become shorter than was announced: the response cannot be completed.
                 http.cancel(connection, reply.id, Code::INTERNAL_ERROR);
                 return Pumped::Done;
@@ -413,6 +475,8 @@ enum Pumped {
     Done,
     /// The stream takes no more now.
     Full,
+    /// The disk is waited for.
+    Reading,
     /// It took its share of the turn.
     TurnOver,
 }
@@ -433,7 +497,8 @@ impl Exchanges {
         }
     }
 
-    fn recycle(&mut self, head: Box<Head>) {
+    fn recycle(&mut self, mut head: Box<Head>) {
+        head.recycle();
         if self.spare.len() < SPARE_HEADS {
             self.spare.push(head);
         }
@@ -443,15 +508,33 @@ impl Exchanges {
 impl App for Server {
     type State = State;
 
+    fn admits(&self) -> bool {
+        self.ledger.admits()
+    }
+
     fn on_accept(&mut self, now: Instant, _: &mut Connection) -> State {
         self.served.connections += 1;
         self.open += 1;
+        let held = self.ledger.on_accept(now);
         let connection = http3::Connection::new(Side::Server, Arc::clone(&self.config), now);
         State {
             session: Session { connection, messages: Exchanges::default() },
             farewell: Farewell::default(),
+            watch: Watch::default(),
+            disk: Disk::default(),
+            held,
             is_counted: false,
         }
+    }
+
+    fn on_slot(&mut self, state: &mut State, handle: Handle) {
+        state.disk.on_slot(handle);
+    }
+
+    #[inline]
+    fn take_called(&mut self, now: Instant, handles: &mut Vec<Handle>) {
+        self.calls.take(handles);
+        self.ledger.call_largest(now, handles);
     }
 
     fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut State) -> Next {
@@ -459,6 +542,10 @@ impl App for Server {
         while let Some(reply) = state.session.messages.given_up.pop() {
             self.log(now, connection, &reply);
             state.session.messages.recycle(reply.head);
+        }
+        let is_waiting = state.session.messages.waiting_for_disk() > 0;
+        if is_waiting && (state.disk.has_brought() || !state.disk.calls_back()) {
+            state.session.messages.try_again();
         }
         self.answer(now, connection, state);
         let next = self.pump(now, connection, state);
@@ -469,9 +556,14 @@ impl App for Server {
             Patience::Over if !connection.is_closed() => state.session.connection.close(connection, now),
             _ => {}
         }
+        self.settle(now, connection, state);
+        let watched = self.watch(now, connection, state);
         self.count_if_closed(connection, state);
         let deadline = state.farewell.next_timeout(now);
-        match (next, [state.session.connection.next_timeout(), deadline].into_iter().flatten().min()) {
+        let is_waiting = state.session.messages.waiting_for_disk() > 0;
+        let poll = (is_waiting && !state.disk.calls_back()).then_some(now + DISK_POLL);
+        let deadlines = [state.session.connection.next_timeout(), deadline, watched, poll];
+        match (next, deadlines.into_iter().flatten().min()) {
             (Next::Wait, Some(at)) => Next::At(at),
             (next, _) => next,
         }
@@ -479,6 +571,7 @@ impl App for Server {
 
     fn on_gone(&mut self, now: Instant, connection: &Connection, mut state: State) {
         self.count_if_closed(connection, &mut state);
+        self.ledger.on_gone(state.disk.handle(), &state.held);
         let Exchanges { replies, given_up, .. } = state.session.messages;
         replies.iter().chain(&given_up).for_each(|reply| self.log(now, connection, reply));
     }

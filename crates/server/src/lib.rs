@@ -7,6 +7,8 @@
 
 pub mod access_log;
 pub mod body;
+pub mod budget;
+mod calls;
 pub mod certificate;
 mod conditional;
 mod content_type;
@@ -20,9 +22,12 @@ mod heads;
 pub mod http3;
 pub mod keys;
 mod listing;
+mod lookups;
 pub mod packet_sizes;
 mod pool;
+pub mod progress;
 mod range;
+pub mod readers;
 mod recent;
 pub mod request;
 pub mod response;

@@ -8,24 +8,59 @@
 //! Rejected: to map files into memory (a file that is cut short ends the process by SIGBUS).
 
 use bytes::Bytes;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use rustix::fd::OwnedFd;
 use std::collections::HashMap;
 
 /// Chunks of a generation. With two, 32 MiB are kept at most.
 const GENERATION: usize = 128;
 
+/// Where a file's bytes are, as far as a read can tell before it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Residence {
+    /// The file system tells with each read.
+    Asks,
+    /// It cannot tell, and never waits.
+    Memory,
+    /// It cannot tell, and may wait.
+    Disk,
+}
+
+/// `f_type` of file systems in memory. From linux/magic.h.
+const IN_MEMORY: [u64; 3] = [
+    0x0102_1994, // tmpfs
+    0x8584_58f6, // ramfs
+    0x9584_58f6, // hugetlbfs
+];
+
 /// A file that is open for reading, with a number that no other has.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     descriptor: OwnedFd,
     number: u64,
+    /// A [`Residence`].
+    residence: AtomicU8,
 }
 
 impl OpenFile {
     pub(crate) fn new(descriptor: OwnedFd) -> OpenFile {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        OpenFile { descriptor, number: NEXT.fetch_add(1, Ordering::Relaxed) }
+        OpenFile { descriptor, number: NEXT.fetch_add(1, Ordering::Relaxed), residence: AtomicU8::new(0) }
+    }
+
+    pub(crate) fn residence(&self) -> Residence {
+        match self.residence.load(Ordering::Relaxed) {
+            0 => Residence::Asks,
+            1 => Residence::Memory,
+            _ => Residence::Disk,
+        }
+    }
+
+    /// A read could not tell: finds out what to think of the file system.
+    pub(crate) fn ask_file_system(&self) {
+        let is_in_memory = rustix::fs::fstatfs(&self.descriptor)
+            .is_ok_and(|system| IN_MEMORY.contains(&(system.f_type as u64)));
+        self.residence.store(if is_in_memory { 1 } else { 2 }, Ordering::Relaxed);
     }
 
     pub(crate) fn descriptor(&self) -> &OwnedFd {

@@ -126,6 +126,18 @@ impl Head {
         head
     }
 
+    /// Bytes that it holds.
+    pub fn memory(&self) -> usize {
+        size_of::<Head>() + self.text.capacity()
+    }
+
+    /// Forgets the request, keeps the memory unless it is much.
+    pub(crate) fn recycle(&mut self) {
+        const KEPT: usize = 2 * 1024;
+        self.clear();
+        self.text.shrink_to(KEPT);
+    }
+
     /// Forgets the request, keeps the memory.
     pub fn clear(&mut self) {
         self.text.clear();

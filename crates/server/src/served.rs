@@ -11,6 +11,10 @@ pub struct Served {
     pub requests: u64,
     /// Bytes of content that were handed over.
     pub content_bytes: u64,
+    /// Connections that were ended because the client took too little of what it had asked for.
+    pub stalled: u64,
+    /// Connections that were ended because memory was short and they made no progress.
+    pub evicted: u64,
 }
 
 impl AddAssign for Served {
@@ -18,5 +22,7 @@ impl AddAssign for Served {
         self.connections += other.connections;
         self.requests += other.requests;
         self.content_bytes += other.content_bytes;
+        self.stalled += other.stalled;
+        self.evicted += other.evicted;
     }
 }

@@ -4,7 +4,7 @@
 //! numbers with units.
 
 mod session;
-mod units;
+pub(crate) mod units;
 
 use crate::complain;
 use clap::Args;

@@ -3,6 +3,7 @@
 //! This file turns the command line into a server; its workers and reports are in `serving`.
 
 use crate::complain;
+use crate::lab_command::units;
 use crate::listen::Listen;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
@@ -24,8 +25,9 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use crypto::{ServerTls, TlsOptions};
 use datapath::Waker;
 use datapath::hold::Hold;
-use paths::{Opened, Path};
+use paths::{Memory, Opened, Path};
 use server::access_log::{AccessLog, Target};
+use server::budget::Budget;
 use server::files::{DotFiles, Root};
 use server::handler::{Handler, Listing, Options};
 use server::tcp::{Bell, Limits, Setup};
@@ -103,6 +105,13 @@ pub(crate) struct ServeArgs {
     /// When clients must prove their address with a Retry first.
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
     retry: Retry,
+    /// The memory that connections may hold together, such as 512MiB.
+    ///
+    /// When three quarters are held, receive windows grow no more and less is read ahead; when seven eighths are held, requests
+    /// get 503, new connections wait, and connections that make no progress are ended, the largest first. Without it: half of
+    /// what the machine, its control group and ulimit leave; tercel doctor says how much.
+    #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
+    memory: Option<u64>,
     /// How long running requests may take after SIGTERM or SIGINT. Without it they may take as long as they make progress. A
     /// second signal ends the server at once.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=1_000_000))]
@@ -233,13 +242,25 @@ impl ServeArgs {
         let dot_files = if self.dot_files { DotFiles::Serve } else { DotFiles::Hide };
         let listing = if self.no_listing { Listing::Off } else { Listing::On };
         Ok(Outfit {
-            handler: Options { root, dot_files, listing, warnings, ..Options::default() },
+            handler: Options {
+                root,
+                dot_files,
+                listing,
+                warnings,
+                budget: self.budget(),
+                ..Options::default()
+            },
             endpoint: self.endpoint(way)?,
             server: ServerConfig { tls, transport: Arc::new(transport) },
             config: worker::Config { spin: self.path.spin },
             heads: self.quic.techniques().heads(),
             drain_timeout: self.drain_timeout.map(Duration::from_secs),
         })
+    }
+
+    fn budget(&self) -> Budget {
+        let bytes = self.memory.or_else(|| Memory::available().map(Memory::share));
+        bytes.map_or_else(Budget::default, Budget::new)
     }
 
     /// How the workers treat strangers. They share the keys, so that each takes the tokens and knows the resets of all.

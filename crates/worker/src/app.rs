@@ -1,6 +1,7 @@
 //! What lives on the connections of a worker, and what a worker keeps for each connection.
 
 use crate::alarm::Alarm;
+use base::slab::Handle;
 use base::time::Instant;
 use transport::{Connection, StreamSink};
 
@@ -11,6 +12,18 @@ pub trait App {
 
     /// A peer has connected; the handshake is under way.
     fn on_accept(&mut self, now: Instant, connection: &mut Connection) -> Self::State;
+
+    /// The state of a connection that was accepted is kept under `handle` from now on.
+    fn on_slot(&mut self, _state: &mut Self::State, _handle: Handle) {}
+
+    /// Puts into `handles` the connections that shall act for reasons of the application's own, such as what another thread
+    /// has done for them. Called once per turn; that thread ends the worker's sleep by [`crate::Worker::waker`].
+    fn take_called(&mut self, _now: Instant, _handles: &mut Vec<Handle>) {}
+
+    /// Whether a new connection is taken. A peer that is not taken hears nothing and tries again.
+    fn admits(&self) -> bool {
+        true
+    }
 
     /// Something happened on a connection: data, events, or time. Called at most once per turn and connection.
     /// Must take all of the connection's events: a connection that has some is called again in the next turn.

@@ -25,7 +25,7 @@ pub(crate) struct Reception<'a, A: App> {
     pub(crate) app: &'a mut A,
     pub(crate) endpoint: &'a mut Endpoint,
     pub(crate) server: Option<&'a ServerConfig>,
-    pub(crate) slab: &'a mut Slab<Entry<A::State>>,
+    pub(crate) slab: &'a mut Slab<Box<Entry<A::State>>>,
     pub(crate) active: &'a mut Vec<Handle>,
     pub(crate) crew: Option<&'a Member>,
     pub(crate) counters: &'a mut HandOffCounters,
@@ -75,7 +75,7 @@ impl<A: App> Reception<'_, A> {
     /// A client wants to connect.
     #[cold]
     fn accept(&mut self, incoming: Incoming, run: Train<'_>) {
-        let Some(server) = self.server else { return };
+        let Some(server) = self.server.filter(|_| self.app.admits()) else { return };
         let handle = self.slab.next_handle();
         let Ok(mut connection) = self.endpoint.accept(self.now, handle, incoming, server) else { return };
         if self.holds_trains {
@@ -87,8 +87,9 @@ impl<A: App> Reception<'_, A> {
             self.endpoint.forget(handle);
             return;
         }
-        let state = self.app.on_accept(self.now, &mut connection);
-        self.active.push(self.slab.insert(Entry::new(connection, state)));
+        let mut state = self.app.on_accept(self.now, &mut connection);
+        self.app.on_slot(&mut state, handle);
+        self.active.push(self.slab.insert(Box::new(Entry::new(connection, state))));
     }
 
     /// Another worker's connection.

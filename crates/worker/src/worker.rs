@@ -60,12 +60,15 @@ pub struct Worker<P, A: App> {
     endpoint: Endpoint,
     server: Option<ServerConfig>,
     config: Config,
-    slab: Slab<Entry<A::State>>,
+    /// Boxed, because a place outlives its connection: after a peak the places stay and the memory goes.
+    slab: Slab<Box<Entry<A::State>>>,
     active: Vec<Handle>,
     /// How many of the active ones only wait for the data path to have room.
     held_up: usize,
     /// The list that a turn works on, kept for its memory.
     round: Vec<Handle>,
+    /// Connections that the application wants to act, for the duration of a call.
+    called: Vec<Handle>,
     wheel: Wheel<Handle>,
     now: Instant,
     busy_at: Instant,
@@ -98,6 +101,7 @@ impl<P: Port, A: App> Worker<P, A> {
             active: Vec::new(),
             held_up: 0,
             round: Vec::new(),
+            called: Vec::new(),
             wheel: Wheel::new(now),
             now,
             busy_at: now,
@@ -133,7 +137,7 @@ impl<P: Port, A: App> Worker<P, A> {
         if self.holds_trains {
             connection.use_departure_times();
         }
-        self.active.push(self.slab.insert(Entry::new(connection, state)));
+        self.active.push(self.slab.insert(Box::new(Entry::new(connection, state))));
         Ok(handle)
     }
 
@@ -250,6 +254,7 @@ impl<P: Port, A: App> Worker<P, A> {
             trains += self.receive_mail();
         }
         self.expire();
+        self.hear_calls();
         let active = self.active.len();
         self.act();
         self.transmit()?;
@@ -369,6 +374,15 @@ impl<P: Port, A: App> Worker<P, A> {
                 active.push(handle);
             }
         });
+    }
+
+    /// Activates the connections that the application names.
+    #[inline]
+    fn hear_calls(&mut self) {
+        self.app.take_called(self.now, &mut self.called);
+        while let Some(handle) = self.called.pop() {
+            self.activate(handle);
+        }
     }
 
     /// Lets the applications of active connections act.

@@ -2,6 +2,7 @@
 
 use super::probes::{self, Offloads};
 use super::{Answer, Finding, Request};
+use crate::Memory;
 use crate::capabilities::{BPF, Capabilities, IPC_LOCK, NET_ADMIN, NET_RAW};
 use crate::refusal;
 use rustix::process::{Resource, getrlimit};
@@ -31,6 +32,8 @@ pub(super) struct Facts {
     /// Bytes that may be locked in memory; `None` is without a limit.
     pub(super) memlock: Option<u64>,
     pub(super) classic: Result<(), String>,
+    /// What this process may take.
+    pub(super) memory: Option<Memory>,
 }
 
 impl Facts {
@@ -55,6 +58,7 @@ impl Facts {
             xdp_socket: probes::xdp_socket().map_err(|error| error.to_string()),
             memlock: getrlimit(Resource::Memlock).current,
             classic: probes::steering(SteeringChoice::Classic),
+            memory: Memory::available(),
         }
     }
 }
@@ -76,6 +80,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("steering", steering),
     ("af_xdp", af_xdp),
     ("locked memory", locked_memory),
+    ("memory", memory),
 ];
 
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
@@ -229,6 +234,23 @@ fn locked_memory(facts: &Facts) -> Answer {
         Some(bytes) if bytes >= UMEM => Answer::good(format!("{} KiB", bytes >> 10)),
         Some(bytes) => Answer::limited(format!("{} KiB, too little for the frames of AF_XDP", bytes >> 10))
             .with("ulimit -l unlimited, or LimitMEMLOCK=infinity in the systemd unit"),
+    }
+}
+
+/// Below this a server soon answers with 503, in bytes.
+const LITTLE: u64 = 64 << 20;
+
+fn memory(facts: &Facts) -> Answer {
+    let Some(memory) = facts.memory else { return Answer::note("the system does not say how much") };
+    let found = format!(
+        "{} MiB to be had ({}): the connections of tercel serve may hold {} MiB of it",
+        memory.bytes >> 20,
+        memory.bound,
+        memory.share() >> 20
+    );
+    match memory.bytes {
+        0..LITTLE => Answer::limited(found).with("raise that limit, or tercel serve --memory"),
+        _ => Answer::good(found),
     }
 }
 

@@ -161,7 +161,12 @@ impl Cache {
     /// Whether a file of `size` bytes is worth its memory.
     pub(crate) fn wants(&self, size: u64) -> bool {
         // An empty file needs none: its entry says all.
-        size <= self.limits.file_bytes && size.saturating_add(OVERHEAD) <= self.limits.total_bytes / 8
+        size <= self.largest()
+    }
+
+    /// Up to this many bytes a file is wanted.
+    pub(crate) fn largest(&self) -> u64 {
+        self.limits.file_bytes.min((self.limits.total_bytes / 8).saturating_sub(OVERHEAD))
     }
 
     /// The entry of `path` if it may be used without asking the file system.

@@ -71,9 +71,23 @@ impl fmt::Display for RootError {
 
 impl std::error::Error for RootError {}
 
+/// `f_type` of file systems that ask another process or machine when a file is opened. From linux/magic.h.
+const REMOTE_FILE_SYSTEMS: [u64; 8] = [
+    0x6573_5546, // fuse
+    0x6969,      // nfs
+    0xff53_4d42, // cifs
+    0xfe53_4d42, // smb2
+    0x00c3_6400, // ceph
+    0x0102_1997, // 9p
+    0x5346_414f, // afs
+    0x786f_4256, // vboxsf
+];
+
 /// How paths are resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resolver {
+    /// One `openat2`, which can be told not to wait for the disk.
+    Memory,
     /// One `openat2`.
     Kernel,
     /// One `openat` per segment, no symbolic links.
@@ -100,6 +114,8 @@ pub(crate) enum OpenError {
     Exhausted,
     /// 500: the disk, most likely.
     Broken,
+    /// None yet: the disk must be asked.
+    Waiting,
 }
 
 /// An open root folder. Cheap to clone.
@@ -123,7 +139,10 @@ impl Root {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(path, flags, Mode::empty()).map_err(error)?;
         let Stat { st_dev: device, st_ino: inode, .. } = rustix::fs::fstat(&folder).map_err(error)?;
+        let is_remote = rustix::fs::fstatfs(&folder)
+            .is_ok_and(|system| REMOTE_FILE_SYSTEMS.contains(&(system.f_type as u64)));
         let resolver = match open_beneath(folder.as_fd(), b".") {
+            Ok(_) if !is_remote && open_in_memory(folder.as_fd(), b".").is_ok() => Resolver::Memory,
             Ok(_) => Resolver::Kernel,
             Err(_) => Resolver::Walk,
         };
@@ -154,12 +173,7 @@ impl Root {
 
     /// Opens `path`: segments joined by single slashes, as [`super::path::resolve`] makes them; empty for the root.
     pub(crate) fn find(&self, path: &[u8]) -> Result<Found, OpenError> {
-        let (file, stat) = self.open_any(path)?;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => Ok(Found::Folder),
-            FileType::RegularFile if self.is_on_disk(&file, &stat) => Ok(Found::File(file, stat)),
-            _ => Err(OpenError::Absent),
-        }
+        self.judge(self.open_any(path)?)
     }
 
     /// Opens the folder `path`, so that its entries can be read.
@@ -173,13 +187,30 @@ impl Root {
 
     fn open_any(&self, path: &[u8]) -> Result<(OwnedFd, Stat), OpenError> {
         let path = if path.is_empty() { b"." } else { path };
-        let opened = match self.resolver {
-            Resolver::Kernel => open_beneath(self.folder.as_fd(), path),
+        with_state(match self.resolver {
+            Resolver::Memory | Resolver::Kernel => open_beneath(self.folder.as_fd(), path),
             Resolver::Walk => open_walking(self.folder.as_fd(), path),
-        };
-        let file = opened.map_err(OpenError::of)?;
-        let stat = rustix::fs::fstat(&file).map_err(OpenError::of)?;
-        Ok((file, stat))
+        })
+    }
+
+    /// As [`Root::find`], if that does not wait for the disk; else `None`.
+    pub(crate) fn find_in_memory(&self, path: &[u8]) -> Option<Result<Found, OpenError>> {
+        if self.resolver != Resolver::Memory {
+            return None;
+        }
+        let path = if path.is_empty() { b"." } else { path };
+        match open_in_memory(self.folder.as_fd(), path) {
+            Err(Errno::AGAIN | Errno::INTR) => None,
+            opened => Some(with_state(opened).and_then(|opened| self.judge(opened))),
+        }
+    }
+
+    fn judge(&self, (file, stat): (OwnedFd, Stat)) -> Result<Found, OpenError> {
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => Ok(Found::Folder),
+            FileType::RegularFile if self.is_on_disk(&file, &stat) => Ok(Found::File(file, stat)),
+            _ => Err(OpenError::Absent),
+        }
     }
 
     fn is_on_disk(&self, file: &OwnedFd, stat: &Stat) -> bool {
@@ -217,6 +248,12 @@ impl OpenError {
     }
 }
 
+fn with_state(opened: Result<OwnedFd, Errno>) -> Result<(OwnedFd, Stat), OpenError> {
+    let file = opened.map_err(OpenError::of)?;
+    let stat = rustix::fs::fstat(&file).map_err(OpenError::of)?;
+    Ok((file, stat))
+}
+
 fn flags() -> OFlags {
     OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY
 }
@@ -231,6 +268,12 @@ fn open_beneath(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
             result => return result,
         }
     }
+}
+
+/// Fails with EAGAIN where the disk would have to be asked. Since Linux 5.12.
+fn open_in_memory(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::CACHED;
+    rustix::fs::openat2(root, path, flags(), Mode::empty(), resolve)
 }
 
 fn open_walking(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {

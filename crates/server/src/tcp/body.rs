@@ -7,6 +7,7 @@ use super::pulse::{self, Pulse};
 use super::site::Site;
 use crate::access_log::{Entry, Protocol};
 use crate::body::Body;
+use crate::readers::WhomToWake;
 use crate::request::Head;
 use base::time::Instant;
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 /// The content of an HTTP/2 frame that fills a TLS record with its header, in bytes. With the 16,384 that most clients allow,
 /// each frame would need a second record for its last 9 bytes.
@@ -67,15 +68,15 @@ pub(super) struct Content {
 }
 
 impl Content {
-    fn next_frame(&mut self) -> io::Result<Option<Bytes>> {
+    fn poll_piece(&mut self, whom: WhomToWake<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if self.held.is_empty() {
-            self.held = self.body.next_chunk(PIECE_OF_FRAMES)?.unwrap_or_default();
+            self.held = ready!(self.body.poll_chunk(PIECE_OF_FRAMES, whom))?.unwrap_or_default();
         }
         let len = FRAME.min(self.held.len());
         // The last frame takes the buffer with it, so that it comes back to its pool early.
         let whole = len == self.held.len();
         let frame = if whole { std::mem::take(&mut self.held) } else { self.held.split_to(len) };
-        Ok((!frame.is_empty()).then_some(frame))
+        Poll::Ready(Ok((!frame.is_empty()).then_some(frame)))
     }
 }
 
@@ -85,13 +86,14 @@ impl http_body::Body for Content {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let whom = || Some(cx.waker().clone());
         // An error means that the file has become shorter: the connection or stream must not end as if all were well.
-        let chunk = match self.account.protocol {
-            Protocol::Http2 => self.next_frame(),
-            Protocol::Http1 | Protocol::Http3 => self.body.next_chunk(PIECE),
-        };
+        let chunk = ready!(match self.account.protocol {
+            Protocol::Http2 => self.poll_piece(&whom),
+            Protocol::Http1 | Protocol::Http3 => self.body.poll_chunk(PIECE, &whom),
+        });
         if let Ok(Some(chunk)) = &chunk {
             self.account.sent += chunk.len() as u64;
         }

@@ -6,6 +6,7 @@
 use super::bell::Bell;
 use super::connection::{self, Manner};
 use super::gate::Gate;
+use super::holding::Holding;
 use super::limits::Limits;
 use super::pulse::{self, Order, Pulse};
 use super::site::Site;
@@ -54,6 +55,7 @@ pub struct Setup {
 /// # Errors
 /// The operating system has no descriptors or memory left to begin with.
 pub fn serve(listener: TcpListener, setup: Setup) -> io::Result<Tally> {
+    let holding = Holding::new(setup.handler.budget());
     let alt_svc = setup.alt_svc.map(HeaderValue::try_from).transpose().map_err(io::Error::other)?;
     let site = Rc::new(Site::new(setup.handler, setup.recorder, alt_svc));
     let traffic = Rc::new(Traffic::default());
@@ -68,6 +70,7 @@ pub fn serve(listener: TcpListener, setup: Setup) -> io::Result<Tally> {
             traffic: Rc::clone(&traffic),
             gate: Rc::default(),
             pulses: Vec::new(),
+            holding,
             timer: Box::pin(tokio::time::sleep(LOOK_EVERY)),
             is_timed: false,
             paused_until: None,
@@ -94,6 +97,7 @@ struct Front {
     traffic: Rc<Traffic>,
     gate: Rc<RefCell<Gate>>,
     pulses: Vec<Weak<Pulse>>,
+    holding: Holding,
     timer: Pin<Box<Sleep>>,
     /// Whether the timer runs. It does not while there is nothing to look at, so that an idle thread sleeps.
     is_timed: bool,
@@ -138,14 +142,17 @@ impl Front {
             if self.gate.borrow().open() >= self.manner.limits.connections {
                 return;
             }
+            if self.holding.is_short() {
+                self.pause();
+                return;
+            }
             match listener.poll_accept(cx) {
                 Poll::Ready(Ok((socket, peer))) => self.admit(socket, peer),
                 Poll::Ready(Err(error)) if is_want(&error) => {
                     // More would fail too, and the listener stays readable: without a pause this would spin.
                     self.manner.site.tally.borrow_mut().accept_failures += 1;
                     self.manner.site.handler.borrow().warnings().note(Warning::ConnectionsRefused, 1);
-                    self.paused_until = Some(pulse::now() + PAUSE);
-                    self.arm();
+                    self.pause();
                 }
                 // That one client's own trouble.
                 Poll::Ready(Err(_)) => {}
@@ -172,6 +179,11 @@ impl Front {
         self.arm();
     }
 
+    fn pause(&mut self) {
+        self.paused_until = Some(pulse::now() + PAUSE);
+        self.arm();
+    }
+
     fn arm(&mut self) {
         if !self.is_timed {
             self.is_timed = true;
@@ -194,6 +206,9 @@ impl Front {
                 }
                 true
             });
+            let evicted = self.holding.look(now, &self.pulses);
+            self.manner.site.handler.borrow().warnings().note(Warning::BudgetExceeded, evicted);
+            expired += evicted;
             self.manner.site.tally.borrow_mut().expired += expired;
             self.manner.site.recorder.borrow_mut().on_timeout(now);
             self.is_timed = false;

@@ -22,6 +22,7 @@ mod fields;
 mod frames;
 mod front;
 mod gate;
+mod holding;
 mod limits;
 mod listen;
 mod plain;

@@ -12,11 +12,16 @@
 
 use super::limits::Limits;
 use super::tally::Traffic;
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::Waker;
+
+/// What a connection holds beside its content, in bytes: the state of TLS and hyper, and their buffers.
+const CONNECTION: u64 = 48 * 1024;
+/// What a request holds, in bytes, on its way through hyper.
+const REQUEST: u64 = 32 * 1024;
 
 /// The monotonic clock.
 pub(super) fn now() -> Instant {
@@ -170,6 +175,16 @@ impl Pulse {
         }
     }
 
+    /// What the connection holds, in bytes, as far as it can be told from here.
+    pub(super) fn held(&self) -> u64 {
+        CONNECTION + REQUEST * u64::from(self.open.get()) + self.owed.get()
+    }
+
+    /// How long no content has moved; `None` if some has in the present span.
+    pub(super) fn stalled_for(&self, now: Instant) -> Option<Duration> {
+        (self.moved.get() == self.mark.get()).then(|| now.saturating_since(self.since.get()))
+    }
+
     /// Applies the rules. Returns whether they ended the connection.
     pub(super) fn look(&self, now: Instant, limits: &Limits) -> bool {
         let before = self.order.get();
@@ -203,7 +218,6 @@ impl Pulse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::time::Duration;
 
     fn at(seconds: u64) -> Instant {
         Instant::from_nanos(1) + Duration::from_secs(seconds)

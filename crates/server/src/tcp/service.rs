@@ -70,8 +70,11 @@ fn early(account: &Account, protocol: Protocol) -> Option<response::Response> {
     if !account.head.expects_continue() {
         return None;
     }
-    let response = account.site.handler.borrow_mut().handle(&account.head, account.began);
-    (protocol == Protocol::Http2 || response.status >= 300).then_some(response)
+    // Where the disk must be asked first, the content is.
+    match account.site.handler.borrow_mut().poll_handle(&account.head, account.began, &|| None) {
+        Poll::Ready(response) => (protocol == Protocol::Http2 || response.status >= 300).then_some(response),
+        Poll::Pending => None,
+    }
 }
 
 /// Receives and throws away what still comes of a request that was answered: some clients look for an answer only when they
@@ -131,16 +134,19 @@ impl Future for Answer {
         if self.early.is_none() {
             ready!(self.poll_content(cx))?;
         }
-        let Some(account) = self.account.take() else { return Poll::Pending };
-        let unread = self.content.take();
+        let early = self.early.take();
+        let Some(account) = &self.account else { return Poll::Pending };
         let now = if self.received > 0 { pulse::now() } else { account.began };
-        let answer = self.early.take().unwrap_or_else(|| {
-            let mut handler = account.site.handler.borrow_mut();
-            match self.refusal {
-                Some((status, reason)) => handler.refuse(status, reason, now),
-                None => handler.handle(&account.head, now),
+        let answer = match (early, self.refusal) {
+            (Some(early), _) => early,
+            (None, Some((status, reason))) => account.site.handler.borrow_mut().refuse(status, reason, now),
+            (None, None) => {
+                let mut handler = account.site.handler.borrow_mut();
+                ready!(handler.poll_handle(&account.head, now, &|| Some(cx.waker().clone())))
             }
-        });
+        };
+        let unread = self.content.take();
+        let Some(account) = self.account.take() else { return Poll::Pending };
         let (pulse, protocol) = (Rc::clone(&account.pulse), account.protocol);
         let mut response = respond(account, answer);
         if let Some(content) = unread {

@@ -44,7 +44,8 @@ impl Site {
     }
 
     /// Takes a head back for its memory.
-    pub(super) fn recycle(&self, head: Box<Head>) {
+    pub(super) fn recycle(&self, mut head: Box<Head>) {
+        head.recycle();
         let mut spare = self.spare.borrow_mut();
         if spare.len() < SPARE_HEADS {
             spare.push(head);

@@ -120,6 +120,8 @@ fn version(served: &Served) -> Value {
         "connections": served.connections,
         "requests": served.requests,
         "content_bytes": served.content_bytes,
+        "stalled": served.stalled,
+        "evicted": served.evicted,
     })
 }
 

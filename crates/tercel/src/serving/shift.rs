@@ -81,8 +81,11 @@ pub(crate) fn work<P: Path>(mut seat: Seat<P>, outfit: &Outfit, stop: &AtomicBoo
         bench::cpu::pin(core)?;
     }
     let frames_before = seat.port.frames();
-    let server =
+    let mut server =
         Server::new(Handler::new(outfit.handler.clone()), seat.recorder).with_head_cache(outfit.heads);
+    if let Some(waker) = seat.port.waker() {
+        server = server.with_wake(Box::new(move || waker.wake()));
+    }
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;
     // Tokens outlive the process and the machine's uptime: they are dated by the calendar.

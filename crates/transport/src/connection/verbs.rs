@@ -103,6 +103,23 @@ impl Connection {
         self.streams.retained_bytes()
     }
 
+    /// Bytes that were written on streams and not acknowledged yet.
+    pub fn unacknowledged_bytes(&self) -> u64 {
+        self.streams.retained()
+    }
+
+    /// Bytes on bidirectional streams that the peer has acknowledged since the beginning. Bytes that were sent twice may
+    /// count twice.
+    pub fn delivered_bytes(&self) -> u64 {
+        self.streams.delivered()
+    }
+
+    /// Memory is scarce: writers find no room beyond `retained` bytes of what was written and not acknowledged, and receive
+    /// windows grow no more. `None`: there is enough again.
+    pub fn limit_memory(&mut self, retained: Option<u64>) {
+        self.streams.limit_memory(retained);
+    }
+
     /// Bytes that a stream takes before it asks its writer to wait for `Event::Writable`.
     pub fn send_capacity(&mut self, id: StreamId) -> usize {
         self.streams.send_capacity(id)

@@ -4,7 +4,7 @@ use super::Streams;
 use super::slots::Slot;
 use super::stream::Notices;
 use crate::sent::SentFrame;
-use crate::stream_id::StreamId;
+use crate::stream_id::{Dir, StreamId};
 use core::ops::Range;
 
 impl Streams {
@@ -19,6 +19,9 @@ impl Streams {
         let send = &mut self.slots[slot].send;
         if send.is_over() {
             return;
+        }
+        if id.dir() == Dir::Bidi {
+            self.delivered = self.delivered.saturating_add(range.end.saturating_sub(range.start));
         }
         let resending = send.wants_resend();
         let released = send.on_acked(range, fin);

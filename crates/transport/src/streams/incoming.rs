@@ -52,6 +52,8 @@ impl Streams {
     /// `count` bytes of the stream need no memory any more: the peer gets credit for them.
     #[inline]
     pub(super) fn settle_consumed(&mut self, slot: Slot, count: u64, now: Instant, rtt: Duration) {
+        // Where memory is scarce windows do not grow: no time is short then.
+        let rtt = if self.ahead.is_limited() { Duration::ZERO } else { rtt };
         let stream = &mut self.slots[slot];
         if count > 0 {
             if stream.recv.wants_credit() && stream.recv.window.on_consumed(count, now, rtt) {
@@ -97,7 +99,9 @@ impl Streams {
     }
 
     pub(crate) fn on_max_data(&mut self, frame: &frame::MaxData) -> Result<(), TransportError> {
-        self.credit.whole.on_limit(frame.maximum);
+        if self.credit.whole.on_limit(frame.maximum) {
+            self.on_connection_credit();
+        }
         Ok(())
     }
 
@@ -105,6 +109,7 @@ impl Streams {
         let Some(slot) = self.check_stream_id(frame.id, Part::Send)? else { return Ok(()) };
         if self.slots[slot].send.credit.on_limit(frame.maximum) {
             self.refresh(slot);
+            self.check_writer(slot);
         }
         Ok(())
     }

@@ -11,6 +11,7 @@
 //! and the application has taken its events, and only then does the peer get its MAX_STREAMS credit back. What we owe
 //! the peer is state of a stream, never a queue of frames.
 
+mod ahead;
 mod buffer;
 mod config;
 mod credit;
@@ -34,19 +35,17 @@ use crate::error::TransportError;
 use crate::flow::{Step, Window};
 use crate::reassembly::Held;
 use crate::stream_id::{Dir, StreamId};
+use ahead::Ahead;
 use credit::ConnectionCredit;
 use ids::{Admission, LocalStreams, PeerStreams};
 use queue::SendQueue;
+use send::SendState;
 use slots::{Slot, Slots};
 use std::collections::VecDeque;
 use stream::{Notices, Writer};
 use wire::Side;
 use wire::error::Code;
 use wire::transport_parameters::TransportParameters;
-
-/// How far a stream's writer may always run ahead of the network, in bytes. Beyond that it may by what is in flight,
-/// so that a fast path finds data for a whole round trip and a slow one pins little memory.
-const WRITE_AHEAD: u64 = 256 * 1024;
 
 /// Pieces that all reassembly buffers of a connection may hold whatever their bytes.
 const MAX_CONNECTION_PIECES: usize = 8 * 1_024;
@@ -91,13 +90,12 @@ pub(crate) struct Streams {
     events: VecDeque<Slot>,
     unsent: u64,
     retained: u64,
+    /// Bytes of bidirectional streams in acknowledged frames.
+    delivered: u64,
     /// Acknowledged ranges that streams have heard of.
     #[cfg(test)]
     pub(crate) acked_ranges: u64,
-    /// A writer was turned away because of `retained`.
-    connection_full: bool,
-    /// Room in a send buffer from which on its writer is told, and below half of which it is turned away.
-    writable_at: u64,
+    ahead: Ahead,
 }
 
 impl Streams {
@@ -120,10 +118,10 @@ impl Streams {
             events: VecDeque::new(),
             unsent: 0,
             retained: 0,
+            delivered: 0,
             #[cfg(test)]
             acked_ranges: 0,
-            connection_full: false,
-            writable_at: WRITE_AHEAD.min(config.send_buffer).min(config.connection_send_buffer) / 2,
+            ahead: Ahead::new(config),
             config: config.clone(),
         }
     }
@@ -156,6 +154,7 @@ impl Streams {
                 let limit = self.send_limit(id);
                 self.slots[slot].send.credit.on_limit(limit);
                 self.refresh(slot);
+                self.check_writer(slot);
             }
         }
     }
@@ -178,6 +177,7 @@ impl Streams {
         let stream = &mut self.slots[slot];
         if local || id.dir() == Dir::Bidi {
             stream.send.open(limit);
+            self.ahead.on_opened(id.dir());
         }
         if !local || id.dir() == Dir::Bidi {
             let StreamConfig { initial_stream_window, max_stream_window, .. } = self.config;
@@ -240,7 +240,7 @@ impl Streams {
             self.note_connection_blocked();
         } else {
             self.fresh.remove(slot);
-            if wants_send && stream.send.credit.note_blocked() {
+            if (wants_send || stream.writer == Writer::Waiting) && stream.send.credit.note_blocked() {
                 self.want_control(slot);
             }
         }
@@ -251,6 +251,9 @@ impl Streams {
     fn note_connection_blocked(&mut self) {
         if !self.fresh.is_empty() && self.fresh_credit() == 0 {
             self.connection_control |= self.credit.note_blocked(self.fresh.rank());
+        } else if self.fresh.is_empty() && self.ahead.lacks_credit() {
+            // Nothing was written for want of it.
+            self.connection_control |= self.credit.note_blocked(u32::from(Priority::default().rank()));
         }
     }
 
@@ -276,43 +279,17 @@ impl Streams {
         }
     }
 
-    /// Room that the stream's writer has, in bytes; too little counts as none, so that writes stay large.
-    fn capacity(&self, slot: Slot) -> u64 {
-        let send = &self.slots[slot].send;
-        let ahead = WRITE_AHEAD.max(send.in_flight()).saturating_sub(send.unsent());
-        let stream = self.config.send_buffer.saturating_sub(send.retained());
-        let connection = self.config.connection_send_buffer.saturating_sub(self.retained);
-        let capacity = ahead.min(stream).min(connection);
-        if capacity < self.writable_at.div_ceil(2) { 0 } else { capacity }
-    }
-
-    /// Tells a waiting writer when it has room again.
-    fn check_writer(&mut self, slot: Slot) {
-        if self.slots[slot].writer == Writer::Waiting && self.capacity(slot) >= self.writable_at {
-            self.slots[slot].writer = Writer::Content;
-            self.notify(slot, Notices::WRITABLE);
-        }
-    }
-
-    /// Retained bytes went.
-    fn on_released(&mut self, bytes: u64) {
-        self.retained -= bytes;
-        let room = self.config.connection_send_buffer.saturating_sub(self.retained);
-        if self.connection_full && room >= self.writable_at {
-            self.connection_full = false;
-            for slot in self.slots.all() {
-                self.check_writer(slot);
-            }
-        }
-    }
-
     /// Gives up sending on the stream. Returns whether there was something to give up.
     fn reset_slot(&mut self, slot: Slot, code: u64) -> bool {
         let stream = &mut self.slots[slot];
+        if stream.send.state == SendState::Open {
+            self.ahead.on_finished(stream.id.dir());
+        }
         // An application's code that no frame can carry is cut rather than left to break the packet.
         let Some(dropped) = stream.send.reset(code.min(wire::varint::MAX)) else { return false };
         stream.writer = Writer::Content;
         stream.notices.remove(Notices::WRITABLE);
+        self.ahead.on_unsent(stream.priority, dropped.unsent, 0);
         self.unsent -= dropped.unsent;
         self.refresh(slot);
         self.want_control(slot);

@@ -70,10 +70,11 @@ impl Streams {
         if written == 0 {
             return false;
         }
-        let (id, priority, writer) = (*id, *priority, *writer);
-        let exhausted = send.unsent() == 0 || send.credit.available() == 0;
+        let (id, priority, writer, unsent) = (*id, *priority, *writer, send.unsent());
+        let exhausted = unsent == 0 || send.credit.available() == 0;
         self.credit.whole.use_up(written);
         self.unsent -= written;
+        self.ahead.on_unsent(priority, unsent + written, unsent);
         if exhausted {
             self.fresh.on_turn(priority);
             self.refresh(slot);

@@ -53,6 +53,8 @@ impl Streams {
     fn on_written(&mut self, slot: Slot, len: u64) {
         self.unsent += len;
         self.retained += len;
+        let Stream { priority, send, .. } = &self.slots[slot];
+        self.ahead.on_unsent(*priority, send.unsent().saturating_sub(len), send.unsent());
         self.refresh(slot);
     }
 
@@ -62,6 +64,7 @@ impl Streams {
         let stream = &mut self.slots[slot];
         stream.send.finish();
         stream.writer = Writer::Content;
+        self.ahead.on_finished(id.dir());
         self.refresh(slot);
         Ok(())
     }
@@ -106,6 +109,10 @@ impl Streams {
         //= rfc9000/2.3#1
         let before = core::mem::replace(&mut self.slots[slot].priority, priority);
         if before != priority {
+            let send = &self.slots[slot].send;
+            let unsent = if send.wants_send() { send.unsent() } else { 0 };
+            self.ahead.on_unsent(before, unsent, 0);
+            self.ahead.on_unsent(priority, 0, unsent);
             self.resend.remove(slot);
             self.fresh.remove(slot);
             self.refresh(slot);
@@ -128,15 +135,13 @@ impl Streams {
         slot.map_or(Priority::default(), |slot| self.slots[slot].priority)
     }
 
-    /// Bytes that the stream's writer should write now. 0 asks it to wait for `Event::Writable`, or means that
-    /// nothing can be written to such a stream.
+    /// Bytes that the stream's writer should write now: what flow control permits, as far as there is room. 0 asks it to
+    /// wait for `Event::Writable`, or means that nothing can be written to such a stream.
     pub(crate) fn send_capacity(&mut self, id: StreamId) -> usize {
         let Ok(slot) = self.writable_slot(id) else { return 0 };
         let capacity = self.capacity(slot);
         if capacity == 0 {
-            self.slots[slot].writer = Writer::Waiting;
-            let room = self.config.connection_send_buffer.saturating_sub(self.retained);
-            self.connection_full |= room < self.writable_at;
+            self.await_room(slot);
         }
         usize::try_from(capacity).unwrap_or(usize::MAX)
     }
@@ -173,6 +178,16 @@ impl Streams {
             return Some(event);
         }
         None
+    }
+
+    /// Bytes that were written and not acknowledged.
+    pub(crate) fn retained(&self) -> u64 {
+        self.retained
+    }
+
+    /// Bytes on bidirectional streams that the peer has acknowledged. Bytes that were sent twice may count twice.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered
     }
 
     /// Bytes that were written and have not left yet, whether or not flow control permits them.

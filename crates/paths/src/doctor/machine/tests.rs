@@ -17,6 +17,7 @@ fn facts() -> Facts {
         xdp_socket: Ok(()),
         memlock: Some(8 << 20),
         classic: Ok(()),
+        memory: Some(Memory { bytes: 8 << 30, bound: "free memory" }),
     }
 }
 
@@ -92,4 +93,12 @@ fn flags_of_both_architectures_are_found() {
     assert_eq!(cpu_flags("processor\t: 0\nflags\t\t: fpu aes\n"), "fpu aes");
     assert_eq!(cpu_flags("Features\t: fp asimd aes pmull\n"), "fp asimd aes pmull");
     assert_eq!(cpu_flags(""), "");
+}
+
+#[test]
+fn little_memory_is_said_with_what_bounds_it() {
+    let little = Some(Memory { bytes: 32 << 20, bound: "ulimit -v" });
+    let answer = answer(&Facts { memory: little, ..facts() }, "memory");
+    assert_eq!(answer.state, State::Limited);
+    assert!(answer.found.contains("ulimit -v") && answer.found.contains("16 MiB"), "{answer:?}");
 }

@@ -1,6 +1,7 @@
 //! Two sets of streams that exchange real frames. What would break without these tests: a byte lost, doubled or
 //! swapped under some order of losses and acknowledgements; memory or credit that a peer can bend.
 
+mod ahead;
 mod behaviour;
 mod endings;
 mod limits;

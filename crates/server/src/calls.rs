@@ -1,0 +1,133 @@
+//! How other threads call a connection back to its worker, when what it waits for is there.
+//!
+//! A worker's [`Calls`] is a list of connections behind a lock, and a flag that the worker looks at once in a turn. A connection
+//! that waits makes a [`Call`], which can be made many times and is in the list once.
+
+use base::slab::Handle;
+use std::cell::OnceCell;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Wake, Waker};
+
+/// Ends a worker's sleep.
+pub type WakeWorker = Box<dyn Fn() + Send + Sync>;
+
+/// Connections of one worker that are called.
+#[derive(Default)]
+pub(crate) struct Calls {
+    is_any: AtomicBool,
+    called: Mutex<Vec<Handle>>,
+    wake: Option<WakeWorker>,
+}
+
+impl fmt::Debug for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calls").field("is_any", &self.is_any).finish_non_exhaustive()
+    }
+}
+
+impl Calls {
+    pub(crate) fn new(wake: WakeWorker) -> Calls {
+        Calls { wake: Some(wake), ..Calls::default() }
+    }
+
+    /// Whether a call ends the worker's sleep.
+    pub(crate) fn wakes(&self) -> bool {
+        self.wake.is_some()
+    }
+
+    /// Moves those who were called to `handles`.
+    #[inline]
+    pub(crate) fn take(&self, handles: &mut Vec<Handle>) {
+        if self.is_any.load(Ordering::Relaxed) && self.is_any.swap(false, Ordering::AcqRel) {
+            handles.append(&mut self.called.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    fn add(&self, handle: Handle) {
+        self.called.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
+        self.is_any.store(true, Ordering::Release);
+        if let Some(wake) = &self.wake {
+            wake();
+        }
+    }
+}
+
+/// One connection's.
+#[derive(Debug)]
+struct Call {
+    /// `None` where nobody has said what it is: the connection looks by itself.
+    handle: Option<Handle>,
+    is_made: AtomicBool,
+    calls: Arc<Calls>,
+}
+
+impl Call {
+    fn new(handle: Option<Handle>, calls: &Arc<Calls>) -> Arc<Call> {
+        Arc::new(Call { handle, is_made: AtomicBool::new(false), calls: Arc::clone(calls) })
+    }
+
+    fn waker(self: &Arc<Self>) -> Waker {
+        Waker::from(Arc::clone(self))
+    }
+
+    /// Whether it was made since the last look.
+    fn take(&self) -> bool {
+        self.is_made.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether the worker calls the connection when it is made.
+    fn reaches(&self) -> bool {
+        self.handle.is_some() && self.calls.wakes()
+    }
+}
+
+impl Wake for Call {
+    fn wake(self: Arc<Self>) {
+        if !self.is_made.swap(true, Ordering::AcqRel)
+            && let Some(handle) = self.handle
+        {
+            self.calls.add(handle);
+        }
+    }
+}
+
+/// Requests of one connection for which the disk is asked at a time, so that others get theirs.
+const DISK_SHARE: usize = 4;
+
+/// How the disk calls a connection back.
+#[derive(Debug, Default)]
+pub(crate) struct Disk {
+    handle: Option<Handle>,
+    /// Made when it is first waited for.
+    call: OnceCell<Arc<Call>>,
+}
+
+impl Disk {
+    /// The connection is kept under `handle`.
+    pub(crate) fn on_slot(&mut self, handle: Handle) {
+        self.handle = Some(handle);
+    }
+
+    /// `None` where nobody has said.
+    pub(crate) fn handle(&self) -> Option<Handle> {
+        self.handle
+    }
+
+    /// Whom to wake for one request more when `waiting` wait already.
+    pub(crate) fn waker(&self, calls: &Arc<Calls>, waiting: usize) -> Option<Waker> {
+        let call = self.call.get_or_init(|| Call::new(self.handle, calls));
+        (waiting < DISK_SHARE).then(|| call.waker())
+    }
+
+    /// Whether something may have come since the last look.
+    pub(crate) fn has_brought(&self) -> bool {
+        self.call.get().is_some_and(|call| call.take())
+    }
+
+    /// Whether somebody wakes the worker when something comes.
+    pub(crate) fn calls_back(&self) -> bool {
+        self.call.get().is_some_and(|call| call.reaches())
+    }
+}

@@ -1,0 +1,87 @@
+//! What a connection holds of the server: whether its client takes what it asked for, what it costs in memory, and what it waits
+//! for.
+
+use super::{Exchanges, Server, State};
+use crate::budget::{self, Verdict};
+use crate::progress::Look;
+use crate::warnings::Warning;
+use base::time::Instant;
+use http3::Code;
+use transport::Connection;
+
+/// Heads are not counted one by one below so many bytes on one connection.
+const HEADS_NOTICED: usize = 64 << 10;
+
+impl Server {
+    /// Ends the connection if its client takes too little. Returns when to look again.
+    pub(super) fn watch(
+        &mut self,
+        now: Instant,
+        connection: &mut Connection,
+        state: &mut State,
+    ) -> Option<Instant> {
+        let State { session, watch, .. } = state;
+        let is_owed = !connection.is_closed()
+            // While we wait for the disk it is not the client who takes too little.
+            && session.messages.waiting_for_disk() == 0
+            && (!session.messages.replies.is_empty() || connection.unacknowledged_bytes() > 0);
+        let moved = connection.delivered_bytes().saturating_add(session.messages.received);
+        match watch.look(now, is_owed.then_some(moved), &self.progress) {
+            Look::Idle => None,
+            Look::Until(end) => Some(end),
+            Look::Stalled => {
+                self.served.stalled += 1;
+                self.handler.warnings().note(Warning::SlowClients, 1);
+                connection.close(now, Code::EXCESSIVE_LOAD.0, b"too little was taken of what was asked for");
+                None
+            }
+        }
+    }
+
+    /// Accounts for what the connection holds, and does what follows from that.
+    pub(super) fn settle(&mut self, now: Instant, connection: &mut Connection, state: &mut State) {
+        let messages = &mut state.session.messages;
+        let bytes = budget::CONNECTION
+            + budget::STREAM * connection.open_streams() as u64
+            + connection.retained_bytes()
+            + messages.head_bytes() as u64;
+        let moved = connection.delivered_bytes().saturating_add(messages.received);
+        let is_idle = messages.replies.is_empty() && connection.unacknowledged_bytes() == 0;
+        match self.ledger.on_turn(now, (state.disk.handle(), &mut state.held), bytes, moved) {
+            Verdict::End if !connection.is_closed() => {
+                self.served.evicted += 1;
+                self.handler.warnings().note(Warning::BudgetExceeded, 1);
+                let code = if is_idle { Code::NO_ERROR } else { Code::EXCESSIVE_LOAD };
+                connection.close(now, code.0, b"the server is short of memory");
+            }
+            Verdict::Limit(limit) => connection.limit_memory(limit),
+            Verdict::Keep | Verdict::End => {}
+        }
+    }
+}
+
+impl Exchanges {
+    /// Requests and responses that wait for the disk.
+    pub(super) fn waiting_for_disk(&self) -> usize {
+        self.looking.len() + self.reading.len()
+    }
+
+    /// All that wait for the disk try again, in front of what came later.
+    pub(super) fn try_again(&mut self) {
+        self.looking.append(&mut self.waiting);
+        core::mem::swap(&mut self.looking, &mut self.waiting);
+        self.reading.append(&mut self.writable);
+        core::mem::swap(&mut self.reading, &mut self.writable);
+    }
+
+    /// Bytes that heads hold; counted anew when they may be many.
+    fn head_bytes(&mut self) -> usize {
+        if self.head_bytes > HEADS_NOTICED {
+            let asked = [&self.waiting, &self.receiving, &self.looking].into_iter().flatten();
+            let replies = self.replies.iter().chain(&self.given_up).map(|reply| &reply.head);
+            let heads = asked.map(|asked| &asked.head).chain(replies).chain(&self.spare);
+            self.head_bytes = heads.map(|head| head.memory()).sum();
+        }
+        self.head_bytes
+    }
+}

@@ -1,0 +1,174 @@
+//! Files that are looked up on the disk by other threads, so that a slow one holds up nobody but those who ask for it.
+//!
+//! What the kernel has in memory is found at once. For the rest a thread is asked, once for a path however many wait for it;
+//! whoever comes again after it was found takes the result. One that nobody has taken for [`FRESH`] is forgotten: the file may
+//! have changed.
+
+use crate::files::cache::Identity;
+use crate::files::root::{Found, OpenError, Root};
+use crate::pool::{Wait, read_all};
+use crate::readers::{Readers, Ticket, WhomToWake};
+use crate::recent::OpenFile;
+use base::time::{Duration, Instant};
+use bytes::Bytes;
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::HashMap;
+use std::task::Poll;
+
+/// Lookups at a time, of one handler.
+const MOST: usize = 256;
+/// How old a result may be.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What a path leads to.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    Folder,
+    File(OpenFile, Identity, Content),
+}
+
+/// The content of a small file.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// Nobody has tried.
+    Unread,
+    /// It was read; `None` if it could not be, or the file is large.
+    Read(Option<Bytes>),
+}
+
+type Result = core::result::Result<Opened, OpenError>;
+
+/// The lookups of one handler.
+#[derive(Debug)]
+pub(crate) struct Lookups {
+    readers: Readers,
+    /// With the time when it was found.
+    asked: HashMap<Box<[u8]>, Ticket<(Instant, Result)>>,
+    /// What the request at hand needs and is not in memory.
+    wanted: Option<Box<[u8]>>,
+}
+
+/// There are [`MOST`] already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooMany;
+
+impl Lookups {
+    pub(crate) fn new(readers: Readers) -> Lookups {
+        Lookups { readers, asked: HashMap::new(), wanted: None }
+    }
+
+    /// What `path` leads to, if that is known without waiting; else it is noted as wanted.
+    pub(crate) fn look(&mut self, root: &Root, path: &[u8]) -> Option<Result> {
+        if !self.asked.is_empty()
+            && let Some(ticket) = self.asked.get(path)
+        {
+            let Poll::Ready(found) = ticket.poll(&|| None) else {
+                self.want(path);
+                return None;
+            };
+            self.asked.remove(path);
+            if let Some((at, result)) = found
+                && now().saturating_since(at) < FRESH
+            {
+                return Some(result);
+            }
+        }
+        match root.find_in_memory(path) {
+            Some(Ok(Found::File(file, _))) if self.readers.is_slow(&file) => {}
+            Some(found) => return Some(found.map(|found| Opened::of(found, Content::Unread))),
+            None => {}
+        }
+        self.want(path);
+        None
+    }
+
+    /// The request at hand needs what `path` leads to.
+    pub(crate) fn want(&mut self, path: &[u8]) {
+        self.wanted = Some(path.into());
+    }
+
+    /// What the request at hand needs, if the disk must be asked.
+    #[inline]
+    pub(crate) fn take_wanted(&mut self) -> Option<Box<[u8]>> {
+        self.wanted.take()
+    }
+
+    /// Has a thread look `path` up, and read the file if it has at most `most` bytes.
+    pub(crate) fn ask(
+        &mut self,
+        root: &Root,
+        path: Box<[u8]>,
+        most: u64,
+        whom: WhomToWake<'_>,
+    ) -> core::result::Result<(), TooMany> {
+        if let Some(ticket) = self.asked.get(&path)
+            && ticket.poll(whom).is_pending()
+        {
+            return Ok(());
+        }
+        if self.asked.len() >= MOST {
+            self.asked.retain(|_, ticket| !ticket.is_done());
+            if self.asked.len() >= MOST {
+                return Err(TooMany);
+            }
+        }
+        let Some(waker) = whom() else { return Ok(()) };
+        let (root, readers, name) = (root.clone(), self.readers.clone(), path.clone());
+        let work = move || {
+            let result = root.find(&name).map(|found| {
+                if let Found::File(file, _) = &found {
+                    readers.pass(file);
+                }
+                Opened::of(found, Content::Unread).read(most)
+            });
+            (now(), result)
+        };
+        self.asked.insert(path, self.readers.submit(waker, work));
+        Ok(())
+    }
+}
+
+impl Opened {
+    fn of(found: Found, content: Content) -> Opened {
+        match found {
+            Found::Folder => Opened::Folder,
+            Found::File(file, stat) => Opened::File(OpenFile::new(file), Identity::of(&stat), content),
+        }
+    }
+
+    /// With the content of a small file.
+    fn read(self, most: u64) -> Opened {
+        match self {
+            Opened::File(file, identity, _) => {
+                let is_small = identity.size() <= most;
+                let content = is_small.then(|| read_whole(&file, identity, Wait::Disk).ok()).flatten();
+                Opened::File(file, identity, Content::Read(content))
+            }
+            Opened::Folder => Opened::Folder,
+        }
+    }
+}
+
+/// The content of a small file.
+///
+/// # Errors
+/// It changed while it was read, or cannot be read; `WouldBlock` if `wait` forbids to wait for the disk.
+pub(crate) fn read_whole(file: &OpenFile, identity: Identity, wait: Wait) -> std::io::Result<Bytes> {
+    let size = usize::try_from(identity.size()).unwrap_or(usize::MAX);
+    let mut content = vec![0; size.saturating_add(1)];
+    let read = read_all(file, &mut content, 0, wait)?;
+    let after = rustix::fs::fstat(file.descriptor())?;
+    if read != size || Identity::of(&after) != identity {
+        return Err(std::io::ErrorKind::InvalidData.into());
+    }
+    content.truncate(size);
+    content.shrink_to_fit();
+    Ok(Bytes::from(content))
+}
+
+/// The monotonic clock, which threads share.
+fn now() -> Instant {
+    let now = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
+    Instant::from_nanos(seconds.saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0)))
+}

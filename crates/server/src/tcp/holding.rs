@@ -1,0 +1,76 @@
+//! What the connections of one thread hold, and which of them end when memory is short.
+
+use super::pulse::{Order, Pulse};
+use crate::budget::{Account, Budget, Level, PATIENCE};
+use base::time::Instant;
+use std::rc::{Rc, Weak};
+
+/// Of those that make no progress an eighth ends at a time, at least so many.
+const LEAST: usize = 16;
+
+/// One thread's.
+#[derive(Debug)]
+pub(super) struct Holding {
+    account: Account,
+    held: u64,
+}
+
+impl Holding {
+    pub(super) fn new(budget: &Budget) -> Holding {
+        Holding { account: budget.account(), held: 0 }
+    }
+
+    /// Whether there is no memory for more connections.
+    pub(super) fn is_short(&self) -> bool {
+        self.account.budget().level() == Level::Short
+    }
+
+    /// Accounts for all connections. When memory is short those end that hold most and make no progress; returns how many.
+    pub(super) fn look(&mut self, now: Instant, pulses: &[Weak<Pulse>]) -> u64 {
+        let held = pulses.iter().filter_map(Weak::upgrade).map(|pulse| pulse.held()).sum();
+        self.account.on_change(self.held, held);
+        self.held = held;
+        if !self.is_short() {
+            return 0;
+        }
+        let mut stalled: Vec<Rc<Pulse>> = pulses
+            .iter()
+            .filter_map(Weak::upgrade)
+            .filter(|pulse| pulse.stalled_for(now).is_some_and(|time| time >= PATIENCE))
+            .collect();
+        stalled.sort_by_key(|pulse| core::cmp::Reverse(pulse.held()));
+        let some = (stalled.len() / 8).max(LEAST);
+        stalled.iter().take(some).for_each(|pulse| pulse.tell(Order::Close));
+        stalled.len().min(some) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::time::Duration;
+
+    #[test]
+    fn the_largest_without_progress_end_when_memory_is_short() {
+        let begun = Instant::from_nanos(1);
+        let pulses: Vec<Rc<Pulse>> = (0..40).map(|_| Rc::new(Pulse::new(Rc::default(), begun))).collect();
+        let waker = core::task::Waker::noop();
+        for (number, pulse) in pulses.iter().enumerate() {
+            pulse.on_secure(begun);
+            pulse.on_request(begun);
+            pulse.on_owed(number * 1_000);
+        }
+        let weak: Vec<Weak<Pulse>> = pulses.iter().map(Rc::downgrade).collect();
+        let mut holding = Holding::new(&Budget::new(100 << 20));
+        let later = begun + PATIENCE;
+        assert_eq!(holding.look(later, &weak), 0);
+        let mut holding = Holding::new(&Budget::new(3 << 20));
+        assert_eq!(holding.look(begun + Duration::from_millis(1), &weak), 0, "they had no time yet");
+        assert!(holding.is_short());
+        pulses[39].on_write(1_000);
+        assert_eq!(holding.look(later, &weak), LEAST as u64);
+        let ended: Vec<usize> =
+            (0..40).filter(|&number| pulses[number].order(waker) == Order::Close).collect();
+        assert_eq!(ended, (23..39).collect::<Vec<usize>>());
+    }
+}
