@@ -151,6 +151,7 @@ impl<P: Port> Client<P> {
                     usage: Usage::default(),
                     path: None,
                     head: String::new(),
+                    ends_within_line: false,
                 }),
             }
         }
@@ -302,6 +303,7 @@ impl<P: Port> Client<P> {
             usage: self.usage().since(&usage),
             path,
             head: download.take_head(),
+            ends_within_line: download.ends_within_line(),
             result: download.finish(),
         };
         view.on_end(outcome);

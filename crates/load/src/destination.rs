@@ -33,6 +33,8 @@ pub struct Sequential {
     /// For messages.
     name: PathBuf,
     next: u64,
+    /// The last byte so far.
+    last: Option<u8>,
     version: Version,
 }
 
@@ -50,6 +52,7 @@ impl Destination {
                 out: Box::new(BufWriter::with_capacity(GATHERED, file)),
                 name,
                 next: 0,
+                last: None,
                 version: Version::default(),
             })),
             Err(error) => Err(GetError::Write(name, error)),
@@ -96,6 +99,11 @@ impl Destination {
             Destination::Sequential(out) => out.next,
             Destination::Counted(tally) => tally.received(),
         }
+    }
+
+    /// Whether bytes went to a terminal, a device or a pipe, and the last of them was no line's end.
+    pub fn ends_within_line(&self) -> bool {
+        matches!(self, Destination::Sequential(out) if out.last.is_some_and(|byte| byte != b'\n'))
     }
 
     /// What is not there, in order; see [`PartFile::missing`].
@@ -149,6 +157,7 @@ impl Destination {
             Destination::Sequential(out) if run.offset() == out.next => {
                 out.out.write_all(bytes).map_err(|error| GetError::Write(out.name.clone(), error))?;
                 out.next = out.next.saturating_add(bytes.len() as u64);
+                out.last = bytes.last().copied().or(out.last);
                 *run = Run::new(out.next);
                 Ok(())
             }
@@ -234,20 +243,24 @@ mod tests {
             out: Box::new(pipe.clone()),
             name: "pipe".into(),
             next: 0,
+            last: None,
             version: Version::default(),
         });
+        assert!(!to.ends_within_line(), "nothing is there");
         to.restart(other.clone()).unwrap();
         to.restart(version.clone()).unwrap();
         let mut run = Run::new(0);
         to.append(&mut run, b"abc").unwrap();
+        assert!(to.ends_within_line());
         assert_eq!((to.received(), to.missing(), to.validator()), (3, vec![3..6], Some("\"a\"")));
         assert!(to.append(&mut Run::new(5), b"x").is_err());
         assert_eq!(to.on_version(&other).unwrap_err().exit_code(), 33);
         assert!(to.restart(other).is_err());
         to.on_version(&version).unwrap();
-        to.append(&mut Run::new(3), b"def").unwrap();
+        to.append(&mut Run::new(3), b"de\n").unwrap();
+        assert!(!to.ends_within_line());
         assert!(to.finish().unwrap().is_none());
-        assert_eq!(*pipe.0.lock().unwrap(), b"abcdef");
+        assert_eq!(*pipe.0.lock().unwrap(), b"abcde\n");
     }
 
     #[test]

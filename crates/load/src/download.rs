@@ -205,6 +205,11 @@ impl Download {
         true
     }
 
+    /// See [`Destination::ends_within_line`].
+    pub fn ends_within_line(&self) -> bool {
+        self.destination.as_ref().is_some_and(Destination::ends_within_line)
+    }
+
     /// Whether the exchange belongs to the plan; the content of others is dropped and their streams are given up.
     #[inline]
     pub fn is_current(&self, exchange: &Exchange) -> bool {

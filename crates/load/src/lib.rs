@@ -25,6 +25,7 @@ pub mod output;
 pub mod part;
 pub mod pieces;
 mod probe;
+pub mod proxy;
 pub mod report;
 pub mod request;
 pub mod requests;

@@ -86,6 +86,8 @@ pub struct Outcome {
     pub path: Option<PathReport>,
     /// The heads of the answers, when only heads were wanted.
     pub head: String,
+    /// Whether content went to standard output or a device, and its last byte was no line's end.
+    pub ends_within_line: bool,
 }
 
 /// Whoever watches downloads.

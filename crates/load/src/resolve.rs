@@ -17,9 +17,20 @@ pub enum Family {
     V6,
 }
 
+/// The flag that a detour was given by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flag {
+    /// All that apply are used, in their order.
+    Resolve,
+    /// The first that applies is used.
+    ConnectTo,
+}
+
 /// Asks another host than the URL's; the URL's name is still the one that the certificate must be for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detour {
+    /// Where it comes from.
+    pub flag: Flag,
     /// The URL's host, without brackets; empty means every host.
     pub host: String,
     /// The URL's port; `None` means every port.
@@ -31,24 +42,28 @@ pub struct Detour {
 }
 
 impl Detour {
-    /// Reads `--resolve HOST:PORT:ADDRESS`.
+    /// Reads `--resolve HOST:PORT:ADDRESS[,ADDRESS]...`, one detour for each address.
     ///
     /// # Errors
     /// What to write instead.
-    pub fn parse_resolve(text: &str) -> Result<Detour, GetError> {
+    pub fn parse_resolve(text: &str) -> Result<Vec<Detour>, GetError> {
         let wrong = || {
             GetError::Usage(format!(
-                "--resolve {text} cannot be used: write HOST:PORT:ADDRESS, such as example.org:443:127.0.0.1"
+                "--resolve {text} cannot be used: write HOST:PORT:ADDRESS[,ADDRESS], such as example.org:443:127.0.0.1"
             ))
         };
         let (host, rest) = split_host(text).ok_or_else(wrong)?;
-        let (port, address) = rest.split_once(':').ok_or_else(wrong)?;
-        let address: IpAddr = bare(address).parse().map_err(|_| wrong())?;
+        let (port, addresses) = rest.split_once(':').ok_or_else(wrong)?;
         let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
         if host.is_empty() {
             return Err(wrong());
         }
-        Ok(Detour { host: host.into(), port: Some(port), to_host: address.to_string(), to_port: None })
+        let detour = |address: &str| {
+            let address: IpAddr = bare(address.trim()).parse().map_err(|_| wrong())?;
+            let (flag, to_host) = (Flag::Resolve, address.to_string());
+            Ok(Detour { flag, host: host.into(), port: Some(port), to_host, to_port: None })
+        };
+        addresses.split(',').map(detour).collect()
     }
 
     /// Reads `--connect-to HOST1:PORT1:HOST2:PORT2`; each may be empty, which means any, or no change.
@@ -68,7 +83,8 @@ impl Detour {
         let (host, rest) = split_host(text).ok_or_else(wrong)?;
         let (from, rest) = rest.split_once(':').ok_or_else(wrong)?;
         let (to_host, to) = split_host(rest).ok_or_else(wrong)?;
-        Ok(Detour { host: host.into(), port: port(from)?, to_host: to_host.into(), to_port: port(to)? })
+        let (flag, port, to_port) = (Flag::ConnectTo, port(from)?, port(to)?);
+        Ok(Detour { flag, host: host.into(), port, to_host: to_host.into(), to_port })
     }
 
     fn applies_to(&self, host: &str, port: u16) -> bool {
@@ -98,7 +114,16 @@ fn bare(host: &str) -> &str {
 /// The name does not exist, or has no address of the family.
 pub fn resolve(target: &Target, family: Family, detours: &[Detour]) -> Result<Vec<SocketAddr>, GetError> {
     let (mut host, mut port) = (target.host().to_owned(), target.port());
-    if let Some(detour) = detours.iter().find(|detour| detour.applies_to(&host, port)) {
+    let mut applicable = detours.iter().filter(|detour| detour.applies_to(target.host(), target.port()));
+    let first = applicable.next();
+    if let Some(detour) = first.filter(|detour| detour.flag == Flag::Resolve) {
+        let all = [detour].into_iter().chain(applicable.filter(|other| other.flag == Flag::Resolve));
+        let found = all.filter_map(|detour| Some(SocketAddr::new(detour.to_host.parse().ok()?, port)));
+        // The order is the user's.
+        let addresses = of_family(found, family);
+        return if addresses.is_empty() { Err(none_of(family, host)) } else { Ok(addresses) };
+    }
+    if let Some(detour) = first {
         if !detour.to_host.is_empty() {
             host.clone_from(&detour.to_host);
         }
@@ -111,27 +136,33 @@ pub fn resolve(target: &Target, family: Family, detours: &[Detour]) -> Result<Ve
             .map_err(|error| GetError::Resolve(host.clone(), in_words(&error)))?
             .collect(),
     };
-    let allowed = |address: &SocketAddr| match family {
-        Family::Any => true,
-        Family::V4 => address.is_ipv4(),
-        Family::V6 => address.is_ipv6(),
-    };
-    let addresses = take_turns(found.into_iter().filter(allowed));
-    if addresses.is_empty() {
-        let kind = if family == Family::V4 { "IPv4" } else { "IPv6" };
-        return Err(GetError::Resolve(host, format!("it has no {kind} address")));
-    }
-    Ok(addresses)
+    let addresses = take_turns(of_family(found, family));
+    if addresses.is_empty() { Err(none_of(family, host)) } else { Ok(addresses) }
 }
 
-/// Lets the families take turns, beginning with that of the first. RFC 8305 §4.
-fn take_turns(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+/// Those of a family, each once.
+fn of_family(addresses: impl IntoIterator<Item = SocketAddr>, family: Family) -> Vec<SocketAddr> {
     let mut all: Vec<SocketAddr> = Vec::new();
     for address in addresses {
-        if !all.contains(&address) {
+        let is_allowed = match family {
+            Family::Any => true,
+            Family::V4 => address.is_ipv4(),
+            Family::V6 => address.is_ipv6(),
+        };
+        if is_allowed && !all.contains(&address) {
             all.push(address);
         }
     }
+    all
+}
+
+fn none_of(family: Family, host: String) -> GetError {
+    let kind = if family == Family::V4 { "IPv4" } else { "IPv6" };
+    GetError::Resolve(host, format!("it has no {kind} address"))
+}
+
+/// Lets the families take turns, beginning with that of the first. RFC 8305 §4.
+fn take_turns(all: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let first_is_v4 = all.first().is_some_and(SocketAddr::is_ipv4);
     let (ours, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|each| each.is_ipv4() == first_is_v4);
     let (mut ours, mut others) = (ours.into_iter(), others.into_iter());
@@ -162,7 +193,7 @@ mod tests {
     #[test]
     fn detours_and_families() {
         let to = |url: &str, detour: Detour| resolve(&target(url), Family::Any, &[detour]).unwrap();
-        let resolve_to = |text: &str| Detour::parse_resolve(text).unwrap();
+        let resolve_to = |text: &str| Detour::parse_resolve(text).unwrap().remove(0);
         assert_eq!(
             to("https://nowhere.invalid/", resolve_to("Nowhere.invalid:443:127.0.0.1")),
             ["127.0.0.1:443".parse().unwrap()]
@@ -183,11 +214,38 @@ mod tests {
         assert!(error.exit_code() == 6 && error.to_string().contains("no IPv6 address"), "{error}");
     }
 
+    /// As curl has it. Deleted, a second --resolve could be ignored again.
+    #[test]
+    fn all_addresses_of_resolve_are_used_in_the_order_that_was_given() {
+        let detours = |texts: &[&str]| -> Vec<Detour> {
+            texts.iter().flat_map(|text| Detour::parse_resolve(text).unwrap()).collect()
+        };
+        let found = |family, texts: &[&str]| {
+            let found = resolve(&target("https://a.invalid/"), family, &detours(texts));
+            found.map(|found| found.iter().map(|address| address.ip().to_string()).collect::<Vec<_>>())
+        };
+        let texts = [
+            "a.invalid:443:127.0.0.2,127.0.0.1",
+            "b.invalid:443:127.0.0.9",
+            "a.invalid:443:[::1], 127.0.0.2",
+        ];
+        assert_eq!(found(Family::Any, &texts).unwrap(), ["127.0.0.2", "127.0.0.1", "::1"]);
+        assert_eq!(found(Family::V6, &texts).unwrap(), ["::1"]);
+        assert_eq!(found(Family::V6, &texts[..1]).unwrap_err().exit_code(), 6);
+        let mut mixed = vec![Detour::parse_connect_to("a.invalid:443:127.0.0.7:1").unwrap()];
+        mixed.extend(detours(&texts));
+        let first = resolve(&target("https://a.invalid/"), Family::Any, &mixed).unwrap();
+        assert_eq!(first, ["127.0.0.7:1".parse().unwrap()], "the first that applies decides");
+        for wrong in ["a:443:127.0.0.1,", "a:443:127.0.0.1,b"] {
+            assert_eq!(Detour::parse_resolve(wrong).unwrap_err().exit_code(), 2, "{wrong}");
+        }
+    }
+
     #[test]
     fn families_take_turns() {
         let parse = |text: &str| text.parse::<SocketAddr>().unwrap();
         let given = ["[::1]:1", "[::2]:1", "1.1.1.1:1", "[::1]:1", "[::3]:1", "2.2.2.2:1"].map(parse);
         let expected = ["[::1]:1", "1.1.1.1:1", "[::2]:1", "2.2.2.2:1", "[::3]:1"].map(parse);
-        assert_eq!(take_turns(given.into_iter()), expected);
+        assert_eq!(take_turns(of_family(given, Family::Any)), expected);
     }
 }

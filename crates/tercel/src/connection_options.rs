@@ -4,6 +4,7 @@ use clap::Args;
 use crypto::{ClientTls, ConfigError, Roots, TlsOptions};
 use load::error::GetError;
 use load::resolve::Family;
+use load::target::Target;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -32,6 +33,15 @@ impl ConnectionArgs {
             (true, _) => Family::V4,
             (_, true) => Family::V6,
             _ => Family::Any,
+        }
+    }
+
+    /// Says once on standard error that a proxy of the environment is not used.
+    pub(crate) fn tell_of_proxy(command: &str, targets: &[Target]) {
+        if let Some(variable) = load::proxy::ignored(|name| std::env::var(name).ok(), targets) {
+            eprintln!(
+                "tercel {command}: {variable} is ignored: the connection is direct, since HTTP/3 goes through no such proxy"
+            );
         }
     }
 

@@ -141,6 +141,7 @@ impl DashArgs {
 
     fn plan(&self) -> Result<Plan, GetError> {
         let manifest = Target::parse(&self.url)?;
+        ConnectionArgs::tell_of_proxy("dash", core::slice::from_ref(&manifest));
         let tls = self.connection.quic_tls(&self.quic.tls())?;
         let transport = Arc::new(self.quic.transport(Version::V1).map_err(usage)?);
         Ok(Plan {

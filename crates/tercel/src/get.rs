@@ -94,8 +94,8 @@ pub(crate) struct GetArgs {
 
     #[command(flatten)]
     connection: ConnectionArgs,
-    /// Use this address for the host and port of a URL: HOST:PORT:ADDRESS. Repeatable.
-    #[arg(long, value_name = "HOST:PORT:ADDRESS", help_heading = "Connection")]
+    /// Use these addresses for the host and port of a URL, one after the other until one answers. Repeatable.
+    #[arg(long, value_name = "HOST:PORT:ADDRESS[,ADDRESS]", help_heading = "Connection")]
     resolve: Vec<String>,
     /// Ask another server in place of a URL's: HOST1:PORT1:HOST2:PORT2, each may be empty. Repeatable.
     ///
@@ -157,6 +157,8 @@ fn get(args: &GetArgs) -> Result<u8, GetError> {
     args.quic.techniques().check(args.path.datapath).map_err(GetError::Usage)?;
     let paths = args.open(&jobs).map_err(GetError::Usage)?;
     if !args.quiet {
+        let targets: Vec<Target> = jobs.iter().map(|job| job.target.clone()).collect();
+        ConnectionArgs::tell_of_proxy("get", &targets);
         paths.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         paths.declined.iter().for_each(|line| eprintln!("{line}"));
     }
@@ -241,8 +243,13 @@ impl GetArgs {
         let usage = |error: transport::InvalidConfig| GetError::Usage(error.to_string());
         let mut transport = self.quic.transport(version).map_err(usage)?;
         transport.handshake_timeout = Duration::from_secs(self.connect_timeout);
-        let resolve = self.resolve.iter().map(|text| Detour::parse_resolve(text));
-        let connect_to = self.connect_to.iter().map(|text| Detour::parse_connect_to(text));
+        let mut detours = Vec::new();
+        for text in &self.resolve {
+            detours.extend(Detour::parse_resolve(text)?);
+        }
+        for text in &self.connect_to {
+            detours.push(Detour::parse_connect_to(text)?);
+        }
         // One that asks for more patience than QUIC has gets it.
         let silence = Duration::from_secs(self.timeout);
         transport.idle_timeout = match (silence, transport.idle_timeout) {
@@ -253,7 +260,7 @@ impl GetArgs {
             parallel: usize::from(self.parallel),
             headers: parse_headers(&self.headers)?,
             family: self.connection.family(),
-            detours: resolve.chain(connect_to).collect::<Result<_, _>>()?,
+            detours,
             silence,
             quic: ClientConfig {
                 tls: self.connection.quic_tls(&self.quic.tls())?,

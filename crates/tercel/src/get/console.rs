@@ -9,6 +9,7 @@ use load::job::Job;
 use load::output::Output;
 use load::report::{Outcome, Progress, View};
 use std::io::{IsTerminal as _, Write as _};
+use std::os::fd::AsFd;
 
 /// One job as it is shown.
 struct Row {
@@ -22,6 +23,8 @@ pub(super) struct Console {
     rows: Vec<Row>,
     bars: Option<MultiProgress>,
     is_quiet: bool,
+    /// Whether content goes where these lines go.
+    is_mixed: bool,
     json: Option<Stream>,
     exit_code: u8,
 }
@@ -53,6 +56,7 @@ impl Console {
             rows: jobs.iter().zip(&args.urls).map(row).collect(),
             bars: shows_bars.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10))),
             is_quiet: args.quiet || args.head,
+            is_mixed: output_is_taken && is_one_file(&std::io::stdout(), &std::io::stderr()),
             json: args.json.then_some(if output_is_taken { Stream::Error } else { Stream::Output }),
             exit_code: 0,
         }
@@ -79,6 +83,10 @@ impl Console {
     }
 
     fn report(&mut self, row: &Row, outcome: &Outcome) {
+        let says_more = !self.is_quiet || outcome.result.is_err() || self.json == Some(Stream::Error);
+        if outcome.ends_within_line && self.is_mixed && says_more {
+            self.say("");
+        }
         match &outcome.result {
             Ok(_) if self.is_quiet => {}
             Ok(_) => {
@@ -150,6 +158,12 @@ impl View for Console {
         let row = Row { url: row.url.clone(), name: row.name.clone(), bar: None };
         self.report(&row, &outcome);
     }
+}
+
+/// Whether two descriptors lead to one terminal, file or pipe.
+fn is_one_file(one: &impl AsFd, other: &impl AsFd) -> bool {
+    let place = |file: &dyn AsFd| rustix::fs::fstat(file).ok().map(|stat| (stat.st_dev, stat.st_ino));
+    place(one).is_some_and(|found| place(other) == Some(found))
 }
 
 fn style(size: Option<u64>) -> ProgressStyle {

@@ -1,6 +1,7 @@
 //! From the command line to a plan.
 
 use super::{Http, LoadArgs, urls};
+use crate::connection_options::ConnectionArgs;
 use base::time::Duration;
 use crypto::TlsOptions;
 use http::request::Parts;
@@ -26,6 +27,9 @@ impl LoadArgs {
         let targets = urls::targets(&self.urls, self.urls_file.as_deref())?;
         let first = targets.first().ok_or_else(|| GetError::Usage("there is no URL to ask".into()))?;
         let protocol = self.protocol(first)?;
+        if !self.quiet {
+            ConnectionArgs::tell_of_proxy("load", core::slice::from_ref(first));
+        }
         let addresses = resolve(first, self.connection.family(), &[])?;
         let address = match protocol {
             Protocol::Http3(_) => choose_address(&addresses)?,
