@@ -3,6 +3,9 @@
 //! A closed UDP port answers with an ICMP message, which the kernel reports only to a connected socket. A data path's socket
 //! is not connected, since it serves many peers. So when a server is silent, a second socket that is connected to it sends
 //! one empty datagram, which every QUIC endpoint drops, and the kernel's answer to that tells.
+//!
+//! A question for versions is a datagram of a version that does not exist: a server answers with those that it speaks, and keeps
+//! nothing of it (RFC 9000 §6.1).
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -11,6 +14,17 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 #[derive(Debug)]
 pub(crate) struct Probe {
     socket: UdpSocket,
+}
+
+/// What came back of a question.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// Nothing, or nothing that is to the point.
+    None,
+    /// A QUIC server's versions.
+    Versions,
+    /// What the network says against the address.
+    Bad(io::Error),
 }
 
 impl Probe {
@@ -30,13 +44,48 @@ impl Probe {
         Ok(Probe { socket })
     }
 
-    /// The bad news, once it is there. No news says nothing.
-    pub(crate) fn verdict(&self) -> Option<io::Error> {
-        match self.socket.recv(&mut [0; 64]) {
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Some(error),
-            _ => None,
+    /// Asks for the versions of QUIC that are spoken at `address`.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn for_versions(address: SocketAddr) -> io::Result<Probe> {
+        let probe = Probe::send(address)?;
+        probe.socket.send(&question())?;
+        Ok(probe)
+    }
+
+    /// What has come back.
+    pub(crate) fn news(&self) -> News {
+        let mut answer = [0; 64];
+        match self.socket.recv(&mut answer) {
+            // A packet with a long header of version 0. RFC 8999 §6.
+            Ok(7..) if answer[0] & 0x80 != 0 && answer[1..5] == [0; 4] => News::Versions,
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => News::Bad(error),
+            _ => News::None,
         }
     }
+
+    /// The bad news, once it is there. No news says nothing.
+    pub(crate) fn verdict(&self) -> Option<io::Error> {
+        match self.news() {
+            News::Bad(error) => Some(error),
+            News::None | News::Versions => None,
+        }
+    }
+}
+
+/// A packet of a version that is reserved for this (RFC 9000 §15), as long as servers demand (§6.1, §14.1).
+fn question() -> [u8; 1_200] {
+    const VERSION: [u8; 4] = [0x1a, 0x2a, 0x3a, 0x4a];
+    let mut packet = [0; 1_200];
+    packet[0] = 0xc0;
+    packet[1..5].copy_from_slice(&VERSION);
+    // Two connection IDs of eight bytes each.
+    packet[5] = 8;
+    packet[6..14].copy_from_slice(b"versions");
+    packet[14] = 8;
+    packet[15..23].copy_from_slice(b"of QUIC?");
+    packet
 }
 
 #[cfg(test)]

@@ -42,6 +42,9 @@ enum Http {
     Three,
 }
 
+/// Sockets of a thread where nothing is said: enough to reach the workers of a server, and few enough to cost nothing.
+const DEFAULT_SOCKETS: usize = 4;
+
 /// Flags of `tercel load`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = after_long_help())]
@@ -70,6 +73,12 @@ pub(crate) struct LoadArgs {
     /// Threads, each with connections of its own.
     #[arg(short = 't', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024), help_heading = "Load")]
     threads: u16,
+    /// UDP sockets of each thread, each with a port of its own. New connections take them in turn.
+    ///
+    /// Without it, as many as a thread has connections, up to 4. A server whose workers share a port, and a network with
+    /// several ways, tell flows apart by their ports. For HTTP/3 over kernel UDP; TCP has a socket for each connection.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=udp::MAX_SOCKETS as i64), help_heading = "Load")]
+    sockets: Option<u16>,
     /// Make a new connection for each request, -c at a time; latency then includes the handshake.
     ///
     /// Each handshake is a whole one: tickets are not used, so neither are resumption and 0-RTT. TCP connections are closed by a
@@ -228,6 +237,12 @@ impl LoadArgs {
             );
         }
         Ok(report)
+    }
+
+    /// UDP sockets of each thread.
+    fn sockets_of_a_thread(&self) -> usize {
+        let connections = (self.connections as usize).div_ceil(usize::from(self.threads.max(1)));
+        self.sockets.map_or(connections.clamp(1, DEFAULT_SOCKETS), usize::from)
     }
 
     fn print(&self, runs: &[Report], expectations: &[Verdict]) {

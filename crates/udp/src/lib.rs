@@ -16,10 +16,12 @@ mod receiver;
 mod refusals;
 mod sender;
 mod socket;
+mod sockets;
 mod steering;
 mod sys;
 
 pub use group::{Group, bind_group};
 pub use options::{BindError, BindOptions, Variant, Without};
 pub use port::UdpPort;
+pub use sockets::{MAX_SOCKETS, Sockets};
 pub use steering::{Steering, SteeringChoice};

@@ -111,6 +111,15 @@ impl UdpPort {
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+
+    pub(crate) fn waker_ref(&self) -> &Waker {
+        &self.waker
+    }
+
+    /// Whether trains wait for room in the socket.
+    pub(crate) fn has_queued(&self) -> bool {
+        self.sender.has_queued()
+    }
 }
 
 /// What to do about buffers when `asked` bytes (to receive, to send) became `granted`, as the kernel counts them.

@@ -9,6 +9,7 @@ use load::error::GetError;
 use load::requests::{Member, Plan, Protocol, Report, Run, Watcher};
 use paths::{Opened, Paths};
 use std::sync::atomic::AtomicBool;
+use udp::{Sockets, UdpPort};
 
 fn usage(error: impl core::fmt::Display) -> GetError {
     GetError::Usage(error.to_string())
@@ -36,22 +37,38 @@ pub(super) fn run(
         Opened::Xdp(_) if args.threads > 1 => Err(usage(
             "over AF_XDP the generator has one thread, for all queues of the interface: leave -t out",
         )),
+        Opened::Xdp(_) if args.sockets.is_some() => {
+            Err(usage("--sockets means nothing to AF_XDP, which has none of the kernel's: leave it out"))
+        }
         Opened::Xdp(ports) => on(&run, ports, line),
         Opened::Udp(group) => {
-            let mut ports = group.ports;
-            while ports.len() < usize::from(args.threads) {
-                // A socket of its own for each thread.
-                let Opened::Udp(group) = open(args, plan.address)?.opened else {
-                    return Err(usage("several threads have several paths: name one with --datapath"));
-                };
-                ports.extend(group.ports);
-            }
+            let threads = sockets(args, plan, group.ports)?;
             match args.path.hold() {
-                Some(delay) => on(&run, ports.into_iter().map(|port| Hold::new(port, delay)).collect(), line),
-                None => on(&run, ports, line),
+                Some(delay) => {
+                    let held = |sockets| Hold::new(sockets, delay);
+                    on(&run, threads.into_iter().map(held).collect(), line)
+                }
+                None => on(&run, threads, line),
             }
         }
     }
+}
+
+/// The sockets of each thread. `ports` are those that are open.
+fn sockets(args: &LoadArgs, plan: &Plan, mut ports: Vec<UdpPort>) -> Result<Vec<Sockets>, GetError> {
+    let each = args.sockets_of_a_thread();
+    while ports.len() < each * usize::from(args.threads) {
+        let Opened::Udp(group) = open(args, plan.address)?.opened else {
+            return Err(usage("several sockets have several paths: name one with --datapath"));
+        };
+        ports.extend(group.ports);
+    }
+    let mut threads = Vec::new();
+    while !ports.is_empty() {
+        let rest = ports.split_off(each.min(ports.len()));
+        threads.extend(Sockets::new(core::mem::replace(&mut ports, rest)));
+    }
+    Ok(threads)
 }
 
 fn on<P: Port + Send>(
