@@ -270,7 +270,10 @@ impl Job<'_> {
     fn port(&self, (queue, sizes): (u32, Sizes), new: New, shared: &Arc<Shared>) -> io::Result<XdpPort> {
         let New { mut socket, rx_frames, tx_frames } = new;
         let polls = self.options.busy_poll.is_some();
-        let receiver = Receiver::new(&mut socket, rx_frames, self.local.port(), polls);
+        let mut receiver = Receiver::new(&mut socket, rx_frames, self.local.port(), polls);
+        if shared.mode == Mode::Generic {
+            receiver.expect_trains();
+        }
         let sender = Sender::new(tx_frames, sizes.payload, socket.knows_metadata());
         let tag = self.options.vlan.map(Tag::vlan);
         let paths = Paths::new(self.interface.clone(), tag, sizes.payload);

@@ -18,9 +18,13 @@ use crate::paths::Paths;
 use crate::sys::ring::Wakeup;
 use crate::sys::socket::{Arrival, Socket};
 use crate::sys::umem::Frame;
+use crate::uncut;
 
 /// Most packets taken in by one poll; one in several frames counts as many.
 pub(crate) const BATCH: usize = 64;
+
+/// Longer payloads in bytes, which Ethernet has no room for, may be trains.
+const ORDINARY: usize = 1_472;
 
 /// A packet that is lent.
 #[derive(Debug)]
@@ -28,6 +32,8 @@ struct Lent {
     /// `None` if the packet was put together.
     frame: Option<Frame>,
     payload: Range<usize>,
+    /// The length of its packets; that of the payload unless it is a train that nobody cut.
+    segment: usize,
     addresses: Addresses,
     ecn: Ecn,
 }
@@ -35,6 +41,7 @@ struct Lent {
 /// A packet for us.
 struct Ours {
     payload: Range<usize>,
+    segment: usize,
     addresses: Addresses,
     ecn: Ecn,
 }
@@ -47,6 +54,8 @@ pub(crate) struct Receiver {
     with_kernel: usize,
     port: u16,
     polls_device: bool,
+    /// Longer payloads are looked at, since they may be trains that nobody cut.
+    ordinary: usize,
     pub(crate) counters: RxCounters,
 }
 
@@ -65,8 +74,14 @@ impl Receiver {
             with_kernel: count,
             port,
             polls_device,
+            ordinary: usize::MAX,
             counters: RxCounters::default(),
         }
+    }
+
+    /// Trains may arrive uncut, as they do in generic mode: drivers that run the program themselves make the sender cut them.
+    pub(crate) fn expect_trains(&mut self) {
+        self.ordinary = ORDINARY;
     }
 
     /// Frames that this half has.
@@ -149,12 +164,7 @@ impl Receiver {
         // Out of `self` while it is looked at.
         let mut joiner = core::mem::take(&mut self.joiner);
         if let Some(ours) = self.look(paths, joiner.bytes(range)) {
-            if ours.payload.len() > paths.largest_payload(ours.addresses.local.ip()) {
-                // A train that the peer's kernel did not cut: where its packets begin is not told.
-                self.counters.truncated += 1;
-            } else {
-                self.lend(None, start, ours);
-            }
+            self.lend(None, start, ours);
         }
         self.joiner = joiner;
         frame
@@ -183,24 +193,41 @@ impl Receiver {
             ip => paths.interface.scoped(ip, address.port()),
         };
         let addresses = Addresses { local: scoped(destination), peer: scoped(source) };
-        Some(Ours { payload, addresses, ecn })
+        let mut segment = payload.len();
+        if segment > self.ordinary.min(paths.interface.mtu) {
+            let most = paths.largest_payload(addresses.local.ip());
+            segment = self.segment_of(bytes.get(payload.clone()).unwrap_or_default(), most)?;
+        }
+        Some(Ours { payload, segment, addresses, ecn })
+    }
+
+    /// How long the packets are in a payload that may be a train; `None` where it is one, and not where its packets begin.
+    #[cold]
+    fn segment_of(&mut self, payload: &[u8], most: usize) -> Option<usize> {
+        let train = if self.ordinary < usize::MAX { uncut::packet_size(payload) } else { None };
+        let segment = train.unwrap_or(payload.len());
+        if segment > most {
+            self.counters.truncated += 1;
+            return None;
+        }
+        Some(segment)
     }
 
     /// Lends what lies in `frame`, or in the joiner, from `start`.
     #[inline]
     fn lend(&mut self, frame: Option<Frame>, start: usize, ours: Ours) {
-        let Ours { payload, addresses, ecn } = ours;
-        self.counters.datagrams += 1;
+        let Ours { payload, segment, addresses, ecn } = ours;
+        self.counters.datagrams += payload.len().div_ceil(segment.max(1)) as u64;
         self.counters.trains += 1;
         self.counters.bytes += payload.len() as u64;
         let payload = start + payload.start..start + payload.end;
-        self.lent.push(Lent { frame, payload, addresses, ecn });
+        self.lent.push(Lent { frame, payload, segment, addresses, ecn });
     }
 
     #[inline]
     pub(crate) fn train<'a>(&'a mut self, socket: &'a mut Socket, index: usize) -> Train<'a> {
-        let Lent { frame, payload, addresses, ecn } = &mut self.lent[index];
-        let (segment_size, addresses, ecn) = (payload.len(), *addresses, *ecn);
+        let Lent { frame, payload, segment, addresses, ecn } = &mut self.lent[index];
+        let (segment_size, addresses, ecn) = (*segment, *addresses, *ecn);
         let bytes = match frame {
             Some(frame) => socket.bytes(frame, payload.clone()),
             None => self.joiner.bytes(payload.clone()),

@@ -138,6 +138,30 @@ fn twenty_thousand_long_packets_leave_every_frame_where_it_was() {
 }
 
 #[test]
+fn a_train_of_quic_that_was_not_cut_arrives_packet_by_packet() {
+    // Deleted, a small train could pass for one long datagram at a jumbo MTU, whose decryption fails, and a large one be dropped.
+    let Some(lab) = lab_with(&LabOptions { mtu: 9000, ..LabOptions::default() }) else { return };
+    let mut server = server(&lab, "0.0.0.0:4433", Mode::Generic);
+    let bind = udp::BindOptions::new(SocketAddr::new(lab.client().ipv4().into(), 0), udp::Variant::Gso);
+    let mut client = lab.client().run(|| udp::UdpPort::bind(&bind)).unwrap();
+    let to = SocketAddr::new(lab.server().ipv4().into(), SERVER);
+    let there = path(client.local_address(), to, Ecn::Ect0);
+    for count in [2, 3, 7, 20] {
+        let packet = |number: u64| {
+            let mut packet = datagram(number, if number + 1 < count { 1_200 } else { 300 });
+            packet[1..9].copy_from_slice(b"same id!");
+            packet
+        };
+        let train: Vec<_> = (0..count).map(packet).collect();
+        send(&mut client, there, &train);
+        let arrived = receive(&mut server, train.len());
+        assert!(arrived.iter().map(|(bytes, ..)| bytes).eq(&train), "{} of {count}", arrived.len());
+    }
+    assert_eq!((server.counters().rx.truncated, server.counters().rx.datagrams), (0, 32));
+    assert_no_leak(&server);
+}
+
+#[test]
 fn a_train_that_was_not_cut_is_dropped_and_counted() {
     // Deleted, 64 packets of a peer whose kernel leaves cutting to the interface could pass for one.
     let Some(lab) = lab_with(&LabOptions { mtu: 9000, ..LabOptions::default() }) else { return };
