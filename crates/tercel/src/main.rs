@@ -5,6 +5,7 @@ mod connection_options;
 mod dash_command;
 mod doctor;
 mod get;
+mod help;
 mod lab_command;
 mod listen;
 mod load_command;
@@ -17,7 +18,7 @@ mod serving;
 mod signals;
 mod techniques;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Which build this is, for `--version`: study E6 compares builds of the same sources, and reads it (`studies::e6`).
@@ -70,6 +71,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(help) = help::laboratory(Cli::command(), &words) {
+        print!("{help}");
+        return ExitCode::SUCCESS;
+    }
     match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),

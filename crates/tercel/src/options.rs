@@ -6,6 +6,9 @@ use crypto::{KeyExchange, KeyLog, Suite, SuiteChoice, TlsOptions};
 use transport::{Burst, MtuConfig, MtuMode, Pacing, Switch, TransportConfig};
 use wire::Version;
 
+/// The heading of flags for experiments. They are hidden from `--help`; `--help-lab` shows them.
+pub(crate) const LABORATORY: &str = "Laboratory";
+
 /// Cipher suites to offer or accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Cipher {
@@ -66,62 +69,69 @@ impl OnOff {
 #[command(next_help_heading = "QUIC")]
 pub(crate) struct QuicArgs {
     /// Cipher suites.
-    #[arg(long, value_enum, default_value = "all")]
+    #[arg(long, value_enum, default_value = "all", hide_short_help = true)]
     pub(crate) cipher: Cipher,
     /// Congestion controller.
     #[arg(long, value_enum, default_value = "cubic", value_name = "NAME")]
     pub(crate) congestion: Congestion,
     /// How the largest packet that the path carries is searched for.
-    #[arg(long, value_enum, default_value = "fast", value_name = "MODE")]
+    #[arg(long, value_enum, default_value = "fast", value_name = "MODE", hide = true, help_heading = LABORATORY)]
     pub(crate) mtu_search: MtuSearch,
     /// Largest UDP payload that is tried, in bytes.
     ///
     /// Without it, what the interface's MTU and the other end take: 1472 on Ethernet over IPv4, 1452 over IPv6, up to 65507 on
     /// loopback. The classic search then stops at what Ethernet takes.
-    #[arg(long, value_name = "BYTES", value_parser = size())]
+    #[arg(long, value_name = "BYTES", value_parser = size(), hide_short_help = true)]
     pub(crate) mtu_ceiling: Option<u16>,
     /// UDP payload that every path is assumed to carry, in bytes.
     ///
     /// Without it 1200; with --mtu-search off 1252 over IPv4 and 1232 over IPv6, an IP packet of 1280 bytes.
-    #[arg(long, value_name = "BYTES", value_parser = size())]
+    #[arg(long, value_name = "BYTES", value_parser = size(), hide = true, help_heading = LABORATORY)]
     pub(crate) mtu_floor: Option<u16>,
     /// Full packets have this UDP payload, in bytes, if the path carries it: both the ceiling, and with --mtu-search off the
     /// floor.
-    #[arg(long, value_name = "BYTES", conflicts_with_all = ["mtu_ceiling", "mtu_floor"], value_parser = size())]
+    #[arg(long, value_name = "BYTES", conflicts_with_all = ["mtu_ceiling", "mtu_floor"], value_parser = size(), hide = true, help_heading = LABORATORY)]
     pub(crate) packet_size: Option<u16>,
     /// End a connection after so many seconds of silence.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub(crate) idle_timeout: u64,
     /// Spread what is sent over the round trip. Paths with less than a millisecond are not paced in any case.
-    #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true)]
+    #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true, hide = true, help_heading = LABORATORY)]
     pub(crate) pacing: OnOff,
     /// Pace in bursts of so many packets at most, each handed to the kernel by itself.
     ///
     /// Without this flag and the next, a burst is a millisecond's worth of the rate, up to what the kernel segments in one
     /// call, and 10 packets after a pause. On slow paths a burst holds no more than 10 ms of the rate.
-    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u16).range(1..=1_000), hide = true, help_heading = LABORATORY)]
     pub(crate) pacing_burst: Option<u16>,
     /// Pace in bursts of so much of the rate at most; with --pacing-burst, whichever is less.
-    #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(1..=1_000_000), hide = true, help_heading = LABORATORY)]
     pub(crate) pacing_burst_us: Option<u64>,
     /// Start new connections on paths that are known from earlier ones with half of what those carried (RFC 9959).
     ///
     /// What a path carries is remembered for ten minutes, by each worker for itself. Not for --congestion bbr.
-    #[arg(long, value_enum, default_value = "off", value_name = "on|off", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_enum,
+        default_value = "off",
+        value_name = "on|off",
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     pub(crate) careful_resume: OnOff,
     /// Ask the peer for fewer acknowledgements as the window grows, and do as it asks (draft-ietf-quic-ack-frequency), if
     /// it knows how.
-    #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true)]
+    #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true, hide = true, help_heading = LABORATORY)]
     pub(crate) ack_frequency: OnOff,
     /// Acknowledge every Nth packet on a steady path, unless the peer asks for something else; every second one until it is
     /// steady and after losses, at once on gaps and at the end of a stream.
-    #[arg(long, default_value_t = 10, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, default_value_t = 10, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=1_000), hide = true, help_heading = LABORATORY)]
     pub(crate) ack_every: u32,
     /// Update keys after so many packets.
-    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..), hide = true, help_heading = LABORATORY)]
     pub(crate) key_update_after: Option<u64>,
     /// Use the classic key exchange only, without the post-quantum one.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) classic_key_exchange: bool,
     /// Leave out techniques that make tercel cheap, to see what each is worth: names separated by commas.
     #[arg(
@@ -129,10 +139,17 @@ pub(crate) struct QuicArgs {
         value_enum,
         value_delimiter = ',',
         value_name = "TECHNIQUES",
-        hide_short_help = true,
-        help_heading = "Laboratory"
+        hide = true,
+        help_heading = LABORATORY
     )]
     pub(crate) without: Vec<LeftOut>,
+    /// Tell about the flags for experiments: search for the packet size, pacing, acknowledgements, key updates, techniques left out.
+    #[arg(long, help_heading = "Help")]
+    #[expect(
+        dead_code,
+        reason = "main looks for it before anything is parsed, or a URL would have to be given"
+    )]
+    help_lab: bool,
 }
 
 /// UDP payloads that QUIC and IP permit.

@@ -1,6 +1,7 @@
 //! How datagrams travel: the flags that `serve` and `get` share, and what they mean to the room of paths.
 
 use crate::listen::{Listen, Place};
+use crate::options::LABORATORY;
 use base::time::Duration;
 use clap::{Args, ValueEnum};
 use core::net::SocketAddr;
@@ -71,21 +72,21 @@ pub(crate) struct PathArgs {
     /// The interface, for xdp and auto: as `ip link` names it.
     ///
     /// Without it, the one that has the address or the default route.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) interface: Option<String>,
     /// How an AF_XDP socket shares packets with the driver.
-    #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
+    #[arg(long, value_enum, default_value = "auto", value_name = "MODE", hide_short_help = true)]
     pub(crate) xdp_mode: XdpMode,
     /// Let the kernel poll the interface's queue for so many microseconds, on this program's own CPU time. For xdp.
-    #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(1..=100_000), hide_short_help = true)]
     pub(crate) busy_poll: Option<u32>,
     /// Look for packets so many microseconds before sleeping: less delay for more CPU. always never sleeps.
-    #[arg(long, default_value = "0", value_name = "MICROSECONDS|always", value_parser = spin)]
+    #[arg(long, default_value = "0", value_name = "MICROSECONDS|always", value_parser = spin, hide_short_help = true)]
     pub(crate) spin: Duration,
     /// Hold every datagram that arrives for so many microseconds: a longer path on a machine without spare cores for a lab.
     ///
     /// At most 64 MiB are held; more is dropped and counted as overflowed. With kernel UDP only; tercel lab emulates more.
-    #[arg(long, default_value_t = 0, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(0..=1_000_000), help_heading = "Laboratory")]
+    #[arg(long, default_value_t = 0, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(0..=1_000_000), hide = true, help_heading = LABORATORY)]
     pub(crate) hold_received: u32,
 }
 

@@ -67,7 +67,7 @@ enum Steering {
 
 /// Flags of `tercel serve`.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = MORE, after_long_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     /// The folder whose files are served. Without it only generated bodies are: /bytes/2GB, /bytes/512KiB, /2000000000.
     root: Option<PathBuf>,
@@ -145,6 +145,8 @@ pub(crate) struct ServeArgs {
 
 /// Stands for the address until a place is chosen.
 const UNBOUND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+const MORE: &str = "Examples, and what the flags mean in full: tercel serve --help";
 
 const EXAMPLES: &str = "\
 Examples:
