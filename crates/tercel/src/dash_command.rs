@@ -36,7 +36,7 @@ enum RuleArg {
 
 /// Flags of `tercel dash`.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = MORE, after_long_help = EXAMPLES)]
 pub(crate) struct DashArgs {
     /// The manifest: https://HOST[:PORT]/PATH.
     ///
@@ -81,6 +81,9 @@ pub(crate) struct DashArgs {
     #[command(flatten)]
     quic: QuicArgs,
 }
+
+/// Stands below the short help.
+const MORE: &str = "Examples, exit codes, and what the flags mean in full: tercel dash --help";
 
 const EXAMPLES: &str = "\
 Examples:

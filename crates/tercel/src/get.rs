@@ -45,7 +45,7 @@ enum Http {
 
 /// Flags of `tercel get`.
 #[derive(Args)]
-#[command(after_help = EXAMPLES, after_long_help = after_long_help())]
+#[command(after_help = MORE, after_long_help = after_long_help())]
 pub(crate) struct GetArgs {
     /// What to download: https://HOST[:PORT]/PATH, one or more.
     #[arg(required = true, value_name = "URL")]
@@ -100,7 +100,7 @@ pub(crate) struct GetArgs {
     /// Ask another server in place of a URL's: HOST1:PORT1:HOST2:PORT2, each may be empty. Repeatable.
     ///
     /// The certificate must still be for the host of the URL.
-    #[arg(long, value_name = "HOST1:PORT1:HOST2:PORT2", help_heading = "Connection")]
+    #[arg(long, value_name = "HOST1:PORT1:HOST2:PORT2", help_heading = "Connection", hide_short_help = true)]
     connect_to: Vec<String>,
     /// Give up a handshake after so many seconds.
     #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Connection")]
@@ -110,16 +110,19 @@ pub(crate) struct GetArgs {
     timeout: u64,
 
     /// Version of QUIC: 1 or 2.
-    #[arg(long, default_value_t = 1, value_name = "VERSION", value_parser = clap::value_parser!(u8).range(1..=2), help_heading = "QUIC")]
+    #[arg(long, default_value_t = 1, value_name = "VERSION", value_parser = clap::value_parser!(u8).range(1..=2), help_heading = "QUIC", hide_short_help = true)]
     quic_version: u8,
     /// Write all datagrams to this capture file. With SSLKEYLOGFILE set, Wireshark can read them.
-    #[arg(long, value_name = "FILE", help_heading = "QUIC")]
+    #[arg(long, value_name = "FILE", help_heading = "QUIC", hide_short_help = true)]
     pcap: Option<PathBuf>,
     #[command(flatten)]
     path: PathArgs,
     #[command(flatten)]
     quic: QuicArgs,
 }
+
+/// Stands below the short help.
+const MORE: &str = "Examples, exit codes, and what the flags mean in full: tercel get --help";
 
 const EXAMPLES: &str = "\
 Examples:

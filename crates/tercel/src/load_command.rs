@@ -47,7 +47,7 @@ const DEFAULT_SOCKETS: usize = 4;
 
 /// Flags of `tercel load`.
 #[derive(Args)]
-#[command(after_help = EXAMPLES, after_long_help = after_long_help())]
+#[command(after_help = MORE, after_long_help = after_long_help())]
 pub(crate) struct LoadArgs {
     /// What to ask: https://HOST[:PORT]/PATH, one or more of the same server. Each connection asks them in turn.
     ///
@@ -55,7 +55,7 @@ pub(crate) struct LoadArgs {
     #[arg(required_unless_present = "urls_file", value_name = "URL")]
     urls: Vec<String>,
     /// Take URLs from this file as well, one on each line; - is standard input. Empty lines and those with a # are skipped.
-    #[arg(long = "urls", value_name = "FILE|-")]
+    #[arg(long = "urls", value_name = "FILE|-", hide_short_help = true)]
     urls_file: Option<PathBuf>,
 
     /// Requests in all.
@@ -86,7 +86,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, help_heading = "Load")]
     new_connections: bool,
     /// Seconds of requests that are not counted, before.
-    #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = span, help_heading = "Load")]
+    #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = span, help_heading = "Load", hide_short_help = true)]
     warm_up: Duration,
     /// Open loop: begin so many requests a second, and count latency from when each should have begun.
     ///
@@ -99,7 +99,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = span, help_heading = "Load")]
     timeout: Duration,
     /// Do all of it so many times, each time with new connections, and tell mean and standard deviation.
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000), help_heading = "Load")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000), help_heading = "Load", hide_short_help = true)]
     trials: u16,
 
     /// Bytes of content in each request.
@@ -122,16 +122,16 @@ pub(crate) struct LoadArgs {
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
     /// Keep a time series with slices of so many seconds, for --json and --csv; with --csv 1 unless this says otherwise.
-    #[arg(long, value_name = "SECONDS", value_parser = slice, help_heading = "Output")]
+    #[arg(long, value_name = "SECONDS", value_parser = slice, help_heading = "Output", hide_short_help = true)]
     series: Option<Duration>,
     /// Write the time series to this file: a line for each slice.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", help_heading = "Output", hide_short_help = true)]
     csv: Option<PathBuf>,
     /// What must be achieved, as in 'p99<5ms', 'rate>1000', 'errors<1%'; the exit code says whether it was. Repeatable.
     #[arg(long = "expect", value_name = "EXPECTATION", help_heading = "Output")]
     expectations: Vec<Expectation>,
     /// The server's process, if it runs here: its CPU time over the same interval is part of the result.
-    #[arg(long, value_name = "PID", help_heading = "Output")]
+    #[arg(long, value_name = "PID", help_heading = "Output", hide_short_help = true)]
     server_pid: Option<u32>,
 
     #[command(flatten)]
@@ -141,13 +141,16 @@ pub(crate) struct LoadArgs {
     connect_timeout: Duration,
 
     /// Version of QUIC: 1 or 2.
-    #[arg(long, default_value_t = 1, value_name = "VERSION", value_parser = clap::value_parser!(u8).range(1..=2), help_heading = "QUIC")]
+    #[arg(long, default_value_t = 1, value_name = "VERSION", value_parser = clap::value_parser!(u8).range(1..=2), help_heading = "QUIC", hide_short_help = true)]
     quic_version: u8,
     #[command(flatten)]
     path: PathArgs,
     #[command(flatten)]
     quic: QuicArgs,
 }
+
+/// Stands below the short help.
+const MORE: &str = "Examples, exit codes, and what the flags mean in full: tercel load --help";
 
 const EXAMPLES: &str = "\
 Examples:

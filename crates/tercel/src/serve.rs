@@ -146,6 +146,7 @@ pub(crate) struct ServeArgs {
 /// Stands for the address until a place is chosen.
 const UNBOUND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
+/// Stands below the short help.
 const MORE: &str = "Examples, and what the flags mean in full: tercel serve --help";
 
 const EXAMPLES: &str = "\
