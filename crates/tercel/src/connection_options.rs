@@ -19,10 +19,10 @@ pub(crate) struct ConnectionArgs {
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
     /// Use IPv4 addresses only.
-    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    #[arg(short = '4', long, conflicts_with = "ipv6", hide_short_help = true)]
     ipv4: bool,
     /// Use IPv6 addresses only.
-    #[arg(short = '6', long)]
+    #[arg(short = '6', long, hide_short_help = true)]
     ipv6: bool,
 }
 

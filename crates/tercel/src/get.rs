@@ -61,10 +61,10 @@ pub(crate) struct GetArgs {
     #[arg(long, conflicts_with = "output", help_heading = "Output")]
     discard: bool,
     /// Keep nothing, but check every byte of a generated body, such as /bytes/2GB of tercel serve.
-    #[arg(long, conflicts_with = "output", help_heading = "Output")]
+    #[arg(long, conflicts_with = "output", help_heading = "Output", hide_short_help = true)]
     verify_pattern: bool,
     /// Start over, whatever an earlier attempt has left.
-    #[arg(long, visible_alias = "restart", help_heading = "Output")]
+    #[arg(long, visible_alias = "restart", help_heading = "Output", hide_short_help = true)]
     no_resume: bool,
     /// Say nothing but errors.
     #[arg(short, long, help_heading = "Output")]
@@ -89,7 +89,14 @@ pub(crate) struct GetArgs {
     #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = "Request")]
     headers: Vec<String>,
     /// The version of HTTP. Only 3 is there yet.
-    #[arg(long, value_enum, default_value = "3", value_name = "VERSION", help_heading = "Request")]
+    #[arg(
+        long,
+        value_enum,
+        default_value = "3",
+        value_name = "VERSION",
+        help_heading = "Request",
+        hide_short_help = true
+    )]
     http: Http,
 
     #[command(flatten)]
@@ -103,7 +110,7 @@ pub(crate) struct GetArgs {
     #[arg(long, value_name = "HOST1:PORT1:HOST2:PORT2", help_heading = "Connection", hide_short_help = true)]
     connect_to: Vec<String>,
     /// Give up a handshake after so many seconds.
-    #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Connection")]
+    #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Connection", hide_short_help = true)]
     connect_timeout: u64,
     /// Give up a download when nothing arrived for so many seconds; 0 never gives up.
     #[arg(long, default_value_t = 30, value_name = "SECONDS", help_heading = "Connection")]

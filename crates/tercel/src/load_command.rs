@@ -77,13 +77,13 @@ pub(crate) struct LoadArgs {
     ///
     /// Without it, as many as a thread has connections, up to 4. A server whose workers share a port, and a network with
     /// several ways, tell flows apart by their ports. For HTTP/3 over kernel UDP; TCP has a socket for each connection.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=udp::MAX_SOCKETS as i64), help_heading = "Load")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=udp::MAX_SOCKETS as i64), help_heading = "Load", hide_short_help = true)]
     sockets: Option<u16>,
     /// Make a new connection for each request, -c at a time; latency then includes the handshake.
     ///
     /// Each handshake is a whole one: tickets are not used, so neither are resumption and 0-RTT. TCP connections are closed by a
     /// reset after the answer, or their ports would be used up.
-    #[arg(long, help_heading = "Load")]
+    #[arg(long, help_heading = "Load", hide_short_help = true)]
     new_connections: bool,
     /// Seconds of requests that are not counted, before.
     #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = span, help_heading = "Load", hide_short_help = true)]
@@ -96,17 +96,24 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", help_heading = "Load")]
     rate: Option<f64>,
     /// A request fails after so many seconds without its answer.
-    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = span, help_heading = "Load")]
+    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = span, help_heading = "Load", hide_short_help = true)]
     timeout: Duration,
     /// Do all of it so many times, each time with new connections, and tell mean and standard deviation.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000), help_heading = "Load", hide_short_help = true)]
     trials: u16,
 
     /// Bytes of content in each request.
-    #[arg(short = 'b', long, default_value_t = 0, value_name = "BYTES", help_heading = "Request")]
+    #[arg(
+        short = 'b',
+        long,
+        default_value_t = 0,
+        value_name = "BYTES",
+        help_heading = "Request",
+        hide_short_help = true
+    )]
     body: u64,
     /// The method; GET, or POST when there is content.
-    #[arg(short = 'X', long, value_name = "METHOD", help_heading = "Request")]
+    #[arg(short = 'X', long, value_name = "METHOD", help_heading = "Request", hide_short_help = true)]
     method: Option<Method>,
     /// Add a field to every request: 'Name: value'. 'Name:' removes one that would be sent. Repeatable.
     #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = "Request")]
@@ -137,7 +144,7 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
     /// Give up a handshake after so many seconds.
-    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = span, help_heading = "Connection")]
+    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = span, help_heading = "Connection", hide_short_help = true)]
     connect_timeout: Duration,
 
     /// Version of QUIC: 1 or 2.

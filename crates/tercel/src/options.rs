@@ -145,10 +145,7 @@ pub(crate) struct QuicArgs {
     pub(crate) without: Vec<LeftOut>,
     /// Tell about the flags for experiments: search for the packet size, pacing, acknowledgements, key updates, techniques left out.
     #[arg(long, help_heading = "Help")]
-    #[expect(
-        dead_code,
-        reason = "main looks for it before anything is parsed, or a URL would have to be given"
-    )]
+    // Looked for before anything is parsed, or a URL would have to be given.
     help_lab: bool,
 }
 

@@ -78,7 +78,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, default_value = "1,2,3", value_name = "VERSIONS")]
     http: Versions,
     /// Do not tell clients of HTTP/1.1 and 2 that HTTP/3 is there.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_alt_svc: bool,
     /// The certificate chain, PEM. Without it a development certificate is made and kept.
     #[arg(long, value_name = "FILE", requires = "key")]
@@ -103,7 +103,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     no_listing: bool,
     /// When clients must prove their address with a Retry first.
-    #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
+    #[arg(long, value_enum, default_value = "auto", value_name = "WHEN", hide_short_help = true)]
     retry: Retry,
     /// The memory that connections may hold together, such as 512MiB.
     ///
@@ -117,11 +117,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     drain_timeout: Option<u64>,
     /// Write this file once listening: one JSON object with port, pid and the path of the certificate. It is removed at the end.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     ready_file: Option<PathBuf>,
     /// Write this file at the end: one JSON object with bytes, datagrams, system calls and CPU seconds, in all and for each
     /// worker.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     summary_file: Option<PathBuf>,
     /// Threads that serve, each with connections of its own: a number, or auto for one on each core.
     ///
@@ -130,7 +130,14 @@ pub(crate) struct ServeArgs {
     #[arg(long, default_value = "1", value_name = "N|auto", help_heading = "Cores")]
     workers: Workers,
     /// How a datagram finds the worker that has its connection.
-    #[arg(long, value_enum, default_value = "auto", value_name = "HOW", help_heading = "Cores")]
+    #[arg(
+        long,
+        value_enum,
+        default_value = "auto",
+        value_name = "HOW",
+        help_heading = "Cores",
+        hide_short_help = true
+    )]
     steering: Steering,
     /// Keep each worker on a core: auto, or cores such as 0,2-5 for the first worker, the second and so on.
     #[arg(long, value_name = "CORES|auto", num_args = 0..=1, default_missing_value = "auto", help_heading = "Cores")]
