@@ -33,6 +33,10 @@ impl Probe {
     /// # Errors
     /// There is no way to the address, or the system lets us have no socket.
     pub(crate) fn send(address: SocketAddr) -> io::Result<Probe> {
+        Probe::ask(address, &[])
+    }
+
+    fn ask(address: SocketAddr, question: &[u8]) -> io::Result<Probe> {
         let local: SocketAddr = match address {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -40,7 +44,7 @@ impl Probe {
         let socket = UdpSocket::bind(local)?;
         socket.set_nonblocking(true)?;
         socket.connect(address)?;
-        socket.send(&[])?;
+        socket.send(question)?;
         Ok(Probe { socket })
     }
 
@@ -49,9 +53,7 @@ impl Probe {
     /// # Errors
     /// The same.
     pub(crate) fn for_versions(address: SocketAddr) -> io::Result<Probe> {
-        let probe = Probe::send(address)?;
-        probe.socket.send(&question())?;
-        Ok(probe)
+        Probe::ask(address, &question())
     }
 
     /// What has come back.
