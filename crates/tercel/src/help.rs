@@ -1,7 +1,9 @@
 //! `--help-lab`: the flags for experiments, which `--help` hides from operators.
 
-use crate::options::LABORATORY;
 use clap::Command;
+
+/// The heading of flags for experiments. They are hidden from `--help`.
+pub(crate) const LABORATORY: &str = "Laboratory";
 
 /// The flag.
 const FLAG: &str = "--help-lab";

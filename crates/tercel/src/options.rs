@@ -1,13 +1,11 @@
 //! Settings of QUIC that several commands share: their flags, and what they mean to the rooms below.
 
+use crate::help::LABORATORY;
 use crate::techniques::{LeftOut, Techniques};
 use clap::{Args, ValueEnum};
 use crypto::{KeyExchange, KeyLog, Suite, SuiteChoice, TlsOptions};
 use transport::{Burst, MtuConfig, MtuMode, Pacing, Switch, TransportConfig};
 use wire::Version;
-
-/// The heading of flags for experiments. They are hidden from `--help`; `--help-lab` shows them.
-pub(crate) const LABORATORY: &str = "Laboratory";
 
 /// Cipher suites to offer or accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

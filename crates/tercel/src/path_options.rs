@@ -1,7 +1,7 @@
 //! How datagrams travel: the flags that `serve` and `get` share, and what they mean to the room of paths.
 
+use crate::help::LABORATORY;
 use crate::listen::{Listen, Place};
-use crate::options::LABORATORY;
 use base::time::Duration;
 use clap::{Args, ValueEnum};
 use core::net::SocketAddr;
