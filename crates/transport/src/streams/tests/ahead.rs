@@ -173,7 +173,8 @@ fn a_connection_that_is_limited_holds_little_until_it_is_not() {
     exchange(&mut client, &mut server, 1_200);
     assert!(client.take_events().len() == 2 && fill(&mut client, &ids) <= 64 << 10);
     client.streams.limit_memory(None);
-    assert_eq!(client.take_events().len(), 2);
+    // The stream behind it has its share already, which the limit did not lower.
+    assert_eq!(client.take_events(), [Event::Writable { id: ids[0] }]);
     assert!(fill(&mut client, &ids) >= 128 << 10);
     // The peer fills its window at once, again and again, and the window stays as it is.
     let config = StreamConfig { max_bidi_streams: 1, ..StreamConfig::default() };
