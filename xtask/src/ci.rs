@@ -36,6 +36,9 @@ pub(crate) fn run() -> Result<String, String> {
     for step in STEPS {
         timed(step.0, || cargo(step))?;
     }
+    // Behind the tests, whose programs it runs again.
+    timed("memcheck", || crate::memcheck::run().map(|summary| println!("{summary}")))?;
+    timed("miri", || crate::miri::run().map(|summary| println!("{summary}")))?;
     Ok("ci: all steps passed".to_owned())
 }
 

@@ -9,7 +9,9 @@ mod graph;
 mod hollow;
 mod imports;
 mod inventory;
+mod memcheck;
 mod methods;
+mod miri;
 mod names;
 mod pgo;
 mod rfc;
@@ -22,12 +24,14 @@ use std::process::ExitCode;
 const HELP: &str = "\
 usage: cargo xtask COMMAND
 
-  ci     everything that has to pass before a change lands: format, the next five, lints, docs, tests
+  ci     everything that has to pass before a change lands: format, the next five, lints, docs, tests, memcheck, miri
   tidy   walls between crates, cycles between the modules inside them, sizes of files
   rfc    normative rules against the code that cites them and the tests that they and docs/threats.md name
   hollow  tests that pass without having checked anything
   dependencies  licences, bans and duplicates of dependencies against xtask/dependencies.toml
   ebpf   rebuilds the eBPF objects (needs clang); --check compares with what is committed
+  memcheck  the tests of the folders that hold unsafe code, under Valgrind
+  miri   the same under Miri; says so where there is none
   controllers  runs congestion controllers over simulated links and writes docs/controllers anew (some minutes; it says how many)
   pgo    the program optimised by a profile of itself at work: target/pgo/tercel (needs llvm-tools)";
 
@@ -37,6 +41,8 @@ fn main() -> ExitCode {
         "ci" => ci::run(),
         "dependencies" => dependencies::run(),
         "hollow" => hollow::run(),
+        "memcheck" => memcheck::run(),
+        "miri" => miri::run(),
         "tidy" => tidy::run(),
         "rfc" => rfc::run(),
         "ebpf" => ebpf::run(std::env::args().nth(2).as_deref()),

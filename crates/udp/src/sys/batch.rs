@@ -10,6 +10,11 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
+#[cfg(miri)]
+use super::kernel;
+#[cfg(not(miri))]
+use libc as kernel;
+
 use crate::control::Control;
 use crate::name::Name;
 
@@ -132,10 +137,10 @@ impl SendBatch {
         // them. The kernel writes only `msg_len` of the headers, which are borrowed mutably.
         let result = unsafe {
             if count == 1 {
-                let length = libc::sendmsg(socket.as_raw_fd(), &raw const (*headers).msg_hdr, flags);
+                let length = kernel::sendmsg(socket.as_raw_fd(), &raw const (*headers).msg_hdr, flags);
                 if length < 0 { -1 } else { 1 }
             } else {
-                libc::sendmmsg(socket.as_raw_fd(), headers, count as _, flags as _) as isize
+                kernel::sendmmsg(socket.as_raw_fd(), headers, count as _, flags as _) as isize
             }
         };
         usize::try_from(result).map_err(|_| io::Error::last_os_error())
@@ -192,11 +197,12 @@ impl ReceiveBatch {
         // that of the slice or array behind the pointer. With a null timeout the kernel does not touch one.
         let result = unsafe {
             if count == 1 {
-                let length = libc::recvmsg(socket.as_raw_fd(), &raw mut (*headers).msg_hdr, flags);
+                let length = kernel::recvmsg(socket.as_raw_fd(), &raw mut (*headers).msg_hdr, flags);
                 (*headers).msg_len = u32::try_from(length).unwrap_or(0);
                 if length < 0 { -1 } else { 1 }
             } else {
-                libc::recvmmsg(socket.as_raw_fd(), headers, count as _, flags as _, ptr::null_mut()) as isize
+                kernel::recvmmsg(socket.as_raw_fd(), headers, count as _, flags as _, ptr::null_mut())
+                    as isize
             }
         };
         let received = usize::try_from(result).map_err(|_| io::Error::last_os_error())?;
@@ -212,3 +218,6 @@ impl ReceiveBatch {
         Ok(received)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,8 @@
 //! The system calls that no safe wrapper covers. All of the crate's `unsafe` is in this folder.
 
 mod batch;
+#[cfg(miri)]
+mod kernel;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -4,6 +4,11 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
+#[cfg(miri)]
+use super::kernel;
+#[cfg(not(miri))]
+use libc as kernel;
+
 /// A mapping that is readable and writable.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -22,7 +27,7 @@ impl Mapping {
         #[expect(unsafe_code, reason = "no safe wrapper advises the kernel")]
         // SAFETY: the range is the mapping just made; this advice changes no contents. A refusal does no harm.
         unsafe {
-            libc::madvise(mapping.start.as_ptr().cast(), len, libc::MADV_HUGEPAGE);
+            kernel::madvise(mapping.start.as_ptr().cast(), len, libc::MADV_HUGEPAGE);
         }
         Ok(mapping)
     }
@@ -36,7 +41,7 @@ impl Mapping {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         #[expect(unsafe_code, reason = "no safe wrapper maps memory")]
         // SAFETY: without MAP_FIXED the kernel picks an address range that nothing uses, so no existing memory changes.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, fd, offset) };
+        let start = unsafe { kernel::mmap(std::ptr::null_mut(), len, access, flags, fd, offset) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -61,7 +66,7 @@ impl Drop for Mapping {
         // SAFETY: the range is what `map` got, it is unmapped once, and pointers into it are only made by those who own
         // this value or a part of the structure that owns it. A kernel that still holds the pages keeps them alive.
         unsafe {
-            libc::munmap(self.start.as_ptr().cast(), self.len);
+            kernel::munmap(self.start.as_ptr().cast(), self.len);
         }
     }
 }

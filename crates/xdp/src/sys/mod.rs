@@ -5,6 +5,8 @@
 //! whoever holds a frame is the only one who may touch its bytes, the kernel included, and the code above needs no
 //! `unsafe` to keep it so. [`pieces::Pieces`] hands long packets over. [`socket::Socket`] makes all of it.
 
+#[cfg(miri)]
+mod kernel;
 pub(crate) mod mapping;
 pub(crate) mod pieces;
 pub(crate) mod ring;
