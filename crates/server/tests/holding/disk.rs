@@ -35,7 +35,7 @@ impl Stuck {
 
 impl Obstacle for Stuck {
     fn concerns(&self, file: &OwnedFd) -> bool {
-        rustix::fs::fstat(file).unwrap().st_size as u64 == self.size
+        rustix::fs::fstat(file).unwrap().st_size as u64 == self.size && !*self.is_open.lock().unwrap()
     }
     fn pass(&self, _: &OwnedFd) {
         let less = |free: usize| free.checked_sub(1);
@@ -52,13 +52,15 @@ fn behind(root: &Path, stuck: &Arc<Stuck>) -> Options {
     Options { readers: Readers::with_obstacle(obstacle), ..options(root) }
 }
 
-/// Runs in virtual time until `done`, and lets other threads run meanwhile.
+/// Runs in virtual time until `done`, and lets other threads run meanwhile. On a busy machine those need much virtual time.
 fn wait_for(world: &mut World, mut done: impl FnMut() -> bool) {
-    let halt = world.run(Duration::from_secs(60), |_| {
-        std::thread::sleep(std::time::Duration::from_micros(100));
-        done()
-    });
-    assert_eq!(halt, Halt::Done);
+    let mut run = || {
+        world.run(Duration::from_secs(60), |_| {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+            done()
+        })
+    };
+    assert!((0..10).any(|_| run() == Halt::Done));
 }
 
 fn finish(world: &mut World, peer: &Peer, ids: &[StreamId]) {
