@@ -94,7 +94,7 @@ impl Wake for Call {
 }
 
 /// Requests of one connection for which the disk is asked at a time, so that others get theirs.
-const DISK_SHARE: usize = 4;
+const DISK_SHARE: usize = 16;
 
 /// How the disk calls a connection back.
 #[derive(Debug, Default)]

@@ -21,7 +21,7 @@ use std::thread::{Builder, Thread};
 use std::time::Duration;
 
 /// Reads that wait at a time.
-const THREADS: usize = 16;
+const THREADS: usize = 64;
 /// How long a thread stays without work.
 const REST: Duration = Duration::from_secs(10);
 /// A thread's stack, in bytes.
