@@ -14,10 +14,10 @@ pub(crate) struct LimitArgs {
     )]
     max_connections: usize,
     /// The same from one address: an IPv4 address, or an IPv6 /64. Default: half of --max-connections.
-    #[arg(long, value_parser = at_least_one, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_parser = at_least_one, value_name = "N", help_heading = "Limits", hide_short_help = true)]
     max_connections_per_address: Option<usize>,
     /// The same from one network: an IPv4 /24, or an IPv6 /48. Default: three quarters of --max-connections.
-    #[arg(long, value_parser = at_least_one, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_parser = at_least_one, value_name = "N", help_heading = "Limits", hide_short_help = true)]
     max_connections_per_prefix: Option<usize>,
 }
 
