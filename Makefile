@@ -1,6 +1,6 @@
 # tercel: the main jobs. Each target does its own set-up on a fresh Debian 12 with Rust, cc, make and Python 3.11.
 
-.PHONY: help build test datapaths interop demo peers clean
+.PHONY: help build test datapaths interop soak demo peers clean
 
 help:
 	@echo "make build   the tercel binary, optimised: target/release/tercel"
@@ -8,6 +8,7 @@ help:
 	@echo "make test    everything that has to pass before a change lands"
 	@echo "make datapaths  only HTTP/3 over every data path (as root: AF_XDP and namespaces too)"
 	@echo "make interop only the downloads by and from independent implementations"
+	@echo "make soak    ten minutes of hostile clients, signals and restarts beside honest clients that check every byte"
 	@echo "make peers   the servers that the studies E4 and E5 compare tercel with, each tried once"
 
 build:
@@ -27,6 +28,10 @@ datapaths:
 interop: build
 	tests/setup
 	tests/interop/run
+
+soak: build
+	tests/setup
+	tests/soak/run
 
 peers: build
 	peers/build
