@@ -1,7 +1,7 @@
 //! The public key in a certificate, whatever else is in it: for a verifier that trusts every certificate.
 //!
-//! rustls reads certificates by webpki, which takes X.509 version 3 only. Of a certificate that nobody trusts for what it says
-//! only the key matters, and that stands at the same place in every version. Source: RFC 5280 §4.1.
+//! rustls reads certificates by webpki, which takes X.509 version 3 only. A client that does not
+//! verify certificates needs the public key only. The key stands at the same place in every version. Source: RFC 5280 §4.1.
 
 use rustls::pki_types::AlgorithmIdentifier;
 

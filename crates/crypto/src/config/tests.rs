@@ -133,8 +133,8 @@ fn other_kinds_of_keys() {
     }
 }
 
-/// A certificate as it would be in X.509 version 1: without a version and without extensions. Its own signature is no longer
-/// right, which nobody asks who trusts it anyway.
+/// A certificate as it would be in X.509 version 1: without a version and without extensions. Its own signature is no
+/// longer right. A client that does not verify certificates does not check it.
 fn version_1(certificate: &[u8]) -> Vec<u8> {
     fn element(bytes: &[u8]) -> (&[u8], &[u8]) {
         let (header, len) = match bytes[1] {
@@ -173,9 +173,9 @@ fn a_client_that_trusts_everybody_takes_certificates_of_version_1() {
     let client = ClientTls::new(&Roots::Insecure, &options).unwrap();
     Pair::new(Version::V1, &client, &server).run(1_000).unwrap();
     // The key must still be the one that signs, and a client with authorities still refuses.
-    let stranger = Authority::new().identity().unwrap().showing(vec![old]);
-    let stranger = ServerTls::new(&stranger, &options).unwrap();
-    assert!(Pair::new(Version::V1, &client, &stranger).run(1_000).is_err());
+    let other_key = Authority::new().identity().unwrap().showing(vec![old]);
+    let other_server = ServerTls::new(&other_key, &options).unwrap();
+    assert!(Pair::new(Version::V1, &client, &other_server).run(1_000).is_err());
     let strict = ClientTls::new(&authority.roots(), &options).unwrap();
     assert!(Pair::new(Version::V1, &strict, &server).run(1_000).is_err());
 }

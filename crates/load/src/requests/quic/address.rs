@@ -1,8 +1,8 @@
 //! Which of a server's addresses is asked: all connections of a run go to the same one, so that they measure one thing.
 //!
 //! Each address is asked for the versions of QUIC that it speaks. The first gets a head start, then the next one is asked beside
-//! it (RFC 8305), and the first that answers is taken. An address is passed over at once where the network says that nobody is
-//! there. Where none answers, the first that was not passed over is taken: a server may keep silent to such questions, and the
+//! it (RFC 8305), and the first that answers is taken. An address that the network reports as unreachable is passed over at
+//! once. Where none answers, the first that was not passed over is taken: a server may keep silent to such questions, and the
 //! run itself will tell. Rejected: a handshake with each, which needs a path, a worker and a certificate before there is a run.
 
 use crate::dial::{Fault, speaks_of_the_way};
