@@ -28,6 +28,12 @@ pub const STEADY_AGAIN_AFTER: u32 = 500;
 /// What "every second packet" means while the path is not steady. Source: RFC 9000 §13.2.2.
 const UNSTEADY_THRESHOLD: u32 = 2;
 
+/// Where the receiver acknowledges more rarely than that, what would have been due then waits no longer than this part of the
+/// round trip: a sender whose window is smaller than the threshold is not to wait for a timer.
+const THINNED_PARTS: u64 = 4;
+/// Nor is a timer set for less: what a worker's wheel is good for.
+const LEAST_DELAY: Duration = Duration::from_micros(50);
+
 /// Who chose a policy, and what follows from that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chooser {
@@ -127,6 +133,8 @@ pub struct AckTracker {
     last_mark: Ecn,
     /// The packet whose frames are being taken in is to be acknowledged at once.
     expedited: bool,
+    /// How long a second packet waits at most where the receiver has chosen to acknowledge fewer than every second one.
+    thinned_delay: Duration,
 }
 
 impl AckTracker {
@@ -147,7 +155,14 @@ impl AckTracker {
             unsteady: STEADY_AFTER,
             last_mark: Ecn::NotEct,
             expedited: false,
+            thinned_delay: Duration::MAX,
         }
+    }
+
+    /// The path's round trip, as smoothed.
+    #[inline]
+    pub fn set_round_trip(&mut self, rtt: Duration) {
+        self.thinned_delay = (rtt / THINNED_PARTS).max(LEAST_DELAY);
     }
 
     /// The policy from now on. What waits already waits no longer than if the policy had always held.
@@ -214,12 +229,16 @@ impl AckTracker {
         // The next gap may be the next loss: the sender is to hear more often for a while.
         self.unsteady = if is_out_of_order { STEADY_AGAIN_AFTER } else { self.unsteady.saturating_sub(1) };
         let is_expedited = core::mem::take(&mut self.expedited);
-        //= rfc9000/13.2.2#1
         //= ack-frequency/6#1
         if is_out_of_order || is_expedited || self.eliciting >= self.eliciting_threshold() {
             self.urgency = AckUrgency::Immediate;
         } else if self.urgency == AckUrgency::None {
             self.urgency = AckUrgency::Delayed;
+        }
+        if self.eliciting == UNSTEADY_THRESHOLD && self.policy.chooser == Chooser::Receiver {
+            //= rfc9000/13.2.2#1
+            let latest = now + self.thinned_delay;
+            self.timeout = self.timeout.map(|timeout| timeout.min(latest));
         }
     }
 

@@ -28,6 +28,7 @@ pub mod mtu;
 pub mod pacer;
 pub mod packet;
 pub mod rate;
+pub mod reordering;
 pub mod rtt;
 #[cfg(test)]
 mod testing;

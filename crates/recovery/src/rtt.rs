@@ -30,6 +30,8 @@ pub struct LossThresholds {
     pub packets: u64,
     /// Packets sent after this count towards persistent congestion; `None` before the first sample.
     pub persistent_from: Option<Instant>,
+    /// When the latest packet of another space was sent that was acknowledged: a period of loss does not span it.
+    pub acked_elsewhere: Option<Instant>,
     /// Lost packets are remembered this long, so that a late acknowledgement is recognised.
     pub forget_after: Duration,
 }
@@ -148,6 +150,7 @@ impl Rtt {
             delay: self.loss_delay(),
             packets: PACKET_THRESHOLD,
             persistent_from: self.first_sample_at,
+            acked_elsewhere: None,
             forget_after: self.pto(Duration::ZERO) * REMEMBERED_PTOS,
         }
     }

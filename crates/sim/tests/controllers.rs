@@ -132,8 +132,8 @@ fn prague_leaves_others_a_share_of_a_queue_that_marks_late() {
     assert!(outcome.flows.iter().all(|flow| flow.share > 0.2), "{:?}", outcome.flows);
 }
 
-/// One packet in a thousand comes up to 20 ms late, and is declared lost before: a loss in a thousand leaves NewReno and CUBIC
-/// 9 % of this link.
+/// One packet in a thousand comes up to 20 ms late. A loss in a thousand leaves NewReno and CUBIC 9 % of this link, so only the
+/// first late packets are declared lost, before this heat is measured: the thresholds grow by them.
 #[test]
 fn packets_that_come_late_cost_little() {
     let late = [Node::Reorder { ppm: 1_000, by: Duration::from_millis(20) }];
@@ -143,7 +143,8 @@ fn packets_that_come_late_cost_little() {
         let heat = Heat::alone(Course::new(100, 50, 1.0), algorithm, SECOND * 8, SECOND * 8);
         let outcome = run_through(&heat, &late).unwrap_or_else(|problem| panic!("{problem}"));
         println!("{algorithm:?}: {:.3}, {} lost", outcome.utilisation(), outcome.flows[0].lost);
-        assert!(outcome.flows[0].lost > 30, "{algorithm:?}: nothing came late enough");
+        let lost = outcome.flows[0].lost;
+        assert!(lost < 10, "{algorithm:?}: {lost} lost of about 60 that come late");
         assert!(outcome.utilisation() > least, "{algorithm:?}: {}", outcome.utilisation());
     }
 }

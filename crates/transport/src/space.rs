@@ -108,7 +108,7 @@ impl Space {
     }
 
     /// Adds a PING to a packet that only acknowledges, once in a while.
-    pub(crate) fn elicit_ack_now_and_then(&mut self, packet: &mut PacketBuilder<'_>) {
+    fn elicit_ack_now_and_then(&mut self, packet: &mut PacketBuilder<'_>) {
         self.acks_without_answer += 1;
         //= rfc9000/13.2.1#6
         if self.acks_without_answer >= ACKS_WITHOUT_ANSWER && packet.remaining() > 0 {
@@ -181,6 +181,17 @@ impl Spaces {
     pub(crate) fn in_flight_bytes(&self) -> u64 {
         let early: u64 = self.early.iter().flatten().map(|space| space.ledger.in_flight_bytes()).sum();
         early + self.application.ledger.in_flight_bytes()
+    }
+
+    /// When the latest packet of the other spaces was sent that was acknowledged, as long as there are other spaces.
+    #[inline]
+    pub(crate) fn acked_sent_at_beside(&self, id: SpaceId) -> Option<Instant> {
+        let others = || self.iter().filter(|(other, _)| *other != id);
+        if self.handshaking() {
+            others().filter_map(|(_, space)| space.ledger.acked_sent_at()).max()
+        } else {
+            None
+        }
     }
 
     pub(crate) fn owes_probe(&self) -> bool {

@@ -34,6 +34,34 @@ fn every_second_packet_or_after_the_delay() {
     assert_eq!(receive(at_once, [0]), AckUrgency::Immediate);
 }
 
+/// Without this, a sender whose window is smaller than the threshold waits for the whole delay with each flight.
+#[test]
+fn a_flight_below_the_threshold_waits_for_a_part_of_the_round_trip_only() {
+    let policy = AckPolicy { eliciting_threshold: 10, ..AckPolicy::EVERY_SECOND };
+    for (rtt, delay) in [
+        (Duration::from_millis(8), Duration::from_millis(2)),
+        (Duration::from_micros(80), LEAST_DELAY),
+        (Duration::from_secs(1), Duration::from_millis(25)),
+    ] {
+        let mut tracker = AckTracker::new(policy);
+        tracker.set_round_trip(rtt);
+        for pn in 0..u64::from(STEADY_AFTER) {
+            tracker.on_received(ms(0), pn, Eliciting::Yes, Ecn::NotEct);
+        }
+        tracker.on_ack_sent();
+        for pn in 100..105 {
+            assert_eq!(tracker.on_received(ms(7), pn, Eliciting::Yes, Ecn::NotEct), AckUrgency::Delayed);
+            let waits = if pn == 100 { Duration::from_millis(25) } else { delay };
+            assert_eq!(tracker.next_timeout(), Some(ms(7) + waits), "packet {pn}, round trip {rtt:?}");
+        }
+    }
+    // What the sender has asked for holds.
+    let mut tracker = AckTracker::new(AckPolicy { chooser: Chooser::Sender, ..policy });
+    tracker.set_round_trip(Duration::from_millis(8));
+    receive(&mut tracker, [0, 1, 2]);
+    assert_eq!(tracker.next_timeout(), Some(ms(25)));
+}
+
 #[test]
 fn what_is_not_ack_eliciting_waits_for_what_is() {
     let mut tracker = AckTracker::new(AckPolicy::IMMEDIATE);

@@ -63,6 +63,8 @@ pub(super) struct LossWindow {
     mtu: u16,
     /// Signs of congestion from packets sent until then were already answered.
     recovery_start: Option<Instant>,
+    /// The same before the last persistent congestion: late arrivals from then say nothing of later reductions.
+    collapsed_from: Option<Instant>,
     undo: Option<Undo>,
     round_start: Instant,
     peak: u64,
@@ -78,6 +80,7 @@ impl LossWindow {
             ssthresh: u64::MAX,
             mtu,
             recovery_start: None,
+            collapsed_from: None,
             undo: None,
             round_start: Instant::ZERO,
             peak: 0,
@@ -188,7 +191,7 @@ impl LossWindow {
     pub(super) fn take_back(&mut self, acked: &AckedBytes) -> bool {
         let (Some(undo), Some(from)) = (&mut self.undo, acked.spurious_from) else { return false };
         // Packets of an earlier recovery say nothing about this one.
-        if undo.recovery_start.is_some_and(|start| from <= start) {
+        if undo.recovery_start.max(self.collapsed_from).is_some_and(|start| from <= start) {
             return false;
         }
         undo.lost = undo.lost.saturating_sub(acked.spurious);
@@ -220,6 +223,7 @@ impl LossWindow {
     pub(super) fn collapse(&mut self) {
         //= rfc9002/7.6.2#2
         self.size = minimum_window(self.mtu);
+        self.collapsed_from = self.collapsed_from.max(self.recovery_start);
         (self.recovery_start, self.undo) = (None, None);
     }
 

@@ -106,7 +106,7 @@ impl<F: Copy> Ledger<F> {
                         left.add(&packet);
                         let frames = self.frames.slice(slot.frames_start, slot.frames_count);
                         outcome.count(&packet, pn >= self.acked_end, &mut run_end);
-                        outcome.extend_series(&packet, &mut series_from, thresholds.persistent_from);
+                        outcome.extend_series(&packet, &mut series_from, &thresholds);
                         lost(&packet, frames);
                     } else {
                         let at = packet.sent_at + thresholds.delay;
@@ -153,10 +153,15 @@ impl LossOutcome {
         &mut self,
         packet: &SentPacket,
         from: &mut Option<Instant>,
-        counted_from: Option<Instant>,
+        thresholds: &LossThresholds,
     ) {
+        // RFC 9002 §7.6.2: nothing that was sent between them, in whatever space, is acknowledged.
+        let is_between = |at| packet.sent_at > at && from.is_some_and(|start| start < at);
+        if thresholds.acked_elsewhere.is_some_and(is_between) {
+            *from = None;
+        }
         //= rfc9002/7.6.2#1
-        let is_counted = counted_from.is_some_and(|start| packet.sent_at > start);
+        let is_counted = thresholds.persistent_from.is_some_and(|start| packet.sent_at > start);
         // RFC 9000 §14.4: a lost probe of a size is no sign of congestion, so neither end of it. Nor is what went by another path.
         let is_sign = packet.is_in_flight() && !packet.flags.has(PacketFlags::MTU_PROBE);
         if !packet.is_ack_eliciting() || !is_counted || !is_sign {

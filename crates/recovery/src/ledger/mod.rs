@@ -57,6 +57,8 @@ pub struct Ledger<F: Copy> {
     acked_end: u64,
     flight: Flight,
     last_ack_eliciting_at: Option<Instant>,
+    /// When the latest packet was sent that was acknowledged.
+    acked_sent_at: Option<Instant>,
     skipped: SkippedNumbers,
     losses: LossMemory,
 }
@@ -109,6 +111,7 @@ impl<F: Copy> Ledger<F> {
             acked_end: 0,
             flight: Flight { bytes: 0, ack_eliciting: 0, ack_only: 0 },
             last_ack_eliciting_at: None,
+            acked_sent_at: None,
             skipped: SkippedNumbers::new(),
             losses: LossMemory::new(),
         }
@@ -166,6 +169,7 @@ impl<F: Copy> Ledger<F> {
         }
         if let (Some(largest), Some(frame_largest)) = (outcome.largest.as_mut(), frame_largest) {
             largest.is_frame_largest = largest.pn == frame_largest;
+            self.acked_sent_at = self.acked_sent_at.max(Some(largest.sent_at));
         }
         let end = frame_largest.map_or(0, |pn| pn + 1);
         outcome.is_largest_raised = end > self.acked_end;
@@ -215,6 +219,8 @@ impl<F: Copy> Ledger<F> {
                 if packet.is_in_flight() && !packet.flags.has(PacketFlags::MTU_PROBE) {
                     new.spurious += 1;
                     new.spurious_from.get_or_insert(packet.sent_at);
+                    let distance = self.acked_end.saturating_sub(pn);
+                    new.spurious_distance = new.spurious_distance.max(distance);
                 }
             }
             new.earliest_sent_at.get_or_insert(packet.sent_at);
@@ -310,6 +316,11 @@ impl<F: Copy> Ledger<F> {
     /// When the last ack-eliciting packet left: the PTO counts from there.
     pub const fn last_ack_eliciting_at(&self) -> Option<Instant> {
         self.last_ack_eliciting_at
+    }
+
+    /// When the latest packet was sent that was acknowledged.
+    pub const fn acked_sent_at(&self) -> Option<Instant> {
+        self.acked_sent_at
     }
 
     /// The largest packet number the peer acknowledged.

@@ -38,6 +38,8 @@ pub struct AckOutcome {
     pub spurious: u64,
     /// When the earliest of those was sent.
     pub spurious_from: Option<Instant>,
+    /// How many numbers the farthest of those lies below the largest acknowledged before.
+    pub spurious_distance: u64,
 }
 
 impl AckOutcome {
@@ -51,6 +53,7 @@ impl AckOutcome {
         self.ect0 += new.ect0;
         self.ect1 += new.ect1;
         self.spurious += new.spurious;
+        self.spurious_distance = self.spurious_distance.max(new.spurious_distance);
         self.earliest_sent_at = earlier(self.earliest_sent_at, new.earliest_sent_at);
         self.spurious_from = earlier(self.spurious_from, new.spurious_from);
         if let Some(SentPacket { pn, sent_at, .. }) = last

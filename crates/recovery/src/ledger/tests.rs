@@ -20,6 +20,7 @@ fn thresholds(delay_ms: u64) -> LossThresholds {
         delay: Duration::from_millis(delay_ms),
         packets: 3,
         persistent_from: Some(Instant::ZERO),
+        acked_elsewhere: None,
         forget_after: Duration::from_millis(delay_ms * 3),
     }
 }
@@ -105,6 +106,25 @@ fn an_acknowledgement_between_ends_the_series() {
         Some(Duration::from_millis(8)),
         "1 to 9, or 11 to 18; 0 is too early"
     );
+}
+
+/// RFC 9002 §7.6.2: across all packet-number spaces, nothing between the two is acknowledged.
+#[test]
+fn an_acknowledgement_in_another_space_ends_the_series() {
+    for (elsewhere, span, why) in [
+        (Some(ms(5)), 12, "6 to 18"),
+        (Some(ms(19)), 17, "it was sent later"),
+        (Some(ms(0)), 17, "it was sent earlier"),
+        (None, 17, "there is no other space"),
+    ] {
+        let mut ledger = filled(20);
+        ack(&mut ledger, &[19..=19]).0.unwrap();
+        assert_eq!(ledger.acked_sent_at(), Some(ms(19)));
+        let thresholds = LossThresholds { acked_elsewhere: elsewhere, ..thresholds(50) };
+        let outcome = ledger.detect_losses(ms(1_000), thresholds, &mut |_, _| {});
+        assert_eq!(outcome.packets, 19);
+        assert_eq!(outcome.persistent_span, Some(Duration::from_millis(span)), "{why}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ use recovery::congestion::{AckedBytes, Congestion};
 use recovery::ecn::{EcnCounts, EcnOutcome};
 use recovery::ledger::{AckOutcome, LossOutcome};
 use recovery::packet::PacketFlags;
+use recovery::rtt::LossThresholds;
 use recovery::timers::AddressValidation;
 use wire::error::Code;
 use wire::frame;
@@ -148,7 +149,14 @@ impl Connection {
         let latest_rtt = outcome.rtt_sample(now).filter(|_| largest.pn >= first_pn);
         if let Some(sample) = latest_rtt {
             let delay = self.acceptable_ack_delay(id, ack.delay());
-            self.paths.active_mut().rtt.on_sample(now, sample, delay);
+            let rtt = &mut self.paths.active_mut().rtt;
+            rtt.on_sample(now, sample, delay);
+            self.spaces.application.acks.set_round_trip(rtt.smoothed());
+        }
+        if let Some(earliest) = outcome.spurious_from {
+            let path = self.paths.active_mut();
+            let age = now.saturating_since(earliest);
+            path.reordering.on_spurious(outcome.spurious_distance, age, path.rtt.smoothed());
         }
         let ce = self.on_ecn(now, id, &outcome, ack);
         self.detect_losses(now, id);
@@ -212,7 +220,8 @@ impl Connection {
 
     /// Source: RFC 9002 §6.1, §7.6, appendix A.10.
     pub(super) fn detect_losses(&mut self, now: Instant, id: SpaceId) {
-        let thresholds = self.paths.active().rtt.loss_thresholds();
+        let acked_elsewhere = self.spaces.acked_sent_at_beside(id);
+        let thresholds = LossThresholds { acked_elsewhere, ..self.paths.active().loss_thresholds() };
         let max_ack_delay = self.ack_frequency.peer_max_ack_delay();
         let Some((ledger, mut owners)) = ledger_and_owners!(self, id) else { return };
         let path = self.paths.active_mut();
@@ -252,6 +261,7 @@ impl Connection {
         let path = self.paths.active_mut();
         path.ecn.on_lost(outcome.ect);
         let Some(sign) = Congestion::of_losses(outcome) else { return };
+        path.reordering.on_losses(now, path.rtt.smoothed());
         path.congestion.on_congestion(now, &sign);
         if outcome.persistent_span.is_some_and(|span| path.rtt.is_persistent_congestion(span, max_ack_delay))
         {

@@ -38,6 +38,9 @@ enum Limit {
     None,
     /// Congestion control and pacing.
     Congestion,
+    /// The same, but the component is asked to write into every packet that they permit.
+    //= rfc9002/7#1
+    CongestionOfAll,
 }
 
 type Wants = fn(&Connection, Instant, SpaceId) -> bool;
@@ -103,7 +106,7 @@ pub(super) const COMPONENTS: [Component; 11] = [
         unsent: |connection| connection.streams.unsent(),
         ..field!("STREAM", streams, wants_data, write_data)
     },
-    row("probe", Packets::Any, Limit::None, wants_probe, settle_probe),
+    row("probe", Packets::Any, Limit::CongestionOfAll, wants_probe, settle_probe),
 ];
 
 impl Component {
@@ -139,7 +142,7 @@ pub(super) fn fill(
     packet: &mut PacketBuilder<'_>,
 ) {
     for component in COMPONENTS.iter().filter(|component| component.may_write(space, permission)) {
-        if component.limit == Limit::None || (component.wants)(connection, now, space) {
+        if component.limit != Limit::Congestion || (component.wants)(connection, now, space) {
             (component.write)(connection, now, space, packet);
         }
     }
@@ -183,7 +186,8 @@ fn wants_probe(connection: &Connection, _: Instant, id: SpaceId) -> bool {
     connection.spaces.space(id).is_some_and(|space| space.owes_probe())
 }
 
-/// Last, because a probe is a PING only where nothing else asks for an acknowledgement.
+/// Last, because a probe is a PING only where nothing else asks for an acknowledgement. RFC 9002 §7: a packet that leaves
+/// although the window is full has no PING.
 #[inline]
 fn settle_probe(connection: &mut Connection, _: Instant, id: SpaceId, packet: &mut PacketBuilder<'_>) {
     if let Some(space) = connection.spaces.space_mut(id) {

@@ -13,7 +13,8 @@ use recovery::congestion::{Algorithm, Controller, Saved, SlowStart};
 use recovery::ecn::EcnValidator;
 use recovery::mtu::{Headers, MtuConfig, MtuSearch};
 use recovery::pacer::{Burst, Pacer, Pacing, Release};
-use recovery::rtt::Rtt;
+use recovery::reordering::Reordering;
+use recovery::rtt::{LossThresholds, Rtt};
 use wire::frame;
 
 /// Names a path of a connection. Never reused within the connection, so an old one finds nothing instead of another path.
@@ -99,6 +100,8 @@ pub(crate) struct Path {
     pub(crate) addresses: Addresses,
     /// The round-trip time.
     pub(crate) rtt: Rtt,
+    /// How far packets arrive out of order.
+    pub(crate) reordering: Reordering,
     /// The congestion controller.
     pub(crate) congestion: Controller,
     /// The pacer, which follows the congestion controller (`repace`).
@@ -143,6 +146,7 @@ impl Path {
             id,
             addresses,
             rtt: Rtt::new(template.initial_rtt),
+            reordering: Reordering::default(),
             congestion,
             pacer,
             ecn,
@@ -205,6 +209,12 @@ impl Path {
         self.repace();
     }
 
+    /// The thresholds of loss detection.
+    #[inline]
+    pub(crate) fn loss_thresholds(&self) -> LossThresholds {
+        self.reordering.widen(self.rtt.loss_thresholds())
+    }
+
     /// The window or the round-trip time has changed.
     #[inline]
     pub(crate) fn repace(&mut self) {
@@ -215,6 +225,7 @@ impl Path {
     /// Source: RFC 9000 §9.4.
     pub(super) fn inherit(&mut self, other: &Path) {
         self.rtt = other.rtt;
+        self.reordering = other.reordering;
         self.congestion = other.congestion.clone();
         self.pacer = other.pacer;
         self.ecn = other.ecn;

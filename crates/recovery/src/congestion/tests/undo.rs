@@ -103,6 +103,22 @@ fn true_congestion_is_not_undone() {
     }
 }
 
+/// A window that has collapsed is reduced by losses of its own, and only their arrival undoes that.
+#[test]
+fn arrivals_from_before_persistent_congestion_undo_no_later_reduction() {
+    for algorithm in ALL {
+        let (mut path, _, before) = path(algorithm);
+        path.lose_many(before, 1);
+        path.controller.on_persistent_congestion();
+        path.rounds(6, 7);
+        let sent_at = path.now;
+        path.now = path.now + RTT;
+        let reduced = path.lose_many(sent_at, 1);
+        assert_eq!(path.find(before, 1), reduced, "{algorithm:?}");
+        assert!(path.find(sent_at, 1) > reduced, "{algorithm:?}");
+    }
+}
+
 /// RFC 9438 §4.9.2: the latest values are kept if the window is larger by then.
 #[test]
 fn a_window_that_has_grown_beyond_stays() {
