@@ -60,7 +60,8 @@ pub trait MessageSink {
     /// already; on a client nothing more of the request is sent.
     fn on_abort(&mut self, id: StreamId, abort: Abort);
 
-    /// The peer wants no more of what we send on this stream; what was not sent will not be.
+    /// The peer wants no more of what we send on this stream; what was not sent will not be. A server hears it of responses
+    /// too that were handed over whole: not all of them will be acknowledged.
     fn on_stop_sending(&mut self, _id: StreamId, _code: Code) {}
 
     /// A stream that was full takes bytes again.

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! The combined format that log tools know, with the protocol that was spoken and, last, the seconds from the head's
-//! arrival to the last byte's hand-over. What a client sent is escaped, so that no request can write a line of its own.
+//! arrival to the last byte's acknowledgement over HTTP/3, and to its hand-over over HTTP/1.1 and 2, whose acknowledgements
+//! the kernel keeps to itself. What a client sent is escaped, so that no request can write a line of its own.
 //!
 //! Each worker formats into its own batch and offers full batches to one writing thread over a bounded queue. A worker
 //! never waits: when the disk is slower than the requests, whole batches are dropped. Lines that are lost, be it so or because

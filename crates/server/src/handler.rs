@@ -173,8 +173,14 @@ impl Handler {
         &self.budget
     }
 
-    /// The wall clock, for the access log.
+    /// The wall clock, as of the last request.
     pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The wall clock as of `now`.
+    pub(crate) fn clock_at(&mut self, now: Instant) -> &Clock {
+        self.clock.advance(now);
         &self.clock
     }
 

@@ -4,7 +4,7 @@
 //! requests that wait for their turn and the responses that are on their way. A response is pulled from its body as fast as
 //! its stream takes it and no faster, so that a client that does not read pins little memory.
 
-use crate::access_log::{Entry, Protocol, Recorder};
+use crate::access_log::Recorder;
 use crate::body::Body;
 use crate::budget::{Held, Ledger};
 pub use crate::calls::WakeWorker;
@@ -15,39 +15,39 @@ pub use crate::heads::HeadCache;
 use crate::heads::Heads;
 use crate::packet_sizes::PacketSizes;
 use crate::progress::{Progress, Watch};
-use crate::request::{Head, MAX_CONTENT, MAX_DISCARDED, Method};
+use crate::request::{MAX_CONTENT, MAX_DISCARDED};
 use crate::response::Response;
 use crate::served::Served;
-use crate::target;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
-use http3::{Abort, BodyLength, Code, Config, MessageSink, Refused, RequestHead, SendError, Session};
+use exchanges::{Asked, Exchanges, Reply, Stage};
+use http3::{BodyLength, Code, Config, SendError, Session};
+use record::{At, Journal, Record};
 use std::sync::Arc;
 use std::task::Poll;
 use transport::{Connection, StreamId};
 use wire::Side;
 use worker::{App, Next};
 
+mod exchanges;
 mod holding;
+mod record;
 
 /// Bytes of content that one response may hand over in a turn, so that others get theirs.
 const TURN_BYTES: usize = 1 << 20;
 /// The largest piece that is pulled from a body at once.
 const PIECE: usize = 256 << 10;
-/// Heads that are kept for their memory, per connection.
-const SPARE_HEADS: usize = 16;
 /// How often a connection looks for what the disk has brought where nothing wakes its worker.
 const DISK_POLL: Duration = Duration::from_millis(1);
 
 /// A worker's server.
 pub struct Server {
     handler: Handler,
-    recorder: Recorder,
+    journal: Journal,
     heads: Heads,
     config: Arc<Config>,
     patience: Patience,
     packet_sizes: PacketSizes,
-    served: Served,
     /// Connections that have not been closed.
     open: usize,
     progress: Progress,
@@ -79,140 +79,6 @@ pub struct State {
     is_counted: bool,
 }
 
-/// Requests and responses of a connection.
-#[derive(Debug, Default)]
-struct Exchanges {
-    /// Requests that can be answered.
-    waiting: Vec<Asked>,
-    /// Requests whose content must arrive first.
-    receiving: Vec<Asked>,
-    /// Requests whose file the disk is asked for, or will be.
-    looking: Vec<Asked>,
-    /// Responses whose content the disk is asked for, or will be.
-    reading: Vec<StreamId>,
-    replies: Vec<Reply>,
-    /// Responses that the peer gave up.
-    given_up: Vec<Reply>,
-    /// Streams that take bytes.
-    writable: Vec<StreamId>,
-    /// Some of them were full.
-    has_resumed: bool,
-    /// Bytes of content of all requests that arrived.
-    received: u64,
-    /// Bytes that heads hold, at least.
-    head_bytes: usize,
-    /// Boxed, because each head is handed from list to list and is large.
-    spare: Spare,
-}
-
-/// A request.
-#[derive(Debug)]
-struct Asked {
-    id: StreamId,
-    head: Box<Head>,
-    /// Bytes of its content that arrived.
-    received: u64,
-    /// How far it has come.
-    stage: Stage,
-}
-
-/// How far a request has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Content may follow.
-    Open,
-    /// Its client was told to go on: RFC 9110 §10.1.1.
-    Continued,
-    /// All of it has arrived.
-    Whole,
-}
-
-/// Heads of requests that were answered, kept for their memory.
-type Spare = Vec<Box<Head>>;
-
-/// A response on its way.
-#[derive(Debug)]
-struct Reply {
-    id: StreamId,
-    body: Body,
-    head: Box<Head>,
-    status: u16,
-    sent: u64,
-    began: Instant,
-}
-
-impl MessageSink for Exchanges {
-    fn on_request(&mut self, id: StreamId, request: &RequestHead<'_>) {
-        let mut head = self.spare.pop().unwrap_or_default();
-        head.clear();
-        for line in request.lines() {
-            head.on_field(line.name, line.value);
-        }
-        target::judge_scheme(request.scheme(), &mut head);
-        self.head_bytes = self.head_bytes.saturating_add(head.memory());
-        let asked = Asked { id, head, received: 0, stage: Stage::Open };
-        // The answer to a POST means that its content has arrived. Other methods ask for something that content does not
-        // change, so whoever sends it need not wait.
-        if asked.awaits_content() && !asked.head.expects_continue() {
-            self.receiving.push(asked);
-        } else {
-            self.waiting.push(asked);
-        }
-    }
-
-    fn on_body(&mut self, id: StreamId, bytes: &[u8]) -> usize {
-        self.received = self.received.saturating_add(bytes.len() as u64);
-        // Nothing that is served here looks at a request's content.
-        if let Some(place) = self.receiving.iter().position(|asked| asked.id == id)
-            && let Some(asked) = self.receiving.get_mut(place)
-        {
-            asked.received = asked.received.saturating_add(bytes.len() as u64);
-            if asked.received > MAX_CONTENT {
-                let asked = self.receiving.swap_remove(place);
-                self.waiting.push(asked);
-            }
-        }
-        bytes.len()
-    }
-
-    fn on_refused(&mut self, id: StreamId, status: u16) -> Refused {
-        let mut head = self.spare.pop().unwrap_or_default();
-        head.clear();
-        head.refuse(status, "");
-        self.waiting.push(Asked { id, head, received: 0, stage: Stage::Open });
-        Refused::ByApplication
-    }
-
-    fn on_end(&mut self, id: StreamId) {
-        // Mostly the last one: a request without content ends with its head.
-        let begun = self.looking.iter_mut().chain(&mut self.waiting);
-        if let Some(asked) = begun.rev().find(|asked| asked.id == id) {
-            asked.stage = Stage::Whole;
-            return;
-        }
-        if let Some(place) = self.receiving.iter().position(|asked| asked.id == id) {
-            let asked = Asked { stage: Stage::Whole, ..self.receiving.swap_remove(place) };
-            self.waiting.push(asked);
-        }
-    }
-
-    fn on_abort(&mut self, id: StreamId, _: Abort) {
-        self.waiting.retain(|asked| asked.id != id);
-        self.receiving.retain(|asked| asked.id != id);
-        self.looking.retain(|asked| asked.id != id);
-        self.give_up(id);
-    }
-
-    fn on_stop_sending(&mut self, id: StreamId, _: Code) {
-        self.give_up(id);
-    }
-
-    fn on_writable(&mut self, id: StreamId) {
-        self.writable.push(id);
-        self.has_resumed = true;
-    }
-}
-
 impl transport::StreamSink for State {
     #[inline]
     fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: transport::Fin) -> usize {
@@ -226,12 +92,11 @@ impl Server {
         Server {
             ledger: Ledger::new(handler.budget()),
             handler,
-            recorder,
+            journal: Journal { served: Served::default(), recorder },
             heads: Heads::default(),
             config: Arc::new(Config::server()),
             patience: Patience::Serving,
             packet_sizes: PacketSizes::default(),
-            served: Served::default(),
             open: 0,
             progress: Progress::default(),
             calls: Arc::default(),
@@ -267,7 +132,7 @@ impl Server {
 
     /// What was done so far.
     pub fn served(&self) -> Served {
-        self.served
+        self.journal.served
     }
 
     /// Begins no more requests and closes connections as they become idle. The worker must then activate all connections.
@@ -282,14 +147,14 @@ impl Server {
 
     /// Lets the log write what it holds back, when its time has come.
     pub fn on_time(&mut self, now: Instant) {
-        if self.recorder.next_timeout().is_some_and(|at| at <= now) {
-            self.recorder.on_timeout(now);
+        if self.journal.recorder.next_timeout().is_some_and(|at| at <= now) {
+            self.journal.recorder.on_timeout(now);
         }
     }
 
     /// When [`Server::on_time`] has something to do.
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.recorder.next_timeout()
+        self.journal.recorder.next_timeout()
     }
 
     /// Connections that have not been closed.
@@ -297,11 +162,19 @@ impl Server {
         self.open
     }
 
-    fn count_if_closed(&mut self, connection: &Connection, state: &mut State) {
+    fn count_if_closed(&mut self, now: Instant, connection: &Connection, state: &mut State) {
         if connection.is_closed() && !core::mem::replace(&mut state.is_counted, true) {
             self.open = self.open.saturating_sub(1);
             self.packet_sizes.add(&connection.mtu_report());
+            self.end_all(now, connection, &mut state.session.messages);
         }
+    }
+
+    /// Nothing more will become of any response.
+    fn end_all(&mut self, now: Instant, connection: &Connection, messages: &mut Exchanges) {
+        messages.given_up.extend(messages.replies.drain(..).map(|reply| reply.record));
+        messages.unacknowledged.on_closed();
+        self.log_over(now, connection, messages);
     }
 
     /// Answers the requests that arrived.
@@ -314,7 +187,8 @@ impl Server {
         state.session.messages.waiting = waiting;
     }
 
-    fn answer_one(&mut self, now: Instant, connection: &mut Connection, state: &mut State, asked: Asked) {
+    fn answer_one(&mut self, now: Instant, connection: &mut Connection, state: &mut State, mut asked: Asked) {
+        let began = *asked.began.get_or_insert(now);
         let is_too_much = asked.received > MAX_CONTENT || asked.head.announces_too_much();
         let waiting = state.session.messages.waiting_for_disk();
         let whom = || state.disk.waker(&self.calls, waiting);
@@ -344,7 +218,11 @@ impl Server {
         if stage != Stage::Whole {
             state.session.connection.discard(id, MAX_DISCARDED);
         }
-        state.session.messages.replies.push(Reply { id, body, head, status, sent: 0, began: now });
+        state
+            .session
+            .messages
+            .replies
+            .push(Reply { record: Record { id, head, status, sent: 0, began }, body });
         state.session.messages.writable.push(id);
     }
 
@@ -392,14 +270,22 @@ impl Server {
         }
         // In place: a transfer passes here in every turn, and must not allocate.
         writable.retain(|&id| {
-            let Some(place) = state.session.messages.replies.iter().position(|reply| reply.id == id) else {
+            let Some(place) = state.session.messages.replies.iter().position(|reply| reply.record.id == id)
+            else {
                 return false;
             };
             match self.pump_one(connection, state, place) {
-                Pumped::Done => {
+                Pumped::Whole => {
+                    let messages = &mut state.session.messages;
+                    let Reply { record, .. } = messages.replies.swap_remove(place);
+                    let at = self.at(now, connection);
+                    let head = self.journal.on_whole(at, &mut messages.unacknowledged, record);
+                    head.into_iter().for_each(|head| messages.recycle(head));
+                    false
+                }
+                Pumped::Broken => {
                     let reply = state.session.messages.replies.swap_remove(place);
-                    self.log(now, connection, &reply);
-                    state.session.messages.recycle(reply.head);
+                    state.session.messages.given_up.push(reply.record);
                     false
                 }
                 Pumped::Full => false,
@@ -425,7 +311,7 @@ impl Server {
         let Some(reply) = messages.replies.get_mut(place) else { return Pumped::Full };
         let mut left = TURN_BYTES;
         while !reply.body.is_finished() {
-            let room = connection.send_capacity(reply.id).min(PIECE);
+            let room = connection.send_capacity(reply.record.id).min(PIECE);
             if room == 0 {
                 return Pumped::Full;
             }
@@ -435,74 +321,54 @@ impl Server {
             let Poll::Ready(pulled) = reply.body.poll_chunk(room, &whom) else { return Pumped::Reading };
             let Ok(Some(piece)) = pulled else {
                 // The file has become shorter than was announced: the response cannot be completed.
-                http.cancel(connection, reply.id, Code::INTERNAL_ERROR);
-                return Pumped::Done;
+                http.cancel(connection, reply.record.id, Code::INTERNAL_ERROR);
+                return Pumped::Broken;
             };
             let len = piece.len();
-            if http.write_body(connection, reply.id, piece).is_err() {
-                return Pumped::Done;
+            if http.write_body(connection, reply.record.id, piece).is_err() {
+                return Pumped::Broken;
             }
-            reply.sent += len as u64;
+            reply.record.sent += len as u64;
             left = left.saturating_sub(len);
         }
         // A response without content was complete with its head.
-        let _ = http.finish(connection, reply.id);
-        Pumped::Done
+        let _ = http.finish(connection, reply.record.id);
+        Pumped::Whole
     }
 
-    fn log(&mut self, now: Instant, connection: &Connection, reply: &Reply) {
-        self.served.requests += 1;
-        self.served.content_bytes += reply.sent;
-        if !self.recorder.is_on() {
+    /// Logs the responses that nothing more will become of.
+    fn log_over(&mut self, now: Instant, connection: &Connection, messages: &mut Exchanges) {
+        if messages.given_up.is_empty() && !messages.unacknowledged.has_over() {
             return;
         }
-        let entry = Entry {
-            peer: connection.addresses().peer.ip(),
-            unix_s: self.handler.clock().unix_s(),
-            head: &reply.head,
-            protocol: Protocol::Http3,
-            status: reply.status,
-            bytes: reply.sent,
-            duration: now.saturating_since(reply.began),
-        };
-        self.recorder.record(&entry, now);
+        let at = self.at(now, connection);
+        while let Some(record) = messages.given_up.pop() {
+            let head = self.journal.on_cut(at, record);
+            messages.recycle(head);
+        }
+        while let Some(record) = messages.unacknowledged.next_over() {
+            let head = self.journal.on_over(at, record);
+            messages.recycle(head);
+        }
+    }
+
+    fn at(&mut self, now: Instant, connection: &Connection) -> At {
+        At { now, unix_s: self.handler.clock_at(now).unix_s(), peer: connection.addresses().peer.ip() }
     }
 }
 
 /// What became of a response in this turn.
 enum Pumped {
-    /// All of it was handed over, or it was given up.
-    Done,
+    /// All of it was handed over.
+    Whole,
+    /// It cannot be completed, or nobody wants it.
+    Broken,
     /// The stream takes no more now.
     Full,
     /// The disk is waited for.
     Reading,
     /// It took its share of the turn.
     TurnOver,
-}
-
-impl Asked {
-    /// Whether the answer waits for content that may still come.
-    fn awaits_content(&self) -> bool {
-        let may_follow = self.stage == Stage::Open && self.head.refusal().is_none();
-        may_follow && self.head.method() == Method::Post && !self.head.announces_too_much()
-    }
-}
-
-impl Exchanges {
-    fn give_up(&mut self, id: StreamId) {
-        if let Some(place) = self.replies.iter().position(|reply| reply.id == id) {
-            let reply = self.replies.swap_remove(place);
-            self.given_up.push(reply);
-        }
-    }
-
-    fn recycle(&mut self, mut head: Box<Head>) {
-        head.recycle();
-        if self.spare.len() < SPARE_HEADS {
-            self.spare.push(head);
-        }
-    }
 }
 
 impl App for Server {
@@ -513,7 +379,7 @@ impl App for Server {
     }
 
     fn on_accept(&mut self, now: Instant, _: &mut Connection) -> State {
-        self.served.connections += 1;
+        self.journal.served.connections += 1;
         self.open += 1;
         let held = self.ledger.on_accept(now);
         let connection = http3::Connection::new(Side::Server, Arc::clone(&self.config), now);
@@ -539,9 +405,9 @@ impl App for Server {
 
     fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut State) -> Next {
         state.session.on_turn(connection, now);
-        while let Some(reply) = state.session.messages.given_up.pop() {
-            self.log(now, connection, &reply);
-            state.session.messages.recycle(reply.head);
+        self.log_over(now, connection, &mut state.session.messages);
+        if self.journal.recorder.is_on() {
+            state.session.messages.receiving.iter_mut().for_each(|asked| _ = asked.began.get_or_insert(now));
         }
         let is_waiting = state.session.messages.waiting_for_disk() > 0;
         if is_waiting && (state.disk.has_brought() || !state.disk.calls_back()) {
@@ -558,7 +424,7 @@ impl App for Server {
         }
         self.settle(now, connection, state);
         let watched = self.watch(now, connection, state);
-        self.count_if_closed(connection, state);
+        self.count_if_closed(now, connection, state);
         let deadline = state.farewell.next_timeout(now);
         let is_waiting = state.session.messages.waiting_for_disk() > 0;
         let poll = (is_waiting && !state.disk.calls_back()).then_some(now + DISK_POLL);
@@ -570,9 +436,8 @@ impl App for Server {
     }
 
     fn on_gone(&mut self, now: Instant, connection: &Connection, mut state: State) {
-        self.count_if_closed(connection, &mut state);
+        self.count_if_closed(now, connection, &mut state);
         self.ledger.on_gone(state.disk.handle(), &state.held);
-        let Exchanges { replies, given_up, .. } = state.session.messages;
-        replies.iter().chain(&given_up).for_each(|reply| self.log(now, connection, reply));
+        self.end_all(now, connection, &mut state.session.messages);
     }
 }

@@ -387,12 +387,16 @@ impl Connection {
         if id.dir() == Dir::Bidi && id.index() >= self.exchanges.next() {
             self.on_opened(id.index())?;
         }
-        let Some(exchange) = self.exchanges.entry_mut(id.index()).filter(|_| id.dir() == Dir::Bidi) else {
-            return Ok(());
-        };
-        if exchange.outgoing.is_done() {
+        if id.dir() == Dir::Uni {
             return Ok(());
         }
+        let exchange = self.exchanges.entry_mut(id.index()).filter(|exchange| !exchange.outgoing.is_done());
+        let Some(exchange) = exchange else {
+            if self.side.is_server() {
+                sink.on_stop_sending(id, code);
+            }
+            return Ok(());
+        };
         exchange.outgoing = Outgoing::Done;
         let over = exchange.is_over();
         let begun = exchange.incoming.has_begun();

@@ -1,16 +1,12 @@
-//! What a connection holds of the server: whether its client takes what it asked for, what it costs in memory, and what it waits
-//! for.
+//! What a connection holds of the server: whether its client takes what it asked for, and what it costs in memory.
 
-use super::{Exchanges, Server, State};
+use super::{Server, State};
 use crate::budget::{self, Verdict};
 use crate::progress::Look;
 use crate::warnings::Warning;
 use base::time::Instant;
 use http3::Code;
 use transport::Connection;
-
-/// Heads are not counted one by one below so many bytes on one connection.
-const HEADS_NOTICED: usize = 64 << 10;
 
 impl Server {
     /// Ends the connection if its client takes too little. Returns when to look again.
@@ -30,7 +26,7 @@ impl Server {
             Look::Idle => None,
             Look::Until(end) => Some(end),
             Look::Stalled => {
-                self.served.stalled += 1;
+                self.journal.served.stalled += 1;
                 self.handler.warnings().note(Warning::SlowClients, 1);
                 connection.close(now, Code::EXCESSIVE_LOAD.0, b"too little was taken of what was asked for");
                 None
@@ -49,7 +45,7 @@ impl Server {
         let is_idle = messages.replies.is_empty() && connection.unacknowledged_bytes() == 0;
         match self.ledger.on_turn(now, (state.disk.handle(), &mut state.held), bytes, moved) {
             Verdict::End if !connection.is_closed() => {
-                self.served.evicted += 1;
+                self.journal.served.evicted += 1;
                 self.handler.warnings().note(Warning::BudgetExceeded, 1);
                 let code = if is_idle { Code::NO_ERROR } else { Code::EXCESSIVE_LOAD };
                 connection.close(now, code.0, b"the server is short of memory");
@@ -57,31 +53,5 @@ impl Server {
             Verdict::Limit(limit) => connection.limit_memory(limit),
             Verdict::Keep | Verdict::End => {}
         }
-    }
-}
-
-impl Exchanges {
-    /// Requests and responses that wait for the disk.
-    pub(super) fn waiting_for_disk(&self) -> usize {
-        self.looking.len() + self.reading.len()
-    }
-
-    /// All that wait for the disk try again, in front of what came later.
-    pub(super) fn try_again(&mut self) {
-        self.looking.append(&mut self.waiting);
-        core::mem::swap(&mut self.looking, &mut self.waiting);
-        self.reading.append(&mut self.writable);
-        core::mem::swap(&mut self.reading, &mut self.writable);
-    }
-
-    /// Bytes that heads hold; counted anew when they may be many.
-    fn head_bytes(&mut self) -> usize {
-        if self.head_bytes > HEADS_NOTICED {
-            let asked = [&self.waiting, &self.receiving, &self.looking].into_iter().flatten();
-            let replies = self.replies.iter().chain(&self.given_up).map(|reply| &reply.head);
-            let heads = asked.map(|asked| &asked.head).chain(replies).chain(&self.spare);
-            self.head_bytes = heads.map(|head| head.memory()).sum();
-        }
-        self.head_bytes
     }
 }

@@ -258,3 +258,35 @@ fn other_schemes_are_misdirected() {
     world.finish(SECONDS);
     assert_eq!(world.client.messages.seen(id).statuses, [421]);
 }
+
+/// Issue 10: small responses were logged with 0 seconds. From the head's arrival to the acknowledgement of all, which here is
+/// at least a round trip.
+#[test]
+fn the_log_says_how_long_it_took() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("log");
+    let log = AccessLog::start(Target::File(path.clone())).unwrap();
+    let server = Server::new(Handler::new(Options::default()), log.recorder());
+    let mut world = World::new(server, http3::Config::client(), Client::default());
+    world.connect();
+    world.get("/bytes/10", &[]);
+    let id = world.ask("POST", "/bytes/10", &[], BodyLength::Known(100));
+    (0..5).for_each(|_| world.step());
+    world.send(id, 100);
+    world.client.connection.finish(&mut world.client_transport, id).unwrap();
+    world.finish(SECONDS);
+    (0..10).for_each(|_| world.step());
+    drop(world);
+    drop(log);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<(&str, f64)> = text
+        .lines()
+        .map(|line| (line, line.rsplit(' ').next().and_then(|last| last.parse().ok()).unwrap()))
+        .collect();
+    let [(get, first), (post, second)] = lines[..] else { panic!("{text}") };
+    assert!(get.contains("GET") && (0.005..0.2).contains(&first), "{text}");
+    assert!(
+        post.contains("POST") && (0.05..0.3).contains(&second),
+        "content came for five round trips: {text}"
+    );
+}
