@@ -12,11 +12,11 @@ use crate::content_type;
 use crate::date::{self, Clock};
 use crate::files::cache::{Cache, CacheLimits, Entry, Identity};
 use crate::files::path::{self, DotFiles, PathError, Shape};
-use crate::files::root::{OpenError, Root};
+use crate::files::root::{Found, OpenError, Root};
 use crate::film;
 use crate::generated;
 pub use crate::listing::Listing;
-use crate::listing::{self, Folder, Listed, Listings, View};
+use crate::listing::{self, Listed, Listings, View};
 use crate::lookups::{Content, Lookups, Opened, read_whole};
 use crate::pool::{Pool, Wait};
 use crate::range::{self, Selection};
@@ -121,7 +121,7 @@ impl Handler {
         Handler {
             root: options.root,
             dot_files: options.dot_files,
-            listings: (options.listing == Listing::On).then(Listings::default),
+            listings: (options.listing == Listing::On).then(|| Listings::new(options.readers.clone())),
             cache: Cache::new(options.cache),
             lookups: Lookups::new(options.readers.clone()),
             pool: Arc::new(Pool::new(options.readers)),
@@ -154,6 +154,12 @@ impl Handler {
                 Ok(()) => Poll::Pending,
                 Err(_) => Poll::Ready(self.open_error(OpenError::Exhausted)),
             };
+        }
+        if let (Some(root), Some(listings)) = (&self.root, &mut self.listings)
+            && let Some(wanted) = listings.take_wanted()
+        {
+            listings.ask((root, self.dot_files), wanted, now, whom);
+            return Poll::Pending;
         }
         if head.method() == Method::Head {
             response.body = Body::Empty;
@@ -202,13 +208,17 @@ impl Handler {
         }
         match path::resolve(head.target(), self.dot_files, path) {
             Ok(Shape::Folder) => {
+                // First, because that a folder has no index may be known only for as long as it takes to list it.
+                if let Some(response) = self.find_listing(head, path, now) {
+                    return response;
+                }
                 if !path.is_empty() {
                     path.push(b'/');
                 }
                 path.extend_from_slice(INDEX);
                 match self.find(path, now) {
                     Ok(Lookup::Representation(representation)) => self.respond(head, representation),
-                    Ok(Lookup::Folder) | Err(OpenError::Absent) => self.list(head, path, now),
+                    Ok(Lookup::Folder) | Err(OpenError::Absent) => self.list(head, path),
                     Err(error) => self.open_error(error),
                 }
             }
@@ -227,18 +237,28 @@ impl Handler {
         }
     }
 
-    /// Answers a request for a folder by its listing. `index` is the path of the index that it does not have.
-    fn list(&mut self, head: &Head, index: &[u8], now: Instant) -> Response {
+    /// Answers a request for a folder by its listing, if that was made just now.
+    fn find_listing(&mut self, head: &Head, path: &[u8], now: Instant) -> Option<Response> {
+        match self.listings.as_mut()?.find(path, || View::of(head), now)? {
+            Ok(listed) => Some(self.respond(head, Representation::listing(listed, View::of(head)))),
+            Err(error) => Some(self.open_error(error)),
+        }
+    }
+
+    /// Has a folder listed. `index` is the path of the index that it does not have.
+    fn list(&mut self, head: &Head, index: &[u8]) -> Response {
         let (Some(root), Some(listings)) = (&self.root, &mut self.listings) else {
             return self.error(404, "");
         };
         let path = index.strip_suffix(INDEX).unwrap_or(index);
         let path = path.strip_suffix(b"/").unwrap_or(path);
-        let view = View::of(head);
-        let folder = Folder { root, path, dot_files: self.dot_files };
-        match listings.find(folder, view, now) {
-            Ok(listed) => self.respond(head, Representation::listing(listed, view)),
-            Err(error) => self.open_error(error),
+        match root.find_in_memory(path) {
+            Some(Ok(Found::File(..))) => self.open_error(OpenError::Absent),
+            Some(Err(error)) => self.open_error(error),
+            Some(Ok(Found::Folder)) | None => {
+                listings.want(path, View::of(head));
+                self.open_error(OpenError::Waiting)
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access_log;
+mod asked;
 pub mod body;
 pub mod budget;
 mod calls;

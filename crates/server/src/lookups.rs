@@ -1,24 +1,18 @@
 //! Files that are looked up on the disk by other threads, so that a slow one holds up nobody but those who ask for it.
 //!
-//! What the kernel has in memory is found at once. For the rest a thread is asked, once for a path however many wait for it;
-//! whoever comes again after it was found takes the result. One that nobody has taken for [`FRESH`] is forgotten: the file may
-//! have changed.
+//! What the kernel has in memory is found at once. For the rest a thread is asked, once for a path however many wait for it.
 
+use crate::asked::{Asked, TooMany};
 use crate::files::cache::Identity;
 use crate::files::root::{Found, OpenError, Root};
 use crate::pool::{Wait, read_all};
-use crate::readers::{Readers, Ticket, WhomToWake};
+use crate::readers::{Readers, WhomToWake};
 use crate::recent::OpenFile;
-use base::time::{Duration, Instant};
 use bytes::Bytes;
-use rustix::time::{ClockId, clock_gettime};
-use std::collections::HashMap;
 use std::task::Poll;
 
 /// Lookups at a time, of one handler.
 const MOST: usize = 256;
-/// How old a result may be.
-const FRESH: Duration = Duration::from_secs(1);
 
 /// What a path leads to.
 #[derive(Debug)]
@@ -42,36 +36,25 @@ type Result = core::result::Result<Opened, OpenError>;
 #[derive(Debug)]
 pub(crate) struct Lookups {
     readers: Readers,
-    /// With the time when it was found.
-    asked: HashMap<Box<[u8]>, Ticket<(Instant, Result)>>,
+    asked: Asked<Box<[u8]>, Result>,
     /// What the request at hand needs and is not in memory.
     wanted: Option<Box<[u8]>>,
 }
 
-/// There are [`MOST`] already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooMany;
-
 impl Lookups {
     pub(crate) fn new(readers: Readers) -> Lookups {
-        Lookups { readers, asked: HashMap::new(), wanted: None }
+        Lookups { readers, asked: Asked::new(MOST), wanted: None }
     }
 
     /// What `path` leads to, if that is known without waiting; else it is noted as wanted.
     pub(crate) fn look(&mut self, root: &Root, path: &[u8]) -> Option<Result> {
-        if !self.asked.is_empty()
-            && let Some(ticket) = self.asked.get(path)
-        {
-            let Poll::Ready(found) = ticket.poll(&|| None) else {
+        match self.asked.take(path) {
+            Poll::Pending => {
                 self.want(path);
                 return None;
-            };
-            self.asked.remove(path);
-            if let Some((at, result)) = found
-                && now().saturating_since(at) < FRESH
-            {
-                return Some(result);
             }
+            Poll::Ready(Some(result)) => return Some(result),
+            Poll::Ready(None) => {}
         }
         match root.find_in_memory(path) {
             Some(Ok(Found::File(file, _))) if self.readers.is_slow(&file) => {}
@@ -101,30 +84,16 @@ impl Lookups {
         most: u64,
         whom: WhomToWake<'_>,
     ) -> core::result::Result<(), TooMany> {
-        if let Some(ticket) = self.asked.get(&path)
-            && ticket.poll(whom).is_pending()
-        {
-            return Ok(());
-        }
-        if self.asked.len() >= MOST {
-            self.asked.retain(|_, ticket| !ticket.is_done());
-            if self.asked.len() >= MOST {
-                return Err(TooMany);
-            }
-        }
-        let Some(waker) = whom() else { return Ok(()) };
         let (root, readers, name) = (root.clone(), self.readers.clone(), path.clone());
         let work = move || {
-            let result = root.find(&name).map(|found| {
+            root.find(&name).map(|found| {
                 if let Found::File(file, _) = &found {
                     readers.pass(file);
                 }
                 Opened::of(found, Content::Unread).read(most)
-            });
-            (now(), result)
+            })
         };
-        self.asked.insert(path, self.readers.submit(waker, work));
-        Ok(())
+        self.asked.ask(&self.readers, path, whom, work)
     }
 }
 
@@ -164,11 +133,4 @@ pub(crate) fn read_whole(file: &OpenFile, identity: Identity, wait: Wait) -> std
     content.truncate(size);
     content.shrink_to_fit();
     Ok(Bytes::from(content))
-}
-
-/// The monotonic clock, which threads share.
-fn now() -> Instant {
-    let now = clock_gettime(ClockId::Monotonic);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
-    Instant::from_nanos(seconds.saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0)))
 }

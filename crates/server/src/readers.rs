@@ -33,9 +33,9 @@ type Job = Box<dyn FnOnce() + Send>;
 /// when one of those is there.
 pub type WhomToWake<'a> = &'a dyn Fn() -> Option<Waker>;
 
-/// What makes a file slow, for tests: reads of it count as reads of the disk.
+/// What makes a file or folder slow, for tests: reads of it count as reads of the disk.
 pub trait Obstacle: fmt::Debug + Send + Sync {
-    /// Whether it stands before this file.
+    /// Whether it stands before this file or folder.
     fn concerns(&self, file: &OwnedFd) -> bool;
     /// Waits until the file can be read.
     fn pass(&self, file: &OwnedFd);

@@ -11,9 +11,10 @@
 //! A listing shows what a request for its entries would find, and nothing else. Hidden names are left out, as are names that
 //! no request can carry, links that lead outside the root, and anything but files and folders.
 //!
-//! Reading a folder costs time on the worker. So [`MAX_ENTRIES`] bounds it, and a handler keeps the last [`KEPT`] listings
-//! for [`FRESH_FOR`]: repeated requests for one folder read it once a second. The bytes of a listing depend on nothing but
-//! the folder and the view, so its entity tag is a hash of them, and a listing that did not change keeps its memory.
+//! Reading a folder may wait for the disk thousands of times, so other threads read and write listings, at most [`AT_A_TIME`] for
+//! a handler. [`MAX_ENTRIES`] bounds each, and a handler keeps the last [`KEPT`] for [`FRESH_FOR`]: repeated requests for one
+//! folder read it once a second. The bytes of a listing depend on nothing but the folder and the view, so its entity tag is a
+//! hash of them, and a listing that did not change keeps its memory.
 
 mod json;
 mod page;
@@ -23,17 +24,22 @@ mod tests;
 mod text;
 mod view;
 
+use crate::asked::Asked;
 use crate::files::path::DotFiles;
 use crate::files::root::{OpenError, Root};
+use crate::readers::{Readers, WhomToWake};
 use crate::response::Value;
 use base::time::{Duration, Instant};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::task::Poll;
 pub(crate) use view::{Format, View};
 
 /// Entries of a folder that are read. A listing says so when there are more.
 pub(crate) const MAX_ENTRIES: usize = 10_000;
+/// Listings that are made for a handler at a time. Further requests wait.
+const AT_A_TIME: usize = 4;
 /// Listings that a handler keeps.
 const KEPT: usize = 8;
 /// Bytes of listings that a handler keeps.
@@ -66,48 +72,105 @@ pub(crate) struct Listed {
     pub(crate) etag: Value,
 }
 
+/// A folder below the root, without slashes at its ends, and a view of it.
+pub(crate) type Key = (Box<[u8]>, View);
+
 #[derive(Debug)]
 struct Kept {
-    path: Box<[u8]>,
-    view: View,
+    key: Key,
     listed: Listed,
-    read_at: Instant,
+    made_at: Instant,
 }
 
-/// The listings that a handler keeps, the newest first.
-#[derive(Debug, Default)]
+/// The listings of one handler.
+#[derive(Debug)]
 pub(crate) struct Listings {
+    readers: Readers,
+    asked: Asked<Key, Result<Listed, OpenError>>,
+    /// The newest first.
     kept: VecDeque<Kept>,
+    /// What the request at hand needs and is not kept.
+    wanted: Option<Key>,
 }
 
 /// A folder to list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Folder<'a> {
-    pub(crate) root: &'a Root,
+struct Folder<'a> {
+    root: &'a Root,
     /// Below the root, without slashes at its ends.
-    pub(crate) path: &'a [u8],
-    pub(crate) dot_files: DotFiles,
+    path: &'a [u8],
+    dot_files: DotFiles,
+    readers: &'a Readers,
 }
 
 impl Listings {
-    /// The listing of `folder`.
-    ///
-    /// # Errors
-    /// There is no such folder, or it cannot be read.
-    pub(crate) fn find(&mut self, folder: Folder<'_>, view: View, now: Instant) -> Result<Listed, OpenError> {
-        let place = self.kept.iter().position(|kept| *kept.path == *folder.path && kept.view == view);
-        let known = place.and_then(|place| self.kept.remove(place));
-        let (listed, read_at) = match known {
-            Some(known) if now.saturating_since(known.read_at) < FRESH_FOR => (known.listed, known.read_at),
-            known => {
-                let listed = make(folder, view)?;
-                let same = known.filter(|known| known.listed.etag == listed.etag);
-                (same.map_or(listed, |known| known.listed), now)
+    pub(crate) fn new(readers: Readers) -> Listings {
+        Listings { readers, asked: Asked::new(AT_A_TIME), kept: VecDeque::new(), wanted: None }
+    }
+
+    /// The listing of `path` if it was made just now, or why there is none.
+    pub(crate) fn find(
+        &mut self,
+        path: &[u8],
+        view: impl FnOnce() -> View,
+        now: Instant,
+    ) -> Option<Result<Listed, OpenError>> {
+        // Most folders have an index and are not listed.
+        if self.asked.is_empty() && !self.kept.iter().any(|kept| *kept.key.0 == *path) {
+            return None;
+        }
+        let key = (path.into(), view());
+        if let Poll::Ready(Some(made)) = self.asked.take(&key) {
+            return Some(made.map(|listed| self.keep(key, listed, now)));
+        }
+        let is_it = |kept: &Kept| kept.key == key && now.saturating_since(kept.made_at) < FRESH_FOR;
+        let place = self.kept.iter().position(is_it)?;
+        let kept = self.kept.remove(place)?;
+        let listed = kept.listed.clone();
+        self.kept.push_front(kept);
+        Some(Ok(listed))
+    }
+
+    /// The request at hand needs this listing.
+    pub(crate) fn want(&mut self, path: &[u8], view: View) {
+        self.wanted = Some((path.into(), view));
+    }
+
+    /// What the request at hand needs.
+    #[inline]
+    pub(crate) fn take_wanted(&mut self) -> Option<Key> {
+        self.wanted.take()
+    }
+
+    /// Has a thread make a listing; `whom` is woken when it is there, or when another one can be made.
+    pub(crate) fn ask(
+        &mut self,
+        (root, dot_files): (&Root, DotFiles),
+        key: Key,
+        now: Instant,
+        whom: WhomToWake<'_>,
+    ) {
+        if self.asked.is_full() {
+            // Requests that wait for these find them among the kept ones.
+            for (key, made) in self.asked.take_done() {
+                if let Ok(listed) = made {
+                    self.keep(key, listed, now);
+                }
             }
-        };
-        self.kept.push_front(Kept { path: folder.path.into(), view, listed: listed.clone(), read_at });
+        }
+        let (root, readers, (path, view)) = (root.clone(), self.readers.clone(), key.clone());
+        let work = move || make(Folder { root: &root, path: &path, dot_files, readers: &readers }, view);
+        // A request that meets too many comes again.
+        let _ = self.asked.ask(&self.readers, key, whom, work);
+    }
+
+    fn keep(&mut self, key: Key, listed: Listed, now: Instant) -> Listed {
+        let known = self.kept.iter().position(|kept| kept.key == key);
+        let known = known.and_then(|place| self.kept.remove(place)).map(|known| known.listed);
+        let listed = known.filter(|known| known.etag == listed.etag).unwrap_or(listed);
+        self.kept.push_front(Kept { key, listed: listed.clone(), made_at: now });
         self.shrink();
-        Ok(listed)
+        listed
     }
 
     fn shrink(&mut self) {

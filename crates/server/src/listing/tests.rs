@@ -3,6 +3,7 @@
 use super::read::{Contents, Item, Kind};
 use super::view::{Direction, Key, Order};
 use super::*;
+use crate::readers;
 use crate::request::Head;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,15 +19,30 @@ fn place() -> (tempfile::TempDir, Root) {
     (place, root)
 }
 
+fn folder<'a>(root: &'a Root, path: &'a str, readers: &'a Readers) -> Folder<'a> {
+    Folder { root, path: path.as_bytes(), dot_files: DotFiles::Hide, readers }
+}
+
 fn listed(root: &Root, path: &str, target: &str) -> String {
-    let folder = Folder { root, path: path.as_bytes(), dot_files: DotFiles::Hide };
     let view = View::of(&Head::of("GET", target));
-    let listed = Listings::default().find(folder, view, Instant::from_nanos(1)).unwrap();
+    let listed = make(folder(root, path, &Readers::default()), view).unwrap();
     String::from_utf8(listed.bytes.to_vec()).unwrap()
 }
 
+/// The listing of a folder, when it is there.
+fn find(listings: &mut Listings, root: &Root, path: &str, now: Instant) -> Result<Listed, OpenError> {
+    readers::wait(|whom| {
+        if let Some(found) = listings.find(path.as_bytes(), View::default, now) {
+            return Poll::Ready(found);
+        }
+        listings.ask((root, DotFiles::Hide), (path.as_bytes().into(), View::default()), now, whom);
+        Poll::Pending
+    })
+}
+
 fn names(root: &Root, dot_files: DotFiles) -> Vec<String> {
-    let contents = read::read(Folder { root, path: b"", dot_files }, MAX_ENTRIES).unwrap();
+    let readers = Readers::default();
+    let contents = read::read(Folder { dot_files, ..folder(root, "", &readers) }, MAX_ENTRIES).unwrap();
     let mut names: Vec<String> =
         contents.items.iter().map(|item| String::from_utf8_lossy(&item.name).into_owned()).collect();
     names.sort();
@@ -163,7 +179,8 @@ fn what_is_read_of_a_folder_is_bounded_and_a_cut_is_told() {
     for number in 0..12 {
         fs::write(place.path().join("root").join(format!("{number}")), "").unwrap();
     }
-    let folder = Folder { root: &root, path: b"", dot_files: DotFiles::Hide };
+    let readers = Readers::default();
+    let folder = folder(&root, "", &readers);
     let contents = read::read(folder, 10).unwrap();
     assert!(contents.is_cut && contents.items.len() == 10);
     assert!(!read::read(folder, 12).unwrap().is_cut, "all were read");
@@ -178,26 +195,21 @@ fn what_is_read_of_a_folder_is_bounded_and_a_cut_is_told() {
 fn a_folder_is_read_once_a_second_and_few_listings_are_kept() {
     let (place, root) = place();
     let new = |name: &str| fs::write(place.path().join("root").join(name), "").unwrap();
-    let mut listings = Listings::default();
-    let folder = Folder { root: &root, path: b"", dot_files: DotFiles::Hide };
+    let mut listings = Listings::new(Readers::default());
     let at = |ms: u64| Instant::from_nanos(1 + ms * 1_000_000);
-    let first = listings.find(folder, View::default(), at(0)).unwrap();
+    let first = find(&mut listings, &root, "", at(0)).unwrap();
     new("a");
-    let same = listings.find(folder, View::default(), at(999)).unwrap();
+    let same = find(&mut listings, &root, "", at(999)).unwrap();
     assert_eq!((first.bytes.as_ptr(), &first.etag), (same.bytes.as_ptr(), &same.etag));
-    let other = listings.find(folder, View::default(), at(1_000)).unwrap();
+    let other = find(&mut listings, &root, "", at(1_000)).unwrap();
     assert_ne!(first.etag, other.etag);
-    let unchanged = listings.find(folder, View::default(), at(2_000)).unwrap();
+    let unchanged = find(&mut listings, &root, "", at(2_000)).unwrap();
     assert_eq!(other.bytes.as_ptr(), unchanged.bytes.as_ptr(), "the same bytes keep their memory");
     for number in 0..2 * KEPT {
         let name = format!("folder-{number}");
         fs::create_dir(place.path().join("root").join(&name)).unwrap();
-        let folder = Folder { path: name.as_bytes(), ..folder };
-        listings.find(folder, View::default(), at(2_000)).unwrap();
+        find(&mut listings, &root, &name, at(2_000)).unwrap();
     }
     assert_eq!(listings.kept.len(), KEPT);
-    assert_eq!(
-        listings.find(Folder { path: b"none", ..folder }, View::default(), at(0)).unwrap_err(),
-        OpenError::Absent
-    );
+    assert_eq!(find(&mut listings, &root, "none", at(0)).unwrap_err(), OpenError::Absent);
 }

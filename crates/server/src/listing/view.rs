@@ -8,7 +8,7 @@ use crate::request::{Head, Name};
 use core::cmp::Ordering;
 
 /// What entries are sorted by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     #[default]
     Name,
@@ -17,7 +17,7 @@ pub(crate) enum Key {
 }
 
 /// Which end comes first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Direction {
     #[default]
     Ascending,
@@ -25,14 +25,14 @@ pub(crate) enum Direction {
 }
 
 /// The order of entries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Order {
     pub(crate) key: Key,
     pub(crate) direction: Direction,
 }
 
 /// How a listing is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Format {
     #[default]
     Page,
@@ -40,7 +40,7 @@ pub(crate) enum Format {
 }
 
 /// What a request asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct View {
     pub(crate) order: Order,
     pub(crate) format: Format,

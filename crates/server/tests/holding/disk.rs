@@ -4,7 +4,9 @@ use super::client::Pace;
 use super::{LARGE, Peer, World, connected, folder, options, pass, server, world};
 use base::time::Duration;
 use rustix::fd::OwnedFd;
-use server::handler::Options;
+use server::access_log::{AccessLog, Target};
+use server::handler::{Handler, Options};
+use server::http3::Server;
 use server::readers::{Obstacle, Readers};
 use sim::Halt;
 use std::path::Path;
@@ -92,6 +94,56 @@ fn a_slow_file_holds_up_no_other() {
         assert!(slow.iter().all(|&id| peer.response(id).1 == whole));
         assert_eq!(world.server().app_mut().served().stalled, 0);
     }
+}
+
+/// Issue 10, row 1.6: listings ask the disk thousands of times. More are asked for here than are made at a time.
+#[test]
+fn a_slow_listing_holds_up_no_other() {
+    let folder = folder();
+    let listed = folder.path().join("listed");
+    std::fs::create_dir(&listed).unwrap();
+    std::fs::write(listed.join("a file in it"), "").unwrap();
+    let stuck = Stuck::new(std::fs::metadata(&listed).unwrap().len() as usize, 0);
+    let mut world = world(server(behind(folder.path(), &stuck)), 1 << 20);
+    let peer = connected(&mut world, Pace::All);
+    let orders = ["sort=name", "sort=size", "sort=size&order=desc", "sort=time", "sort=time&order=desc"];
+    let views = orders.iter().flat_map(|order| [format!("?{order}"), format!("?{order}&json")]);
+    let slow: Vec<StreamId> = views.map(|view| peer.get(&mut world, &format!("/listed/{view}"))).collect();
+    for (quick_path, status) in [("/small", 200), ("/bytes/70000", 200), ("/none/", 404)] {
+        let quick = peer.get(&mut world, quick_path);
+        wait_for(&mut world, || peer.has_ended(quick));
+        assert_eq!(peer.response(quick).0, status);
+    }
+    assert!(slow.iter().all(|&id| !peer.has_ended(id)));
+    stuck.open();
+    finish(&mut world, &peer, &slow);
+    for id in slow {
+        let (status, content) = peer.response(id);
+        assert_eq!(status, 200);
+        assert!(String::from_utf8(content).unwrap().contains("a file in it"));
+    }
+}
+
+/// A request is logged with the time that it waited for the disk.
+#[test]
+fn the_log_counts_the_wait_for_the_disk() {
+    let folder = folder();
+    let stuck = Stuck::new(3, 0);
+    let path = folder.path().join("log");
+    let log = AccessLog::start(Target::File(path.clone())).unwrap();
+    let server = Server::new(Handler::new(behind(folder.path(), &stuck)), log.recorder());
+    let mut world = world(server, 1 << 20);
+    let peer = connected(&mut world, Pace::All);
+    let id = peer.get(&mut world, "/small");
+    pass(&mut world, Duration::from_secs(1));
+    stuck.open();
+    finish(&mut world, &peer, &[id]);
+    pass(&mut world, Duration::from_secs(1));
+    drop(world);
+    drop(log);
+    let text = std::fs::read_to_string(path).unwrap();
+    let seconds: f64 = text.trim().rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(seconds >= 0.9, "{text}");
 }
 
 /// The server waits for its disk for longer than clients may take to make progress: they are not to blame.
