@@ -1,6 +1,8 @@
 """Honest clients of a soak: they check every byte of what they ask for, until SIGTERM, then report as JSON.
 
-usage: honest.py PORT FOLDER
+usage: honest.py PORT FOLDER SEED transfers|prompt
+
+The prompt ones ask for a small file again and again, in a process of their own, so that no other client delays them.
 """
 
 import asyncio
@@ -10,6 +12,7 @@ import json
 import pathlib
 import random
 import signal
+import statistics
 import sys
 import time
 
@@ -20,10 +23,12 @@ from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, StreamReset
 
-PATIENCE = 60  # seconds for one answer; none here takes two
+PATIENCE = 60  # seconds for one answer
 IDLE = 10  # seconds; aioquic does not look at stateless resets, so that this is how a killed server is noticed
 UPLOAD = 70_000_000
 FILES = ["small", "20k", "20k", "1m", "10m"]
+SLOW = "disk/slow"
+RETRY = 0b1111  # the high bits of the first byte, in version 1
 
 
 class Answer:
@@ -62,6 +67,9 @@ class Client(QuicConnectionProtocol):
         self.answers = {}
 
     def ask(self, method, path, headers=(), end=True):
+        if self._closed.is_set():
+            # aioquic would take the request, and no event would ever tell of its end.
+            raise ConnectionError("the connection was closed before the request")
         stream = self._quic.get_next_available_stream_id()
         head = [(b":method", method), (b":scheme", b"https"), (b":authority", b"localhost"), (b":path", path), *headers]
         answer = self.answers[stream] = Answer()
@@ -116,15 +124,14 @@ async def until(answer, condition, seconds=PATIENCE):
 class Honest:
     """All honest clients and what became of them."""
 
-    def __init__(self, port, folder):
+    def __init__(self, port, folder, seed):
         self.port, self.folder = port, folder
-        self.expected = {
-            name: hashlib.sha256((folder / "one" / name).read_bytes()).hexdigest() for name in set(FILES)
-        }
-        self.kinds = collections.Counter()
-        self.answers = self.bytes = 0
+        sources = {name: folder / "one" / name for name in FILES} | {SLOW: folder / "slow"}
+        self.expected = {name: hashlib.sha256(source.read_bytes()).hexdigest() for name, source in sources.items()}
+        self.times = collections.defaultdict(list)  # seconds of the whole answers, by kind
+        self.bytes = 0
         self.failures = []
-        self.chance = random.Random(7)
+        self.chance = random.Random(seed)
 
     def configuration(self):
         made = QuicConfiguration(alpn_protocols=H3_ALPN, max_data=8 << 20, max_stream_data=8 << 20, idle_timeout=IDLE)
@@ -145,28 +152,28 @@ class Honest:
             raise ConnectionError(f"/{name}: status {answer.status}")
         if answer.hash.hexdigest() != self.expected[name]:
             raise ConnectionError(f"/{name}: {answer.size} bytes, and not the right ones")
-        self.answers += 1
         self.bytes += answer.size
 
     async def attempt(self, what, work):
         """Runs one piece of work; what fails is written down with its times."""
         began = time.monotonic()
-        told = {"had_head": False}
+        told = {"what": what, "had_head": False}
         try:
             await asyncio.wait_for(work(told), 2 * PATIENCE)
-            self.kinds[what] += 1
         except (ConnectionError, OSError, asyncio.TimeoutError) as error:
-            failure = {"what": what, "why": str(error) or type(error).__name__, "from": began, "to": time.monotonic()}
-            self.failures.append(failure | told)
+            failure = {"why": str(error) or type(error).__name__, "from": began, "to": time.monotonic()}
+            self.failures.append(told | failure)
             await asyncio.sleep(0.2)
 
     async def get(self, client, name, told):
         told["had_head"] = False
+        began = time.monotonic()
         answer = client.ask(b"GET", f"/{name}".encode())
         await until(answer, lambda: answer.status is not None)
         told["had_head"] = answer.status is not None
         await until(answer, lambda: False)
         self.check(name, answer)
+        self.times[told["what"]].append(time.monotonic() - began)
         told["had_head"] = False
 
     async def many_on_one(self, told):
@@ -185,16 +192,30 @@ class Honest:
             finally:
                 told["had_head"] = any(part["had_head"] for part in parts)
 
+    async def slow(self, told):
+        """A file that no cache has, on a disk that takes 300 ms for each read."""
+        async with self.connection() as client:
+            await self.get(client, SLOW, told)
+
+    async def prompt(self, told):
+        """A small file in memory: it waits for no disk."""
+        async with self.connection() as client:
+            for _ in range(200):
+                await self.get(client, "small", told)
+                await asyncio.sleep(0.05)
+
     async def small_head(self, told):
         """A client that takes no response head: the request must end all the same."""
         small = type("Small", (Client,), {"max_field_section": 40})
         async with self.connection(small) as client:
+            began = time.monotonic()
             answer = client.ask(b"GET", b"/small")
             try:
                 await until(answer, lambda: False, 10)
             except ConnectionError as error:
                 if "stream reset" not in str(error):
                     raise
+            self.times[told["what"]].append(time.monotonic() - began)
 
     async def upload(self, told):
         """More than the server takes: the answer must come, and the connection serve on."""
@@ -216,13 +237,16 @@ class Honest:
         async with self.connection() as client:
             headers = [(b"content-length", b"10"), (b"expect", b"100-continue")]
             answer = client.ask(b"POST", b"/bytes/10", headers, end=False)
+            began = time.monotonic()
             await until(answer, lambda: answer.informational or answer.status is not None, 10)
+            self.times[told["what"]].append(time.monotonic() - began)
 
     async def over_tcp(self, version, told):
         """curl, which shares no code with the server."""
         name = self.chance.choice(FILES)
         url = f"https://localhost:{self.port}/{name}"
-        command = ["curl", "--silent", "--show-error", "--fail", version, "--max-time", str(PATIENCE)]
+        began = time.monotonic()
+        command = ["curl", "--ipv6", "--silent", "--show-error", "--fail", version, "--max-time", str(PATIENCE)]
         command += ["--cacert", str(self.folder / "ca.pem"), url]
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
@@ -233,20 +257,22 @@ class Honest:
             raise ConnectionError(complaint.decode().strip())
         if hashlib.sha256(out).hexdigest() != self.expected[name]:
             raise ConnectionError(f"/{name}: {len(out)} bytes, and not the right ones")
-        self.answers += 1
         self.bytes += len(out)
+        self.times[told["what"]].append(time.monotonic() - began)
 
     async def rebound(self, told):
-        """The client's port changes within the handshake."""
-        relay = Relay(self.port)
+        """The client's port changes within the handshake, or within a download."""
+        relay = Relay(self.port, self.chance.choice([1, 2, 3, 12]))
         await relay.open()
         try:
             async with self.connection(port=relay.port) as client:
-                await self.get(client, "small", told)
+                await self.get(client, "1m", told)
         finally:
             relay.close()
 
-    def lanes(self):
+    def lanes(self, which):
+        if which == "prompt":
+            return {f"prompt {number}": self.prompt for number in range(4)}
         lanes = {
             "many on one": self.many_on_one, "many on one, too": self.many_on_one, "at once": self.at_once,
             "small head": self.small_head, "upload": self.upload, "expectation": self.expectation,
@@ -254,22 +280,34 @@ class Honest:
         }
         lanes["HTTP/1.1"] = lambda told: self.over_tcp("--http1.1", told)
         lanes["HTTP/2"] = lambda told: self.over_tcp("--http2", told)
+        if (self.folder / "one/disk").is_dir():
+            lanes |= {f"slow disk {number}": self.slow for number in range(4)}
         return lanes
 
-    async def run(self, stop):
+    async def run(self, which, stop):
         async def lane(what, work):
             while not stop.is_set():
                 await self.attempt(what, work)
                 await asyncio.sleep(0.05)
 
-        await asyncio.gather(*(lane(what, work) for what, work in self.lanes().items()))
+        await asyncio.gather(*(lane(what, work) for what, work in self.lanes(which).items()))
+
+    def report(self):
+        kinds = {}
+        for kind, times in sorted(self.times.items()):
+            times.sort()
+            kinds[kind] = {
+                "answers": len(times), "median_seconds": round(statistics.median(times), 4),
+                "p99_seconds": round(times[len(times) * 99 // 100], 4), "slowest_seconds": round(times[-1], 4),
+            }
+        return {"bytes": self.bytes, "kinds": kinds, "failures": self.failures}
 
 
 class Relay:
-    """Passes datagrams on, and takes another port after the client's second one."""
+    """Passes datagrams on, and takes another port after so many of the client's."""
 
-    def __init__(self, server):
-        self.server = server
+    def __init__(self, server, after):
+        self.server, self.after = server, after
 
     async def open(self):
         loop = asyncio.get_running_loop()
@@ -282,13 +320,15 @@ class Relay:
             def datagram_received(self, data, address):
                 relay.client = address
                 relay.seen += 1
-                back = relay.backs[0] if relay.seen <= 2 else relay.backs[1]
+                back = relay.backs[0] if relay.seen <= relay.after else relay.backs[1]
                 back.sendto(data)
 
         class Back(asyncio.DatagramProtocol):
             def datagram_received(self, data, _):
+                if data[0] >> 4 == RETRY:
+                    relay.seen = 0  # A Retry token is for one port (RFC 9000 section 8.1.4): what follows counts.
                 # Only what comes to the newest port reaches the client, as behind a router that forgot the old one.
-                if relay.client and (relay.seen <= 2 or self.number == 1):
+                if relay.client and (relay.seen <= relay.after or self.number == 1):
                     relay.front.sendto(data, relay.client)
 
             def error_received(self, _):
@@ -307,12 +347,12 @@ class Relay:
 
 
 async def main():
-    honest = Honest(int(sys.argv[1]), pathlib.Path(sys.argv[2]))
+    port, folder, seed, which = sys.argv[1:]
+    honest = Honest(int(port), pathlib.Path(folder), int(seed))
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    await honest.run(stop)
-    report = {"answers": honest.answers, "bytes": honest.bytes, "kinds": honest.kinds, "failures": honest.failures}
-    print(json.dumps(report))
+    await honest.run(which, stop)
+    print(json.dumps(honest.report()))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """Soaks one `tercel serve`: honest clients check every byte while hostile ones, signals and restarts do their worst.
 
-All at once: windows of one byte, floods of handshakes, signals without a meaning, rotated logs, a full budget, a root that a
-deploy switches, restarts by SIGTERM and by SIGKILL, and, where FUSE can be used, a file whose disk takes 300 ms a read.
+All at once: windows of one byte, heads and handshakes that dribble over each version of HTTP, floods of handshakes, garbage,
+signals without a meaning, rotated logs, a log on a full disk, a file on a disk that takes 300 ms a read, a small budget, a root
+that a deploy switches, restarts by SIGTERM and by SIGKILL, and clients whose port changes within the handshake.
+
 Exit code 0 if no honest client was failed. A failure is excused only if the server was down when the client began, or if
-SIGKILL cut it; then it must be told within a few seconds.
+SIGKILL cut it; then it must be told within a few seconds. Small files must come at once while others wait for the slow disk,
+slow clients must be ended in time, and each line of the log must be there or be told as lost.
 """
 
 import argparse
@@ -11,6 +14,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -21,6 +25,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "interop"))
 
+from disks import Disks  # noqa: E402
 from peers import TERCEL, free_port  # noqa: E402
 from workshop import CACHE, KB, MB, make_certificate, sha256  # noqa: E402
 
@@ -29,6 +34,10 @@ MEMORY = 256 * MB  # of the server
 RESIDENT_LIMIT = MEMORY + 192 * MB  # budget, code, stacks and what the allocator keeps
 TOLD_WITHIN = 15.0  # seconds from the server's return to the end of what its absence cut: the clients' idle timeout, and some
 SEEN_WITHIN = 5.0  # seconds from a deploy to its sight
+PROMPT = 0.1  # seconds for a small file, in the median, while others wait for the disk
+HELD = {"TLS": 15, "reads nothing": 100, "HTTP/2 hoard": 75}  # seconds that a slow client is borne, and some
+HELD_OTHERWISE = 45
+LINES_CUT = 100  # lines of the log that SIGKILL may take: those of a quarter of a second
 
 
 class Server:
@@ -46,7 +55,7 @@ class Server:
         ready.unlink(missing_ok=True)
         command = [TERCEL, "serve", self.root, "--listen", f"[::]:{self.port}", "--workers", "2"]
         command += ["--cert", self.folder / "cert.pem", "--key", self.folder / "key.pem", "--ready-file", ready]
-        command += ["--access-log", self.folder / "access.log", "--state-dir", self.folder / "state"]
+        command += ["--access-log", self.folder / "log/access.log", "--state-dir", self.folder / "state"]
         # Hoarders keep a drain waiting for a minute; nothing honest here takes ten seconds.
         command += ["--memory", f"{MEMORY // MB}MB", "--drain-timeout", "15"]
         self.process = subprocess.Popen(
@@ -98,7 +107,7 @@ def deploy(folder, release):
 
 
 def start_clients(script, server, folder, *more):
-    command = [sys.executable, HERE / script, str(server.port), folder, *more]
+    command = [sys.executable, HERE / script, server.port, folder, *more]
     return subprocess.Popen(
         list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=open(folder / f"{script}.stderr", "ab"), text=True,
@@ -108,7 +117,7 @@ def start_clients(script, server, folder, *more):
 def seen_release(server):
     """What the server says the release is, asked by an independent client; None while it is away."""
     url = f"https://localhost:{server.port}/release"
-    command = ["curl", "--silent", "--max-time", "5", "--cacert", server.folder / "ca.pem", url]
+    command = ["curl", "--ipv4", "--silent", "--max-time", "5", "--cacert", server.folder / "ca.pem", url]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     return done.stdout if done.returncode == 0 else None
 
@@ -120,24 +129,34 @@ class Soak:
         self.options = options
         self.folder = folder
         self.server = Server(folder, make_root(folder))
+        self.disks = Disks(folder)
         self.faults = []
         self.peak = 0
         self.drains = []
-        self.deploys = 0
+        self.deploys = self.fills = 0
 
     def run(self):
+        if not self.options.no_disks:
+            self.disks.mount()
         self.server.start()
-        clients = [start_clients("honest.py", self.server, self.folder)]
+        honest = ["honest.py", self.server, self.folder, self.options.seed]
+        clients = [start_clients(*honest, "transfers"), start_clients(*honest, "prompt")]
         clients += [start_clients("hostile.py", self.server, self.folder)]
         try:
             self.disturb(time.monotonic() + self.options.seconds)
         finally:
-            for client in clients:
-                client.send_signal(signal.SIGTERM)
-            reports = [json.loads(client.communicate(timeout=60)[0] or "null") for client in clients]
+            # The honest ones end first, so that all that they began is done while the others go on.
+            reports = [self.end(client) for client in clients]
             self.server.process.send_signal(signal.SIGTERM)
             self.server.process.wait(120)
         return self.judge(*reports)
+
+    def end(self, client):
+        client.send_signal(signal.SIGTERM)
+        return json.loads(client.communicate(timeout=180)[0] or "null")
+
+    def close(self):
+        self.disks.close()
 
     def disturb(self, until):
         """Signals, deploys and restarts, in turn."""
@@ -151,6 +170,9 @@ class Soak:
                 if not self.server.is_alive():
                     raise SystemExit("soak: the server is gone")
                 self.server.process.send_signal(chance.choice([signal.SIGHUP, signal.SIGUSR2]))
+            if turn % 4 == 1 and not self.options.no_disks:
+                self.disks.fill()
+                self.fills += 1
             self.rotate(turn)
             self.switch(("one", "two")[turn % 2])
             if turn % 4 == 0:
@@ -161,7 +183,7 @@ class Soak:
             print(f"{until - time.monotonic():6.0f} s to go, {self.peak / MB:.0f} MB at most", file=sys.stderr, flush=True)
 
     def rotate(self, turn):
-        os.rename(self.folder / "access.log", self.folder / f"access.{turn}.log")
+        os.rename(self.folder / "log/access.log", self.folder / f"log/access.{turn}.log")
         self.server.process.send_signal(signal.SIGUSR1)
 
     def switch(self, release):
@@ -174,24 +196,49 @@ class Soak:
                 return
             time.sleep(0.1)
 
-    def judge(self, honest, hostile):
-        excused = 0
-        for failure in honest["failures"]:
-            if self.is_excused(failure):
-                excused += 1
-            else:
-                self.faults.append(f"{failure['what']}: {failure['why']} after {failure['to'] - failure['from']:.1f} s")
+    def judge(self, transfers, prompt, hostile):
+        failures = transfers["failures"] + prompt["failures"]
+        not_excused = [failure for failure in failures if not self.is_excused(failure)]
+        for failure in not_excused:
+            self.faults.append(self.describe(failure))
         if self.peak > RESIDENT_LIMIT:
             self.faults.append(f"{self.peak / MB:.0f} MB were resident; {RESIDENT_LIMIT / MB:.0f} MB are the limit")
-        lines = sum(path.read_bytes().count(b"\n") for path in self.folder.glob("access*.log"))
-        if lines < honest["answers"]:
-            self.faults.append(f"{honest['answers']} answers were read, the logs have {lines} lines")
+        for kind, found in prompt["kinds"].items():
+            if found["median_seconds"] > PROMPT:
+                self.faults.append(f"{kind}: {found['median_seconds']} s for a small file in memory")
+        for kind, seconds in hostile["held_seconds"].items():
+            if seconds > HELD.get(kind, HELD_OTHERWISE):
+                self.faults.append(f"a slow client ({kind}) was borne for {seconds} s")
+        kinds = transfers["kinds"] | prompt["kinds"]
+        answers = sum(kind["answers"] for kind in kinds.values())
         return {
-            "seconds": self.options.seconds, "honest": {key: honest[key] for key in ("answers", "bytes", "kinds")},
-            "excused": excused, "hostile": hostile, "log_lines": lines, "peak_resident_bytes": self.peak,
-            "restarts": len(self.server.outages), "drain_seconds": self.drains, "deploys": self.deploys,
-            "faults": self.faults,
+            "seconds": self.options.seconds, "answers": answers, "bytes": transfers["bytes"] + prompt["bytes"],
+            "kinds": kinds, "excused": len(failures) - len(not_excused), "hostile": hostile,
+            "log": self.judge_log(transfers["kinds"] | prompt["kinds"]), "memory_bytes": MEMORY,
+            "peak_resident_bytes": self.peak, "restarts": len(self.server.outages), "drain_seconds": self.drains,
+            "deploys": self.deploys, "faults": self.faults,
         }
+
+    def judge_log(self, kinds):
+        """Each whole answer has its line, or is one of those that are told as lost."""
+        answers = sum(kind["answers"] for name, kind in kinds.items() if name not in ("expectation", "small head"))
+        files = [path.read_bytes() for path in (self.folder / "log").glob("access*.log")]
+        lines = sum(line.startswith(b"::1 ") for file in files for line in file.split(b"\n"))
+        said = (self.folder / "server.stderr").read_text()
+        lost = sum(map(int, re.findall(r"(\d+) lines of the access log were lost", said)))
+        kills = sum(outage["kind"] == "SIGKILL" for outage in self.server.outages)
+        if lines + lost + LINES_CUT * kills < answers:
+            self.faults.append(f"{answers} answers were read; the logs have {lines} lines, and {lost} are told as lost")
+        return {"times_full": self.fills, "lines_of_honest_clients": lines, "lines_told_as_lost": lost}
+
+    def describe(self, failure):
+        stages = "after its head" if failure["had_head"] else "before a head"
+        text = f"{failure['what']}: {failure['why']} {failure['to'] - failure['from']:.1f} s from its start, {stages}"
+        for outage in self.server.outages:
+            begun, back = (failure["from"] - outage[edge] for edge in ("from", "to"))
+            if -TOLD_WITHIN < begun and back < TOLD_WITHIN:
+                text += f"; it began {begun:.1f} s after {outage['kind']}, {back:.1f} s after the server was back"
+        return text
 
     def is_excused(self, failure):
         for outage in self.server.outages:
@@ -209,6 +256,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--no-disks", action="store_true", help="without a slow disk and a full one, which need mounts")
     parser.add_argument("--json", metavar="FILE", help="write what was found here, too")
     parser.add_argument("--keep", action="store_true", help="keep logs and files of the soak")
     options = parser.parse_args()
@@ -218,7 +266,13 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tercel-soak-"))
     try:
         make_certificate(folder)
-        found = Soak(options, folder).run()
+        soak = Soak(options, folder)
+        try:
+            found = soak.run()
+        finally:
+            if options.keep:
+                shutil.copytree(folder / "log", folder / "log-kept")
+            soak.close()
     finally:
         if options.keep:
             print(f"soak: kept in {folder}", file=sys.stderr)
@@ -228,7 +282,7 @@ def main():
     print(text)
     if options.json:
         pathlib.Path(options.json).write_text(text)
-    print(f"soak: {'failed' if found['faults'] else 'passed'}, {found['honest']['answers']} answers checked")
+    print(f"soak: {'failed' if found['faults'] else 'passed'}, {found['answers']} answers checked")
     return 1 if found["faults"] else 0
 
 
