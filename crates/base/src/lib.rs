@@ -10,5 +10,6 @@ pub mod ranges;
 pub mod rng;
 pub mod sink;
 pub mod slab;
+pub mod sparse;
 pub mod time;
 pub mod token_bucket;

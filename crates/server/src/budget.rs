@@ -10,6 +10,7 @@
 //!
 //! Invariant: nothing here refuses memory to anybody. The levels lie so far below the limit that what is under way fits.
 
+use crate::surplus::Peak;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
 use std::sync::Arc;
@@ -51,6 +52,7 @@ struct Shared {
     limit: u64,
     held: AtomicI64,
     connections: AtomicI64,
+    peak: Peak,
 }
 
 impl Default for Budget {
@@ -63,7 +65,12 @@ impl Default for Budget {
 impl Budget {
     /// At most about `limit` bytes.
     pub fn new(limit: u64) -> Budget {
-        Budget(Arc::new(Shared { limit, held: AtomicI64::new(0), connections: AtomicI64::new(0) }))
+        Budget(Arc::new(Shared {
+            limit,
+            held: AtomicI64::new(0),
+            connections: AtomicI64::new(0),
+            peak: Peak::default(),
+        }))
     }
 
     /// In bytes; `u64::MAX` without a limit.
@@ -95,6 +102,11 @@ impl Budget {
         (self.0.limit / connections.max(1)).max(LEAST_SHARE)
     }
 
+    /// What connections held at most.
+    pub(crate) fn peak(&self) -> &Peak {
+        &self.0.peak
+    }
+
     pub(crate) fn account(&self) -> Account {
         Account { budget: self.clone(), untold: 0 }
     }
@@ -123,7 +135,9 @@ impl Account {
     }
 
     fn tell(&mut self) {
-        self.budget.0.held.fetch_add(core::mem::take(&mut self.untold), Ordering::Relaxed);
+        let change = core::mem::take(&mut self.untold);
+        let held = self.budget.0.held.fetch_add(change, Ordering::Relaxed).saturating_add(change);
+        self.budget.0.peak.on_held(u64::try_from(held).unwrap_or(0));
     }
 
     /// So many connections more, or fewer.

@@ -33,6 +33,7 @@ mod recent;
 pub mod request;
 pub mod response;
 pub mod served;
+pub mod surplus;
 mod target;
 pub mod tcp;
 pub mod warnings;

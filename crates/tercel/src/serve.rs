@@ -30,6 +30,7 @@ use server::access_log::{AccessLog, Target};
 use server::budget::Budget;
 use server::files::{DotFiles, Root};
 use server::handler::{Handler, Listing, Options};
+use server::surplus::{QUIET, Surplus};
 use server::tcp::{Bell, Limits, Setup};
 use server::warnings::{self, Warnings};
 use std::io;
@@ -356,6 +357,8 @@ impl Room<'_> {
                 Post::Tcp(seat) => tcp::work(*seat).map(Report::Tcp),
             }
         };
+        // Without a thread the server does what it did, and keeps its memory.
+        let _surplus = Surplus::start(&self.outfit.handler.budget, QUIET, udp::return_freed_memory);
         let (mut records, mut tcp_records) = (Vec::new(), Vec::new());
         let reports = crew::run(posts, &stop, job);
         ready.get().into_iter().for_each(ReadyFile::remove);

@@ -361,3 +361,37 @@ fn an_expired_certificate_is_refused_unless_it_is_allowed_and_one_near_its_end_i
     make(soon);
     assert!(Server::start(&flags).stop().1.contains("expires soon, on"));
 }
+
+/// The memory of a process that no file stands behind, in bytes.
+fn anonymous_memory(process: &Process) -> u64 {
+    let status = read(&PathBuf::from(format!("/proc/{}/status", process.0.id())));
+    let line = status.lines().find(|line| line.starts_with("RssAnon")).expect("a line");
+    let kilobytes = line.split_whitespace().nth(1).expect("a number");
+    kilobytes.parse::<u64>().expect("a number") << 10
+}
+
+/// Issue 10, section 4: the memory of ten thousand connections stayed when they had gone.
+#[test]
+fn memory_is_returned_after_a_peak_of_connections() {
+    let server = Server::start(&["--http", "3", "--idle-timeout", "2"]);
+    let before = anonymous_memory(&server.process);
+    let url = format!("https://localhost:{}/bytes/100", server.ready["port"]);
+    let mut load = Command::new(PROGRAM);
+    load.args(["load", &url, "--http", "3", "-4", "-k", "-c", "1000", "-n", "4000"]);
+    load.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut load = Process::start(&mut load);
+    let mut peak = before;
+    while load.0.try_wait().expect("a status").is_none() {
+        peak = peak.max(anonymous_memory(&server.process));
+        sleep(STEP);
+    }
+    assert!(peak > before + (20 << 20), "{before} bytes before, {peak} at the peak");
+    let mut waited = Duration::ZERO;
+    let enough = before + (peak - before) / 3;
+    while anonymous_memory(&server.process) > enough {
+        let held = anonymous_memory(&server.process);
+        assert!(waited < PATIENCE, "{before} bytes before, {peak} at the peak, {held} now");
+        sleep(STEP);
+        waited += STEP;
+    }
+}

@@ -14,6 +14,8 @@ const LEVELS: usize = 6;
 const SLOTS: usize = 64;
 const DIGIT: u32 = 6;
 const TICK_SHIFT: u32 = 15;
+/// Entries for which a slot keeps room when it is empty.
+const KEPT: usize = 256;
 const SPAN: u64 = 1 << (DIGIT * LEVELS as u32);
 
 #[derive(Clone, Debug)]
@@ -98,6 +100,7 @@ impl<K: Copy> Wheel<K> {
             if let Some(entries) = self.levels.get_mut(number).and_then(|level| level.slots.get_mut(slot))
                 && entries.is_empty()
             {
+                round.shrink_to(KEPT);
                 *entries = round;
             }
         }
@@ -120,6 +123,21 @@ mod tests {
     use super::*;
     use base::time::Duration;
     use proptest::prelude::*;
+
+    /// Issue 10, section 4: memory was not returned after a peak.
+    #[test]
+    fn slots_give_memory_back_after_a_peak() {
+        let begin = Instant::from_nanos(1);
+        let mut wheel = Wheel::new(begin);
+        for number in 0..100_000 {
+            wheel.schedule(begin + Duration::from_millis(number % 60_000), number);
+        }
+        let mut expired = 0;
+        wheel.expire(begin + Duration::from_secs(61), |_| expired += 1);
+        let slots = wheel.levels.iter().flat_map(|level| &level.slots);
+        let room: usize = slots.map(Vec::capacity).sum();
+        assert!(expired == 100_000 && room <= LEVELS * SLOTS * KEPT / 2, "room for {room} entries");
+    }
 
     proptest! {
         /// Nothing comes up early, nothing comes up more than a tick late, nothing is lost, in any order of deadlines and

@@ -13,6 +13,7 @@ use super::shares::{Owner, Shares};
 use crate::cid::{CidChange, LOCAL_CID_LEN, Registration, ResetToken};
 use base::rng::Rng;
 use base::slab::Handle;
+use base::sparse;
 use base::time::Instant;
 use std::collections::HashMap;
 use wire::cid::ConnectionId;
@@ -86,7 +87,8 @@ pub(super) struct Routes {
     initial: HashMap<ConnectionId, Handle, KeyedHash>,
     /// Keyed, so that the time of a look-up tells nothing about tokens. Source: RFC 9000 §10.3.1.
     resets: HashMap<ResetToken, Handle, KeyedHash>,
-    residents: Vec<Option<Resident>>,
+    /// By the place of the handle. Boxed, because a place outlives its connection.
+    residents: Vec<Option<Box<Resident>>>,
     /// What clients have of all this.
     pub(super) shares: Shares,
 }
@@ -166,7 +168,7 @@ impl Routes {
 
     /// Its handshake is complete.
     pub(super) fn on_established(&mut self, handle: Handle) {
-        let place = self.residents.get_mut(handle.index()).and_then(Option::as_mut);
+        let place = self.residents.get_mut(handle.index()).and_then(Option::as_deref_mut);
         let Some(resident) = place.filter(|resident| resident.handle == handle) else { return };
         if resident.stage == Stage::HalfOpen {
             resident.stage = Stage::Open;
@@ -232,19 +234,39 @@ impl Routes {
         if let Some(dcid) = resident.initial.filter(|dcid| self.initial.get(dcid) == Some(&handle)) {
             self.initial.remove(&dcid);
         }
+        self.shrink();
+    }
+
+    /// Gives memory back after a peak.
+    fn shrink(&mut self) {
+        if let Some(room) = sparse::room_to_keep(self.local.len(), self.local.capacity()) {
+            self.local.shrink_to(room);
+        }
+        if let Some(room) = sparse::room_to_keep(self.initial.len(), self.initial.capacity()) {
+            self.initial.shrink_to(room);
+        }
+        if let Some(room) = sparse::room_to_keep(self.resets.len(), self.resets.capacity()) {
+            self.resets.shrink_to(room);
+        }
     }
 
     /// The entry of the side table, made if need be.
     fn resident(&mut self, handle: Handle) -> &mut Resident {
         let index = handle.index();
-        let stale = self.residents.get(index).and_then(Option::as_ref).map(|old| old.handle);
+        let stale = self.residents.get(index).and_then(Option::as_deref).map(|old| old.handle);
         if let Some(stale) = stale.filter(|stale| *stale != handle) {
             self.forget(stale);
         }
         if self.residents.len() <= index {
             self.residents.resize_with(index + 1, || None);
         }
-        self.residents[index].get_or_insert_with(|| Resident::new(handle))
+        self.residents[index].get_or_insert_with(|| Box::new(Resident::new(handle)))
+    }
+
+    /// Entries for which all tables have room.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.local.capacity() + self.initial.capacity() + self.resets.capacity()
     }
 
     /// Entries of all tables.

@@ -1,6 +1,7 @@
 //! The system calls that no safe wrapper covers. All of the crate's `unsafe` is in this folder.
 
 mod batch;
+mod heap;
 #[cfg(miri)]
 mod kernel;
 
@@ -8,6 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 pub(crate) use batch::{Arrived, Message, ReceiveBatch, SendBatch};
+pub use heap::return_freed_memory;
 
 /// Sets an integer option.
 pub(crate) fn set_option(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {

@@ -51,6 +51,26 @@ fn the_table_follows_the_connection_ids() {
     assert_eq!(server.endpoint.routes.entries(), 2, "an old handle changes nothing");
 }
 
+/// Issue 10, section 4: memory was not returned after a peak.
+#[test]
+fn the_tables_give_memory_back_after_a_peak() {
+    let mut server = Server::default();
+    let mut slab = Slab::new();
+    let numbers = 0..20_000_u64;
+    let held: Vec<_> = numbers.map(|number| (slab.insert(()), cid(&number.to_be_bytes()))).collect();
+    for (handle, cid) in &held {
+        server.endpoint.register(*handle, CidChange::Added(*cid));
+    }
+    assert!(server.endpoint.routes.capacity() >= held.len());
+    let (gone, left) = held.split_at(held.len() - 100);
+    gone.iter().for_each(|(handle, _)| server.endpoint.forget(*handle));
+    let capacity = server.endpoint.routes.capacity();
+    assert!(capacity < 2_500, "room for {capacity} entries");
+    for (handle, cid) in left {
+        assert_eq!(server.route(0, CLIENT, &short(cid.as_slice(), 40)), Route::Connection(*handle));
+    }
+}
+
 /// With a server ID 32 bits of an ID are left to chance: IDs do meet.
 #[test]
 fn an_id_that_is_taken_does_not_take_over() {
