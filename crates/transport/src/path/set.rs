@@ -15,8 +15,8 @@
 //! because the keys may have come by another path than the packet; a challenge does, as soon as there are keys for it.
 //!
 //! Invariants: once the handshake is confirmed, as long as the active path is not fully validated, `fallback` names a
-//! validated path among the others if there is one; the number of failed validations has a limit, after which new addresses
-//! are ignored.
+//! validated path among the others if there is one; the number of failed validations that no move explains has a limit, after
+//! which new addresses are ignored.
 
 use super::credit::AddressState;
 use super::path::{Path, PathId, Template};
@@ -36,9 +36,13 @@ use wire::transport_parameters::TransportParameters;
 /// Paths besides the active one.
 pub(super) const MAX_OTHERS: usize = 3;
 
-/// Failed validations after which datagrams from new addresses are dropped unread. Without it a peer could keep a server
-/// validating for ever.
+/// Failed validations after which datagrams from new addresses are dropped unread, but for those that moves explain: see
+/// [`EXPLAINED`]. Without it a peer could keep a server validating for ever.
 pub(super) const MAX_FAILURES: u32 = 100;
+
+/// Failed validations that a peer's proof of a new address explains, and takes back. A client that moves, or whose address translator
+/// gives it another port, may be seen at an address or two where it does not stay, as often as it moves.
+const EXPLAINED: u32 = 2;
 
 /// Probe timeouts that a validation may take. Source: RFC 9000 §8.2.4.
 const TIMEOUT_PTOS: u64 = 3;
@@ -268,6 +272,9 @@ impl Paths {
             if path.on_response(now, data) != Proof::None && !was_validated {
                 proved = Some(path.addresses);
             }
+        }
+        if proved.is_some() {
+            self.failures = self.failures.saturating_sub(EXPLAINED);
         }
         if self.active.is_validated() && !self.active.is_validating() {
             self.fallback = None;

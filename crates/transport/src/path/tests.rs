@@ -329,6 +329,38 @@ fn after_many_failures_new_addresses_are_ignored() {
     assert!(server.paths.held().0 <= 1 + MAX_OTHERS);
 }
 
+/// Moves of one client: `spurious` addresses where it does not stay, then one that it proves. How many were followed.
+fn moves(count: u16, spurious: u16) -> usize {
+    let mut server = Server::connected();
+    let mut now = 0;
+    let mut is_followed = |n: u16| {
+        now += 4_000;
+        server.paths.on_timeout(at(now));
+        for hop in 0..spurious {
+            server.packet(at(now), &format!("203.0.113.{}:{}", hop + 1, n + 1), 1_200);
+        }
+        let home = format!("198.51.100.7:{}", n + 1);
+        server.packet(at(now + 1), &home, 1_200);
+        for probe in server.probes(at(now + 1)) {
+            if probe.path == Some(server.paths.active_id()) {
+                server.paths.on_path_response(at(now + 9), probe.challenge.unwrap());
+            }
+        }
+        server.paths.validated_addresses().peer.to_string() == home
+    };
+    (0..count).filter(|&n| is_followed(n)).count()
+}
+
+/// A budget for the life of a connection must not be used up by what a client does in good faith: an address translator with
+/// two ports in turn at each move stranded it after a hundred.
+#[test]
+fn moves_that_are_proved_explain_failures() {
+    assert_eq!(moves(500, 1), 500);
+    assert_eq!(moves(500, 2), 500);
+    let followed = moves(500, 3);
+    assert!((80..=MAX_FAILURES as usize).contains(&followed), "no more than is explained: {followed}");
+}
+
 #[test]
 fn a_probed_path_is_answered_there_and_not_followed() {
     let mut server = Server::connected();
