@@ -106,12 +106,12 @@ pub(crate) struct ServeArgs {
     /// When clients must prove their address with a Retry first.
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN", hide_short_help = true)]
     retry: Retry,
-    /// The memory that connections may hold together, such as 512MiB.
+    /// The memory that connections may hold together, such as 512MiB or 536870912.
     ///
     /// When three quarters are held, receive windows grow no more and less is read ahead; when seven eighths are held, requests
     /// get 503, new connections wait, and connections that make no progress are ended, the largest first. Without it: half of
     /// what the machine, its control group and ulimit leave; tercel doctor says how much.
-    #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = units::memory)]
     memory: Option<u64>,
     /// How long running requests may take after SIGTERM or SIGINT. Without it they may take as long as they make progress. A
     /// second signal ends the server at once.

@@ -43,6 +43,16 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     whole(number(text, SIZES, "a size such as 256KB or 1MiB")?)
 }
 
+/// The memory of a server, in bytes: a size such as `512MiB`, or a number of bytes; at least 1 MiB.
+pub(crate) fn memory(text: &str) -> Result<u64, String> {
+    let number = text.trim().parse().or_else(|_| bytes(text));
+    match number {
+        Ok(number) if number >= 1 << 20 => Ok(number),
+        Ok(_) => Err("give at least 1MiB; a number without a unit is one of bytes".to_owned()),
+        Err(_) => Err("give a size such as 512MiB or 2GiB, or a number of bytes".to_owned()),
+    }
+}
+
 /// A percentage such as `1%`, as a share of 1.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     let percent = number(text, &[("%", 1.0)], "a percentage such as 1% or 0.1%")?;
@@ -82,7 +92,7 @@ fn number(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, Strin
 
 #[cfg(test)]
 mod tests {
-    use super::{After, after, bytes, rate, share, time};
+    use super::{After, after, bytes, memory, rate, share, time};
     use std::time::Duration;
 
     #[test]
@@ -97,6 +107,17 @@ mod tests {
         assert_eq!(share("1%"), Ok(0.01));
         assert_eq!(after("2s"), Ok(After::Time(Duration::from_secs(2))));
         assert_eq!(after("64kB"), Ok(After::Bytes(64_000)));
+    }
+
+    #[test]
+    fn memory_is_a_size_or_a_number_of_bytes() {
+        for text in ["512MiB", "536870912", " 0.5 GiB"] {
+            assert_eq!(memory(text), Ok(512 << 20), "{text}");
+        }
+        assert!(memory("512").is_err_and(|error| error.contains("bytes")));
+        for text in ["", "much", "512M", "-1", "1.5"] {
+            assert!(memory(text).is_err_and(|error| error.contains("such as 512MiB")), "{text}");
+        }
     }
 
     #[test]
