@@ -10,7 +10,7 @@
 //!
 //! Invariant: nothing here refuses memory to anybody. The levels lie so far below the limit that what is under way fits.
 
-use crate::surplus::Peak;
+use crate::peak::Peak;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
 use std::sync::Arc;

@@ -25,6 +25,7 @@ pub mod keys;
 mod listing;
 mod lookups;
 pub mod packet_sizes;
+mod peak;
 mod pool;
 pub mod progress;
 mod range;

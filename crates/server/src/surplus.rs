@@ -2,58 +2,19 @@
 //!
 //! The allocator keeps what lies below a block that is in use, so that a server that once had ten thousand connections would keep
 //! their memory for ever. A thread of its own waits, without waking, until connections hold at most half of what they held, and
-//! [`LEAST`] less. If that is still so after a quiet time, it returns what is free, and waits for the next peak.
+//! 16 MiB less. If that is still so after a quiet time, it returns what is free, and waits for the next peak.
 //!
 //! Nothing here is on the path of a packet: threads tell the budget of changes of 64 KiB, and compare two numbers then.
 
 use crate::budget::Budget;
+use crate::peak::has_fallen;
 use std::io;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{Builder, JoinHandle, Thread};
+use std::sync::atomic::Ordering;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// A fall by less is not worth the while, in bytes.
-const LEAST: u64 = 16 << 20;
 /// How long memory should have been held no more before it is returned.
 pub const QUIET: Duration = Duration::from_secs(5);
-
-/// What connections held at most, and who waits for it to fall.
-#[derive(Debug, Default)]
-pub(crate) struct Peak {
-    /// In bytes, since the last time that memory was returned or the quiet time began.
-    highest: AtomicU64,
-    is_called: AtomicBool,
-    stop: AtomicBool,
-    thread: OnceLock<Thread>,
-}
-
-impl Peak {
-    /// Connections hold so many bytes now.
-    #[inline]
-    pub(crate) fn on_held(&self, held: u64) {
-        let highest = self.highest.load(Ordering::Relaxed);
-        if held > highest {
-            self.highest.fetch_max(held, Ordering::Relaxed);
-        } else if has_fallen(highest, held) && !self.is_called.load(Ordering::Relaxed) {
-            self.call();
-        }
-    }
-
-    #[cold]
-    fn call(&self) {
-        if let Some(thread) = self.thread.get()
-            && !self.is_called.swap(true, Ordering::AcqRel)
-        {
-            thread.unpark();
-        }
-    }
-}
-
-/// Whether so much less is held that it is worth the while to return memory.
-fn has_fallen(highest: u64, held: u64) -> bool {
-    held <= highest / 2 && highest - held >= LEAST
-}
 
 /// The thread that returns memory. It ends when this is dropped.
 #[derive(Debug)]
@@ -113,6 +74,7 @@ impl Drop for Surplus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peak::LEAST;
     use std::sync::mpsc::{Receiver, channel};
 
     fn started(budget: &Budget, quiet: Duration) -> (Surplus, Receiver<()>) {
