@@ -40,6 +40,9 @@ pub struct Options {
     pub busy_poll: Option<BusyPoll>,
     /// The longest UDP payload that will be sent, in bytes.
     pub largest_payload: usize,
+    /// The receive buffer that sockets of the kernel's UDP ask for, in bytes; the kernel grants twice as many. Default: what
+    /// suits a busy endpoint ([`BindOptions::new`]).
+    pub receive_buffer: Option<usize>,
     /// What ports through the kernel's UDP do without. Default: nothing.
     pub without: Without,
     /// Whether the kernel may hold trains back until they depart, where it does that. Default: yes.
@@ -69,6 +72,7 @@ impl Options {
             xdp_mode: Mode::default(),
             busy_poll: None,
             largest_payload: 1_472,
+            receive_buffer: None,
             without: Without::default(),
             departure_times: true,
         }
@@ -138,11 +142,13 @@ fn open_udp(options: &Options, variant: Variant) -> Result<Paths, String> {
     let count = match options.workers {
         Workers::Exactly(count) | Workers::OnePerCore(count) => count,
     };
+    let usual = BindOptions::new(options.address, variant);
     let bind = BindOptions {
         device: options.device.clone(),
         departure_times: options.departure_times,
         without: options.without,
-        ..BindOptions::new(options.address, variant)
+        receive_buffer: options.receive_buffer.unwrap_or(usual.receive_buffer),
+        ..usual
     };
     let mut group = udp::bind_group(&bind, count, options.steering).map_err(|error| error.to_string())?;
     Ok(Paths {
@@ -286,6 +292,17 @@ mod tests {
             assert_ne!(paths.address.port(), 0);
             let Opened::Udp(group) = paths.opened else { panic!("kernel UDP was asked for") };
             assert!(group.ports.iter().all(|port| port.local_address() == paths.address));
+        }
+    }
+
+    /// Deleted, --receive-buffer could be taken and mean nothing.
+    #[test]
+    fn sockets_get_the_receive_buffer_that_is_asked_for() {
+        for (receive_buffer, granted) in [(Some(106_496), 212_992..212_993), (None, 212_993..usize::MAX)] {
+            let paths = open(&Options { receive_buffer, ..options(Choice::Plain) }).unwrap();
+            let Opened::Udp(group) = paths.opened else { panic!("kernel UDP was asked for") };
+            let sizes: Vec<usize> = group.ports.iter().map(|port| port.buffer_sizes().unwrap().0).collect();
+            assert!(sizes.iter().all(|size| granted.contains(size)), "{receive_buffer:?} {sizes:?}");
         }
     }
 

@@ -83,6 +83,13 @@ pub(crate) struct PathArgs {
     /// Look for packets so many microseconds before sleeping: less delay for more CPU. always never sleeps.
     #[arg(long, default_value = "0", value_name = "MICROSECONDS|always", value_parser = spin, hide_short_help = true)]
     pub(crate) spin: Duration,
+    /// Ask for a socket receive buffer of so many bytes; without this flag, 8 MiB.
+    ///
+    /// The kernel grants twice the number, because it counts its own bookkeeping in: a datagram of 1,472 bytes takes about 2,304.
+    /// So 106496 gives 212,992 bytes, which is what a socket has that asks for nothing (net.core.rmem_default), and holds about
+    /// 90 full datagrams. Without privileges net.core.rmem_max is the limit. For kernel UDP; AF_XDP has no such buffer.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(4_096..=1 << 28))]
+    pub(crate) receive_buffer: Option<u32>,
     /// Hold every datagram that arrives for so many microseconds: a longer path on a machine without spare cores for a lab.
     ///
     /// At most 64 MiB are held; more is dropped and counted as overflowed. With kernel UDP only; tercel lab emulates more.
@@ -124,6 +131,7 @@ impl PathArgs {
             },
             busy_poll: self.busy_poll.map(|microseconds| BusyPoll { microseconds, ..BusyPoll::default() }),
             largest_payload: packet_size.into(),
+            receive_buffer: self.receive_buffer.and_then(|bytes| usize::try_from(bytes).ok()),
             ..paths::Options::new(self.choice(), address)
         }
     }
@@ -137,6 +145,9 @@ impl PathArgs {
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.hold().is_some() && matches!(self.datapath, Datapath::Auto | Datapath::Xdp) {
             return Err("--hold-received goes with --datapath gso, mmsg or plain".to_owned());
+        }
+        if self.receive_buffer.is_some() && self.datapath == Datapath::Xdp {
+            return Err("--receive-buffer goes with --datapath gso, mmsg or plain".to_owned());
         }
         if matches!(self.datapath, Datapath::Auto | Datapath::Xdp) {
             return Ok(());
