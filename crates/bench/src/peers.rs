@@ -1,10 +1,16 @@
-//! tercel beside quinn: one connection, one stream, a server on one core and a client on another, over loopback.
+//! A cross table: each client with each server, tercel's, quinn's and quiche's, one connection and one stream over loopback.
 //!
-//! Every contestant is a pair of processes that are started anew for each trial. Trials alternate, and a trial of the
-//! roofline goes with each round, so that whatever else the machine does meets all alike. Before the first round each
-//! pair runs once uncounted. What was measured before an interruption or a failure is part of the result.
+//! A sender that is fast with its own receiver only shows in no table of pairs. So every client downloads from every server,
+//! with two sizes of the client's receive buffer: a large one, and the one that a socket has which asks for nothing. The
+//! second is what most programs run with, and it holds fewer bytes than a fast sender's window.
+//!
+//! Each cell is a pair of processes, started anew for each trial, on a core each. All cells are measured once in each round,
+//! every other round in the opposite order, and a trial of the roofline goes with each round, so that whatever else the machine
+//! does meets all alike. Before the first round each cell runs once uncounted. What was measured before an interruption or a
+//! failure is part of the result.
 
 mod contestant;
+mod findings;
 mod table;
 
 use std::io;
@@ -19,8 +25,10 @@ use crate::environment::Environment;
 use crate::folder::Folder;
 use crate::process::Usage;
 use crate::roofline::{self, Roofline, Work};
-use crate::stats::{Ratio, Summary};
-use contestant::Contestant;
+use crate::stats::Summary;
+use contestant::Ground;
+pub use contestant::Who;
+pub use findings::Finding;
 use udp::Variant;
 
 /// What is measured.
@@ -28,33 +36,80 @@ use udp::Variant;
 pub struct Plan {
     /// Content of one transfer in 10^9 bytes.
     pub gigabytes: f64,
-    /// Trials of each contestant.
+    /// Trials of each cell.
     pub trials: usize,
     /// Bytes of UDP payload in full packets.
     pub payload_size: u16,
     /// The cores of server and client.
     pub cores: [usize; 2],
-    /// The tercel program. Where it lies is nobody's business who reads the results.
+    /// The tercel program. Results do not tell where it lies.
     #[serde(skip)]
     pub tercel: PathBuf,
     /// The quinn-peer program.
     #[serde(skip)]
     pub quinn_peer: PathBuf,
+    /// The quiche-peer program; without it quiche is left out.
+    #[serde(skip)]
+    pub quiche_peer: PathBuf,
 }
 
 impl Plan {
-    /// Five trials of 4 GB with 1,472 bytes of payload on the first two cores that there are (or on the only one).
-    pub fn new(tercel: PathBuf, quinn_peer: PathBuf) -> Plan {
+    /// Five trials of 2 GB with 1,472 bytes of payload on the first two cores that there are (or on the only one).
+    pub fn new(tercel: PathBuf, quinn_peer: PathBuf, quiche_peer: PathBuf) -> Plan {
         let allowed = cpu::allowed();
         let first = allowed.first().copied().unwrap_or(0);
         let cores = [first, allowed.get(1).copied().unwrap_or(first)];
-        Plan { gigabytes: 4.0, trials: 5, payload_size: 1_472, cores, tercel, quinn_peer }
+        Plan { gigabytes: 2.0, trials: 5, payload_size: 1_472, cores, tercel, quinn_peer, quiche_peer }
     }
 
     /// Content bytes of a transfer.
     pub fn bytes(&self) -> u64 {
         (self.gigabytes * 1e9) as u64
     }
+
+    /// The cells of the table, in order.
+    fn cells(&self) -> Vec<Cell> {
+        let who: Vec<Who> = Who::ALL.into_iter().filter(|who| who.is_there(self)).collect();
+        let of_client = |client| {
+            let of_buffer = |buffer| who.iter().map(move |&server| Cell { client, buffer, server });
+            Buffer::ALL.into_iter().flat_map(of_buffer).collect::<Vec<_>>()
+        };
+        who.iter().copied().flat_map(of_client).collect()
+    }
+}
+
+/// The receive buffer of the client's socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Buffer {
+    /// 4 MiB or more, as each implementation's benchmarks recommend.
+    Large,
+    /// What the system gives a socket that asks for nothing: 212,992 bytes, of which about half holds packets.
+    Default,
+}
+
+impl Buffer {
+    /// Both, as the table has them.
+    pub const ALL: [Buffer; 2] = [Buffer::Large, Buffer::Default];
+
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Buffer::Large => "large",
+            Buffer::Default => "default",
+        }
+    }
+}
+
+/// A place in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Cell {
+    /// The receiver.
+    pub client: Who,
+    /// Its buffer.
+    pub buffer: Buffer,
+    /// The sender.
+    pub server: Who,
 }
 
 /// What one side did in one trial.
@@ -64,32 +119,30 @@ pub struct Side {
     pub usage: Usage,
     /// CPU seconds per 10^9 bytes of content.
     pub cpu_s_per_gb: f64,
-    /// Datagrams per system call in the direction of the content; none when the implementation does not say.
-    pub datagrams_per_call: Option<f64>,
 }
 
 /// One transfer.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Trial {
-    /// Content, in 10^9 bits per second. tercel's clock starts before the handshake, quinn's after it.
+    /// Content, in 10^9 bits per second, by the client's clock. quinn's client starts its clock after the handshake, the others
+    /// before.
     pub goodput_gbit_s: f64,
     /// The sender.
     pub server: Side,
     /// The receiver.
     pub client: Side,
-    /// Datagrams that the server sent.
+    /// Datagrams that the client received.
     pub datagrams: u64,
-    /// Bytes of UDP payload in them, on average, as counted by the server.
-    pub payload_mean: f64,
+    /// Bytes of content in each of them, on average.
+    pub content_mean: f64,
 }
 
-/// A contestant and its trials.
+/// A cell and its trials.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Who.
-    pub name: &'static str,
-    /// What it speaks and which settings it ran with.
-    pub settings: String,
+    /// Which.
+    #[serde(flatten)]
+    pub cell: Cell,
     /// All counted trials, in order.
     pub trials: Vec<Trial>,
     /// Over the trials.
@@ -99,31 +152,9 @@ pub struct Row {
     /// Over the trials.
     pub client_cpu_s_per_gb: Summary,
     /// Over the trials.
-    pub payload_mean: Summary,
-    /// Over the trials: tercel's share of the roofline is roofline's CPU divided by its own.
-    pub roofline_share: Option<Share>,
-}
-
-/// How much of a row is unavoidable: the roofline's figure divided by the row's; of goodput the other way around.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Share {
-    /// Of goodput.
-    pub goodput: f64,
-    /// Of the server's CPU time.
-    pub server_cpu: f64,
-    /// Of the client's CPU time.
-    pub client_cpu: f64,
-}
-
-/// One figure of the first contestant over that of the second.
-#[derive(Clone, Debug, Serialize)]
-pub struct Finding {
-    /// Which figure.
-    pub of: &'static str,
-    /// tercel divided by quinn; none with fewer than two trials.
-    pub ratio: Option<Ratio>,
-    /// The better one; none while the interval spans 1.
-    pub better: Option<&'static str>,
+    pub content_mean: Summary,
+    /// Goodput over that of the roofline, which has no protocol; none before both were measured.
+    pub roofline_share: Option<f64>,
 }
 
 /// The result, or as much of it as there is.
@@ -135,11 +166,11 @@ pub struct Comparison {
     pub environment: Environment,
     /// The cipher suite of all.
     pub cipher: &'static str,
-    /// The congestion controller of both implementations.
+    /// The congestion controller of all.
     pub congestion: &'static str,
-    /// tercel, quinn.
+    /// The table.
     pub rows: Vec<Row>,
-    /// Tercel over quinn.
+    /// tercel's server beside the others, for the same client; and what a default buffer leaves of the goodput.
     pub findings: Vec<Finding>,
     /// One trial for each round.
     pub roofline: Vec<Roofline>,
@@ -161,42 +192,46 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
 ) -> io::Result<Comparison> {
     contestant::check(plan)?;
-    let folder = Folder::make()?;
+    let ground = Ground::prepare(Folder::make()?)?;
     // Before we are the load ourselves.
     let environment = Environment::here();
-    let mut measured = Measured::default();
-    let problem = measured.rounds(plan, launch, (&folder, stop), progress).err();
+    let mut measured = Measured::new(plan.cells());
+    let problem = measured.rounds(plan, launch, (&ground, stop), progress).err();
     Ok(measured.conclude(plan, environment, problem.map(|error| error.to_string())))
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Measured {
-    trials: [Vec<Trial>; 2],
-    settings: [String; 2],
+    cells: Vec<(Cell, Vec<Trial>)>,
     roofline: Vec<Roofline>,
 }
 
 impl Measured {
+    fn new(cells: Vec<Cell>) -> Measured {
+        Measured { cells: cells.into_iter().map(|cell| (cell, Vec::new())).collect(), roofline: Vec::new() }
+    }
+
     fn rounds(
         &mut self,
         plan: &Plan,
         launch: &dyn Fn(&str) -> io::Result<Command>,
-        (folder, stop): (&Folder, &AtomicBool),
+        (ground, stop): (&Ground, &AtomicBool),
         progress: &mut dyn FnMut(&str),
     ) -> io::Result<()> {
         for round in 0..=plan.trials {
-            for (index, who) in Contestant::ALL.into_iter().enumerate() {
-                let (trial, settings) = who.measure(plan, folder, stop)?;
+            for place in 0..self.cells.len() {
+                let place = if round % 2 == 0 { place } else { self.cells.len() - 1 - place };
+                let Some((cell, trials)) = self.cells.get_mut(place) else { continue };
+                let trial = contestant::measure(*cell, plan, ground, stop)?;
                 let counted =
                     if round == 0 { "warm-up".to_owned() } else { format!("{round}/{}", plan.trials) };
-                progress(&format!("{:8} {counted:8} {}", who.name(), table::trial_line(&trial)));
+                progress(&table::trial_line(*cell, &counted, &trial));
                 if round > 0 {
-                    self.trials[index].push(trial);
-                    self.settings[index] = settings;
+                    trials.push(trial);
                 }
             }
             if round > 0 {
-                let ceiling = roofline::run(&self.ceiling(plan), launch);
+                let ceiling = roofline::run(&ceiling(plan), launch);
                 // A child that died by the signal that is meant for us is no failure of its own.
                 if stop.load(Ordering::Relaxed) {
                     return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted"));
@@ -207,28 +242,16 @@ impl Measured {
         Ok(())
     }
 
-    fn ceiling(&self, plan: &Plan) -> roofline::Plan {
-        let size = usize::from(plan.payload_size);
-        let mut ceiling = roofline::Plan::new(size, plan.gigabytes, Work::Whole, Variant::Gso);
-        ceiling.trials = 1;
-        ceiling.cores = plan.cores;
-        ceiling
-    }
-
     fn conclude(self, plan: &Plan, environment: Environment, problem: Option<String>) -> Comparison {
-        let Measured { trials, settings, roofline } = self;
-        let rows: Vec<Row> = Contestant::ALL
-            .into_iter()
-            .zip(trials.into_iter().zip(settings))
-            .map(|(who, (trials, settings))| row(who.name(), settings, trials, &roofline))
-            .collect();
+        let Measured { cells, roofline } = self;
+        let rows: Vec<Row> = cells.into_iter().map(|(cell, trials)| row(cell, trials, &roofline)).collect();
         let notes = notes(plan, &rows);
         Comparison {
             plan: plan.clone(),
             environment,
             cipher: "TLS13_AES_128_GCM_SHA256",
             congestion: "cubic",
-            findings: findings(&rows),
+            findings: findings::of(&rows),
             rows,
             roofline,
             notes,
@@ -237,77 +260,53 @@ impl Measured {
     }
 }
 
-fn row(name: &'static str, settings: String, trials: Vec<Trial>, roofline: &[Roofline]) -> Row {
+fn ceiling(plan: &Plan) -> roofline::Plan {
+    let size = usize::from(plan.payload_size);
+    let mut ceiling = roofline::Plan::new(size, plan.gigabytes, Work::Whole, Variant::Gso);
+    ceiling.trials = 1;
+    ceiling.cores = plan.cores;
+    ceiling
+}
+
+fn row(cell: Cell, trials: Vec<Trial>, roofline: &[Roofline]) -> Row {
     let over = |figure: &dyn Fn(&Trial) -> f64| Summary::of(trials.iter().map(figure));
     let goodput = over(&|trial| trial.goodput_gbit_s);
-    let server = over(&|trial| trial.server.cpu_s_per_gb);
-    let client = over(&|trial| trial.client.cpu_s_per_gb);
-    let payload = over(&|trial| trial.payload_mean);
-    let ceiling = |figure: &dyn Fn(&Roofline) -> f64| Summary::of(roofline.iter().map(figure)).mean;
-    let share = (!trials.is_empty() && !roofline.is_empty()).then(|| Share {
-        goodput: goodput.mean / ceiling(&|run| run.gbit_per_second),
-        server_cpu: ceiling(&|run| run.sender.cpu_seconds_per_gb) / server.mean,
-        client_cpu: ceiling(&|run| run.receiver.cpu_seconds_per_gb) / client.mean,
-    });
+    let ceiling = Summary::of(roofline.iter().map(|run| run.gbit_per_second)).mean;
     Row {
-        name,
-        settings,
-        trials,
+        cell,
+        server_cpu_s_per_gb: over(&|trial| trial.server.cpu_s_per_gb),
+        client_cpu_s_per_gb: over(&|trial| trial.client.cpu_s_per_gb),
+        content_mean: over(&|trial| trial.content_mean),
+        roofline_share: (!trials.is_empty() && ceiling > 0.0).then(|| goodput.mean / ceiling),
         goodput_gbit_s: goodput,
-        server_cpu_s_per_gb: server,
-        client_cpu_s_per_gb: client,
-        payload_mean: payload,
-        roofline_share: share,
+        trials,
     }
 }
 
-fn findings(rows: &[Row]) -> Vec<Finding> {
-    let [tercel, quinn] = rows else { return Vec::new() };
-    let finding = |of, figure: fn(&Row) -> &Summary, more_is_better: Better| {
-        let ratio = Ratio::of(&figure(tercel).values, &figure(quinn).values);
-        let better = ratio.filter(|ratio| !ratio.spans_one()).map(|ratio| match more_is_better {
-            Better::More if ratio.ratio > 1.0 => tercel.name,
-            Better::Less if ratio.ratio < 1.0 => tercel.name,
-            Better::More | Better::Less => quinn.name,
-        });
-        Finding { of, ratio, better }
-    };
-    vec![
-        finding("goodput", |row| &row.goodput_gbit_s, Better::More),
-        finding("server CPU per GB", |row| &row.server_cpu_s_per_gb, Better::Less),
-        finding("client CPU per GB", |row| &row.client_cpu_s_per_gb, Better::Less),
-    ]
-}
-
-#[derive(Clone, Copy)]
-enum Better {
-    More,
-    Less,
-}
-
-/// How far the average datagram may be below the size that was asked for: the handshake, the search for the path's MTU and the
-/// last packet are smaller.
-const PAYLOAD_SLACK: f64 = 0.02;
+/// The part of a datagram that is content at least: header, tag and frames take less than the rest.
+const LEAST_CONTENT: f64 = 0.95;
 
 fn notes(plan: &Plan, rows: &[Row]) -> Vec<String> {
     let mut notes = vec![
-        "quinn's pair sends raw QUIC streams and its clock starts after the handshake; tercel's carries one HTTP/3 response \
-         and its clock starts before the handshake. Both are to tercel's disadvantage."
+        "Each client asks for /bytes/N over HTTP/3 and discards it. quinn's client starts its clock after the handshake, the \
+         others before."
             .to_owned(),
-        "Both send a pattern that stays in the cache, and discard what they receive. The roofline copies out of a source \
-         of 64 MiB and copies what it receives, so a share of it can exceed 100 %."
-            .to_owned(),
-        "The CPU time is that of whole processes, start and handshake included. A roofline share of CPU is the roofline's \
-         time divided by the row's."
+        "The CPU time is that of whole processes, start and handshake included. The roofline encrypts and sends datagrams without \
+         a protocol, with large buffers."
             .to_owned(),
     ];
+    if !Who::Quiche.is_there(plan) {
+        notes.push("quiche is left out: its program is not there; peers/build makes it.".to_owned());
+    }
     for row in rows.iter().filter(|row| !row.trials.is_empty()) {
-        let asked = f64::from(plan.payload_size);
-        if row.payload_mean.values.iter().any(|reached| (reached / asked - 1.0).abs() > PAYLOAD_SLACK) {
-            let reached = row.payload_mean.mean;
+        let least = f64::from(plan.payload_size) * LEAST_CONTENT;
+        if row.content_mean.values.iter().any(|mean| *mean < least) {
             notes.push(format!(
-                "NOT COMPARABLE: {} sent datagrams of {reached:.0} bytes on average instead of {asked}.",
-                row.name
+                "NOT COMPARABLE: the {} server sent {:.0} bytes of content in each datagram to {}'s client, of {} that a datagram holds.",
+                row.cell.server.name(),
+                row.content_mean.mean,
+                row.cell.client.name(),
+                plan.payload_size,
             ));
         }
     }

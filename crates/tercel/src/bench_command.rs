@@ -45,7 +45,12 @@ enum What {
     E6(study::StudyArgs),
     /// Acks: a download whose receiver acknowledges more or less often, and what that costs both ends.
     Acks(study::StudyArgs),
-    /// Compare with quinn on one connection and one stream over loopback; needs tests/setup.
+    /// Every client with every server, tercel's, quinn's and quiche's, with large and with default socket buffers.
+    ///
+    /// One connection and one stream over loopback, HTTP/3. Goodput and CPU time of each pair are a table; below it stand ratios with
+    /// 95 % intervals: tercel's server beside the others for the same client, and what is left of the goodput when the client's
+    /// socket has the buffer of a socket that asks for nothing (212,992 bytes) instead of a large one. tests/setup builds
+    /// quinn-peer, peers/build quiche-peer, without which quiche is left out.
     Peers(PeersArgs),
     /// Measure what a transfer costs without a protocol.
     Roofline(RooflineArgs),
@@ -88,12 +93,15 @@ struct PeersArgs {
     /// Content of one transfer in 10^9 bytes.
     #[arg(long, value_name = "GB", value_parser = size)]
     gb: Option<f64>,
-    /// Trials of each implementation.
+    /// Trials of each pair.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     trials: Option<u32>,
     /// Where quinn-peer is.
     #[arg(long, value_name = "FILE", default_value = "target/peers/release/quinn-peer")]
     quinn_peer: PathBuf,
+    /// Where quiche-peer is.
+    #[arg(long, value_name = "FILE", default_value = "target/peers/release/quiche-peer")]
+    quiche_peer: PathBuf,
 }
 
 #[derive(Args)]
@@ -154,7 +162,11 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
 
 fn compare_peers(args: &PeersArgs) -> Result<(), String> {
     let stop = stop_flag(|| {}).map_err(text)?;
-    let mut plan = peers::Plan::new(std::env::current_exe().map_err(text)?, args.quinn_peer.clone());
+    let mut plan = peers::Plan::new(
+        std::env::current_exe().map_err(text)?,
+        args.quinn_peer.clone(),
+        args.quiche_peer.clone(),
+    );
     if args.quick {
         (plan.gigabytes, plan.trials) = (0.5, 3);
     }

@@ -1,4 +1,4 @@
-//! An HTTP/3 server on the published quiche.
+//! An HTTP/3 server on the published quiche; with `get` as the first argument its client (get.rs).
 //!
 //! quiche brings no I/O, so this file is its shape as the documentation recommends: one thread that takes all datagrams that
 //! are there, feeds them to their connections, and then lets each touched connection fill GSO trains of at most
@@ -7,6 +7,7 @@
 //! Datagrams go through quinn-udp (GSO, GRO, recvmmsg). Congestion control is CUBIC: quiche's default. BoringSSL encrypts.
 
 mod client;
+mod get;
 
 use bytes::Bytes;
 use client::Client;
@@ -17,6 +18,7 @@ use site::{Content, Options};
 use std::collections::HashMap;
 use std::io::{ErrorKind, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -48,6 +50,20 @@ impl BufFactory for Lent {
     }
 }
 
+/// The command line of the server.
+#[derive(clap::Parser)]
+#[command(version, about = "An HTTP/3 server to compare with; `quiche-peer get --help` tells of the client")]
+struct Serve {
+    #[command(flatten)]
+    options: Options,
+    /// Write {"port"} as JSON here once listening
+    #[arg(long)]
+    ready_file: Option<PathBuf>,
+    /// Exit when so many connections have ended
+    #[arg(long)]
+    connections: Option<u64>,
+}
+
 struct Server {
     socket: Socket,
     content: Content,
@@ -57,6 +73,8 @@ struct Server {
     numbers: HashMap<ConnectionId<'static>, u64>,
     clients: HashMap<u64, Client>,
     next: u64,
+    /// Connections that may still end.
+    left: Option<u64>,
     /// Those to which something has happened.
     touched: Vec<u64>,
 }
@@ -70,8 +88,14 @@ struct Socket {
 }
 
 fn main() -> ExitCode {
-    let options = <Options as clap::Parser>::parse();
-    match Server::new(&options).and_then(|mut server| server.serve()) {
+    let is_client = std::env::args_os().nth(1).is_some_and(|first| first == "get");
+    let outcome = if is_client {
+        get::run(&<get::Options as clap::Parser>::parse_from(std::env::args_os().skip(1)))
+    } else {
+        let serve = <Serve as clap::Parser>::parse();
+        Server::new(&serve).and_then(|mut server| server.serve())
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("quiche-peer: {error}");
@@ -99,12 +123,19 @@ fn config(options: &Options) -> Result<Config, Error> {
 }
 
 impl Server {
-    fn new(options: &Options) -> Result<Server, Error> {
+    fn new(serve: &Serve) -> Result<Server, Error> {
+        let options = &serve.options;
         let (content, quic) = (Content::load(options)?, config(options)?);
         let socket = site::bind(options.listen)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let local = socket.local_addr()?;
         site::announce(local, &["quiche"]);
+        if let Some(path) = &serve.ready_file {
+            // By rename, so that nobody reads half of it.
+            let unfinished = path.with_extension("unfinished");
+            std::fs::write(&unfinished, format!("{{\"port\":{}}}", local.port()))?;
+            std::fs::rename(unfinished, path)?;
+        }
         let payload_size = usize::from(options.payload_size);
         let train = vec![0; TRAIN.min(payload_size * state.max_gso_segments())];
         Ok(Server {
@@ -115,6 +146,7 @@ impl Server {
             numbers: HashMap::new(),
             clients: HashMap::new(),
             next: 0,
+            left: serve.connections,
             touched: Vec::new(),
         })
     }
@@ -122,7 +154,7 @@ impl Server {
     fn serve(&mut self) -> Result<(), Error> {
         let mut memory = vec![vec![0; 1 << 16]; BATCH_SIZE];
         let mut metas = [RecvMeta::default(); BATCH_SIZE];
-        loop {
+        while self.left != Some(0) {
             let timeout = self.clients.values().filter_map(|client| client.deadline).min();
             self.socket.wait(PollFlags::IN, timeout)?;
             let mut slices: Vec<IoSliceMut<'_>> =
@@ -147,6 +179,7 @@ impl Server {
             }
             self.work()?;
         }
+        Ok(())
     }
 
     /// Gives a datagram to its connection, or makes one. What cannot be understood is dropped.
@@ -187,6 +220,7 @@ impl Server {
             client.deadline = client.quic.timeout_instant();
             if client.quic.is_closed() {
                 self.clients.remove(&number);
+                self.left = self.left.map(|left| left.saturating_sub(1));
                 self.numbers.retain(|_, of| *of != number);
             }
         }

@@ -23,7 +23,8 @@ pub(crate) struct Options {
     // Less than the socket buffer, so that a receiver that falls behind loses nothing: measured faster than larger ones.
     #[arg(long, default_value_t = 4 << 20, global = true)]
     window: u32,
-    /// Buffer of the UDP socket in each direction, in bytes; the system may cap it
+    /// Buffer of the UDP socket in each direction, in bytes, which the kernel doubles; the system may cap it, and 0 leaves it
+    /// at the system's default
     #[arg(long, default_value_t = 4 << 20, global = true)]
     socket_buffer: usize,
     #[arg(long, value_enum, default_value = "cubic", global = true)]
@@ -86,8 +87,10 @@ impl Options {
 
     fn socket(&self, address: SocketAddr) -> Result<std::net::UdpSocket, Error> {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-        socket.set_send_buffer_size(self.socket_buffer)?;
-        socket.set_recv_buffer_size(self.socket_buffer)?;
+        if self.socket_buffer > 0 {
+            socket.set_send_buffer_size(self.socket_buffer)?;
+            socket.set_recv_buffer_size(self.socket_buffer)?;
+        }
         socket.bind(&address.into()).map_err(|error| format!("cannot listen on {address}: {error}"))?;
         Ok(socket.into())
     }

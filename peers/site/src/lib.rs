@@ -66,10 +66,18 @@ fn version_of(name: &str) -> &'static str {
 /// # Errors
 /// The address is not ours, or taken.
 pub fn bind(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
+    bind_with(address, SOCKET_BUFFER)
+}
+
+/// A socket with buffers of so many bytes, as far as the system grants them.
+///
+/// # Errors
+/// The address is not ours, or taken.
+pub fn bind_with(address: SocketAddr, buffer: usize) -> io::Result<std::net::UdpSocket> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_send_buffer_size(SOCKET_BUFFER)?;
-    socket.set_recv_buffer_size(SOCKET_BUFFER)?;
+    socket.set_send_buffer_size(buffer)?;
+    socket.set_recv_buffer_size(buffer)?;
     socket.bind(&address.into())?;
     Ok(socket.into())
 }

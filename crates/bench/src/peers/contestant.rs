@@ -1,30 +1,60 @@
 //! How each implementation is started, and where its figures are.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::Value;
 
-use super::{Plan, Side, Trial};
+use super::{Buffer, Cell, Plan, Side, Trial};
 use crate::folder::Folder;
 use crate::process::{Ended, Running};
 
 /// How long a server may take to listen, and to end.
 const SHORT: Duration = Duration::from_secs(15);
+/// What a client asks for so that the kernel grants what a socket has that asks for nothing: it doubles the number.
+const DEFAULT_BUFFER: &str = "106496";
 
 /// Who is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Contestant {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Who {
+    /// This.
     Tercel,
+    /// `peers/quinn-peer`.
     Quinn,
+    /// `peers/quiche-peer`.
+    Quiche,
 }
 
-/// Whether all programs are there.
+/// What servers need: a certificate, an empty folder, and a place for keys, so that nothing of the user's is touched.
+#[derive(Debug)]
+pub(super) struct Ground {
+    folder: Folder,
+}
+
+impl Ground {
+    pub(super) fn prepare(folder: Folder) -> io::Result<Ground> {
+        let broken = |error: rcgen::Error| io::Error::other(format!("cannot make a certificate: {error}"));
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).map_err(broken)?;
+        let ground = Ground { folder };
+        std::fs::write(ground.path("cert.pem"), made.cert.pem())?;
+        std::fs::write(ground.path("key.pem"), made.signing_key.serialize_pem())?;
+        std::fs::create_dir_all(ground.path("empty"))?;
+        Ok(ground)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// Whether the programs are there without which there is no comparison.
 pub(super) fn check(plan: &Plan) -> io::Result<()> {
-    if plan.quinn_peer.is_file() {
+    if Who::Quinn.is_there(plan) {
         return Ok(());
     }
     Err(io::Error::other(format!(
@@ -33,51 +63,59 @@ pub(super) fn check(plan: &Plan) -> io::Result<()> {
     )))
 }
 
-impl Contestant {
-    pub(super) const ALL: [Contestant; 2] = [Contestant::Tercel, Contestant::Quinn];
+/// One transfer.
+pub(super) fn measure(cell: Cell, plan: &Plan, ground: &Ground, stop: &AtomicBool) -> io::Result<Trial> {
+    let Cell { client, server, .. } = cell;
+    let ready = ground.folder.fresh("ready.json");
+    let name = format!("the {} server", server.name());
+    let mut running = Running::start(&name, plan.cores[0], &mut server.serve(plan, ground, &ready))?;
+    running.wait_ready(SHORT, stop, || ready.exists())?;
+    let told = json(&std::fs::read_to_string(&ready)?)?;
+    let port = told["port"].as_u64().ok_or_else(|| odd(&name, "port"))?;
 
-    pub(super) fn name(self) -> &'static str {
+    let name = format!("the {} client", client.name());
+    let patience = Duration::from_secs_f64(30.0 + plan.gigabytes * 20.0);
+    let mut command = client.get(plan, cell.buffer, port);
+    let received = Running::start(&name, plan.cores[1], &mut command)?.finish(patience, stop)?;
+    if server != Who::Quiche {
+        running.ask_to_end();
+    }
+    let server = running.finish(SHORT, stop)?;
+    trial(client, &server, &received)
+}
+
+impl Who {
+    /// All, as the table has them.
+    pub const ALL: [Who; 3] = [Who::Tercel, Who::Quinn, Who::Quiche];
+
+    /// In a word.
+    pub fn name(self) -> &'static str {
         match self {
-            Contestant::Tercel => "tercel",
-            Contestant::Quinn => "quinn",
+            Who::Tercel => "tercel",
+            Who::Quinn => "quinn",
+            Who::Quiche => "quiche",
         }
     }
 
-    /// One transfer: the trial, and the settings it ran with.
-    pub(super) fn measure(
-        self,
-        plan: &Plan,
-        folder: &Folder,
-        stop: &AtomicBool,
-    ) -> io::Result<(Trial, String)> {
-        let ready = folder.fresh("ready.json");
-        let summary = folder.fresh("summary.json");
-        let name = format!("the {} server", self.name());
-        let mut server = Running::start(&name, plan.cores[0], &mut self.server(plan, &ready, &summary))?;
-        server.wait_ready(SHORT, stop, || ready.exists())?;
-        let told = json(&std::fs::read_to_string(&ready)?)?;
-        let port = told["port"].as_u64().ok_or_else(|| odd(&name, "port"))?;
-
-        let name = format!("the {} client", self.name());
-        let patience = Duration::from_secs_f64(30.0 + plan.gigabytes * 20.0);
-        let client =
-            Running::start(&name, plan.cores[1], &mut self.client(plan, port))?.finish(patience, stop)?;
-        if self == Contestant::Tercel {
-            server.ask_to_end();
-        }
-        let server = server.finish(SHORT, stop)?;
-        let report = match self {
-            Contestant::Tercel => json(&std::fs::read_to_string(&summary)?)?,
-            Contestant::Quinn => json(&server.output)?,
-        };
-        let received = json(&client.output)?;
-        Ok((self.trial((&server, &report), (&client, &received))?, self.settings(&report)))
+    /// Whether its program is there.
+    pub(super) fn is_there(self, plan: &Plan) -> bool {
+        self == Who::Tercel || self.program(plan).is_file()
     }
 
-    fn server(self, plan: &Plan, ready: &Path, summary: &Path) -> Command {
+    fn program(self, plan: &Plan) -> &Path {
+        match self {
+            Who::Tercel => &plan.tercel,
+            Who::Quinn => &plan.quinn_peer,
+            Who::Quiche => &plan.quiche_peer,
+        }
+    }
+
+    /// A server that writes where it listens into `ready`.
+    fn serve(self, plan: &Plan, ground: &Ground, ready: &Path) -> Command {
         let mut command = Command::new(self.program(plan));
+        let size = plan.payload_size.to_string();
         match self {
-            Contestant::Tercel => {
+            Who::Tercel => {
                 command.args([
                     "serve",
                     "--listen",
@@ -87,104 +125,85 @@ impl Contestant {
                     "--cipher",
                     "aes128",
                 ]);
-                command.args(["--congestion", "cubic", "--packet-size", &plan.payload_size.to_string()]);
-                command.arg("--summary-file").arg(summary);
+                command.args(["--congestion", "cubic", "--packet-size", &size]);
+                command.arg("--cert").arg(ground.path("cert.pem")).arg("--key").arg(ground.path("key.pem"));
+                command.arg("--state-dir").arg(ground.path("state"));
             }
-            Contestant::Quinn => {
-                command.args(["perf-serve", "--connections", "1", "--cipher", "aes128"]);
-                command.args(["--congestion", "cubic", "--payload-size", &plan.payload_size.to_string()]);
+            Who::Quinn => {
+                command.args(["perf-serve", "--cipher", "aes128"]);
+                command.args(["--congestion", "cubic", "--payload-size", &size]);
+            }
+            Who::Quiche => {
+                command.arg("--cert").arg(ground.path("cert.pem")).arg("--key").arg(ground.path("key.pem"));
+                command.arg("--root").arg(ground.path("empty")).args(["--payload-size", &size]);
+                // It knows no signals.
+                command.args(["--connections", "1"]);
             }
         }
         command.arg("--ready-file").arg(ready);
         command
     }
 
-    fn client(self, plan: &Plan, port: u64) -> Command {
+    /// A client that discards what it gets, and prints a line of JSON.
+    pub(super) fn get(self, plan: &Plan, buffer: Buffer, port: u64) -> Command {
         let mut command = Command::new(self.program(plan));
         let (bytes, size) = (plan.bytes().to_string(), plan.payload_size.to_string());
+        let server = format!("127.0.0.1:{port}");
         match self {
-            Contestant::Tercel => {
-                command.args(["get", &format!("https://127.0.0.1:{port}/bytes/{bytes}"), "--insecure"]);
+            Who::Tercel => {
+                command.args(["get", &format!("https://{server}/bytes/{bytes}"), "--insecure"]);
                 command.args(["--discard", "--json", "--quiet", "--cipher", "aes128"]);
                 command.args(["--congestion", "cubic", "--packet-size", &size]);
             }
-            Contestant::Quinn => {
-                command.args(["perf-get", "--connect", &format!("127.0.0.1:{port}"), &bytes]);
+            Who::Quinn => {
+                command.args(["perf-get", "--connect", &server, &bytes, "--protocol", "http3"]);
                 command.args(["--cipher", "aes128", "--congestion", "cubic", "--payload-size", &size]);
             }
+            Who::Quiche => {
+                command.args(["get", "--connect", &server, &bytes, "--payload-size", &size]);
+            }
         }
+        command.args(self.buffer_flags(buffer));
         command
     }
 
-    fn program(self, plan: &Plan) -> &Path {
-        match self {
-            Contestant::Tercel => &plan.tercel,
-            Contestant::Quinn => &plan.quinn_peer,
+    /// tercel's and quinn's clients ask for a large one by themselves.
+    fn buffer_flags(self, buffer: Buffer) -> &'static [&'static str] {
+        match (self, buffer) {
+            (Who::Tercel, Buffer::Default) => &["--receive-buffer", DEFAULT_BUFFER],
+            (Who::Quinn, Buffer::Default) => &["--socket-buffer", "0"],
+            (Who::Quiche, Buffer::Large) => &["--socket-buffer", "4194304"],
+            (Who::Tercel | Who::Quinn, Buffer::Large) | (Who::Quiche, Buffer::Default) => &[],
         }
     }
 
-    fn trial(
-        self,
-        (server, report): (&Ended, &Value),
-        (client, received): (&Ended, &Value),
-    ) -> io::Result<Trial> {
-        let sent = self.sent_datagrams();
-        let number = |from: &Value, name: &str| from[name].as_f64().ok_or_else(|| odd(self.name(), name));
-        let bytes = number(received, "bytes")?;
-        let gigabytes = bytes / 1e9;
-        let datagrams = number(report, sent)?;
-        let per_call = datagrams / number(report, "send_calls")?.max(1.0);
-        let taken = received["receive_calls"].as_f64().filter(|calls| *calls > 0.0);
-        let taken_per_call =
-            taken.zip(received["received_datagrams"].as_f64()).map(|(calls, all)| all / calls);
-        let side = |ended: &Ended, datagrams_per_call| Side {
-            usage: ended.usage,
-            cpu_s_per_gb: ended.usage.total_s() / gigabytes,
-            datagrams_per_call,
-        };
-        Ok(Trial {
-            goodput_gbit_s: gigabytes * 8.0 / number(received, self.seconds())?,
-            server: side(server, Some(per_call)),
-            client: side(client, taken_per_call),
-            datagrams: datagrams as u64,
-            payload_mean: number(report, "sent_bytes")? / datagrams.max(1.0),
-        })
-    }
-
-    fn sent_datagrams(self) -> &'static str {
+    /// What its client calls the seconds, and the datagrams that it received.
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Contestant::Tercel => "sent_datagrams",
-            Contestant::Quinn => "datagrams_sent",
-        }
-    }
-
-    fn seconds(self) -> &'static str {
-        match self {
-            Contestant::Tercel => "seconds",
-            Contestant::Quinn => "wall_s",
-        }
-    }
-
-    fn settings(self, report: &Value) -> String {
-        match self {
-            Contestant::Tercel => {
-                let on = |name: &str| if report[name] == true { "on" } else { "off" };
-                format!(
-                    "HTTP/3, datapath {}, GSO {}, GRO {}",
-                    report["datapath"].as_str().unwrap_or("unknown"),
-                    on("segments_offloaded"),
-                    on("coalesces"),
-                )
-            }
-            Contestant::Quinn => format!(
-                "raw QUIC, tokio on one thread, GSO and GRO on, path MTU {}",
-                report["max_udp_payload"].as_u64().unwrap_or(0)
-            ),
+            Who::Tercel => ("seconds", "received_datagrams"),
+            Who::Quinn => ("wall_s", "datagrams_received"),
+            Who::Quiche => ("wall_s", "received_datagrams"),
         }
     }
 }
 
-/// The last line, which is where both programs put their figures.
+fn trial(client: Who, server: &Ended, received: &Ended) -> io::Result<Trial> {
+    let report = json(&received.output)?;
+    let number = |name: &str| report[name].as_f64().ok_or_else(|| odd(client.name(), name));
+    let (seconds, datagrams) = client.names();
+    let (bytes, datagrams) = (number("bytes")?, number(datagrams)?);
+    let gigabytes = bytes / 1e9;
+    let side = |ended: &Ended| Side { usage: ended.usage, cpu_s_per_gb: ended.usage.total_s() / gigabytes };
+    Ok(Trial {
+        goodput_gbit_s: gigabytes * 8.0 / number(seconds)?,
+        server: side(server),
+        client: side(received),
+        datagrams: datagrams as u64,
+        content_mean: bytes / datagrams.max(1.0),
+    })
+}
+
+/// The last line, which is where all programs put their figures.
 fn json(text: &str) -> io::Result<Value> {
     let line = text.lines().rfind(|line| line.starts_with('{')).unwrap_or("");
     serde_json::from_str(line).map_err(|_| io::Error::other("a program of the comparison printed no figures"))
@@ -192,6 +211,6 @@ fn json(text: &str) -> io::Result<Value> {
 
 fn odd(who: &str, name: &str) -> io::Error {
     io::Error::other(format!(
-        "{who} does not say \"{name}\": is it of another version? tests/setup builds quinn-peer"
+        "{who} does not say \"{name}\": is it of another version? tests/setup builds quinn-peer, peers/build quiche-peer"
     ))
 }

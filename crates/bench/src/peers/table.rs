@@ -2,21 +2,31 @@
 
 use std::fmt;
 
-use super::{Comparison, Finding, Row, Trial};
+use super::{Buffer, Cell, Comparison, Finding, Row, Trial, Who};
 use crate::stats::Summary;
 
 /// A trial in one line.
-pub(super) fn trial_line(trial: &Trial) -> String {
+pub(super) fn trial_line(cell: Cell, counted: &str, trial: &Trial) -> String {
+    let Cell { client, buffer, server } = cell;
     format!(
-        "{:6.2} Gbit/s  server {:.3}  client {:.3} CPU s/GB",
-        trial.goodput_gbit_s, trial.server.cpu_s_per_gb, trial.client.cpu_s_per_gb
+        "{:6} from {:6} {:7} {counted:8} {:6.2} Gbit/s  server {:.3}  client {:.3} CPU s/GB",
+        client.name(),
+        server.name(),
+        buffer.name(),
+        trial.goodput_gbit_s,
+        trial.server.cpu_s_per_gb,
+        trial.client.cpu_s_per_gb
     )
 }
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Comparison { plan, environment, .. } = self;
-        writeln!(f, "{} GB on one connection and one stream, over loopback", plan.gigabytes)?;
+        writeln!(
+            f,
+            "{} GB on one connection and one stream, over loopback, {} trials",
+            plan.gigabytes, plan.trials
+        )?;
         writeln!(
             f,
             "{}, {}, {} cores, tercel {} {}, load {}",
@@ -29,37 +39,23 @@ impl fmt::Display for Comparison {
         )?;
         writeln!(
             f,
-            "{}, {}, {} bytes of UDP payload, server on core {}, client on core {}\n",
+            "{}, {}, {} bytes of UDP payload, servers on core {}, clients on core {}",
             self.cipher, self.congestion, plan.payload_size, plan.cores[0], plan.cores[1]
         )?;
-        writeln!(
-            f,
-            "{:9}{:>7}{:>8}{:>6}{:>8}   {:>8}{:>7}{:>8}   {:>8}{:>7}{:>8}   {:>9}{:>6}{:>6}",
-            "",
-            "Gbit/s",
-            "median",
-            "sd",
-            "of roof",
-            "server",
-            "sd",
-            "of roof",
-            "client",
-            "sd",
-            "of roof",
-            "payload",
-            "out",
-            "in"
-        )?;
-        for row in self.rows.iter().filter(|row| !row.trials.is_empty()) {
-            write_row(f, row)?;
+        self.matrix(f, "Goodput in Gbit/s: mean and standard deviation", |row| &row.goodput_gbit_s)?;
+        self.matrix(f, "CPU seconds of the server for 10^9 bytes", |row| &row.server_cpu_s_per_gb)?;
+        self.matrix(f, "CPU seconds of the client for 10^9 bytes", |row| &row.client_cpu_s_per_gb)?;
+        if !self.roofline.is_empty() {
+            let roof = Summary::of(self.roofline.iter().map(|run| run.gbit_per_second));
+            writeln!(f, "\nroofline, without a protocol: {:.2} ({:.2}) Gbit/s", roof.mean, roof.sd)?;
         }
-        self.write_roofline(f)?;
-        writeln!(f, "{:9}{:>29}   CPU s/GB{:>18}CPU s/GB{:>20}bytes  datagrams per call\n", "", "", "", "")?;
+        writeln!(f)?;
         for finding in &self.findings {
             write_finding(f, finding)?;
         }
-        for row in self.rows.iter().filter(|row| !row.trials.is_empty()) {
-            writeln!(f, "{}: {}", row.name, row.settings)?;
+        let missing = self.findings.iter().filter(|finding| finding.ratio.is_none()).count();
+        if missing > 0 {
+            writeln!(f, "{missing} ratios are missing: two trials of each are needed")?;
         }
         for note in &self.notes {
             writeln!(f, "{note}")?;
@@ -68,76 +64,45 @@ impl fmt::Display for Comparison {
     }
 }
 
-fn write_row(f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
-    let per_call = |figure: &dyn Fn(&Trial) -> Option<f64>| {
-        let values: Vec<f64> = row.trials.iter().filter_map(figure).collect();
-        if values.is_empty() { "-".to_owned() } else { format!("{:.0}", Summary::of(values).mean) }
-    };
-    let [goodput, server, client] = match row.roofline_share {
-        Some(share) => {
-            [share.goodput, share.server_cpu, share.client_cpu].map(|of| format!("{:.0} %", of * 100.0))
+impl Comparison {
+    /// A figure of all cells: a line for each client and buffer, a column for each server.
+    fn matrix(&self, f: &mut fmt::Formatter<'_>, title: &str, of: fn(&Row) -> &Summary) -> fmt::Result {
+        let measured = || self.rows.iter().filter(|row| !row.trials.is_empty());
+        let servers = Who::ALL.into_iter().filter(|who| measured().any(|row| row.cell.server == *who));
+        let servers: Vec<Who> = servers.collect();
+        write!(f, "\n{title}\n{:8}{:9}", "client", "buffer")?;
+        for server in &servers {
+            write!(f, "{:>18}", format!("{}'s server", server.name()))?;
         }
-        None => ["", "", ""].map(str::to_owned),
-    };
-    writeln!(
-        f,
-        "{:9}{:>7.2}{:>8.2}{:>6.2}{goodput:>8}   {:>8.3}{:>7.3}{server:>8}   {:>8.3}{:>7.3}{client:>8}   {:>9.1}{:>6}{:>6}",
-        row.name,
-        row.goodput_gbit_s.mean,
-        row.goodput_gbit_s.median,
-        row.goodput_gbit_s.sd,
-        row.server_cpu_s_per_gb.mean,
-        row.server_cpu_s_per_gb.sd,
-        row.client_cpu_s_per_gb.mean,
-        row.client_cpu_s_per_gb.sd,
-        row.payload_mean.mean,
-        per_call(&|trial| trial.server.datagrams_per_call),
-        per_call(&|trial| trial.client.datagrams_per_call),
-    )
+        writeln!(f)?;
+        for client in Who::ALL {
+            for buffer in Buffer::ALL {
+                let of_line =
+                    || measured().filter(|row| (row.cell.client, row.cell.buffer) == (client, buffer));
+                if of_line().next().is_none() {
+                    continue;
+                }
+                write!(f, "{:8}{:9}", client.name(), buffer.name())?;
+                for server in &servers {
+                    let text = of_line().find(|row| row.cell.server == *server).map(|row| {
+                        let Summary { mean, sd, .. } = of(row);
+                        format!("{mean:.2} ({sd:.2})")
+                    });
+                    write!(f, "{:>18}", text.unwrap_or_default())?;
+                }
+                writeln!(f)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
-    let Some(ratio) = finding.ratio else {
-        return writeln!(f, "{}: two trials of each are needed for a ratio", finding.of);
-    };
+    let Some(ratio) = finding.ratio else { return Ok(()) };
     let verdict = match finding.better {
-        Some(better) => format!("{better} is better"),
-        None => "no difference shown".to_owned(),
+        Some(better) => format!(", {better} is better"),
+        None if ratio.spans_one() => ", no difference shown".to_owned(),
+        None => String::new(),
     };
-    writeln!(
-        f,
-        "{:20} tercel / quinn {:.2} ({:.2} to {:.2}): {verdict}",
-        finding.of, ratio.ratio, ratio.low, ratio.high
-    )
-}
-
-impl Comparison {
-    fn write_roofline(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.roofline.is_empty() {
-            return Ok(());
-        }
-        let over =
-            |figure: fn(&crate::roofline::Roofline) -> f64| Summary::of(self.roofline.iter().map(figure));
-        let goodput = over(|run| run.gbit_per_second);
-        let server = over(|run| run.sender.cpu_seconds_per_gb);
-        let client = over(|run| run.receiver.cpu_seconds_per_gb);
-        writeln!(
-            f,
-            "{:9}{:>7.2}{:>8.2}{:>6.2}{:>8}   {:>8.3}{:>7.3}{:>8}   {:>8.3}{:>7.3}{:>8}   {:>9}{:>6.0}{:>6.0}",
-            "roofline",
-            goodput.mean,
-            goodput.median,
-            goodput.sd,
-            "",
-            server.mean,
-            server.sd,
-            "",
-            client.mean,
-            client.sd,
-            "",
-            self.plan.payload_size,
-            over(|run| run.sender.datagrams_per_call).mean,
-            over(|run| run.receiver.datagrams_per_call).mean,
-        )
-    }
+    writeln!(f, "{} {:.2} ({:.2} to {:.2}){verdict}", finding.of, ratio.ratio, ratio.low, ratio.high)
 }
