@@ -2,8 +2,8 @@
 //!
 //! Stream indices are given out in sequence, so an index modulo the table's size is a place that its neighbours leave
 //! free, as in a ring; but a stream that stays open for long does not hold up the others, as it would in a ring. Where two
-//! meet, the next free place is taken; removal closes the gap. The table never holds more than half its places. The
-//! peer chooses which streams stay open and could make a run of full places, but one no longer than the number of its
+//! meet, the next free place is taken; removal closes the gap, where any exchange stands beside its own place. The table never
+//! holds more than half its places. The peer chooses which streams stay open and could make a run of full places, but one no longer than the number of its
 //! open streams.
 
 use crate::message::Message;
@@ -32,6 +32,8 @@ pub(crate) struct Exchanges<T = Exchange> {
     /// A power of two, or empty.
     places: Vec<Option<(u64, T)>>,
     len: usize,
+    /// Exchanges that do not stand at their own place.
+    displaced: usize,
     /// The lowest index that was never opened.
     next: u64,
 }
@@ -42,7 +44,7 @@ const KEPT_SIZE: usize = 32;
 
 impl<T> Exchanges<T> {
     pub(crate) fn new() -> Exchanges<T> {
-        Exchanges { places: Vec::new(), len: 0, next: 0 }
+        Exchanges { places: Vec::new(), len: 0, displaced: 0, next: 0 }
     }
 
     /// How many are in progress.
@@ -72,10 +74,12 @@ impl<T> Exchanges<T> {
 
     fn put(&mut self, index: u64, exchange: T) {
         let mask = self.places.len() - 1;
-        let mut at = index as usize & mask;
+        let wanted = index as usize & mask;
+        let mut at = wanted;
         while let Some(Some(_)) = self.places.get(at) {
             at = (at + 1) & mask;
         }
+        self.displaced += usize::from(at != wanted);
         if let Some(place) = self.places.get_mut(at) {
             *place = Some((index, exchange));
         }
@@ -84,6 +88,7 @@ impl<T> Exchanges<T> {
     fn grow(&mut self) {
         let size = (2 * self.places.len()).max(FIRST_SIZE);
         let old = core::mem::take(&mut self.places);
+        self.displaced = 0;
         self.places.resize_with(size, || None);
         old.into_iter().flatten().for_each(|(index, exchange)| self.put(index, exchange));
     }
@@ -114,11 +119,23 @@ impl<T> Exchanges<T> {
 
     /// Takes an exchange out.
     pub(crate) fn remove(&mut self, index: u64) -> Option<T> {
-        let mut gap = self.find(index)?;
+        let gap = self.find(index)?;
         let (_, removed) = self.places.get_mut(gap)?.take()?;
         self.len -= 1;
-        // Move back whoever stands behind the gap and could have stood in it.
+        // Mostly all stand at their own places, so that nothing can have stood in the gap.
+        if self.displaced > 0 {
+            self.close(gap, index);
+        }
+        if self.len == 0 && self.places.len() > KEPT_SIZE {
+            self.places = Vec::new();
+        }
+        Some(removed)
+    }
+
+    /// Moves back the exchanges that stand behind the gap which `index` left and could have stood in it.
+    fn close(&mut self, mut gap: usize, index: u64) {
         let mask = self.places.len() - 1;
+        self.displaced -= usize::from(gap != index as usize & mask);
         let mut at = gap;
         loop {
             at = (at + 1) & mask;
@@ -126,14 +143,11 @@ impl<T> Exchanges<T> {
             let wanted = *found as usize & mask;
             // Distances around the ring: `gap` lies between `wanted` and `at`.
             if (at.wrapping_sub(wanted) & mask) >= (at.wrapping_sub(gap) & mask) {
+                self.displaced -= usize::from(gap == wanted);
                 self.places.swap(gap, at);
                 gap = at;
             }
         }
-        if self.len == 0 && self.places.len() > KEPT_SIZE {
-            self.places = Vec::new();
-        }
-        Some(removed)
     }
 
     /// All exchanges in progress, in no order.
@@ -181,6 +195,11 @@ mod tests {
                     prop_assert_eq!(table.remove(index), model.remove(&index));
                 }
                 prop_assert_eq!(table.len(), model.len());
+                let is_displaced = |(at, place): &(usize, &Option<(u64, u64)>)| {
+                    place.is_some_and(|(index, _)| *at != index as usize % table.places.len())
+                };
+                let displaced = table.places.iter().enumerate().filter(is_displaced).count();
+                prop_assert_eq!(table.displaced, displaced);
                 for (index, value) in &mut model {
                     prop_assert_eq!(table.entry_mut(*index), Some(value));
                 }

@@ -5,9 +5,10 @@
 const NAME: u8 = 1;
 const TOKEN: u8 = 2;
 const VALUE: u8 = 4;
-const AUTHORITY: u8 = 8;
+const HOST: u8 = 8;
 const PATH: u8 = 16;
 const SCHEME: u8 = 32;
+const LITERAL: u8 = 64;
 
 static CLASSES: [u8; 256] = classes();
 
@@ -35,8 +36,12 @@ const fn classes() -> [u8; 256] {
         }
         // RFC 3986 §2.3, §2.2: unreserved, sub-delims and what introduces an escape.
         let common = alphanumeric || contains(b"-._~!$&'()*+,;=%", char);
-        if common || contains(b":[]", char) {
-            class |= AUTHORITY;
+        // RFC 3986 §3.2.2: a name or an address; between brackets colons, too.
+        if common {
+            class |= HOST | LITERAL;
+        }
+        if char == b':' {
+            class |= LITERAL;
         }
         // RFC 3986 §3.3, §3.4; browsers send some characters unescaped that the RFC would have escaped: they cannot be
         // mistaken for anything. A fragment ("#") never belongs into a request.
@@ -64,8 +69,13 @@ const fn contains(set: &[u8], wanted: u8) -> bool {
 }
 
 #[inline]
+fn is(byte: u8, class: u8) -> bool {
+    CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)
+}
+
+#[inline]
 fn all(text: &[u8], class: u8) -> bool {
-    text.iter().all(|&byte| CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0))
+    text.iter().all(|&byte| is(byte, class))
 }
 
 /// A field name: a token in lower case, not empty.
@@ -104,20 +114,17 @@ pub(super) fn is_path(text: &[u8]) -> bool {
 
 /// A host and perhaps a port, without user information. RFC 3986 §3.2, RFC 9114 §4.3.1.
 pub(super) fn is_authority(text: &[u8]) -> bool {
-    if !all(text, AUTHORITY) {
-        return false;
-    }
-    let (host, rest) = if text.first() == Some(&b'[') {
-        let Some(end) = text.iter().position(|&byte| byte == b']') else { return false };
-        text.split_at(end + 1)
-    } else {
-        text.split_at(text.iter().position(|&byte| byte == b':').unwrap_or(text.len()))
+    let first_outside =
+        |text: &[u8], class| text.iter().position(|&byte| !is(byte, class)).unwrap_or(text.len());
+    let (host, rest) = match text.strip_prefix(b"[") {
+        Some(literal) => {
+            let (address, rest) = literal.split_at(first_outside(literal, LITERAL));
+            let Some(rest) = rest.strip_prefix(b"]") else { return false };
+            (address, rest)
+        }
+        None => text.split_at(first_outside(text, HOST)),
     };
-    let literal = host.first() == Some(&b'[');
-    let brackets = host.iter().filter(|byte| matches!(byte, b'[' | b']')).count();
-    let well_formed =
-        if literal { brackets == 2 && host.len() > 2 } else { brackets == 0 && !host.is_empty() };
-    well_formed && (rest.is_empty() || rest.strip_prefix(b":").is_some_and(is_port))
+    !host.is_empty() && (rest.is_empty() || rest.strip_prefix(b":").is_some_and(is_port))
 }
 
 /// Whether an authority names a port, as CONNECT requires. RFC 9110 §9.3.6.

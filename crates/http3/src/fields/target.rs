@@ -56,7 +56,8 @@ impl<'a> Target<'a> {
         let scheme = self.scheme.ok_or("no :scheme")?;
         //= rfc9114/4.3.1#1
         let path = self.path.ok_or("no :path")?;
-        if !chars::is_scheme(scheme) {
+        let is_http = is_http(scheme);
+        if !is_http && !chars::is_scheme(scheme) {
             return Err("invalid :scheme");
         }
         if let (Some(authority), Some(host)) = (self.authority, self.host) {
@@ -66,7 +67,7 @@ impl<'a> Target<'a> {
             }
         }
         let authority = self.authority.or(self.host);
-        if scheme.eq_ignore_ascii_case(b"https") || scheme.eq_ignore_ascii_case(b"http") {
+        if is_http {
             //= rfc9114/4.3.1#3
             let authority = authority.ok_or("neither :authority nor host")?;
             //= rfc9114/4.3.1#4
@@ -81,6 +82,11 @@ impl<'a> Target<'a> {
         }
         Ok(authority)
     }
+}
+
+/// Mostly in lower case, so that is looked at first.
+fn is_http(scheme: &[u8]) -> bool {
+    scheme == b"https" || scheme.eq_ignore_ascii_case(b"https") || scheme.eq_ignore_ascii_case(b"http")
 }
 
 /// A host and perhaps a port, without user information: an authority, or the value of a `host` field. RFC 3986 §3.2, RFC

@@ -67,7 +67,7 @@ pub(super) enum Stage {
     Whole,
 }
 
-/// Heads of requests that were answered, kept for their memory.
+/// Heads of requests that were answered, empty, kept for their memory.
 type Spare = Vec<Box<Head>>;
 
 /// A response on its way.
@@ -80,7 +80,6 @@ pub(super) struct Reply {
 impl MessageSink for Exchanges {
     fn on_request(&mut self, id: StreamId, request: &RequestHead<'_>) {
         let mut head = self.spare.pop().unwrap_or_default();
-        head.clear();
         for line in request.lines() {
             head.on_field(line.name, line.value);
         }
@@ -113,7 +112,6 @@ impl MessageSink for Exchanges {
 
     fn on_refused(&mut self, id: StreamId, status: u16) -> Refused {
         let mut head = self.spare.pop().unwrap_or_default();
-        head.clear();
         head.refuse(status, "");
         self.waiting.push(Asked { id, head, received: 0, stage: Stage::Open, began: None });
         Refused::ByApplication

@@ -132,6 +132,18 @@ pub(super) fn unsent(connection: &Connection) -> u64 {
     COMPONENTS.iter().map(|component| (component.unsent)(connection)).sum()
 }
 
+/// Calls a function for one row after the other. Each row is known when it is compiled, so that a component which has nothing
+/// to send costs a packet a comparison and no call.
+macro_rules! each_row {
+    ($do:ident $arguments:tt) => {
+        each_row!($do $arguments 0 1 2 3 4 5 6 7 8 9 10)
+    };
+    ($do:ident $arguments:tt $($row:literal)+) => {
+        const { assert!([$($row),+].len() == COMPONENTS.len(), "a row is missing") };
+        $($do::<$row> $arguments;)+
+    };
+}
+
 /// Lets the components write into a packet of the space, most urgent first.
 #[inline]
 pub(super) fn fill(
@@ -141,10 +153,23 @@ pub(super) fn fill(
     permission: Permission,
     packet: &mut PacketBuilder<'_>,
 ) {
-    for component in COMPONENTS.iter().filter(|component| component.may_write(space, permission)) {
-        if component.limit != Limit::Congestion || (component.wants)(connection, now, space) {
-            (component.write)(connection, now, space, packet);
-        }
+    each_row!(fill_from(connection, now, space, permission, packet));
+}
+
+/// Lets the component of one row write.
+#[inline]
+fn fill_from<const ROW: usize>(
+    connection: &mut Connection,
+    now: Instant,
+    space: SpaceId,
+    permission: Permission,
+    packet: &mut PacketBuilder<'_>,
+) {
+    let Some(component) = COMPONENTS.get(ROW) else { return };
+    if component.may_write(space, permission)
+        && (component.limit != Limit::Congestion || (component.wants)(connection, now, space))
+    {
+        (component.write)(connection, now, space, packet);
     }
 }
 

@@ -33,8 +33,6 @@ pub(super) struct Ahead {
     excess: [u64; RANKS],
     /// The largest allowance.
     most: u64,
-    /// The allowance of each of `writers` that take turns.
-    share: u64,
     /// A writer waits for the connection's retained bytes to become fewer.
     is_full: bool,
     /// A writer waits for credit of the connection.
@@ -47,14 +45,14 @@ impl Ahead {
     pub(super) fn new(config: &StreamConfig) -> Ahead {
         let most = WRITE_AHEAD.min(config.send_buffer).min(config.connection_send_buffer);
         let excess = [0; RANKS];
-        Ahead { writers: 0, excess, most, share: most, is_full: false, lacks_credit: false, limit: u64::MAX }
+        Ahead { writers: 0, excess, most, is_full: false, lacks_credit: false, limit: u64::MAX }
     }
 
     /// A stream can be written to.
     #[inline]
     pub(super) fn on_opened(&mut self, dir: Dir) {
         if dir == Dir::Bidi {
-            self.set_writers(self.writers + 1);
+            self.writers += 1;
         }
     }
 
@@ -62,17 +60,17 @@ impl Ahead {
     #[inline]
     pub(super) fn on_finished(&mut self, dir: Dir) {
         if dir == Dir::Bidi {
-            self.set_writers(self.writers.saturating_sub(1));
+            self.writers = self.writers.saturating_sub(1);
         }
     }
 
+    /// The allowance of each of `writers` that take turns.
     #[inline]
-    fn set_writers(&mut self, writers: u64) {
-        self.writers = writers;
+    fn share(&self) -> u64 {
         // Divided by a power of two, because this runs for each request.
-        let halvings = u64::BITS - writers.saturating_sub(1).leading_zeros();
+        let halvings = u64::BITS - self.writers.saturating_sub(1).leading_zeros();
         let share = self.most.checked_shr(halvings).unwrap_or(0);
-        self.share = share.max(MIN_SHARE.min(self.most));
+        share.max(MIN_SHARE.min(self.most))
     }
 
     /// A stream of this priority has `after` bytes unsent, and had `before`.
@@ -86,8 +84,12 @@ impl Ahead {
     /// What a stream may always have unsent when it has `own` bytes unsent.
     #[inline]
     fn allowance(&self, priority: Priority, own: u64) -> u64 {
-        if priority.incremental || self.share == self.most {
-            return self.share;
+        if self.writers <= 1 {
+            return self.most;
+        }
+        let share = self.share();
+        if priority.incremental || share == self.most {
+            return share;
         }
         let in_front: u64 = self.excess.iter().take(level(priority) + 1).sum();
         if in_front <= excess(own) { self.most } else { MIN_SHARE.min(self.most) }
@@ -130,6 +132,7 @@ impl Streams {
         if room.free < room.allowance.div_ceil(4) { 0 } else { room.free.min(self.permitted(slot)) }
     }
 
+    #[inline]
     fn room(&self, slot: Slot) -> Room {
         let stream = &self.slots[slot];
         let send = &stream.send;

@@ -38,6 +38,14 @@ impl ConnectionCredit {
         self.whole.available().saturating_sub(self.kept_from(rank))
     }
 
+    /// Whether a stream of this rank may use any of it.
+    #[inline]
+    pub(super) fn permits(&self, rank: u32) -> bool {
+        // Asked several times for each packet: mostly there is more than is ever kept.
+        let available = self.whole.available();
+        available > RESERVE || available > self.kept_from(rank)
+    }
+
     /// A stream of this rank has more to send: tells the peer if its limit is in the way. Returns whether a frame is pending.
     #[inline]
     pub(super) fn note_blocked(&mut self, rank: u32) -> bool {

@@ -237,7 +237,9 @@ impl Streams {
         let wants_send = stream.send.wants_send();
         if wants_send && stream.send.credit.available() > 0 {
             self.fresh.push(slot, stream.id, stream.priority);
-            self.note_connection_blocked();
+            if !self.has_fresh_credit() {
+                self.note_connection_blocked();
+            }
         } else {
             self.fresh.remove(slot);
             if (wants_send || stream.writer == Writer::Waiting) && stream.send.credit.note_blocked() {
@@ -249,7 +251,7 @@ impl Streams {
     /// Tells the peer if its limit on the connection keeps data back.
     #[inline]
     fn note_connection_blocked(&mut self) {
-        if !self.fresh.is_empty() && self.fresh_credit() == 0 {
+        if !self.fresh.is_empty() && !self.has_fresh_credit() {
             self.connection_control |= self.credit.note_blocked(self.fresh.rank());
         } else if self.fresh.is_empty() && self.ahead.lacks_credit() {
             // Nothing was written for want of it.
@@ -257,10 +259,10 @@ impl Streams {
         }
     }
 
-    /// What the stream in front of those with new data may use of the peer's limit on the connection.
+    /// Whether the stream in front of those with new data may use any of the peer's limit on the connection.
     #[inline]
-    fn fresh_credit(&self) -> u64 {
-        self.credit.available(self.fresh.rank())
+    fn has_fresh_credit(&self) -> bool {
+        self.credit.permits(self.fresh.rank())
     }
 
     /// The stream has a control frame to send.

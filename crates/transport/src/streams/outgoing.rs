@@ -32,7 +32,7 @@ impl Streams {
     /// Whether lost data waits, or new data that flow control permits.
     #[inline]
     pub(crate) fn wants_data(&self) -> bool {
-        !self.resend.is_empty() || (!self.fresh.is_empty() && self.fresh_credit() > 0)
+        !self.resend.is_empty() || (!self.fresh.is_empty() && self.has_fresh_credit())
     }
 
     /// Fills the packet with STREAM frames.
@@ -53,10 +53,10 @@ impl Streams {
 
     #[inline]
     fn next_turn(&self) -> Option<Turn> {
-        if !self.resend.is_empty() && (self.resend.rank() <= self.fresh.rank() || self.fresh_credit() == 0) {
+        if !self.resend.is_empty() && (self.resend.rank() <= self.fresh.rank() || !self.has_fresh_credit()) {
             return self.resend.front().map(Turn::Resend);
         }
-        if self.fresh_credit() == 0 {
+        if !self.has_fresh_credit() {
             return None;
         }
         self.fresh.front().map(Turn::Fresh)
@@ -64,7 +64,7 @@ impl Streams {
 
     #[inline]
     fn write_fresh(&mut self, slot: Slot, packet: &mut PacketBuilder<'_>) -> bool {
-        let credit = self.fresh_credit();
+        let credit = self.credit.available(self.fresh.rank());
         let Stream { id, priority, writer, send, .. } = &mut self.slots[slot];
         let written = send.write_next(*id, credit, packet);
         if written == 0 {

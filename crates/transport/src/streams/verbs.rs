@@ -50,6 +50,7 @@ impl Streams {
         Ok(())
     }
 
+    #[inline]
     fn on_written(&mut self, slot: Slot, len: u64) {
         self.unsent += len;
         self.retained += len;
