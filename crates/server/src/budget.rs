@@ -6,15 +6,22 @@
 //!
 //! Three levels. *Ample*: everybody gets what the transport's configuration says. *Scarce*: receive windows grow no more, and
 //! what is written ahead is limited to a fair share. *Short*: new requests are answered with 503, new connections are refused,
-//! and connections that have made no progress for [`PATIENCE`] are ended, those that hold most first.
+//! and connections that have made no progress for [`PATIENCE`] are ended, those that hold most first. An address or network
+//! that holds more than its share (shares.rs) finds memory scarce or short before others do.
 //!
 //! Invariant: nothing here refuses memory to anybody. The levels lie so far below the limit that what is under way fits.
 
 use crate::peak::Peak;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
+use core::net::IpAddr;
+use shares::Shares;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+
+mod shares;
+
+pub(crate) use shares::Portion;
 
 /// What a connection holds beside its streams, in bytes: state, TLS, ledgers, hash tables.
 pub(crate) const CONNECTION: u64 = 28 * 1024;
@@ -53,6 +60,7 @@ struct Shared {
     held: AtomicI64,
     connections: AtomicI64,
     peak: Peak,
+    shares: Shares,
 }
 
 impl Default for Budget {
@@ -70,6 +78,7 @@ impl Budget {
             held: AtomicI64::new(0),
             connections: AtomicI64::new(0),
             peak: Peak::default(),
+            shares: Shares::new(),
         }))
     }
 
@@ -105,6 +114,11 @@ impl Budget {
     /// What connections held at most.
     pub(crate) fn peak(&self) -> &Peak {
         &self.0.peak
+    }
+
+    /// What a connection of this peer will add to what its address holds.
+    pub(crate) fn portion(&self, peer: IpAddr) -> Portion {
+        Portion::new(self, peer)
     }
 
     pub(crate) fn account(&self) -> Account {
@@ -231,16 +245,26 @@ pub(crate) struct Ledger {
     holders: Holders,
     /// When the largest holders may be looked at again.
     next_look: Instant,
+    /// A connection acted for which memory is short, in all or for its address.
+    is_short_for_some: bool,
 }
 
 /// What is known of one connection.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Held {
     bytes: u64,
+    portion: Portion,
     /// All content that has moved, and when it did last.
     moved: u64,
     moved_at: Instant,
     level: Level,
+}
+
+impl Held {
+    /// Whether new requests are put off: memory is short, or the client's address has had its share.
+    pub(crate) fn is_short(&self) -> bool {
+        self.portion.level() == Level::Short
+    }
 }
 
 /// What becomes of a connection.
@@ -256,7 +280,12 @@ pub(crate) enum Verdict {
 
 impl Ledger {
     pub(crate) fn new(budget: &Budget) -> Ledger {
-        Ledger { account: budget.account(), holders: Holders::new(), next_look: Instant::ZERO }
+        Ledger {
+            account: budget.account(),
+            holders: Holders::new(),
+            next_look: Instant::ZERO,
+            is_short_for_some: false,
+        }
     }
 
     /// Whether new connections are taken.
@@ -264,10 +293,11 @@ impl Ledger {
         self.account.budget.level() < Level::Short
     }
 
-    /// A connection was accepted.
-    pub(crate) fn on_accept(&mut self, now: Instant) -> Held {
+    /// A connection of this peer was accepted.
+    pub(crate) fn on_accept(&mut self, now: Instant, peer: IpAddr) -> Held {
         self.account.on_connections(1);
-        Held { moved_at: now, ..Held::default() }
+        let portion = self.account.budget.portion(peer);
+        Held { bytes: 0, portion, moved: 0, moved_at: now, level: Level::Ample }
     }
 
     /// A connection acted, and holds `bytes`; `moved` is the sum of all content so far.
@@ -281,13 +311,15 @@ impl Ledger {
     ) -> Verdict {
         self.account.on_change(held.bytes, bytes);
         held.bytes = bytes;
+        held.portion.on_change(bytes);
         if let Some(handle) = handle {
             self.holders.on_change(handle, bytes);
         }
         if held.moved != moved {
             (held.moved, held.moved_at) = (moved, now);
         }
-        let level = self.account.budget.level();
+        let level = held.portion.level();
+        self.is_short_for_some |= level == Level::Short;
         if level == Level::Short && now.saturating_since(held.moved_at) >= PATIENCE {
             return Verdict::End;
         }
@@ -311,7 +343,9 @@ impl Ledger {
     /// Names connections that hold much when memory is short, so that they are looked at.
     #[inline]
     pub(crate) fn call_largest(&mut self, now: Instant, handles: &mut Vec<Handle>) {
-        if self.account.budget.level() == Level::Short && now >= self.next_look {
+        let is_short = self.is_short_for_some || self.account.budget.level() == Level::Short;
+        if is_short && now >= self.next_look {
+            self.is_short_for_some = false;
             self.next_look = now + LOOK_EVERY;
             self.holders.next_largest(handles);
         }

@@ -174,6 +174,12 @@ impl Handler {
         self.error(status, what)
     }
 
+    /// Answers a request of a client whose address has had its share of the memory.
+    pub fn put_off(&mut self, now: Instant) -> Response {
+        self.clock.advance(now);
+        self.open_error(OpenError::Exhausted)
+    }
+
     /// The memory that all connections may hold together.
     pub fn budget(&self) -> &Budget {
         &self.budget

@@ -194,6 +194,7 @@ impl Server {
         let whom = || state.disk.waker(&self.calls, waiting);
         let response = match is_too_much {
             true => self.handler.refuse(413, "", now),
+            false if state.held.is_short() => self.handler.put_off(now),
             false => match self.handler.poll_handle(&asked.head, now, &whom) {
                 Poll::Ready(response) => response,
                 Poll::Pending => {
@@ -378,10 +379,10 @@ impl App for Server {
         self.ledger.admits()
     }
 
-    fn on_accept(&mut self, now: Instant, _: &mut Connection) -> State {
+    fn on_accept(&mut self, now: Instant, connection: &mut Connection) -> State {
         self.journal.served.connections += 1;
         self.open += 1;
-        let held = self.ledger.on_accept(now);
+        let held = self.ledger.on_accept(now, connection.addresses().peer.ip());
         let connection = http3::Connection::new(Side::Server, Arc::clone(&self.config), now);
         State {
             session: Session { connection, messages: Exchanges::default() },

@@ -109,8 +109,9 @@ pub(crate) struct ServeArgs {
     /// The memory that connections may hold together, such as 512MiB or 536870912.
     ///
     /// When three quarters are held, receive windows grow no more and less is read ahead; when seven eighths are held, requests
-    /// get 503, new connections wait, and connections that make no progress are ended, the largest first. Without it: half of
-    /// what the machine, its control group and ulimit leave; tercel doctor says how much.
+    /// get 503, new connections wait, and connections that make no progress are ended, the largest first. Clients of one address
+    /// may hold half of it, those of one network three quarters. Without it: half of what the machine, its control group and
+    /// ulimit leave; tercel doctor says how much.
     #[arg(long, value_name = "BYTES", value_parser = units::memory)]
     memory: Option<u64>,
     /// How long running requests may take after SIGTERM or SIGINT. Without it they may take as long as they make progress. A

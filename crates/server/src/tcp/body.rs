@@ -37,12 +37,15 @@ pub(super) struct Account {
     pub(super) status: u16,
     /// Bytes of content that were handed over.
     pub(super) sent: u64,
+    /// Bytes of content that count as read ahead of the client.
+    pub(super) ahead: u64,
 }
 
 impl Drop for Account {
     fn drop(&mut self) {
         let now = pulse::now();
         self.pulse.on_response(now);
+        self.pulse.release(self.ahead);
         if self.status > 0 {
             let entry = Entry {
                 peer: self.peer,

@@ -168,7 +168,8 @@ impl Front {
             self.manner.site.handler.borrow().warnings().note(Warning::ConnectionsBeyondLimit, 1);
             return;
         };
-        let pulse = Rc::new(Pulse::new(Rc::clone(&self.traffic), pulse::now()));
+        let portion = self.holding.portion(peer.ip());
+        let pulse = Rc::new(Pulse::new(Rc::clone(&self.traffic), portion, pulse::now()));
         self.pulses.push(Rc::downgrade(&pulse));
         self.manner.site.tally.borrow_mut().accepted += 1;
         let manner = Rc::clone(&self.manner);

@@ -1,8 +1,9 @@
 //! What the connections of one thread hold, and which of them end when memory is short.
 
 use super::pulse::{Order, Pulse};
-use crate::budget::{Account, Budget, Level, PATIENCE};
+use crate::budget::{Account, Budget, Level, PATIENCE, Portion};
 use base::time::Instant;
+use core::net::IpAddr;
 use std::rc::{Rc, Weak};
 
 /// Of those that make no progress an eighth ends at a time, at least so many.
@@ -20,23 +21,26 @@ impl Holding {
         Holding { account: budget.account(), held: 0 }
     }
 
+    /// What a connection of this peer adds to what its address holds.
+    pub(super) fn portion(&self, peer: IpAddr) -> Portion {
+        self.account.budget().portion(peer)
+    }
+
     /// Whether there is no memory for more connections.
     pub(super) fn is_short(&self) -> bool {
         self.account.budget().level() == Level::Short
     }
 
-    /// Accounts for all connections. When memory is short those end that hold most and make no progress; returns how many.
+    /// Accounts for all connections. When memory is short, in all or for an address, those end that hold most of those that make
+    /// no progress; returns how many.
     pub(super) fn look(&mut self, now: Instant, pulses: &[Weak<Pulse>]) -> u64 {
-        let held = pulses.iter().filter_map(Weak::upgrade).map(|pulse| pulse.held()).sum();
+        let held = pulses.iter().filter_map(Weak::upgrade).map(|pulse| pulse.settle()).sum();
         self.account.on_change(self.held, held);
         self.held = held;
-        if !self.is_short() {
-            return 0;
-        }
         let mut stalled: Vec<Rc<Pulse>> = pulses
             .iter()
             .filter_map(Weak::upgrade)
-            .filter(|pulse| pulse.stalled_for(now).is_some_and(|time| time >= PATIENCE))
+            .filter(|pulse| pulse.stalled_for(now).is_some_and(|time| time >= PATIENCE) && pulse.is_short())
             .collect();
         stalled.sort_by_key(|pulse| core::cmp::Reverse(pulse.held()));
         let some = (stalled.len() / 8).max(LEAST);
@@ -53,7 +57,10 @@ mod tests {
     #[test]
     fn the_largest_without_progress_end_when_memory_is_short() {
         let begun = Instant::from_nanos(1);
-        let pulses: Vec<Rc<Pulse>> = (0..40).map(|_| Rc::new(Pulse::new(Rc::default(), begun))).collect();
+        let budget = Budget::new(3 << 20);
+        let portion = |number: u32| budget.portion(core::net::Ipv4Addr::from_bits(number << 8).into());
+        let pulses: Vec<Rc<Pulse>> =
+            (0..40).map(|number| Rc::new(Pulse::new(Rc::default(), portion(number), begun))).collect();
         let waker = core::task::Waker::noop();
         for (number, pulse) in pulses.iter().enumerate() {
             pulse.on_secure(begun);
@@ -64,7 +71,7 @@ mod tests {
         let mut holding = Holding::new(&Budget::new(100 << 20));
         let later = begun + PATIENCE;
         assert_eq!(holding.look(later, &weak), 0);
-        let mut holding = Holding::new(&Budget::new(3 << 20));
+        let mut holding = Holding::new(&budget);
         assert_eq!(holding.look(begun + Duration::from_millis(1), &weak), 0, "they had no time yet");
         assert!(holding.is_short());
         pulses[39].on_write(1_000);

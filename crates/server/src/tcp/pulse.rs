@@ -12,6 +12,7 @@
 
 use super::limits::Limits;
 use super::tally::Traffic;
+use crate::budget::{Level, Portion};
 use base::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::{Cell, RefCell};
@@ -22,6 +23,8 @@ use std::task::Waker;
 const CONNECTION: u64 = 48 * 1024;
 /// What a request holds, in bytes, on its way through hyper.
 const REQUEST: u64 = 32 * 1024;
+/// Content of a response that is read before the client takes it, in bytes: a piece, and what hyper buffers.
+const AHEAD: u64 = 128 * 1024;
 
 /// The monotonic clock.
 pub(super) fn now() -> Instant {
@@ -61,6 +64,10 @@ pub(super) struct Pulse {
     unread: Cell<bool>,
     /// Bytes of content that TLS was given and the socket has not taken.
     owed: Cell<u64>,
+    /// Bytes of content that responses under way may be ahead of their clients.
+    ahead: Cell<u64>,
+    /// What the connection adds to what its address holds.
+    portion: Portion,
     /// Bytes of content that moved: that were received, or that the socket took.
     moved: Cell<u64>,
     /// `moved` when the present span began.
@@ -72,7 +79,7 @@ pub(super) struct Pulse {
 
 impl Pulse {
     /// Of a connection that was just accepted.
-    pub(super) fn new(traffic: Rc<Traffic>, now: Instant) -> Pulse {
+    pub(super) fn new(traffic: Rc<Traffic>, portion: Portion, now: Instant) -> Pulse {
         Pulse {
             phase: Cell::new(Phase::Handshake),
             order: Cell::new(Order::Serve),
@@ -80,6 +87,8 @@ impl Pulse {
             open: Cell::new(0),
             unread: Cell::new(false),
             owed: Cell::new(0),
+            ahead: Cell::new(0),
+            portion,
             moved: Cell::new(0),
             mark: Cell::new(0),
             since: Cell::new(now),
@@ -177,7 +186,34 @@ impl Pulse {
 
     /// What the connection holds, in bytes, as far as it can be told from here.
     pub(super) fn held(&self) -> u64 {
-        CONNECTION + REQUEST * u64::from(self.open.get()) + self.owed.get()
+        CONNECTION + REQUEST * u64::from(self.open.get()) + self.ahead.get() + self.owed.get()
+    }
+
+    /// A response with so much content begins. Returns what counts as read ahead, for [`Pulse::release`].
+    pub(super) fn reserve(&self, content: u64) -> u64 {
+        let ahead = content.min(AHEAD);
+        self.ahead.set(self.ahead.get().saturating_add(ahead));
+        self.settle();
+        ahead
+    }
+
+    /// A response is over for which so much was reserved.
+    pub(super) fn release(&self, ahead: u64) {
+        self.ahead.set(self.ahead.get().saturating_sub(ahead));
+        self.settle();
+    }
+
+    /// Tells the budget what the connection holds. Returns that.
+    pub(super) fn settle(&self) -> u64 {
+        let held = self.held();
+        self.portion.on_change(held);
+        held
+    }
+
+    /// Whether new requests are put off: memory is short, or the client's address has had its share.
+    pub(super) fn is_short(&self) -> bool {
+        self.settle();
+        self.portion.level() == Level::Short
     }
 
     /// How long no content has moved; `None` if some has in the present span.
@@ -224,7 +260,8 @@ mod tests {
     }
 
     fn pulse() -> Pulse {
-        Pulse::new(Rc::default(), at(0))
+        let portion = crate::budget::Budget::default().portion(core::net::Ipv4Addr::LOCALHOST.into());
+        Pulse::new(Rc::default(), portion, at(0))
     }
 
     fn ordered(pulse: &Pulse, seconds: u64) -> Order {
@@ -318,5 +355,25 @@ mod tests {
         assert_eq!(ordered(&pulse, 60), Order::Serve);
         pulse.on_content(1_023);
         assert_eq!(ordered(&pulse, 120), Order::Close);
+    }
+
+    /// Fails without shares: what one address does not take is refused to all.
+    #[test]
+    fn an_address_that_reads_nothing_is_put_off_and_others_are_not() {
+        let budget = crate::budget::Budget::new(4 << 20);
+        let pulse = |peer: [u8; 4]| Pulse::new(Rc::default(), budget.portion(peer.into()), at(0));
+        let (hoarder, other) = (pulse([192, 0, 2, 1]), pulse([198, 51, 100, 1]));
+        let mut reserved = Vec::new();
+        while !hoarder.is_short() {
+            hoarder.on_request(at(0));
+            reserved.push(hoarder.reserve(10_000_000));
+        }
+        assert!(hoarder.held() > 2 << 20 && hoarder.held() < 3 << 20, "{} held", hoarder.held());
+        assert!(pulse([192, 0, 2, 1]).is_short() && !other.is_short());
+        for ahead in reserved {
+            hoarder.on_response(at(1));
+            hoarder.release(ahead);
+        }
+        assert!(!hoarder.is_short());
     }
 }

@@ -55,6 +55,7 @@ impl Service<Request<Incoming>> for Requests {
             began,
             status: 0,
             sent: 0,
+            ahead: 0,
         };
         let content = request.into_body();
         let content = (!content.is_end_stream()).then_some(content);
@@ -67,7 +68,7 @@ impl Service<Request<Incoming>> for Requests {
 /// What a client hears that waits before it sends content. RFC 9110 §10.1.1: what the head alone decides; hyper says 100
 /// (Continue) over HTTP/1.1 when the content is asked for, and cannot over HTTP/2.
 fn early(account: &Account, protocol: Protocol) -> Option<response::Response> {
-    if !account.head.expects_continue() {
+    if !account.head.expects_continue() || account.pulse.is_short() {
         return None;
     }
     // Where the disk must be asked first, the content is.
@@ -142,7 +143,11 @@ impl Future for Answer {
             (None, Some((status, reason))) => account.site.handler.borrow_mut().refuse(status, reason, now),
             (None, None) => {
                 let mut handler = account.site.handler.borrow_mut();
-                ready!(handler.poll_handle(&account.head, now, &|| Some(cx.waker().clone())))
+                if account.pulse.is_short() {
+                    handler.put_off(now)
+                } else {
+                    ready!(handler.poll_handle(&account.head, now, &|| Some(cx.waker().clone())))
+                }
             }
         };
         let unread = self.content.take();
@@ -163,6 +168,7 @@ impl Future for Answer {
 
 fn respond(mut account: Account, answer: response::Response) -> Response<Content> {
     account.status = answer.status;
+    account.ahead = account.pulse.reserve(answer.body.remaining());
     let fields = account.site.maps.borrow_mut().map(answer.status, answer.fields);
     let mut response = Response::new(Content { body: answer.body, account, held: Bytes::new() });
     match StatusCode::from_u16(answer.status) {

@@ -44,12 +44,21 @@ fn a_small_budget_is_kept_and_honest_clients_are_served() {
     });
     assert_eq!(halt, Halt::Done, "memory is had again within the time that a client waits");
     for path in ["/large", "/small", "/bytes/3000000"] {
-        let id = honest.get(&mut world, path);
-        let halt = world.run(Duration::from_secs(20), |_| {
-            most = most.max(budget.held());
-            honest.has_ended(id)
+        // It has the besiegers' address, whose share is used up: for a moment it may hear 503 with Retry-After.
+        let is_served = (0..3).any(|_| {
+            let id = honest.get(&mut world, path);
+            let halt = world.run(Duration::from_secs(20), |_| {
+                most = most.max(budget.held());
+                honest.has_ended(id)
+            });
+            assert_eq!(halt, Halt::Done, "{path}");
+            let status = honest.response(id).0;
+            if status == 503 {
+                pass(&mut world, Duration::from_secs(1));
+            }
+            status == 200
         });
-        assert_eq!((halt, honest.response(id).0), (Halt::Done, 200), "{path}");
+        assert!(is_served, "{path}");
     }
     let served = world.server().app_mut().served();
     assert!(served.evicted > 0 && most <= LIMIT, "{served:?}, {most} held");

@@ -1,0 +1,150 @@
+//! What the clients of one address, and of one network around it, hold together, in all threads of a process.
+//!
+//! A client that fills the budget would otherwise deny service to all others. So an address may hold a half of it, and a network
+//! three quarters: beyond that its new requests are answered with 503, and others are served as before.
+//!
+//! Data structure: two rows of counters. A network has a counter in each row, by keyed hashes, and holds what the smaller one
+//! says: a network is taken for another only if both counters are shared. So nothing is allocated for a network and nothing
+//! locks. Rejected: a map behind a lock.
+
+use super::{Budget, Level};
+use base::network::Network;
+use core::net::IpAddr;
+use std::cell::Cell;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Counters in a row.
+const COUNTERS: usize = 2_048;
+/// A connection tells of changes of so many bytes.
+const STEP: u64 = 64 * 1024;
+
+/// The counters of a network, one in each row.
+type Places = [usize; 2];
+
+/// What all networks hold.
+#[derive(Debug)]
+pub(super) struct Shares {
+    rows: [Box<[AtomicI64]>; 2],
+    hashes: [RandomState; 2],
+}
+
+impl Shares {
+    pub(super) fn new() -> Shares {
+        let row = || (0..COUNTERS).map(|_| AtomicI64::new(0)).collect();
+        Shares { rows: [row(), row()], hashes: [RandomState::new(), RandomState::new()] }
+    }
+
+    fn places(&self, network: Network) -> Places {
+        self.hashes.each_ref().map(|hash| hash.hash_one(network) as usize % COUNTERS)
+    }
+
+    fn counters(&self, places: Places) -> impl Iterator<Item = &AtomicI64> {
+        self.rows.iter().zip(places).filter_map(|(row, place)| row.get(place))
+    }
+
+    fn held(&self, places: Places) -> u64 {
+        let least = self.counters(places).map(|counter| counter.load(Ordering::Relaxed)).min();
+        u64::try_from(least.unwrap_or(0)).unwrap_or(0)
+    }
+}
+
+/// What one connection adds to what its address and its network hold. Dropping it takes that back.
+#[derive(Debug)]
+pub(crate) struct Portion {
+    budget: Budget,
+    client: Places,
+    site: Places,
+    /// What the shares know of.
+    told: Cell<u64>,
+}
+
+impl Portion {
+    pub(super) fn new(budget: &Budget, peer: IpAddr) -> Portion {
+        let places = |network| budget.0.shares.places(network);
+        Portion {
+            budget: budget.clone(),
+            client: places(Network::of_client(peer)),
+            site: places(Network::of_site(peer)),
+            told: Cell::new(0),
+        }
+    }
+
+    /// The connection holds so many bytes.
+    #[inline]
+    pub(crate) fn on_change(&self, bytes: u64) {
+        let told = self.told.get();
+        if told == 0 || bytes.abs_diff(told) >= STEP {
+            self.tell(bytes);
+        }
+    }
+
+    fn tell(&self, bytes: u64) {
+        let change = super::signed(bytes).saturating_sub(super::signed(self.told.replace(bytes)));
+        let shares = &self.budget.0.shares;
+        for counter in shares.counters(self.client).chain(shares.counters(self.site)) {
+            counter.fetch_add(change, Ordering::Relaxed);
+        }
+    }
+
+    /// How much there is for this client.
+    #[inline]
+    pub(crate) fn level(&self) -> Level {
+        let (level, limit) = (self.budget.level(), self.budget.limit());
+        let of_client = self.budget.0.shares.held(self.client);
+        if of_client >= limit / 2 || self.budget.0.shares.held(self.site) >= limit / 4 * 3 {
+            Level::Short
+        } else if of_client >= limit / 8 * 3 {
+            level.max(Level::Scarce)
+        } else {
+            level
+        }
+    }
+}
+
+impl Drop for Portion {
+    fn drop(&mut self) {
+        self.tell(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn portion(budget: &Budget, peer: &str, bytes: u64) -> Portion {
+        let portion = budget.portion(peer.parse().unwrap());
+        portion.on_change(bytes);
+        portion
+    }
+
+    /// Fails without shares: one address holds seven eighths, and every other client is answered with 503.
+    #[test]
+    fn an_address_and_a_network_have_a_share_and_others_are_not_concerned() {
+        let budget = Budget::new(8 << 20);
+        let first = portion(&budget, "192.0.2.1", 2 << 20);
+        assert_eq!(first.level(), Level::Ample);
+        let second = portion(&budget, "::ffff:192.0.2.1", 1 << 20);
+        assert_eq!((first.level(), second.level()), (Level::Scarce, Level::Scarce));
+        let third = portion(&budget, "192.0.2.1", 1 << 20);
+        assert_eq!((first.level(), third.level()), (Level::Short, Level::Short));
+        let neighbour = portion(&budget, "192.0.2.2", 1_000);
+        let other = portion(&budget, "198.51.100.1", 1_000);
+        assert_eq!((neighbour.level(), other.level()), (Level::Ample, Level::Ample));
+        neighbour.on_change(2 << 20);
+        assert_eq!(
+            (neighbour.level(), other.level()),
+            (Level::Short, Level::Ample),
+            "the network has its share"
+        );
+        drop((first, second, third));
+        assert_eq!(neighbour.level(), Level::Ample);
+        drop((neighbour, other));
+        let rows = &budget.0.shares.rows;
+        assert!(
+            rows.iter().flatten().all(|counter| counter.load(Ordering::Relaxed) == 0),
+            "all was taken back"
+        );
+    }
+}
