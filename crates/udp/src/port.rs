@@ -71,6 +71,7 @@ impl UdpPort {
                 if options.without.recvmmsg { Variant::Plain } else { variant },
                 batch,
                 bound.local,
+                bound.socket.recv_buffer_size().unwrap_or(usize::MAX),
             ),
             sender,
             interfaces: Interfaces::default(),

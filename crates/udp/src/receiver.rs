@@ -19,6 +19,11 @@ use crate::sys::{Arrived, ReceiveBatch};
 
 /// Distance of two buffers; at least the largest message, 65,535 bytes.
 const STRIDE: usize = 65_536 + 33 * 64;
+/// A poll takes no more than about this part of the kernel's buffer, so that the peer hears of it while the rest is full: half
+/// of the buffer is the kernel's own bookkeeping, and there are four polls to what the other half holds.
+const PART: usize = 8;
+/// What messages are long before any has come.
+const USUAL_LEN: usize = 1_200;
 /// Errors of the socket that one poll looks past.
 const MAX_ERRORS: usize = 8;
 
@@ -37,6 +42,10 @@ pub(crate) struct Receiver {
     batch: ReceiveBatch,
     trains: Vec<Filled>,
     one_per_call: bool,
+    /// Bytes of datagrams after which a poll takes no more: a part of what the kernel's buffer holds.
+    most_bytes: usize,
+    /// The mean length of the messages that the last poll took.
+    mean_len: usize,
     bound: SocketAddr,
     /// The kernel's count of lost datagrams when last seen; it wraps.
     lost: u32,
@@ -44,8 +53,9 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver of up to `slots` messages per poll, for a socket bound to `bound`.
-    pub(crate) fn new(variant: Variant, slots: usize, bound: SocketAddr) -> Receiver {
+    /// A receiver of up to `slots` messages per poll, for a socket bound to `bound` whose buffer is of `buffer` bytes, as the
+    /// kernel counts them.
+    pub(crate) fn new(variant: Variant, slots: usize, bound: SocketAddr, buffer: usize) -> Receiver {
         let slots = slots.clamp(1, 1024);
         Receiver {
             memory: vec![0; slots * STRIDE].into_boxed_slice(),
@@ -53,6 +63,8 @@ impl Receiver {
             batch: ReceiveBatch::new(slots),
             trains: Vec::with_capacity(slots),
             one_per_call: variant == Variant::Plain,
+            most_bytes: buffer / PART,
+            mean_len: USUAL_LEN,
             bound,
             lost: 0,
             counters: RxCounters::default(),
@@ -63,8 +75,9 @@ impl Receiver {
         self.trains.clear();
         let mut filled = 0;
         let mut errors = 0;
-        while filled < self.slots {
-            let end = if self.one_per_call { filled + 1 } else { self.slots };
+        let slots = (self.most_bytes / self.mean_len).clamp(1, self.slots);
+        while filled < slots {
+            let end = if self.one_per_call { filled + 1 } else { slots };
             self.counters.calls += 1;
             match self.batch.receive(socket, &mut self.memory, STRIDE, filled..end) {
                 Ok(received) => {
@@ -88,6 +101,11 @@ impl Receiver {
                     _ => break,
                 },
             }
+        }
+        if let Some(mean) =
+            self.trains.iter().map(|train| train.len).sum::<usize>().checked_div(self.trains.len())
+        {
+            self.mean_len = mean;
         }
         Ok(self.trains.len())
     }

@@ -416,16 +416,24 @@ impl<P: Port, A: App> Worker<P, A> {
             }
             // Before the peer hears of new connection IDs: datagrams to an ID that leads nowhere are answered by a reset.
             self.endpoint.update(handle, &mut entry.connection);
-            if entry.connection.transmit(self.now, &mut self.port) == Transmitted::SinkFull {
+            let mut outcome = entry.connection.transmit(self.now, &mut self.port);
+            if outcome == Transmitted::SinkFull {
                 self.port.flush()?;
-                if entry.connection.transmit(self.now, &mut self.port) == Transmitted::SinkFull {
-                    // The kernel takes no more now; the others wait as well, in order.
+                outcome = entry.connection.transmit(self.now, &mut self.port);
+            }
+            match outcome {
+                Transmitted::All => self.settle(handle),
+                // It goes on in the next turn, after the others and with what has arrived by then.
+                Transmitted::Paused => {
+                    self.activate(handle);
+                    self.settle(handle);
+                }
+                // The kernel takes no more now; the others wait as well, in order.
+                Transmitted::SinkFull => {
                     self.held_up += usize::from(!entry.is_active);
                     self.activate(handle);
-                    continue;
                 }
             }
-            self.settle(handle);
         }
         self.round = round;
         Ok(())

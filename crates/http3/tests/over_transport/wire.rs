@@ -7,7 +7,9 @@ use base::time::{Duration, Instant};
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use http3::{Config, Session};
 use std::sync::Arc;
-use transport::{ClientConfig, Connection, Endpoint, EndpointConfig, Route, ServerConfig, TransportConfig};
+use transport::{
+    ClientConfig, Connection, Endpoint, EndpointConfig, Route, ServerConfig, Transmitted, TransportConfig,
+};
 use wire::Side;
 
 /// A sink that keeps datagrams.
@@ -131,7 +133,7 @@ impl<M: http3::MessageSink> End<M> {
         self.session.on_turn(transport, now);
         acts(self, now);
         if let Some(transport) = &mut self.transport {
-            transport.transmit(now, &mut datagrams);
+            while transport.transmit(now, &mut datagrams) == Transmitted::Paused {}
             self.endpoint.update(Slab::<()>::new().next_handle(), transport);
         }
         datagrams.done

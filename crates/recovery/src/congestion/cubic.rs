@@ -95,7 +95,7 @@ impl Cubic {
 
     fn grow(&mut self, now: Instant, bytes: u64, rtt: Duration) {
         let size = self.window.size() as f64 + self.course.fraction;
-        let mtu = f64::from(self.window.mtu());
+        let mtu = f64::from(self.window.step());
         let mut epoch = match self.course.epoch {
             Some(epoch) => epoch,
             None => self.start_epoch(now, size, mtu),

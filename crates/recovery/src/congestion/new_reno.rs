@@ -40,7 +40,7 @@ impl NewReno {
             let windows = self.acked / size;
             self.acked %= size;
             //= rfc9002/7.3.3#1
-            self.window.set(size.saturating_add(windows.saturating_mul(u64::from(self.window.mtu()))));
+            self.window.set(size.saturating_add(windows.saturating_mul(u64::from(self.window.step()))));
         }
     }
 

@@ -131,7 +131,7 @@ impl Prague {
 
     /// Bytes by which a window of that size grows in a round trip.
     fn step(&self, size: f64) -> f64 {
-        let datagram = f64::from(self.window.mtu());
+        let datagram = f64::from(self.window.step());
         if self.mode == Mode::Classic {
             return datagram;
         }

@@ -1,12 +1,14 @@
 //! Two connections and nothing between them: what would break here breaks everywhere. Scenarios with links are in `sim`.
 
 mod ack_frequency;
+mod ack_only;
 mod choice;
 mod components;
+mod flights;
 mod forged;
 mod hostile;
 
-use super::Connection;
+use super::{Connection, Transmitted};
 use crate::{ClientConfig, CloseReason, Dir, Endpoint, EndpointConfig, Event, Fin, RetryPolicy, Route};
 use crate::{ServerConfig, StreamId, StreamSink, TransportConfig};
 use base::net::{Addresses, Ecn, Train};
@@ -189,7 +191,7 @@ impl End {
         if connection.next_timeout().is_some_and(|at| at <= now) {
             connection.on_timeout(now);
         }
-        connection.transmit(now, &mut wire);
+        while connection.transmit(now, &mut wire) == Transmitted::Paused {}
         self.events.extend(core::iter::from_fn(|| connection.next_event()));
         self.endpoint.update(Slab::<()>::new().next_handle(), connection);
         wire.datagrams

@@ -26,14 +26,17 @@ use base::time::Instant;
 pub enum Transmitted {
     /// Everything that may go now is in the sink.
     All,
+    /// As much as should leave before the caller looks at what has arrived; more may go. See `Path::longest_flight`.
+    Paused,
     /// The sink had no memory left; call again after a flush.
     SinkFull,
 }
 
 impl Connection {
-    /// Builds packets into the sink until nothing more may go or the sink is full.
+    /// Builds packets into the sink until nothing more may go, the sink is full, or a part of the window is in it.
     pub fn transmit(&mut self, now: Instant, sink: &mut impl PacketSink) -> Transmitted {
-        loop {
+        let mut left = self.paths.active().longest_flight();
+        while left > 0 {
             //= rfc9002/7.7#1
             let paced = self.paths.active_mut().pacer.allowance(now);
             let Some(plan) = self.plan(now, paced) else { break };
@@ -44,8 +47,10 @@ impl Connection {
             let train = TrainPath { departs, ..TrainPath::new(addresses, ecn) };
             let Some(capacity) = sink.begin(train, plan.size) else { return Transmitted::SinkFull };
             let at = departs.unwrap_or(now);
+            let before = self.spaces.in_flight_bytes();
             let sent = match plan.kind {
                 Kind::Train(budget, permission) => {
+                    let budget = budget.min(left);
                     self.send_train((at, ecn), &plan, (budget, permission), capacity, sink)
                 }
                 _ => self.send_single((at, ecn), &plan, sink),
@@ -55,10 +60,19 @@ impl Connection {
                 // The plan promised more than the components had; try again on the next occasion rather than now.
                 break;
             }
-            self.on_train_sent((now, at), &plan, sent);
+            let counted = self.spaces.in_flight_bytes().saturating_sub(before);
+            self.on_train_sent((now, at), &plan, (sent, counted));
+            // Less than another train of that length is not worth a system call of its own.
+            left = left.checked_sub(sent).filter(|left| *left >= sent).unwrap_or(0);
         }
         self.note_app_limited(now);
-        Transmitted::All
+        if left == 0 && self.has_more(now) { Transmitted::Paused } else { Transmitted::All }
+    }
+
+    /// Whether something may go now.
+    fn has_more(&mut self, now: Instant) -> bool {
+        let paced = self.paths.active_mut().pacer.allowance(now);
+        self.plan(now, paced).is_some()
     }
 
     /// When what is planned departs, if not at once. Probes of a path do not wait, nor does the end.
@@ -134,23 +148,29 @@ impl Connection {
         }
     }
 
-    /// Congestion control, pacing and address validation learn what left, or departs at `at`.
-    pub(super) fn on_train_sent(&mut self, (now, at): (Instant, Instant), plan: &Plan, bytes: u64) {
+    /// Congestion control, pacing and address validation learn what left, or departs at `at`: bytes in all, and those that are
+    /// in flight. Packets that only acknowledge are not, and neither is a probe of another path.
+    pub(super) fn on_train_sent(
+        &mut self,
+        (now, at): (Instant, Instant),
+        plan: &Plan,
+        (bytes, counted): (u64, u64),
+    ) {
         self.counters.sent_bytes += bytes;
         let in_flight = self.spaces.in_flight_bytes();
         let active = self.paths.active_id();
         let Some(path) = self.paths.path_mut(plan.path) else { return };
         path.on_sent(bytes);
-        if plan.path != active {
-            // A probe counts nowhere as in flight: the other path's controller would never hear of its fate, and what is
-            // in flight on the active path says nothing about it.
+        // A probe of another path counts nowhere as in flight: that path's controller would never hear of its fate, and what is
+        // in flight on the active path says nothing about it.
+        if counted == 0 || plan.path != active {
             return;
         }
-        path.congestion.on_sent(at, bytes, in_flight);
-        if in_flight <= bytes {
+        path.congestion.on_sent(at, counted, in_flight);
+        if in_flight <= counted {
             path.repace(); // after idleness the rate may be another
         }
-        path.pacer.on_sent(now, bytes);
+        path.pacer.on_sent(now, counted);
     }
 
     /// Everything that is one datagram: coalesced handshake packets, probes, CONNECTION_CLOSE.

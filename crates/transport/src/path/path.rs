@@ -25,6 +25,11 @@ pub(crate) struct PathId(pub(super) u64);
 /// arrive faster than we may send cannot make us remember more.
 const MAX_RESPONSES: usize = 3;
 
+/// Parts of a window between which a sender looks at what has arrived.
+const FLIGHTS: u64 = 4;
+/// Bytes that leave without such a look, 16 packets of Ethernet: a smaller part costs more system calls than it is worth.
+const LEAST_FLIGHT: u64 = 16 * 1_472;
+
 /// A datagram smaller than this holds no challenge and no response: header, frames and tag of one packet.
 const MIN_PROBE: u64 = 64;
 
@@ -219,6 +224,14 @@ impl Path {
     #[inline]
     pub(crate) fn repace(&mut self) {
         self.pacer.set_rate(self.congestion.pacing_rate(&self.rtt), self.max_packet_size);
+    }
+
+    /// Bytes that leave before the sender looks at what has arrived: a part of the window, so that the peer receives one part
+    /// and acknowledges another while a third is made. At least 1.
+    #[inline]
+    pub(crate) fn longest_flight(&self) -> u64 {
+        let least = LEAST_FLIGHT.max(u64::from(self.max_packet_size));
+        (self.congestion.window() / FLIGHTS).max(least)
     }
 
     /// Takes over what another path has learned, where both are likely the same but for a translated port.

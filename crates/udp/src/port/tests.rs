@@ -375,3 +375,22 @@ fn what_a_port_is_to_do_without_it_does_without() {
         assert_eq!(found, capabilities, "{without:?}");
     }
 }
+
+/// Or else the peer hears of a buffer's worth of datagrams at once, and stands still until it does.
+#[test]
+fn a_poll_takes_a_part_of_what_a_small_buffer_holds() {
+    for variant in [Variant::Mmsg, Variant::Plain] {
+        let mut from = port("127.0.0.1:0", variant);
+        let usual = BindOptions::new("127.0.0.1:0".parse().unwrap(), variant);
+        let mut to = UdpPort::bind(&BindOptions { receive_buffer: 106_496, ..usual }).unwrap();
+        let path = path(&from, to.local_address());
+        send(&mut from, path, &numbered(60, 1_400));
+        from.flush().unwrap();
+        let deadline = to.now() + Duration::from_secs(2);
+        to.wait(Some(deadline)).unwrap();
+        let polls: Vec<usize> =
+            core::iter::from_fn(|| Some(to.poll().unwrap())).take_while(|taken| *taken > 0).collect();
+        assert_eq!(polls.iter().sum::<usize>(), 60, "{variant} {polls:?}");
+        assert!(polls.iter().all(|taken| *taken <= 22), "a quarter of 90: {variant} {polls:?}");
+    }
+}
