@@ -1,11 +1,11 @@
 //! What a handler has asked other threads for, once for a key however many requests wait for it.
 //!
-//! The first request that comes again after the work is done takes the result. A result that nobody has taken for [`FRESH`] is
+//! The first request that comes again after the work is done takes the result. A result that was not taken for [`FRESH`] is
 //! forgotten: the disk may have changed.
 
+use crate::monotonic::now;
 use crate::readers::{Readers, Ticket, WhomToWake};
 use base::time::{Duration, Instant};
-use rustix::time::{ClockId, clock_gettime};
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -57,7 +57,7 @@ impl<K: Eq + Hash, T: Send + 'static> Asked<K, T> {
         Poll::Ready(result.filter(|(at, _)| now().saturating_since(*at) < FRESH).map(|(_, result)| result))
     }
 
-    /// All results that nobody has taken yet.
+    /// All results that were not taken yet.
     pub(crate) fn take_done(&mut self) -> Vec<(K, T)> {
         let done = self.jobs.extract_if(|_, ticket| ticket.is_done());
         let result = |(key, ticket): (K, Ticket<(Instant, T)>)| match ticket.poll(&|| None) {
@@ -95,11 +95,4 @@ impl<K: Eq + Hash, T: Send + 'static> Asked<K, T> {
         self.jobs.insert(key, ticket);
         Ok(())
     }
-}
-
-/// The monotonic clock, which threads share.
-fn now() -> Instant {
-    let now = clock_gettime(ClockId::Monotonic);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
-    Instant::from_nanos(seconds.saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0)))
 }

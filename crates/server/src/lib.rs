@@ -24,6 +24,7 @@ pub mod http3;
 pub mod keys;
 mod listing;
 mod lookups;
+mod monotonic;
 pub mod packet_sizes;
 mod peak;
 mod pool;

@@ -61,13 +61,17 @@ pub enum Warning {
 /// How many kinds of warnings there are.
 const KINDS: usize = TEXTS.len();
 
+/// What has run out may be of the process or of its budget.
+const OUT: &str =
+    "descriptors or memory have run out, or what one address may hold; see ulimit -n and --memory";
+
 /// What happened, after a number; and what to do about it.
 const TEXTS: [(&str, &str); 11] = [
     ("new QUIC connections were dropped", "too many handshakes are under way"),
-    ("TCP connections had to wait", "descriptors or memory have run out; raise ulimit -n"),
+    ("TCP connections had to wait", OUT),
     ("connections were refused", "there are as many as --max-connections and its companions allow"),
     ("new QUIC connections were dropped", "their addresses had too many handshakes under way"),
-    ("responses with status 503", "descriptors or memory have run out; raise ulimit -n"),
+    ("responses with status 503", OUT),
     ("requests or connections were ended", "the memory budget is used up"),
     ("connections were ended", "the client made no progress"),
     ("lines of the access log were lost", "the disk is full or too slow, or nobody reads the log"),

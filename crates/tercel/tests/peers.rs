@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Deleted, a program of the comparison could refuse its flags, or fill another cell, and nobody would see it before a
-/// measurement.
+/// Without this test a program of the comparison could refuse its flags, or fill another cell. A measurement would be the first
+/// to show it.
 #[test]
 fn every_pair_moves_every_byte_with_both_buffers() {
     let quinn = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/release/quinn-peer");

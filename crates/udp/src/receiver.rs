@@ -75,6 +75,7 @@ impl Receiver {
         self.trains.clear();
         let mut filled = 0;
         let mut errors = 0;
+        let bytes_before = self.counters.bytes;
         let slots = (self.most_bytes / self.mean_len).clamp(1, self.slots);
         while filled < slots {
             let end = if self.one_per_call { filled + 1 } else { slots };
@@ -102,11 +103,8 @@ impl Receiver {
                 },
             }
         }
-        if let Some(mean) =
-            self.trains.iter().map(|train| train.len).sum::<usize>().checked_div(self.trains.len())
-        {
-            self.mean_len = mean;
-        }
+        let bytes = (self.counters.bytes - bytes_before) as usize;
+        self.mean_len = bytes.checked_div(self.trains.len()).unwrap_or(self.mean_len);
         Ok(self.trains.len())
     }
 

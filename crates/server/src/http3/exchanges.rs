@@ -86,8 +86,8 @@ impl MessageSink for Exchanges {
         target::judge_scheme(request.scheme(), &mut head);
         self.head_bytes = self.head_bytes.saturating_add(head.memory());
         let asked = Asked { id, head, received: 0, stage: Stage::Open, began: None };
-        // The answer to a POST means that its content has arrived. Other methods ask for something that content does not
-        // change, so whoever sends it need not wait.
+        // The answer to a POST means that its content has arrived. Content changes nothing of what other methods ask for, so their
+        // answer does not wait for it.
         if asked.awaits_content() && !asked.head.expects_continue() {
             self.receiving.push(asked);
         } else {

@@ -8,6 +8,7 @@ use crate::access_log::{Entry, Protocol, Recorder};
 use crate::request::Head;
 use crate::served::Served;
 use base::time::Instant;
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use transport::StreamId;
 
@@ -87,32 +88,32 @@ impl Journal {
 #[derive(Debug, Default)]
 pub(super) struct Unacknowledged {
     /// In the order of the hand-over.
-    records: Vec<Record>,
-    /// Streams among them that are over.
-    over: Vec<StreamId>,
+    records: VecDeque<Record>,
+    /// Streams among them that are over, in the order in which they ended.
+    over: VecDeque<StreamId>,
 }
 
 impl Unacknowledged {
     /// A response was handed over whole. Returns the oldest one when too many wait.
     pub(super) fn add(&mut self, record: Record) -> Option<Record> {
-        self.records.push(record);
-        (self.records.len() > MOST).then(|| self.records.remove(0))
+        self.records.push_back(record);
+        if self.records.len() > MOST { self.records.pop_front() } else { None }
     }
 
     /// All of a stream was acknowledged, or the client wants no more of it.
     #[inline]
     pub(super) fn on_over(&mut self, id: StreamId) {
         if !self.records.is_empty() {
-            self.over.push(id);
+            self.over.push_back(id);
         }
     }
 
     /// A response that waits no longer.
     #[inline]
     pub(super) fn next_over(&mut self) -> Option<Record> {
-        while let Some(id) = self.over.pop() {
+        while let Some(id) = self.over.pop_front() {
             if let Some(place) = self.records.iter().position(|record| record.id == id) {
-                return Some(self.records.remove(place));
+                return self.records.remove(place);
             }
         }
         None
@@ -120,7 +121,7 @@ impl Unacknowledged {
 
     /// The connection has closed: nothing will be acknowledged any more.
     pub(super) fn on_closed(&mut self) {
-        self.over = self.records.iter().map(|record| record.id).rev().collect();
+        self.over = self.records.iter().map(|record| record.id).collect();
     }
 
     /// Whether [`Unacknowledged::next_over`] has something.
@@ -153,19 +154,20 @@ mod tests {
             assert!(waiting.add(record(number)).is_none());
         }
         assert_eq!(waiting.add(record(1_000)).map(|oldest| oldest.id), Some(record(0).id));
-        waiting.on_over(record(0).id);
-        waiting.on_over(record(7).id);
-        waiting.on_over(record(7).id);
-        assert_eq!(waiting.next_over().map(|over| over.id), Some(record(7).id));
-        assert!(waiting.next_over().is_none());
-        assert_eq!(waiting.iter().count(), MOST - 1);
+        for number in [0, 7, 7, 5] {
+            waiting.on_over(record(number).id);
+        }
+        let over: Vec<StreamId> =
+            core::iter::from_fn(|| waiting.next_over()).map(|record| record.id).collect();
+        assert_eq!(over, [7, 5].map(|number| record(number).id), "in the order in which they ended");
+        assert_eq!(waiting.iter().count(), MOST - 2);
         waiting.on_closed();
         assert_eq!(
             waiting.next_over().map(|over| over.id),
             Some(record(1).id),
             "in the order of the hand-over"
         );
-        assert_eq!(core::iter::from_fn(|| waiting.next_over()).count(), MOST - 2);
+        assert_eq!(core::iter::from_fn(|| waiting.next_over()).count(), MOST - 3);
         assert!(!waiting.has_over());
     }
 }

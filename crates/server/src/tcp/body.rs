@@ -3,10 +3,11 @@
 //! Chunks are passed on as they are lent, never copied. Whatever ends a response, its last piece is dropped, and with it the
 //! [`Account`]: that is where the request is logged and counted, once, whole or not.
 
-use super::pulse::{self, Pulse};
+use super::pulse::Pulse;
 use super::site::Site;
 use crate::access_log::{Entry, Protocol};
 use crate::body::Body;
+use crate::monotonic;
 use crate::readers::WhomToWake;
 use crate::request::Head;
 use base::time::Instant;
@@ -43,7 +44,7 @@ pub(super) struct Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        let now = pulse::now();
+        let now = monotonic::now();
         self.pulse.on_response(now);
         self.pulse.release(self.ahead);
         if self.status > 0 {

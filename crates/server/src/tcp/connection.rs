@@ -2,11 +2,12 @@
 
 use super::limits::Limits;
 use super::plain;
-use super::pulse::{self, Order, Pulse};
+use super::pulse::{Order, Pulse};
 use super::service::Requests;
 use super::site::Site;
 use super::stream::{Handshake, Stream};
 use crate::access_log::Protocol;
+use crate::monotonic;
 use crate::request::{MAX_FIELDS, MAX_FIELDS_SIZE};
 use hyper::server::conn::{http1, http2};
 use rustls::ServerConfig;
@@ -74,7 +75,7 @@ pub(super) async fn serve(socket: TcpStream, peer: SocketAddr, pulse: Rc<Pulse>,
             return;
         }
     }
-    pulse.on_secure(pulse::now());
+    pulse.on_secure(monotonic::now());
     let protocol = if stream.speaks(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
     let site = Rc::clone(&manner.site);
     let service = Requests { site, pulse: Rc::clone(&pulse), peer: peer.ip(), protocol };
@@ -93,7 +94,7 @@ pub(super) async fn serve(socket: TcpStream, peer: SocketAddr, pulse: Rc<Pulse>,
 
 /// Throws away what the peer still sends, so that it reads what was said last.
 async fn linger(stream: &Stream, pulse: &Pulse) {
-    pulse.on_linger(pulse::now());
+    pulse.on_linger(monotonic::now());
     poll_fn(|cx| match pulse.order(cx.waker()) {
         Order::Close => Poll::Ready(()),
         Order::Serve | Order::Finish => stream.poll_discard(cx),

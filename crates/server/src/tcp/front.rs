@@ -8,11 +8,12 @@ use super::connection::{self, Manner};
 use super::gate::Gate;
 use super::holding::Holding;
 use super::limits::Limits;
-use super::pulse::{self, Order, Pulse};
+use super::pulse::{Order, Pulse};
 use super::site::Site;
 use super::tally::{Tally, Traffic};
 use crate::access_log::Recorder;
 use crate::handler::Handler;
+use crate::monotonic;
 use crate::warnings::Warning;
 use base::time::{Duration, Instant};
 use http::HeaderValue;
@@ -128,7 +129,7 @@ impl Front {
         if !self.is_leaving && self.bell.is_rung(cx.waker()) {
             self.is_leaving = true;
             self.listener = None;
-            self.deadline = self.manner.limits.drain.map(|drain| pulse::now() + drain);
+            self.deadline = self.manner.limits.drain.map(|drain| monotonic::now() + drain);
             self.arm();
             self.pulses.iter().filter_map(Weak::upgrade).for_each(|pulse| pulse.tell(Order::Finish));
         }
@@ -169,7 +170,7 @@ impl Front {
             return;
         };
         let portion = self.holding.portion(peer.ip());
-        let pulse = Rc::new(Pulse::new(Rc::clone(&self.traffic), portion, pulse::now()));
+        let pulse = Rc::new(Pulse::new(Rc::clone(&self.traffic), portion, monotonic::now()));
         self.pulses.push(Rc::downgrade(&pulse));
         self.manner.site.tally.borrow_mut().accepted += 1;
         let manner = Rc::clone(&self.manner);
@@ -181,7 +182,7 @@ impl Front {
     }
 
     fn pause(&mut self) {
-        self.paused_until = Some(pulse::now() + PAUSE);
+        self.paused_until = Some(monotonic::now() + PAUSE);
         self.arm();
     }
 
@@ -195,7 +196,7 @@ impl Front {
     /// Looks at all connections when it is time.
     fn look(&mut self, cx: &mut Context<'_>) {
         while self.is_timed && self.timer.as_mut().poll(cx).is_ready() {
-            let now = pulse::now();
+            let now = monotonic::now();
             let mut expired = 0;
             let limits = self.manner.limits;
             let is_over = self.deadline.is_some_and(|deadline| now >= deadline);

@@ -14,7 +14,6 @@ use super::limits::Limits;
 use super::tally::Traffic;
 use crate::budget::{Level, Portion};
 use base::time::{Duration, Instant};
-use rustix::time::{ClockId, clock_gettime};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::Waker;
@@ -25,13 +24,6 @@ const CONNECTION: u64 = 48 * 1024;
 const REQUEST: u64 = 32 * 1024;
 /// Content of a response that is read before the client takes it, in bytes: a piece, and what hyper buffers.
 const AHEAD: u64 = 128 * 1024;
-
-/// The monotonic clock.
-pub(super) fn now() -> Instant {
-    let now = clock_gettime(ClockId::Monotonic);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
-    Instant::from_nanos(seconds.saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0)))
-}
 
 /// What a connection has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,10 +5,11 @@
 //! received and thrown away too, within bounds.
 
 use super::body::{Account, Content};
-use super::pulse::{self, Pulse};
+use super::pulse::Pulse;
 use super::site::Site;
 use crate::access_log::Protocol;
 use crate::body::Body;
+use crate::monotonic;
 use crate::request::{MAX_CONTENT, MAX_DISCARDED, Refusal};
 use crate::response;
 use crate::target;
@@ -42,7 +43,7 @@ impl Service<Request<Incoming>> for Requests {
     type Future = Answer;
 
     fn call(&self, request: Request<Incoming>) -> Answer {
-        let began = pulse::now();
+        let began = monotonic::now();
         self.pulse.on_request(began);
         let mut head = self.site.head();
         target::take(&request, &mut head);
@@ -137,7 +138,7 @@ impl Future for Answer {
         }
         let early = self.early.take();
         let Some(account) = &self.account else { return Poll::Pending };
-        let now = if self.received > 0 { pulse::now() } else { account.began };
+        let now = if self.received > 0 { monotonic::now() } else { account.began };
         let answer = match (early, self.refusal) {
             (Some(early), _) => early,
             (None, Some((status, reason))) => account.site.handler.borrow_mut().refuse(status, reason, now),

@@ -100,7 +100,9 @@ pub(crate) fn summarize(
         );
     }
     if tally.accept_failures > 0 {
-        eprintln!("connections had to wait because descriptors or memory had run out: raise ulimit -n");
+        eprintln!(
+            "connections had to wait because descriptors or memory had run out: see ulimit -n and --memory"
+        );
     }
     let mut served = Served::default();
     records.iter().for_each(|record| served += record.served);

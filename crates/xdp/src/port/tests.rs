@@ -137,7 +137,7 @@ fn exercise(mtu: u32) {
             assert_eq!(port.free_frames(), port.frames());
             assert_eq!(port.most_payload(), (mtu as usize - 28).clamp(MAX_PAYLOAD, 65_507));
             abuse(&lab, &mut port, seed);
-            // Neighbours that nobody answers for are given up after two seconds. Received packets that wait in the ring
+            // Packets to a neighbour that never answers are given up after two seconds. Received packets that wait in the ring
             // count as free until a poll lends them.
             let end = port.now() + Duration::from_secs(4);
             while port.now() < end && (port.poll().unwrap() > 0 || port.free_frames() < port.frames()) {
