@@ -1,9 +1,10 @@
 # tercel: the main jobs. Each target does its own set-up on a fresh Debian 12 with Rust, cc, make and Python 3.11.
 
-.PHONY: help build test datapaths interop soak demo peers clean
+.PHONY: help build dist test datapaths interop soak demo peers clean
 
 help:
 	@echo "make build   the tercel binary, optimised: target/release/tercel"
+	@echo "make dist    the same with link-time optimisation, for measurements and releases: target/dist/tercel"
 	@echo "make demo    serve, download over HTTP/3, verify, measure, print"
 	@echo "make test    everything that has to pass before a change lands"
 	@echo "make datapaths  only HTTP/3 over every data path (as root: AF_XDP and namespaces too)"
@@ -13,6 +14,9 @@ help:
 
 build:
 	cargo build --release --locked --package tercel
+
+dist:
+	cargo build --profile dist --locked --package tercel
 
 demo: build
 	tests/demo/run
@@ -33,9 +37,9 @@ soak: build
 	tests/setup
 	tests/soak/run
 
-peers: build
+peers: dist
 	peers/build
-	peers/check
+	TERCEL=target/dist/tercel peers/check
 
 clean:
 	cargo clean

@@ -68,14 +68,14 @@ fn build(folder: &Path, host: &str, flag: &str) -> Result<PathBuf, String> {
     must_succeed(
         // Naming the host keeps the flags away from build scripts.
         Command::new("cargo")
-            .args(["build", "--quiet", "--release", "--locked", "--package", "tercel", "--target", host])
+            .args(["build", "--quiet", "--profile=dist", "--locked", "--package=tercel", "--target", host])
             .arg("--target-dir")
             .arg(folder.join("build"))
             .env("RUSTFLAGS", flag)
             .current_dir(crate::root()),
         "the program does not build",
     )?;
-    Ok(folder.join("build").join(host).join("release/tercel"))
+    Ok(folder.join("build").join(host).join("dist/tercel"))
 }
 
 /// Does the work. Both ends count.

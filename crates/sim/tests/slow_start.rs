@@ -59,7 +59,7 @@ fn jitter_of_half_a_round_trip_delays_nothing() {
     }
 }
 
-/// The whole table: `cargo test --profile quick -p tercel-sim --test slow_start -- --ignored --nocapture`.
+/// The whole table: `cargo test --release -p tercel-sim --test slow_start -- --ignored --nocapture`.
 #[test]
 #[ignore = "ten seconds of computing; the ordinary run has a few rows"]
 fn all_rows() {

@@ -377,7 +377,7 @@ fn twenty_thousand_lives() {
 }
 
 /// The same a million times for each controller, all at once: some minutes.
-/// `cargo test --profile quick -p tercel-recovery -- --ignored a_million_lives`.
+/// `cargo test --release -p tercel-recovery -- --ignored a_million_lives`.
 mod a_million_lives {
     use super::{Algorithm, live};
 

@@ -16,7 +16,7 @@ usage: controllers DIRECTORY [--again]
 
 Runs congestion controllers over simulated links and writes DIRECTORY/README.md, results.json and plots.
 Takes some minutes and says how many are left. Example: cargo xtask controllers, which is
-  cargo run --profile quick -p tercel-sim --bin controllers -- docs/controllers
+  cargo run --release -p tercel-sim --bin controllers -- docs/controllers
 With --again nothing is run: page and plots are made anew from DIRECTORY/results.json.";
 
 /// What the figures depend on, for the question whether they are the revision's.

@@ -21,11 +21,9 @@ struct Way {
     command: &'static str,
 }
 
-const USUAL: Way =
-    Way { profile: "release", place: "release/tercel", command: "cargo build --release --package tercel" };
-const GUIDED: Way = Way { profile: "release+pgo", place: "pgo/tercel", command: "cargo xtask pgo" };
-const UNLINKED: Way =
-    Way { profile: "quick", place: "quick/tercel", command: "cargo build --profile quick --package tercel" };
+const USUAL: Way = Way { profile: "dist", place: "dist/tercel", command: "make dist" };
+const GUIDED: Way = Way { profile: "dist+pgo", place: "pgo/tercel", command: "cargo xtask pgo" };
+const UNLINKED: Way = Way { profile: "release", place: "release/tercel", command: "make build" };
 
 /// A technique: the build that has it, and one without it.
 #[derive(Clone, Copy, Debug)]
@@ -166,36 +164,36 @@ mod tests {
     /// Deleted, two builds of different sources could be compared, and a change of the code taken for one of the compiler.
     #[test]
     fn only_builds_of_the_same_sources_are_compared() {
-        let said = "tercel 0.1.0\nprofile release+pgo\nsources 0123456789abcdef\n";
+        let said = "tercel 0.1.0\nprofile dist+pgo\nsources 0123456789abcdef\n";
         let own = read(said).unwrap();
-        assert_eq!((own.profile.as_str(), own.sources.as_str()), ("release+pgo", "0123456789abcdef"));
+        assert_eq!((own.profile.as_str(), own.sources.as_str()), ("dist+pgo", "0123456789abcdef"));
         assert_eq!(read("tercel 0.1.0\n"), None);
         assert_eq!(read("tercel 0.1.0\nprofile debug\nsources \n").unwrap().sources, "");
 
         let folder = bench::folder::Folder::make().unwrap();
         let file = |place: &str| folder.path().join(place);
-        for place in ["release", "pgo", "quick", "debug"] {
+        for place in ["dist", "pgo", "release", "debug"] {
             std::fs::create_dir(file(place)).unwrap();
             std::fs::write(file(place).join("tercel"), "").unwrap();
         }
         let ask = |program: &Path| {
             let said = match program.parent()?.file_name()?.to_str()? {
-                "release" => "profile release\nsources abc\n",
-                "pgo" => "profile release+pgo\nsources abc\n",
-                "quick" => "profile quick\nsources abd\n",
+                "dist" => "profile dist\nsources abc\n",
+                "pgo" => "profile dist+pgo\nsources abc\n",
+                "release" => "profile release\nsources abd\n",
                 _ => "profile debug\nsources \n",
             };
             read(said)
         };
-        let builds = Builds::among(&file("release/tercel"), &ask);
-        assert_eq!(builds.others.iter().map(|(profile, _)| *profile).collect::<Vec<_>>(), ["release+pgo"]);
+        let builds = Builds::among(&file("dist/tercel"), &ask);
+        assert_eq!(builds.others.iter().map(|(profile, _)| *profile).collect::<Vec<_>>(), ["dist+pgo"]);
         assert!(builds.notes.len() == 1 && builds.notes[0].contains("abd instead of abc"), "{builds:?}");
 
         let everything = Lane::new("everything", Method::Gso, &SIZE);
         let lanes: Vec<Lane> = builds.lanes().collect();
         let pairs = BUILD_TECHNIQUES.map(|technique| builds.pair(&technique, &everything, &lanes));
         let names = pairs[0].map(|pair| pair.map(|lane| lane.name.as_str()));
-        assert_eq!(names, Some(["built as release+pgo", "everything"]));
+        assert_eq!(names, Some(["built as dist+pgo", "everything"]));
         assert!(pairs[1].is_none());
         assert!(Builds::among(&file("debug/tercel"), &ask).notes[0].contains("without optimisation"));
     }
