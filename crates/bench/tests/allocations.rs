@@ -14,7 +14,7 @@ use bench::fetch::{Fetch, Outcome, State};
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
 use server::access_log::{AccessLog, Target};
-use server::handler::{Handler, Options};
+use server::handler::{Files, Options};
 use server::http3::Server;
 use transport::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TransportConfig};
 use udp::{BindOptions, UdpPort, Variant};
@@ -67,7 +67,7 @@ fn server() -> Worker<UdpPort, Server> {
     let tls = ServerTls::new(&identity, &TlsOptions::default()).unwrap();
     let transport = Arc::new(TransportConfig::default().build().unwrap());
     let log = AccessLog::start(Target::Off).unwrap();
-    let app = Server::new(Handler::new(Options::default()), log.recorder());
+    let app = Server::new(Files::new(Options::default()), log.recorder());
     let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
     Worker::new(port(), app, endpoint, Some(ServerConfig { tls, transport }), Config::default())
 }

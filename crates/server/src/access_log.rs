@@ -13,7 +13,6 @@
 //! the disk is full, are counted; the log says so in a line that begins with `#`, and standard error by a warning. Rejected: a
 //! shared buffer behind a lock, whose holder may be off the CPU.
 
-use crate::request::{Head, Name};
 use crate::warnings::{Warning, Warnings};
 use base::time::{Duration, Instant};
 use std::fs::{File, OpenOptions};
@@ -73,6 +72,19 @@ pub enum Protocol {
     Http3,
 }
 
+/// What is logged of a request's head, as the client sent it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequestLine<'a> {
+    /// The method.
+    pub method: Option<&'a [u8]>,
+    /// The request target.
+    pub target: Option<&'a [u8]>,
+    /// The `referer` field.
+    pub referer: Option<&'a [u8]>,
+    /// The `user-agent` field.
+    pub user_agent: Option<&'a [u8]>,
+}
+
 /// A request that is over.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
@@ -81,7 +93,7 @@ pub struct Entry<'a> {
     /// When it was over, in seconds since 1970.
     pub unix_s: u64,
     /// What was asked.
-    pub head: &'a Head,
+    pub line: RequestLine<'a>,
     /// How.
     pub protocol: Protocol,
     /// What was answered.
@@ -395,13 +407,13 @@ fn write_line(line: &mut Vec<u8>, entry: &Entry<'_>, timestamp: &[u8]) {
     let _ = write!(line, "{} - - [", entry.peer.to_canonical());
     line.extend_from_slice(timestamp);
     line.extend_from_slice(b"] \"");
-    escape(line, entry.head.value(Name::Method));
+    escape(line, entry.line.method);
     line.push(b' ');
-    escape(line, entry.head.value(Name::Target));
+    escape(line, entry.line.target);
     let _ = write!(line, " HTTP/{version}\" {} {} \"", entry.status, entry.bytes);
-    escape(line, entry.head.value(Name::Referer));
+    escape(line, entry.line.referer);
     line.extend_from_slice(b"\" \"");
-    escape(line, entry.head.value(Name::UserAgent));
+    escape(line, entry.line.user_agent);
     let micros = entry.duration.as_micros();
     let _ = writeln!(line, "\" {}.{:06}", micros / 1_000_000, micros % 1_000_000);
 }

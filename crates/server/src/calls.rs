@@ -74,7 +74,7 @@ impl Call {
 
     /// Whether it was made since the last look.
     fn take(&self) -> bool {
-        self.is_made.swap(false, Ordering::AcqRel)
+        self.is_made.load(Ordering::Relaxed) && self.is_made.swap(false, Ordering::AcqRel)
     }
 
     /// Whether the worker calls the connection when it is made.
@@ -93,18 +93,15 @@ impl Wake for Call {
     }
 }
 
-/// Requests of one connection for which the disk is asked at a time, so that others get theirs.
-const DISK_SHARE: usize = 16;
-
-/// How the disk calls a connection back.
+/// How what one connection waits for calls it back.
 #[derive(Debug, Default)]
-pub(crate) struct Disk {
+pub(crate) struct ConnectionCall {
     handle: Option<Handle>,
     /// Made when it is first waited for.
     call: OnceCell<Arc<Call>>,
 }
 
-impl Disk {
+impl ConnectionCall {
     /// The connection is kept under `handle`.
     pub(crate) fn on_slot(&mut self, handle: Handle) {
         self.handle = Some(handle);
@@ -115,14 +112,13 @@ impl Disk {
         self.handle
     }
 
-    /// Whom to wake for one request more when `waiting` wait already.
-    pub(crate) fn waker(&self, calls: &Arc<Calls>, waiting: usize) -> Option<Waker> {
-        let call = self.call.get_or_init(|| Call::new(self.handle, calls));
-        (waiting < DISK_SHARE).then(|| call.waker())
+    /// Calls the connection when it is woken.
+    pub(crate) fn waker(&self, calls: &Arc<Calls>) -> Waker {
+        self.call.get_or_init(|| Call::new(self.handle, calls)).waker()
     }
 
-    /// Whether something may have come since the last look.
-    pub(crate) fn has_brought(&self) -> bool {
+    /// Whether the connection was called since the last look.
+    pub(crate) fn take_made(&self) -> bool {
         self.call.get().is_some_and(|call| call.take())
     }
 

@@ -79,6 +79,11 @@ impl Clock {
         }
     }
 
+    /// What it asks.
+    pub(crate) fn reader(&self) -> fn() -> u64 {
+        self.read
+    }
+
     /// Seconds since 1970 at the last `advance`.
     pub fn unix_s(&self) -> u64 {
         self.unix_s

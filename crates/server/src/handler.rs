@@ -77,9 +77,9 @@ impl Default for Options {
     }
 }
 
-/// Answers requests.
+/// Answers requests for files, listings and generated bodies.
 #[derive(Debug)]
-pub struct Handler {
+pub struct Files {
     root: Option<Root>,
     dot_files: DotFiles,
     /// Those of folders without an index, if they are listed.
@@ -112,13 +112,13 @@ enum Lookup {
     Folder,
 }
 
-impl Handler {
+impl Files {
     /// A handler with empty caches.
-    pub fn new(options: Options) -> Handler {
+    pub fn new(options: Options) -> Files {
         let mut random = [0; 16];
         // Without randomness a boundary could be guessed, which confuses a client that asked for parts of a hostile file.
         let _ = getrandom::fill(&mut random);
-        Handler {
+        Files {
             root: options.root,
             dot_files: options.dot_files,
             listings: (options.listing == Listing::On).then(|| Listings::new(options.readers.clone())),
@@ -185,9 +185,9 @@ impl Handler {
         &self.budget
     }
 
-    /// The wall clock, as of the last request.
-    pub fn clock(&self) -> &Clock {
-        &self.clock
+    /// What tells the wall clock.
+    pub(crate) fn wall_clock(&self) -> fn() -> u64 {
+        self.clock.reader()
     }
 
     /// The wall clock as of `now`.

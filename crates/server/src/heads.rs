@@ -6,7 +6,7 @@
 //! two files share costs encodings and never a wrong answer. Bounded by its size: heads that are longer than [`LONGEST`] are
 //! encoded and not kept. Rejected: encoding in the handler's cache of files, which knows no HTTP version.
 
-use crate::response::Fields;
+use crate::low::FieldLines;
 use http3::{BodyLength, EncodedHead};
 
 /// How many heads are remembered by a worker. A power of two.
@@ -16,9 +16,9 @@ const LONGEST: usize = 1_024;
 
 /// What a head was encoded from, and the result.
 #[derive(Debug)]
-struct Known {
+struct Known<F> {
     status: u16,
-    fields: Fields,
+    fields: F,
     length: BodyLength,
     encoded: EncodedHead,
 }
@@ -34,26 +34,23 @@ pub enum HeadCache {
 }
 
 /// The table.
-#[derive(Debug, Default)]
-pub(crate) struct Heads {
+#[derive(Debug)]
+pub(crate) struct Heads<F> {
     cache: HeadCache,
-    places: Vec<Known>,
+    places: Vec<Known<F>>,
     /// One that is not kept.
     passing: Option<EncodedHead>,
 }
 
-impl Heads {
-    pub(crate) fn new(cache: HeadCache) -> Heads {
-        Heads { cache, ..Heads::default() }
+impl<F: FieldLines> Heads<F> {
+    pub(crate) fn new(cache: HeadCache) -> Heads<F> {
+        Heads { cache, places: Vec::new(), passing: None }
     }
 
     /// The head, encoded now or before.
-    pub(crate) fn encoded(&mut self, status: u16, fields: Fields, length: BodyLength) -> &EncodedHead {
-        let encode = |fields: &Fields| {
-            let lines = fields.iter().map(|(name, value)| -> (&[u8], &[u8]) { (name, value) });
-            EncodedHead::response(status, lines, length)
-        };
-        let size: usize = fields.iter().map(|(_, value)| value.len()).sum();
+    pub(crate) fn encoded(&mut self, status: u16, fields: F, length: BodyLength) -> &EncodedHead {
+        let encode = |fields: &F| EncodedHead::response(status, fields.lines(), length);
+        let size: usize = fields.lines().map(|(_, value)| value.len()).sum();
         if size > LONGEST || self.cache == HeadCache::Off {
             return self.passing.insert(encode(&fields));
         }
@@ -74,18 +71,17 @@ impl Heads {
     }
 }
 
-impl Known {
+impl<F: FieldLines> Known<F> {
     /// An empty place: no response has status 0.
-    fn nothing() -> Known {
+    fn nothing() -> Known<F> {
         let encoded = EncodedHead::response(0, [], BodyLength::Empty);
-        Known { status: 0, fields: Fields::default(), length: BodyLength::Empty, encoded }
+        Known { status: 0, fields: F::default(), length: BodyLength::Empty, encoded }
     }
 }
 
 /// Mixes what differs between files. Whoever makes all files meet in one place has gained an encoding for each request.
-pub(crate) fn place(status: u16, fields: &Fields, length: u64) -> usize {
-    let tag = fields.value("etag").unwrap_or_default();
-    let mixed = tag.iter().fold(length ^ u64::from(status) << 32, |sum, byte| {
+pub(crate) fn place(status: u16, fields: &impl FieldLines, length: u64) -> usize {
+    let mixed = fields.key().iter().fold(length ^ u64::from(status) << 32, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
     (mixed ^ mixed >> 32) as usize
@@ -94,7 +90,7 @@ pub(crate) fn place(status: u16, fields: &Fields, length: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::response::Value;
+    use crate::response::{Fields, Value};
 
     fn fields(tag: &str, date: &str) -> Fields {
         let mut fields = Fields::default();
@@ -111,7 +107,7 @@ mod tests {
     /// Deleted, a head that was encoded for another second, file or length could be sent.
     #[test]
     fn what_is_remembered_is_what_would_be_encoded() {
-        let mut heads = Heads::default();
+        let mut heads = Heads::new(HeadCache::On);
         let lengths = [BodyLength::Empty, BodyLength::Known(1), BodyLength::Known(65)];
         for round in 0..3 {
             for number in 0..300 {
@@ -126,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_same_head_is_encoded_once_and_a_long_one_is_not_kept() {
-        let mut heads = Heads::default();
+        let mut heads = Heads::new(HeadCache::On);
         let first = core::ptr::from_ref(heads.encoded(200, fields("\"a\"", "now"), BodyLength::Known(7)));
         let again = core::ptr::from_ref(heads.encoded(200, fields("\"a\"", "now"), BodyLength::Known(7)));
         assert_eq!(first, again);

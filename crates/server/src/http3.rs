@@ -5,18 +5,21 @@
 //! its stream takes it and no faster, so that a client that does not read pins little memory.
 
 use crate::access_log::Recorder;
-use crate::body::Body;
 use crate::budget::{Held, Ledger};
 pub use crate::calls::WakeWorker;
-use crate::calls::{Calls, Disk};
+use crate::calls::{Calls, ConnectionCall};
+use crate::date::Clock;
 use crate::farewell::Farewell;
-use crate::handler::Handler;
+use crate::handler::Files;
 pub use crate::heads::HeadCache;
 use crate::heads::Heads;
+use crate::low::{
+    Content as _, ContentError, Context, FieldLines as _, Handler, Head as _, Request, Response, Shared,
+    Upload as _,
+};
 use crate::packet_sizes::PacketSizes;
 use crate::progress::{Progress, Watch};
-use crate::request::{MAX_CONTENT, MAX_DISCARDED};
-use crate::response::Response;
+use crate::request::MAX_DISCARDED;
 use crate::served::Served;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
@@ -37,21 +40,23 @@ mod record;
 const TURN_BYTES: usize = 1 << 20;
 /// The largest piece that is pulled from a body at once.
 const PIECE: usize = 256 << 10;
-/// How often a connection looks for what the disk has brought where nothing wakes its worker.
-const DISK_POLL: Duration = Duration::from_millis(1);
+/// How often a connection tries again what was put back where nothing wakes its worker.
+const POLL: Duration = Duration::from_millis(1);
 
 /// A worker's server.
-pub struct Server {
-    handler: Handler,
+pub struct Server<H: Handler = Files> {
+    handler: H,
+    shared: Shared,
+    clock: Clock,
     journal: Journal,
-    heads: Heads,
+    heads: Heads<H::Fields>,
     config: Arc<Config>,
     patience: Patience,
     packet_sizes: PacketSizes,
     /// Connections that have not been closed.
     open: usize,
     progress: Progress,
-    /// Connections for which the disk has brought something.
+    /// Connections that are to try again what was put back.
     calls: Arc<Calls>,
     ledger: Ledger,
 }
@@ -68,32 +73,34 @@ enum Patience {
 }
 
 /// What the server keeps for a connection.
-#[derive(Debug)]
-pub struct State {
-    session: Session<Exchanges>,
+pub struct State<H: Handler = Files> {
+    session: Session<Exchanges<H>>,
     farewell: Farewell,
     watch: Watch,
-    disk: Disk,
+    call: ConnectionCall,
     held: Held,
     /// Whether the connection was counted when it closed.
     is_counted: bool,
 }
 
-impl transport::StreamSink for State {
+impl<H: Handler> transport::StreamSink for State<H> {
     #[inline]
     fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: transport::Fin) -> usize {
         self.session.on_stream_data(id, bytes, fin)
     }
 }
 
-impl Server {
+impl<H: Handler> Server<H> {
     /// A server that answers by `handler` and writes what it did to `recorder`.
-    pub fn new(handler: Handler, recorder: Recorder) -> Server {
+    pub fn new(handler: H, recorder: Recorder) -> Server<H> {
+        let shared = handler.shared();
         Server {
-            ledger: Ledger::new(handler.budget()),
+            ledger: Ledger::new(&shared.budget),
+            clock: Clock::new(shared.clock),
             handler,
+            shared,
             journal: Journal { served: Served::default(), recorder },
-            heads: Heads::default(),
+            heads: Heads::new(HeadCache::default()),
             config: Arc::new(Config::server()),
             patience: Patience::Serving,
             packet_sizes: PacketSizes::default(),
@@ -106,21 +113,21 @@ impl Server {
     /// Ends the worker's sleep by `wake` when another thread has brought what a connection waits for. Without it the
     /// connections that wait look by themselves, a thousand times a second.
     #[must_use]
-    pub fn with_wake(mut self, wake: WakeWorker) -> Server {
+    pub fn with_wake(mut self, wake: WakeWorker) -> Server<H> {
         self.calls = Arc::new(Calls::new(wake));
         self
     }
 
     /// Ends connections whose client takes less than this of what it asked for.
     #[must_use]
-    pub fn with_progress(mut self, rule: Progress) -> Server {
+    pub fn with_progress(mut self, rule: Progress) -> Server<H> {
         self.progress = rule;
         self
     }
 
     /// Remembers encoded response heads, or does not.
     #[must_use]
-    pub fn with_head_cache(mut self, cache: HeadCache) -> Server {
+    pub fn with_head_cache(mut self, cache: HeadCache) -> Server<H> {
         self.heads = Heads::new(cache);
         self
     }
@@ -162,7 +169,7 @@ impl Server {
         self.open
     }
 
-    fn count_if_closed(&mut self, now: Instant, connection: &Connection, state: &mut State) {
+    fn count_if_closed(&mut self, now: Instant, connection: &Connection, state: &mut State<H>) {
         if connection.is_closed() && !core::mem::replace(&mut state.is_counted, true) {
             self.open = self.open.saturating_sub(1);
             self.packet_sizes.add(&connection.mtu_report());
@@ -171,14 +178,13 @@ impl Server {
     }
 
     /// Nothing more will become of any response.
-    fn end_all(&mut self, now: Instant, connection: &Connection, messages: &mut Exchanges) {
-        messages.given_up.extend(messages.replies.drain(..).map(|reply| reply.record));
-        messages.unacknowledged.on_closed();
+    fn end_all(&mut self, now: Instant, connection: &Connection, messages: &mut Exchanges<H>) {
+        messages.on_closed();
         self.log_over(now, connection, messages);
     }
 
     /// Answers the requests that arrived.
-    fn answer(&mut self, now: Instant, connection: &mut Connection, state: &mut State) {
+    fn answer(&mut self, now: Instant, connection: &mut Connection, state: &mut State<H>) {
         let mut waiting = core::mem::take(&mut state.session.messages.waiting);
         // In the order of their arrival: the transport sends in the order of urgency and ID. RFC 9218 §10.
         for asked in waiting.drain(..) {
@@ -187,21 +193,25 @@ impl Server {
         state.session.messages.waiting = waiting;
     }
 
-    fn answer_one(&mut self, now: Instant, connection: &mut Connection, state: &mut State, mut asked: Asked) {
+    fn answer_one(
+        &mut self,
+        now: Instant,
+        connection: &mut Connection,
+        state: &mut State<H>,
+        mut asked: Asked<H>,
+    ) {
         let began = *asked.began.get_or_insert(now);
-        let is_too_much = asked.received > MAX_CONTENT || asked.head.announces_too_much();
-        let waiting = state.session.messages.waiting_for_disk();
-        let whom = || state.disk.waker(&self.calls, waiting);
-        let response = match is_too_much {
-            true => self.handler.refuse(413, "", now),
-            false if state.held.is_short() => self.handler.put_off(now),
-            false => match self.handler.poll_handle(&asked.head, now, &whom) {
+        let waiting = state.session.messages.put_back();
+        let cx = Context { now, waiting, call: &state.call, calls: &self.calls };
+        let response = if state.held.is_short() && !asked.head.has_begun() {
+            self.handler.put_off(&cx)
+        } else {
+            let received = asked.stage.received();
+            let request = Request { head: &mut *asked.head, upload: &mut asked.upload, received };
+            match self.handler.handle(request, &cx) {
                 Poll::Ready(response) => response,
-                Poll::Pending => {
-                    state.session.messages.looking.push(asked);
-                    return;
-                }
-            },
+                Poll::Pending => return put_back(connection, state, asked),
+            }
         };
         // RFC 9110 §10.1.1: what the head alone decides is said at once; the answer to a POST means that its content is here.
         if response.status < 300 && asked.awaits_content() && asked.head.expects_continue() {
@@ -211,13 +221,17 @@ impl Server {
                 return;
             }
         }
-        let Asked { id, head, stage, .. } = asked;
+        let Asked { id, head, stage, upload, .. } = asked;
         let Some((status, body)) = self.begin(connection, state, id, response) else {
             state.session.messages.recycle(head);
             return;
         };
         if stage != Stage::Whole {
-            state.session.connection.discard(id, MAX_DISCARDED);
+            if upload.is_wanted() {
+                state.session.messages.uploads.push((id, upload));
+            } else {
+                state.session.connection.discard(id, MAX_DISCARDED);
+            }
         }
         state
             .session
@@ -231,18 +245,24 @@ impl Server {
     fn begin(
         &mut self,
         connection: &mut Connection,
-        state: &mut State,
+        state: &mut State<H>,
         id: StreamId,
-        response: Response,
-    ) -> Option<(u16, Body)> {
+        response: Response<H::Fields, H::Content>,
+    ) -> Option<(u16, Option<H::Content>)> {
         let http = &mut state.session.connection;
         let length = match response.body.remaining() {
-            0 => BodyLength::Empty,
-            bytes => BodyLength::Known(bytes),
+            Some(0) => BodyLength::Empty,
+            Some(bytes) => BodyLength::Known(bytes),
+            None => BodyLength::Unknown,
         };
-        let encoded = self.heads.encoded(response.status, response.fields, length);
-        match http.respond_encoded(connection, id, encoded) {
-            Ok(()) => return Some((response.status, response.body)),
+        let sent = if H::Fields::REPEATS {
+            let encoded = self.heads.encoded(response.status, response.fields, length);
+            http.respond_encoded(connection, id, encoded)
+        } else {
+            http.respond_with(connection, id, response.status, response.fields.lines(), length)
+        };
+        match sent {
+            Ok(()) => return Some((response.status, Some(response.body))),
             Err(SendError::HeadTooLarge) => {}
             Err(SendError::NoSuchExchange | SendError::OutOfOrder | SendError::WrongLength) => {
                 // The client wants no answer.
@@ -251,10 +271,10 @@ impl Server {
             }
         }
         // RFC 9114 §4.2.2: the client said that it takes no head of this size. It hears that as far as it permits.
-        let dated = [(&b"date"[..], &self.handler.clock().text()[..]), (b"content-length", b"0")];
+        let dated = [(&b"date"[..], &self.clock.text()[..]), (b"content-length", b"0")];
         for fields in [&dated[..], &[]] {
             if http.respond_with(connection, id, 500, fields.iter().copied(), BodyLength::Empty).is_ok() {
-                return Some((500, Body::Empty));
+                return Some((500, None));
             }
         }
         http.cancel(connection, id, Code::INTERNAL_ERROR);
@@ -262,7 +282,7 @@ impl Server {
     }
 
     /// Gives streams that take bytes the next pieces of their bodies. Whether any has more to give at once.
-    fn pump(&mut self, now: Instant, connection: &mut Connection, state: &mut State) -> Next {
+    fn pump(&mut self, now: Instant, connection: &mut Connection, state: &mut State<H>) -> Next {
         let mut next = Next::Wait;
         let mut writable = core::mem::take(&mut state.session.messages.writable);
         if core::mem::take(&mut state.session.messages.has_resumed) && writable.len() > 1 {
@@ -275,7 +295,7 @@ impl Server {
             else {
                 return false;
             };
-            match self.pump_one(connection, state, place) {
+            match self.pump_one(now, connection, state, place) {
                 Pumped::Whole => {
                     let messages = &mut state.session.messages;
                     let Reply { record, .. } = messages.replies.swap_remove(place);
@@ -305,40 +325,60 @@ impl Server {
         next
     }
 
-    fn pump_one(&mut self, connection: &mut Connection, state: &mut State, place: usize) -> Pumped {
-        let waiting = state.session.messages.waiting_for_disk();
-        let State { session: Session { connection: http, messages }, disk, .. } = state;
-        let whom = || disk.waker(&self.calls, waiting);
+    fn pump_one(
+        &mut self,
+        now: Instant,
+        connection: &mut Connection,
+        state: &mut State<H>,
+        place: usize,
+    ) -> Pumped {
+        let waiting = state.session.messages.put_back();
+        let State { session: Session { connection: http, messages }, call, .. } = state;
+        let cx = Context { now, waiting, call, calls: &self.calls };
         let Some(reply) = messages.replies.get_mut(place) else { return Pumped::Full };
+        let id = reply.record.id;
         let mut left = TURN_BYTES;
-        while !reply.body.is_finished() {
-            let room = connection.send_capacity(reply.record.id).min(PIECE);
+        // A response without content was complete with its head.
+        let Some(body) = &mut reply.body else { return Pumped::Whole };
+        while body.remaining() != Some(0) {
+            let room = connection.send_capacity(id).min(PIECE);
             if room == 0 {
                 return Pumped::Full;
             }
             if left == 0 {
                 return Pumped::TurnOver;
             }
-            let Poll::Ready(pulled) = reply.body.poll_chunk(room, &whom) else { return Pumped::Reading };
-            let Ok(Some(piece)) = pulled else {
-                // The file has become shorter than was announced: the response cannot be completed.
-                http.cancel(connection, reply.record.id, Code::INTERNAL_ERROR);
-                return Pumped::Broken;
+            let Poll::Ready(pulled) = body.poll_chunk(room, &cx) else { return Pumped::Reading };
+            let piece = match pulled {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break,
+                Err(ContentError) => {
+                    // What was announced cannot be kept, as when a file has become shorter.
+                    http.cancel(connection, id, Code::INTERNAL_ERROR);
+                    return Pumped::Broken;
+                }
             };
             let len = piece.len();
-            if http.write_body(connection, reply.record.id, piece).is_err() {
+            if http.write_body(connection, id, piece).is_err() {
                 return Pumped::Broken;
             }
             reply.record.sent += len as u64;
             left = left.saturating_sub(len);
         }
-        // A response without content was complete with its head.
-        let _ = http.finish(connection, reply.record.id);
+        let ended = match body.trailers() {
+            Some(trailers) => http.write_trailers(connection, id, &trailers),
+            None => http.finish(connection, id),
+        };
+        // Content of known length was complete with its last byte. RFC 9114 §4.1.2: too little is an error.
+        if ended == Err(SendError::WrongLength) {
+            http.cancel(connection, id, Code::INTERNAL_ERROR);
+            return Pumped::Broken;
+        }
         Pumped::Whole
     }
 
     /// Logs the responses that nothing more will become of.
-    fn log_over(&mut self, now: Instant, connection: &Connection, messages: &mut Exchanges) {
+    fn log_over(&mut self, now: Instant, connection: &Connection, messages: &mut Exchanges<H>) {
         if messages.given_up.is_empty() && !messages.unacknowledged.has_over() {
             return;
         }
@@ -354,7 +394,30 @@ impl Server {
     }
 
     fn at(&mut self, now: Instant, connection: &Connection) -> At {
-        At { now, unix_s: self.handler.clock_at(now).unix_s(), peer: connection.addresses().peer.ip() }
+        self.clock.advance(now);
+        At { now, unix_s: self.clock.unix_s(), peer: connection.addresses().peer.ip() }
+    }
+}
+
+/// Keeps a request that the handler has put back. Its client goes on if the handler waits for content.
+fn put_back<H: Handler>(connection: &mut Connection, state: &mut State<H>, mut asked: Asked<H>) {
+    // RFC 9110 §10.1.1
+    if asked.stage == Stage::Open && asked.upload.is_awaited() && asked.head.expects_continue() {
+        let told = state.session.connection.respond_interim(connection, asked.id, 100, []);
+        asked.stage = if told.is_ok() { Stage::Continued } else { asked.stage };
+    }
+    state.session.messages.looking.push(asked);
+}
+
+/// Lends content again that paused and is taken now, and asks for no more of what is not wanted.
+#[inline]
+fn resume<H: Handler>(now: Instant, connection: &mut Connection, session: &mut Session<Exchanges<H>>) {
+    while let Some(id) = session.messages.take_unwanted() {
+        session.connection.discard(id, MAX_DISCARDED);
+    }
+    // Each at most once: what pauses again has no room.
+    while let Some(id) = session.messages.take_resumed() {
+        session.deliver(connection, now, id);
     }
 }
 
@@ -366,20 +429,20 @@ enum Pumped {
     Broken,
     /// The stream takes no more now.
     Full,
-    /// The disk is waited for.
+    /// The content is not there yet.
     Reading,
     /// It took its share of the turn.
     TurnOver,
 }
 
-impl App for Server {
-    type State = State;
+impl<H: Handler> App for Server<H> {
+    type State = State<H>;
 
     fn admits(&self) -> bool {
         self.ledger.admits()
     }
 
-    fn on_accept(&mut self, now: Instant, connection: &mut Connection) -> State {
+    fn on_accept(&mut self, now: Instant, connection: &mut Connection) -> State<H> {
         self.journal.served.connections += 1;
         self.open += 1;
         let held = self.ledger.on_accept(now, connection.addresses().peer.ip());
@@ -388,14 +451,14 @@ impl App for Server {
             session: Session { connection, messages: Exchanges::default() },
             farewell: Farewell::default(),
             watch: Watch::default(),
-            disk: Disk::default(),
+            call: ConnectionCall::default(),
             held,
             is_counted: false,
         }
     }
 
-    fn on_slot(&mut self, state: &mut State, handle: Handle) {
-        state.disk.on_slot(handle);
+    fn on_slot(&mut self, state: &mut State<H>, handle: Handle) {
+        state.call.on_slot(handle);
     }
 
     #[inline]
@@ -404,16 +467,18 @@ impl App for Server {
         self.ledger.call_largest(now, handles);
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut State) -> Next {
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut State<H>) -> Next {
         state.session.on_turn(connection, now);
         self.log_over(now, connection, &mut state.session.messages);
         if self.journal.recorder.is_on() {
             state.session.messages.receiving.iter_mut().for_each(|asked| _ = asked.began.get_or_insert(now));
         }
-        let is_waiting = state.session.messages.waiting_for_disk() > 0;
-        if is_waiting && (state.disk.has_brought() || !state.disk.calls_back()) {
+        // Always asked: a call that is not taken note of would hide the next one.
+        let is_called = state.call.take_made();
+        if state.session.messages.put_back() > 0 && (is_called || !state.call.calls_back()) {
             state.session.messages.try_again();
         }
+        resume(now, connection, &mut state.session);
         self.answer(now, connection, state);
         let next = self.pump(now, connection, state);
         match self.patience {
@@ -427,8 +492,8 @@ impl App for Server {
         let watched = self.watch(now, connection, state);
         self.count_if_closed(now, connection, state);
         let deadline = state.farewell.next_timeout(now);
-        let is_waiting = state.session.messages.waiting_for_disk() > 0;
-        let poll = (is_waiting && !state.disk.calls_back()).then_some(now + DISK_POLL);
+        let is_waiting = state.session.messages.put_back() > 0;
+        let poll = (is_waiting && !state.call.calls_back()).then_some(now + POLL);
         let deadlines = [state.session.connection.next_timeout(), deadline, watched, poll];
         match (next, deadlines.into_iter().flatten().min()) {
             (Next::Wait, Some(at)) => Next::At(at),
@@ -436,9 +501,9 @@ impl App for Server {
         }
     }
 
-    fn on_gone(&mut self, now: Instant, connection: &Connection, mut state: State) {
+    fn on_gone(&mut self, now: Instant, connection: &Connection, mut state: State<H>) {
         self.count_if_closed(now, connection, &mut state);
-        self.ledger.on_gone(state.disk.handle(), &state.held);
+        self.ledger.on_gone(state.call.handle(), &state.held);
         self.end_all(now, connection, &mut state.session.messages);
     }
 }

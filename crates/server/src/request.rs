@@ -6,6 +6,8 @@
 //! does not parse and is then ignored, which is what the RFC asks for too. Rejected: a map of all fields, since a peer
 //! chooses its size and we read ten of them.
 
+use crate::access_log::RequestLine;
+
 /// Fields longer than this together (name + value + 32 each) are answered with 431.
 pub const MAX_FIELDS_SIZE: usize = 64 * 1024;
 /// More fields than this are answered with 431.
@@ -209,6 +211,16 @@ impl Head {
             Some(b"OPTIONS") => Method::Options,
             Some(b"POST") => Method::Post,
             _ => Method::Other,
+        }
+    }
+
+    /// What the access log says of it.
+    pub(crate) fn line(&self) -> RequestLine<'_> {
+        RequestLine {
+            method: self.value(Name::Method),
+            target: self.value(Name::Target),
+            referer: self.value(Name::Referer),
+            user_agent: self.value(Name::UserAgent),
         }
     }
 

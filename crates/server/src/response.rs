@@ -5,6 +5,7 @@
 //! pairs of byte strings.
 
 use crate::body::Body;
+use crate::low;
 use bytes::Bytes;
 
 /// The longest value that needs no memory of its own.
@@ -133,16 +134,22 @@ impl Fields {
     }
 }
 
-/// What the handler answers.
-#[derive(Debug)]
-pub struct Response {
-    /// The status code, 200 to 599.
-    pub status: u16,
-    /// The fields, content-length among them whenever the status allows one.
-    pub fields: Fields,
-    /// The content that follows. Empty for HEAD, whatever content-length says.
-    pub body: Body,
+impl low::FieldLines for Fields {
+    const REPEATS: bool = true;
+
+    #[inline]
+    fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.value("etag").unwrap_or_default()
+    }
 }
+
+/// What the handler of files answers.
+pub type Response = low::Response<Fields, Body>;
 
 /// The reason phrase, for HTTP/1.1 and for the text of error bodies. RFC 9110 §15.
 pub fn reason(status: u16) -> &'static str {

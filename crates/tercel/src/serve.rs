@@ -29,7 +29,7 @@ use paths::{Memory, Opened, Path};
 use server::access_log::{AccessLog, Target};
 use server::budget::Budget;
 use server::files::{DotFiles, Root};
-use server::handler::{Handler, Listing, Options};
+use server::handler::{Files, Listing, Options};
 use server::surplus::{QUIET, Surplus};
 use server::tcp::{Bell, Limits, Setup};
 use server::warnings::{self, Warnings};
@@ -414,7 +414,7 @@ impl Room<'_> {
         let seat = |(number, (listener, bell)): (usize, (TcpListener, &Bell))| {
             let setup = Setup {
                 tls: Arc::clone(&tls),
-                handler: Handler::new(self.outfit.handler.clone()),
+                handler: Files::new(self.outfit.handler.clone()),
                 recorder: log.recorder(),
                 limits,
                 alt_svc: is_announced.then(|| alt_svc.clone()),

@@ -1,6 +1,7 @@
 //! Lines as log tools read them, and what happens when the disk does not keep up.
 
 use super::*;
+use crate::request::Head;
 use std::sync::{Condvar, Mutex};
 
 const NOW: Instant = Instant::from_nanos(1);
@@ -9,7 +10,7 @@ fn entry(head: &Head) -> Entry<'_> {
     Entry {
         peer: IpAddr::from([192, 0, 2, 7]),
         unix_s: 1_795_235_480,
-        head,
+        line: head.line(),
         protocol: Protocol::Http3,
         status: 200,
         bytes: 1_234,

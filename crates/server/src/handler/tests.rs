@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// A root in a temporary folder, and a handler on it at a fixed time.
 struct Site {
     folder: tempfile::TempDir,
-    handler: Handler,
+    handler: Files,
     now: Instant,
 }
 
@@ -21,7 +21,7 @@ impl Site {
         std::fs::write(folder.path().join("secret"), "secret").unwrap();
         let options =
             Options { root: Some(Root::open(&root).unwrap()), clock: || TODAY, ..Options::default() };
-        let site = Site { folder, handler: Handler::new(options), now: Instant::from_nanos(1) };
+        let site = Site { folder, handler: Files::new(options), now: Instant::from_nanos(1) };
         files.iter().for_each(|(path, content)| site.write(path, content, TODAY - 1_000));
         site
     }
@@ -186,8 +186,7 @@ fn a_folder_without_an_index_is_listed() {
     assert_eq!(site.status("/none/"), 404);
     assert_eq!(site.request("PUT", "/bare/", &[]).response.status, 405);
     let root = Some(Root::open(&site.path("")).unwrap());
-    site.handler =
-        Handler::new(Options { root, listing: Listing::Off, clock: || TODAY, ..Options::default() });
+    site.handler = Files::new(Options { root, listing: Listing::Off, clock: || TODAY, ..Options::default() });
     assert_eq!(site.status("/bare/"), 404, "--no-listing");
 }
 
@@ -310,7 +309,7 @@ fn generated_bodies() {
     assert_eq!(site.request("HEAD", "/bytes/2GB", &[]).field("content-length"), "2000000000");
     assert_eq!(site.status("/bytes/2XB"), 404);
     assert_eq!(site.status("/bytes/"), 200, "the folder of the file");
-    let mut bare = Handler::new(Options::default());
+    let mut bare = Files::new(Options::default());
     assert_eq!(bare.handle(&Head::of("GET", "/bytes/10"), Instant::ZERO).body.remaining(), 10);
     assert_eq!(bare.handle(&Head::of("GET", "/index.html"), Instant::ZERO).status, 404);
 }
@@ -355,7 +354,7 @@ fn dates_in_the_future_are_not_sent() {
 #[test]
 fn handlers_and_bodies_can_move_between_threads() {
     fn is_send<T: Send + 'static>() {}
-    is_send::<Handler>();
+    is_send::<Files>();
     is_send::<Response>();
     is_send::<crate::access_log::Recorder>();
 }
@@ -381,7 +380,7 @@ fn a_root_that_is_switched_is_seen_within_seconds_and_its_caches_with_it() {
         Options { root: Some(Root::open(&current).unwrap()), clock: || TODAY, ..Options::default() };
     let mut site = Site {
         folder: tempfile::tempdir().unwrap(),
-        handler: Handler::new(options),
+        handler: Files::new(options),
         now: Instant::from_nanos(1),
     };
     let contents = |site: &mut Site, expected: &str| {

@@ -1,13 +1,13 @@
 //! The requests and responses of one HTTP/3 connection.
 //!
-//! A request goes from list to list: what waits for its content, what can be answered, what waits for the disk, what is answered.
+//! A request goes from list to list: what waits for its content, what can be answered, what the handler has put back, what is
+//! answered. Content goes to the request's [`Upload`], which moves with the request and stays on after the response has begun
+//! for as long as the handler wants content.
 
 use super::record::{Record, Unacknowledged};
-use crate::body::Body;
-use crate::request::{Head, MAX_CONTENT, Method};
-use crate::target;
+use crate::low::{Handler, Head as _, Received, Upload as _};
 use base::time::Instant;
-use http3::{Abort, Code, MessageSink, Refused, RequestHead};
+use http3::{Abort, Code, MessageSink, Refused, RequestHead, Trailers};
 use transport::StreamId;
 
 /// Heads are not counted one by one below so many bytes on one connection.
@@ -16,21 +16,24 @@ const HEADS_NOTICED: usize = 64 << 10;
 const SPARE_HEADS: usize = 16;
 
 /// Requests and responses of a connection.
-#[derive(Debug, Default)]
-pub(super) struct Exchanges {
+pub(super) struct Exchanges<H: Handler> {
     /// Requests that can be answered.
-    pub(super) waiting: Vec<Asked>,
+    pub(super) waiting: Vec<Asked<H>>,
     /// Requests whose content must arrive first.
-    pub(super) receiving: Vec<Asked>,
-    /// Requests whose file the disk is asked for, or will be.
-    pub(super) looking: Vec<Asked>,
-    /// Responses whose content the disk is asked for, or will be.
+    pub(super) receiving: Vec<Asked<H>>,
+    /// Requests that the handler has put back until it is woken.
+    pub(super) looking: Vec<Asked<H>>,
+    /// Responses whose content is not there yet.
     pub(super) reading: Vec<StreamId>,
-    pub(super) replies: Vec<Reply>,
+    pub(super) replies: Vec<Reply<H>>,
+    /// What takes the content of requests whose response has begun.
+    pub(super) uploads: Vec<(StreamId, H::Upload)>,
+    /// Requests whose content pauses.
+    pub(super) paused: Vec<StreamId>,
     /// Responses that the peer gave up.
-    pub(super) given_up: Vec<Record>,
+    pub(super) given_up: Vec<Record<H>>,
     /// Responses that were handed over whole, while there is a log.
-    pub(super) unacknowledged: Unacknowledged,
+    pub(super) unacknowledged: Unacknowledged<H>,
     /// Streams that take bytes.
     pub(super) writable: Vec<StreamId>,
     /// Some of them were full.
@@ -40,16 +43,36 @@ pub(super) struct Exchanges {
     /// Bytes that heads hold, at least.
     head_bytes: usize,
     /// Boxed, because each head is handed from list to list and is large.
-    spare: Spare,
+    spare: Spare<H>,
+}
+
+impl<H: Handler> Default for Exchanges<H> {
+    fn default() -> Exchanges<H> {
+        Exchanges {
+            waiting: Vec::new(),
+            receiving: Vec::new(),
+            looking: Vec::new(),
+            reading: Vec::new(),
+            replies: Vec::new(),
+            uploads: Vec::new(),
+            paused: Vec::new(),
+            given_up: Vec::new(),
+            unacknowledged: Unacknowledged::default(),
+            writable: Vec::new(),
+            has_resumed: false,
+            received: 0,
+            head_bytes: 0,
+            spare: Vec::new(),
+        }
+    }
 }
 
 /// A request.
-#[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct Asked<H: Handler> {
     pub(super) id: StreamId,
-    pub(super) head: Box<Head>,
-    /// Bytes of its content that arrived.
-    pub(super) received: u64,
+    pub(super) head: Box<H::Head>,
+    /// Takes its content.
+    pub(super) upload: H::Upload,
     /// How far it has come.
     pub(super) stage: Stage,
     /// The turn in which its head arrived, once that is known.
@@ -67,27 +90,28 @@ pub(super) enum Stage {
     Whole,
 }
 
-/// Heads of requests that were answered, empty, kept for their memory.
-type Spare = Vec<Box<Head>>;
-
-/// A response on its way.
-#[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) record: Record,
-    pub(super) body: Body,
+impl Stage {
+    pub(super) fn received(self) -> Received {
+        if self == Stage::Whole { Received::Whole } else { Received::Open }
+    }
 }
 
-impl MessageSink for Exchanges {
+/// Heads of requests that were answered, empty, kept for their memory.
+type Spare<H> = Vec<Box<<H as Handler>::Head>>;
+
+/// A response on its way.
+pub(super) struct Reply<H: Handler> {
+    pub(super) record: Record<H>,
+    /// `None`: complete with its head.
+    pub(super) body: Option<H::Content>,
+}
+
+impl<H: Handler> MessageSink for Exchanges<H> {
     fn on_request(&mut self, id: StreamId, request: &RequestHead<'_>) {
         let mut head = self.spare.pop().unwrap_or_default();
-        for line in request.lines() {
-            head.on_field(line.name, line.value);
-        }
-        target::judge_scheme(request.scheme(), &mut head);
+        head.on_request(request);
         self.head_bytes = self.head_bytes.saturating_add(head.memory());
-        let asked = Asked { id, head, received: 0, stage: Stage::Open, began: None };
-        // The answer to a POST means that its content has arrived. Content changes nothing of what other methods ask for, so their
-        // answer does not wait for it.
+        let asked = Asked::<H> { id, head, upload: H::Upload::default(), stage: Stage::Open, began: None };
         if asked.awaits_content() && !asked.head.expects_continue() {
             self.receiving.push(asked);
         } else {
@@ -96,24 +120,34 @@ impl MessageSink for Exchanges {
     }
 
     fn on_body(&mut self, id: StreamId, bytes: &[u8]) -> usize {
-        self.received = self.received.saturating_add(bytes.len() as u64);
-        // Nothing that is served here looks at a request's content.
-        if let Some(place) = self.receiving.iter().position(|asked| asked.id == id)
-            && let Some(asked) = self.receiving.get_mut(place)
-        {
-            asked.received = asked.received.saturating_add(bytes.len() as u64);
-            if asked.received > MAX_CONTENT {
-                let asked = self.receiving.swap_remove(place);
-                self.waiting.push(asked);
-            }
+        let Some(upload) = self.upload(id) else {
+            self.received = self.received.saturating_add(bytes.len() as u64);
+            return bytes.len();
+        };
+        let taken = upload.on_body(bytes).min(bytes.len());
+        let is_enough = upload.is_enough();
+        self.received = self.received.saturating_add(taken as u64);
+        if taken < bytes.len() && !self.paused.contains(&id) {
+            self.paused.push(id);
         }
-        bytes.len()
+        if is_enough && let Some(place) = self.receiving.iter().position(|asked| asked.id == id) {
+            let asked = self.receiving.swap_remove(place);
+            self.waiting.push(asked);
+        }
+        taken
+    }
+
+    fn on_trailers(&mut self, id: StreamId, trailers: &Trailers<'_>) {
+        if let Some(upload) = self.upload(id) {
+            upload.on_trailers(trailers);
+        }
     }
 
     fn on_refused(&mut self, id: StreamId, status: u16) -> Refused {
         let mut head = self.spare.pop().unwrap_or_default();
-        head.refuse(status, "");
-        self.waiting.push(Asked { id, head, received: 0, stage: Stage::Open, began: None });
+        head.on_refused(status);
+        let upload = H::Upload::default();
+        self.waiting.push(Asked { id, head, upload, stage: Stage::Open, began: None });
         Refused::ByApplication
     }
 
@@ -121,23 +155,29 @@ impl MessageSink for Exchanges {
         // Mostly the last one: a request without content ends with its head.
         let begun = self.looking.iter_mut().chain(&mut self.waiting);
         if let Some(asked) = begun.rev().find(|asked| asked.id == id) {
-            asked.stage = Stage::Whole;
+            asked.on_whole();
             return;
         }
         if let Some(place) = self.receiving.iter().position(|asked| asked.id == id) {
-            let asked = Asked { stage: Stage::Whole, ..self.receiving.swap_remove(place) };
+            let mut asked = self.receiving.swap_remove(place);
+            asked.on_whole();
             self.waiting.push(asked);
+            return;
         }
+        self.take_upload(id).into_iter().for_each(|mut upload| upload.on_end());
     }
 
     fn on_abort(&mut self, id: StreamId, _: Abort) {
-        self.waiting.retain(|asked| asked.id != id);
-        self.receiving.retain(|asked| asked.id != id);
-        self.looking.retain(|asked| asked.id != id);
+        for list in [&mut self.waiting, &mut self.receiving, &mut self.looking] {
+            list.extract_if(.., |asked| asked.id == id).for_each(|mut asked| asked.upload.on_abort());
+        }
+        self.take_upload(id).into_iter().for_each(|mut upload| upload.on_abort());
         self.give_up(id);
     }
 
     fn on_stop_sending(&mut self, id: StreamId, _: Code) {
+        // Nothing of a request that has arrived whole is of use to a client that wants no response.
+        self.looking.retain(|asked| asked.id != id || asked.stage != Stage::Whole);
         self.give_up(id);
     }
 
@@ -151,15 +191,64 @@ impl MessageSink for Exchanges {
     }
 }
 
-impl Asked {
+impl<H: Handler> Asked<H> {
     /// Whether the answer waits for content that may still come.
+    #[inline]
     pub(super) fn awaits_content(&self) -> bool {
-        let may_follow = self.stage == Stage::Open && self.head.refusal().is_none();
-        may_follow && self.head.method() == Method::Post && !self.head.announces_too_much()
+        self.stage == Stage::Open && self.head.awaits_content()
+    }
+
+    #[inline]
+    fn on_whole(&mut self) {
+        self.stage = Stage::Whole;
+        self.upload.on_end();
     }
 }
 
-impl Exchanges {
+impl<H: Handler> Exchanges<H> {
+    /// What takes the content of a request.
+    fn upload(&mut self, id: StreamId) -> Option<&mut H::Upload> {
+        if let Some(place) = self.uploads.iter().position(|(stream, _)| *stream == id) {
+            return self.uploads.get_mut(place).map(|(_, upload)| upload);
+        }
+        let lists = [&mut self.receiving, &mut self.looking, &mut self.waiting];
+        let mut asked = lists.into_iter().flatten();
+        asked.find(|asked| asked.id == id).map(|asked| &mut asked.upload)
+    }
+
+    /// What took the content of a request whose response has begun.
+    fn take_upload(&mut self, id: StreamId) -> Option<H::Upload> {
+        let place = self.uploads.iter().position(|(stream, _)| *stream == id)?;
+        Some(self.uploads.swap_remove(place).1)
+    }
+
+    /// A stream whose content paused and is taken again.
+    pub(super) fn take_resumed(&mut self) -> Option<StreamId> {
+        for place in 0..self.paused.len() {
+            let Some(&id) = self.paused.get(place) else { break };
+            if self.upload(id).is_none_or(|upload| upload.has_room()) {
+                return Some(self.paused.swap_remove(place));
+            }
+        }
+        None
+    }
+
+    /// A request whose response has begun and whose content is not wanted any more.
+    pub(super) fn take_unwanted(&mut self) -> Option<StreamId> {
+        let place = self.uploads.iter().position(|(_, upload)| !upload.is_wanted())?;
+        Some(self.uploads.swap_remove(place).0)
+    }
+
+    /// The connection is closed: nothing more is answered.
+    pub(super) fn on_closed(&mut self) {
+        for list in [&mut self.waiting, &mut self.receiving, &mut self.looking] {
+            list.drain(..).for_each(|mut asked| asked.upload.on_abort());
+        }
+        self.uploads.drain(..).for_each(|(_, mut upload)| upload.on_abort());
+        self.given_up.extend(self.replies.drain(..).map(|reply| reply.record));
+        self.unacknowledged.on_closed();
+    }
+
     fn give_up(&mut self, id: StreamId) {
         if let Some(place) = self.replies.iter().position(|reply| reply.record.id == id) {
             let reply = self.replies.swap_remove(place);
@@ -170,24 +259,36 @@ impl Exchanges {
         }
     }
 
-    pub(super) fn recycle(&mut self, mut head: Box<Head>) {
+    pub(super) fn recycle(&mut self, mut head: Box<H::Head>) {
         head.recycle();
         if self.spare.len() < SPARE_HEADS {
             self.spare.push(head);
         }
     }
 
-    /// Requests and responses that wait for the disk.
-    pub(super) fn waiting_for_disk(&self) -> usize {
+    /// Requests and responses that the handler has put back.
+    #[inline]
+    pub(super) fn put_back(&self) -> usize {
         self.looking.len() + self.reading.len()
     }
 
-    /// All that wait for the disk try again, in front of what came later.
+    /// Whether a client waits for us, and not we for its content.
+    pub(super) fn is_kept_waiting(&self) -> bool {
+        !self.reading.is_empty() || self.looking.iter().any(|asked| !asked.upload.is_awaited())
+    }
+
+    /// All that was put back is tried again, in front of what came later.
     pub(super) fn try_again(&mut self) {
         self.looking.append(&mut self.waiting);
         core::mem::swap(&mut self.looking, &mut self.waiting);
         self.reading.append(&mut self.writable);
         core::mem::swap(&mut self.reading, &mut self.writable);
+    }
+
+    /// Bytes that content of requests holds which the handler has not taken.
+    pub(super) fn upload_bytes(&self) -> usize {
+        let asked = self.looking.iter().chain(&self.receiving).map(|asked| asked.upload.memory());
+        asked.chain(self.uploads.iter().map(|(_, upload)| upload.memory())).sum()
     }
 
     /// Bytes that heads hold; counted anew when they may be many.

@@ -5,7 +5,7 @@
 //! While the log is off nothing waits here.
 
 use crate::access_log::{Entry, Protocol, Recorder};
-use crate::request::Head;
+use crate::low::{Handler, Head as _};
 use crate::served::Served;
 use base::time::Instant;
 use std::collections::VecDeque;
@@ -16,10 +16,9 @@ use transport::StreamId;
 const MOST: usize = 128;
 
 /// A response without its body.
-#[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct Record<H: Handler> {
     pub(super) id: StreamId,
-    pub(super) head: Box<Head>,
+    pub(super) head: Box<H::Head>,
     pub(super) status: u16,
     /// Bytes of content that were handed over.
     pub(super) sent: u64,
@@ -44,12 +43,12 @@ pub(super) struct Journal {
 
 impl Journal {
     /// All of a response was handed over: it is counted now, and logged when it is acknowledged.
-    pub(super) fn on_whole(
+    pub(super) fn on_whole<H: Handler>(
         &mut self,
         at: At,
-        waiting: &mut Unacknowledged,
-        record: Record,
-    ) -> Option<Box<Head>> {
+        waiting: &mut Unacknowledged<H>,
+        record: Record<H>,
+    ) -> Option<Box<H::Head>> {
         self.count(&record);
         if !self.recorder.is_on() {
             return Some(record.head);
@@ -58,17 +57,17 @@ impl Journal {
     }
 
     /// A response was given up before all of it was handed over.
-    pub(super) fn on_cut(&mut self, at: At, record: Record) -> Box<Head> {
+    pub(super) fn on_cut<H: Handler>(&mut self, at: At, record: Record<H>) -> Box<H::Head> {
         self.count(&record);
         self.on_over(at, record)
     }
 
     /// A response that was counted waits no longer.
-    pub(super) fn on_over(&mut self, at: At, record: Record) -> Box<Head> {
+    pub(super) fn on_over<H: Handler>(&mut self, at: At, record: Record<H>) -> Box<H::Head> {
         let entry = Entry {
             peer: at.peer,
             unix_s: at.unix_s,
-            head: &record.head,
+            line: record.head.line(),
             protocol: Protocol::Http3,
             status: record.status,
             bytes: record.sent,
@@ -78,24 +77,29 @@ impl Journal {
         record.head
     }
 
-    fn count(&mut self, record: &Record) {
+    fn count<H: Handler>(&mut self, record: &Record<H>) {
         self.served.requests += 1;
         self.served.content_bytes += record.sent;
     }
 }
 
 /// Responses of one connection that were handed over whole and are not acknowledged.
-#[derive(Debug, Default)]
-pub(super) struct Unacknowledged {
+pub(super) struct Unacknowledged<H: Handler> {
     /// In the order of the hand-over.
-    records: VecDeque<Record>,
+    records: VecDeque<Record<H>>,
     /// Streams among them that are over, in the order in which they ended.
     over: VecDeque<StreamId>,
 }
 
-impl Unacknowledged {
+impl<H: Handler> Default for Unacknowledged<H> {
+    fn default() -> Unacknowledged<H> {
+        Unacknowledged { records: VecDeque::new(), over: VecDeque::new() }
+    }
+}
+
+impl<H: Handler> Unacknowledged<H> {
     /// A response was handed over whole. Returns the oldest one when too many wait.
-    pub(super) fn add(&mut self, record: Record) -> Option<Record> {
+    pub(super) fn add(&mut self, record: Record<H>) -> Option<Record<H>> {
         self.records.push_back(record);
         if self.records.len() > MOST { self.records.pop_front() } else { None }
     }
@@ -110,7 +114,7 @@ impl Unacknowledged {
 
     /// A response that waits no longer.
     #[inline]
-    pub(super) fn next_over(&mut self) -> Option<Record> {
+    pub(super) fn next_over(&mut self) -> Option<Record<H>> {
         while let Some(id) = self.over.pop_front() {
             if let Some(place) = self.records.iter().position(|record| record.id == id) {
                 return self.records.remove(place);
@@ -131,7 +135,7 @@ impl Unacknowledged {
     }
 
     /// All that wait.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Record> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Record<H>> {
         self.records.iter()
     }
 }
@@ -139,10 +143,11 @@ impl Unacknowledged {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handler::Files;
     use transport::Dir;
     use wire::Side;
 
-    fn record(number: u64) -> Record {
+    fn record(number: u64) -> Record<Files> {
         let id = StreamId::new(Side::Client, Dir::Bidi, number);
         Record { id, head: Box::default(), status: 200, sent: 0, began: Instant::ZERO }
     }

@@ -51,7 +51,7 @@ impl Drop for Account {
             let entry = Entry {
                 peer: self.peer,
                 unix_s: self.site.handler.borrow_mut().clock_at(now).unix_s(),
-                head: &self.head,
+                line: self.head.line(),
                 protocol: self.protocol,
                 status: self.status,
                 bytes: self.sent,

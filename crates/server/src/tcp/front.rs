@@ -12,7 +12,7 @@ use super::pulse::{Order, Pulse};
 use super::site::Site;
 use super::tally::{Tally, Traffic};
 use crate::access_log::Recorder;
-use crate::handler::Handler;
+use crate::handler::Files;
 use crate::monotonic;
 use crate::warnings::Warning;
 use base::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub struct Setup {
     /// Certificate, suites and application protocols.
     pub tls: Arc<ServerConfig>,
     /// Answers requests.
-    pub handler: Handler,
+    pub handler: Files,
     /// Logs them.
     pub recorder: Recorder,
     /// What clients may hold.

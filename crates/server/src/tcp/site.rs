@@ -3,7 +3,7 @@
 use super::fields::Maps;
 use super::tally::Tally;
 use crate::access_log::{Entry, Protocol, Recorder};
-use crate::handler::Handler;
+use crate::handler::Files;
 use crate::request::Head;
 use base::time::Instant;
 use http::HeaderValue;
@@ -17,7 +17,7 @@ type Spare = Vec<Box<Head>>;
 
 /// A thread's part of the site.
 pub(super) struct Site {
-    pub(super) handler: RefCell<Handler>,
+    pub(super) handler: RefCell<Files>,
     pub(super) recorder: RefCell<Recorder>,
     pub(super) maps: RefCell<Maps>,
     pub(super) tally: RefCell<Tally>,
@@ -26,7 +26,7 @@ pub(super) struct Site {
 
 impl Site {
     /// Answers by `handler`, logs to `recorder`, and announces `alt_svc`.
-    pub(super) fn new(handler: Handler, recorder: Recorder, alt_svc: Option<HeaderValue>) -> Site {
+    pub(super) fn new(handler: Files, recorder: Recorder, alt_svc: Option<HeaderValue>) -> Site {
         Site {
             handler: RefCell::new(handler),
             recorder: RefCell::new(recorder),

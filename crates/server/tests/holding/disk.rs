@@ -5,7 +5,7 @@ use super::{LARGE, Peer, World, connected, folder, options, pass, server, world}
 use base::time::Duration;
 use rustix::fd::OwnedFd;
 use server::access_log::{AccessLog, Target};
-use server::handler::{Handler, Options};
+use server::handler::{Files, Options};
 use server::http3::Server;
 use server::readers::{Obstacle, Readers};
 use sim::Halt;
@@ -131,7 +131,7 @@ fn the_log_counts_the_wait_for_the_disk() {
     let stuck = Stuck::new(3, 0);
     let path = folder.path().join("log");
     let log = AccessLog::start(Target::File(path.clone())).unwrap();
-    let server = Server::new(Handler::new(behind(folder.path(), &stuck)), log.recorder());
+    let server = Server::new(Files::new(behind(folder.path(), &stuck)), log.recorder());
     let mut world = world(server, 1 << 20);
     let peer = connected(&mut world, Pace::All);
     let id = peer.get(&mut world, "/small");

@@ -13,7 +13,7 @@ use client::{Clients, Pace, Shared, State};
 use counting::held;
 use server::access_log::{AccessLog, Target};
 use server::files::Root;
-use server::handler::{Handler, Options};
+use server::handler::{Files, Options};
 use server::http3::Server;
 use sim::{Halt, Lab, Scenario};
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(crate) fn options(root: &Path) -> Options {
 
 pub(crate) fn server(options: Options) -> Server {
     let log = AccessLog::start(Target::Off).unwrap();
-    Server::new(Handler::new(options), log.recorder())
+    Server::new(Files::new(options), log.recorder())
 }
 
 /// The size of the file `large`, in bytes: more than is kept in memory.

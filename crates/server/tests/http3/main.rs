@@ -1,14 +1,16 @@
 //! The server on HTTP/3 as its clients see it, in virtual time.
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod low;
 mod wire;
 
 use base::time::Duration;
 use bytes::Bytes;
-use http3::{Abort, BodyLength, Code, MessageSink, ResponseHead};
+use http3::{Abort, BodyLength, Code, MessageSink, ResponseHead, Trailers};
 use server::access_log::{AccessLog, Target};
-use server::handler::{Handler, Options};
+use server::handler::{Files, Options};
 use server::http3::Server;
+use server::low::Handler;
 use std::collections::BTreeMap;
 use transport::StreamId;
 use wire::World;
@@ -19,6 +21,7 @@ struct Seen {
     statuses: Vec<u16>,
     fields: Vec<(String, String)>,
     bytes: usize,
+    trailers: Vec<(String, String)>,
     has_ended: bool,
     aborted: Option<Abort>,
     stopped: Option<Code>,
@@ -52,6 +55,10 @@ impl MessageSink for Client {
         self.order.dedup();
         bytes.len()
     }
+    fn on_trailers(&mut self, id: StreamId, trailers: &Trailers<'_>) {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        self.seen(id).trailers = trailers.fields().map(|line| (text(line.name), text(line.value))).collect();
+    }
     fn on_end(&mut self, id: StreamId) {
         self.seen(id).has_ended = true;
         self.ended.push(id.index());
@@ -66,13 +73,13 @@ impl MessageSink for Client {
 
 fn world(config: http3::Config) -> World<Client> {
     let log = AccessLog::start(Target::Off).unwrap();
-    let server = Server::new(Handler::new(Options::default()), log.recorder());
+    let server = Server::new(Files::new(Options::default()), log.recorder());
     let mut world = World::new(server, config, Client::default());
     world.connect();
     world
 }
 
-impl World<Client> {
+impl<H: Handler> World<Client, H> {
     fn ask(&mut self, method: &str, path: &str, fields: &[(&str, &str)], body: BodyLength) -> StreamId {
         let mut head = http::Request::builder().method(method).uri(format!("https://localhost{path}"));
         for (name, value) in fields {
@@ -91,7 +98,7 @@ impl World<Client> {
     /// All that was asked has ended.
     fn finish(&mut self, most: Duration) {
         let all_ended =
-            |world: &mut World<Client>| world.client.messages.seen.values().all(|seen| seen.has_ended);
+            |world: &mut World<Client, H>| world.client.messages.seen.values().all(|seen| seen.has_ended);
         assert!(self.run_until(most, all_ended), "{:?}", self.client.messages);
     }
 }
@@ -160,7 +167,7 @@ fn a_head_that_the_client_does_not_take_ends_the_stream() {
     assert_eq!(world.client.messages.seen(id).aborted, Some(Abort::Peer(Code::INTERNAL_ERROR)));
 }
 
-impl World<Client> {
+impl<H: Handler> World<Client, H> {
     /// Sends `bytes` more of a request's content as the stream takes them.
     fn send(&mut self, id: StreamId, bytes: usize) {
         let mut left = bytes;
@@ -266,7 +273,7 @@ fn the_log_says_how_long_it_took() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("log");
     let log = AccessLog::start(Target::File(path.clone())).unwrap();
-    let server = Server::new(Handler::new(Options::default()), log.recorder());
+    let server = Server::new(Files::new(Options::default()), log.recorder());
     let mut world = World::new(server, http3::Config::client(), Client::default());
     world.connect();
     world.get("/bytes/10", &[]);

@@ -6,7 +6,9 @@ use base::slab::Slab;
 use base::time::{Duration, Instant};
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use http3::Session;
+use server::handler::Files;
 use server::http3::{Server, State};
+use server::low::Handler;
 use std::sync::Arc;
 use transport::{
     ClientConfig, Connection, Endpoint, EndpointConfig, Route, ServerConfig, StreamSink, TransportConfig,
@@ -47,13 +49,13 @@ impl PacketSink for Datagrams {
 const WAY: Duration = Duration::from_millis(5);
 
 /// One connection of a client to a server.
-pub(crate) struct World<M> {
+pub(crate) struct World<M, H: Handler = Files> {
     pub(crate) now: Instant,
     pub(crate) client: Session<M>,
     pub(crate) client_transport: Connection,
     client_endpoint: Endpoint,
-    pub(crate) server: Server,
-    state: Option<State>,
+    pub(crate) server: Server<H>,
+    state: Option<State<H>>,
     server_transport: Option<Connection>,
     server_endpoint: Endpoint,
     config: ServerConfig,
@@ -68,9 +70,9 @@ fn handle() -> base::slab::Handle {
     Slab::<()>::new().next_handle()
 }
 
-impl<M: http3::MessageSink> World<M> {
+impl<M: http3::MessageSink, H: Handler> World<M, H> {
     /// A client that keeps `http3`, and its connection under way.
-    pub(crate) fn new(server: Server, http3: http3::Config, messages: M) -> World<M> {
+    pub(crate) fn new(server: Server<H>, http3: http3::Config, messages: M) -> World<M, H> {
         let options = TlsOptions { alpn: vec![b"h3".to_vec()], ..TlsOptions::default() };
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
@@ -120,7 +122,11 @@ impl<M: http3::MessageSink> World<M> {
     }
 
     /// Steps until `done`, at most a given time.
-    pub(crate) fn run_until(&mut self, most: Duration, mut done: impl FnMut(&mut World<M>) -> bool) -> bool {
+    pub(crate) fn run_until(
+        &mut self,
+        most: Duration,
+        mut done: impl FnMut(&mut World<M, H>) -> bool,
+    ) -> bool {
         let end = self.now + most;
         while !done(self) {
             if self.now >= end {
@@ -133,7 +139,7 @@ impl<M: http3::MessageSink> World<M> {
 
     /// Both ends know each other's settings.
     pub(crate) fn connect(&mut self) {
-        let is_up = |world: &mut World<M>| world.client.connection.peer_settings().is_some();
+        let is_up = |world: &mut World<M, H>| world.client.connection.peer_settings().is_some();
         assert!(self.run_until(Duration::from_secs(1), is_up));
         self.step();
         self.step();

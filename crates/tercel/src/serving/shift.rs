@@ -8,7 +8,7 @@ use datapath::{Capabilities, Counters};
 use paths::{Frames, Path};
 use server::access_log::Recorder;
 use server::date::unix_now;
-use server::handler::{Handler, Options};
+use server::handler::{Files, Options};
 use server::http3::{HeadCache, Server};
 use server::packet_sizes::PacketSizes;
 use server::served::Served;
@@ -82,7 +82,7 @@ pub(crate) fn work<P: Path>(mut seat: Seat<P>, outfit: &Outfit, stop: &AtomicBoo
     }
     let frames_before = seat.port.frames();
     let mut server =
-        Server::new(Handler::new(outfit.handler.clone()), seat.recorder).with_head_cache(outfit.heads);
+        Server::new(Files::new(outfit.handler.clone()), seat.recorder).with_head_cache(outfit.heads);
     if let Some(waker) = seat.port.waker() {
         server = server.with_wake(Box::new(move || waker.wake()));
     }

@@ -1,0 +1,254 @@
+//! The low-level handler: the seam between HTTP/3 and what answers requests.
+//!
+//! A [`Handler`] is called on the worker's thread and never waits. All dispatch is static, so that a handler that needs no
+//! allocation costs none. One request takes this way:
+//!
+//! ```text
+//! head arrives ──▶ Head::on_request          content ──▶ Upload::on_body, on_trailers, on_end | on_abort
+//!                       ▼                                   │ takes less than all: the stream pauses and earns no credit
+//!                 Handler::handle ──Pending──▶ again after a wake, or when the content has ended
+//!                       │ Ready(Response)
+//!                       ▼
+//!                 Content::poll_chunk, as room appears; Content::trailers
+//! ```
+//!
+//! The head belongs to the handler: it decides what is kept. Heads are boxed and reused. Rejected: one type of head for all,
+//! which costs an allocation or loses fields; `dyn Handler`, an indirect call for each chunk.
+
+use crate::access_log::RequestLine;
+use crate::budget::Budget;
+use crate::calls::{Calls, ConnectionCall};
+use crate::date;
+use crate::warnings::Warnings;
+use base::time::Instant;
+use bytes::Bytes;
+use http::HeaderMap;
+use http3::{RequestHead, Trailers};
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+/// Answers requests on one worker's thread.
+pub trait Handler: Sized + 'static {
+    /// What is kept of a request's head.
+    type Head: Head;
+    /// Takes a request's content.
+    type Upload: Upload;
+    /// Gives a response's content.
+    type Content: Content;
+    /// A response's fields.
+    type Fields: FieldLines;
+
+    /// Answers a request, or says that it must wait. After `Pending` it is called again for the same request when a waker of
+    /// the [`Context`] was woken for any request of the connection, and when the request's content has ended.
+    ///
+    /// When the response is given before the content has ended, the content goes on to the [`Upload`] while
+    /// [`Upload::is_wanted`]; after that it is discarded within limits.
+    fn handle(
+        &mut self,
+        request: Request<'_, Self>,
+        cx: &Context<'_>,
+    ) -> Poll<Response<Self::Fields, Self::Content>>;
+
+    /// Answers a request that is put off because memory is short: 503, RFC 9110 §15.6.4.
+    fn put_off(&mut self, cx: &Context<'_>) -> Response<Self::Fields, Self::Content>;
+
+    /// What the server shares with the handler. Asked once.
+    fn shared(&self) -> Shared {
+        Shared::default()
+    }
+}
+
+/// What a server and its handler share.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    /// The memory that all connections may hold together. Default: without a limit.
+    pub budget: Budget,
+    /// Where warnings are noted. Default: nothing is printed.
+    pub warnings: Warnings,
+    /// Seconds since 1970. Default: the operating system's clock.
+    pub clock: fn() -> u64,
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared { budget: Budget::default(), warnings: Warnings::default(), clock: date::unix_now }
+    }
+}
+
+/// What is kept of a request's head, and of the request while it is answered.
+pub trait Head: Default {
+    /// Keeps what is needed of a head. It is valid by RFC 9114 §4.
+    fn on_request(&mut self, request: &RequestHead<'_>);
+
+    /// The request must be answered by `status`: its head is too large (431). Nothing else of it is known.
+    fn on_refused(&mut self, status: u16);
+
+    /// Forgets the request, keeps the memory unless it is much.
+    fn recycle(&mut self);
+
+    /// Bytes that it holds.
+    fn memory(&self) -> usize;
+
+    /// Whether the client waits for 100 (Continue) before it sends content. RFC 9110 §10.1.1.
+    fn expects_continue(&self) -> bool;
+
+    /// Whether the answer means that all content has arrived, so that [`Handler::handle`] is not called before. A client that
+    /// expects 100 (Continue) gets it if the handler would answer with a status below 300.
+    fn awaits_content(&self) -> bool {
+        false
+    }
+
+    /// Whether work on the request has begun, so that it can no longer be put off.
+    fn has_begun(&self) -> bool {
+        false
+    }
+
+    /// What the access log says of the request.
+    fn line(&self) -> RequestLine<'_>;
+}
+
+/// Takes a request's content as it is lent, on the worker's thread, while the connection receives.
+pub trait Upload: Default {
+    /// Takes the next bytes, at least one; returns how many were taken. When fewer than all are taken the stream pauses, and
+    /// no more credit is given for it, until [`Upload::has_room`] is found true after a wake.
+    fn on_body(&mut self, bytes: &[u8]) -> usize;
+
+    /// The fields that follow the content.
+    fn on_trailers(&mut self, _trailers: &Trailers<'_>) {}
+
+    /// The content is complete.
+    fn on_end(&mut self) {}
+
+    /// The content will not be completed.
+    fn on_abort(&mut self) {}
+
+    /// Whether bytes would be taken.
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    /// Whether content is of use once the response has begun.
+    fn is_wanted(&self) -> bool {
+        false
+    }
+
+    /// Whether the handler waits for content. Meanwhile it is the client that is slow, and one that expects 100 (Continue)
+    /// is told to go on.
+    fn is_awaited(&self) -> bool {
+        false
+    }
+
+    /// Whether a handler whose answer waits for all content shall be called without the rest.
+    fn is_enough(&self) -> bool {
+        false
+    }
+
+    /// Bytes that it holds.
+    fn memory(&self) -> usize {
+        0
+    }
+}
+
+/// Gives a response's content.
+pub trait Content {
+    /// The next at most `max` bytes (`max` ≥ 1), never an empty chunk; `None` at the end. After `Pending` it is called again
+    /// when a waker of the [`Context`] was woken.
+    fn poll_chunk(&mut self, max: usize, cx: &Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>>;
+
+    /// How many bytes are still to come; `None` if that is not known. What is known before the first chunk is promised.
+    fn remaining(&self) -> Option<u64>;
+
+    /// The fields that follow content of unknown length. Asked once, at the end.
+    fn trailers(&mut self) -> Option<HeaderMap> {
+        None
+    }
+}
+
+/// A response's fields.
+pub trait FieldLines: PartialEq + Default {
+    /// Whether the same fields come again often enough that the encoded head is worth remembering.
+    const REPEATS: bool;
+
+    /// Names, in lower case, and values in the order in which they are sent.
+    fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])>;
+
+    /// A part that differs between fields that are remembered side by side.
+    fn key(&self) -> &[u8] {
+        b""
+    }
+}
+
+impl FieldLines for HeaderMap {
+    const REPEATS: bool = false;
+
+    fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
+    }
+}
+
+/// The content cannot be completed: the stream is reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentError;
+
+impl core::fmt::Display for ContentError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("the content of the response cannot be completed")
+    }
+}
+
+impl core::error::Error for ContentError {}
+
+/// A request that is to be answered.
+pub struct Request<'a, H: Handler> {
+    /// What was kept of the head.
+    pub head: &'a mut H::Head,
+    /// What takes the content.
+    pub upload: &'a mut H::Upload,
+    /// How much of the content has arrived.
+    pub received: Received,
+}
+
+/// How much of a request's content has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// More may follow.
+    Open,
+    /// All.
+    Whole,
+}
+
+/// What a handler answers.
+#[derive(Debug)]
+pub struct Response<F, C> {
+    /// The status code, 200 to 599.
+    pub status: u16,
+    /// The fields, content-length among them whenever the status allows one.
+    pub fields: F,
+    /// The content that follows. Empty for HEAD, whatever content-length says.
+    pub body: C,
+}
+
+/// The circumstances of a call.
+pub struct Context<'a> {
+    pub(crate) now: Instant,
+    pub(crate) waiting: usize,
+    pub(crate) call: &'a ConnectionCall,
+    pub(crate) calls: &'a Arc<Calls>,
+}
+
+impl Context<'_> {
+    /// The time of the turn, by the worker's clock.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Requests and responses of this connection that wait to be called again.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Has the worker call again what waits on this connection. Made on demand; all of a connection are the same.
+    pub fn waker(&self) -> Waker {
+        self.call.waker(self.calls)
+    }
+}
