@@ -26,6 +26,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("paths", 3, &["udp", "xdp", "datapath", "ebpf", "netlink", "wire", "base"]),
     ("http3", 3, &["transport", "qpack", "wire", "base"]),
     ("worker", 3, &["transport", "datapath", "base"]),
+    ("quic", 4, &["*"]),
     ("server", 4, &["*"]),
     ("load", 4, &["*"]),
     ("sim", 4, &["*"]),

@@ -85,6 +85,16 @@ impl Connection {
         self.tell_closed(CloseReason::Local { code });
     }
 
+    /// Turns a client away during its handshake: it is told CONNECTION_REFUSED. Source: RFC 9000 §20.1.
+    pub fn refuse(&mut self, now: Instant) {
+        if self.lifecycle.is_over() {
+            return;
+        }
+        let code = Code::CONNECTION_REFUSED;
+        self.start_closing(now, CloseFrame::Transport(TransportError::new(code, "refused")));
+        self.tell_closed(CloseReason::Local { code: code.0 });
+    }
+
     /// The peer broke the protocol, or TLS failed.
     pub(super) fn fail(&mut self, now: Instant, error: TransportError) {
         if self.lifecycle.is_over() {

@@ -48,6 +48,22 @@ impl Connection {
         self.streams.open(dir)
     }
 
+    /// How many streams of our own the peer permits, counted from the beginning of the connection. Source: RFC 9000 §4.6.
+    pub fn permitted_streams(&self, dir: Dir) -> u64 {
+        self.streams.permitted_streams(dir)
+    }
+
+    /// From now on the peer may open another stream only when one is over and [`Connection::release_stream`] was called: for
+    /// an application that keeps streams after their last byte. To be called before the first packet.
+    pub fn hold_peer_streams(&mut self) {
+        self.streams.hold_peer_streams();
+    }
+
+    /// The application is done with a stream of the peer's. Without effect unless [`Connection::hold_peer_streams`] was called.
+    pub fn release_stream(&mut self, dir: Dir) {
+        self.streams.release(dir);
+    }
+
     /// Hands over bytes to be sent on a stream; they are kept, not copied, until acknowledged.
     ///
     /// # Errors

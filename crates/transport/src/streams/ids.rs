@@ -69,13 +69,40 @@ pub(super) struct PeerStreams {
     next: u64,
     /// Below `next` and never named.
     unseen: RangeSet,
+    returns: Returns,
+}
+
+/// When the peer may open another stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Returns {
+    /// When a stream is over.
+    WhenOver,
+    /// When a stream is over and the application has released one; `balance` is how many more were released than are over.
+    WhenReleased { balance: i64 },
 }
 
 impl PeerStreams {
     /// At most `max` streams at a time.
     pub(super) fn new(max: u64) -> PeerStreams {
         let max = max.min(wire::frame::MAX_STREAM_COUNT);
-        PeerStreams { window: Window::new(max, max, Step::Eighth), next: 0, unseen: RangeSet::new() }
+        PeerStreams {
+            window: Window::new(max, max, Step::Eighth),
+            next: 0,
+            unseen: RangeSet::new(),
+            returns: Returns::WhenOver,
+        }
+    }
+
+    /// From now on the application says by [`PeerStreams::release`] when it is done with a stream.
+    pub(super) fn hold(&mut self) {
+        self.returns = Returns::WhenReleased { balance: 0 };
+    }
+
+    /// The application is done with a stream. Returns whether a MAX_STREAMS frame is due.
+    pub(super) fn release(&mut self) -> bool {
+        let Returns::WhenReleased { balance } = &mut self.returns else { return false };
+        *balance += 1;
+        *balance <= 0 && self.permit_another()
     }
 
     /// A frame names stream `index`, which does not exist.
@@ -96,6 +123,16 @@ impl PeerStreams {
     /// A stream is over, and the application has heard of it: the peer may open another. Returns whether a
     /// MAX_STREAMS frame is due.
     pub(super) fn on_over(&mut self) -> bool {
+        if let Returns::WhenReleased { balance } = &mut self.returns {
+            *balance -= 1;
+            if *balance < 0 {
+                return false;
+            }
+        }
+        self.permit_another()
+    }
+
+    fn permit_another(&mut self) -> bool {
         // Counts of streams never grow by themselves, so the time does not matter.
         self.window.on_consumed(1, Instant::ZERO, Duration::ZERO)
     }
@@ -122,6 +159,23 @@ mod tests {
         assert!(streams.unseen.is_empty());
         assert!(streams.on_over());
         assert_eq!(streams.pending_limit(), Some(9));
+    }
+
+    /// Deleted, a peer could fill an application's queue of streams that it has not accepted yet.
+    #[test]
+    fn a_stream_that_the_application_holds_earns_no_credit_and_neither_does_one_that_is_not_over() {
+        let mut streams = PeerStreams::new(2);
+        streams.hold();
+        assert_eq!([streams.admit(0), streams.admit(1)], [Admission::New, Admission::New]);
+        assert!(!streams.on_over() && !streams.on_over(), "over, and held");
+        assert_eq!(streams.admit(2), Admission::Refused);
+        assert!(streams.release());
+        assert_eq!([streams.admit(2), streams.admit(3)], [Admission::New, Admission::Refused]);
+        assert!(streams.release());
+        assert!(!streams.release(), "released before it is over");
+        assert_eq!([streams.admit(3), streams.admit(4)], [Admission::New, Admission::Refused]);
+        assert!(streams.on_over());
+        assert_eq!(streams.admit(4), Admission::New);
     }
 
     /// RFC 9000 §4.6: MAX_STREAMS frames overtake each other.

@@ -26,6 +26,21 @@ impl Streams {
         }
     }
 
+    /// How many streams of this kind the peer permits since the beginning of the connection.
+    pub(crate) fn permitted_streams(&self, dir: Dir) -> u64 {
+        self.local[dir.index()].credit.limit()
+    }
+
+    /// From now on the peer may open another stream only when one is over and `release` was called.
+    pub(crate) fn hold_peer_streams(&mut self) {
+        self.peer.iter_mut().for_each(super::ids::PeerStreams::hold);
+    }
+
+    /// The application is done with a stream of the peer's.
+    pub(crate) fn release(&mut self, dir: Dir) {
+        self.connection_control |= self.peer[dir.index()].release();
+    }
+
     fn writable_slot(&mut self, id: StreamId) -> Result<Slot, WriteError> {
         let slot = self.slots.find(id.as_u64()).ok_or(WriteError::NoSuchStream)?;
         self.slots[slot].send.check_writable()?;

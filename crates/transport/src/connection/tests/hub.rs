@@ -48,6 +48,23 @@ fn a_peer_that_has_lost_its_state_ends_the_connection() {
     );
 }
 
+/// RFC 9000 §20.1. Deleted, a client that is turned away would try on until its handshake times out.
+#[test]
+fn a_client_that_is_refused_in_its_handshake_hears_of_it() {
+    let mut pair = pair(TransportConfig::default());
+    let now = pair.now;
+    for datagram in pair.client.send(now) {
+        pair.server.receive(now, datagram, Some(&pair.config));
+    }
+    pair.server().refuse(now);
+    pair.run(3);
+    let refused = Event::Closed(CloseReason::PeerTransport {
+        code: wire::error::Code::CONNECTION_REFUSED,
+        reason: "refused".to_owned(),
+    });
+    assert!(pair.client.events.contains(&refused), "{:?}", pair.client.events);
+}
+
 #[test]
 fn a_token_that_was_not_fetched_gives_way_to_the_next() {
     let mut pair = connected();

@@ -1,0 +1,141 @@
+//! The application on the worker: one exchange with the handles for each turn of a connection.
+
+use crate::arrivals::Arrivals;
+use crate::calls::Calls;
+use crate::facts::Facts;
+use crate::hub::Hub;
+use crate::presence::Presence;
+use crate::shared::exchange::Verbs;
+use crate::shared::{Ending, Guard, Shared};
+use crate::varint::VarInt;
+use base::slab::Handle;
+use base::time::Instant;
+use bytes::Bytes;
+use core::task::Waker;
+use std::sync::Arc;
+use transport::{Connection, Dir, Event, Priority, StreamId};
+use wire::Side;
+use worker::{App, Next};
+
+/// What all connections of an endpoint have in common.
+pub(crate) struct Application {
+    hub: Arc<Hub>,
+    calls: Arc<Calls>,
+    /// All connections are to be closed.
+    closing: Option<(VarInt, Bytes)>,
+    /// Memory for the wakers of a turn.
+    woken: Vec<Waker>,
+}
+
+impl Application {
+    pub(crate) fn new(hub: Arc<Hub>) -> Application {
+        Application { calls: Arc::clone(&hub.calls), hub, closing: None, woken: Vec::new() }
+    }
+
+    /// Each connection is closed at its next turn.
+    pub(crate) fn close_all(&mut self, code: VarInt, reason: Bytes) {
+        self.closing = Some((code, reason));
+    }
+}
+
+impl App for Application {
+    type State = Presence;
+
+    fn on_accept(&mut self, _: Instant, connection: &mut Connection) -> Presence {
+        connection.hold_peer_streams();
+        let addresses = connection.addresses();
+        let facts = Facts::new(addresses.peer, addresses.local);
+        let shared = Arc::new(Shared::new(Side::Server, facts, Arc::clone(&self.calls)));
+        let presence = Presence::new(Arc::clone(&shared), Arc::clone(&self.hub));
+        self.hub.on_incoming(Arc::new(Guard(shared)));
+        presence
+    }
+
+    fn on_slot(&mut self, presence: &mut Presence, handle: Handle) {
+        presence.shared.set_slot(handle);
+    }
+
+    fn take_called(&mut self, _: Instant, handles: &mut Vec<Handle>) {
+        self.calls.take(handles);
+    }
+
+    fn admits(&self) -> bool {
+        self.hub.has_room()
+    }
+
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection, presence: &mut Presence) -> Next {
+        let Presence { shared, arrivals, .. } = presence;
+        let ending = shared.change_in_turn(&mut self.woken, |state| {
+            state.exchange(&mut Live { connection, now }, arrivals);
+            state.facts.publish(connection);
+            state.take_ending()
+        });
+        match ending {
+            Some(Ending::Close { code, reason }) => connection.close(now, code.into_inner(), &reason),
+            Some(Ending::Refuse) => connection.refuse(now),
+            None => {}
+        }
+        if let Some((code, reason)) = &self.closing {
+            connection.close(now, code.into_inner(), reason);
+        }
+        Next::Wait
+    }
+
+    fn on_gone(&mut self, _: Instant, _: &Connection, presence: Presence) {
+        drop(presence);
+    }
+}
+
+/// A connection in its turn.
+struct Live<'a> {
+    connection: &'a mut Connection,
+    now: Instant,
+}
+
+impl Verbs for Live<'_> {
+    fn next_event(&mut self) -> Option<Event> {
+        self.connection.next_event()
+    }
+
+    fn open(&mut self, dir: Dir) {
+        // A refusal asks for `Event::StreamsAvailable`. A stream that a handle has opened was permitted.
+        let _ = self.connection.open(dir);
+    }
+
+    fn permitted(&self, dir: Dir) -> u64 {
+        self.connection.permitted_streams(dir)
+    }
+
+    // An error of the next two says that the peer has stopped the stream, of which an event tells.
+    fn write(&mut self, id: StreamId, bytes: Bytes) {
+        let _ = self.connection.write(id, bytes);
+    }
+
+    fn finish(&mut self, id: StreamId) {
+        let _ = self.connection.finish_stream(id);
+    }
+
+    fn reset(&mut self, id: StreamId, code: VarInt) {
+        self.connection.reset(id, code.into_inner());
+    }
+
+    fn stop(&mut self, id: StreamId, code: VarInt) {
+        self.connection.stop_sending(id, code.into_inner());
+    }
+
+    fn set_priority(&mut self, id: StreamId, priority: Priority) {
+        self.connection.set_priority(id, priority);
+    }
+
+    fn room(&mut self, id: StreamId) -> usize {
+        self.connection.send_capacity(id)
+    }
+
+    fn deliver(&mut self, id: StreamId, arrivals: &mut Arrivals) {
+        self.connection.deliver(self.now, id, arrivals);
+    }
+
+    fn release(&mut self, dir: Dir) {
+        self.connection.release_stream(dir);
+    }
+}

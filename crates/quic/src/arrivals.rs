@@ -1,0 +1,163 @@
+//! What arrives on a connection during a turn: memory of the worker's thread only.
+//!
+//! The transport lends bytes from the packet. They are copied once, into chunks that the streams of the connection share,
+//! and leave as `Bytes` at the end of the turn. Bytes of one stream that arrive one after the other become one `Bytes`.
+//!
+//! Invariant: a stream takes bytes while less than its limit is unread, so that an application that does not read holds a
+//! limit and one turn's bytes of each stream; then the stream is paused and its flow-control credit with it.
+
+use bytes::{Bytes, BytesMut};
+use core::ops::Range;
+use std::collections::HashMap;
+use transport::{Fin, StreamId, StreamSink};
+
+/// Unread bytes at which a stream is paused.
+pub(crate) const STREAM_LIMIT: usize = 1 << 20;
+/// The same while the connection's streams together have [`CONNECTION_LIMIT`] unread bytes.
+pub(crate) const SCARCE_LIMIT: usize = 64 << 10;
+/// Unread bytes of a connection from which on [`SCARCE_LIMIT`] holds.
+pub(crate) const CONNECTION_LIMIT: usize = 16 << 20;
+/// Unread bytes below which a stream's number is not kept here from turn to turn.
+const SMALL: usize = 64 << 10;
+/// Sizes of chunks in bytes: small for connections that receive little.
+const CHUNK: Range<usize> = 4 << 10..64 << 10;
+
+/// Unread bytes at which a stream is paused when the connection has `total` of them.
+#[inline]
+pub(crate) fn limit(total: usize) -> usize {
+    if total >= CONNECTION_LIMIT { SCARCE_LIMIT } else { STREAM_LIMIT }
+}
+
+/// Bytes that arrived in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Arrived {
+    pub(crate) id: StreamId,
+    pub(crate) bytes: Bytes,
+    pub(crate) fin: Fin,
+}
+
+/// The stream whose bytes end the chunk.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    id: StreamId,
+    unread: usize,
+}
+
+/// Where the transport lends bytes to.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    chunk: BytesMut,
+    /// What the next chunk holds at least, in bytes.
+    next_chunk: usize,
+    current: Option<Current>,
+    arrived: Vec<Arrived>,
+    /// Streams that were paused since the last look.
+    paused: Vec<StreamId>,
+    /// Streams with many unread bytes as of the end of the last turn in which any arrived.
+    backlog: HashMap<StreamId, usize>,
+    /// Unread bytes of all streams.
+    total: usize,
+}
+
+impl Arrivals {
+    pub(crate) fn new() -> Arrivals {
+        Arrivals {
+            chunk: BytesMut::new(),
+            next_chunk: CHUNK.start,
+            current: None,
+            arrived: Vec::new(),
+            paused: Vec::new(),
+            backlog: HashMap::new(),
+            total: 0,
+        }
+    }
+
+    /// Ends the piece that is being collected.
+    fn cut(&mut self) {
+        if let Some(Current { id, .. }) = self.current
+            && !self.chunk.is_empty()
+        {
+            let bytes = self.chunk.split().freeze();
+            self.arrived.push(Arrived { id, bytes, fin: Fin::Open });
+        }
+    }
+
+    fn begin(&mut self, id: StreamId) -> Current {
+        self.cut();
+        if let Some(Current { id, unread }) = self.current
+            && unread >= SMALL
+        {
+            self.backlog.insert(id, unread);
+        }
+        let current = Current { id, unread: self.backlog.get(&id).copied().unwrap_or(0) };
+        self.current = Some(current);
+        current
+    }
+
+    /// Makes room for `len` bytes behind what the chunk holds.
+    #[inline]
+    fn make_room(&mut self, len: usize) {
+        if self.chunk.capacity() - self.chunk.len() < len {
+            self.cut();
+            self.chunk.reserve(self.next_chunk.max(len));
+            self.next_chunk = (2 * self.next_chunk).min(CHUNK.end);
+        }
+    }
+
+    /// The streams' bytes since the last call, in the order in which they arrived. When there are none, the memory for the next
+    /// ones is given back.
+    pub(crate) fn take_arrived(&mut self, into: &mut Vec<Arrived>) {
+        self.cut();
+        self.current = None;
+        if self.arrived.is_empty() && self.chunk.capacity() > 0 {
+            self.chunk = BytesMut::new();
+            self.next_chunk = CHUNK.start;
+        }
+        into.append(&mut self.arrived);
+    }
+
+    /// A stream that was paused since the last look.
+    pub(crate) fn next_paused(&mut self) -> Option<StreamId> {
+        self.paused.pop()
+    }
+
+    /// What the reader has not read: of the stream, and of all streams.
+    pub(crate) fn set_unread(&mut self, id: StreamId, unread: usize, total: usize) {
+        self.total = total;
+        if unread >= SMALL {
+            self.backlog.insert(id, unread);
+        } else if !self.backlog.is_empty() {
+            self.backlog.remove(&id);
+        }
+    }
+
+    /// No more bytes of the stream are taken.
+    pub(crate) fn forget(&mut self, id: StreamId) {
+        if !self.backlog.is_empty() {
+            self.backlog.remove(&id);
+        }
+    }
+}
+
+impl StreamSink for Arrivals {
+    fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
+        let unread = match self.current {
+            Some(current) if current.id == id => current.unread,
+            _ => self.begin(id).unread,
+        };
+        if !bytes.is_empty() && unread >= limit(self.total) {
+            self.paused.push(id);
+            return 0;
+        }
+        self.make_room(bytes.len());
+        self.chunk.extend_from_slice(bytes);
+        self.total += bytes.len();
+        self.current = Some(Current { id, unread: unread + bytes.len() });
+        if fin == Fin::End {
+            let bytes = self.chunk.split().freeze();
+            self.arrived.push(Arrived { id, bytes, fin });
+            self.current = None;
+        }
+        bytes.len()
+    }
+}

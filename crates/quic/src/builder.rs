@@ -1,0 +1,156 @@
+//! The settings of an endpoint, and how it is put together.
+
+use crate::app::Application;
+use crate::calls::Calls;
+use crate::config::ServerConfig;
+use crate::driver::{self, Engine};
+use crate::hub::Hub;
+use datapath::Port;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use transport::{EndpointConfig, IncomingPolicy, RetryPolicy};
+use udp::{BindOptions, UdpPort, Variant};
+use worker::Worker;
+
+/// How datagrams reach the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DataPath {
+    /// Trains of datagrams, segmented and merged by the kernel (GSO, GRO), as far as the kernel does that.
+    #[default]
+    Gso,
+    /// Many datagrams in a system call.
+    Mmsg,
+    /// One datagram in a system call.
+    Plain,
+}
+
+/// Who owns the thread that drives an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Driver {
+    /// A thread of its own, which sleeps in poll(2). Handles may be used from any thread and any runtime.
+    #[default]
+    Thread,
+}
+
+/// When clients must prove their address before the handshake. Source: RFC 9000 §8.1.2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Retry {
+    /// While more than 100 handshakes are under way.
+    #[default]
+    UnderLoad,
+    /// Always: it costs a round trip.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Settings of an [`crate::Endpoint`].
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// use quic::{DataPath, Endpoint};
+/// let endpoint = Endpoint::builder(([127, 0, 0, 1], 0).into()).data_path(DataPath::Mmsg).build()?;
+/// assert_ne!(endpoint.local_addr()?.port(), 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is opened before `build`"]
+pub struct EndpointBuilder {
+    address: SocketAddr,
+    server: Option<ServerConfig>,
+    data_path: DataPath,
+    driver: Driver,
+    receive_buffer: Option<usize>,
+    transport: EndpointConfig,
+}
+
+impl EndpointBuilder {
+    pub(crate) fn new(address: SocketAddr) -> EndpointBuilder {
+        EndpointBuilder {
+            address,
+            server: None,
+            data_path: DataPath::default(),
+            driver: Driver::default(),
+            receive_buffer: None,
+            transport: EndpointConfig::default(),
+        }
+    }
+
+    /// Takes connections. Default: the endpoint only opens some.
+    pub fn server(mut self, config: ServerConfig) -> Self {
+        self.server = Some(config);
+        self
+    }
+
+    /// How datagrams reach the kernel. Default: [`DataPath::Gso`].
+    pub fn data_path(mut self, path: DataPath) -> Self {
+        self.data_path = path;
+        self
+    }
+
+    /// Who owns the thread. Default: [`Driver::Thread`].
+    pub fn driver(mut self, driver: Driver) -> Self {
+        self.driver = driver;
+        self
+    }
+
+    /// Bytes of the socket's receive buffer that the system is asked for. Default: 8 MiB.
+    pub fn receive_buffer(mut self, bytes: usize) -> Self {
+        self.receive_buffer = Some(bytes);
+        self
+    }
+
+    /// When clients must prove their address. Default: [`Retry::UnderLoad`].
+    pub fn retry(mut self, when: Retry) -> Self {
+        self.transport.retry = match when {
+            Retry::UnderLoad => EndpointConfig::default().retry,
+            Retry::Always => RetryPolicy::Always,
+            Retry::Never => RetryPolicy::Never,
+        };
+        self
+    }
+
+    /// Connections of clients at a time; others are told CONNECTION_REFUSED. Default: 30,000.
+    pub fn max_connections(mut self, count: usize) -> Self {
+        self.transport.max_connections = count;
+        self
+    }
+
+    /// Opens the socket and starts the driver.
+    pub(crate) fn start(self) -> io::Result<Arc<Hub>> {
+        let driver = self.driver;
+        let engine = self.engine()?;
+        let hub = Arc::clone(engine.hub());
+        match driver {
+            Driver::Thread => driver::spawn(engine)?,
+        }
+        Ok(hub)
+    }
+
+    fn engine(self) -> io::Result<Engine<UdpPort>> {
+        let variant = match self.data_path {
+            DataPath::Gso => Variant::Gso,
+            DataPath::Mmsg => Variant::Mmsg,
+            DataPath::Plain => Variant::Plain,
+        };
+        let usual = BindOptions::new(self.address, variant);
+        let receive_buffer = self.receive_buffer.unwrap_or(usual.receive_buffer);
+        let port = UdpPort::bind(&BindOptions { receive_buffer, ..usual }).map_err(io::Error::other)?;
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(io::Error::other)?;
+        let incoming = match self.server {
+            Some(_) => IncomingPolicy::Accept,
+            None => IncomingPolicy::Ignore,
+        };
+        let endpoint = transport::Endpoint::new(EndpointConfig { incoming, ..self.transport }, seed);
+        let hub = Arc::new(Hub::new(Calls::new(port.waker()), port.local_address()));
+        let server = self.server.map(|server| server.to_transport());
+        let app = Application::new(Arc::clone(&hub));
+        Ok(Engine::new(Worker::new(port, app, endpoint, server, worker::Config::default()), hub))
+    }
+}

@@ -1,0 +1,133 @@
+//! What a program may set about servers and clients.
+
+use crate::transport_config::TransportConfig;
+use crypto::{ClientTls, ConfigError, Identity, Roots, ServerTls, TlsOptions};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::fmt;
+use std::sync::Arc;
+
+/// The application protocol of configurations that name none.
+pub(crate) const DEFAULT_PROTOCOL: &[u8] = b"tercel";
+
+fn options(protocols: &[&[u8]]) -> TlsOptions {
+    let alpn = protocols.iter().map(|name| name.to_vec()).collect();
+    TlsOptions { alpn, ..TlsOptions::default() }
+}
+
+/// What an endpoint needs to take connections.
+#[derive(Clone)]
+pub struct ServerConfig {
+    identity: Identity,
+    tls: ServerTls,
+    transport: Arc<TransportConfig>,
+}
+
+impl ServerConfig {
+    /// A server with one certificate chain, its own certificate first, and the private key.
+    ///
+    /// # Errors
+    /// The chain is empty, or the key is of no known kind or belongs to another certificate.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+    /// let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
+    /// let chain = vec![CertificateDer::from(made.cert)];
+    /// let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())?;
+    /// let config = quic::ServerConfig::with_single_cert(chain, key)?.alpn_protocols(&[b"echo"])?;
+    /// # drop(config);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_single_cert(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<ServerConfig, ConfigError> {
+        let chain = chain.into_iter().map(|certificate| certificate.to_vec()).collect();
+        ServerConfig::with_identity(Identity::from_der(chain, key.secret_der().to_vec())?)
+    }
+
+    /// A server with one certificate chain and its key.
+    ///
+    /// # Errors
+    /// TLS refuses it.
+    pub fn with_identity(identity: Identity) -> Result<ServerConfig, ConfigError> {
+        let tls = ServerTls::new(&identity, &options(&[DEFAULT_PROTOCOL]))?;
+        Ok(ServerConfig { identity, tls, transport: Arc::default() })
+    }
+
+    /// The application protocols, the preferred one first; each has 1 to 255 bytes. A client that offers none of them is turned
+    /// away. Default: `tercel`, which serves programs of one origin. Source: RFC 9001 §8.1.
+    ///
+    /// # Errors
+    /// There is none, or the length of one is wrong.
+    pub fn alpn_protocols(mut self, names: &[&[u8]]) -> Result<ServerConfig, ConfigError> {
+        self.tls = ServerTls::new(&self.identity, &options(names))?;
+        Ok(self)
+    }
+
+    /// How connections behave.
+    pub fn transport_config(&mut self, transport: Arc<TransportConfig>) -> &mut ServerConfig {
+        self.transport = transport;
+        self
+    }
+
+    pub(crate) fn to_transport(&self) -> transport::ServerConfig {
+        transport::ServerConfig { tls: self.tls.clone(), transport: self.transport.settings() }
+    }
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ServerConfig").field("transport", &self.transport).finish_non_exhaustive()
+    }
+}
+
+/// What an endpoint needs to open connections.
+#[derive(Clone)]
+pub struct ClientConfig {
+    roots: Roots,
+    tls: ClientTls,
+    transport: Arc<TransportConfig>,
+}
+
+impl ClientConfig {
+    /// A client that trusts `roots`.
+    ///
+    /// # Errors
+    /// There is nothing to trust.
+    pub fn with_roots(roots: Roots) -> Result<ClientConfig, ConfigError> {
+        let tls = ClientTls::new(&roots, &options(&[DEFAULT_PROTOCOL]))?;
+        Ok(ClientConfig { roots, tls, transport: Arc::default() })
+    }
+
+    /// The application protocols, the preferred one first; each has 1 to 255 bytes. Default: `tercel`.
+    /// Source: RFC 9001 §8.1.
+    ///
+    /// # Errors
+    /// There is none, or the length of one is wrong.
+    pub fn alpn_protocols(mut self, names: &[&[u8]]) -> Result<ClientConfig, ConfigError> {
+        self.tls = ClientTls::new(&self.roots, &options(names))?;
+        Ok(self)
+    }
+
+    /// How connections behave.
+    pub fn transport_config(&mut self, transport: Arc<TransportConfig>) -> &mut ClientConfig {
+        self.transport = transport;
+        self
+    }
+
+    pub(crate) fn to_transport(&self) -> transport::ClientConfig {
+        transport::ClientConfig {
+            tls: self.tls.clone(),
+            transport: self.transport.settings(),
+            token: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for ClientConfig {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ClientConfig").field("transport", &self.transport).finish_non_exhaustive()
+    }
+}

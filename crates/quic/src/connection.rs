@@ -1,0 +1,175 @@
+//! A connection, and the client or server end of one that begins.
+
+use crate::error::ConnectionError;
+use crate::facts::HandshakeData;
+use crate::recv_stream::RecvStream;
+use crate::send_stream::SendStream;
+use crate::shared::{Ending, Guard};
+use crate::stats::ConnectionStats;
+use crate::varint::VarInt;
+use bytes::Bytes;
+use core::future::poll_fn;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use transport::{Dir, StreamId};
+use wire::Side;
+
+/// A QUIC connection. Clones are handles of the same connection.
+///
+/// When the last handle is dropped, streams and their futures included, the connection is closed with code 0 and an empty
+/// reason. Data that the peer has not acknowledged may be lost then: await [`SendStream::stopped`], an answer, or
+/// [`Connection::closed`] first.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    guard: Arc<Guard>,
+}
+
+impl Connection {
+    /// Opens a bidirectional stream, and waits until the peer permits one. The peer hears of it when something is written,
+    /// finished or reset. Dropping the future opens nothing. Source: RFC 9000 §2.1, §4.6.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        self.open(Dir::Bidi).await.map(|id| self.both(id))
+    }
+
+    /// Opens a unidirectional stream, and waits until the peer permits one. Dropping the future opens nothing.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
+        self.open(Dir::Uni).await.map(|id| SendStream::new(Arc::clone(&self.guard), id))
+    }
+
+    async fn open(&self, dir: Dir) -> Result<StreamId, ConnectionError> {
+        poll_fn(|context| self.guard.0.change(|state| state.poll_open(dir, context))).await
+    }
+
+    /// The next bidirectional stream of the peer's, in the order of their first bytes. Dropping the future loses none.
+    ///
+    /// # Errors
+    /// The connection is over and all streams that had arrived were accepted.
+    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        self.accept(Dir::Bidi).await.map(|id| self.both(id))
+    }
+
+    /// The next unidirectional stream of the peer's, in the order of their first bytes. Dropping the future loses none.
+    ///
+    /// # Errors
+    /// The connection is over and all streams that had arrived were accepted.
+    pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
+        self.accept(Dir::Uni).await.map(|id| RecvStream::new(Arc::clone(&self.guard), id))
+    }
+
+    async fn accept(&self, dir: Dir) -> Result<StreamId, ConnectionError> {
+        poll_fn(|context| self.guard.0.change(|state| state.poll_accept(dir, context))).await
+    }
+
+    fn both(&self, id: StreamId) -> (SendStream, RecvStream) {
+        (SendStream::new(Arc::clone(&self.guard), id), RecvStream::new(Arc::clone(&self.guard), id))
+    }
+
+    /// Closes the connection at once: the peer is told the code and the reason, cut to 256 bytes; all streams end; data that is
+    /// not acknowledged may be lost. Has no effect on a connection that is over. Source: RFC 9000 §10.2.
+    pub fn close(&self, code: VarInt, reason: &[u8]) {
+        self.guard.0.end_by(Ending::Close { code, reason: Bytes::copy_from_slice(reason) });
+    }
+
+    /// Waits until the connection is over, and tells why.
+    pub async fn closed(&self) -> ConnectionError {
+        poll_fn(|context| self.guard.0.change(|state| state.poll_closed(context))).await
+    }
+
+    /// Why the connection is over; `None` if it is not.
+    pub fn close_reason(&self) -> Option<ConnectionError> {
+        self.guard.0.change(|state| state.error().cloned())
+    }
+
+    /// Where the peer is. A client may move. Source: RFC 9000 §9.
+    pub fn remote_address(&self) -> SocketAddr {
+        self.guard.0.change(|state| state.facts.remote)
+    }
+
+    /// The local address of the path in use; `None` where the system does not say.
+    pub fn local_ip(&self) -> Option<IpAddr> {
+        let ip = self.guard.0.change(|state| state.facts.local_ip);
+        (!ip.is_unspecified()).then_some(ip)
+    }
+
+    /// Client or server.
+    pub fn side(&self) -> Side {
+        self.guard.0.change(|state| state.side())
+    }
+
+    /// The smoothed round-trip time, as of the last turn of the connection. Source: RFC 9002 §5.3.
+    pub fn rtt(&self) -> Duration {
+        self.stats().rtt
+    }
+
+    /// Counts and estimates, as of the last turn of the connection.
+    pub fn stats(&self) -> ConnectionStats {
+        self.guard.0.change(|state| state.facts.stats)
+    }
+
+    /// What the handshake has settled.
+    pub fn handshake_data(&self) -> Option<HandshakeData> {
+        self.guard.0.change(|state| state.facts.handshake.clone())
+    }
+
+    /// A number that no other connection of the process has as long as a handle of this one exists.
+    pub fn stable_id(&self) -> usize {
+        Arc::as_ptr(&self.guard) as usize
+    }
+}
+
+/// A connection whose handshake is under way: a future of the connection.
+///
+/// When it is dropped, the attempt ends: a client's with code 0, a server's with CONNECTION_REFUSED.
+#[derive(Debug)]
+#[must_use = "the attempt ends when it is dropped"]
+pub struct Connecting {
+    /// `None` once the handshake is complete.
+    guard: Option<Arc<Guard>>,
+    remote: SocketAddr,
+}
+
+impl Connecting {
+    pub(crate) fn new(guard: Arc<Guard>, remote: SocketAddr) -> Connecting {
+        Connecting { guard: Some(guard), remote }
+    }
+
+    /// Where the peer is said to be.
+    pub fn remote_address(&self) -> SocketAddr {
+        self.remote
+    }
+}
+
+impl Future for Connecting {
+    type Output = Result<Connection, ConnectionError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(guard) = &self.guard else { return Poll::Ready(Err(ConnectionError::LocallyClosed)) };
+        match guard.0.change(|state| state.poll_connected(context)) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) => {
+                let guard = self.guard.take();
+                Poll::Ready(guard.map(|guard| Connection { guard }).ok_or(ConnectionError::LocallyClosed))
+            }
+        }
+    }
+}
+
+impl Drop for Connecting {
+    fn drop(&mut self) {
+        if let Some(guard) = &self.guard
+            && guard.0.change(|state| state.side()) == Side::Server
+        {
+            guard.0.end_by(Ending::Refuse);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! QUIC without HTTP: endpoints, connections and streams as handles for async programs, with the names of quinn 0.11.
+//!
+//! Handles are `Send + Sync`; they work on every runtime. The worker of an endpoint sends and receives on a thread of its own
+//! ([`Driver`]). A handle and the worker share a mutex for each connection, which the worker takes once for each turn.
+//!
+//! | dropped | happens |
+//! |---|---|
+//! | [`SendStream`] | it is finished: what was written is delivered |
+//! | [`RecvStream`] before its end | STOP_SENDING with code 0 |
+//! | the last handle of a [`Connection`], streams included | closed with code 0: data that is not acknowledged may be lost |
+//! | [`Incoming`], or a server's [`Connecting`] | the client is told CONNECTION_REFUSED |
+//! | a client's [`Connecting`] | the attempt ends with code 0 |
+//! | the last [`Endpoint`] | connections live on; the driver ends after the last |
+//! | a future of `open_bi`, `accept_bi`, `read`, `write` | nothing is lost; `write_all` and `write_chunk` may have written a part |
+//!
+//! | file | holds |
+//! |---|---|
+//! | endpoint.rs, builder.rs, incoming.rs, connection.rs, send_stream.rs, recv_stream.rs | the handles |
+//! | config.rs, transport_config.rs | settings |
+//! | error.rs, stream_error.rs, varint.rs, stats.rs, facts.rs | values |
+//! | shared/ | what handles and worker share for a connection |
+//! | hub.rs, calls.rs, wakers.rs | what they share for an endpoint |
+//! | app.rs, presence.rs, arrivals.rs | the worker's side |
+//! | driver/ | who owns the thread |
+#![forbid(unsafe_code)]
+
+mod app;
+mod arrivals;
+mod builder;
+mod calls;
+mod config;
+mod connection;
+mod driver;
+mod endpoint;
+mod error;
+mod facts;
+mod hub;
+mod incoming;
+mod presence;
+mod recv_stream;
+mod send_stream;
+mod shared;
+mod stats;
+mod stream_error;
+mod transport_config;
+mod varint;
+mod wakers;
+
+pub use builder::{DataPath, Driver, EndpointBuilder, Retry};
+pub use config::{ClientConfig, ServerConfig};
+pub use connection::{Connecting, Connection};
+pub use crypto::{ConfigError as TlsConfigError, Identity, Roots};
+pub use endpoint::Endpoint;
+pub use error::{
+    ApplicationClose, ConnectError, ConnectionClose, ConnectionError, TlsFailure, TransportError,
+};
+pub use facts::HandshakeData;
+pub use incoming::{Incoming, IncomingFuture};
+pub use recv_stream::RecvStream;
+pub use send_stream::SendStream;
+pub use stats::ConnectionStats;
+pub use stream_error::{
+    ClosedStream, ReadError, ReadExactError, ReadToEndError, ResetError, StoppedError, WriteError,
+};
+pub use transport::{Dir, Priority, StreamId};
+pub use transport_config::{Congestion, TransportConfig};
+pub use varint::{VarInt, VarIntBoundsExceeded};
+pub use wire::Side;

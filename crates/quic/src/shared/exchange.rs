@@ -1,0 +1,223 @@
+//! The worker's side of a connection's shared state: one exchange for each turn.
+
+use super::recv::{RecvHalf, RecvState};
+use super::send::{SendHalf, SendState};
+use super::{Ending, State};
+use crate::arrivals::{Arrivals, Arrived, limit};
+use crate::error::ConnectionError;
+use crate::varint::VarInt;
+use bytes::Bytes;
+use transport::{Dir, Event, Fin, Priority, StreamId};
+
+/// What the shared state asks of the transport.
+pub(crate) trait Verbs {
+    /// What happened since the last call.
+    fn next_event(&mut self) -> Option<Event>;
+    /// Opens the next stream, if the peer permits it; else the peer hears that one is wanted.
+    fn open(&mut self, dir: Dir);
+    /// Streams that the peer permits since the beginning.
+    fn permitted(&self, dir: Dir) -> u64;
+    /// Takes bytes to be sent.
+    fn write(&mut self, id: StreamId, bytes: Bytes);
+    /// No more follow.
+    fn finish(&mut self, id: StreamId);
+    /// Gives up sending.
+    fn reset(&mut self, id: StreamId, code: VarInt);
+    /// Asks the peer to give up sending.
+    fn stop(&mut self, id: StreamId, code: VarInt);
+    /// How the stream shares the connection with others.
+    fn set_priority(&mut self, id: StreamId, priority: Priority);
+    /// Bytes that the stream takes; 0 asks for [`Event::Writable`].
+    fn room(&mut self, id: StreamId) -> usize;
+    /// Lends a paused stream's bytes again.
+    fn deliver(&mut self, id: StreamId, arrivals: &mut Arrivals);
+    /// A stream of the peer's is done with.
+    fn release(&mut self, dir: Dir);
+}
+
+impl State {
+    /// Hands over what arrived, hears the transport's events, applies what handles asked for and publishes room.
+    pub(crate) fn exchange(&mut self, verbs: &mut impl Verbs, arrivals: &mut Arrivals) {
+        // What arrived first: an event may end the stream that it belongs to.
+        self.take_in(arrivals);
+        while let Some(event) = verbs.next_event() {
+            self.on_event(event, arrivals);
+        }
+        self.apply_opens(verbs);
+        self.apply_sends(verbs);
+        self.apply_recvs(verbs, arrivals);
+        self.resume(verbs, arrivals);
+        for dir in Dir::ALL {
+            for _ in 0..core::mem::take(&mut self.kind(dir).released) {
+                verbs.release(dir);
+            }
+        }
+    }
+
+    /// What a handle wants to be done about the connection.
+    pub(crate) fn take_ending(&mut self) -> Option<Ending> {
+        self.ending.take()
+    }
+
+    /// Moves what arrived to its readers.
+    fn take_in(&mut self, arrivals: &mut Arrivals) {
+        let mut arrived = core::mem::take(&mut self.scratch);
+        arrivals.take_arrived(&mut arrived);
+        for Arrived { id, bytes, fin } in arrived.drain(..) {
+            self.admit(id);
+            let Some(half) = self.recvs.get_mut(&id) else { continue };
+            if half.state != RecvState::Open {
+                continue;
+            }
+            self.unread += bytes.len();
+            half.push(bytes);
+            half.wake(&mut self.woken);
+            if fin == Fin::End {
+                half.state = RecvState::Ended;
+                arrivals.forget(id);
+            } else {
+                arrivals.set_unread(id, half.queued(), self.unread);
+            }
+        }
+        self.scratch = arrived;
+    }
+
+    /// Makes a stream of the peer's, unless it is known. A part that is gone hears of nothing any more, so a stream without
+    /// any part is a new one.
+    fn admit(&mut self, id: StreamId) {
+        if id.initiator() == self.side || self.recvs.contains_key(&id) || self.sends.contains_key(&id) {
+            return;
+        }
+        self.recvs.insert(id, RecvHalf::new());
+        if id.dir() == Dir::Bidi {
+            self.sends.insert(id, SendHalf::new());
+        }
+        let kind = match id.dir() {
+            Dir::Bidi => &mut self.kinds[0],
+            Dir::Uni => &mut self.kinds[1],
+        };
+        kind.accepts.push_back(id);
+        kind.accepting.hand_to(&mut self.woken);
+    }
+
+    fn on_event(&mut self, event: Event, arrivals: &mut Arrivals) {
+        match event {
+            Event::Connected => {
+                self.is_connected = true;
+                self.connecting.hand_to(&mut self.woken);
+            }
+            Event::StreamReset { id, code } => {
+                self.admit(id);
+                arrivals.forget(id);
+                if let Some(half) = self.recvs.get_mut(&id) {
+                    self.unread -= half.discard();
+                    half.state = RecvState::Reset(VarInt::saturating(code));
+                    half.wake(&mut self.woken);
+                    self.settle(id);
+                }
+            }
+            Event::StopSending { id, code } => {
+                self.admit(id);
+                self.end_send(id, SendState::Stopped(VarInt::saturating(code)));
+            }
+            Event::Writable { id } => self.mark_send(id),
+            Event::Finished { id } => self.end_send(id, SendState::Acknowledged),
+            Event::StreamsAvailable { .. } | Event::NewToken { .. } => {}
+            Event::Closed(reason) => self.end(ConnectionError::from(reason)),
+        }
+    }
+
+    /// The peer has decided the fate of a sending part.
+    fn end_send(&mut self, id: StreamId, state: SendState) {
+        let Some(half) = self.sends.get_mut(&id) else { return };
+        half.state = state;
+        half.pending = Vec::new();
+        half.wake_all(&mut self.woken);
+        self.settle(id);
+    }
+
+    fn apply_opens(&mut self, verbs: &mut impl Verbs) {
+        for dir in Dir::ALL {
+            let kind = match dir {
+                Dir::Bidi => &mut self.kinds[0],
+                Dir::Uni => &mut self.kinds[1],
+            };
+            while kind.applied < kind.opened {
+                verbs.open(dir);
+                kind.applied += 1;
+            }
+            kind.permitted = verbs.permitted(dir);
+            if kind.permitted > kind.opened {
+                kind.is_wanted = false;
+                kind.opening.hand_to(&mut self.woken);
+            } else if core::mem::take(&mut kind.is_wanted) {
+                verbs.open(dir);
+            }
+        }
+    }
+
+    fn apply_sends(&mut self, verbs: &mut impl Verbs) {
+        let mut dirty = core::mem::take(&mut self.dirty_sends);
+        for id in dirty.drain(..) {
+            let Some(half) = self.sends.get_mut(&id) else { continue };
+            half.is_dirty = false;
+            if core::mem::take(&mut half.has_new_priority) {
+                verbs.set_priority(id, half.priority);
+            }
+            half.pending.drain(..).for_each(|bytes| verbs.write(id, bytes));
+            match half.state {
+                SendState::Open => {
+                    half.room = verbs.room(id);
+                    if half.room > 0 {
+                        self.woken.extend(half.writer.take());
+                    }
+                }
+                SendState::Finishing => {
+                    verbs.finish(id);
+                    half.state = SendState::Finished;
+                }
+                SendState::Resetting(code) => {
+                    verbs.reset(id, code);
+                    half.state = SendState::Reset;
+                    self.settle(id);
+                }
+                SendState::Finished | SendState::Acknowledged | SendState::Reset | SendState::Stopped(_) => {}
+            }
+        }
+        self.dirty_sends = dirty;
+    }
+
+    fn apply_recvs(&mut self, verbs: &mut impl Verbs, arrivals: &mut Arrivals) {
+        let mut dirty = core::mem::take(&mut self.dirty_recvs);
+        for id in dirty.drain(..) {
+            let Some(half) = self.recvs.get_mut(&id) else { continue };
+            half.is_dirty = false;
+            if let RecvState::Stopping(code) = half.state {
+                verbs.stop(id, code);
+                half.state = RecvState::Stopped;
+                arrivals.forget(id);
+                self.settle(id);
+            } else if core::mem::take(&mut half.is_paused) {
+                arrivals.set_unread(id, half.queued(), self.unread);
+                verbs.deliver(id, arrivals);
+            }
+        }
+        self.dirty_recvs = dirty;
+    }
+
+    /// Streams that were paused go on if their reader has caught up meanwhile; else the reader will say when. Each round takes
+    /// at least one slice of a stream, and stops at its limit.
+    fn resume(&mut self, verbs: &mut impl Verbs, arrivals: &mut Arrivals) {
+        self.take_in(arrivals);
+        while let Some(id) = arrivals.next_paused() {
+            let Some(half) = self.recvs.get_mut(&id) else { continue };
+            if half.queued() > limit(self.unread) / 2 {
+                half.is_paused = true;
+            } else {
+                arrivals.set_unread(id, half.queued(), self.unread);
+                verbs.deliver(id, arrivals);
+                self.take_in(arrivals);
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What is known of a connection and of an endpoint, in numbers.
+
+use std::time::Duration;
+use transport::Connection;
+
+/// Counts and estimates of a connection, as of its last turn. All counts begin with the connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectionStats {
+    /// The smoothed round-trip time. Source: RFC 9002 §5.3.
+    pub rtt: Duration,
+    /// The least round-trip time of late; zero before the first sample.
+    pub min_rtt: Duration,
+    /// The largest UDP payload that is sent at present, in bytes.
+    pub current_mtu: u16,
+    /// Datagrams that arrived.
+    pub received_datagrams: u64,
+    /// Packets that were authentic and new.
+    pub received_packets: u64,
+    /// Packets that were sent.
+    pub sent_packets: u64,
+    /// Bytes of UDP payload that were sent.
+    pub sent_bytes: u64,
+    /// Packets declared lost. Source: RFC 9002 §6.1.
+    pub lost_packets: u64,
+    /// Probe timeouts. Source: RFC 9002 §6.2.
+    pub probe_timeouts: u64,
+    /// Key updates of either side. Source: RFC 9001 §6.
+    pub key_updates: u64,
+    /// Changes of the path in use. Source: RFC 9000 §9.
+    pub migrations: u64,
+    /// Bytes that were written on streams and not acknowledged.
+    pub unacknowledged_bytes: u64,
+    /// DATAGRAM frames that gave way to later ones before they were sent.
+    pub dropped_datagrams: u64,
+}
+
+impl ConnectionStats {
+    pub(crate) fn of(connection: &Connection) -> ConnectionStats {
+        let counters = connection.counters();
+        ConnectionStats {
+            rtt: connection.rtt().into(),
+            min_rtt: connection.min_rtt().into(),
+            current_mtu: connection.packet_size(),
+            received_datagrams: counters.received_datagrams,
+            received_packets: counters.received_packets,
+            sent_packets: counters.sent_packets,
+            sent_bytes: counters.sent_bytes,
+            lost_packets: counters.lost_packets,
+            probe_timeouts: counters.probe_timeouts,
+            key_updates: counters.key_updates,
+            migrations: counters.migrations,
+            unacknowledged_bytes: connection.unacknowledged_bytes(),
+            dropped_datagrams: connection.dropped_datagrams(),
+        }
+    }
+}

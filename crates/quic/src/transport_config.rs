@@ -1,0 +1,136 @@
+//! How connections behave.
+
+use crate::varint::VarInt;
+use std::sync::Arc;
+use std::time::Duration;
+use transport::{Algorithm, Switch};
+
+/// The congestion controller of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Congestion {
+    /// Source: RFC 9438.
+    #[default]
+    Cubic,
+    /// Source: RFC 9002 §7.
+    NewReno,
+    /// Version 3. Source: draft-ietf-ccwg-bbr.
+    Bbr,
+    /// For queues of low delay. Source: draft-briscoe-iccrg-prague-congestion-control.
+    Prague,
+}
+
+/// How a connection behaves. The defaults suit the open internet. Windows begin small and grow up to their limits.
+///
+/// ```
+/// use std::time::Duration;
+/// let mut config = quic::TransportConfig::default();
+/// config.max_concurrent_uni_streams(0_u8.into()).keep_alive_interval(Some(Duration::from_secs(5)));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct TransportConfig {
+    settings: transport::TransportConfig,
+}
+
+impl TransportConfig {
+    /// Bidirectional streams that the peer may have open at a time. A stream is open until it has been read to its end or
+    /// stopped, its sending part is acknowledged or reset, and its handles are dropped. Default: 100. Source: RFC 9000 §4.6.
+    pub fn max_concurrent_bidi_streams(&mut self, count: VarInt) -> &mut Self {
+        self.settings.streams.max_bidi_streams = count.into_inner();
+        self
+    }
+
+    /// Unidirectional streams that the peer may have open at a time. Default: 100. Source: RFC 9000 §4.6.
+    pub fn max_concurrent_uni_streams(&mut self, count: VarInt) -> &mut Self {
+        self.settings.streams.max_uni_streams = count.into_inner();
+        self
+    }
+
+    /// The connection ends when nothing was received for so long; `None` means never. Default: 30 s. Source: RFC 9000 §10.1.
+    pub fn max_idle_timeout(&mut self, after: Option<Duration>) -> &mut Self {
+        self.settings.idle_timeout = after.unwrap_or_default().into();
+        self
+    }
+
+    /// The handshake must be complete after so long. Default: 10 s.
+    pub fn handshake_timeout(&mut self, after: Duration) -> &mut Self {
+        self.settings.handshake_timeout = after.into();
+        self
+    }
+
+    /// A PING is sent when the connection was quiet for so long. Default: none.
+    pub fn keep_alive_interval(&mut self, interval: Option<Duration>) -> &mut Self {
+        self.settings.keep_alive = interval.map(Into::into);
+        self
+    }
+
+    /// Bytes up to which the receive window of a stream grows. Default: 16 MiB. Source: RFC 9000 §4.1.
+    pub fn stream_receive_window(&mut self, bytes: VarInt) -> &mut Self {
+        let streams = &mut self.settings.streams;
+        streams.max_stream_window = bytes.into_inner();
+        streams.initial_stream_window = streams.initial_stream_window.min(bytes.into_inner());
+        self
+    }
+
+    /// Bytes up to which the receive window of the connection grows. Default: 24 MiB. Source: RFC 9000 §4.1.
+    pub fn receive_window(&mut self, bytes: VarInt) -> &mut Self {
+        let streams = &mut self.settings.streams;
+        streams.max_connection_window = bytes.into_inner();
+        streams.initial_connection_window = streams.initial_connection_window.min(bytes.into_inner());
+        self
+    }
+
+    /// Bytes that all streams together hold, sent and not acknowledged ones included, before a writer waits. Default: 24 MiB.
+    pub fn send_window(&mut self, bytes: u64) -> &mut Self {
+        let streams = &mut self.settings.streams;
+        streams.connection_send_buffer = bytes;
+        streams.send_buffer = streams.send_buffer.min(bytes);
+        self
+    }
+
+    /// The round-trip time assumed before the first sample. Default: 333 ms. Source: RFC 9002 §6.2.2.
+    pub fn initial_rtt(&mut self, rtt: Duration) -> &mut Self {
+        self.settings.initial_rtt = rtt.into();
+        self
+    }
+
+    /// Bytes of UDP payload that every path is assumed to carry: 1,200, the default, to 65,507; a value outside counts as the
+    /// nearest one. Source: RFC 9000 §14.
+    pub fn initial_mtu(&mut self, bytes: u16) -> &mut Self {
+        let bytes = bytes.clamp(transport::MIN_PACKET_SIZE, transport::MAX_PACKET_SIZE);
+        self.settings.initial_packet_size = bytes;
+        self.settings.max_packet_size = self.settings.max_packet_size.max(bytes);
+        self
+    }
+
+    /// Bytes of UDP payload up to which larger packets are searched for. Default: 1,452; never below the initial size.
+    /// Source: RFC 8899.
+    pub fn max_mtu(&mut self, bytes: u16) -> &mut Self {
+        let bytes = bytes.clamp(self.settings.initial_packet_size, transport::MAX_PACKET_SIZE);
+        self.settings.max_packet_size = bytes;
+        self
+    }
+
+    /// The congestion controller. Default: CUBIC.
+    pub fn congestion(&mut self, controller: Congestion) -> &mut Self {
+        self.settings.congestion = match controller {
+            Congestion::Cubic => Algorithm::Cubic,
+            Congestion::NewReno => Algorithm::NewReno,
+            Congestion::Bbr => Algorithm::Bbr,
+            Congestion::Prague => Algorithm::Prague,
+        };
+        self
+    }
+
+    /// Whether connections start from half of what an earlier one to the same address has reached. Default: no.
+    /// Source: RFC 9959.
+    pub fn careful_resume(&mut self, is_on: bool) -> &mut Self {
+        self.settings.careful_resume = if is_on { Switch::On } else { Switch::Off };
+        self
+    }
+
+    /// Settings for the transport, in which no value contradicts another.
+    pub(crate) fn settings(&self) -> Arc<transport::TransportConfig> {
+        Arc::new(self.settings.clone())
+    }
+}

@@ -1,0 +1,60 @@
+//! Endpoints on loopback for tests.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panics")]
+
+use quic::{ClientConfig, Connection, Endpoint, Roots, ServerConfig, TransportConfig};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longer than this no test waits for anything.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) fn server_config() -> ServerConfig {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    ServerConfig::with_single_cert(vec![CertificateDer::from(made.cert)], key).unwrap()
+}
+
+pub(crate) fn client_config() -> ClientConfig {
+    ClientConfig::with_roots(Roots::Insecure).unwrap()
+}
+
+pub(crate) fn server(transport: TransportConfig) -> Endpoint {
+    let mut config = server_config();
+    config.transport_config(Arc::new(transport));
+    Endpoint::server(config, "127.0.0.1:0".parse().unwrap()).unwrap()
+}
+
+pub(crate) fn client(transport: TransportConfig) -> Endpoint {
+    let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut config = client_config();
+    config.transport_config(Arc::new(transport));
+    endpoint.set_default_client_config(config);
+    endpoint
+}
+
+/// Two ends of a connection, and the endpoints that keep them going.
+pub(crate) struct Pair {
+    pub(crate) client: Connection,
+    pub(crate) server: Connection,
+    pub(crate) endpoints: (Endpoint, Endpoint),
+}
+
+pub(crate) async fn pair_with(of_client: TransportConfig, of_server: TransportConfig) -> Pair {
+    let (server, client) = (server(of_server), client(of_client));
+    let connecting = client.connect(server.local_addr().unwrap(), "localhost").unwrap();
+    let (client_end, server_end) =
+        tokio::join!(connecting, async { server.accept().await.unwrap().await.unwrap() });
+    Pair { client: client_end.unwrap(), server: server_end, endpoints: (client, server) }
+}
+
+pub(crate) async fn pair() -> Pair {
+    pair_with(TransportConfig::default(), TransportConfig::default()).await
+}
+
+/// Runs a test; it fails rather than hangs.
+pub(crate) fn run<F: Future<Output = ()>>(test: F) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("the test takes too long") });
+}
