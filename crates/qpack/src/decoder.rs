@@ -29,27 +29,34 @@ impl FieldSection {
     /// Afterwards the lines up to the error are there; they mean nothing.
     pub fn decode(&mut self, encoded: &[u8], limits: &Limits) -> Result<(), DecodeError> {
         self.clear();
-        let mut input = Input { rest: encoded, budget: limits.max_field_section_size.min(MOST) as usize };
+        let budget = limits.max_field_section_size.min(MOST) as usize;
+        let mut input = Input { rest: encoded, budget };
+        let outcome = self.decode_lines(&mut input, limits.max_lines);
+        self.set_size(budget - input.budget);
+        outcome.map_err(DecodeError::from)
+    }
+
+    #[inline]
+    fn decode_lines(&mut self, input: &mut Input<'_>, max_lines: usize) -> Result<(), Fault> {
         input.prefix()?;
         while let Some((&first, rest)) = input.rest.split_first() {
             input.rest = rest;
-            if self.len() >= limits.max_lines {
-                return Err(DecodeError::TooLarge);
+            if self.len() >= max_lines {
+                return Err(Fault::TooLarge);
             }
-            input.spend(LINE_OVERHEAD)?;
-            self.decode_line(first, &mut input)?;
+            self.decode_line(first, input)?;
         }
         Ok(())
     }
 
     #[inline]
-    fn decode_line(&mut self, first: u8, input: &mut Input<'_>) -> Result<(), DecodeError> {
+    fn decode_line(&mut self, first: u8, input: &mut Input<'_>) -> Result<(), Fault> {
         match first >> 4 {
             // 1 T index(6+): indexed field line
             0b1100..=0b1111 => {
                 let index = input.static_index(first, 6)?;
                 let (name, value) = index.spans();
-                input.spend(usize::from(name.len) + usize::from(value.len))?;
+                input.spend(LINE_OVERHEAD + usize::from(name.len) + usize::from(value.len))?;
                 self.push_static(index);
                 Ok(())
             }
@@ -57,7 +64,7 @@ impl FieldSection {
             0b0101 | 0b0111 => {
                 let index = input.static_index(first, 4)?;
                 let (name, _) = index.spans();
-                input.spend(usize::from(name.len))?;
+                input.spend(LINE_OVERHEAD + usize::from(name.len))?;
                 let start = self.text_mut().len();
                 input.value(self.text_mut())?;
                 self.push_value(
@@ -68,6 +75,7 @@ impl FieldSection {
             }
             // 001 N H length(3+): literal field line with literal name
             0b0010 | 0b0011 => {
+                input.spend(LINE_OVERHEAD)?;
                 let start = self.text_mut().len();
                 input.literal(first, 3, self.text_mut())?;
                 let middle = self.text_mut().len();
@@ -77,7 +85,7 @@ impl FieldSection {
                 Ok(())
             }
             //= rfc9204/2.2.3#1
-            _ => Err(DecodeError::failed("reference to a dynamic table of capacity 0")),
+            _ => Err(Fault::Reference),
         }
     }
 }
@@ -90,64 +98,64 @@ struct Input<'a> {
 
 impl Input<'_> {
     /// RFC 9204 §4.5.1. With capacity 0 the only possible Required Insert Count is 0, and no Base lies below it.
-    fn prefix(&mut self) -> Result<(), DecodeError> {
+    fn prefix(&mut self) -> Result<(), Fault> {
         let first = self.byte()?;
         if self.integer(first, 8)? != 0 {
             //= rfc9204/2.1.2#1
-            return Err(DecodeError::failed("Required Insert Count above 0 without a dynamic table"));
+            return Err(Fault::InsertCount);
         }
         let first = self.byte()?;
         if first & 0x80 != 0 {
             //= rfc9204/4.5.1.2#1
-            return Err(DecodeError::failed("negative Base"));
+            return Err(Fault::Base);
         }
         self.integer(first, 7)?;
         Ok(())
     }
 
-    fn byte(&mut self) -> Result<u8, DecodeError> {
-        let (&first, rest) = self.rest.split_first().ok_or(ENDS_EARLY)?;
+    fn byte(&mut self) -> Result<u8, Fault> {
+        let (&first, rest) = self.rest.split_first().ok_or(Fault::EndsEarly)?;
         self.rest = rest;
         Ok(first)
     }
 
     #[inline]
-    fn integer(&mut self, first: u8, bits: u32) -> Result<u64, DecodeError> {
+    fn integer(&mut self, first: u8, bits: u32) -> Result<u64, Fault> {
         integer::read(first, bits, &mut self.rest).map_err(|invalid| match invalid {
-            Invalid::EndsEarly => ENDS_EARLY,
-            Invalid::TooLong => DecodeError::failed("integer above 62 bits or 10 bytes"),
+            Invalid::EndsEarly => Fault::EndsEarly,
+            Invalid::TooLong => Fault::Integer,
         })
     }
 
     #[inline]
-    fn static_index(&mut self, first: u8, bits: u32) -> Result<Index, DecodeError> {
+    fn static_index(&mut self, first: u8, bits: u32) -> Result<Index, Fault> {
         let index = self.integer(first, bits)?;
         //= rfc9204/3.1#1
-        Index::new(index).ok_or(DecodeError::failed("index beyond the static table"))
+        Index::new(index).ok_or(Fault::Index)
     }
 
     #[inline]
-    fn spend(&mut self, bytes: usize) -> Result<(), DecodeError> {
-        self.budget = self.budget.checked_sub(bytes).ok_or(DecodeError::TooLarge)?;
+    fn spend(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.budget = self.budget.checked_sub(bytes).ok_or(Fault::TooLarge)?;
         Ok(())
     }
 
     #[inline]
-    fn value(&mut self, text: &mut Vec<u8>) -> Result<(), DecodeError> {
+    fn value(&mut self, text: &mut Vec<u8>) -> Result<(), Fault> {
         let first = self.byte()?;
         self.literal(first, 7, text)
     }
 
     /// A string literal whose length has a prefix of `bits` bits in `first`, with the Huffman flag above. RFC 9204 §4.1.2.
     #[inline]
-    fn literal(&mut self, first: u8, bits: u32, text: &mut Vec<u8>) -> Result<(), DecodeError> {
+    fn literal(&mut self, first: u8, bits: u32, text: &mut Vec<u8>) -> Result<(), Fault> {
         let length = usize::try_from(self.integer(first, bits)?).unwrap_or(usize::MAX);
         let coded = first & 1 << bits != 0;
         //= rfc9204/4.1.2#1
         if !coded && length > self.budget {
-            return Err(DecodeError::TooLarge);
+            return Err(Fault::TooLarge);
         }
-        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(ENDS_EARLY)?;
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Fault::EndsEarly)?;
         self.rest = rest;
         if !coded {
             text.extend_from_slice(bytes);
@@ -155,14 +163,41 @@ impl Input<'_> {
         }
         let start = text.len();
         huffman::decode_within(bytes, text, self.budget).map_err(|refused| match refused {
-            Refused::Invalid => DecodeError::failed("invalid Huffman code"),
-            Refused::TooLarge => DecodeError::TooLarge,
+            Refused::Invalid => Fault::Huffman,
+            Refused::TooLarge => Fault::TooLarge,
         })?;
         self.spend(text.len() - start)
     }
 }
 
-const ENDS_EARLY: DecodeError = DecodeError::failed("field section ends early");
+/// What is wrong with a section: one byte, because each of its integers and texts may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Reference,
+    InsertCount,
+    Base,
+    EndsEarly,
+    Integer,
+    Index,
+    Huffman,
+    TooLarge,
+}
+
+impl From<Fault> for DecodeError {
+    #[cold]
+    fn from(fault: Fault) -> DecodeError {
+        DecodeError::failed(match fault {
+            Fault::Reference => "reference to a dynamic table of capacity 0",
+            Fault::InsertCount => "Required Insert Count above 0 without a dynamic table",
+            Fault::Base => "negative Base",
+            Fault::EndsEarly => "field section ends early",
+            Fault::Integer => "integer above 62 bits or 10 bytes",
+            Fault::Index => "index beyond the static table",
+            Fault::Huffman => "invalid Huffman code",
+            Fault::TooLarge => return DecodeError::TooLarge,
+        })
+    }
+}
 
 #[cfg(test)]
 mod tests;

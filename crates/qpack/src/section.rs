@@ -102,6 +102,7 @@ impl FieldSection {
         let start = self.text.len();
         self.text.extend_from_slice(value);
         let value = self.span_from(start);
+        self.size += (name.len as usize + value.len as usize + LINE_OVERHEAD) as u64;
         self.push_entry(name, value, Flags { static_name: None, never_indexed: false });
     }
 
@@ -134,20 +135,27 @@ impl FieldSection {
         text.get(start..start + span.len as usize).unwrap_or(&[])
     }
 
+    /// The size of all lines, which the decoder counts.
+    #[inline]
+    pub(crate) fn set_size(&mut self, size: usize) {
+        self.size = size as u64;
+    }
+
     /// The text, for the decoder to append to.
+    #[inline]
     pub(crate) fn text_mut(&mut self) -> &mut Vec<u8> {
         &mut self.text
     }
 
+    #[inline]
     fn span_from(&self, start: usize) -> Span {
         // The decoder keeps the text below 2^30 bytes.
         debug_assert!(self.text.len() < STATIC as usize);
         Span { start: start as u32, len: (self.text.len() - start) as u32 }
     }
 
+    #[inline]
     fn push_entry(&mut self, name: Span, value: Span, flags: Flags) {
-        let size = name.len as usize + value.len as usize + LINE_OVERHEAD;
-        self.size += size as u64;
         let Flags { static_name, never_indexed } = flags;
         self.entries.push(Entry { name, value, static_name, never_indexed });
     }

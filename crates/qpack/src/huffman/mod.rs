@@ -8,7 +8,7 @@
 
 mod table;
 
-use table::{EOS, LENGTHS, LONG, LONGEST, PAIR_BITS, PAIRS, SYMBOLS_BY_CODE};
+use table::{EOS, LENGTHS, LONG, PAIR_BITS, PAIRS, SYMBOLS_BY_CODE};
 
 /// Bits that no encoder produces: a wrong padding, an unfinished code, or EOS inside the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,60 +57,60 @@ pub fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), InvalidHuffman> {
     decode_within(bytes, out, usize::MAX).map_err(|_| InvalidHuffman)
 }
 
+/// Symbols that one refill yields at most, two for each look-up.
+const GROUP: usize = 8;
+
 /// Appends the text that `bytes` encodes, at most `limit` bytes of it.
+#[inline]
 pub(crate) fn decode_within(bytes: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), Refused> {
-    // The shortest code has 5 bits, the longest 30: the text's size is known within a factor before any is decoded.
-    if bytes.len().saturating_mul(8) / LONGEST > limit {
-        return Err(Refused::TooLarge);
-    }
-    let most = (bytes.len().saturating_mul(8) / 5).min(limit);
+    // The shortest code has 5 bits, so no byte holds more than two symbols on average.
+    let most = bytes.len().saturating_mul(2).min(limit);
     let start = out.len();
-    // Two bytes more than can be used, because symbols are stored in pairs.
-    out.resize(start + most + 2, 0);
+    // A group more than can be used, because symbols are stored in groups.
+    out.resize(start + most + GROUP, 0);
     let outcome = out.get_mut(start..).map_or(Err(Refused::TooLarge), |room| decode_into(bytes, room, most));
     out.truncate(start + outcome.unwrap_or(0));
     outcome.map(|_| ())
 }
 
-/// Decodes into `room`, which holds `most + 2` bytes. Returns how many were written, at most `most`.
+/// Decodes into `room`, which holds `most` bytes and a group. Returns how many were written, at most `most`.
 #[inline]
 fn decode_into(bytes: &[u8], room: &mut [u8], most: usize) -> Result<usize, Refused> {
     let mut bits = Bits { word: 0, valid: 0, rest: bytes };
     let mut written = 0_usize;
     loop {
         bits.refill();
-        // A refilled word has at least 56 valid bits as long as input is left: four look-ups of 12.
-        for _ in 0..4 {
-            let entry = PAIRS.get((bits.word >> (64 - PAIR_BITS)) as usize).copied().unwrap_or(LONG);
-            let used = entry.bits();
-            if entry == LONG || used > bits.valid {
-                match bits.take_one()? {
-                    Some(symbol) => {
-                        if written >= most {
-                            return Err(Refused::TooLarge);
-                        }
-                        if let Some(place) = room.get_mut(written) {
-                            *place = symbol;
-                        }
-                        written += 1;
-                    }
-                    None => return Ok(written),
-                }
-                break;
-            }
-            bits.skip(used);
-            if let Some(place) = room.get_mut(written..).and_then(|room| room.first_chunk_mut::<2>()) {
-                *place = entry.symbols();
-            }
-            written += entry.count();
-            if written > most {
+        let group = bits.take_group()?;
+        if let Some(place) = room.get_mut(written..).and_then(|room| room.first_chunk_mut()) {
+            *place = group.symbols.to_le_bytes();
+        }
+        written += group.bits as usize / 8;
+        if written > most {
+            return Err(Refused::TooLarge);
+        }
+        if group.stops {
+            let Some(symbol) = bits.take_long()? else { return Ok(written) };
+            if written == most {
                 return Err(Refused::TooLarge);
             }
+            if let Some(place) = room.get_mut(written) {
+                *place = symbol;
+            }
+            written += 1;
         }
     }
 }
 
-/// The bits not yet decoded: `valid` of them at the top of `word`, zeros below, then `rest`.
+/// Symbols that were decoded together, the first in the lowest of the `bits` bits.
+struct Group {
+    symbols: u64,
+    bits: u32,
+    /// No code of at most 12 bits follows.
+    stops: bool,
+}
+
+/// The bits not yet decoded: `valid` of them at the top of `word`, then `rest`. What is in the word below the valid bits is the
+/// beginning of `rest`; behind the text's last bit stand ones, as in its padding (RFC 7541 §5.2), which begin no code of 12 bits.
 struct Bits<'a> {
     word: u64,
     valid: u32,
@@ -118,63 +118,70 @@ struct Bits<'a> {
 }
 
 impl Bits<'_> {
+    /// Makes 56 bits or more of the word valid, or all that are left.
     #[inline]
     fn refill(&mut self) {
-        if let Some(next) = self.rest.first_chunk::<8>() {
-            // Whole bytes only: 56 to 63 bits are valid afterwards. Bits beyond them are cleared, as others rely on it.
-            let taken = (63 - self.valid) / 8;
-            let filled = self.valid + taken * 8;
-            self.word |= u64::from_be_bytes(*next) >> self.valid;
-            self.word &= !(u64::MAX >> filled);
-            self.valid = filled;
-            self.rest = self.rest.get(taken as usize..).unwrap_or(&[]);
-        } else {
-            self.refill_slowly();
-        }
+        let whole = self.rest.first_chunk::<8>();
+        let next = whole.map_or_else(|| padded(self.rest), |next| u64::from_be_bytes(*next));
+        self.word |= next >> self.valid;
+        let taken = ((63 - self.valid) / 8).min(self.rest.len() as u32);
+        self.valid += taken * 8;
+        self.rest = self.rest.get(taken as usize..).unwrap_or(&[]);
     }
 
-    fn refill_slowly(&mut self) {
-        while self.valid <= 56 {
-            let Some((&byte, rest)) = self.rest.split_first() else { return };
-            self.word |= u64::from(byte) << (56 - self.valid);
-            self.valid += 8;
-            self.rest = rest;
-        }
-    }
-
+    /// Takes up to eight symbols. To be called after [`Bits::refill`].
     #[inline]
-    fn skip(&mut self, count: u32) {
-        self.word <<= count;
-        self.valid -= count;
+    fn take_group(&mut self) -> Result<Group, Refused> {
+        let mut group = Group { symbols: 0, bits: 0, stops: false };
+        let mut used = 0;
+        // 56 bits at the top of the word are the text's or padding: four look-ups of 12. No shift here reaches 64.
+        for _ in 0..GROUP / 2 {
+            let entry = PAIRS.get((self.word >> (64 - PAIR_BITS)) as usize).copied().unwrap_or(LONG);
+            if entry == LONG {
+                group.stops = true;
+                break;
+            }
+            self.word = self.word.wrapping_shl(entry.bits());
+            used += entry.bits();
+            group.symbols |= u64::from(entry.symbols()).wrapping_shl(group.bits);
+            group.bits += entry.symbol_bits();
+        }
+        self.valid = self.valid.checked_sub(used).ok_or(Refused::Invalid)?;
+        Ok(group)
     }
 
-    /// One symbol the careful way: a long code, or near the end. `None` at a correct end.
-    #[cold]
-    fn take_one(&mut self) -> Result<Option<u8>, Refused> {
-        self.refill_slowly();
-        if self.valid < 8 && self.is_padding() {
+    /// The symbol of a code of more than 12 bits; `None` at a correct end, which looks like one.
+    #[inline]
+    fn take_long(&mut self) -> Result<Option<u8>, Refused> {
+        if self.valid < 8 && self.word.leading_ones() >= self.valid && self.rest.is_empty() {
             return Ok(None);
         }
+        self.refill();
         let top = (self.word >> 32) as u32;
         let Some(row) = table::LENGTH_ROWS.iter().find(|row| u64::from(top) < row.end) else {
             return Err(Refused::Invalid);
         };
-        if row.bits > self.valid {
-            return Err(Refused::Invalid);
-        }
         let index = row.first_index + ((top - row.first_code) >> (32 - row.bits)) as usize;
+        self.word <<= row.bits;
+        // Otherwise the code is not whole.
+        self.valid = self.valid.checked_sub(row.bits).ok_or(Refused::Invalid)?;
         match SYMBOLS_BY_CODE.get(index) {
-            Some(&symbol) if symbol != EOS => {
-                self.skip(row.bits);
-                Ok(Some(symbol as u8))
-            }
+            Some(&symbol) if symbol != EOS => Ok(Some(symbol as u8)),
             _ => Err(Refused::Invalid),
         }
     }
+}
 
-    /// Whether all valid bits, fewer than 8, are ones. RFC 7541 §5.2: padding is the beginning of EOS.
-    fn is_padding(&self) -> bool {
-        self.word.leading_ones() >= self.valid
+/// Fewer than 8 bytes at the top of a word, ones below.
+#[inline]
+fn padded(bytes: &[u8]) -> u64 {
+    let ones = u64::MAX.wrapping_shr(8 * bytes.len() as u32);
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        // Four bytes from either end, which may overlap.
+        let (first, last) = (u64::from(u32::from_be_bytes(*first)), u64::from(u32::from_be_bytes(*last)));
+        first << 32 | last.wrapping_shl(64 - 8 * bytes.len() as u32) | ones
+    } else {
+        bytes.iter().fold((0, 56), |(word, at), &byte| (word | u64::from(byte) << at, at - 8)).0 | ones
     }
 }
 

@@ -7,7 +7,7 @@
 pub(super) const EOS: u16 = 256;
 
 /// Bits of the longest code.
-pub(super) const LONGEST: usize = 30;
+const LONGEST: usize = 30;
 
 /// Bits that one look-up sees.
 pub(super) const PAIR_BITS: u32 = 12;
@@ -117,21 +117,23 @@ pub(super) struct Entry(u32);
 pub(super) const LONG: Entry = Entry(0);
 
 impl Entry {
-    const fn new(symbols: [u8; 2], count: u32, bits: u32) -> Entry {
-        Entry(symbols[0] as u32 | (symbols[1] as u32) << 8 | count << 16 | bits << 24)
+    const fn new(symbols: u32, count: u32, bits: u32) -> Entry {
+        Entry(symbols | count << 19 | bits << 24)
     }
 
-    /// The symbols; the second counts only if `count` is 2.
+    /// The symbols, the first in the low byte, zeros above the last.
     #[inline]
-    pub(super) const fn symbols(self) -> [u8; 2] {
-        [self.0 as u8, (self.0 >> 8) as u8]
+    pub(super) const fn symbols(self) -> u16 {
+        self.0 as u16
     }
 
+    /// The bits of the symbols: 8 or 16.
     #[inline]
-    pub(super) const fn count(self) -> usize {
-        (self.0 >> 16 & 0xff) as usize
+    pub(super) const fn symbol_bits(self) -> u32 {
+        self.0 >> 16 & 0xff
     }
 
+    /// The bits of their codes.
     #[inline]
     pub(super) const fn bits(self) -> u32 {
         self.0 >> 24
@@ -155,7 +157,7 @@ const fn pairs() -> [Entry; 1 << PAIR_BITS] {
             let first = ((TABLES.codes[symbol] >> 8) as usize) << (PAIR_BITS - bits);
             let mut index = first;
             while index < first + (1 << (PAIR_BITS - bits)) {
-                table[index] = Entry::new([symbol as u8, 0], 1, bits);
+                table[index] = Entry::new(symbol as u32, 1, bits);
                 index += 1;
             }
         }
@@ -166,10 +168,10 @@ const fn pairs() -> [Entry; 1 << PAIR_BITS] {
     let mut index = 0;
     while index < 1 << PAIR_BITS {
         let first = singles[index];
-        if first.count() == 1 {
+        if first.symbol_bits() == 8 {
             let second = singles[index << first.bits() & ((1 << PAIR_BITS) - 1)];
-            if second.count() == 1 && first.bits() + second.bits() <= PAIR_BITS {
-                let symbols = [first.symbols()[0], second.symbols()[0]];
+            if second.symbol_bits() == 8 && first.bits() + second.bits() <= PAIR_BITS {
+                let symbols = first.symbols() as u32 | (second.symbols() as u32) << 8;
                 table[index] = Entry::new(symbols, 2, first.bits() + second.bits());
             }
         }
