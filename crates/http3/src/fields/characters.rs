@@ -92,7 +92,29 @@ pub(super) fn is_token(text: &[u8]) -> bool {
 /// A field value: no control characters but tab, and no blanks around it.
 #[inline]
 pub(super) fn is_value(text: &[u8]) -> bool {
-    all(text, VALUE) && is_trimmed(text)
+    is_trimmed(text) && (is_plain(text) || all(text, VALUE))
+}
+
+/// Whether text of 8 bytes or more has no control characters, seen eight bytes at a time. Answers have a hundred bytes of values
+/// and more, nearly always without a tab.
+#[inline]
+fn is_plain(text: &[u8]) -> bool {
+    let Some(last) = text.last_chunk::<8>() else { return false };
+    let (words, _) = text.as_chunks::<8>();
+    let has_control = |word: &[u8; 8]| has_control(u64::from_le_bytes(*word));
+    !has_control(last) && !words.iter().any(has_control)
+}
+
+/// Whether one of eight bytes is below 0x20 or is 0x7f. Bytes from 0x80 on never are.
+#[inline]
+fn has_control(word: u64) -> bool {
+    const EACH: u64 = u64::MAX / 255;
+    // The subtraction borrows from a byte's highest bit if the byte is too low, and then perhaps from the byte above, which does
+    // not matter any more.
+    let low = word.wrapping_sub(EACH * 0x20) & !word;
+    let delete = word ^ (EACH * 0x7f);
+    let delete = delete.wrapping_sub(EACH) & !delete;
+    (low | delete) & (EACH * 0x80) != 0
 }
 
 /// No blanks around it.

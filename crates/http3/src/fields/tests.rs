@@ -262,3 +262,22 @@ fn a_header_map_never_overflows() {
     lines.iter().for_each(|(name, value)| section.push(name.as_bytes(), value.as_bytes()));
     assert_eq!(request(&section).unwrap().to_request().map(|_| ()), Err(InvalidHead("too many fields")));
 }
+
+/// RFC 9110 §5.5. Values are looked at in words of eight bytes: a control character must be found wherever it stands.
+#[test]
+fn a_control_character_in_a_value_is_found_at_every_place() {
+    for len in 1..26 {
+        for at in 0..len {
+            for byte in 0..=255_u8 {
+                let mut text = vec![b'x'; len];
+                text[at] = byte;
+                let is_blank = byte == b' ' || byte == b'\t';
+                let expected = match is_blank {
+                    true => at > 0 && at + 1 < len,
+                    false => byte >= 0x20 && byte != 0x7f,
+                };
+                assert_eq!(super::characters::is_value(&text), expected, "{byte:#x} at {at} of {len}");
+            }
+        }
+    }
+}
