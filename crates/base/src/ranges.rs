@@ -18,11 +18,22 @@ impl RangeSet {
     }
 
     /// Adds `added`. Returns how many of its numbers were new.
+    #[inline]
     pub fn insert(&mut self, added: Range<u64>) -> u64 {
+        // In order: nearly all inserts extend the last range.
+        match self.ranges.last_mut() {
+            Some(last) if last.end == added.start && !added.is_empty() => {
+                last.end = added.end;
+                added.end - added.start
+            }
+            _ => self.insert_anywhere(added),
+        }
+    }
+
+    fn insert_anywhere(&mut self, added: Range<u64>) -> u64 {
         if added.is_empty() {
             return 0;
         }
-        // In order: most inserts extend the last range or follow it.
         match self.ranges.last_mut() {
             None => {
                 self.ranges.push(added.clone());

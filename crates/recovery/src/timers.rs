@@ -66,8 +66,8 @@ pub enum AmplificationLimit {
 /// Everything that the timer depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    /// The spaces, by [`Space::index`].
-    pub spaces: [SpaceTimers; 3],
+    /// The spaces that there are: all, or the last ones of [`Space::ALL`].
+    pub spaces: &'a [SpaceTimers],
     /// The path's estimate.
     pub rtt: &'a Rtt,
     /// The peer's max_ack_delay.
@@ -105,7 +105,7 @@ pub struct Timeout {
 
 /// The timer of loss detection; `None` if there is nothing to wait for. Source: RFC 9002 A.8 (SetLossDetectionTimer).
 pub fn next_timeout(inputs: &Inputs<'_>) -> Option<Timeout> {
-    if let Some(timeout) = loss_timeout(&inputs.spaces) {
+    if let Some(timeout) = loss_timeout(inputs.spaces) {
         return Some(timeout);
     }
     //= rfc9002/6.2.2.1#1
@@ -115,11 +115,14 @@ pub fn next_timeout(inputs: &Inputs<'_>) -> Option<Timeout> {
     probe_timeout(inputs)
 }
 
+/// The spaces with their timers.
+fn with_timers(spaces: &[SpaceTimers]) -> impl Iterator<Item = (Space, &SpaceTimers)> {
+    Space::ALL.into_iter().skip(Space::ALL.len().saturating_sub(spaces.len())).zip(spaces)
+}
+
 /// The earliest loss time. Source: RFC 9002 A.8 (GetLossTimeAndSpace).
-fn loss_timeout(spaces: &[SpaceTimers; 3]) -> Option<Timeout> {
-    Space::ALL
-        .into_iter()
-        .zip(spaces)
+fn loss_timeout(spaces: &[SpaceTimers]) -> Option<Timeout> {
+    with_timers(spaces)
         .filter_map(|(space, timers)| {
             Some(Timeout { at: timers.loss_time?, action: Action::DetectLosses(space) })
         })
@@ -129,9 +132,7 @@ fn loss_timeout(spaces: &[SpaceTimers; 3]) -> Option<Timeout> {
 /// The probe timeout. Source: RFC 9002 A.8 (GetPtoTimeAndSpace).
 fn probe_timeout(inputs: &Inputs<'_>) -> Option<Timeout> {
     let span = backed_off(inputs.rtt.pto(Duration::ZERO), inputs.pto_count);
-    let earliest = Space::ALL
-        .into_iter()
-        .zip(inputs.spaces)
+    let earliest = with_timers(inputs.spaces)
         .filter(|(_, timers)| timers.ack_eliciting_in_flight > 0)
         .filter_map(|(space, timers)| {
             let delay = match (space, inputs.handshake) {

@@ -89,10 +89,14 @@ impl Space {
     }
 
     /// Acknowledges what was received, if anything waits for it.
+    #[inline]
     pub(crate) fn write_ack(&mut self, now: Instant, packet: &mut PacketBuilder<'_>) {
-        if self.acks.urgency(now) == AckUrgency::None {
-            return;
+        if self.acks.urgency(now) != AckUrgency::None {
+            self.write_ack_now(now, packet);
         }
+    }
+
+    fn write_ack_now(&mut self, now: Instant, packet: &mut PacketBuilder<'_>) {
         let delay = recovery::rtt::encode_ack_delay(self.acks.ack_delay(now), ACK_DELAY_EXPONENT);
         let Some(largest) = self.acks.largest() else { return };
         let counts = self.acks.ecn_counts();
@@ -113,6 +117,16 @@ impl Space {
         //= rfc9000/13.2.1#6
         if self.acks_without_answer >= ACKS_WITHOUT_ANSWER && packet.remaining() > 0 {
             write_ping(packet);
+        }
+    }
+
+    /// What the loss detection timer needs to know.
+    #[inline]
+    pub(crate) fn timers(&self) -> SpaceTimers {
+        SpaceTimers {
+            loss_time: self.ledger.loss_time(),
+            last_ack_eliciting_at: self.ledger.last_ack_eliciting_at(),
+            ack_eliciting_in_flight: self.ledger.ack_eliciting_in_flight(),
         }
     }
 
@@ -206,15 +220,9 @@ impl Spaces {
         early().any(|space| space.crypto.wants()) && !early().any(|space| in_flight(space))
     }
 
-    /// What the loss detection timer needs to know of each space.
+    /// What the loss detection timer needs to know of each space of the handshake and of the last one.
     pub(crate) fn timers(&self) -> [SpaceTimers; 3] {
-        SpaceId::ALL.map(|id| {
-            self.space(id).map_or(SpaceTimers::default(), |space| SpaceTimers {
-                loss_time: space.ledger.loss_time(),
-                last_ack_eliciting_at: space.ledger.last_ack_eliciting_at(),
-                ack_eliciting_in_flight: space.ledger.ack_eliciting_in_flight(),
-            })
-        })
+        SpaceId::ALL.map(|id| self.space(id).map_or(SpaceTimers::default(), Space::timers))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SpaceId, &Space)> {

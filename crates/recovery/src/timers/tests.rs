@@ -18,7 +18,7 @@ fn rtt() -> Rtt {
 
 fn idle(rtt: &Rtt) -> Inputs<'_> {
     Inputs {
-        spaces: [SpaceTimers::default(); 3],
+        spaces: &[NOTHING; 3],
         rtt,
         max_ack_delay: Duration::from_millis(25),
         pto_count: 0,
@@ -27,6 +27,9 @@ fn idle(rtt: &Rtt) -> Inputs<'_> {
         amplification: AmplificationLimit::Clear,
     }
 }
+
+const NOTHING: SpaceTimers =
+    SpaceTimers { loss_time: None, last_ack_eliciting_at: None, ack_eliciting_in_flight: 0 };
 
 fn outstanding(sent_ms: u64) -> SpaceTimers {
     SpaceTimers { loss_time: None, last_ack_eliciting_at: Some(ms(sent_ms)), ack_eliciting_in_flight: 1 }
@@ -41,9 +44,9 @@ fn nothing_outstanding_nothing_to_wait_for() {
 fn loss_times_go_before_probes() {
     let rtt = rtt();
     let mut inputs = idle(&rtt);
-    inputs.spaces = [outstanding(0), outstanding(0), outstanding(0)];
-    inputs.spaces[1].loss_time = Some(ms(900));
-    inputs.spaces[2].loss_time = Some(ms(800));
+    let lost = |at| SpaceTimers { loss_time: Some(ms(at)), ..outstanding(0) };
+    let spaces = [outstanding(0), lost(900), lost(800)];
+    inputs.spaces = &spaces;
     inputs.amplification = AmplificationLimit::Reached;
     let timeout = next_timeout(&inputs);
     assert_eq!(timeout, Some(Timeout { at: ms(800), action: Action::DetectLosses(Space::Application) }));
@@ -53,7 +56,8 @@ fn loss_times_go_before_probes() {
 fn a_server_that_may_not_send_does_not_probe() {
     let rtt = rtt();
     let mut inputs = idle(&rtt);
-    inputs.spaces[0] = outstanding(0);
+    let spaces = [outstanding(0), NOTHING, NOTHING];
+    inputs.spaces = &spaces;
     inputs.amplification = AmplificationLimit::Reached;
     assert_eq!(next_timeout(&inputs), None);
 }
@@ -63,12 +67,18 @@ fn the_earliest_space_is_probed_and_backed_off() {
     let rtt = rtt();
     let pto = rtt.pto(Duration::ZERO);
     let mut inputs = idle(&rtt);
-    inputs.spaces = [SpaceTimers::default(), outstanding(20), outstanding(10)];
+    let spaces = [NOTHING, outstanding(20), outstanding(10)];
+    inputs.spaces = &spaces;
     let probe = |space, at| Some(Timeout { at, action: Action::Probe(space) });
     // The Application space waits for the peer's delay too: 10 + 25 is later than 20.
     assert_eq!(next_timeout(&inputs), probe(Space::Handshake, ms(20) + pto));
-    inputs.spaces[1] = outstanding(40);
+    let spaces = [NOTHING, outstanding(40), outstanding(10)];
+    inputs.spaces = &spaces;
     assert_eq!(next_timeout(&inputs), probe(Space::Application, ms(35) + pto));
+    // Without the spaces of the handshake the one that is left is still the last one.
+    inputs.spaces = &spaces[2..];
+    assert_eq!(next_timeout(&inputs), probe(Space::Application, ms(35) + pto));
+    inputs.spaces = &spaces;
     inputs.pto_count = 3;
     assert_eq!(
         next_timeout(&inputs),
@@ -82,9 +92,11 @@ fn the_application_space_waits_for_confirmation() {
     let rtt = rtt();
     let mut inputs = idle(&rtt);
     inputs.handshake = Handshake::Unconfirmed;
-    inputs.spaces[2] = outstanding(10);
+    let spaces = [NOTHING, NOTHING, outstanding(10)];
+    inputs.spaces = &spaces;
     assert_eq!(next_timeout(&inputs), None);
-    inputs.spaces[1] = outstanding(500);
+    let spaces = [NOTHING, outstanding(500), outstanding(10)];
+    inputs.spaces = &spaces;
     assert_eq!(next_timeout(&inputs).map(|timeout| timeout.action), Some(Action::Probe(Space::Handshake)));
 }
 
@@ -102,9 +114,11 @@ fn a_client_keeps_the_server_able_to_send() {
     let expected = Timeout { at, action: Action::ProbeForPeer(Space::Handshake) };
     assert_eq!(next_timeout(&inputs), Some(expected));
     // 0-RTT data is outstanding and cannot be probed yet: the server must be kept going all the same.
-    inputs.spaces[2] = outstanding(10);
+    let spaces = [NOTHING, NOTHING, outstanding(10)];
+    inputs.spaces = &spaces;
     assert_eq!(next_timeout(&inputs), Some(expected));
-    inputs.spaces[0] = outstanding(3);
+    let spaces = [outstanding(3), NOTHING, outstanding(10)];
+    inputs.spaces = &spaces;
     assert_eq!(next_timeout(&inputs).map(|timeout| timeout.action), Some(Action::Probe(Space::Initial)));
 }
 
@@ -119,8 +133,10 @@ fn extremes_saturate() {
         inputs.pto_count = any_magnitude(&mut rng) as u32;
         let sent = Instant::from_nanos(any_magnitude(&mut rng));
         let space = rng.below(3) as usize;
-        inputs.spaces[space].ack_eliciting_in_flight = 1;
-        inputs.spaces[space].last_ack_eliciting_at = Some(sent);
+        let mut spaces = [NOTHING; 3];
+        spaces[space].ack_eliciting_in_flight = 1;
+        spaces[space].last_ack_eliciting_at = Some(sent);
+        inputs.spaces = &spaces;
         assert!(next_timeout(&inputs).is_some_and(|timeout| timeout.at >= sent), "seed {seed}");
     }
 }

@@ -133,11 +133,12 @@ impl OneRttKeys {
         self.local.seal(pn, packet, header_len);
     }
 
-    /// Decrypts a packet in place and follows the peer's key update. Returns the length of the plaintext.
+    /// Decrypts a packet in place and follows the peer's key update. `arrived` says when, and how long keys are kept that an update
+    /// replaces, which few packets ask. Returns the length of the plaintext.
     #[inline]
     pub(super) fn open(
         &mut self,
-        arrived: (Instant, Duration),
+        arrived: (Instant, impl FnOnce() -> Duration),
         (pn, phase): (u64, KeyPhase),
         packet: &mut [u8],
         header_len: usize,
@@ -159,10 +160,10 @@ impl OneRttKeys {
     /// A packet of this phase with the lowest number so far. After the first one, packets of the phase before it may still come
     /// for a while.
     #[cold]
-    fn on_lowest(&mut self, (now, keep): (Instant, Duration), pn: u64) {
+    fn on_lowest(&mut self, (now, keep): (Instant, impl FnOnce() -> Duration), pn: u64) {
         //= rfc9001/6.5#1
         if let Some((_, until)) = self.previous_peer.as_mut().filter(|_| self.lowest_received.is_none()) {
-            *until = (*until).max(now + keep);
+            *until = (*until).max(now + keep());
         }
         self.lowest_received = Some(pn);
     }
@@ -171,7 +172,7 @@ impl OneRttKeys {
     #[cold]
     fn open_across_update(
         &mut self,
-        (now, keep): (Instant, Duration),
+        (now, keep): (Instant, impl FnOnce() -> Duration),
         pn: u64,
         packet: &mut [u8],
         header_len: usize,
@@ -200,7 +201,7 @@ impl OneRttKeys {
             )));
         }
         //= rfc9001/6.2#1
-        self.rotate(now + keep);
+        self.rotate(now + keep());
         self.lowest_received = Some(pn);
         Ok(len)
     }

@@ -179,8 +179,9 @@ impl Connection {
         let space = &self.spaces.application;
         let pn = packet_number::expand(truncated, pn_len, space.next_expected());
         let header_len = PN_OFFSET + pn_len;
+        let (paths, ack_frequency) = (&self.paths, &self.ack_frequency);
         //= rfc9001/6.5#1
-        let keep = self.paths.active().rtt.pto(self.ack_frequency.peer_max_ack_delay()) * 3;
+        let keep = || paths.active().rtt.pto(ack_frequency.peer_max_ack_delay()) * 3;
         let Some(keys) = &mut self.keys.one_rtt else { return Ok(()) };
         let opened =
             keys.open((context.now, keep), (pn, KeyPhase::from_first_byte(first)), packet, header_len);

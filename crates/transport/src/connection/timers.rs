@@ -8,7 +8,7 @@ use crate::event::CloseReason;
 use crate::path::Expiry;
 use crate::space::{Space, SpaceId};
 use base::time::{Duration, Instant};
-use recovery::timers::{Action, AmplificationLimit, Handshake, Inputs, Timeout, next_timeout};
+use recovery::timers::{Action, AmplificationLimit, Handshake, Inputs, SpaceTimers, Timeout, next_timeout};
 
 /// Probe timeouts in a row after which packets go in the base size again. Source: RFC 8899 §4.3.
 const BLACK_HOLE_PTOS: u32 = 3;
@@ -119,10 +119,19 @@ impl Connection {
 
     /// The loss detection timer. Source: RFC 9002 appendix A.8.
     fn loss_timer(&self) -> Option<Timeout> {
+        if self.spaces.handshaking() {
+            self.loss_timer_of(&self.spaces.timers())
+        } else {
+            self.loss_timer_of(&[self.spaces.application.timers()])
+        }
+    }
+
+    #[inline]
+    fn loss_timer_of(&self, spaces: &[SpaceTimers]) -> Option<Timeout> {
         let path = self.paths.active();
         let confirmed = self.handshake.is_confirmed();
         next_timeout(&Inputs {
-            spaces: self.spaces.timers(),
+            spaces,
             rtt: &path.rtt,
             max_ack_delay: self.ack_frequency.peer_max_ack_delay(),
             pto_count: self.timers.pto_count,

@@ -76,8 +76,11 @@ impl Ahead {
     /// A stream of this priority has `after` bytes unsent, and had `before`.
     #[inline]
     pub(super) fn on_unsent(&mut self, priority: Priority, before: u64, after: u64) {
-        if let Some(sum) = self.excess.get_mut(level(priority)) {
-            *sum = (*sum + excess(after)).saturating_sub(excess(before));
+        let (before, after) = (excess(before), excess(after));
+        if before != after
+            && let Some(sum) = self.excess.get_mut(level(priority))
+        {
+            *sum = (*sum + after).saturating_sub(before);
         }
     }
 
@@ -174,10 +177,14 @@ impl Streams {
     }
 
     /// Tells a waiting writer when it has room again.
+    #[inline]
     pub(super) fn check_writer(&mut self, slot: Slot) {
-        if self.slots[slot].writer != Writer::Waiting {
-            return;
+        if self.slots[slot].writer == Writer::Waiting {
+            self.check_waiting_writer(slot);
         }
+    }
+
+    fn check_waiting_writer(&mut self, slot: Slot) {
         let room = self.room(slot);
         if room.free >= room.allowance.div_ceil(2) && self.permitted(slot) > 0 {
             self.slots[slot].writer = Writer::Content;

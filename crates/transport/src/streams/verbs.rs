@@ -71,7 +71,15 @@ impl Streams {
         self.retained += len;
         let Stream { priority, send, .. } = &self.slots[slot];
         self.ahead.on_unsent(*priority, send.unsent().saturating_sub(len), send.unsent());
-        self.refresh(slot);
+        self.refresh_unless_fresh(slot);
+    }
+
+    /// As `refresh`, after what changes nothing for a stream that has new data to send and may: more data, or the end behind it.
+    #[inline]
+    fn refresh_unless_fresh(&mut self, slot: Slot) {
+        if !self.fresh.contains(slot) {
+            self.refresh(slot);
+        }
     }
 
     /// No more bytes follow.
@@ -81,7 +89,7 @@ impl Streams {
         stream.send.finish();
         stream.writer = Writer::Content;
         self.ahead.on_finished(id.dir());
-        self.refresh(slot);
+        self.refresh_unless_fresh(slot);
         Ok(())
     }
 
