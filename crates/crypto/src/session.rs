@@ -11,7 +11,7 @@ use crate::keys::{DirectionalKeys, Keys, OneRttSecrets};
 use crate::level::Level;
 use crate::suite::Suite;
 use core::fmt;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::quic::{ClientConnection, Connection, ServerConnection};
 use rustls::{CertificateError, Error};
 use std::collections::VecDeque;
@@ -288,6 +288,25 @@ impl TlsSession {
             Connection::Server(tls) => tls.server_name(),
             Connection::Client(_) => None,
         }
+    }
+
+    /// The peer's certificate chain, its own certificate first; `None` when it has shown none.
+    pub fn peer_certificates(&self) -> Option<&[CertificateDer<'static>]> {
+        self.tls.peer_certificates()
+    }
+
+    /// Fills `out` with keying material of this connection, the same at both ends. RFC 8446 §7.5, RFC 5705.
+    ///
+    /// # Errors
+    /// The handshake is not complete, or `out` is empty or longer than the exporter can fill.
+    pub fn export_keying_material(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: Option<&[u8]>,
+    ) -> Result<(), TlsError> {
+        let outcome = self.tls.export_keying_material(out, label, context);
+        outcome.map(drop).map_err(|error| TlsError::new(alert::INTERNAL_ERROR, error.to_string()))
     }
 
     /// Keys of 0-RTT packets, if both ends agree to have any: a client's to send, a server's to receive.

@@ -5,8 +5,7 @@ use crate::calls::Calls;
 use crate::facts::Facts;
 use crate::hub::Hub;
 use crate::presence::Presence;
-use crate::shared::exchange::Verbs;
-use crate::shared::{Ending, Guard, Shared};
+use crate::shared::{Ending, Guard, Shared, Verbs};
 use crate::varint::VarInt;
 use base::slab::Handle;
 use base::time::Instant;
@@ -67,7 +66,7 @@ impl App for Application {
         let Presence { shared, arrivals, .. } = presence;
         let ending = shared.change_in_turn(&mut self.woken, |state| {
             state.exchange(&mut Live { connection, now }, arrivals);
-            state.facts.publish(connection);
+            state.publish(connection);
             state.take_ending()
         });
         match ending {
@@ -137,5 +136,19 @@ impl Verbs for Live<'_> {
 
     fn release(&mut self, dir: Dir) {
         self.connection.release_stream(dir);
+    }
+
+    fn send_datagram(&mut self, datagram: Bytes) {
+        // Its size was checked against what the peer takes.
+        let _ = self.connection.send_datagram(datagram);
+    }
+
+    fn export(&self, len: usize, label: &[u8], context: &[u8]) -> Option<Vec<u8>> {
+        let mut material = vec![0; len];
+        self.connection.export_keying_material(&mut material, label, context).ok().map(|()| material)
+    }
+
+    fn update_keys(&mut self) {
+        self.connection.update_keys(self.now);
     }
 }

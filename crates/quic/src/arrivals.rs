@@ -21,6 +21,8 @@ pub(crate) const CONNECTION_LIMIT: usize = 16 << 20;
 const SMALL: usize = 64 << 10;
 /// Sizes of chunks in bytes: small for connections that receive little.
 const CHUNK: Range<usize> = 4 << 10..64 << 10;
+/// Datagrams that a turn keeps.
+const MAX_DATAGRAMS: usize = 1_024;
 
 /// Unread bytes at which a stream is paused when the connection has `total` of them.
 #[inline]
@@ -57,6 +59,7 @@ pub(crate) struct Arrivals {
     backlog: HashMap<StreamId, usize>,
     /// Unread bytes of all streams.
     total: usize,
+    datagrams: Vec<Bytes>,
 }
 
 impl Arrivals {
@@ -69,6 +72,7 @@ impl Arrivals {
             paused: Vec::new(),
             backlog: HashMap::new(),
             total: 0,
+            datagrams: Vec::new(),
         }
     }
 
@@ -137,6 +141,11 @@ impl Arrivals {
             self.backlog.remove(&id);
         }
     }
+
+    /// The DATAGRAM frames since the last call.
+    pub(crate) fn take_datagrams(&mut self) -> impl Iterator<Item = Bytes> {
+        self.datagrams.drain(..)
+    }
 }
 
 impl StreamSink for Arrivals {
@@ -159,5 +168,11 @@ impl StreamSink for Arrivals {
             self.current = None;
         }
         bytes.len()
+    }
+
+    fn on_datagram(&mut self, bytes: &[u8]) {
+        if self.datagrams.len() < MAX_DATAGRAMS {
+            self.datagrams.push(Bytes::copy_from_slice(bytes));
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! The settings of an endpoint, and how it is put together.
 
+use crate::alarm::Alarm;
 use crate::app::Application;
 use crate::calls::Calls;
 use crate::config::ServerConfig;
-use crate::driver::{self, Engine};
+use crate::driver::{self, Engine, ManualDriver};
 use crate::hub::Hub;
 use datapath::Port;
 use std::io;
@@ -33,6 +34,11 @@ pub enum Driver {
     /// A thread of its own, which sleeps in poll(2). Handles may be used from any thread and any runtime.
     #[default]
     Thread,
+    /// A task on the tokio runtime in which the endpoint is built. Meant for current-thread runtimes: tasks and driver share the
+    /// thread, and no call of a handle crosses threads. A task that blocks the thread holds up the connections. When the
+    /// runtime ends, so do the connections.
+    #[cfg(feature = "tokio")]
+    Current,
 }
 
 /// When clients must prove their address before the handshake. Source: RFC 9000 §8.1.2.
@@ -124,15 +130,28 @@ impl EndpointBuilder {
     /// Opens the socket and starts the driver.
     pub(crate) fn start(self) -> io::Result<Arc<Hub>> {
         let driver = self.driver;
-        let engine = self.engine()?;
-        let hub = Arc::clone(engine.hub());
         match driver {
-            Driver::Thread => driver::spawn(engine)?,
+            Driver::Thread => {
+                let engine = self.engine(|port| Alarm::Port(port.waker()))?;
+                let hub = Arc::clone(engine.hub());
+                driver::spawn(engine).map(|()| hub)
+            }
+            #[cfg(feature = "tokio")]
+            Driver::Current => {
+                let engine = self.engine(|_| Alarm::of_task())?;
+                let hub = Arc::clone(engine.hub());
+                driver::spawn_task(engine).map(|()| hub)
+            }
         }
-        Ok(hub)
     }
 
-    fn engine(self) -> io::Result<Engine<UdpPort>> {
+    /// Opens the socket, for a loop of the program's own.
+    pub(crate) fn start_manual(self) -> io::Result<(Arc<Hub>, ManualDriver)> {
+        let engine = self.engine(|port| Alarm::Port(port.waker()))?;
+        Ok((Arc::clone(engine.hub()), ManualDriver::new(engine)))
+    }
+
+    fn engine(self, alarm: impl FnOnce(&UdpPort) -> Alarm) -> io::Result<Engine<UdpPort>> {
         let variant = match self.data_path {
             DataPath::Gso => Variant::Gso,
             DataPath::Mmsg => Variant::Mmsg,
@@ -148,7 +167,7 @@ impl EndpointBuilder {
             None => IncomingPolicy::Ignore,
         };
         let endpoint = transport::Endpoint::new(EndpointConfig { incoming, ..self.transport }, seed);
-        let hub = Arc::new(Hub::new(Calls::new(port.waker()), port.local_address()));
+        let hub = Arc::new(Hub::new(Calls::new(alarm(&port)), port.local_address()));
         let server = self.server.map(|server| server.to_transport());
         let app = Application::new(Arc::clone(&hub));
         Ok(Engine::new(Worker::new(port, app, endpoint, server, worker::Config::default()), hub))

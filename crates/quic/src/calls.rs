@@ -6,8 +6,8 @@
 //! Invariants: the flag is set and cleared under the lock only; the thread that sets it wakes the worker. A connection is in
 //! the list once (`State::is_called`), so the number of connections bounds the list.
 
+use crate::alarm::Alarm;
 use base::slab::Handle;
-use datapath::Waker;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -16,13 +16,13 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct Calls {
     is_waiting: AtomicBool,
     list: Mutex<Vec<Handle>>,
-    waker: Option<Waker>,
+    alarm: Alarm,
 }
 
 impl Calls {
-    /// `waker` ends the worker's sleep.
-    pub(crate) fn new(waker: Option<Waker>) -> Calls {
-        Calls { is_waiting: AtomicBool::new(false), list: Mutex::default(), waker }
+    /// `alarm` ends the worker's sleep.
+    pub(crate) fn new(alarm: Alarm) -> Calls {
+        Calls { is_waiting: AtomicBool::new(false), list: Mutex::default(), alarm }
     }
 
     /// The connection shall act in the next turn.
@@ -32,15 +32,13 @@ impl Calls {
         let must_wake = !self.is_waiting.swap(true, Ordering::AcqRel);
         drop(list);
         if must_wake {
-            self.wake_worker();
+            self.alarm.ring();
         }
     }
 
-    /// Ends the worker's sleep.
-    pub(crate) fn wake_worker(&self) {
-        if let Some(waker) = &self.waker {
-            waker.wake();
-        }
+    /// What ends the worker's sleep.
+    pub(crate) fn alarm(&self) -> &Alarm {
+        &self.alarm
     }
 
     /// Moves the list to the end of `called`.

@@ -1,16 +1,18 @@
 //! A connection, and the client or server end of one that begins.
 
+use crate::datagram_error::{ExportError, SendDatagramError};
 use crate::error::ConnectionError;
-use crate::facts::HandshakeData;
+use crate::facts::{HandshakeData, PathEvent};
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
-use crate::shared::{Ending, Guard};
+use crate::shared::{Ending, Export, ExportRequest, Guard};
 use crate::stats::ConnectionStats;
 use crate::varint::VarInt;
 use bytes::Bytes;
 use core::future::poll_fn;
 use core::pin::Pin;
 use core::task::{Context, Poll};
+use rustls_pki_types::CertificateDer;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,6 +120,72 @@ impl Connection {
     /// What the handshake has settled.
     pub fn handshake_data(&self) -> Option<HandshakeData> {
         self.guard.0.change(|state| state.facts.handshake.clone())
+    }
+
+    /// The server's certificate chain, its own certificate first; empty on a server.
+    pub fn peer_identity(&self) -> Vec<CertificateDer<'static>> {
+        let chain = self.guard.0.change(|state| state.facts.peer_certificates.clone());
+        chain.into_iter().map(CertificateDer::from).collect()
+    }
+
+    /// Sends a datagram: unreliable, not in order, not retransmitted. Those that cannot leave wait, and the oldest give way when
+    /// they have more than 1 MiB. Source: RFC 9221.
+    ///
+    /// # Errors
+    /// The peer takes none, or none so large, or the connection is over.
+    pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
+        self.guard.0.change(|state| state.send_datagram(data))
+    }
+
+    /// The next datagram from the peer. Dropping the future loses none.
+    ///
+    /// # Errors
+    /// The connection is over and all that arrived were read.
+    pub async fn read_datagram(&self) -> Result<Bytes, ConnectionError> {
+        poll_fn(|context| self.guard.0.change(|state| state.poll_datagram(context))).await
+    }
+
+    /// The largest payload of a datagram at present, in bytes; `None` if the peer takes none. It changes with the path.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        self.guard.0.change(|state| state.facts.max_datagram_size)
+    }
+
+    /// Fills `out` with keying material of the connection, the same at both ends for the same label and context. The thread that
+    /// drives the endpoint answers. Source: RFC 8446 §7.5, RFC 5705.
+    ///
+    /// # Errors
+    /// The connection is over, or `out` is empty or longer than 255 hashes.
+    pub async fn export_keying_material(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), ExportError> {
+        let export = Arc::new(Export::default());
+        let request = ExportRequest {
+            len: out.len(),
+            label: label.to_vec(),
+            context: context.to_vec(),
+            export: Arc::clone(&export),
+        };
+        self.guard.0.change(|state| state.request_export(request));
+        let material = poll_fn(|context| export.poll_answer(context)).await.ok_or(ExportError)?;
+        out.copy_from_slice(&material);
+        Ok(())
+    }
+
+    /// Starts a key update, if the last one is acknowledged. Source: RFC 9001 §6.
+    pub fn force_key_update(&self) {
+        self.guard.0.change(crate::shared::State::request_key_update);
+    }
+
+    /// The next change of the path: the peer has moved, or packets have another size. Several of one kind become one if they are
+    /// not awaited. Dropping the future loses none.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn path_event(&self) -> Result<PathEvent, ConnectionError> {
+        poll_fn(|context| self.guard.0.change(|state| state.poll_path_event(context))).await
     }
 
     /// A number that no other connection of the process has as long as a handle of this one exists.

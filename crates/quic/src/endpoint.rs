@@ -3,6 +3,7 @@
 use crate::builder::EndpointBuilder;
 use crate::config::{ClientConfig, ServerConfig};
 use crate::connection::Connecting;
+use crate::driver::ManualDriver;
 use crate::error::ConnectError;
 use crate::facts::Facts;
 use crate::hub::{Connect, Course, Hub};
@@ -175,9 +176,19 @@ impl EndpointBuilder {
     /// Opens the socket and starts the driver.
     ///
     /// # Errors
-    /// The address cannot be used, or the system has no descriptors or threads left.
+    /// The address cannot be used, the system has no descriptors or threads left, or there is no tokio runtime for
+    /// `Driver::Current`.
     pub fn build(self) -> io::Result<Endpoint> {
         self.start().map(Endpoint::new)
+    }
+
+    /// Opens the socket, and leaves it to the program to drive the endpoint: nothing is sent or received unless it calls
+    /// [`ManualDriver::turn`]. The setting of [`EndpointBuilder::driver`] does not matter.
+    ///
+    /// # Errors
+    /// As [`EndpointBuilder::build`].
+    pub fn build_manual(self) -> io::Result<(Endpoint, ManualDriver)> {
+        self.start_manual().map(|(hub, driver)| (Endpoint::new(hub), driver))
     }
 }
 

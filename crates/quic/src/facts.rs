@@ -18,9 +18,30 @@ pub struct HandshakeData {
     pub version: u32,
 }
 
+/// A change of the path in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PathEvent {
+    /// The peer has moved, and proved that it is at its new address. Source: RFC 9000 §9.
+    Migrated {
+        /// Where it was when the last event was taken.
+        from: SocketAddr,
+        /// Where it is.
+        to: SocketAddr,
+    },
+    /// Datagrams of so many bytes of UDP payload are sent from now on. Source: RFC 8899.
+    PacketSize(u16),
+}
+
 /// What is published of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
+    /// The largest DATAGRAM payload in bytes; `None` if the peer takes none.
+    pub(crate) max_datagram_size: Option<usize>,
+    /// The peer's certificates in DER, its own first.
+    pub(crate) peer_certificates: Vec<Vec<u8>>,
+    /// The peer's address and the packet size of which handles were told.
+    told: (SocketAddr, u16),
     pub(crate) remote: SocketAddr,
     pub(crate) local_ip: IpAddr,
     pub(crate) handshake: Option<HandshakeData>,
@@ -30,7 +51,34 @@ pub(crate) struct Facts {
 impl Facts {
     /// Of a connection that begins.
     pub(crate) fn new(remote: SocketAddr, local: SocketAddr) -> Facts {
-        Facts { remote, local_ip: local.ip(), handshake: None, stats: ConnectionStats::default() }
+        Facts {
+            max_datagram_size: None,
+            peer_certificates: Vec::new(),
+            told: (remote, 0),
+            remote,
+            local_ip: local.ip(),
+            handshake: None,
+            stats: ConnectionStats::default(),
+        }
+    }
+
+    /// Whether there is a change of the path to tell. Several of one kind become one, so none is lost and none piles up.
+    pub(crate) fn has_path_event(&self) -> bool {
+        self.handshake.is_some() && self.told != (self.remote, self.stats.current_mtu)
+    }
+
+    /// The next change of the path to tell.
+    pub(crate) fn next_path_event(&mut self) -> Option<PathEvent> {
+        if !self.has_path_event() {
+            return None;
+        }
+        let (from, _) = self.told;
+        if from != self.remote {
+            self.told.0 = self.remote;
+            return Some(PathEvent::Migrated { from, to: self.remote });
+        }
+        self.told.1 = self.stats.current_mtu;
+        Some(PathEvent::PacketSize(self.told.1))
     }
 
     /// As they are now.
@@ -39,7 +87,10 @@ impl Facts {
         self.remote = addresses.peer;
         self.local_ip = addresses.local.ip();
         self.stats = ConnectionStats::of(connection);
+        self.max_datagram_size = connection.max_datagram_size();
         if self.handshake.is_none() && connection.is_connected() {
+            self.peer_certificates = connection.peer_certificates();
+            self.told = (self.remote, self.stats.current_mtu);
             self.handshake = Some(HandshakeData {
                 protocol: connection.alpn().map(<[u8]>::to_vec),
                 server_name: connection.server_name().map(str::to_owned),

@@ -91,7 +91,7 @@ impl Hub {
 
     fn order(&self) {
         self.has_orders.store(true, Ordering::Release);
-        self.calls.wake_worker();
+        self.calls.alarm().ring();
     }
 
     /// The client's configuration of [`crate::Endpoint::connect`].

@@ -1,7 +1,7 @@
 //! QUIC without HTTP: endpoints, connections and streams as handles for async programs, with the names of quinn 0.11.
 //!
-//! Handles are `Send + Sync`; they work on every runtime. The worker of an endpoint sends and receives on a thread of its own
-//! ([`Driver`]). A handle and the worker share a mutex for each connection, which the worker takes once for each turn.
+//! Handles are `Send + Sync`; they work on every runtime. The worker of an endpoint sends and receives on a thread of its own, as
+//! a task beside the program's own, or in a loop of the program's ([`Driver`], [`EndpointBuilder::build_manual`]). A handle and the worker share a mutex for each connection, which the worker takes once for each turn.
 //!
 //! | dropped | happens |
 //! |---|---|
@@ -17,19 +17,21 @@
 //! |---|---|
 //! | endpoint.rs, builder.rs, incoming.rs, connection.rs, send_stream.rs, recv_stream.rs | the handles |
 //! | config.rs, transport_config.rs | settings |
-//! | error.rs, stream_error.rs, varint.rs, stats.rs, facts.rs | values |
+//! | error.rs, stream_error.rs, datagram_error.rs, varint.rs, stats.rs, facts.rs | values |
 //! | shared/ | what handles and worker share for a connection |
-//! | hub.rs, calls.rs, wakers.rs | what they share for an endpoint |
+//! | hub.rs, calls.rs, alarm.rs, wakers.rs | what they share for an endpoint |
 //! | app.rs, presence.rs, arrivals.rs | the worker's side |
 //! | driver/ | who owns the thread |
 #![forbid(unsafe_code)]
 
+mod alarm;
 mod app;
 mod arrivals;
 mod builder;
 mod calls;
 mod config;
 mod connection;
+mod datagram_error;
 mod driver;
 mod endpoint;
 mod error;
@@ -50,11 +52,13 @@ pub use builder::{DataPath, Driver, EndpointBuilder, Retry};
 pub use config::{ClientConfig, ServerConfig};
 pub use connection::{Connecting, Connection};
 pub use crypto::{ConfigError as TlsConfigError, Identity, Roots};
+pub use datagram_error::{ExportError, SendDatagramError};
+pub use driver::{ManualDriver, Progress};
 pub use endpoint::Endpoint;
 pub use error::{
     ApplicationClose, ConnectError, ConnectionClose, ConnectionError, TlsFailure, TransportError,
 };
-pub use facts::HandshakeData;
+pub use facts::{HandshakeData, PathEvent};
 pub use incoming::{Incoming, IncomingFuture};
 pub use recv_stream::RecvStream;
 pub use send_stream::SendStream;

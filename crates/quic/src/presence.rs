@@ -26,6 +26,10 @@ impl StreamSink for Presence {
     fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
         self.arrivals.on_stream_data(id, bytes, fin)
     }
+
+    fn on_datagram(&mut self, bytes: &[u8]) {
+        self.arrivals.on_datagram(bytes);
+    }
 }
 
 impl Drop for Presence {

@@ -5,6 +5,7 @@ use crate::stream_error::{ClosedStream, ReadError, ReadExactError, ReadToEndErro
 use crate::varint::VarInt;
 use bytes::Bytes;
 use core::future::poll_fn;
+#[cfg(feature = "tokio")]
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use std::sync::Arc;

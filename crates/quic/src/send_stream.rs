@@ -5,6 +5,7 @@ use crate::stream_error::{ClosedStream, StoppedError, WriteError};
 use crate::varint::VarInt;
 use bytes::{Bytes, BytesMut};
 use core::future::poll_fn;
+#[cfg(feature = "tokio")]
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use std::sync::Arc;

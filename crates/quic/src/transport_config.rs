@@ -27,9 +27,17 @@ pub enum Congestion {
 /// let mut config = quic::TransportConfig::default();
 /// config.max_concurrent_uni_streams(0_u8.into()).keep_alive_interval(Some(Duration::from_secs(5)));
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct TransportConfig {
     settings: transport::TransportConfig,
+}
+
+impl Default for TransportConfig {
+    fn default() -> TransportConfig {
+        let max_datagram_frame_size = u16::MAX;
+        let usual = transport::TransportConfig::default();
+        TransportConfig { settings: transport::TransportConfig { max_datagram_frame_size, ..usual } }
+    }
 }
 
 impl TransportConfig {
@@ -108,6 +116,13 @@ impl TransportConfig {
     pub fn max_mtu(&mut self, bytes: u16) -> &mut Self {
         let bytes = bytes.clamp(self.settings.initial_packet_size, transport::MAX_PACKET_SIZE);
         self.settings.max_packet_size = bytes;
+        self
+    }
+
+    /// Whether the peer may send DATAGRAM frames. Up to 1 MiB of them wait to be read, and the oldest give way. Default: yes.
+    /// Source: RFC 9221 §3.
+    pub fn receive_datagrams(&mut self, is_on: bool) -> &mut Self {
+        self.settings.max_datagram_frame_size = if is_on { u16::MAX } else { 0 };
         self
     }
 

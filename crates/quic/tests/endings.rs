@@ -9,7 +9,7 @@ use std::time::Duration;
 
 #[test]
 fn a_dropped_send_stream_is_finished_and_what_was_written_is_delivered() {
-    run(async {
+    run(|| async {
         let Pair { client, server, endpoints: _endpoints } = pair().await;
         let mut send = client.open_uni().await.unwrap();
         send.write_all(b"all of it").await.unwrap();
@@ -20,7 +20,7 @@ fn a_dropped_send_stream_is_finished_and_what_was_written_is_delivered() {
 
 #[test]
 fn a_dropped_recv_stream_stops_the_peer_with_code_0() {
-    run(async {
+    run(|| async {
         let Pair { client, server, endpoints: _endpoints } = pair().await;
         let mut send = client.open_uni().await.unwrap();
         send.write_all(b"some").await.unwrap();
@@ -32,7 +32,7 @@ fn a_dropped_recv_stream_stops_the_peer_with_code_0() {
 
 #[test]
 fn a_recv_stream_that_is_dropped_at_its_end_stops_nobody() {
-    run(async {
+    run(|| async {
         let Pair { client, server, endpoints: _endpoints } = pair().await;
         let mut send = client.open_uni().await.unwrap();
         send.write_all(b"all").await.unwrap();
@@ -46,7 +46,7 @@ fn a_recv_stream_that_is_dropped_at_its_end_stops_nobody() {
 
 #[test]
 fn the_last_handle_of_a_connection_closes_it_with_code_0_and_a_stream_is_a_handle() {
-    run(async {
+    run(|| async {
         let Pair { client, server, endpoints: _endpoints } = pair().await;
         let (clone, send) = (client.clone(), client.open_uni().await.unwrap());
         drop((client, clone));
@@ -64,7 +64,7 @@ fn the_last_handle_of_a_connection_closes_it_with_code_0_and_a_stream_is_a_handl
 
 #[test]
 fn a_client_that_is_not_accepted_is_refused() {
-    run(async {
+    run(|| async {
         for how in 0..3 {
             let (server, client) = (server(TransportConfig::default()), client(TransportConfig::default()));
             let connecting = client.connect(server.local_addr().unwrap(), "localhost").unwrap();
@@ -89,7 +89,7 @@ fn a_client_that_is_not_accepted_is_refused() {
 
 #[test]
 fn a_dropped_attempt_of_a_client_ends() {
-    run(async {
+    run(|| async {
         // The closing period is three probe timeouts: of the initial round trip, as no other is known.
         let mut near = TransportConfig::default();
         near.initial_rtt(Duration::from_millis(10));
@@ -108,7 +108,7 @@ fn a_dropped_attempt_of_a_client_ends() {
 
 #[test]
 fn connections_outlive_their_endpoint() {
-    run(async {
+    run(|| async {
         let Pair { client, server, endpoints } = pair().await;
         drop(endpoints);
         let mut send = client.open_uni().await.unwrap();
@@ -121,7 +121,7 @@ fn connections_outlive_their_endpoint() {
 /// quinn says the same: what waits elsewhere is not lost with the future that asked for it.
 #[test]
 fn a_dropped_future_loses_nothing() {
-    run(async {
+    run(|| async {
         let Pair { client, server, endpoints: _endpoints } = pair().await;
         for wait in [0, 1, 5] {
             let accepting = server.accept_uni();
@@ -142,7 +142,7 @@ fn a_dropped_future_loses_nothing() {
 
 #[test]
 fn a_close_reaches_every_handle_of_both_ends() {
-    run(async {
+    run(|| async {
         let Pair { client, server, endpoints } = pair().await;
         let (mut send, mut recv) = client.open_bi().await.unwrap();
         send.write_all(b"x").await.unwrap();
@@ -167,7 +167,7 @@ fn a_close_reaches_every_handle_of_both_ends() {
 
 #[test]
 fn what_arrived_before_a_close_can_be_read_after_it() {
-    run(async {
+    run(|| async {
         let Pair { client, server, endpoints: _endpoints } = pair().await;
         let mut send = client.open_uni().await.unwrap();
         send.write_all(b"in time").await.unwrap();
@@ -181,7 +181,7 @@ fn what_arrived_before_a_close_can_be_read_after_it() {
 
 #[test]
 fn a_closed_endpoint_closes_its_connections_and_takes_no_others() {
-    run(async {
+    run(|| async {
         let Pair { client, server, endpoints } = pair().await;
         endpoints.1.close(VarInt::from_u32(3), b"bye");
         assert!(endpoints.1.accept().await.is_none());
@@ -198,7 +198,7 @@ fn a_closed_endpoint_closes_its_connections_and_takes_no_others() {
 
 #[test]
 fn what_cannot_be_connected_to_is_said_before_anything_is_sent() {
-    run(async {
+    run(|| async {
         let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
         let somewhere: SocketAddr = "127.0.0.1:9".parse().unwrap();
         let error = |outcome: Result<quic::Connecting, ConnectError>| outcome.err().unwrap();
@@ -216,7 +216,7 @@ fn what_cannot_be_connected_to_is_said_before_anything_is_sent() {
 
 #[test]
 fn a_peer_that_falls_silent_times_out() {
-    run(async {
+    run(|| async {
         let mut short = TransportConfig::default();
         short.max_idle_timeout(Some(Duration::from_millis(200)));
         let Pair { client, server, endpoints: _endpoints } =
@@ -228,7 +228,7 @@ fn a_peer_that_falls_silent_times_out() {
 
 #[test]
 fn a_server_that_speaks_another_protocol_ends_the_handshake() {
-    run(async {
+    run(|| async {
         let config = server_config().alpn_protocols(&[b"one"]).unwrap();
         let server = Endpoint::server(config, "127.0.0.1:0".parse().unwrap()).unwrap();
         let client = client(TransportConfig::default());

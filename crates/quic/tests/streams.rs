@@ -18,7 +18,7 @@ fn pattern(len: usize) -> Vec<u8> {
 
 #[test]
 fn a_bidirectional_stream_carries_both_ways_what_is_larger_than_every_window() {
-    run(async {
+    run(|| async {
         let Pair { client, server, endpoints: _endpoints } = pair().await;
         let sent = pattern(5_000_000);
         let echo = tokio::spawn(async move {
@@ -43,7 +43,7 @@ fn a_bidirectional_stream_carries_both_ways_what_is_larger_than_every_window() {
 
 #[test]
 fn a_unidirectional_stream_is_read_in_every_way() {
-    run(async {
+    run(|| async {
         let Pair { client, server, endpoints: _endpoints } = pair().await;
         let sent = pattern(10_000);
         let mut send = server.open_uni().await.unwrap();
@@ -70,7 +70,7 @@ fn a_unidirectional_stream_is_read_in_every_way() {
 
 #[test]
 fn what_is_longer_than_the_limit_is_an_error() {
-    run(async {
+    run(|| async {
         let Pair { client, server, endpoints: _endpoints } = pair().await;
         let mut send = client.open_uni().await.unwrap();
         send.write_all(&[7; 1_000]).await.unwrap();
@@ -83,7 +83,7 @@ fn what_is_longer_than_the_limit_is_an_error() {
 /// RFC 9000 §3.1, §3.2.
 #[test]
 fn a_reset_and_a_stop_reach_the_other_end_with_their_codes() {
-    run(async {
+    run(|| async {
         let Pair { client, server, endpoints: _endpoints } = pair().await;
         let (mut send, mut recv) = client.open_bi().await.unwrap();
         send.write_all(b"one").await.unwrap();
@@ -105,7 +105,7 @@ fn a_reset_and_a_stop_reach_the_other_end_with_their_codes() {
 /// RFC 9000 §4.6: the handle waits for the peer's permission and not the program for an error.
 #[test]
 fn opening_waits_until_the_peer_permits_another_stream() {
-    run(async {
+    run(|| async {
         let mut few = TransportConfig::default();
         few.max_concurrent_uni_streams(2_u8.into());
         let Pair { client, server, endpoints: _endpoints } = pair_with(TransportConfig::default(), few).await;
@@ -127,7 +127,7 @@ fn opening_waits_until_the_peer_permits_another_stream() {
 /// Deleted, a peer could open more streams than the limit as long as the program accepts none.
 #[test]
 fn streams_that_are_not_accepted_count_against_the_limit() {
-    run(async {
+    run(|| async {
         let mut few = TransportConfig::default();
         few.max_concurrent_uni_streams(3_u8.into());
         let Pair { client, server, endpoints: _endpoints } = pair_with(TransportConfig::default(), few).await;
@@ -146,7 +146,7 @@ fn streams_that_are_not_accepted_count_against_the_limit() {
 /// The reader's memory is bounded: a writer without a reader stops.
 #[test]
 fn a_reader_that_does_not_read_stops_the_writer_and_loses_nothing() {
-    run(async {
+    run(|| async {
         let mut small = TransportConfig::default();
         small.stream_receive_window(VarInt::from_u32(1 << 20));
         let Pair { client, server, endpoints: _endpoints } =
@@ -183,7 +183,7 @@ fn a_reader_that_does_not_read_stops_the_writer_and_loses_nothing() {
 /// RFC 9218 §4: an urgent stream overtakes one that has more than the network takes.
 #[test]
 fn priorities_are_kept_with_the_stream() {
-    run(async {
+    run(|| async {
         let Pair { client, endpoints: _endpoints, .. } = pair().await;
         let send = client.open_uni().await.unwrap();
         assert_eq!(send.priority(), Ok(Priority::default()));

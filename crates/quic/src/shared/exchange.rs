@@ -2,38 +2,12 @@
 
 use super::recv::{RecvHalf, RecvState};
 use super::send::{SendHalf, SendState};
+use super::transport_verbs::Verbs;
 use super::{Ending, State};
 use crate::arrivals::{Arrivals, Arrived, limit};
 use crate::error::ConnectionError;
 use crate::varint::VarInt;
-use bytes::Bytes;
-use transport::{Dir, Event, Fin, Priority, StreamId};
-
-/// What the shared state asks of the transport.
-pub(crate) trait Verbs {
-    /// What happened since the last call.
-    fn next_event(&mut self) -> Option<Event>;
-    /// Opens the next stream, if the peer permits it; else the peer hears that one is wanted.
-    fn open(&mut self, dir: Dir);
-    /// Streams that the peer permits since the beginning.
-    fn permitted(&self, dir: Dir) -> u64;
-    /// Takes bytes to be sent.
-    fn write(&mut self, id: StreamId, bytes: Bytes);
-    /// No more follow.
-    fn finish(&mut self, id: StreamId);
-    /// Gives up sending.
-    fn reset(&mut self, id: StreamId, code: VarInt);
-    /// Asks the peer to give up sending.
-    fn stop(&mut self, id: StreamId, code: VarInt);
-    /// How the stream shares the connection with others.
-    fn set_priority(&mut self, id: StreamId, priority: Priority);
-    /// Bytes that the stream takes; 0 asks for [`Event::Writable`].
-    fn room(&mut self, id: StreamId) -> usize;
-    /// Lends a paused stream's bytes again.
-    fn deliver(&mut self, id: StreamId, arrivals: &mut Arrivals);
-    /// A stream of the peer's is done with.
-    fn release(&mut self, dir: Dir);
-}
+use transport::{Connection, Dir, Event, Fin, StreamId};
 
 impl State {
     /// Hands over what arrived, hears the transport's events, applies what handles asked for and publishes room.
@@ -47,10 +21,19 @@ impl State {
         self.apply_sends(verbs);
         self.apply_recvs(verbs, arrivals);
         self.resume(verbs, arrivals);
+        self.datagrams.exchange(verbs, arrivals, &mut self.woken);
         for dir in Dir::ALL {
             for _ in 0..core::mem::take(&mut self.kind(dir).released) {
                 verbs.release(dir);
             }
+        }
+    }
+
+    /// Publishes what the connection is, and tells what has changed of its path.
+    pub(crate) fn publish(&mut self, connection: &Connection) {
+        self.facts.publish(connection);
+        if self.facts.has_path_event() {
+            self.watching.hand_to(&mut self.woken);
         }
     }
 

@@ -10,11 +10,13 @@
 //!
 //! Rejected: a queue of commands (its length would need a bound of its own; owed changes are state of a stream here).
 
-pub(crate) mod exchange;
+mod datagrams;
+mod exchange;
 mod recv;
 mod send;
 #[cfg(test)]
 mod tests;
+mod transport_verbs;
 mod verbs;
 
 use crate::arrivals::Arrived;
@@ -26,11 +28,14 @@ use crate::wakers::Wakers;
 use base::slab::Handle;
 use bytes::Bytes;
 use core::task::Waker;
+use datagrams::Datagrams;
+pub(crate) use datagrams::{Export, ExportRequest};
 use recv::RecvHalf;
 use send::SendHalf;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transport::{Dir, StreamId};
+pub(crate) use transport_verbs::Verbs;
 use wire::Side;
 
 /// How a handle wants the connection to end.
@@ -83,6 +88,8 @@ pub(crate) struct State {
     unread: usize,
     connecting: Wakers,
     closing: Wakers,
+    watching: Wakers,
+    datagrams: Datagrams,
     /// What to wake once the mutex is free.
     woken: Vec<Waker>,
     /// The worker's memory for a turn.
@@ -108,6 +115,8 @@ impl State {
             unread: 0,
             connecting: Wakers::default(),
             closing: Wakers::default(),
+            watching: Wakers::default(),
+            datagrams: Datagrams::default(),
             woken: Vec::new(),
             scratch: Vec::new(),
             facts,
@@ -169,6 +178,8 @@ impl State {
         }
         self.connecting.hand_to(woken);
         self.closing.hand_to(woken);
+        self.watching.hand_to(woken);
+        self.datagrams.wake_all(woken);
     }
 }
 

@@ -3,8 +3,8 @@
 //! What would break without it: a byte lost, doubled or swapped between handle and transport; a task that sleeps although it
 //! could go on; a change that the worker never looks at; a part of a stream that is never removed.
 
-use super::exchange::Verbs;
-use super::{Guard, Shared};
+use super::{Guard, Shared, Verbs};
+use crate::alarm::Alarm;
 use crate::arrivals::{Arrivals, STREAM_LIMIT};
 use crate::calls::Calls;
 use crate::error::ConnectionError;
@@ -120,6 +120,11 @@ impl Verbs for Fake {
     fn release(&mut self, _: Dir) {
         self.released += 1;
     }
+    fn send_datagram(&mut self, _: Bytes) {}
+    fn export(&self, _: usize, _: &[u8], _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+    fn update_keys(&mut self) {}
 }
 
 /// What a program does with a stream, and what it should see.
@@ -206,7 +211,7 @@ fn waker() -> (Arc<Count>, Waker) {
 
 impl Model {
     fn new() -> Model {
-        let calls = Arc::new(Calls::new(None));
+        let calls = Arc::new(Calls::new(Alarm::Port(None)));
         let nowhere = "127.0.0.1:1".parse().unwrap();
         let shared = Arc::new(Shared::new(Side::Client, Facts::new(nowhere, nowhere), Arc::clone(&calls)));
         shared.set_slot(Slab::new().insert(()));

@@ -5,6 +5,7 @@ use super::recv::{RecvHalf, RecvState};
 use super::send::{SendHalf, SendState};
 use crate::arrivals::limit;
 use crate::error::ConnectionError;
+use crate::facts::PathEvent;
 use crate::stream_error::{ClosedStream, ReadError, ResetError, StoppedError, WriteError};
 use crate::varint::VarInt;
 use bytes::Bytes;
@@ -41,6 +42,21 @@ impl State {
                 Poll::Pending
             }
         }
+    }
+
+    /// The next change of the path.
+    pub(crate) fn poll_path_event(
+        &mut self,
+        context: &Context<'_>,
+    ) -> Poll<Result<PathEvent, ConnectionError>> {
+        if let Some(event) = self.facts.next_path_event() {
+            return Poll::Ready(Ok(event));
+        }
+        if let Some(error) = &self.error {
+            return Poll::Ready(Err(error.clone()));
+        }
+        self.watching.note(context);
+        Poll::Pending
     }
 
     /// Opens a stream as soon as the peer permits one. The identifier is assigned here.

@@ -1,8 +1,9 @@
 //! Endpoints on loopback for tests.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panics")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panics")]
 
-use quic::{ClientConfig, Connection, Endpoint, Roots, ServerConfig, TransportConfig};
+use quic::{ClientConfig, Connection, Driver, Endpoint, Roots, ServerConfig, TransportConfig};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::cell::Cell;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,11 +24,11 @@ pub(crate) fn client_config() -> ClientConfig {
 pub(crate) fn server(transport: TransportConfig) -> Endpoint {
     let mut config = server_config();
     config.transport_config(Arc::new(transport));
-    Endpoint::server(config, "127.0.0.1:0".parse().unwrap()).unwrap()
+    Endpoint::builder("127.0.0.1:0".parse().unwrap()).server(config).driver(DRIVER.get()).build().unwrap()
 }
 
 pub(crate) fn client(transport: TransportConfig) -> Endpoint {
-    let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+    let endpoint = Endpoint::builder("127.0.0.1:0".parse().unwrap()).driver(DRIVER.get()).build().unwrap();
     let mut config = client_config();
     config.transport_config(Arc::new(transport));
     endpoint.set_default_client_config(config);
@@ -53,8 +54,17 @@ pub(crate) async fn pair() -> Pair {
     pair_with(TransportConfig::default(), TransportConfig::default()).await
 }
 
-/// Runs a test; it fails rather than hangs.
-pub(crate) fn run<F: Future<Output = ()>>(test: F) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("the test takes too long") });
+thread_local! {
+    /// What drives the endpoints of this test.
+    static DRIVER: Cell<Driver> = const { Cell::new(Driver::Thread) };
+}
+
+/// Runs a test with each driver; it fails rather than hangs.
+pub(crate) fn run<F: Future<Output = ()>>(test: impl Fn() -> F) {
+    for driver in [Driver::Thread, Driver::Current] {
+        DRIVER.set(driver);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let outcome = runtime.block_on(async { tokio::time::timeout(PATIENCE, test()).await });
+        outcome.unwrap_or_else(|_| panic!("the test takes too long with {driver:?}"));
+    }
 }

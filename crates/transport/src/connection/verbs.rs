@@ -309,6 +309,25 @@ impl Connection {
         self.handshake.tls.suite()
     }
 
+    /// The peer's certificate chain in DER, its own certificate first; empty when it has shown none.
+    pub fn peer_certificates(&self) -> Vec<Vec<u8>> {
+        let chain = self.handshake.tls.peer_certificates().unwrap_or_default();
+        chain.iter().map(|certificate| certificate.to_vec()).collect()
+    }
+
+    /// Fills `out` with keying material of this connection, the same at both ends. Source: RFC 8446 §7.5.
+    ///
+    /// # Errors
+    /// The handshake is not complete, or `out` is empty or longer than the exporter can fill.
+    pub fn export_keying_material(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), crypto::TlsError> {
+        self.handshake.tls.export_keying_material(out, label, Some(context))
+    }
+
     /// The version in use.
     pub fn version(&self) -> Version {
         self.handshake.version
