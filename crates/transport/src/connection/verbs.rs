@@ -114,12 +114,14 @@ impl Connection {
         self.datagrams.dropped()
     }
 
-    /// Bytes of stream data that are kept, to be acknowledged or to be put in order.
+    /// Bytes of stream data that are kept, to be acknowledged or to be put in order. Of a paused stream up to 64 KiB may count
+    /// that were lent already.
     pub fn retained_bytes(&self) -> u64 {
         self.streams.retained_bytes()
     }
 
-    /// Bytes that were written on streams and not acknowledged yet.
+    /// Bytes that were written on streams and not acknowledged yet, counted in whole buffers: one counts until its last byte is
+    /// acknowledged.
     pub fn unacknowledged_bytes(&self) -> u64 {
         self.streams.retained()
     }

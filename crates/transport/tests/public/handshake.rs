@@ -2,7 +2,7 @@
 
 use crate::setup::Setup;
 use crate::tls;
-use crate::world::{Fate, World, home};
+use crate::world::{Fate, Judge, World, home};
 use base::time::Duration;
 use crypto::{KeyExchange, TlsOptions};
 use transport::{CloseReason, EndpointConfig, Event, IncomingPolicy, RetryPolicy, TransportConfig};
@@ -133,24 +133,48 @@ fn an_unknown_version_is_answered_and_an_answer_with_the_clients_own_is_ignored(
         assert!(versions.contains(&&version.0.to_be_bytes()[..]), "{version}: {versions:x?}");
     }
     assert!(world.server.endpoint.counters().version_negotiations > 0);
+    // Two datagrams are a first flight. A timeout sends it again, and not the list.
+    let times: Vec<_> = world.sent(Side::Client).map(|datagram| datagram.sent_at).collect();
+    assert_eq!(times[0], times[1]);
+    assert!(times[2].saturating_since(times[0]) > Duration::from_millis(900), "{times:?}");
     world.transfer(Side::Client, 10_000);
+}
+
+/// A wire that changes the version of the client's first flight, and the versions that the server lists in answer.
+fn listing(versions: [[u8; 4]; 2]) -> Judge {
+    Box::new(move |datagram| {
+        with_reserved_version(datagram);
+        if is_version_negotiation(&datagram.bytes) {
+            let begin = 7 + usize::from(datagram.bytes[5]) + usize::from(datagram.bytes[14]);
+            datagram.bytes.truncate(begin);
+            datagram.bytes.extend(versions.concat());
+        }
+        Fate::Arrives
+    })
 }
 
 /// RFC 9000 §6.2: the ends have no version in common.
 #[test]
 fn a_client_whose_version_the_server_does_not_speak_is_told() {
     let mut world = Setup::default().begin();
-    world.judge = Box::new(|datagram| {
-        with_reserved_version(datagram);
-        if is_version_negotiation(&datagram.bytes) {
-            let versions = 7 + usize::from(datagram.bytes[5]) + usize::from(datagram.bytes[14]);
-            datagram.bytes[versions..].chunks_mut(4).for_each(|version| version.copy_from_slice(&RESERVED));
-        }
-        Fate::Arrives
-    });
+    world.judge = listing([RESERVED; 2]);
     world.run_until("the end", |world| world.client.peers.is_empty());
     assert_eq!(world.client.ends(), [CloseReason::VersionNegotiation]);
     assert!(world.server.peers.is_empty());
+}
+
+/// RFC 9368 §4, RFC 9369 §5: the client follows the list to its second version, and finds in the handshake that the server
+/// speaks the first one as well.
+#[test]
+fn a_forged_list_of_versions_is_found_out() {
+    let mut world = Setup::default().begin();
+    world.judge = listing([Version::V2.0.to_be_bytes(), RESERVED]);
+    world.run_until("the end", |world| !world.client.ends().is_empty() && !world.server.ends().is_empty());
+    assert_eq!(world.connection(Side::Client).version(), Version::V2);
+    let ends = world.client.ends();
+    let [CloseReason::Violation(error)] = &ends[..] else { panic!("{ends:?}") };
+    assert_eq!(error.code, Code::VERSION_NEGOTIATION_ERROR);
+    assert!(!world.client.events.contains(&Event::Connected));
 }
 
 /// The handshake fails at the end `at` with this alert, and the other end is told.

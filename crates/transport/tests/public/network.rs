@@ -4,7 +4,7 @@ use crate::setup::Setup;
 use crate::world::{Fate, World};
 use base::net::Ecn;
 use base::time::{Duration, Instant};
-use transport::{Switch, TransportConfig};
+use transport::{Event, Switch, TransportConfig};
 use wire::Side;
 
 /// The wire carries datagrams of up to so many bytes.
@@ -52,6 +52,31 @@ fn a_limit_of_the_interface_is_kept_from_the_first_packet_on() {
     world.run_for(Duration::from_secs(5));
     assert!(world.sent(Side::Client).all(|datagram| datagram.bytes.len() <= 1_280));
     assert_eq!(world.connection(Side::Client).packet_size(), 1_280);
+}
+
+/// RFC 9000 §14.2: a datagram that the interface refuses as too long is as good as a limit, told late.
+#[test]
+fn a_datagram_that_the_interface_refuses_ends_larger_ones() {
+    const MOST: usize = 1_300;
+    let mut world = Setup::default().begin();
+    world.judge = narrow(MOST);
+    world.run_until("the handshake", |world| world.client.events.contains(&Event::Connected));
+    let mut told = 0;
+    let id = world.connection(Side::Client).open(transport::Dir::Uni).expect("a stream");
+    world.client.peer().send(id, 300_000);
+    world.run_until("the transfer", |world| {
+        let refused = world.sent(Side::Client).filter(|sent| sent.bytes.len() > MOST);
+        let refused: Vec<usize> = refused.map(|sent| sent.bytes.len()).collect();
+        for &size in &refused[told..] {
+            let now = world.now;
+            world.connection(Side::Client).on_too_large(now, size);
+        }
+        told = refused.len();
+        world.server.peer().received(id).has_ended
+    });
+    let size = usize::from(world.connection(Side::Client).packet_size());
+    assert!((1_200..=MOST).contains(&size), "{size} bytes");
+    assert!((1..10).contains(&told), "{told} datagrams were too long");
 }
 
 /// The share of the server's last datagrams that were marked, of one hundred.
@@ -145,24 +170,25 @@ fn acknowledgements_are_as_frequent_as_configured_or_agreed() {
     assert!(one_sided * 10 > second * 8, "{one_sided} where one end does not support it, {second} without");
 }
 
-/// RFC 9000 §13.2.1: a single packet is acknowledged within the delay that its receiver has announced.
+/// RFC 9000 §13.2.1: a single packet is acknowledged within the delay that its receiver has announced, and not at once.
 #[test]
 fn a_single_packet_is_acknowledged_within_max_ack_delay() {
     for milliseconds in [5, 60] {
-        let server = TransportConfig {
-            max_ack_delay: Duration::from_millis(milliseconds),
-            ack_frequency: Switch::Off,
-            ..TransportConfig::default()
-        };
+        let max_ack_delay = Duration::from_millis(milliseconds);
+        let server =
+            TransportConfig { max_ack_delay, ack_frequency: Switch::Off, ..TransportConfig::default() };
         let mut world = Setup { server, ..Setup::default() }.connected();
-        world.run_for(Duration::from_secs(1));
-        let began = world.now;
         let id = world.connection(Side::Client).open(transport::Dir::Uni).expect("a stream");
-        world.client.peer().send(id, 10);
-        world.run_until("the acknowledgement", |world| world.connection(Side::Client).open_streams() == 0);
-        let took = world.now.saturating_since(began);
-        let round_trip = crate::world::DELAY * 2;
-        assert!(took >= round_trip && took <= round_trip + Duration::from_millis(milliseconds), "{took:?}");
+        for _ in 0..10 {
+            world.run_for(Duration::from_secs(1));
+            let began = world.now;
+            world.connection(Side::Client).write_slice(id, b"a few bytes").expect("writes");
+            world.run_until("its acknowledgement", |world| {
+                world.connection(Side::Client).unacknowledged_bytes() == 0
+            });
+            let took = world.now.saturating_since(began).saturating_sub(crate::world::DELAY * 2);
+            assert!(took <= max_ack_delay && took >= max_ack_delay / 2, "{took:?}");
+        }
         assert_eq!(world.connection(Side::Client).counters().probe_timeouts, 0);
     }
 }

@@ -170,9 +170,9 @@ fn a_reset_is_told_with_its_code_and_gives_its_window_back() {
     );
 }
 
-/// RFC 9000 §3.5: the answer to STOP_SENDING is a reset with the same code; data that still arrives is discarded.
+/// RFC 9000 §3.5: STOP_SENDING tells its code, a reset answers it, and data that still arrives is discarded.
 #[test]
-fn a_request_to_stop_is_answered_by_a_reset_with_its_code() {
+fn a_request_to_stop_tells_its_code_and_ends_the_stream() {
     for side in SIDES {
         let mut world = Setup::default().connected();
         let id = world.connection(side).open(Dir::Bidi).expect("a stream");
