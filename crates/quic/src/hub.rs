@@ -219,3 +219,50 @@ impl Hub {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alarm::Alarm;
+    use crate::error::ConnectionError;
+    use crate::facts::Facts;
+    use wire::Side;
+
+    fn hub() -> Hub {
+        Hub::new(Calls::new(Alarm::Port(None)), "127.0.0.1:1".parse().unwrap())
+    }
+
+    fn client(hub: &Hub) -> Arc<Shared> {
+        let facts = Facts::new(hub.local, hub.local);
+        Arc::new(Shared::new(Side::Server, facts, Arc::clone(&hub.calls)))
+    }
+
+    /// Deleted, clients that a program does not accept would pile up.
+    #[test]
+    fn clients_that_wait_to_be_accepted_are_bounded() {
+        let hub = hub();
+        let mut waiting = 0;
+        while hub.has_room() {
+            hub.on_incoming(Arc::new(Guard(client(&hub))));
+            waiting += 1;
+        }
+        assert_eq!((waiting, hub.connections()), (MAX_INCOMING, MAX_INCOMING));
+        assert!(hub.poll_accept(&Context::from_waker(Waker::noop())).is_ready());
+        assert!(hub.has_room());
+    }
+
+    #[test]
+    fn clients_that_wait_when_the_endpoint_ends_are_refused_and_so_are_later_ones() {
+        let hub = hub();
+        let (first, second) = (client(&hub), client(&hub));
+        hub.on_incoming(Arc::new(Guard(Arc::clone(&first))));
+        hub.set_course(Course::Abandoned);
+        hub.on_incoming(Arc::new(Guard(Arc::clone(&second))));
+        for client in [first, second] {
+            let error = client.change(|state| state.error().cloned());
+            assert_eq!(error, Some(ConnectionError::LocallyClosed));
+        }
+        let accepted = hub.poll_accept(&Context::from_waker(Waker::noop()));
+        assert!(matches!(accepted, Poll::Ready(None)));
+    }
+}

@@ -9,6 +9,9 @@ mod file_transfer;
 #[path = "../examples/rpc.rs"]
 #[expect(dead_code, reason = "the example's main is not called from here")]
 mod rpc;
+#[path = "../examples/speed.rs"]
+#[expect(dead_code, reason = "the example's main is not called from here")]
+mod speed;
 
 #[tokio::test]
 async fn the_echo_sends_back_what_it_is_sent() {
@@ -29,4 +32,11 @@ async fn files_arrive_whole_and_others_are_not_found() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_calls_at_the_same_time_are_answered() {
     assert_eq!(rpc::run(1_000).await.unwrap(), 999_000);
+}
+
+#[test]
+fn the_measure_of_one_stream_counts_all_bytes_with_each_driver() {
+    for driver in [quic::Driver::Thread, quic::Driver::Current] {
+        speed::run(20_000_000, driver, 1_472).unwrap();
+    }
 }
