@@ -12,6 +12,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("base", 0, &[]),
     ("wire", 0, &["base"]),
     ("requirements", 0, &[]),
+    ("body", 1, &[]),
     ("crypto", 1, &["wire", "base"]),
     ("recovery", 1, &["base"]),
     ("qpack", 1, &["base"]),

@@ -60,12 +60,19 @@ struct Call {
     /// `None` where nobody has said what it is: the connection looks by itself.
     handle: Option<Handle>,
     is_made: AtomicBool,
+    /// The connection acts in this turn, and looks at the end whether the call was made.
+    is_acting: AtomicBool,
     calls: Arc<Calls>,
 }
 
 impl Call {
     fn new(handle: Option<Handle>, calls: &Arc<Calls>) -> Arc<Call> {
-        Arc::new(Call { handle, is_made: AtomicBool::new(false), calls: Arc::clone(calls) })
+        Arc::new(Call {
+            handle,
+            is_made: AtomicBool::new(false),
+            is_acting: AtomicBool::new(false),
+            calls: Arc::clone(calls),
+        })
     }
 
     fn waker(self: &Arc<Self>) -> Waker {
@@ -85,7 +92,13 @@ impl Call {
 
 impl Wake for Call {
     fn wake(self: Arc<Self>) {
-        if !self.is_made.swap(true, Ordering::AcqRel)
+        self.wake_by_ref();
+    }
+
+    /// In the order that [`ConnectionCall::on_acted`] needs: it sees the call, or is seen to be over.
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.is_made.swap(true, Ordering::SeqCst)
+            && !self.is_acting.load(Ordering::SeqCst)
             && let Some(handle) = self.handle
         {
             self.calls.add(handle);
@@ -117,6 +130,23 @@ impl ConnectionCall {
         self.call.get_or_init(|| Call::new(self.handle, calls)).waker()
     }
 
+    /// The connection will act in this turn: a call needs no lock and ends no sleep, as when bytes that arrive wake their reader.
+    #[inline]
+    pub(crate) fn on_active(&self) {
+        if let Some(call) = self.call.get() {
+            call.is_acting.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The connection has acted. Whether it was called meanwhile, so that it must act again.
+    #[inline]
+    pub(crate) fn on_acted(&self) -> bool {
+        self.call.get().is_some_and(|call| {
+            call.is_acting.store(false, Ordering::SeqCst);
+            call.is_made.load(Ordering::SeqCst)
+        })
+    }
+
     /// Whether the connection was called since the last look.
     pub(crate) fn take_made(&self) -> bool {
         self.call.get().is_some_and(|call| call.take())
@@ -125,5 +155,45 @@ impl ConnectionCall {
     /// Whether somebody wakes the worker when something comes.
     pub(crate) fn calls_back(&self) -> bool {
         self.call.get().is_some_and(|call| call.reaches())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::slab::Slab;
+
+    /// Deleted, what a connection waits for could come and not be looked at; or each chunk of an upload could cost a system call.
+    #[test]
+    fn a_call_wakes_the_worker_unless_the_connection_acts_and_is_never_lost() {
+        let woken = Arc::new(Mutex::new(0));
+        let ours = Arc::clone(&woken);
+        let calls = Arc::new(Calls::new(Box::new(move || *ours.lock().unwrap() += 1)));
+        let mut connection = ConnectionCall::default();
+        connection.on_slot(Slab::<()>::new().next_handle());
+        let waker = connection.waker(&calls);
+        let called = || {
+            let mut handles = Vec::new();
+            calls.take(&mut handles);
+            (handles.len(), std::mem::take(&mut *woken.lock().unwrap()))
+        };
+        waker.wake_by_ref();
+        waker.wake_by_ref();
+        assert_eq!(called(), (1, 1), "once, however often it is made");
+        assert!(connection.take_made() && !connection.take_made());
+        // Between the arrival of bytes and the end of the turn.
+        connection.on_active();
+        waker.wake_by_ref();
+        assert_eq!(called(), (0, 0));
+        assert!(connection.take_made());
+        assert!(!connection.on_acted());
+        connection.on_active();
+        assert!(!connection.take_made());
+        waker.wake_by_ref();
+        assert!(connection.on_acted(), "it acts again");
+        assert_eq!(called(), (0, 0));
+        assert!(connection.take_made());
+        waker.wake_by_ref();
+        assert_eq!(called(), (1, 1));
     }
 }

@@ -190,12 +190,6 @@ impl Files {
         self.clock.reader()
     }
 
-    /// The wall clock as of `now`.
-    pub(crate) fn clock_at(&mut self, now: Instant) -> &Clock {
-        self.clock.advance(now);
-        &self.clock
-    }
-
     /// Where the server that this handler belongs to notes warnings.
     pub fn warnings(&self) -> &Warnings {
         &self.warnings

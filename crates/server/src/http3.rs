@@ -86,6 +86,8 @@ pub struct State<H: Handler = Files> {
 impl<H: Handler> transport::StreamSink for State<H> {
     #[inline]
     fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: transport::Fin) -> usize {
+        // Its turn follows.
+        self.call.on_active();
         self.session.on_stream_data(id, bytes, fin)
     }
 }
@@ -415,8 +417,9 @@ fn resume<H: Handler>(now: Instant, connection: &mut Connection, session: &mut S
     while let Some(id) = session.messages.take_unwanted() {
         session.connection.discard(id, MAX_DISCARDED);
     }
-    // Each at most once: what pauses again has no room.
-    while let Some(id) = session.messages.take_resumed() {
+    // Each once in a turn: it may pause again.
+    for _ in 0..session.messages.paused.len() {
+        let Some(id) = session.messages.take_resumed() else { break };
         session.deliver(connection, now, id);
     }
 }
@@ -468,6 +471,7 @@ impl<H: Handler> App for Server<H> {
     }
 
     fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut State<H>) -> Next {
+        state.call.on_active();
         state.session.on_turn(connection, now);
         self.log_over(now, connection, &mut state.session.messages);
         if self.journal.recorder.is_on() {
@@ -495,7 +499,9 @@ impl<H: Handler> App for Server<H> {
         let is_waiting = state.session.messages.put_back() > 0;
         let poll = (is_waiting && !state.call.calls_back()).then_some(now + POLL);
         let deadlines = [state.session.connection.next_timeout(), deadline, watched, poll];
+        let is_called = state.call.on_acted();
         match (next, deadlines.into_iter().flatten().min()) {
+            _ if is_called => Next::Again,
             (Next::Wait, Some(at)) => Next::At(at),
             (next, _) => next,
         }

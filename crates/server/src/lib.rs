@@ -1,14 +1,16 @@
-//! The HTTP server: files, generated bodies, access log, certificates.
+//! The HTTP server: applications, files, generated bodies, access log, certificates.
 //!
-//! One handler answers requests of every HTTP version: [`request::Head`] in, [`response::Response`] out, and its
-//! [`body::Body`] is pulled chunk by chunk by whoever sends it: [`http3`] on a worker, [`tcp`] for HTTP/1.1 and 2. Nothing
-//! else here knows a socket, TLS or a stream.
+//! [`Server::builder`] serves an application, a [`tower_service::Service`], over HTTP/1.1, 2 and 3.
+//! [`low::Handler`] is the seam of HTTP/3 below it, which [`service::ServiceHandler`] and [`handler::Files`] implement. The
+//! latter answers requests of every HTTP version: [`request::Head`] in, [`response::Response`] out, and its [`body::Body`] is
+//! pulled chunk by chunk by what sends it: [`http3`] on a worker, [`tcp`] for HTTP/1.1 and 2.
 #![forbid(unsafe_code)]
 
 pub mod access_log;
 mod asked;
 pub mod body;
 pub mod budget;
+mod builder;
 mod calls;
 pub mod certificate;
 mod conditional;
@@ -36,8 +38,14 @@ pub mod readers;
 mod recent;
 pub mod request;
 pub mod response;
+mod running;
 pub mod served;
+pub mod service;
 pub mod surplus;
 mod target;
 pub mod tcp;
+mod threads;
 pub mod warnings;
+
+pub use builder::{BindError, Builder, Server};
+pub use running::{Handle, Running, ServeError};

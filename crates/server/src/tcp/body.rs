@@ -50,7 +50,7 @@ impl Drop for Account {
         if self.status > 0 {
             let entry = Entry {
                 peer: self.peer,
-                unix_s: self.site.handler.borrow_mut().clock_at(now).unix_s(),
+                unix_s: self.site.unix_s(now),
                 line: self.head.line(),
                 protocol: self.protocol,
                 status: self.status,

@@ -1,15 +1,21 @@
 //! One connection from its first byte to its last: handshake, HTTP by hyper, good-bye.
 
+use super::answer::{Answer, Place};
 use super::limits::Limits;
 use super::plain;
 use super::pulse::{Order, Pulse};
-use super::service::Requests;
 use super::site::Site;
 use super::stream::{Handshake, Stream};
 use crate::access_log::Protocol;
 use crate::monotonic;
 use crate::request::{MAX_FIELDS, MAX_FIELDS_SIZE};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::rt::bounds::Http2ServerConnExec;
 use hyper::server::conn::{http1, http2};
+use hyper::service::Service;
 use rustls::ServerConfig;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -30,16 +36,17 @@ const WINDOW: u32 = 4 << 20;
 const MAX_FRAME: u32 = 64 * 1024;
 
 /// How the connections of a thread are served.
-pub(super) struct Manner {
+pub(super) struct Manner<A> {
     pub(super) tls: Arc<ServerConfig>,
     pub(super) site: Rc<Site>,
+    answer: A,
     pub(super) limits: Limits,
     http1: http1::Builder,
     http2: http2::Builder<InPlace>,
 }
 
-impl Manner {
-    pub(super) fn new(tls: Arc<ServerConfig>, site: Rc<Site>, limits: Limits) -> Manner {
+impl<A: Answer> Manner<A> {
+    pub(super) fn new(tls: Arc<ServerConfig>, site: Rc<Site>, answer: A, limits: Limits) -> Manner<A> {
         let mut http1 = http1::Builder::new();
         // The handler judges the size of heads; the bounds here are only behind its own. hyper dates only what has no date:
         // the errors that it makes itself (RFC 9110 §6.6.1).
@@ -52,12 +59,19 @@ impl Manner {
         http2.max_header_list_size(MAX_FIELDS_SIZE as u32 * 2).max_send_buf_size(STREAM_BUFFER);
         http2.initial_connection_window_size(WINDOW).initial_stream_window_size(WINDOW);
         http2.max_frame_size(MAX_FRAME);
-        Manner { tls, site, limits, http1, http2 }
+        Manner { tls, site, answer, limits, http1, http2 }
     }
 }
 
 /// Serves a connection to its end.
-pub(super) async fn serve(socket: TcpStream, peer: SocketAddr, pulse: Rc<Pulse>, manner: Rc<Manner>) {
+pub(super) async fn serve<A: Answer>(
+    socket: TcpStream,
+    peer: SocketAddr,
+    pulse: Rc<Pulse>,
+    manner: Rc<Manner<A>>,
+) where
+    InPlace: Http2ServerConnExec<A::Future, A::Content>,
+{
     let Ok(stream) = Stream::new(socket, &manner.tls, Rc::clone(&pulse)) else { return };
     let handshake = poll_fn(|cx| match pulse.order(cx.waker()) {
         Order::Serve => stream.poll_handshake(cx),
@@ -78,7 +92,8 @@ pub(super) async fn serve(socket: TcpStream, peer: SocketAddr, pulse: Rc<Pulse>,
     pulse.on_secure(monotonic::now());
     let protocol = if stream.speaks(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
     let site = Rc::clone(&manner.site);
-    let service = Requests { site, pulse: Rc::clone(&pulse), peer: peer.ip(), protocol };
+    let place = Place { site, pulse: Rc::clone(&pulse), peer: peer.ip(), protocol };
+    let service = manner.answer.service(place);
     let end = if protocol == Protocol::Http2 {
         manner.site.tally.borrow_mut().http2.connections += 1;
         drive(manner.http2.serve_connection(stream.clone(), service), &stream, &pulse).await
@@ -117,13 +132,23 @@ trait Graceful: Future<Output = hyper::Result<()>> {
     fn finish(self: Pin<&mut Self>);
 }
 
-impl Graceful for http1::Connection<Stream, Requests> {
+impl<S, B> Graceful for http1::Connection<Stream, S>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = io::Error>,
+    B: Body<Data = Bytes, Error = io::Error> + 'static,
+{
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }
 }
 
-impl Graceful for http2::Connection<Stream, Requests, InPlace> {
+impl<S, B> Graceful for http2::Connection<Stream, S, InPlace>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = io::Error>,
+    S::Future: 'static,
+    B: Body<Data = Bytes, Error = io::Error> + 'static,
+    InPlace: Http2ServerConnExec<S::Future, B>,
+{
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }

@@ -32,6 +32,11 @@ impl Maps {
         Maps { places: Vec::new(), alt_svc }
     }
 
+    /// What every response says beside its own fields.
+    pub(super) fn alt_svc(&self) -> Option<&HeaderValue> {
+        self.alt_svc.as_ref()
+    }
+
     /// The fields of a response with this status.
     pub(super) fn map(&mut self, status: u16, fields: Fields) -> HeaderMap {
         if self.places.is_empty() {

@@ -3,8 +3,9 @@
 //! A current-thread runtime with a task for each connection. [`Front`] is the future that the thread waits for; beside it
 //! there is nothing but the connections' tasks.
 
+use super::answer::Answer;
 use super::bell::Bell;
-use super::connection::{self, Manner};
+use super::connection::{self, InPlace, Manner};
 use super::gate::Gate;
 use super::holding::Holding;
 use super::limits::Limits;
@@ -13,10 +14,12 @@ use super::site::Site;
 use super::tally::{Tally, Traffic};
 use crate::access_log::Recorder;
 use crate::handler::Files;
+use crate::low::{Handler as _, Shared};
 use crate::monotonic;
 use crate::warnings::Warning;
 use base::time::{Duration, Instant};
 use http::HeaderValue;
+use hyper::rt::bounds::Http2ServerConnExec;
 use rustls::ServerConfig;
 use std::cell::RefCell;
 use std::future::Future;
@@ -51,18 +54,39 @@ pub struct Setup {
     pub bell: Bell,
 }
 
+/// What a thread needs beside what answers.
+pub(super) struct CommonSetup {
+    pub(super) tls: Arc<ServerConfig>,
+    pub(super) recorder: Recorder,
+    pub(super) limits: Limits,
+    pub(super) alt_svc: Option<String>,
+    pub(super) bell: Bell,
+    pub(super) shared: Shared,
+}
+
 /// Accepts from `listener` and serves until the bell is rung; then waits for what is under way, for [`Limits::drain`] at most.
 ///
 /// # Errors
 /// The operating system has no descriptors or memory left to begin with.
 pub fn serve(listener: TcpListener, setup: Setup) -> io::Result<Tally> {
-    let holding = Holding::new(setup.handler.budget());
+    let Setup { tls, handler, recorder, limits, alt_svc, bell } = setup;
+    let shared = handler.shared();
+    let setup = CommonSetup { tls, recorder, limits, alt_svc, bell, shared };
+    serve_by(listener, setup, Rc::new(RefCell::new(handler)))
+}
+
+/// As [`serve`], by anything that answers.
+pub(super) fn serve_by<A: Answer>(listener: TcpListener, setup: CommonSetup, answer: A) -> io::Result<Tally>
+where
+    InPlace: Http2ServerConnExec<A::Future, A::Content>,
+{
+    let holding = Holding::new(&setup.shared.budget);
     let alt_svc = setup.alt_svc.map(HeaderValue::try_from).transpose().map_err(io::Error::other)?;
-    let site = Rc::new(Site::new(setup.handler, setup.recorder, alt_svc));
+    let site = Rc::new(Site::new(&setup.shared, setup.recorder, alt_svc));
     let traffic = Rc::new(Traffic::default());
     let runtime =
         Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
-    let manner = Rc::new(Manner::new(setup.tls, Rc::clone(&site), setup.limits));
+    let manner = Rc::new(Manner::new(setup.tls, Rc::clone(&site), answer, setup.limits));
     runtime.block_on(async {
         let front = Front {
             listener: Some(tokio::net::TcpListener::from_std(listener)?),
@@ -90,11 +114,11 @@ pub fn serve(listener: TcpListener, setup: Setup) -> io::Result<Tally> {
 }
 
 /// The thread's own future.
-struct Front {
+struct Front<A> {
     /// Gone after the order to stop.
     listener: Option<tokio::net::TcpListener>,
     bell: Bell,
-    manner: Rc<Manner>,
+    manner: Rc<Manner<A>>,
     traffic: Rc<Traffic>,
     gate: Rc<RefCell<Gate>>,
     pulses: Vec<Weak<Pulse>>,
@@ -109,7 +133,10 @@ struct Front {
     deadline: Option<Instant>,
 }
 
-impl Future for Front {
+impl<A: Answer> Future for Front<A>
+where
+    InPlace: Http2ServerConnExec<A::Future, A::Content>,
+{
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -123,7 +150,10 @@ impl Future for Front {
     }
 }
 
-impl Front {
+impl<A: Answer> Front<A>
+where
+    InPlace: Http2ServerConnExec<A::Future, A::Content>,
+{
     /// Looks whether the order to stop has come.
     fn heed(&mut self, cx: &mut Context<'_>) {
         if !self.is_leaving && self.bell.is_rung(cx.waker()) {
@@ -152,7 +182,7 @@ impl Front {
                 Poll::Ready(Err(error)) if is_want(&error) => {
                     // More would fail too, and the listener stays readable: without a pause this would spin.
                     self.manner.site.tally.borrow_mut().accept_failures += 1;
-                    self.manner.site.handler.borrow().warnings().note(Warning::ConnectionsRefused, 1);
+                    self.manner.site.warnings.note(Warning::ConnectionsRefused, 1);
                     self.pause();
                 }
                 // That one client's own trouble.
@@ -166,7 +196,7 @@ impl Front {
         let Some(place) = Gate::admit(&self.gate, peer.ip(), &self.manner.limits) else {
             // The socket closes. No more is said before a handshake.
             self.manner.site.tally.borrow_mut().refused += 1;
-            self.manner.site.handler.borrow().warnings().note(Warning::ConnectionsBeyondLimit, 1);
+            self.manner.site.warnings.note(Warning::ConnectionsBeyondLimit, 1);
             return;
         };
         let portion = self.holding.portion(peer.ip());
@@ -209,7 +239,7 @@ impl Front {
                 true
             });
             let evicted = self.holding.look(now, &self.pulses);
-            self.manner.site.handler.borrow().warnings().note(Warning::BudgetExceeded, evicted);
+            self.manner.site.warnings.note(Warning::BudgetExceeded, evicted);
             expired += evicted;
             self.manner.site.tally.borrow_mut().expired += expired;
             self.manner.site.recorder.borrow_mut().on_timeout(now);

@@ -7,7 +7,9 @@
 //! | connection.rs | a connection: handshake, hyper, good-bye |
 //! | stream.rs, frames.rs | TLS between hyper and the socket; what of it is content |
 //! | plain.rs | the answer to a client that speaks no TLS |
-//! | service.rs, body.rs, fields.rs | a request to the handler and back |
+//! | answer.rs | the seam between hyper and what answers |
+//! | service.rs, body.rs, fields.rs | a request to the handler of files and back |
+//! | application.rs | a request to a service of the application's and back |
 //! | site.rs | what the connections of a thread share |
 //! | gate.rs | how many connections there may be, in all and from each network |
 //! | pulse.rs, limits.rs | who holds a connection too long, and what that is |
@@ -15,6 +17,8 @@
 //!
 //! Each thread has a runtime, a handler and connections of its own and shares nothing with others, HTTP/3's workers included.
 
+mod answer;
+mod application;
 mod bell;
 mod body;
 mod connection;
@@ -32,6 +36,7 @@ mod site;
 mod stream;
 mod tally;
 
+pub use application::{ApplicationSetup, serve_application};
 pub use bell::Bell;
 pub use front::{Setup, serve};
 pub use limits::Limits;

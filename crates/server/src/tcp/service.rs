@@ -1,27 +1,27 @@
-//! A request as hyper hands it over, to the handler and back.
+//! A request as hyper hands it over, to the handler of files and back.
 //!
 //! Content of a request is received and thrown away before the answer, up to [`MAX_CONTENT`] bytes: over HTTP/1.1 the next
 //! request follows it, and an answer to a POST means that it has arrived. After an answer that does not wait for it, it is
 //! received and thrown away too, within bounds.
 
+use super::answer::{Answer as Answers, Place};
 use super::body::{Account, Content};
 use super::pulse::Pulse;
-use super::site::Site;
 use crate::access_log::Protocol;
 use crate::body::Body;
+use crate::handler::Files;
 use crate::monotonic;
 use crate::request::{MAX_CONTENT, MAX_DISCARDED, Refusal};
 use crate::response;
-use crate::target;
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::service::Service;
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -29,12 +29,23 @@ use std::task::{Context, Poll, ready};
 /// How long the content of a request that was answered may pause.
 const QUIET: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// The files of a thread.
+pub(super) type SharedFiles = Rc<RefCell<Files>>;
+
+impl Answers for SharedFiles {
+    type Content = Content;
+    type Future = Answer;
+    type Service = Requests;
+
+    fn service(&self, place: Place) -> Requests {
+        Requests { handler: Rc::clone(self), place }
+    }
+}
+
 /// Answers the requests of one connection.
 pub(super) struct Requests {
-    pub(super) site: Rc<Site>,
-    pub(super) pulse: Rc<Pulse>,
-    pub(super) peer: IpAddr,
-    pub(super) protocol: Protocol,
+    handler: SharedFiles,
+    place: Place,
 }
 
 impl Service<Request<Incoming>> for Requests {
@@ -44,44 +55,43 @@ impl Service<Request<Incoming>> for Requests {
 
     fn call(&self, request: Request<Incoming>) -> Answer {
         let began = monotonic::now();
-        self.pulse.on_request(began);
-        let mut head = self.site.head();
-        target::take(&request, &mut head);
-        let account = Account {
-            site: Rc::clone(&self.site),
-            pulse: Rc::clone(&self.pulse),
-            head,
-            peer: self.peer,
-            protocol: self.protocol,
-            began,
-            status: 0,
-            sent: 0,
-            ahead: 0,
-        };
+        let mut account = self.place.account(&request, began);
+        if account.head.announces_too_much() {
+            account.head.refuse(413, "");
+        }
         let content = request.into_body();
         let content = (!content.is_end_stream()).then_some(content);
-        let early = content.as_ref().and_then(|_| early(&account, self.protocol));
+        let early = content.as_ref().and_then(|_| early(&self.handler, &account));
         let refusal = account.head.refusal();
-        Answer { account: Some(account), content, received: 0, refusal, early }
+        Answer {
+            handler: Rc::clone(&self.handler),
+            account: Some(account),
+            content,
+            received: 0,
+            refusal,
+            early,
+        }
     }
 }
 
 /// What a client hears that waits before it sends content. RFC 9110 §10.1.1: what the head alone decides; hyper says 100
 /// (Continue) over HTTP/1.1 when the content is asked for, and cannot over HTTP/2.
-fn early(account: &Account, protocol: Protocol) -> Option<response::Response> {
+fn early(handler: &SharedFiles, account: &Account) -> Option<response::Response> {
     if !account.head.expects_continue() || account.pulse.is_short() {
         return None;
     }
     // Where the disk must be asked first, the content is.
-    match account.site.handler.borrow_mut().poll_handle(&account.head, account.began, &|| None) {
-        Poll::Ready(response) => (protocol == Protocol::Http2 || response.status >= 300).then_some(response),
+    match handler.borrow_mut().poll_handle(&account.head, account.began, &|| None) {
+        Poll::Ready(response) => {
+            (account.protocol == Protocol::Http2 || response.status >= 300).then_some(response)
+        }
         Poll::Pending => None,
     }
 }
 
 /// Receives and throws away what still comes of a request that was answered: some clients look for an answer only when they
 /// have sent all. Ends after [`MAX_DISCARDED`] bytes, or [`QUIET`] without any.
-async fn discard(mut content: Incoming, pulse: Rc<Pulse>) {
+pub(super) async fn discard(mut content: Incoming, pulse: Rc<Pulse>) {
     let mut left = MAX_DISCARDED;
     loop {
         let next = poll_fn(|cx| Pin::new(&mut content).poll_frame(cx));
@@ -97,6 +107,7 @@ async fn discard(mut content: Incoming, pulse: Rc<Pulse>) {
 
 /// The answer to one request, when its content has been received.
 pub(super) struct Answer {
+    handler: SharedFiles,
     /// There until it is answered.
     account: Option<Account>,
     content: Option<Incoming>,
@@ -141,9 +152,9 @@ impl Future for Answer {
         let now = if self.received > 0 { monotonic::now() } else { account.began };
         let answer = match (early, self.refusal) {
             (Some(early), _) => early,
-            (None, Some((status, reason))) => account.site.handler.borrow_mut().refuse(status, reason, now),
+            (None, Some((status, reason))) => self.handler.borrow_mut().refuse(status, reason, now),
             (None, None) => {
-                let mut handler = account.site.handler.borrow_mut();
+                let mut handler = self.handler.borrow_mut();
                 if account.pulse.is_short() {
                     handler.put_off(now)
                 } else {

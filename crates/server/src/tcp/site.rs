@@ -1,10 +1,12 @@
-//! What the connections of a thread share: the handler, the log, the counters. One thread, so no lock.
+//! What the connections of a thread share beside what answers: the log, the clock, the counters. One thread, so no lock.
 
 use super::fields::Maps;
 use super::tally::Tally;
 use crate::access_log::{Entry, Protocol, Recorder};
-use crate::handler::Files;
+use crate::date::{Clock, DateText};
+use crate::low::Shared;
 use crate::request::Head;
+use crate::warnings::Warnings;
 use base::time::Instant;
 use http::HeaderValue;
 use std::cell::RefCell;
@@ -17,21 +19,23 @@ type Spare = Vec<Box<Head>>;
 
 /// A thread's part of the site.
 pub(super) struct Site {
-    pub(super) handler: RefCell<Files>,
     pub(super) recorder: RefCell<Recorder>,
     pub(super) maps: RefCell<Maps>,
     pub(super) tally: RefCell<Tally>,
+    pub(super) warnings: Warnings,
+    clock: RefCell<Clock>,
     spare: RefCell<Spare>,
 }
 
 impl Site {
-    /// Answers by `handler`, logs to `recorder`, and announces `alt_svc`.
-    pub(super) fn new(handler: Files, recorder: Recorder, alt_svc: Option<HeaderValue>) -> Site {
+    /// Logs to `recorder`, and announces `alt_svc`.
+    pub(super) fn new(shared: &Shared, recorder: Recorder, alt_svc: Option<HeaderValue>) -> Site {
         Site {
-            handler: RefCell::new(handler),
             recorder: RefCell::new(recorder),
             maps: RefCell::new(Maps::new(alt_svc)),
             tally: RefCell::default(),
+            warnings: shared.warnings.clone(),
+            clock: RefCell::new(Clock::new(shared.clock)),
             spare: RefCell::default(),
         }
     }
@@ -50,6 +54,20 @@ impl Site {
         if spare.len() < SPARE_HEADS {
             spare.push(head);
         }
+    }
+
+    /// The wall clock as of `now`, in seconds since 1970.
+    pub(super) fn unix_s(&self, now: Instant) -> u64 {
+        let mut clock = self.clock.borrow_mut();
+        clock.advance(now);
+        clock.unix_s()
+    }
+
+    /// The value of a Date field as of `now`.
+    pub(super) fn date(&self, now: Instant) -> DateText {
+        let mut clock = self.clock.borrow_mut();
+        clock.advance(now);
+        *clock.text()
     }
 
     /// A request is over.

@@ -1,0 +1,320 @@
+//! A request as hyper hands it over, to a service of the application's and back.
+//!
+//! The service is cloned for each request. Content streams in both directions: hyper's flow control holds back what the
+//! application does not read. A panic ends one request: 500 if no head of a response has left, else the stream over HTTP/2 and
+//! the connection over HTTP/1.1.
+
+use super::answer::{Answer, Place};
+use super::bell::Bell;
+use super::body::Account;
+use super::front::{CommonSetup, serve_by};
+use super::limits::Limits;
+use super::pulse::Pulse;
+use super::tally::Tally;
+use crate::access_log::{Protocol, Recorder};
+use crate::low::Shared;
+use crate::monotonic;
+use crate::service::{caught, poll_caught};
+use ::body::{Body, BodyError};
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use rustls::ServerConfig;
+use std::fmt::Display;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::TcpListener;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use tower_service::Service;
+
+/// What a thread needs to serve an application over TCP.
+pub struct ApplicationSetup<S> {
+    /// Certificate, suites and application protocols.
+    pub tls: Arc<ServerConfig>,
+    /// Answers requests.
+    pub service: S,
+    /// Memory, warnings and clock.
+    pub shared: Shared,
+    /// Logs requests.
+    pub recorder: Recorder,
+    /// What clients may hold.
+    pub limits: Limits,
+    /// The value of Alt-Svc, if HTTP/3 is announced.
+    pub alt_svc: Option<String>,
+    /// Tells the thread to stop.
+    pub bell: Bell,
+}
+
+/// Accepts from `listener` and serves until the bell is rung; then waits for what is under way, for [`Limits::drain`] at most.
+///
+/// # Errors
+/// The operating system has no descriptors or memory left to begin with.
+pub fn serve_application<S, B>(listener: TcpListener, setup: ApplicationSetup<S>) -> io::Result<Tally>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
+    S::Error: Display,
+    S::Future: 'static,
+    B: http_body::Body<Data = Bytes> + 'static,
+    B::Error: Display,
+{
+    let ApplicationSetup { tls, service, shared, recorder, limits, alt_svc, bell } = setup;
+    let setup = CommonSetup { tls, recorder, limits, alt_svc, bell, shared };
+    serve_by(listener, setup, Application(service))
+}
+
+/// The application of a thread.
+struct Application<S>(S);
+
+/// The application for one connection.
+struct Requests<S> {
+    service: S,
+    place: Place,
+}
+
+/// A response to come.
+type Coming<B> = Pin<Box<dyn Future<Output = io::Result<Response<Outgoing<B>>>>>>;
+
+impl<S, B> Answer for Application<S>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
+    S::Error: Display,
+    S::Future: 'static,
+    B: http_body::Body<Data = Bytes> + 'static,
+    B::Error: Display,
+{
+    type Content = Outgoing<B>;
+    type Future = Coming<B>;
+    type Service = Requests<S>;
+
+    fn service(&self, place: Place) -> Requests<S> {
+        Requests { service: self.0.clone(), place }
+    }
+}
+
+impl<S, B> hyper::service::Service<Request<Incoming>> for Requests<S>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
+    S::Error: Display,
+    S::Future: 'static,
+    B: http_body::Body<Data = Bytes> + 'static,
+    B::Error: Display,
+{
+    type Response = Response<Outgoing<B>>;
+    type Error = io::Error;
+    type Future = Coming<B>;
+
+    fn call(&self, request: Request<Incoming>) -> Coming<B> {
+        let account = self.place.account(&request, monotonic::now());
+        Box::pin(answer(self.service.clone(), request, account))
+    }
+}
+
+/// Answers one request.
+async fn answer<S, B>(
+    mut service: S,
+    request: Request<Incoming>,
+    account: Account,
+) -> io::Result<Response<Outgoing<B>>>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    B: http_body::Body<Data = Bytes> + 'static,
+{
+    let method = request.method().clone();
+    // What the rules of HTTP refuse does not reach the application. RFC 6585 §5: 431.
+    let refusal = account.head.refusal().map(|(status, _)| status);
+    if let Some(status) = refusal.or_else(|| account.head.is_too_large().then_some(431)) {
+        return Ok(plain(status, account));
+    }
+    if account.pulse.is_short() {
+        // RFC 9110 §15.6.4
+        return Ok(plain(503, account));
+    }
+    let (parts, content) = request.into_parts();
+    let progress = Arc::new(Progress::default());
+    let body = if http_body::Body::is_end_stream(&content) {
+        progress.is_whole.store(true, Ordering::Relaxed);
+        Body::empty()
+    } else {
+        Body::new(Counted { content, progress: Arc::clone(&progress) })
+    };
+    let mut request = Some(Request::from_parts(parts, body));
+    let mut future = None;
+    let answered = poll_fn(|cx| {
+        // Bytes that the application has read since count as the client's progress.
+        count(&account.pulse, &progress);
+        poll_caught(|| {
+            if request.is_some() {
+                ready!(service.poll_ready(cx))?;
+                future = request.take().map(|request| Box::pin(service.call(request)));
+            }
+            match &mut future {
+                Some(future) => future.as_mut().poll(cx),
+                None => Poll::Pending,
+            }
+        })
+    });
+    let answered = answered.await;
+    let _ = caught(|| drop(future));
+    match answered {
+        Ok(Ok(response)) => Ok(respond(&method, response, account, progress)),
+        Ok(Err(_)) | Err(()) => Ok(plain(500, account)),
+    }
+}
+
+fn respond<B>(
+    method: &Method,
+    response: Response<B>,
+    mut account: Account,
+    progress: Arc<Progress>,
+) -> Response<Outgoing<B>>
+where
+    B: http_body::Body<Data = Bytes>,
+{
+    let (mut parts, body) = response.into_parts();
+    if parts.status.is_informational() {
+        return plain(500, account);
+    }
+    if !progress.is_whole.load(Ordering::Relaxed) {
+        account.pulse.on_unread();
+        if account.protocol == Protocol::Http1 {
+            // The next request would come behind content that is not read.
+            parts.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
+    account.status = parts.status.as_u16();
+    account.ahead = account.pulse.reserve(body.size_hint().exact().unwrap_or(u64::MAX));
+    announce(&mut parts.headers, &account);
+    if let Some(size) = body.size_hint().exact().filter(|size| *method == Method::HEAD && *size > 0) {
+        parts.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(size));
+    }
+    let body = (*method != Method::HEAD && !body.is_end_stream()).then(|| Box::pin(body));
+    Response::from_parts(parts, Outgoing { body, account, progress })
+}
+
+/// A response without content.
+fn plain<B>(status: u16, mut account: Account) -> Response<Outgoing<B>> {
+    account.status = status;
+    let mut response = Response::new(Outgoing { body: None, account, progress: Arc::default() });
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut fields = HeaderMap::new();
+    fields.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+    announce(&mut fields, &response.body().account);
+    *response.headers_mut() = fields;
+    response
+}
+
+/// Adds what each response says: RFC 9110 §6.6.1, RFC 7838.
+fn announce(fields: &mut HeaderMap, account: &Account) {
+    if !fields.contains_key(header::DATE)
+        && let Ok(date) = HeaderValue::from_bytes(&account.site.date(monotonic::now()))
+    {
+        fields.insert(header::DATE, date);
+    }
+    if let Some(alt_svc) = account.site.maps.borrow().alt_svc() {
+        fields.insert(header::ALT_SVC, alt_svc.clone());
+    }
+}
+
+/// The content of a request, which tells how much of it was read.
+struct Counted {
+    content: Incoming,
+    progress: Arc<Progress>,
+}
+
+impl http_body::Body for Counted {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = ready!(Pin::new(&mut self.content).poll_frame(cx));
+        match &frame {
+            Some(Ok(frame)) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                self.progress.read.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
+            None => self.progress.is_whole.store(true, Ordering::Relaxed),
+            Some(Err(_)) => {}
+        }
+        if http_body::Body::is_end_stream(&self.content) {
+            self.progress.is_whole.store(true, Ordering::Relaxed);
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyError::Source(error.into()))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        http_body::Body::is_end_stream(&self.content)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.content.size_hint()
+    }
+}
+
+/// What hyper sends.
+pub(super) struct Outgoing<B> {
+    /// `None`: nothing (more).
+    body: Option<Pin<Box<B>>>,
+    account: Account,
+    progress: Arc<Progress>,
+}
+
+impl<B> http_body::Body for Outgoing<B>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Display,
+{
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let this = &mut *self;
+        count(&this.account.pulse, &this.progress);
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        let polled = ready!(poll_caught(|| body.as_mut().poll_frame(cx)));
+        count(&this.account.pulse, &this.progress);
+        let ended = match polled {
+            Ok(Some(Ok(frame))) => {
+                this.account.sent += frame.data_ref().map_or(0, Bytes::len) as u64;
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            Ok(None) => None,
+            Ok(Some(Err(error))) => Some(Err(io::Error::other(error.to_string()))),
+            Err(()) => Some(Err(io::Error::other("the application has panicked"))),
+        };
+        let body = this.body.take();
+        let _ = caught(|| drop(body));
+        Poll::Ready(ended)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(|body| body.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), |body| body.size_hint())
+    }
+}
+
+/// How much of a request's content the application has read. It may do so on any thread.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Bytes since the last look.
+    read: AtomicU64,
+    is_whole: AtomicBool,
+}
+
+/// Counts as the client's progress what the application has read since the last look.
+fn count(pulse: &Pulse, progress: &Progress) {
+    pulse.on_content(usize::try_from(progress.read.swap(0, Ordering::Relaxed)).unwrap_or(usize::MAX));
+}
