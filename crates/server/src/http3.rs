@@ -357,6 +357,7 @@ impl<H: Handler> Server<H> {
                 Err(ContentError) => {
                     // What was announced cannot be kept, as when a file has become shorter.
                     http.cancel(connection, id, Code::INTERNAL_ERROR);
+                    messages.abort_upload(id);
                     return Pumped::Broken;
                 }
             };
@@ -374,6 +375,7 @@ impl<H: Handler> Server<H> {
         // Content of known length was complete with its last byte. RFC 9114 §4.1.2: too little is an error.
         if ended == Err(SendError::WrongLength) {
             http.cancel(connection, id, Code::INTERNAL_ERROR);
+            messages.abort_upload(id);
             return Pumped::Broken;
         }
         Pumped::Whole

@@ -171,7 +171,7 @@ impl<H: Handler> MessageSink for Exchanges<H> {
         for list in [&mut self.waiting, &mut self.receiving, &mut self.looking] {
             list.extract_if(.., |asked| asked.id == id).for_each(|mut asked| asked.upload.on_abort());
         }
-        self.take_upload(id).into_iter().for_each(|mut upload| upload.on_abort());
+        self.abort_upload(id);
         self.give_up(id);
     }
 
@@ -220,6 +220,11 @@ impl<H: Handler> Exchanges<H> {
     fn take_upload(&mut self, id: StreamId) -> Option<H::Upload> {
         let place = self.uploads.iter().position(|(stream, _)| *stream == id)?;
         Some(self.uploads.swap_remove(place).1)
+    }
+
+    /// Nothing more comes of the content of a request whose response has begun.
+    pub(super) fn abort_upload(&mut self, id: StreamId) {
+        self.take_upload(id).into_iter().for_each(|mut upload| upload.on_abort());
     }
 
     /// A stream whose content paused and is taken again.

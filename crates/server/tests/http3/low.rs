@@ -309,4 +309,5 @@ fn content_that_breaks_off_resets_the_stream() {
     let seen = world.client.messages.seen(id);
     assert_eq!((seen.bytes, seen.has_ended), (10, false));
     assert_eq!(seen.aborted, Some(Abort::Peer(Code::INTERNAL_ERROR)));
+    assert_eq!(Rc::strong_count(&shared), 2, "what took its content is gone too");
 }
