@@ -220,7 +220,7 @@ impl Spaces {
         early().any(|space| space.crypto.wants()) && !early().any(|space| in_flight(space))
     }
 
-    /// What the loss detection timer needs to know of each space of the handshake and of the last one.
+    /// What the loss detection timer needs to know of each space; nothing of a space that is gone.
     pub(crate) fn timers(&self) -> [SpaceTimers; 3] {
         SpaceId::ALL.map(|id| self.space(id).map_or(SpaceTimers::default(), Space::timers))
     }

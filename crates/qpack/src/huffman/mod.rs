@@ -109,8 +109,8 @@ struct Group {
     stops: bool,
 }
 
-/// The bits not yet decoded: `valid` of them at the top of `word`, then `rest`. What is in the word below the valid bits is the
-/// beginning of `rest`; behind the text's last bit stand ones, as in its padding (RFC 7541 §5.2), which begin no code of 12 bits.
+/// The bits not yet decoded: `valid` of them at the top of `word`, then `rest`. The word holds the beginning of `rest` below its
+/// valid bits. Behind the text's last bit stand ones, as in its padding (RFC 7541 §5.2): they begin no code of at most 12 bits.
 struct Bits<'a> {
     word: u64,
     valid: u32,
