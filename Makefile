@@ -13,10 +13,10 @@ help:
 	@echo "make peers   the servers that the studies E4 and E5 compare tercel with, each tried once"
 
 build:
-	cargo build --release --locked --package tercel
+	cargo build --release --locked --package tercel-cli
 
 dist:
-	cargo build --profile dist --locked --package tercel
+	cargo build --profile dist --locked --package tercel-cli
 
 demo: build
 	tests/demo/run
@@ -27,7 +27,7 @@ test:
 	$(MAKE) interop
 
 datapaths:
-	cargo test --locked --package tercel --test datapaths
+	cargo test --locked --package tercel-cli --test datapaths
 
 interop: build
 	tests/setup

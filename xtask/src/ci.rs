@@ -22,6 +22,11 @@ const DOC_FLAGS: &str = "-D warnings -A rustdoc::private_intra_doc_links";
 
 const STEPS: &[Step] = &[
     ("lints", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"], &[]),
+    (
+        "lints of the command without the laboratory",
+        &["clippy", "--package", "tercel-cli", "--no-default-features", "--locked", "--", "-D", "warnings"],
+        &[],
+    ),
     ("docs", &["doc", "--workspace", "--no-deps", "--locked", "--quiet"], &[("RUSTDOCFLAGS", DOC_FLAGS)]),
     ("tests", &["test", "--workspace", "--locked"], &[]),
 ];

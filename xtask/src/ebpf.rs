@@ -31,7 +31,7 @@ const VERSION: &str = "14";
 
 /// Rebuilds the objects in place or, with `--check`, compares with what is there.
 pub(crate) fn run(argument: Option<&str>) -> Result<String, String> {
-    let programs = crate::root().join("crates/ebpf/programs");
+    let programs = crate::root().join("crates/network/ebpf/programs");
     match argument {
         None => {
             let built = build(&programs, &programs)?;
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_committed_objects_have_their_sections_and_a_changed_byte_is_seen() {
-        let steer = std::fs::read(crate::root().join("crates/ebpf/programs/steer.o")).unwrap();
+        let steer = std::fs::read(crate::root().join("crates/network/ebpf/programs/steer.o")).unwrap();
         let sections = sections(&steer).unwrap();
         let names: Vec<&str> = sections.keys().map(String::as_str).collect();
         assert_eq!(names, ["license", "maps", "sk_reuseport"]);

@@ -50,15 +50,8 @@ impl Inventory {
     /// Reads the crates below `root/crates` and `root/xtask`.
     pub(crate) fn of(root: &Path) -> Inventory {
         let mut inventory = Inventory::default();
-        let mut crates: Vec<PathBuf> = std::fs::read_dir(root.join("crates"))
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|e| e.path())
-            .collect();
-        crates.push(root.join("xtask"));
-        for directory in crates {
-            inventory.read_crate(root, &directory);
+        for directory in crate::crate_folders(root).iter().chain([&root.join("xtask")]) {
+            inventory.read_crate(root, directory);
         }
         inventory
     }

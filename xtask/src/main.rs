@@ -68,6 +68,16 @@ fn root() -> std::path::PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
+/// The folders of all crates: `crates/GROUP/NAME`, in no order.
+fn crate_folders(root: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let below = |folder: &std::path::Path| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let folders = below(&root.join("crates")).into_iter().flat_map(|group| below(&group));
+    folders.filter(|folder| folder.join("Cargo.toml").exists()).collect()
+}
+
 /// All Rust files below `directory`, sorted.
 fn rust_files(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();

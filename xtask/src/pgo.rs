@@ -68,7 +68,15 @@ fn build(folder: &Path, host: &str, flag: &str) -> Result<PathBuf, String> {
     must_succeed(
         // Naming the host keeps the flags away from build scripts.
         Command::new("cargo")
-            .args(["build", "--quiet", "--profile=dist", "--locked", "--package=tercel", "--target", host])
+            .args([
+                "build",
+                "--quiet",
+                "--profile=dist",
+                "--locked",
+                "--package=tercel-cli",
+                "--target",
+                host,
+            ])
             .arg("--target-dir")
             .arg(folder.join("build"))
             .env("RUSTFLAGS", flag)

@@ -1,10 +1,12 @@
 //! `cargo xtask tidy`: the walls of the design as a check.
 //!
 //! - A crate depends only on the crates that its row names; rows name lower rooms only (docs/decisions/001).
+//! - A crate's folder is its group. It uses its own group and lower ones; no product uses the laboratory (docs/decisions/010).
 //! - Inside a crate no cycle between modules, at any level of its tree: neither by imports nor by calls of methods.
 //! - A file has at most 600 lines; tests are exempt.
 
 use crate::{graph, imports, methods, sources};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A crate, its level, and the crates of ours that it may use. `*` is every crate of a lower level.
@@ -13,6 +15,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("wire", 0, &["base"]),
     ("requirements", 0, &[]),
     ("body", 1, &[]),
+    ("cpu", 0, &[]),
     ("crypto", 1, &["wire", "base"]),
     ("recovery", 1, &["base"]),
     ("qpack", 1, &["base"]),
@@ -29,15 +32,23 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("worker", 3, &["transport", "datapath", "base"]),
     ("quic", 4, &["*"]),
     ("server", 4, &["*"]),
-    ("load", 4, &["*"]),
+    ("client", 4, &["*"]),
+    ("load", 5, &["*"]),
     ("sim", 4, &["*"]),
-    ("perf", 5, &["*"]),
-    ("dash", 5, &["*"]),
+    ("perf", 6, &["*"]),
+    ("dash", 6, &["*"]),
     ("bench", 5, &["*"]),
     ("profile", 5, &["*"]),
     ("studies", 6, &["*"]),
-    ("tercel", 7, &["*"]),
+    ("tercel", 5, &["*"]),
+    ("cli", 7, &["*"]),
 ];
+
+/// The groups, lowest first: the folders of `crates/`.
+const GROUPS: &[&str] = &["protocol", "network", "http", "product", "lab"];
+
+/// The command. It alone may use the laboratory, by optional dependencies that its feature `lab` enables.
+const COMMAND: &str = "cli";
 
 /// A file is one noun; above this a room is missing.
 const MAX_LINES: usize = 600;
@@ -47,10 +58,14 @@ pub(crate) fn run() -> Result<String, String> {
     let root = crate::root();
     let mut findings = Vec::new();
     let mut files = 0;
-    for entry in std::fs::read_dir(root.join("crates")).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        check_dependencies(&name, &entry.path(), &mut findings);
-        files += check_sources(&root, &entry.path(), &name, &mut findings);
+    let crates = crate::crate_folders(&root);
+    let groups: Groups = crates.iter().map(|folder| (name_of(folder), group_of(folder))).collect();
+    for folder in &crates {
+        let name = name_of(folder);
+        let used = dependencies(folder);
+        findings.extend(upward(&name, &used));
+        findings.extend(outward(&name, &used, &groups));
+        files += check_sources(&root, folder, &name, &mut findings);
     }
     files += check_sources(&root, &root.join("xtask"), "xtask", &mut findings);
     findings.sort();
@@ -64,29 +79,82 @@ fn level(name: &str) -> Option<u8> {
     ROOMS.iter().find(|(room, ..)| *room == name).map(|(_, level, _)| *level)
 }
 
-fn check_dependencies(name: &str, directory: &Path, findings: &mut Vec<String>) {
-    let Some((_, own_level, allowed)) = ROOMS.iter().find(|(room, ..)| *room == name) else {
-        findings.push(format!("{name}: not in the table of rooms (xtask/src/tidy.rs)"));
-        return;
-    };
-    for dependency in dependencies(directory) {
-        let Some(its_level) = level(&dependency) else { continue };
-        let permitted = match allowed {
-            ["*"] => its_level < *own_level,
-            list => list.contains(&dependency.as_str()),
-        };
-        if !permitted {
-            findings.push(format!("{name}: may not depend on {dependency} (upward or sideways)"));
-        }
-    }
+/// The group of each crate, by its place in [`GROUPS`]; `None` for a folder that is no group.
+type Groups = BTreeMap<String, Option<usize>>;
+
+fn name_of(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The names under which a crate depends on others, for its code; what only its tests use may come from anywhere below.
-fn dependencies(directory: &Path) -> Vec<String> {
+fn group_of(folder: &Path) -> Option<usize> {
+    let group = folder.parent().map(name_of)?;
+    GROUPS.iter().position(|name| *name == group)
+}
+
+/// Dependencies that the crate's row does not name.
+fn upward(name: &str, used: &[Dependency]) -> Vec<String> {
+    let Some((_, own_level, allowed)) = ROOMS.iter().find(|(room, ..)| *room == name) else {
+        return vec![format!("{name}: not in the table of rooms (xtask/src/tidy.rs)")];
+    };
+    let is_permitted = |used: &Dependency| match (level(&used.name), allowed) {
+        (None, _) => true,
+        (Some(its_level), ["*"]) => its_level < *own_level,
+        (_, list) => list.contains(&used.name.as_str()),
+    };
+    let refused = used.iter().filter(|used| !is_permitted(used));
+    refused.map(|used| format!("{name}: may not depend on {} (upward or sideways)", used.name)).collect()
+}
+
+/// Dependencies that lie in a higher group.
+fn outward(name: &str, used: &[Dependency], groups: &Groups) -> Vec<String> {
+    let Some(Some(own)) = groups.get(name) else {
+        return vec![format!("{name}: its folder is none of the groups {}", GROUPS.join(", "))];
+    };
+    let is_higher =
+        |used: &&Dependency| groups.get(&used.name).copied().flatten().is_some_and(|its| its > *own);
+    let is_excused = |used: &Dependency| name == COMMAND && used.is_of_feature_lab;
+    let refused = used.iter().filter(is_higher).filter(|used| !is_excused(used));
+    refused
+        .map(|used| format!("{name}: may not depend on {}, which is of a higher group", used.name))
+        .collect()
+}
+
+/// A crate that another depends on.
+#[derive(Debug)]
+struct Dependency {
+    /// The name under which the code uses it.
+    name: String,
+    /// Whether it is optional and enabled by the feature `lab`, and by no other.
+    is_of_feature_lab: bool,
+}
+
+/// What a crate depends on for its code and its build script; what only its tests use may come from anywhere below.
+fn dependencies(directory: &Path) -> Vec<Dependency> {
     let manifest = std::fs::read_to_string(directory.join("Cargo.toml")).unwrap_or_default();
-    let manifest: toml::Table = manifest.parse().unwrap_or_default();
-    let table = manifest.get("dependencies").and_then(toml::Value::as_table);
-    table.into_iter().flatten().map(|(name, _)| name.clone()).collect()
+    read_dependencies(&manifest.parse().unwrap_or_default())
+}
+
+fn read_dependencies(manifest: &toml::Table) -> Vec<Dependency> {
+    let table = |name| manifest.get(name).and_then(toml::Value::as_table).into_iter().flatten();
+    let enables = |feature: &toml::Value, dependency: &str| {
+        let entries = feature.as_array().into_iter().flatten().filter_map(toml::Value::as_str);
+        entries.filter_map(|entry| entry.strip_prefix("dep:")).any(|entry| entry == dependency)
+    };
+    let of_feature_lab = |dependency: &str, value: &toml::Value| {
+        let is_optional = value.get("optional").and_then(toml::Value::as_bool) == Some(true);
+        let enabling: Vec<&str> = table("features")
+            .filter(|(_, entries)| enables(entries, dependency))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        is_optional && enabling == ["lab"]
+    };
+    table("dependencies")
+        .chain(table("build-dependencies"))
+        .map(|(name, value)| Dependency {
+            name: name.clone(),
+            is_of_feature_lab: of_feature_lab(name, value),
+        })
+        .collect()
 }
 
 /// Sizes of files and cycles between modules. Returns the number of files.
@@ -108,5 +176,40 @@ fn check_size(root: &Path, path: &Path, findings: &mut Vec<String>) {
     let lines = std::fs::read_to_string(path).map_or(0, |text| text.lines().count());
     if lines > MAX_LINES {
         findings.push(format!("{name}: {lines} lines, more than {MAX_LINES}: a room is missing"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outward_of(name: &str, manifest: &str) -> Vec<String> {
+        let place = |group: &str| GROUPS.iter().position(|name| *name == group);
+        let groups: Groups =
+            [("wire", "protocol"), ("server", "product"), (COMMAND, "product"), ("report", "lab")]
+                .map(|(name, group)| (name.to_owned(), place(group)))
+                .into();
+        outward(name, &read_dependencies(&manifest.parse().unwrap()), &groups)
+    }
+
+    /// Deleted, the product could link the laboratory again.
+    #[test]
+    fn a_crate_uses_its_own_group_and_lower_ones() {
+        let used = |names: [&str; 2]| format!("[dependencies]\n{} = {{}}\n{} = {{}}", names[0], names[1]);
+        assert!(outward_of("server", &used(["wire", "clap"])).is_empty());
+        assert_eq!(outward_of("server", &used(["wire", "report"])).len(), 1);
+        assert_eq!(outward_of("wire", &used(["server", "clap"])).len(), 1);
+        assert!(outward_of("toy", "")[0].contains("none of the groups"));
+        assert_eq!(outward_of("server", "[build-dependencies]\nreport = {}").len(), 1);
+    }
+
+    /// Deleted, a command without the feature `lab` could carry the laboratory.
+    #[test]
+    fn the_command_uses_the_laboratory_by_its_feature_only() {
+        let optional = "[dependencies]\nreport = { optional = true }\n[features]\nlab = [\"dep:report\"]";
+        assert!(outward_of(COMMAND, optional).is_empty());
+        assert_eq!(outward_of("server", optional).len(), 1);
+        assert_eq!(outward_of(COMMAND, "[dependencies]\nreport = {}").len(), 1);
+        assert_eq!(outward_of(COMMAND, &format!("{optional}\nother = [\"dep:report\"]")).len(), 1);
     }
 }

@@ -1,0 +1,72 @@
+//! Making a connection: TCP, TLS, and agreement on the version of HTTP.
+
+use super::desk::Desk;
+use super::meter::Metered;
+use super::stream::Stream;
+use super::tls::Tls;
+use super::trouble::Trouble;
+use crate::failure::Failure;
+use crate::plan::{Protocol, Reuse};
+use rustls::pki_types::ServerName;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+
+/// The name by which TLS agrees on a version of HTTP. Source: the IANA registry of ALPN protocol IDs.
+pub(super) const fn alpn(protocol: &Protocol) -> &'static [u8] {
+    match protocol {
+        Protocol::Http1(_) => b"http/1.1",
+        Protocol::Http2(_) => b"h2",
+        Protocol::Http3(_) => b"h3",
+    }
+}
+
+/// A connection to the server, within the time that it may take.
+pub(super) async fn connect(desk: &Desk) -> Result<Stream, Trouble> {
+    let patience = desk.tcp.handshake_timeout;
+    let patience = match desk.plan.reuse {
+        Reuse::Always => patience,
+        // It is part of the request.
+        Reuse::Never => patience.min(desk.plan.timeout),
+    };
+    let limit = std::time::Duration::from_nanos(patience.as_nanos());
+    match tokio::time::timeout(limit, attempt(desk)).await {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            let words =
+                format!("no connection within {} s: the server is down or very busy", patience.as_secs_f64());
+            Err(Trouble::new(Failure::Timeout, words))
+        }
+    }
+}
+
+async fn attempt(desk: &Desk) -> Result<Stream, Trouble> {
+    let tcp = TcpStream::connect(desk.plan.address).await.map_err(|error| Trouble::of_connecting(&error))?;
+    // Small requests must not wait for each other. A socket that refuses is slower, no more.
+    let _ = tcp.set_nodelay(true);
+    if desk.plan.reuse == Reuse::Never {
+        // Closed by a reset, or some ten thousand waiting ports would soon be all there are.
+        let _ = tcp.set_zero_linger();
+    }
+    let metered = Metered::new(tcp, Rc::clone(&desk.meter));
+    let Some(config) = &desk.tcp.tls else { return Ok(Stream::Clear(metered)) };
+    let name = ServerName::try_from(desk.plan.server_name.clone()).map_err(|_| {
+        let words = format!("{} is neither a host name nor an IP address", desk.plan.server_name);
+        Trouble::new(Failure::Tls, words)
+    })?;
+    let tls = Tls::new(metered, Arc::clone(config), name);
+    let mut tls = tls.map_err(|error| Trouble::new(Failure::Tls, error.to_string()))?;
+    let handshake = poll_fn(|cx| tls.poll_handshake(cx)).await;
+    handshake.map_err(|error| Trouble::of_connecting(&error))?;
+    let is_agreed = match (&desk.plan.protocol, tls.agreed()) {
+        // Servers older than the agreement speak this.
+        (Protocol::Http1(_), None) => true,
+        (protocol, agreed) => agreed == Some(alpn(protocol)),
+    };
+    if is_agreed {
+        return Ok(Stream::Tls(Box::new(tls)));
+    }
+    let words = format!("the server does not speak {} there", desk.plan.protocol.name());
+    Err(Trouble::new(Failure::Protocol, words))
+}

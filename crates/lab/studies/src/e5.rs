@@ -1,0 +1,282 @@
+//! Study E5: a few large files over HTTP/1.1, HTTP/2 and HTTP/3, tercel beside other servers.
+//!
+//! One server over three protocols is the question; other servers over the same show whether ours is a fair base. Clients over
+//! TCP are `tercel load` and the published ones, ab and h2load. A roofline goes with each round: what one core can do that
+//! copies, seals and sends, with no protocol at all.
+
+use std::io;
+
+use bench::roofline::Roofline;
+use bench::stats::Summary;
+use report::model::{Axis, Block, Cell, Plot, PlotKind, Row, Series, Study, Table};
+
+use crate::ceiling::{self, Ceiling};
+use crate::contestants::client::{Client, Work};
+use crate::contestants::race::{Entry, Lane, Race, Trial};
+use crate::contestants::{Contestant, Field, Ground, Http, LARGE, look, words};
+use crate::context::Context;
+
+/// Seconds for 400 requests of 10 MB, and their deviation where it was published.
+const PUBLISHED: [(&str, f64, Option<f64>); 6] = [
+    ("LiteSpeed, HTTP/1.1, ab", 8.170, Some(0.041)),
+    ("LiteSpeed, HTTP/2, h2load", 6.948, Some(0.221)),
+    ("LiteSpeed, QUIC", 14.385, Some(0.290)),
+    ("proto-quic, QUIC", 49.708, None),
+    ("quic-go, QUIC", 86.011, Some(2.650)),
+    ("Caddy, QUIC", 82.537, Some(2.555)),
+];
+/// Requests of the published study.
+const REQUESTS: u64 = 400;
+
+const COLUMNS: [&str; 9] = [
+    "client's time, s",
+    "content, MB/s",
+    "share of roofline, %",
+    "time over tercel's",
+    "server CPU, s/GB",
+    "server CPU, % of a core",
+    "client CPU, % of a core",
+    "UDP payload, bytes",
+    "who limits",
+];
+
+/// Runs the study.
+///
+/// # Errors
+/// Nothing can be measured at all.
+pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
+    let began = cpu::clock_seconds();
+    let ground = Ground::prepare()?;
+    let field = look(&context.program, &Http::ALL);
+    let (entries, absent) = entries(&field, context);
+    let race = Race {
+        ground: &ground,
+        work: Work {
+            file: LARGE,
+            connections: 10,
+            streams: 10,
+            requests: context.scaled(REQUESTS, REQUESTS / 10),
+        },
+        trials: context.scaled(5, 3),
+    };
+    let mut lanes: Vec<Lane> = entries.into_iter().map(Lane::new).collect();
+    let mut ceiling = Ceiling::default();
+    let gigabytes = context.scaled(2.0, 0.4);
+    let mut broken = Vec::new();
+    let problem = race
+        .run(&mut lanes, context, &mut |context| {
+            // The servers are what is measured: they go on without it.
+            ceiling.try_measure(context, (ground.payload_size, gigabytes), &mut broken)
+        })
+        .err();
+    let mut notes = words::notes(&field, &ground, &lanes, context.cores);
+    notes.extend(absent);
+    notes.append(&mut broken);
+    notes.extend(words::payload_notes(&ground, &lanes));
+    if race.work.requests != REQUESTS {
+        notes.push(format!(
+            "The published times are for {REQUESTS} requests; here there were {}.",
+            race.work.requests
+        ));
+    }
+    Ok(Study {
+        id: "e5".to_owned(),
+        title: "Few large files over HTTP/1.1, HTTP/2 and HTTP/3".to_owned(),
+        question: "Is HTTP/3 as fast as HTTP/1.1 and HTTP/2 where large files are served on one core, and how does tercel \
+                   compare with other servers?"
+            .to_owned(),
+        method: method(&race, &lanes),
+        findings: findings(&lanes),
+        blocks: vec![
+            Block::Table(table(&lanes, &ceiling)),
+            Block::Plot(rates(&lanes, &ceiling)),
+            Block::Plot(costs(&lanes)),
+        ],
+        notes,
+        problem: problem.map(words::problem),
+        seconds: cpu::clock_seconds() - began,
+        raw: serde_json::json!({ "lanes": lanes, "roofline": ceiling }),
+    })
+}
+
+/// Every server over every version that it speaks, with every client that speaks it; and who is missing.
+fn entries(field: &Field, context: &Context<'_>) -> (Vec<Entry>, Vec<String>) {
+    let (mut entries, mut absent) = (Vec::new(), Vec::new());
+    for client in Client::ALL {
+        match client.find(&context.program) {
+            Err(sentence) => absent.push(sentence),
+            Ok(program) => {
+                for server in &field.installed {
+                    let spoken = server.who.speaks().iter().filter(|http| client.speaks(**http));
+                    entries.extend(spoken.map(|&http| Entry {
+                        server: server.clone(),
+                        http,
+                        client,
+                        program: program.clone(),
+                    }));
+                }
+            }
+        }
+    }
+    entries.sort_by_key(|entry| (entry.http, entry.server.who as u8, entry.client as u8));
+    (entries, absent)
+}
+
+fn method(race: &Race<'_>, lanes: &[Lane]) -> Vec<String> {
+    let Work { file, connections, streams, requests } = &race.work;
+    vec![
+        format!(
+            "{connections} connections, {streams} requests at a time on each (one over HTTP/1.1), {requests} requests in all for a file \
+             of {} bytes; {} trials of each row in alternating order, after one that is not counted.",
+            file.1, race.trials
+        ),
+        format!(
+            "Server and client are processes on a core each, both started anew for each trial, at the two ends of: {}. CPU times are \
+             the operating system's. The client's time is that of its whole process, connections included; MB/s is content over it.",
+            race.ground.site().name()
+        ),
+        format!(
+            "All: TLS 1.3 with AES-128-GCM; congestion control: CUBIC in QUIC, {} in TCP, which is the kernel's; full datagrams have {} \
+             bytes of UDP payload, which the client's counts must confirm. Over veth TCP's segments fill packets of 1,500 bytes.",
+            race.ground.site().tcp_congestion(),
+            race.ground.payload_size
+        ),
+        words::CLIENT.to_owned(),
+        ceiling::method("once in each round"),
+        "Published: LiteSpeed's study, on other machines.".to_owned(),
+        format!("Versions: {}.", words::versions(lanes)),
+    ]
+}
+
+fn mb_per_second(trial: &Trial) -> f64 {
+    trial.run.content_bytes as f64 / 1e6 / trial.run.seconds
+}
+
+fn server_cpu_per_gb(trial: &Trial) -> f64 {
+    trial.server_cpu_s * 1e9 / trial.run.content_bytes as f64
+}
+
+fn name(lane: &Lane) -> String {
+    let Lane { who, http, client, .. } = lane;
+    match client {
+        Client::Load => format!("{}, {}", who.name(), http.name()),
+        Client::Ab | Client::H2load => format!("{}, {}, {}", who.name(), http.name(), client.name()),
+    }
+}
+
+fn table(lanes: &[Lane], ceiling: &Ceiling) -> Table {
+    let mut rows: Vec<Row> = lanes
+        .iter()
+        .map(|lane| {
+            let share = ceiling.share(lane.trials.iter().map(mb_per_second));
+            Row {
+                name: name(lane),
+                is_published: false,
+                cells: vec![
+                    lane.cell(3, |trial| trial.run.seconds),
+                    lane.cell(0, mb_per_second),
+                    share,
+                    words::time_over_ours(lanes, lane),
+                    lane.cell(3, server_cpu_per_gb),
+                    lane.cell(0, |trial| trial.server_share * 100.0),
+                    lane.cell(0, |trial| trial.run.client_share * 100.0),
+                    words::payload(lane),
+                    lane.limit().into(),
+                ],
+            }
+        })
+        .collect();
+    rows.extend(ceiling.row(COLUMNS.len(), [1, 2, 4]).map(|mut row| {
+        let busy = |side: fn(&Roofline) -> f64| {
+            Cell::Trials(Summary::of(ceiling.trials().iter().map(|run| side(run) * 100.0)), 0)
+        };
+        row.cells[5] = busy(|run| run.sender.busy);
+        row.cells[6] = busy(|run| run.receiver.busy);
+        row
+    }));
+    rows.extend(PUBLISHED.iter().map(|(name, mean, sd)| {
+        let mut row = words::published(name, COLUMNS.len(), *mean, *sd);
+        row.cells[1] = Cell::Number(REQUESTS as f64 * LARGE.1 as f64 / 1e6 / mean, 0);
+        row
+    }));
+    Table {
+        title: "Requests for a file of 10 MB".to_owned(),
+        corner: "server, protocol, client".to_owned(),
+        columns: COLUMNS.map(str::to_owned).to_vec(),
+        rows,
+    }
+}
+
+/// Bars of a figure: a group for each server, a colour for each protocol, by `tercel load`.
+fn bars(lanes: &[Lane], title: &str, label: &str, figure: fn(&Trial) -> f64) -> Plot {
+    let shown: Vec<&Lane> =
+        lanes.iter().filter(|lane| lane.client == Client::Load && !lane.trials.is_empty()).collect();
+    let servers: Vec<Contestant> =
+        Contestant::ALL.into_iter().filter(|who| shown.iter().any(|lane| lane.who == *who)).collect();
+    let series = Http::ALL.into_iter().filter_map(|http| {
+        let points: Vec<_> = shown
+            .iter()
+            .filter(|lane| lane.http == http)
+            .filter_map(|lane| {
+                Some(words::bar(servers.iter().position(|who| *who == lane.who)?, &lane.summary(figure)))
+            })
+            .collect();
+        let name = http.name().to_owned();
+        (!points.is_empty()).then_some(Series { name, points, ..Series::default() })
+    });
+    Plot {
+        title: title.to_owned(),
+        kind: PlotKind::Bars(servers.iter().map(|who| who.name().to_owned()).collect()),
+        x: Axis::default(),
+        y: Axis { label: label.to_owned(), ..Axis::default() },
+        series: series.collect(),
+    }
+}
+
+fn rates(lanes: &[Lane], ceiling: &Ceiling) -> Plot {
+    let mut title = "Large files by tercel load".to_owned();
+    if !ceiling.trials().is_empty() {
+        title.push_str(&format!("; the roofline is {:.0} MB/s", ceiling.mb_per_second().mean));
+    }
+    bars(lanes, &title, "content, MB/s", mb_per_second)
+}
+
+fn costs(lanes: &[Lane]) -> Plot {
+    bars(lanes, "What large files cost the server", "CPU time of the server, s per GB", server_cpu_per_gb)
+}
+
+fn findings(lanes: &[Lane]) -> Vec<String> {
+    let measured: Vec<&Lane> = lanes.iter().filter(|lane| !lane.trials.is_empty()).collect();
+    let of_ours = |http: Http| {
+        let is_it =
+            |lane: &&&Lane| (lane.who, lane.http, lane.client) == (Contestant::Tercel, http, Client::Load);
+        measured.iter().find(is_it).copied()
+    };
+    let mut findings = Vec::new();
+    if let Some(third) = of_ours(Http::Three) {
+        for other in [Http::One, Http::Two].into_iter().filter_map(of_ours) {
+            let mut sentence = words::verdict(
+                "tercel over HTTP/3",
+                &format!("tercel over {}", other.http.name()),
+                third.time_over(other),
+            );
+            let cost = |lane: &Lane| lane.summary(server_cpu_per_gb);
+            if let Some(ratio) = bench::stats::Ratio::of(&cost(third).values, &cost(other).values) {
+                let bench::stats::Ratio { ratio, low, high } = ratio;
+                sentence.push_str(&format!(
+                    " The server used {ratio:.2} times the CPU time ({low:.2} to {high:.2})."
+                ));
+            }
+            findings.push(sentence);
+        }
+    }
+    for lane in measured.iter().filter(|lane| lane.who != Contestant::Tercel) {
+        if let Some(ours) = words::ours(lanes, lane).filter(|ours| !ours.trials.is_empty()) {
+            findings.push(words::verdict(&name(lane), "tercel", lane.time_over(ours)));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests;

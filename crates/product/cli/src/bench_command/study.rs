@@ -1,0 +1,150 @@
+//! `tercel bench e1` … `e6`: one of the published studies; and `tercel bench all`: every one, into one report.
+
+use super::report::colours;
+use super::text;
+use crate::signals::stop_flag;
+use clap::Args;
+use report::model::Run;
+use report::{text as shown, write};
+use std::path::{Path, PathBuf};
+use studies::context::{Context, Effort, Profiles};
+use studies::laboratory::{self, Entry, STUDIES};
+
+/// Flags of a study.
+#[derive(Args)]
+pub(super) struct StudyArgs {
+    /// Less of everything: a look of two minutes at most.
+    #[arg(long)]
+    quick: bool,
+    /// Also say where the server's CPU time goes, where the study knows how: flame graphs and a ledger. Needs perf.
+    #[arg(long)]
+    profile: bool,
+    /// Print JSON: everything that was measured.
+    #[arg(long)]
+    json: bool,
+    /// Write results.json, report.md and report.html into this directory, which is made.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Flags of a whole run.
+#[derive(Args)]
+#[command(after_help = "\
+Ctrl-C ends it early: what was measured so far is kept and written.
+
+Examples:
+  tercel bench all --quick                       a quarter of an hour, into results/ with the date
+  tercel bench all --only e4,e5 --out mine       two studies, as they were published")]
+pub(super) struct AllArgs {
+    /// Less of everything: a quarter of an hour on two cores.
+    #[arg(long)]
+    quick: bool,
+    /// Also say where the server's CPU time goes, where a study knows how: flame graphs and ledgers. Needs perf.
+    #[arg(long)]
+    profile: bool,
+    /// Where results.json, report.md and report.html go; without it a new directory below results/.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Only these studies, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "STUDIES")]
+    only: Vec<String>,
+}
+
+/// Runs one study and prints it.
+pub(super) fn run(id: &str, args: &StudyArgs) -> Result<(), String> {
+    let entry = laboratory::find(id).ok_or_else(|| format!("there is no study {id}"))?;
+    args.out.as_deref().map_or(Ok(()), write::prepare).map_err(text)?;
+    let run = measure(&[*entry], (effort(args.quick), profiles(args.profile)), &mut |run| match &args.out {
+        Some(directory) => write::write(run, directory).map_err(text),
+        None => Ok(()),
+    })?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&run).map_err(text)?);
+    } else {
+        print!("\n{}", shown::run(&run, colours()));
+    }
+    let problem = run.studies.into_iter().find_map(|study| study.problem);
+    problem.map_or(Ok(()), |problem| Err(format!("{id}: {problem}")))
+}
+
+/// Runs all studies and writes their report, again after each.
+pub(super) fn all(args: &AllArgs) -> Result<(), String> {
+    let chosen = choose(&args.only)?;
+    args.out.as_deref().map_or(Ok(()), write::prepare).map_err(text)?;
+    let mut directory = args.out.clone();
+    let mut keep = |run: &Run| {
+        let into = directory.get_or_insert_with(|| write::fresh(Path::new("results"), &run.began));
+        write::write(run, into).map_err(text)
+    };
+    let run = measure(&chosen, (effort(args.quick), profiles(args.profile)), &mut keep)?;
+    print!("\n{}", shown::run(&run, colours()));
+    if let Some(directory) = directory {
+        eprintln!("the report is {}", directory.join("report.html").display());
+    }
+    let failed: Vec<&str> =
+        run.studies.iter().filter(|study| study.problem.is_some()).map(|study| study.id.as_str()).collect();
+    match (run.was_interrupted, failed.as_slice()) {
+        (true, _) => Err("interrupted; what was measured is in the report".to_owned()),
+        (false, []) => Ok(()),
+        (false, failed) => Err(format!("not finished: {}; the report says why", failed.join(", "))),
+    }
+}
+
+fn effort(is_quick: bool) -> Effort {
+    if is_quick { Effort::Quick } else { Effort::Full }
+}
+
+fn profiles(are_wanted: bool) -> Profiles {
+    if are_wanted { Profiles::Taken } else { Profiles::None }
+}
+
+fn choose(only: &[String]) -> Result<Vec<Entry>, String> {
+    if only.is_empty() {
+        return Ok(STUDIES.to_vec());
+    }
+    let names: Vec<&str> = STUDIES.iter().map(|entry| entry.id).collect();
+    let missing = |id: &str| format!("there is no study {id}; there are {}", names.join(", "));
+    only.iter().map(|id| laboratory::find(id).copied().ok_or_else(|| missing(id))).collect()
+}
+
+/// Measures; `keep` is called after each study, and what it could not do is told at once and at the end.
+fn measure(
+    studies: &[Entry],
+    (effort, profiles): (Effort, Profiles),
+    keep: &mut dyn FnMut(&Run) -> Result<(), String>,
+) -> Result<Run, String> {
+    let stop = stop_flag(|| {}).map_err(text)?;
+    let began = cpu::clock_seconds();
+    let mut progress = |line: &str| eprintln!("{:5.0} s  {line}", cpu::clock_seconds() - began);
+    let mut context = Context {
+        program: std::env::current_exe().map_err(text)?,
+        cores: cpu::first_two(),
+        effort,
+        profiles,
+        stop: &stop,
+        progress: &mut progress,
+    };
+    let mut kept = Ok(());
+    let run = laboratory::run(studies, &mut context, &mut |run| {
+        kept = keep(run);
+        if let Err(problem) = &kept {
+            eprintln!("{problem}");
+        }
+    });
+    kept.map(|()| run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Deleted, a study that does not exist could be left out without a word.
+    #[test]
+    fn studies_are_chosen_by_name() {
+        assert_eq!(choose(&[]).unwrap().len(), STUDIES.len());
+        let only = |names: &[&str]| choose(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        let chosen = only(&["e5", "e4"]).unwrap();
+        assert_eq!(chosen.iter().map(|entry| entry.id).collect::<Vec<_>>(), ["e5", "e4"]);
+        assert!(only(&["e99"]).unwrap_err().contains("there is no study e99; there are "));
+    }
+}

@@ -1,0 +1,93 @@
+//! Whom to trust and how to reach them: the flags that clients share.
+
+use clap::Args;
+use client::error::GetError;
+use client::resolve::Family;
+use client::target::Target;
+use crypto::{ClientTls, ConfigError, Roots, TlsOptions};
+use std::path::PathBuf;
+
+/// What a client may be told about its connections, whatever it speaks.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct ConnectionArgs {
+    /// Do not check the server's certificate. For tests: anybody in between can read and change everything.
+    #[arg(short = 'k', long, conflicts_with = "cacert")]
+    insecure: bool,
+    /// Trust the certificates in this PEM file, and no others.
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// Use IPv4 addresses only.
+    #[arg(short = '4', long, conflicts_with = "ipv6", hide_short_help = true)]
+    ipv4: bool,
+    /// Use IPv6 addresses only.
+    #[arg(short = '6', long, hide_short_help = true)]
+    ipv6: bool,
+}
+
+impl ConnectionArgs {
+    /// Which addresses may be used.
+    pub(crate) fn family(&self) -> Family {
+        match (self.ipv4, self.ipv6) {
+            (true, _) => Family::V4,
+            (_, true) => Family::V6,
+            _ => Family::Any,
+        }
+    }
+
+    /// Says once on standard error that a proxy of the environment is not used.
+    pub(crate) fn tell_of_proxy(command: &str, targets: &[Target]) {
+        if let Some(variable) = client::proxy::ignored(|name| std::env::var(name).ok(), targets) {
+            eprintln!(
+                "tercel {command}: {variable} is ignored: the connection is direct, since HTTP/3 goes through no such proxy"
+            );
+        }
+    }
+
+    /// TLS for QUIC.
+    ///
+    /// # Errors
+    /// The file of `--cacert` is no use, there is nobody to trust, or the options cannot work.
+    pub(crate) fn quic_tls(&self, options: &TlsOptions) -> Result<ClientTls, GetError> {
+        ClientTls::new(&self.roots()?, options).map_err(|error| self.explain(error))
+    }
+
+    /// TLS for TCP.
+    ///
+    /// # Errors
+    /// The same.
+    #[cfg(feature = "lab")]
+    pub(crate) fn tcp_tls(
+        &self,
+        options: &TlsOptions,
+    ) -> Result<std::sync::Arc<rustls::ClientConfig>, GetError> {
+        crypto::tcp_client(&self.roots()?, options).map_err(|error| self.explain(error))
+    }
+
+    fn roots(&self) -> Result<Roots, GetError> {
+        match &self.cacert {
+            _ if self.insecure => Ok(Roots::Insecure),
+            None => Ok(Roots::System),
+            Some(path) => match std::fs::read(path) {
+                Ok(text) => Ok(Roots::Pem(text)),
+                Err(error) => Err(GetError::Roots(path.clone(), error.to_string())),
+            },
+        }
+    }
+
+    fn explain(&self, error: ConfigError) -> GetError {
+        match (error, &self.cacert) {
+            (
+                error @ (ConfigError::NoCertificate
+                | ConfigError::BadPem { .. }
+                | ConfigError::BadCertificate(_)),
+                Some(path),
+            ) => {
+                let text = error.to_string();
+                let what = text.split(": ").next().unwrap_or(&text);
+                GetError::Roots(path.clone(), what.into())
+            }
+            (error, _) => GetError::Usage(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! `tercel get`: downloads over HTTP/3.
+//!
+//! This file turns the command line into jobs and settings; what they mean is in the `load` room.
+
+mod console;
+mod summary;
+
+use crate::connection_options::ConnectionArgs;
+use crate::options::QuicArgs;
+use crate::path_options::PathArgs;
+use crate::signals::stop_flag;
+use base::time::Duration;
+use clap::{Args, ValueEnum};
+use client::error::{EXIT_CODES, GetError};
+use client::job::{Job, Wanted, parse_range};
+use client::output::{self, Output};
+use client::part::Resume;
+use client::request::parse_headers;
+use client::resolve::{Detour, Family};
+use client::tally::Check;
+use client::target::Target;
+use client::{Client, Settings};
+use console::Console;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use datapath::Port;
+use datapath::hold::Hold;
+use datapath::pcap::{Capture, PcapWriter};
+use paths::{Opened, Paths};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use transport::ClientConfig;
+use wire::Version;
+
+/// Versions of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Http {
+    /// HTTP/3, over QUIC.
+    #[value(name = "3")]
+    Three,
+}
+
+/// Flags of `tercel get`.
+#[derive(Args)]
+#[command(after_help = MORE, after_long_help = after_long_help())]
+pub(crate) struct GetArgs {
+    /// What to download: https://HOST[:PORT]/PATH, one or more.
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<String>,
+
+    /// Where to put it: a file, a folder, or - for standard output. Without it, a file named like the end of the URL.
+    ///
+    /// Until a file is complete it is called NAME.part, beside NAME.part.state, which says what is there. When a download is
+    /// interrupted, the same command fetches the rest.
+    #[arg(short, long, value_name = "FILE|FOLDER|-", help_heading = "Output")]
+    output: Option<String>,
+    /// Keep nothing: receive, count and forget. For measurements.
+    #[arg(long, conflicts_with = "output", help_heading = "Output")]
+    discard: bool,
+    /// Keep nothing, but check every byte of a generated body, such as /bytes/2GB of tercel serve.
+    #[arg(long, conflicts_with = "output", help_heading = "Output", hide_short_help = true)]
+    verify_pattern: bool,
+    /// Start over, whatever an earlier attempt has left.
+    #[arg(long, visible_alias = "restart", help_heading = "Output", hide_short_help = true)]
+    no_resume: bool,
+    /// Say nothing but errors.
+    #[arg(short, long, help_heading = "Output")]
+    quiet: bool,
+    /// For each URL print one line of JSON: status, bytes, seconds, goodput, CPU seconds, datagrams, system calls and more.
+    ///
+    /// It goes to standard output, or to standard error when the download itself goes to standard output. CPU seconds, datagrams
+    /// and system calls are those of the process while the URL was under way.
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+
+    /// Only the head: ask with HEAD and print status and fields.
+    #[arg(short = 'I', long, conflicts_with_all = ["output", "discard", "verify_pattern", "range"], help_heading = "Request")]
+    head: bool,
+    /// Only these bytes: FIRST-LAST, counted from 0, both included; or FIRST- for the rest.
+    #[arg(long, value_name = "FIRST-LAST", help_heading = "Request")]
+    range: Option<String>,
+    /// Requests at a time: several URLs at once, or several parts of a large file.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64), help_heading = "Request")]
+    parallel: u16,
+    /// Add a field to every request: 'Name: value'. 'Name:' removes one that would be sent. Repeatable.
+    #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = "Request")]
+    headers: Vec<String>,
+    /// The version of HTTP. Only 3 is there yet.
+    #[arg(
+        long,
+        value_enum,
+        default_value = "3",
+        value_name = "VERSION",
+        help_heading = "Request",
+        hide_short_help = true
+    )]
+    http: Http,
+
+    #[command(flatten)]
+    connection: ConnectionArgs,
+    /// Use these addresses for the host and port of a URL, one after the other until one answers. Repeatable.
+    #[arg(long, value_name = "HOST:PORT:ADDRESS[,ADDRESS]", help_heading = "Connection")]
+    resolve: Vec<String>,
+    /// Ask another server in place of a URL's: HOST1:PORT1:HOST2:PORT2, each may be empty. Repeatable.
+    ///
+    /// The certificate must still be for the host of the URL.
+    #[arg(long, value_name = "HOST1:PORT1:HOST2:PORT2", help_heading = "Connection", hide_short_help = true)]
+    connect_to: Vec<String>,
+    /// Give up a handshake after so many seconds.
+    #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Connection", hide_short_help = true)]
+    connect_timeout: u64,
+    /// Give up a download when nothing arrived for so many seconds; 0 never gives up.
+    #[arg(long, default_value_t = 30, value_name = "SECONDS", help_heading = "Connection")]
+    timeout: u64,
+
+    /// Version of QUIC: 1 or 2.
+    #[arg(long, default_value_t = 1, value_name = "VERSION", value_parser = clap::value_parser!(u8).range(1..=2), help_heading = "QUIC", hide_short_help = true)]
+    quic_version: u8,
+    /// Write all datagrams to this capture file. With SSLKEYLOGFILE set, Wireshark can read them.
+    #[arg(long, value_name = "FILE", help_heading = "QUIC", hide_short_help = true)]
+    pcap: Option<PathBuf>,
+    #[command(flatten)]
+    path: PathArgs,
+    #[command(flatten)]
+    quic: QuicArgs,
+}
+
+/// Stands below the short help.
+const MORE: &str = "Examples, exit codes, and what the flags mean in full: tercel get --help";
+
+const EXAMPLES: &str = "\
+Examples:
+  tercel get https://example.org/file.iso              a file, continued where it was interrupted
+  tercel get --parallel 4 -o /tmp/ URL URL URL         several files into a folder, four at a time
+  tercel get -k https://localhost:4433/bytes/2GB --discard --json     a measurement";
+
+/// The examples, and what the exit codes mean.
+fn after_long_help() -> String {
+    let mut text = format!("{EXAMPLES}\n\nExit codes:");
+    for (code, meaning) in EXIT_CODES {
+        let _ = write!(text, "\n  {code:>3}  {meaning}");
+    }
+    text.push_str(
+        "\n\nSSLKEYLOGFILE=FILE in the environment logs the secrets of connections, for dissectors.",
+    );
+    text
+}
+
+/// Downloads, and says how it went.
+pub(crate) fn run(args: &GetArgs) -> ExitCode {
+    match get(args) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("tercel get: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn get(args: &GetArgs) -> Result<u8, GetError> {
+    let jobs = args.jobs()?;
+    let settings = args.settings()?;
+    args.path.check().map_err(GetError::Usage)?;
+    args.quic.techniques().check(args.path.datapath).map_err(GetError::Usage)?;
+    let paths = args.open(&jobs).map_err(GetError::Usage)?;
+    if !args.quiet {
+        let targets: Vec<Target> = jobs.iter().map(|job| job.target.clone()).collect();
+        ConnectionArgs::tell_of_proxy("get", &targets);
+        paths.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
+        paths.declined.iter().for_each(|line| eprintln!("{line}"));
+    }
+    match paths.opened {
+        Opened::Udp(group) => match args.path.hold() {
+            Some(delay) => {
+                let held = |port| Hold::new(port, delay);
+                args.run_on(group.ports.into_iter().map(held).collect(), settings, &jobs)
+            }
+            None => args.run_on(group.ports, settings, &jobs),
+        },
+        Opened::Xdp(ports) => args.run_on(ports, settings, &jobs),
+    }
+}
+
+/// What the wall clock showed at the origin of the port's clock.
+fn unix_time_of_origin() -> Duration {
+    use rustix::time::{ClockId, Timespec, clock_gettime};
+    let nanos = |time: Timespec| {
+        Duration::from_nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+    };
+    nanos(clock_gettime(ClockId::Realtime)).saturating_sub(nanos(clock_gettime(ClockId::Monotonic)))
+}
+
+impl GetArgs {
+    /// Downloads on the first of these ports; there is no other.
+    fn run_on<P: Port>(&self, ports: Vec<P>, settings: Settings, jobs: &[Job]) -> Result<u8, GetError> {
+        let broken = |error: std::io::Error| GetError::Usage(error.to_string());
+        let Some(port) = ports.into_iter().next() else {
+            return Err(GetError::Broken("the data path has no port".to_owned()));
+        };
+        let waker = port.waker();
+        let stop = stop_flag(move || waker.iter().for_each(datapath::Waker::wake)).map_err(broken)?;
+        let Some(path) = &self.pcap else { return self.download(port, settings, jobs, &stop) };
+        let unwritable = |error| GetError::Write(path.clone(), error);
+        let writer = File::create(path).and_then(PcapWriter::new).map_err(unwritable)?;
+        let origin = unix_time_of_origin();
+        self.download(Capture::new(port, writer, origin), settings, jobs, &stop)
+    }
+
+    fn download<P: Port>(
+        &self,
+        port: P,
+        settings: Settings,
+        jobs: &[Job],
+        stop: &AtomicBool,
+    ) -> Result<u8, GetError> {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(|error| GetError::Broken(error.to_string()))?;
+        let mut console = Console::new(self, jobs);
+        let outcome = Client::new(port, settings, seed).run(jobs, stop, &mut console);
+        console.finish();
+        // Only a port that has failed ends up here; what was received has been kept.
+        outcome.map_err(|error| GetError::Broken(error.to_string()))?;
+        Ok(console.exit_code())
+    }
+
+    /// What is to be done with each URL.
+    fn jobs(&self) -> Result<Vec<Job>, GetError> {
+        let targets =
+            self.urls.iter().map(|url| Target::parse(url)).collect::<Result<Vec<Target>, GetError>>()?;
+        let resume = if self.no_resume { Resume::Never } else { Resume::Allowed };
+        let range = self.range.as_deref().map(parse_range).transpose()?;
+        let first = range.as_ref().map_or(0, |range| range.start);
+        let check = if self.verify_pattern { Check::Pattern(first) } else { Check::Nothing };
+        let outputs = if self.discard || self.verify_pattern || self.head {
+            vec![Output::Nowhere(check); targets.len()]
+        } else {
+            output::plan(self.output.as_deref(), &targets)?
+        };
+        let wanted = match range {
+            _ if self.head => Wanted::Head,
+            Some(range) => Wanted::Range(range, resume),
+            None => Wanted::Whole(resume),
+        };
+        let jobs = targets.into_iter().zip(outputs);
+        Ok(jobs.map(|(target, output)| Job { target, output, wanted: wanted.clone() }).collect())
+    }
+
+    fn settings(&self) -> Result<Settings, GetError> {
+        let version = if self.quic_version == 2 { Version::V2 } else { Version::V1 };
+        let usage = |error: transport::InvalidConfig| GetError::Usage(error.to_string());
+        let mut transport = self.quic.transport(version).map_err(usage)?;
+        transport.handshake_timeout = Duration::from_secs(self.connect_timeout);
+        let mut detours = Vec::new();
+        for text in &self.resolve {
+            detours.extend(Detour::parse_resolve(text)?);
+        }
+        for text in &self.connect_to {
+            detours.push(Detour::parse_connect_to(text)?);
+        }
+        // One that asks for more patience than QUIC has gets it.
+        let silence = Duration::from_secs(self.timeout);
+        transport.idle_timeout = match (silence, transport.idle_timeout) {
+            (Duration::ZERO, _) | (_, Duration::ZERO) => Duration::ZERO,
+            (silence, idle) => idle.max(silence),
+        };
+        Ok(Settings {
+            parallel: usize::from(self.parallel),
+            headers: parse_headers(&self.headers)?,
+            family: self.connection.family(),
+            detours,
+            silence,
+            quic: ClientConfig {
+                tls: self.connection.quic_tls(&self.quic.tls())?,
+                transport: Arc::new(transport),
+                token: Vec::new(),
+            },
+            spin: self.path.spin,
+        })
+    }
+
+    /// A port for all the addresses that may be asked.
+    fn open(&self, jobs: &[Job]) -> Result<Paths, String> {
+        let towards = jobs.first().and_then(|job| whom(&job.target));
+        let open = |address: SocketAddr| {
+            let options = self.path.options(address, self.quic.demanded_payload());
+            let options = self.quic.techniques().paths(options);
+            paths::open(&paths::Options { towards, ..options })
+        };
+        let v4 = || open((Ipv4Addr::UNSPECIFIED, 0).into());
+        let v6 = || open((Ipv6Addr::UNSPECIFIED, 0).into());
+        match self.connection.family() {
+            Family::V4 => v4(),
+            Family::V6 => v6(),
+            // A system without IPv6.
+            Family::Any => v6().or_else(|_| v4()),
+        }
+    }
+}
+
+/// Where a server is, as far as its URL tells.
+fn whom(target: &Target) -> Option<IpAddr> {
+    // RFC 6761 §6.3: the name of this machine itself.
+    let is_here = || target.host().eq_ignore_ascii_case("localhost");
+    target.ip().or_else(|| is_here().then_some(Ipv4Addr::LOCALHOST.into()))
+}

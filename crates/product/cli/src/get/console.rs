@@ -1,0 +1,239 @@
+//! What a person sees of downloads: a bar for each on a terminal, a line for each elsewhere; and what a machine reads.
+//!
+//! Bars and lines go to standard error. Standard output is for content, heads and JSON.
+
+use super::{GetArgs, summary};
+use client::error::shown;
+use client::job::Job;
+use client::output::Output;
+use client::report::{Outcome, Progress, View};
+use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal as _, Write as _};
+use std::os::fd::AsFd;
+
+/// One job as it is shown.
+struct Row {
+    url: String,
+    name: String,
+    bar: Option<ProgressBar>,
+}
+
+/// The console of a run.
+pub(super) struct Console {
+    rows: Vec<Row>,
+    bars: Option<MultiProgress>,
+    is_quiet: bool,
+    /// Whether content goes where these lines go.
+    is_mixed: bool,
+    json: Option<Stream>,
+    exit_code: u8,
+}
+
+/// Where the lines of JSON go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Output,
+    Error,
+}
+
+impl Console {
+    pub(super) fn new(args: &GetArgs, jobs: &[Job]) -> Console {
+        let output_is_taken = args.head || jobs.iter().any(|job| job.output == Output::Stdout);
+        // Content on the same terminal would run through the bars.
+        let clash = output_is_taken && std::io::stdout().is_terminal();
+        let shows_bars = !args.quiet && !args.head && !clash && std::io::stderr().is_terminal();
+        let row = |(job, url): (&Job, &String)| Row {
+            url: url.clone(),
+            name: match &job.output {
+                Output::File(path) | Output::Device(path) => {
+                    shown(&path.file_name().unwrap_or(path.as_os_str()).to_string_lossy())
+                }
+                Output::Stdout | Output::Nowhere(_) => shown(&job.target.to_string()),
+            },
+            bar: None,
+        };
+        Console {
+            rows: jobs.iter().zip(&args.urls).map(row).collect(),
+            bars: shows_bars.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10))),
+            is_quiet: args.quiet || args.head,
+            is_mixed: output_is_taken && is_one_file(&std::io::stdout(), &std::io::stderr()),
+            json: args.json.then_some(if output_is_taken { Stream::Error } else { Stream::Output }),
+            exit_code: 0,
+        }
+    }
+
+    /// The exit code of the first job that failed; 0 if none did.
+    pub(super) fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    /// Leaves the terminal as it was.
+    pub(super) fn finish(&self) {
+        if let Some(bars) = &self.bars {
+            let _ = bars.clear();
+        }
+    }
+
+    /// A line on standard error, above the bars if there are any.
+    fn say(&self, line: &str) {
+        match &self.bars {
+            Some(bars) => bars.suspend(|| eprintln!("{line}")),
+            None => eprintln!("{line}"),
+        }
+    }
+
+    fn report(&mut self, row: &Row, outcome: &Outcome) {
+        let says_more = !self.is_quiet || outcome.result.is_err() || self.json == Some(Stream::Error);
+        if outcome.ends_within_line && self.is_mixed && says_more {
+            self.say("");
+        }
+        match &outcome.result {
+            Ok(_) if self.is_quiet => {}
+            Ok(_) => {
+                let size = bytes_in_words(outcome.bytes as f64);
+                let resumed = match outcome.resumed_from {
+                    0 => String::new(),
+                    there => format!(" (after {} that were there)", bytes_in_words(there as f64)),
+                };
+                let rate = outcome.bytes as f64 / outcome.elapsed.as_secs_f64().max(1e-9);
+                let time = seconds_in_words(outcome.elapsed.as_secs_f64());
+                self.say(&format!("{}: {size}{resumed} in {time}, {}", row.name, rate_in_words(rate)));
+            }
+            Err(error) => {
+                // With several URLs it must be said which one.
+                let which =
+                    if self.rows.len() > 1 { format!("{}: ", shown(&row.url)) } else { String::new() };
+                self.say(&format!("tercel get: {which}{error}"));
+            }
+        }
+        if let Some(stream) = self.json {
+            let line = format!("{}\n", summary::of(&row.url, outcome));
+            // A reader that is gone does not want it.
+            let _ = match stream {
+                Stream::Output => std::io::stdout().write_all(line.as_bytes()),
+                Stream::Error => std::io::stderr().write_all(line.as_bytes()),
+            };
+        }
+    }
+}
+
+impl View for Console {
+    fn on_begin(&mut self, job: usize) {
+        let (Some(bars), Some(row)) = (&self.bars, self.rows.get_mut(job)) else { return };
+        let bar = bars.add(ProgressBar::no_length());
+        bar.set_style(style(None));
+        bar.set_message(row.name.clone());
+        row.bar = Some(bar);
+    }
+
+    fn on_progress(&mut self, job: usize, progress: &Progress) {
+        let Some(bar) = self.rows.get(job).and_then(|row| row.bar.as_ref()) else { return };
+        if bar.length() != progress.size {
+            bar.set_style(style(progress.size));
+            if let Some(size) = progress.size {
+                bar.set_length(size);
+            }
+        }
+        if bar.position() == 0 && progress.resumed_from > 0 {
+            // What was there before says nothing about the speed.
+            bar.set_position(progress.resumed_from);
+            bar.reset_eta();
+        }
+        bar.set_position(progress.held);
+    }
+
+    fn on_end(&mut self, outcome: Outcome) {
+        if let Some(error) = outcome.result.as_ref().err()
+            && self.exit_code == 0
+        {
+            self.exit_code = error.exit_code();
+        }
+        if !outcome.head.is_empty() {
+            let _ = writeln!(std::io::stdout(), "{}", outcome.head);
+        }
+        let Some(row) = self.rows.get_mut(outcome.job) else { return };
+        if let Some(bar) = row.bar.take() {
+            bar.finish_and_clear();
+        }
+        let row = Row { url: row.url.clone(), name: row.name.clone(), bar: None };
+        self.report(&row, &outcome);
+    }
+}
+
+/// Whether two descriptors lead to one terminal, file or pipe.
+fn is_one_file(one: &impl AsFd, other: &impl AsFd) -> bool {
+    let place = |file: &dyn AsFd| rustix::fs::fstat(file).ok().map(|stat| (stat.st_dev, stat.st_ino));
+    place(one).is_some_and(|found| place(other) == Some(found))
+}
+
+fn style(size: Option<u64>) -> ProgressStyle {
+    let template = match size {
+        Some(_) => {
+            "{msg} [{bar:30}] {percent:>3} %  {decimal_bytes} of {decimal_total_bytes}  {decimal_bytes_per_sec}  {eta} left"
+        }
+        None => "{msg} {spinner} {decimal_bytes}  {decimal_bytes_per_sec}  {elapsed}",
+    };
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
+}
+
+/// Bytes as people write them, in powers of ten.
+fn bytes_in_words(bytes: f64) -> String {
+    scaled(bytes, &["B", "kB", "MB", "GB", "TB", "PB"])
+}
+
+/// Bytes a second, as bits.
+fn rate_in_words(bytes: f64) -> String {
+    scaled(bytes * 8.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
+}
+
+fn scaled(mut value: f64, units: &[&str]) -> String {
+    let mut units = units.iter();
+    let mut unit = units.next().copied().unwrap_or("");
+    let mut is_whole = true;
+    for larger in units {
+        if value < 999.5 {
+            break;
+        }
+        value /= 1_000.0;
+        unit = larger;
+        is_whole = false;
+    }
+    match value {
+        value if is_whole || value >= 99.95 => format!("{value:.0} {unit}"),
+        value if value >= 9.995 => format!("{value:.1} {unit}"),
+        value => format!("{value:.2} {unit}"),
+    }
+}
+
+fn seconds_in_words(seconds: f64) -> String {
+    match seconds {
+        s if s < 0.1 => format!("{:.1} ms", s * 1e3),
+        s if s < 100.0 => format!("{s:.2} s"),
+        s => HumanDuration(std::time::Duration::from_secs_f64(s.min(1e12))).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_for_people() {
+        let table = [
+            (0.0, "0 B"),
+            (999.0, "999 B"),
+            (1_000.0, "1.00 kB"),
+            (12_345.0, "12.3 kB"),
+            (999_600.0, "1.00 MB"),
+            (2e9, "2.00 GB"),
+            (1.5e14, "150 TB"),
+        ];
+        for (bytes, text) in table {
+            assert_eq!(bytes_in_words(bytes), text);
+        }
+        assert_eq!(rate_in_words(1.25e9), "10.0 Gbit/s");
+        assert_eq!((seconds_in_words(0.012), seconds_in_words(3.0)), ("12.0 ms".into(), "3.00 s".into()));
+    }
+}

@@ -1,0 +1,60 @@
+//! The machine's line about a download: one JSON object.
+
+use client::report::Outcome;
+use serde_json::{Value, json};
+
+/// What became of `url`, as the user wrote it.
+pub(super) fn of(url: &str, outcome: &Outcome) -> Value {
+    let seconds = outcome.elapsed.as_secs_f64();
+    let usage = &outcome.usage;
+    let datagrams = usage.received_datagrams + usage.sent_datagrams;
+    let goodput = if seconds > 0.0 { outcome.bytes as f64 * 8.0 / seconds } else { 0.0 };
+    let (error, exit_code) = match &outcome.result {
+        Ok(_) => (None, 0),
+        Err(error) => (Some(error.to_string()), error.exit_code()),
+    };
+    let file = outcome.result.as_ref().ok().and_then(Option::as_ref);
+    let mut line = json!({
+        "url": url,
+        "final_url": outcome.url,
+        "status": outcome.status,
+        "exit_code": exit_code,
+        "error": error,
+        "file": file.map(|path| path.to_string_lossy()),
+        "bytes": outcome.bytes,
+        "resumed_from": outcome.resumed_from,
+        "seconds": seconds,
+        "first_answer_seconds": outcome.first_answer.map(|span| span.as_secs_f64()),
+        "goodput_bits_per_second": goodput,
+        "cpu_user_s": usage.cpu_user_s,
+        "cpu_system_s": usage.cpu_system_s,
+        "received_datagrams": usage.received_datagrams,
+        "sent_datagrams": usage.sent_datagrams,
+        "receive_calls": usage.receive_calls,
+        "send_calls": usage.send_calls,
+        "waits": usage.waits,
+        "system_calls": usage.calls(),
+        "datagrams_per_call": datagrams as f64 / usage.calls().max(1) as f64,
+        "overflowed_datagrams": usage.overflowed,
+    });
+    if let (Some(path), Value::Object(fields)) = (&outcome.path, &mut line) {
+        let version = if path.version == wire::Version::V2.0 { 2 } else { path.version };
+        fields.insert("quic_version".into(), json!(version));
+        fields.insert("cipher".into(), json!(path.suite.map(|suite| suite.to_string())));
+        fields.insert("packet_size".into(), json!(path.packet_size));
+        let took = path.mtu.took.map(|span| span.as_secs_f64());
+        let min_rtt = Some(path.min_rtt.as_secs_f64()).filter(|rtt| *rtt > 0.0);
+        fields.insert("mtu_search_ms".into(), json!(took.map(|seconds| seconds * 1e3)));
+        let rtts = took.zip(min_rtt).map(|(took, rtt)| took / rtt);
+        fields.insert("mtu_search_round_trips".into(), json!(rtts));
+        fields.insert("mtu_probes_sent".into(), json!(path.mtu.probes_sent));
+        fields.insert("mtu_probes_lost".into(), json!(path.mtu.probes_lost));
+        fields.insert("mtu_black_holes".into(), json!(path.mtu.black_holes));
+        fields.insert("rtt_ms".into(), json!(path.rtt.as_secs_f64() * 1e3));
+        fields.insert("received_packets".into(), json!(path.received_packets));
+        fields.insert("sent_packets".into(), json!(path.sent_packets));
+        fields.insert("lost_packets".into(), json!(path.lost_packets));
+        fields.insert("key_updates".into(), json!(path.key_updates));
+    }
+    line
+}

@@ -1,0 +1,281 @@
+//! `tercel lab`: two machines and a network between them, for one command or until Ctrl-C.
+//!
+//! This file turns the command line into a lab and says what it is; `session` runs commands in it, `units` reads
+//! numbers with units.
+
+mod session;
+mod units;
+
+use crate::complain;
+use clap::Args;
+use lab::emulator::{Counters, Direction, Emulator, LinkOptions};
+use lab::{Lab, LabOptions, Namespace, Switch};
+use serde_json::{Value, json};
+use session::{Session, variables};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+use units::After;
+
+/// Flags of `tercel lab`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LabArgs {
+    /// Largest packet in bytes, without the Ethernet header: 1280 to 65535.
+    #[arg(long, default_value_t = 1_500, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1_280..=65_535))]
+    mtu: u32,
+    /// Receive and transmit queues of each interface.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    queues: u32,
+    /// Cut trains of datagrams (GSO) where they are sent; generic XDP at the other end needs that.
+    #[arg(long)]
+    no_udp_segmentation: bool,
+    /// Print JSON: one object that describes the lab, and one with the link's counters at the end.
+    ///
+    /// With a command, only the counters, on standard error.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    link: LinkArgs,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// What the emulated link does.
+#[derive(Args)]
+#[command(next_help_heading = "Link, in each direction")]
+struct LinkArgs {
+    /// Join the sides by a veth pair alone: no delay, no limit, no loss, no emulator.
+    #[arg(long, conflicts_with_all = ["delay", "rate", "loss", "queue", "seed", "spin", "rebind_after"])]
+    direct: bool,
+    /// Time on the way, one direction, such as 1ms: half of what a round trip takes.
+    #[arg(long, default_value = "0ms", value_name = "TIME", value_parser = units::time)]
+    delay: Duration,
+    /// Bits per second of Ethernet frames, such as 5gbit; unlimited without it.
+    #[arg(long, value_name = "RATE", value_parser = units::rate)]
+    rate: Option<u64>,
+    /// Share of datagrams that are lost, such as 1%.
+    #[arg(long, default_value = "0%", value_name = "PERCENT", value_parser = units::share)]
+    loss: f64,
+    /// What may wait for the line, such as 256KB; more is dropped. Only with --rate.
+    #[arg(long, default_value = "1MiB", value_name = "BYTES", value_parser = units::bytes, requires = "rate")]
+    queue: u64,
+    /// Draws other luck: the same datagrams in the same order are lost with the same seed.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+    /// Spend the last part of each wait awake, such as 50us: exact delays for up to a whole core.
+    #[arg(long, default_value = "0us", value_name = "TIME", value_parser = units::time)]
+    spin: Duration,
+    /// Change the client's UDP ports once, as a home router does that forgot them: after a time such as 2s, or after
+    /// the client has sent so much UDP, such as 64KB.
+    #[arg(long, value_name = "TIME|BYTES", value_parser = units::after)]
+    rebind_after: Option<After>,
+}
+
+/// What runs in the lab.
+#[derive(Args)]
+#[command(next_help_heading = "Commands")]
+struct RunArgs {
+    /// A command line for the shell that is started first, on the server's side, and stopped at the end (SIGTERM).
+    #[arg(long, value_name = "COMMAND", requires = "command")]
+    server: Option<String>,
+    /// How long the server gets before the command starts.
+    #[arg(long, default_value = "300ms", value_name = "TIME", value_parser = units::time)]
+    settle: Duration,
+    /// Start the command as soon as the server has written this file, instead of after --settle.
+    #[arg(long, value_name = "FILE", requires = "server")]
+    ready_file: Option<PathBuf>,
+    /// What to run on the client's side. It and the server find the addresses in TERCEL_LAB_SERVER_IPV4,
+    /// TERCEL_LAB_CLIENT_INTERFACE and so on.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo tercel lab --delay 10ms --rate 100mbit --loss 1%
+      a lab until Ctrl-C; it prints how to enter each side
+  sudo tercel lab --delay 1ms -- ping -c 3 198.18.0.1
+      one command in it; the exit code is the command's
+  sudo tercel lab --delay 1ms --rate 5gbit --server 'tercel serve' -- \\
+      tercel get --insecure https://198.18.0.1:4433/bytes/2GB
+      a server on one side, a client on the other
+  sudo tercel lab --direct --queues 2 --mtu 9000 -- sh
+      a shell on the client's side of a plain veth pair";
+
+/// Builds the lab, runs what is to be run in it, and ends with the command's exit code.
+pub(crate) fn run(args: &LabArgs) -> ExitCode {
+    match attempt(args) {
+        Ok(code) => code,
+        Err(problem) => complain(problem),
+    }
+}
+
+fn attempt(args: &LabArgs) -> Result<ExitCode, String> {
+    let lab = Lab::new(&options(args)).map_err(|error| error.to_string())?;
+    let work = || match args.run.command.split_first() {
+        None => stay(&lab, args).map(|()| ExitCode::SUCCESS),
+        Some((program, arguments)) => {
+            let run = &args.run;
+            let server = run.server.as_deref();
+            let ready_file = run.ready_file.as_deref();
+            Session { lab: &lab, server, settle: run.settle, ready_file }.run(program, arguments)
+        }
+    };
+    let Some(emulator) = lab.emulator() else { return work() };
+    let code = match args.link.rebind_after {
+        None => work(),
+        Some(after) => rebinding(emulator, after, work),
+    }?;
+    let text = if args.json { counters_json(emulator).to_string() } else { counters_text(emulator) };
+    if args.run.command.is_empty() {
+        println!("{text}");
+    } else {
+        // standard output is the command's
+        eprintln!("{text}");
+    }
+    match emulator.failure() {
+        Some(failure) => Err(format!("the link stopped: {failure}")),
+        None => Ok(code),
+    }
+}
+
+/// Does the work, during which the client's ports change once.
+fn rebinding<T>(emulator: &Emulator, after: After, work: impl FnOnce() -> T) -> T {
+    let time = match after {
+        After::Time(time) => time,
+        After::Bytes(bytes) => {
+            emulator.rebind(bytes);
+            return work();
+        }
+    };
+    std::thread::scope(|scope| {
+        let (_ended, end) = std::sync::mpsc::channel::<()>();
+        scope.spawn(move || {
+            if end.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+                emulator.rebind(0);
+            }
+        });
+        work()
+    })
+}
+
+fn options(args: &LabArgs) -> LabOptions {
+    let link = LinkOptions {
+        delay: args.link.delay,
+        rate_bits: args.link.rate,
+        loss: args.link.loss,
+        queue_bytes: args.link.queue,
+        seed: args.link.seed,
+        ..LinkOptions::default()
+    };
+    LabOptions {
+        mtu: args.mtu,
+        queues: args.queues,
+        link: (!args.link.direct).then_some(link),
+        spin: args.link.spin,
+        udp_segmentation: if args.no_udp_segmentation { Switch::Off } else { Switch::On },
+        ..LabOptions::default()
+    }
+}
+
+/// Describes the lab and waits for a signal.
+fn stay(lab: &Lab, args: &LabArgs) -> Result<(), String> {
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("cannot wait for Ctrl-C: {error}"))?;
+    if args.json {
+        println!("{}", description_json(lab));
+    } else {
+        println!("{}", description_text(lab, args));
+    }
+    signals.forever().next();
+    Ok(())
+}
+
+fn description_text(lab: &Lab, args: &LabArgs) -> String {
+    let mut lines = Vec::new();
+    for (name, side) in sides(lab) {
+        lines.push(format!(
+            "{name}  {:<8} {:<11} {:<8} nsenter --net={}",
+            side.interface(),
+            side.ipv4(),
+            side.ipv6(),
+            side.path().display()
+        ));
+    }
+    lines.push(match lab.emulator() {
+        None => format!("link    direct, mtu {}", args.mtu),
+        Some(_) => format!(
+            "link    {:?} each way, {}, {}% lost, mtu {}",
+            args.link.delay,
+            args.link.rate.map_or("no limit".to_owned(), |rate| format!("{} Mbit/s", rate as f64 / 1e6)),
+            args.link.loss * 100.0,
+            args.mtu
+        ),
+    });
+    lines.push("Ctrl-C ends it.".to_owned());
+    lines.join("\n")
+}
+
+fn description_json(lab: &Lab) -> Value {
+    let sides: serde_json::Map<String, Value> = sides(lab)
+        .into_iter()
+        .map(|(name, side)| {
+            let side = json!({
+                "interface": side.interface(),
+                "mac": side.mac().to_string(),
+                "ipv4": side.ipv4(),
+                "ipv6": side.ipv6(),
+                "namespace": side.path(),
+            });
+            (name.to_owned(), side)
+        })
+        .collect();
+    json!({ "sides": sides, "environment": variables(lab).into_iter().collect::<serde_json::Map<_, _>>() })
+}
+
+fn sides(lab: &Lab) -> [(&'static str, &Namespace); 2] {
+    [("server", lab.server()), ("client", lab.client())]
+}
+
+const DIRECTIONS: [(&str, Direction); 2] =
+    [("to_server", Direction::ToRight), ("to_client", Direction::ToLeft)];
+
+fn counters_text(emulator: &Emulator) -> String {
+    let line = |(name, direction)| {
+        let counters: Counters = emulator.counters(direction);
+        format!(
+            "{name}  {} datagrams, {:.1} MB; {} lost, {} overflowed, {} stale, {} refused",
+            counters.datagrams,
+            counters.bytes as f64 / 1e6,
+            counters.lost,
+            counters.overflowed,
+            counters.stale,
+            counters.refused
+        )
+    };
+    DIRECTIONS.map(line).join("\n")
+}
+
+fn counters_json(emulator: &Emulator) -> Value {
+    let object = |direction| {
+        let counters: Counters = emulator.counters(direction);
+        json!({
+            "frames": counters.frames,
+            "datagrams": counters.datagrams,
+            "bytes": counters.bytes,
+            "sent_frames": counters.sent_frames,
+            "sent_bytes": counters.sent_bytes,
+            "lost": counters.lost,
+            "overflowed": counters.overflowed,
+            "stale": counters.stale,
+            "refused": counters.refused,
+        })
+    };
+    let [(server, to_server), (client, to_client)] = DIRECTIONS;
+    json!({ "link": { server: object(to_server), client: object(to_client) } })
+}

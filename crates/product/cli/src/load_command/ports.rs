@@ -1,0 +1,101 @@
+//! Carries a plan out, on the data path that was asked for.
+
+use super::LoadArgs;
+use super::progress::Line;
+use client::error::GetError;
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use datapath::Port;
+use datapath::hold::Hold;
+use load::{Member, Plan, Protocol, Report, Run, Watcher};
+use paths::{Opened, Paths};
+use std::sync::atomic::AtomicBool;
+use udp::{Sockets, UdpPort};
+
+fn usage(error: impl core::fmt::Display) -> GetError {
+    GetError::Usage(error.to_string())
+}
+
+/// One trial.
+pub(super) fn run(
+    args: &LoadArgs,
+    plan: &Plan,
+    stop: &AtomicBool,
+    line: Option<&mut Line>,
+) -> Result<Report, GetError> {
+    let run = Run { plan, server: args.server_pid, stop };
+    let line = line.map(|line| line as &mut dyn Watcher);
+    if !matches!(plan.protocol, Protocol::Http3(_)) {
+        return run.over_tcp(usize::from(args.threads), line).map_err(broken);
+    }
+    args.path.check().map_err(GetError::Usage)?;
+    args.quic.techniques().check(args.path.datapath).map_err(GetError::Usage)?;
+    let first = open(args, plan.address)?;
+    if !args.quiet {
+        first.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
+    }
+    match first.opened {
+        Opened::Xdp(_) if args.threads > 1 => Err(usage(
+            "over AF_XDP the generator has one thread, for all queues of the interface: leave -t out",
+        )),
+        Opened::Xdp(_) if args.sockets.is_some() => {
+            Err(usage("--sockets means nothing to AF_XDP, which has none of the kernel's: leave it out"))
+        }
+        Opened::Xdp(ports) => on(&run, ports, line),
+        Opened::Udp(group) => {
+            let threads = sockets(args, plan, group.ports)?;
+            match args.path.hold() {
+                Some(delay) => {
+                    let held = |sockets| Hold::new(sockets, delay);
+                    on(&run, threads.into_iter().map(held).collect(), line)
+                }
+                None => on(&run, threads, line),
+            }
+        }
+    }
+}
+
+/// The sockets of each thread. `ports` are those that are open.
+fn sockets(args: &LoadArgs, plan: &Plan, mut ports: Vec<UdpPort>) -> Result<Vec<Sockets>, GetError> {
+    let each = args.sockets_of_a_thread();
+    while ports.len() < each * usize::from(args.threads) {
+        let Opened::Udp(group) = open(args, plan.address)?.opened else {
+            return Err(usage("several sockets have several paths: name one with --datapath"));
+        };
+        ports.extend(group.ports);
+    }
+    let mut threads = Vec::new();
+    while !ports.is_empty() {
+        let rest = ports.split_off(each.min(ports.len()));
+        threads.extend(Sockets::new(core::mem::replace(&mut ports, rest)));
+    }
+    Ok(threads)
+}
+
+fn on<P: Port + Send>(
+    run: &Run<'_>,
+    ports: Vec<P>,
+    line: Option<&mut dyn Watcher>,
+) -> Result<Report, GetError> {
+    let member = |port| {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(usage)?;
+        Ok(Member { port, seed })
+    };
+    let members = ports.into_iter().map(member).collect::<Result<Vec<_>, GetError>>()?;
+    run.over_quic(members, line).map_err(broken)
+}
+
+fn broken(error: std::io::Error) -> GetError {
+    GetError::Broken(error.to_string())
+}
+
+/// A port of its own for a thread, of the address's family.
+fn open(args: &LoadArgs, address: SocketAddr) -> Result<Paths, GetError> {
+    let local = match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let options = args.path.options(local, args.quic.demanded_payload());
+    let options = args.quic.techniques().paths(options);
+    paths::open(&paths::Options { towards: Some(address.ip()), ..options }).map_err(GetError::Usage)
+}

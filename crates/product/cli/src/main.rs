@@ -1,0 +1,88 @@
+//! The tercel command.
+
+#[cfg(feature = "lab")]
+mod bench_command;
+mod connection_options;
+#[cfg(feature = "lab")]
+mod dash_command;
+mod doctor;
+mod get;
+mod help;
+#[cfg(feature = "lab")]
+mod lab_command;
+#[cfg(feature = "lab")]
+mod laboratory;
+mod listen;
+#[cfg(feature = "lab")]
+mod load_command;
+mod options;
+mod path_options;
+#[cfg(feature = "lab")]
+mod perf_command;
+#[cfg(feature = "lab")]
+mod profile_command;
+mod serve;
+mod serving;
+mod signals;
+mod techniques;
+mod units;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Which build this is, for `--version`: study E6 compares builds of the same sources, and reads it (`studies::e6`).
+const BUILD: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\nprofile ",
+    env!("TERCEL_PROFILE"),
+    "\nsources ",
+    env!("TERCEL_SOURCES")
+);
+
+/// A QUIC and HTTP/3 server, client and laboratory for Linux.
+#[derive(Parser)]
+#[command(
+    version,
+    long_version = BUILD,
+    about,
+    after_help = "Begin with:  tercel serve .   and in another terminal   tercel get --help"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve files and generated bodies over HTTP/1.1, 2 and 3.
+    Serve(Box<serve::ServeArgs>),
+    /// Download over HTTP/3.
+    Get(Box<get::GetArgs>),
+    /// Say what this machine allows to a data path, and what to do about the rest.
+    Doctor(doctor::DoctorArgs),
+    #[cfg(feature = "lab")]
+    #[command(flatten)]
+    Laboratory(laboratory::Command),
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(help) = help::laboratory(Cli::command(), &words) {
+        print!("{help}");
+        return ExitCode::SUCCESS;
+    }
+    match Cli::parse().command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Get(args) => get::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        #[cfg(feature = "lab")]
+        Command::Laboratory(command) => laboratory::run(&command),
+    }
+}
+
+/// Says what is wrong in one line.
+fn complain(what: impl core::fmt::Display) -> ExitCode {
+    eprintln!("tercel: {what}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,251 @@
+//! `tercel perf serve`.
+
+use crate::complain;
+use crate::listen::{self, Listen};
+use crate::options::QuicArgs;
+use crate::path_options::PathArgs;
+use crate::serving::cores::{Pin, Workers};
+use crate::serving::credentials::{Credentials, Expired};
+use crate::serving::crew::{self, Stop};
+use crate::serving::ready::ReadyFile;
+use crate::signals::{ServerDuties, server_stop_flag};
+use base::time::Duration;
+use clap::Args;
+use core::net::SocketAddr;
+use crypto::{ServerTls, TlsOptions};
+use datapath::{Counters, Waker};
+use paths::{Opened, Path};
+use perf::protocol;
+use perf::server::Server;
+use serde_json::json;
+use server::warnings;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use transport::{Endpoint, EndpointConfig, ServerConfig};
+use worker::{HandOff, Member, Worker};
+
+/// How long connections have to hear the good-bye.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// Flags of `tercel perf serve`.
+#[derive(Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen: PORT, ADDRESS:PORT or localhost:PORT; port 0 is any free one. A port alone means every address.
+    #[arg(short, long, default_value = "4433", value_name = "[ADDRESS:]PORT")]
+    listen: Listen,
+    /// The certificate chain, PEM. Without it a development certificate is made and kept.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// The certificate's private key, PEM.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Streams that a client may have open at a time.
+    #[arg(long, default_value_t = 1_024, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    max_streams: u64,
+    /// Answer bare datagrams instead, without QUIC: for tercel perf client HOST echo. In a laboratory only: anybody can make
+    /// this flood others.
+    #[arg(long)]
+    echo: bool,
+    /// Write this file once listening: one JSON object with port, pid and the path of the certificate.
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+    /// Threads that serve, each with connections of its own: a number, or auto for one on each core.
+    ///
+    /// With --datapath xdp there can be no more than the interface has queues.
+    #[arg(long, default_value = "1", value_name = "N|auto", help_heading = "Cores")]
+    workers: Workers,
+    /// Keep each worker on a core: auto, or cores such as 0,2-5 for the first worker, the second and so on.
+    #[arg(long, value_name = "CORES|auto", num_args = 0..=1, default_missing_value = "auto", help_heading = "Cores")]
+    pin: Option<Pin>,
+    #[command(flatten)]
+    path: PathArgs,
+    #[command(flatten)]
+    quic: QuicArgs,
+}
+
+/// Serves until SIGINT or SIGTERM.
+pub(super) fn run(args: &ServeArgs) -> ExitCode {
+    args.serve().map_or_else(complain, |()| ExitCode::SUCCESS)
+}
+
+/// What one worker is given for itself.
+struct Seat<P> {
+    number: usize,
+    port: P,
+    member: Option<Member>,
+    core: Option<usize>,
+}
+
+impl<P> crew::Named for Seat<P> {
+    fn name(&self) -> String {
+        format!("worker {}", self.number)
+    }
+}
+
+/// What all workers have in common.
+struct Outfit {
+    endpoint: EndpointConfig,
+    server: ServerConfig,
+    spin: Duration,
+    echoes: bool,
+}
+
+impl ServeArgs {
+    fn serve(&self) -> Result<(), String> {
+        self.path.check()?;
+        let credentials = match (&self.cert, &self.key) {
+            (Some(certificate), Some(key)) => Credentials::given(certificate, key, Expired::Allow)?,
+            _ => Credentials::development()?,
+        };
+        let cores = u8::try_from(cpu::allowed().len().max(1)).unwrap_or(u8::MAX);
+        let workers = match self.workers {
+            Workers::Exactly(count) => paths::Workers::Exactly(count),
+            Workers::Auto => paths::Workers::OnePerCore(cores),
+        };
+        let (place, opened) = listen::first(&self.path.places(self.listen), |place| {
+            let options = self.path.options(place.address, self.quic.demanded_payload());
+            let options = self.quic.techniques().paths(options);
+            paths::open(&paths::Options { workers, device: place.device.map(str::to_owned), ..options })
+        })?;
+        opened.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
+        opened.declined.iter().for_each(|line| eprintln!("{line}"));
+        let outfit = self.outfit(&credentials, opened.workers)?;
+        let what = if self.echo { "datagrams" } else { "the perf protocol" };
+        let (address, datapath) = (opened.address, opened.choice.name());
+        let on = place.describe(address);
+        eprintln!("tercel serves {what} on {on}, datapath {datapath}, {} workers", opened.workers);
+        let ready = || self.announce(&credentials, address, datapath);
+        match opened.opened {
+            Opened::Udp(group) => self.serve_on(group.ports, &outfit, ready),
+            Opened::Xdp(ports) => self.serve_on(ports, &outfit, ready),
+        }
+    }
+
+    fn outfit(&self, credentials: &Credentials, workers: usize) -> Result<Outfit, String> {
+        let options = TlsOptions { alpn: vec![protocol::ALPN.to_vec()], ..self.quic.tls() };
+        let tls = ServerTls::new(&credentials.tls, &options).map_err(text)?;
+        let mut transport = self.quic.transport(wire::Version::V1).map_err(text)?;
+        transport.streams.max_bidi_streams = self.max_streams;
+        transport.streams.max_uni_streams = self.max_streams;
+        let key = || {
+            let mut key = [0; 32];
+            getrandom::fill(&mut key).map(|()| Some(key)).map_err(text)
+        };
+        Ok(Outfit {
+            endpoint: EndpointConfig {
+                workers: u8::try_from(workers).unwrap_or(u8::MAX),
+                token_key: key()?,
+                reset_key: key()?,
+                ..EndpointConfig::default()
+            },
+            server: ServerConfig { tls, transport: Arc::new(transport) },
+            spin: self.path.spin,
+            echoes: self.echo,
+        })
+    }
+
+    /// Writes the ready file.
+    fn announce(
+        &self,
+        credentials: &Credentials,
+        address: SocketAddr,
+        datapath: &str,
+    ) -> Result<Option<ReadyFile>, String> {
+        let Some(path) = &self.ready_file else { return Ok(None) };
+        let ready = json!({
+            "port": address.port(),
+            "pid": std::process::id(),
+            "certificate": credentials.certificate,
+            "datapath": datapath,
+        });
+        ReadyFile::write(path, &ready).map(Some)
+    }
+
+    /// Serves on these ports, one worker on each, until a signal.
+    fn serve_on<P: Path + Send>(
+        &self,
+        ports: Vec<P>,
+        outfit: &Outfit,
+        ready: impl FnOnce() -> Result<Option<ReadyFile>, String>,
+    ) -> Result<(), String> {
+        let cores = match &self.pin {
+            Some(pin) => pin.assign(ports.len(), &cpu::allowed())?,
+            None => Vec::new(),
+        };
+        if let Some(advice) = ports.first().and_then(P::advice) {
+            eprintln!("{advice}");
+        }
+        // Alone there is nobody to hand anything to.
+        let crew =
+            if ports.len() > 1 { HandOff::crew(ports.iter().map(P::waker).collect()) } else { Vec::new() };
+        let mut members = crew.into_iter();
+        let wakers: Arc<[Waker]> = ports.iter().filter_map(P::waker).collect();
+        let to_wake = Arc::clone(&wakers);
+        let (warnings, _printer) = warnings::start(io::stderr()).map_err(text)?;
+        let ready_file: Arc<OnceLock<ReadyFile>> = Arc::default();
+        let to_remove = Arc::clone(&ready_file);
+        let duties = ServerDuties {
+            wake: Box::new(move || to_wake.iter().for_each(Waker::wake)),
+            reopen: Box::new(|| ()),
+            tidy: Box::new(move || to_remove.get().into_iter().for_each(ReadyFile::remove)),
+            warnings,
+        };
+        let flag = server_stop_flag(duties).map_err(text)?;
+        let seats = ports.into_iter().enumerate().map(|(number, port)| Seat {
+            number,
+            port,
+            member: members.next(),
+            core: cores.get(number).copied(),
+        });
+        let seats = seats.collect();
+        if let Some(file) = ready()? {
+            let _ = ready_file.set(file);
+        }
+        let stop = Stop { flag, wakers, bells: Arc::default() };
+        let counters = crew::run(seats, &stop, |seat| work(seat, outfit, &stop.flag));
+        ready_file.get().into_iter().for_each(ReadyFile::remove);
+        let mut total = Counters::default();
+        counters?.into_iter().for_each(|counters| total += counters);
+        let (sent, heard, cpu_s) = (total.tx.datagrams, total.rx.datagrams, cpu::process_seconds());
+        eprintln!("tercel sent {sent} datagrams, heard {heard}, {cpu_s:.2} s of CPU");
+        Ok(())
+    }
+}
+
+/// One worker, until the order to stop.
+fn work<P: Path>(mut seat: Seat<P>, outfit: &Outfit, stop: &AtomicBool) -> io::Result<Counters> {
+    if let Some(core) = seat.core {
+        cpu::pin(core)?;
+    }
+    if outfit.echoes {
+        perf::echo::serve(&mut seat.port, outfit.spin, stop)?;
+        return Ok(seat.port.counters());
+    }
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(io::Error::other)?;
+    let number = u8::try_from(seat.number).unwrap_or(u8::MAX);
+    let endpoint = Endpoint::new(EndpointConfig { worker: number, ..outfit.endpoint.clone() }, seed);
+    let config = worker::Config { spin: outfit.spin };
+    let mut worker = Worker::new(seat.port, Server::default(), endpoint, Some(outfit.server.clone()), config);
+    if let Some(member) = seat.member {
+        worker = worker.with_crew(member);
+    }
+    while !stop.load(Ordering::Relaxed) {
+        worker.run_turn(None)?;
+    }
+    worker.app_mut().stop();
+    worker.refuse_incoming();
+    worker.activate_all();
+    let deadline = worker.now() + GRACE;
+    while worker.open_connections() > 0 && worker.now() < deadline {
+        worker.run_turn(Some(deadline))?;
+    }
+    Ok(worker.counters())
+}
+
+fn text(error: impl core::fmt::Display) -> String {
+    error.to_string()
+}
