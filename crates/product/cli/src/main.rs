@@ -42,6 +42,7 @@ const BUILD: &str = concat!(
 /// A QUIC and HTTP/3 server, client and laboratory for Linux.
 #[derive(Parser)]
 #[command(
+    name = "tercel",
     version,
     long_version = BUILD,
     about,

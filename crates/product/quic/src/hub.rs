@@ -119,7 +119,7 @@ impl Hub {
         is_taken
     }
 
-    /// The endpoint goes on like this; a closed one stays closed. Connections that nobody has accepted are refused.
+    /// The endpoint goes on like this; a closed one stays closed. Connections that were not accepted are refused.
     pub(crate) fn set_course(&self, course: Course) {
         let refused = self.change(|state| {
             if !matches!(state.course, Course::Closed { .. }) {

@@ -1,7 +1,8 @@
 //! QUIC without HTTP: endpoints, connections and streams as handles for async programs, with the names of quinn 0.11.
 //!
 //! Handles are `Send + Sync`; they work on every runtime. The worker of an endpoint sends and receives on a thread of its own, as
-//! a task beside the program's own, or in a loop of the program's ([`Driver`], [`EndpointBuilder::build_manual`]). A handle and the worker share a mutex for each connection, which the worker takes once for each turn.
+//! a task beside the program's own, or in a loop of the program's ([`Driver`], [`EndpointBuilder::build_manual`]). A handle and
+//! the worker share a mutex for each connection, which the worker takes once for each turn.
 //!
 //! | dropped | happens |
 //! |---|---|

@@ -57,7 +57,7 @@ impl Calls {
 /// One connection's.
 #[derive(Debug)]
 struct Call {
-    /// `None` where nobody has said what it is: the connection looks by itself.
+    /// `None` where it is not known: the connection looks by itself.
     handle: Option<Handle>,
     is_made: AtomicBool,
     /// The connection acts in this turn, and looks at the end whether the call was made.
@@ -120,7 +120,7 @@ impl ConnectionCall {
         self.handle = Some(handle);
     }
 
-    /// `None` where nobody has said.
+    /// `None` where it is not known.
     pub(crate) fn handle(&self) -> Option<Handle> {
         self.handle
     }
