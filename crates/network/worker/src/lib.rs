@@ -7,11 +7,13 @@
 
 mod alarm;
 mod app;
+mod call_list;
 pub mod hand_off;
 mod reception;
 pub mod wheel;
 mod worker;
 
 pub use app::{App, Next};
+pub use call_list::CallList;
 pub use hand_off::{HandOff, HandOffCounters, Member};
 pub use worker::{Config, Turn, Worker};

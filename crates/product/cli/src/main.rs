@@ -39,13 +39,18 @@ const BUILD: &str = concat!(
     env!("TERCEL_SOURCES")
 );
 
-/// A QUIC and HTTP/3 server, client and laboratory for Linux.
+const ABOUT: &str = if cfg!(feature = "lab") {
+    "A QUIC and HTTP/3 server, client and laboratory for Linux."
+} else {
+    "A QUIC and HTTP/3 server and client for Linux."
+};
+
 #[derive(Parser)]
 #[command(
     name = "tercel",
     version,
     long_version = BUILD,
-    about,
+    about = ABOUT,
     after_help = "Begin with:  tercel serve .   and in another terminal   tercel get --help"
 )]
 struct Cli {

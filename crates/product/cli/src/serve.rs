@@ -410,7 +410,7 @@ impl Room<'_> {
             ..defaults
         };
         let is_announced = args.http.http3 && !args.no_alt_svc;
-        let alt_svc = format!("h3=\":{}\"; ma=86400", self.way.listening.port());
+        let alt_svc = server::tcp::alt_svc(self.way.listening.port());
         let seat = |(number, (listener, bell)): (usize, (TcpListener, &Bell))| {
             let setup = Setup {
                 tls: Arc::clone(&tls),

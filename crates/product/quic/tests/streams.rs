@@ -174,7 +174,7 @@ fn a_reader_that_does_not_read_stops_the_writer_and_loses_nothing() {
             }
             before = now;
         }
-        assert!(before < 6 << 20, "{before} bytes were written that nobody reads");
+        assert!(before < 6 << 20, "{before} bytes were written, and none was read");
         assert!(recv.read_to_end(length).await.unwrap() == sent);
         writer.await.unwrap();
     });

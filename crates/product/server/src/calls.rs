@@ -1,14 +1,14 @@
 //! How other threads call a connection back to its worker, when what it waits for is there.
 //!
-//! A worker's [`Calls`] is a list of connections behind a lock, and a flag that the worker looks at once in a turn. A connection
-//! that waits makes a [`Call`], which can be made many times and is in the list once.
+//! A connection that waits makes a [`Call`], which can be made many times and is in the worker's list once.
 
 use base::slab::Handle;
 use std::cell::OnceCell;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
+use worker::CallList;
 
 /// Ends a worker's sleep.
 pub type WakeWorker = Box<dyn Fn() + Send + Sync>;
@@ -16,14 +16,13 @@ pub type WakeWorker = Box<dyn Fn() + Send + Sync>;
 /// Connections of one worker that are called.
 #[derive(Default)]
 pub(crate) struct Calls {
-    is_any: AtomicBool,
-    called: Mutex<Vec<Handle>>,
+    list: CallList,
     wake: Option<WakeWorker>,
 }
 
 impl fmt::Debug for Calls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Calls").field("is_any", &self.is_any).finish_non_exhaustive()
+        f.debug_struct("Calls").field("list", &self.list).finish_non_exhaustive()
     }
 }
 
@@ -40,15 +39,13 @@ impl Calls {
     /// Moves those who were called to `handles`.
     #[inline]
     pub(crate) fn take(&self, handles: &mut Vec<Handle>) {
-        if self.is_any.load(Ordering::Relaxed) && self.is_any.swap(false, Ordering::AcqRel) {
-            handles.append(&mut self.called.lock().unwrap_or_else(PoisonError::into_inner));
-        }
+        self.list.take(handles);
     }
 
     fn add(&self, handle: Handle) {
-        self.called.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
-        self.is_any.store(true, Ordering::Release);
-        if let Some(wake) = &self.wake {
+        if self.list.push(handle)
+            && let Some(wake) = &self.wake
+        {
             wake();
         }
     }
@@ -162,6 +159,7 @@ impl ConnectionCall {
 mod tests {
     use super::*;
     use base::slab::Slab;
+    use std::sync::Mutex;
 
     /// Deleted, what a connection waits for could come and not be looked at; or each chunk of an upload could cost a system call.
     #[test]

@@ -16,6 +16,7 @@ pub mod certificate;
 mod conditional;
 mod content_type;
 pub mod date;
+mod drain;
 mod farewell;
 mod file_requests;
 pub mod files;
@@ -48,4 +49,5 @@ mod threads;
 pub mod warnings;
 
 pub use builder::{BindError, Builder, Server};
+pub use drain::drain;
 pub use running::{Handle, Running, ServeError};

@@ -1,8 +1,9 @@
 //! The threads of a server that a program starts: one for HTTP/3, one for HTTP/1.1 and 2, one that waits for both.
 
 use crate::access_log::{AccessLog, Recorder};
+use crate::drain::drain;
 use crate::http3;
-use crate::low::Shared;
+use crate::low::{Handler, Shared};
 use crate::running::{Phase, Stop};
 use crate::service::ServiceHandler;
 use crate::tcp::{self, ApplicationSetup, Limits};
@@ -15,6 +16,7 @@ use datapath::Port as _;
 use std::fmt::Display;
 use std::io;
 use std::net::TcpListener;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use tokio::runtime::Handle;
@@ -172,25 +174,23 @@ where
         shared,
         recorder,
         limits: Limits { drain, ..Limits::default() },
-        alt_svc: Some(format!("h3=\":{port}\"; ma=86400")),
+        alt_svc: Some(tcp::alt_svc(port)),
         bell: stop.bell(),
     };
     tcp::serve_application(listener, setup).map(drop)
 }
 
-fn serve_quic<S, B>(quic: Quic<S>, stop: &Stop, drain: Option<Duration>) -> io::Result<()>
+fn serve_quic<S, B>(quic: Quic<S>, stop: &Stop, timeout: Option<Duration>) -> io::Result<()>
 where
     S: Service<Request<Body>, Response = Response<B>> + 'static,
     S::Error: Display,
     S::Future: 'static,
     B: http_body::Body<Data = Bytes> + 'static,
 {
-    let Quic { mut port, tls, service, recorder, shared } = quic;
+    let Quic { port, tls, service, recorder, shared } = quic;
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;
-    let today = Duration::from_secs((shared.clock)());
-    let clock_offset = today.saturating_sub(port.now().saturating_since(Instant::ZERO));
-    let endpoint = Endpoint::new(EndpointConfig { clock_offset, ..EndpointConfig::default() }, seed);
+    let endpoint = Endpoint::new(EndpointConfig::default(), seed);
     let mut app = http3::Server::new(ServiceHandler::new(service, shared), recorder);
     if let Some(waker) = port.waker() {
         app = app.with_wake(Box::new(move || waker.wake()));
@@ -198,25 +198,23 @@ where
     let config = ServerConfig { tls, transport: Arc::new(TransportConfig::default()) };
     let mut worker = Worker::new(port, app, endpoint, Some(config), worker::Config::default());
     while !stop.is_ordered(Phase::Draining) {
-        let log_at = worker.app_mut().next_timeout();
-        worker.run_turn(log_at)?;
-        let now = worker.now();
-        worker.app_mut().on_time(now);
+        turn(&mut worker, None)?;
     }
-    worker.app_mut().stop();
-    worker.refuse_incoming();
-    worker.activate_all();
-    let deadline = drain.map(|drain| worker.now() + drain);
-    while worker.app_mut().open_connections() > 0
-        && !stop.is_ordered(Phase::Over)
-        && deadline.is_none_or(|deadline| worker.now() < deadline)
-    {
-        let until = worker.now() + LOOK;
-        worker.run_turn(Some(deadline.map_or(until, |deadline| deadline.min(until))))?;
-    }
-    // Clients that are in the middle of something hear that it is over.
-    worker.app_mut().abandon();
-    worker.activate_all();
-    let now = worker.clock();
-    worker.turn(now).map(drop)
+    drain(&mut worker, timeout, |worker, until| {
+        let look = worker.now() + LOOK;
+        turn(worker, Some(until.map_or(look, |until| until.min(look))))?;
+        Ok(if stop.is_ordered(Phase::Over) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })
+}
+
+/// One turn, which sleeps until `until` at most. The log writes what it holds back when its time has come.
+fn turn<H: Handler>(
+    worker: &mut Worker<UdpPort, http3::Server<H>>,
+    until: Option<Instant>,
+) -> io::Result<()> {
+    let log_at = worker.app_mut().next_timeout();
+    worker.run_turn([log_at, until].into_iter().flatten().min())?;
+    let now = worker.now();
+    worker.app_mut().on_time(now);
+    Ok(())
 }

@@ -13,6 +13,7 @@ use server::http3::{HeadCache, Server};
 use server::packet_sizes::PacketSizes;
 use server::served::Served;
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use transport::{Endpoint, EndpointConfig, EndpointCounters, ServerConfig};
 use worker::{HandOffCounters, Member, Worker};
@@ -81,10 +82,10 @@ pub(crate) fn work<P: Path>(mut seat: Seat<P>, outfit: &Outfit, stop: &AtomicBoo
         cpu::pin(core)?;
     }
     let frames_before = seat.port.frames();
-    let mut server =
+    let mut app =
         Server::new(Files::new(outfit.handler.clone()), seat.recorder).with_head_cache(outfit.heads);
     if let Some(waker) = seat.port.waker() {
-        server = server.with_wake(Box::new(move || waker.wake()));
+        app = app.with_wake(Box::new(move || waker.wake()));
     }
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;
@@ -93,13 +94,16 @@ pub(crate) fn work<P: Path>(mut seat: Seat<P>, outfit: &Outfit, stop: &AtomicBoo
         Duration::from_secs(unix_now()).saturating_sub(seat.port.now().saturating_since(Instant::ZERO));
     let config = EndpointConfig { worker: seat.number, clock_offset, ..outfit.endpoint.clone() };
     let endpoint = Endpoint::new(config, seed);
-    let mut worker = Worker::new(seat.port, server, endpoint, Some(outfit.server.clone()), outfit.config);
+    let mut worker = Worker::new(seat.port, app, endpoint, Some(outfit.server.clone()), outfit.config);
     if let Some(member) = seat.member {
         worker = worker.with_crew(member);
     }
     let mut lookout = Lookout::new(&outfit.handler.warnings);
     serve(&mut worker, &mut lookout, stop)?;
-    drain(&mut worker, &mut lookout, outfit.drain_timeout)?;
+    server::drain(&mut worker, outfit.drain_timeout, |worker, until| {
+        turn(worker, &mut lookout, until).map(ControlFlow::Continue)
+    })?;
+    lookout.look(worker.endpoint().counters());
     let frames_after = settle(&mut worker, frames_before)?;
     Ok(Record {
         number: seat.number,
@@ -138,27 +142,6 @@ fn turn<P: Path>(
     let now = worker.now();
     worker.app_mut().on_time(now);
     lookout.on_turn(now, worker.endpoint().counters());
-    Ok(())
-}
-
-/// Turns until the last connection has ended or the time is up.
-fn drain<P: Path>(
-    worker: &mut Worker<P, Server>,
-    lookout: &mut Lookout,
-    timeout: Option<Duration>,
-) -> io::Result<()> {
-    worker.app_mut().stop();
-    worker.refuse_incoming();
-    worker.activate_all();
-    let deadline = timeout.map(|timeout| worker.now() + timeout);
-    while worker.app_mut().open_connections() > 0 && deadline.is_none_or(|deadline| worker.now() < deadline) {
-        turn(worker, lookout, deadline)?;
-    }
-    // Clients that are in the middle of something hear that it is over.
-    worker.app_mut().abandon();
-    worker.activate_all();
-    worker.turn(worker.now())?;
-    lookout.look(worker.endpoint().counters());
     Ok(())
 }
 

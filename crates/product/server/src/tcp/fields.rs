@@ -11,6 +11,11 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 /// How many maps are remembered by a thread. A power of two.
 const PLACES: usize = 64;
 
+/// The value of Alt-Svc that announces HTTP/3 at `port` of the same host for a day. RFC 7838 §3.
+pub fn alt_svc(port: u16) -> String {
+    format!("h3=\":{port}\"; ma=86400")
+}
+
 /// Maps that were made, each in the place that its response chooses.
 #[derive(Debug)]
 pub(super) struct Maps {

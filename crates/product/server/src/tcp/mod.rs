@@ -38,6 +38,7 @@ mod tally;
 
 pub use application::{ApplicationSetup, serve_application};
 pub use bell::Bell;
+pub use fields::alt_svc;
 pub use front::{Setup, serve};
 pub use limits::Limits;
 pub use listen::listen;
