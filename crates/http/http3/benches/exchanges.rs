@@ -5,7 +5,9 @@
 
 use base::time::Instant;
 use bytes::Bytes;
-use http3::{Abort, BodyLength, Carrier, Config, Connection, EncodedHead, MessageSink, RequestHead, Session};
+use http3::{
+    Abort, BodyLength, Config, Connection, EncodedHead, MessageSink, QuicConnection, RequestHead, Session,
+};
 use std::hint::black_box;
 use std::sync::Arc;
 use transport::{Dir, Event, Fin, OpenError, Priority, StreamId, StreamSink, WriteError};
@@ -18,7 +20,7 @@ struct Nowhere {
     bytes: usize,
 }
 
-impl Carrier for Nowhere {
+impl QuicConnection for Nowhere {
     fn open(&mut self, dir: Dir) -> Result<StreamId, OpenError> {
         self.opened += 1;
         Ok(StreamId::new(Side::Server, dir, self.opened))

@@ -1,6 +1,6 @@
 //! What an embedder may set. Plain values with units; `build` refuses combinations that cannot work.
 
-use crate::glitches::Rate;
+use crate::abuse_budgets::Rate;
 use crate::settings::Settings;
 use base::time::Duration;
 use qpack::Limits;

@@ -2,12 +2,12 @@
 //!
 //! The fuzzer (`fuzz/`) and the ordinary test run, which replays `fuzz/corpus/` and changes it, call the same functions.
 
-use crate::carrier::Carrier;
 use crate::config::Config;
 use crate::connection::Connection;
 use crate::error::Code;
 use crate::fields::{RequestHead, ResponseHead, Trailers};
 use crate::outgoing::BodyLength;
+use crate::quic::QuicConnection;
 use crate::sink::{Abort, MessageSink};
 use base::time::Instant;
 use bytes::Bytes;
@@ -38,7 +38,7 @@ pub fn connection(bytes: &[u8]) {
 /// What is left to see of a run.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
-    streams: BTreeMap<StreamId, Heard>,
+    streams: BTreeMap<StreamId, StreamLog>,
     closed: Option<Code>,
     asked: Vec<(StreamId, &'static str, u64)>,
     exchanges: usize,
@@ -46,12 +46,12 @@ struct Outcome {
 
 fn run(side: Side, script: &[u8], most: usize) -> Outcome {
     let mut connection = Connection::new(side, Arc::new(Config::server()), Instant::ZERO);
-    let mut carrier = Script::default();
-    let mut sink = Ear::default();
+    let mut quic = Script::default();
+    let mut sink = RecordingSink::default();
     if side.is_client() {
         let head = http::Request::get("https://a.example/").body(()).map(|request| request.into_parts().0);
         for _ in 0..4 {
-            let _ = head.as_ref().map(|head| connection.request(&mut carrier, head, BodyLength::Empty));
+            let _ = head.as_ref().map(|head| connection.request(&mut quic, head, BodyLength::Empty));
         }
     }
     // What the transport sees to: nothing on a stream after its end, or after its reset.
@@ -68,12 +68,12 @@ fn run(side: Side, script: &[u8], most: usize) -> Outcome {
         let code = u64::from(len);
         match what % 8 {
             6 if side.is_server() || dir == Dir::Bidi => {
-                carrier.events.push_back(Event::StopSending { id, code });
+                quic.events.push_back(Event::StopSending { id, code });
             }
             _ if ended.contains_key(&id) => {}
             7 => {
                 ended.insert(id, ());
-                carrier.events.push_back(Event::StreamReset { id, code });
+                quic.events.push_back(Event::StreamReset { id, code });
             }
             fin @ (0..=5) => {
                 let fin = if fin > 3 { Fin::End } else { Fin::Open };
@@ -84,20 +84,26 @@ fn run(side: Side, script: &[u8], most: usize) -> Outcome {
             }
             _ => {}
         }
-        connection.on_turn(&mut carrier, &mut sink, Instant::ZERO);
+        connection.on_turn(&mut quic, &mut sink, Instant::ZERO);
         assert!(connection.open_exchanges() <= 32);
     }
     // A stream of unknown type is asked to stop, unless it has ended by then.
-    carrier.asked.retain(|(id, what, _)| id.dir() == Dir::Bidi || *what != "stop sending");
+    quic.asked.retain(|(id, what, _)| id.dir() == Dir::Bidi || *what != "stop sending");
     Outcome {
         streams: sink.streams,
-        closed: carrier.closed,
-        asked: carrier.asked,
+        closed: quic.closed,
+        asked: quic.asked,
         exchanges: connection.open_exchanges(),
     }
 }
 
-fn lend(connection: &mut Connection, sink: &mut Ear, id: StreamId, (data, fin): (&[u8], Fin), most: usize) {
+fn lend(
+    connection: &mut Connection,
+    sink: &mut RecordingSink,
+    id: StreamId,
+    (data, fin): (&[u8], Fin),
+    most: usize,
+) {
     let mut rest = data;
     loop {
         let (piece, after) = rest.split_at_checked(most).unwrap_or((rest, &[]));
@@ -113,7 +119,7 @@ fn lend(connection: &mut Connection, sink: &mut Ear, id: StreamId, (data, fin): 
 
 /// What the application heard of a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Heard {
+struct StreamLog {
     heads: Vec<Vec<u8>>,
     body: Vec<u8>,
     trailers: usize,
@@ -122,20 +128,20 @@ struct Heard {
 }
 
 #[derive(Default)]
-struct Ear {
-    streams: BTreeMap<StreamId, Heard>,
+struct RecordingSink {
+    streams: BTreeMap<StreamId, StreamLog>,
 }
 
-impl Ear {
+impl RecordingSink {
     /// The stream, on which nothing may come any more once it is over.
-    fn heard(&mut self, id: StreamId) -> &mut Heard {
+    fn heard(&mut self, id: StreamId) -> &mut StreamLog {
         let heard = self.streams.entry(id).or_default();
         assert!(!heard.ended && heard.aborted.is_none(), "{id:?} is over");
         heard
     }
 }
 
-impl MessageSink for Ear {
+impl MessageSink for RecordingSink {
     fn on_request(&mut self, id: StreamId, head: &RequestHead<'_>) {
         let _ = head.to_request();
         let heard = self.heard(id);
@@ -179,7 +185,7 @@ struct Script {
     opened: [u64; 2],
 }
 
-impl Carrier for Script {
+impl QuicConnection for Script {
     fn open(&mut self, dir: Dir) -> Result<StreamId, OpenError> {
         let opened = self.opened.get_mut(dir.index()).ok_or(OpenError::Limit)?;
         *opened += 1;

@@ -15,7 +15,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::indexing_slicing))]
 
-mod carrier;
+mod abuse_budgets;
 mod config;
 mod connection;
 mod control;
@@ -25,10 +25,10 @@ mod fields;
 mod frame;
 #[doc(hidden)]
 pub mod fuzz_targets;
-mod glitches;
 mod message;
 mod outgoing;
 mod priority;
+mod quic;
 mod session;
 mod settings;
 mod sink;
@@ -37,14 +37,14 @@ mod testing;
 mod unidirectional;
 mod varint;
 
-pub use carrier::Carrier;
+pub use abuse_budgets::Rate;
 pub use config::{Config, InvalidConfig};
 pub use connection::{Connection, EncodedHead, EncodedRequest, Goaway, RequestError};
 pub use error::{Code, ConnectionError};
 pub use fields::{InvalidHead, RequestHead, ResponseHead, Target, Trailers, is_authority, is_trimmed};
-pub use glitches::Rate;
 pub use outgoing::{BodyLength, SendError};
 pub use qpack::Line;
+pub use quic::QuicConnection;
 pub use session::Session;
 pub use settings::Settings;
 pub use sink::{Abort, MessageSink, Refused};

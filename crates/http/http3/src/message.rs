@@ -10,10 +10,10 @@
 //! Any stage may fall to Ended when the stream is given up; whatever comes then is discarded. Any stage may fall to
 //! Discarded when the rest of the message does not matter: bytes are counted and not looked at, up to a limit.
 
+use crate::abuse_budgets::AbuseBudgets;
 use crate::error::{Code, Violation};
 use crate::fields;
 use crate::frame::{FrameHeader, HeaderReader, Kind};
-use crate::glitches::Glitches;
 use crate::sink::MessageSink;
 use base::time::Instant;
 use qpack::{FieldSection, Limits};
@@ -70,7 +70,7 @@ pub(crate) struct Shared<'a, S> {
     /// What `section` was decoded from, if it may come again; else empty.
     pub(crate) encoded: &'a mut Vec<u8>,
     pub(crate) limits: &'a Limits,
-    pub(crate) glitches: &'a mut Glitches,
+    pub(crate) abuse_budgets: &'a mut AbuseBudgets,
     /// Bytes of unfinished field sections on all streams, and how many there may be.
     pub(crate) buffered: &'a mut usize,
     pub(crate) max_buffered: usize,
@@ -270,7 +270,7 @@ impl Message {
             (Kind::Http2, _) => Err(unexpected("frame of HTTP/2")),
             //= rfc9114/9#1
             (Kind::Unknown, _) => {
-                shared.glitches.on_idle_work(1)?;
+                shared.abuse_budgets.on_idle_work(1)?;
                 if header.length > 0 {
                     self.frame = Frame::Skipped { left: header.length };
                 }
@@ -283,7 +283,7 @@ impl Message {
     /// any of it.
     fn on_data<S>(&mut self, length: u64, shared: &mut Shared<'_, S>) -> Result<(), Violation> {
         if length == 0 {
-            return Ok(shared.glitches.on_idle_work(1)?);
+            return Ok(shared.abuse_budgets.on_idle_work(1)?);
         }
         match self.expected {
             Expected::Unknown => {}
@@ -357,7 +357,7 @@ impl Message {
                 let head = fields::response(shared.section).map_err(Violation::malformed)?;
                 //= rfc9114/4.1#3
                 if head.is_interim() {
-                    shared.glitches.on_idle_work(1)?;
+                    shared.abuse_budgets.on_idle_work(1)?;
                 } else {
                     (self.stage, self.expected) = self.content_of(&head);
                 }

@@ -1,7 +1,7 @@
 //! A connection together with the application's end of its messages: what a worker keeps for each connection.
 
-use crate::carrier::Carrier;
 use crate::connection::Connection;
+use crate::quic::QuicConnection;
 use crate::sink::MessageSink;
 use base::time::Instant;
 use transport::{Fin, StreamId, StreamSink};
@@ -18,14 +18,14 @@ pub struct Session<M> {
 impl<M: MessageSink> Session<M> {
     /// See [`Connection::on_turn`].
     #[inline]
-    pub fn on_turn(&mut self, carrier: &mut impl Carrier, now: Instant) {
-        self.connection.on_turn(carrier, &mut self.messages, now);
+    pub fn on_turn(&mut self, quic: &mut impl QuicConnection, now: Instant) {
+        self.connection.on_turn(quic, &mut self.messages, now);
     }
 
     /// Lends the bytes of a stream again on which `on_body` took less than all.
-    pub fn deliver(&mut self, carrier: &mut impl Carrier, now: Instant, id: StreamId) {
-        carrier.deliver(now, id, self);
-        self.connection.act(carrier, now);
+    pub fn deliver(&mut self, quic: &mut impl QuicConnection, now: Instant, id: StreamId) {
+        quic.deliver(now, id, self);
+        self.connection.act(quic, now);
     }
 }
 

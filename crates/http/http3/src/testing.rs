@@ -1,10 +1,10 @@
 //! What the tests share: a transport that writes down what it is asked, an application that writes down what it is lent,
 //! and frames made by hand.
 
-use crate::carrier::Carrier;
 use crate::error::Code;
 use crate::fields::{RequestHead, ResponseHead, Trailers};
 use crate::frame;
+use crate::quic::QuicConnection;
 use crate::sink::{Abort, MessageSink};
 use base::time::Instant;
 use bytes::Bytes;
@@ -25,7 +25,7 @@ pub(crate) struct Sent {
 
 /// A transport that keeps everything.
 #[derive(Debug)]
-pub(crate) struct FakeCarrier {
+pub(crate) struct FakeQuic {
     pub(crate) side: Side,
     pub(crate) streams: BTreeMap<StreamId, Sent>,
     pub(crate) events: VecDeque<Event>,
@@ -35,9 +35,9 @@ pub(crate) struct FakeCarrier {
     opened: [u64; 2],
 }
 
-impl FakeCarrier {
-    pub(crate) fn new(side: Side) -> FakeCarrier {
-        FakeCarrier {
+impl FakeQuic {
+    pub(crate) fn new(side: Side) -> FakeQuic {
+        FakeQuic {
             side,
             streams: BTreeMap::new(),
             events: VecDeque::new(),
@@ -56,7 +56,7 @@ impl FakeCarrier {
     }
 }
 
-impl Carrier for FakeCarrier {
+impl QuicConnection for FakeQuic {
     fn open(&mut self, dir: Dir) -> Result<StreamId, OpenError> {
         let (credit, opened) = (&mut self.credit[dir.index()], &mut self.opened[dir.index()]);
         *credit = credit.checked_sub(1).ok_or(OpenError::Limit)?;

@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::environment::Environment;
 use crate::estimate::Estimate;
 use crate::method::Method;
-use crate::pair::{Pair, number};
+use crate::pair::{ProgramPair, number};
 use crate::process::is_interruption;
 use crate::site::{End, Site, Trains};
 use crate::stats::{Ratio, Summary};
@@ -41,7 +41,7 @@ const PAYLOAD_SLACK: f64 = 0.02;
 
 /// What is measured.
 #[derive(Clone, Debug, Serialize)]
-pub struct Plan {
+pub struct DataPathsPlan {
     /// The tercel program. Where it lies is nobody's business who reads the results.
     #[serde(skip)]
     pub program: PathBuf,
@@ -57,10 +57,10 @@ pub struct Plan {
     pub methods: Vec<Method>,
 }
 
-impl Plan {
+impl DataPathsPlan {
     /// Three trials of 2 GB over every path with datagrams of 1,472 bytes.
-    pub fn new(program: PathBuf) -> Plan {
-        Plan {
+    pub fn new(program: PathBuf) -> DataPathsPlan {
+        DataPathsPlan {
             program,
             bytes: 2_000_000_000,
             trials: 3,
@@ -131,7 +131,7 @@ pub struct Row {
 #[derive(Clone, Debug, Serialize)]
 pub struct DataPaths {
     /// What was to be measured.
-    pub plan: Plan,
+    pub plan: DataPathsPlan,
     /// Where.
     pub environment: Environment,
     /// The link between the two.
@@ -156,13 +156,13 @@ pub struct DataPaths {
 /// # Errors
 /// Nothing can be measured at all.
 pub fn run(
-    plan: &Plan,
+    plan: &DataPathsPlan,
     site: &Site,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&str),
 ) -> io::Result<DataPaths> {
     let environment = Environment::here();
-    let pair = Pair::new(&plan.program, site, stop)?;
+    let pair = ProgramPair::new(&plan.program, site, stop)?;
     let mut kept: Vec<(Method, Vec<Trial>, Option<String>)> =
         plan.methods.iter().map(|&method| (method, Vec::new(), None)).collect();
     let mut was_interrupted = false;
@@ -228,11 +228,11 @@ fn row(method: Method, trials: Vec<Trial>, problem: Option<String>, base: &[Tria
 }
 
 /// Reads the clocks of both cores.
-fn busy(plan: &Plan) -> [f64; 2] {
+fn busy(plan: &DataPathsPlan) -> [f64; 2] {
     plan.cores.map(cpu::busy_seconds)
 }
 
-fn trial(plan: &Plan, pair: &Pair<'_>, method: Method) -> io::Result<Trial> {
+fn trial(plan: &DataPathsPlan, pair: &ProgramPair<'_>, method: Method) -> io::Result<Trial> {
     let trains = if method == Method::XdpGeneric { Trains::Cut } else { Trains::Whole };
     pair.site.let_trains_through(trains)?;
     let size = plan.packet_size.to_string();
@@ -278,7 +278,7 @@ pub(crate) fn path_in_use(summary: &Value) -> String {
     }
 }
 
-fn notes(plan: &Plan, rows: &[Row]) -> Vec<String> {
+fn notes(plan: &DataPathsPlan, rows: &[Row]) -> Vec<String> {
     let mut notes = Vec::new();
     for row in rows {
         let asked = f64::from(plan.packet_size);

@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use child::{Push, Take};
-use port::Through;
+use child::{BatchReceiver, BatchSender};
+use port::PortThroughput;
 use raw::{Calls, RawReceiver, RawSender};
 use rings::{RingReceiver, RingSender};
 use udp::{BindOptions, UdpPort, Variant};
@@ -55,14 +55,14 @@ pub enum Direction {
 /// Whose code does it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Way {
+enum MeasuredCode {
     Raw,
     Port,
 }
 
 /// What is measured.
 #[derive(Clone, Debug, Serialize)]
-pub struct Plan {
+pub struct FloorPlan {
     /// Bytes of UDP payload in each datagram.
     pub datagram_size: usize,
     /// Seconds of one trial.
@@ -77,10 +77,10 @@ pub struct Plan {
     pub methods: Vec<Method>,
 }
 
-impl Plan {
+impl FloorPlan {
     /// Five trials of half a second with datagrams of 1,472 bytes.
-    pub fn new() -> Plan {
-        Plan {
+    pub fn new() -> FloorPlan {
+        FloorPlan {
             datagram_size: 1_472,
             seconds: 0.5,
             trials: 5,
@@ -91,9 +91,9 @@ impl Plan {
     }
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan::new()
+impl Default for FloorPlan {
+    fn default() -> FloorPlan {
+        FloorPlan::new()
     }
 }
 
@@ -156,7 +156,7 @@ impl Row {
 #[derive(Clone, Debug, Serialize)]
 pub struct Floor {
     /// What was to be measured.
-    pub plan: Plan,
+    pub plan: FloorPlan,
     /// Where.
     pub environment: Environment,
     /// One for each site, direction and method.
@@ -168,7 +168,7 @@ pub struct Floor {
 struct Role {
     part: Part,
     method: Method,
-    way: Way,
+    way: MeasuredCode,
     datagram_size: usize,
     seconds: f64,
     window: usize,
@@ -190,7 +190,7 @@ enum Part {
 /// # Errors
 /// `stop` was set.
 pub fn run(
-    plan: &Plan,
+    plan: &FloorPlan,
     sites: &[Site],
     launch: &dyn Fn(&str) -> io::Result<Command>,
     stop: &AtomicBool,
@@ -221,28 +221,38 @@ impl Floor {
     }
 }
 
-fn pusher(role: &Role, peer: SocketAddr) -> io::Result<Box<dyn Push>> {
+fn pusher(role: &Role, peer: SocketAddr) -> io::Result<Box<dyn BatchSender>> {
     let size = role.datagram_size;
     Ok(match (role.way, role.means()) {
-        (Way::Raw, Means::Calls(calls, _)) => Box::new(RawSender::new(role.local, peer, calls, size)?),
-        (Way::Port, Means::Calls(_, variant)) => Box::new(Through::new(role.udp(variant)?, peer, size)),
-        (Way::Raw, Means::Rings(_)) => Box::new(RingSender::new(role.local, role.interface()?, peer, size)?),
-        (Way::Port, Means::Rings(mode)) => {
-            Box::new(Through::new(rings::port(role.local, role.interface()?, mode)?, peer, size))
+        (MeasuredCode::Raw, Means::Calls(calls, _)) => {
+            Box::new(RawSender::new(role.local, peer, calls, size)?)
+        }
+        (MeasuredCode::Port, Means::Calls(_, variant)) => {
+            Box::new(PortThroughput::new(role.udp(variant)?, peer, size))
+        }
+        (MeasuredCode::Raw, Means::Rings(_)) => {
+            Box::new(RingSender::new(role.local, role.interface()?, peer, size)?)
+        }
+        (MeasuredCode::Port, Means::Rings(mode)) => {
+            Box::new(PortThroughput::new(rings::port(role.local, role.interface()?, mode)?, peer, size))
         }
     })
 }
 
-fn taker(role: &Role) -> io::Result<Box<dyn Take>> {
+fn taker(role: &Role) -> io::Result<Box<dyn BatchReceiver>> {
     let size = role.datagram_size;
     // A receiver sends nothing, so any address will do.
     let nobody = SocketAddr::new(role.local, 9);
     Ok(match (role.way, role.means()) {
-        (Way::Raw, Means::Calls(calls, _)) => Box::new(RawReceiver::new(role.local, calls, size)?),
-        (Way::Port, Means::Calls(_, variant)) => Box::new(Through::new(role.udp(variant)?, nobody, size)),
-        (Way::Raw, Means::Rings(mode)) => Box::new(RingReceiver::new(role.local, role.interface()?, mode)?),
-        (Way::Port, Means::Rings(mode)) => {
-            Box::new(Through::new(rings::port(role.local, role.interface()?, mode)?, nobody, size))
+        (MeasuredCode::Raw, Means::Calls(calls, _)) => Box::new(RawReceiver::new(role.local, calls, size)?),
+        (MeasuredCode::Port, Means::Calls(_, variant)) => {
+            Box::new(PortThroughput::new(role.udp(variant)?, nobody, size))
+        }
+        (MeasuredCode::Raw, Means::Rings(mode)) => {
+            Box::new(RingReceiver::new(role.local, role.interface()?, mode)?)
+        }
+        (MeasuredCode::Port, Means::Rings(mode)) => {
+            Box::new(PortThroughput::new(rings::port(role.local, role.interface()?, mode)?, nobody, size))
         }
     })
 }
@@ -274,7 +284,7 @@ impl Role {
 }
 
 struct Bench<'a> {
-    plan: &'a Plan,
+    plan: &'a FloorPlan,
     site: &'a Site,
     launch: &'a dyn Fn(&str) -> io::Result<Command>,
     stop: &'a AtomicBool,
@@ -286,7 +296,7 @@ impl Bench<'_> {
         let (mut raw, mut port): (Vec<Used>, Vec<Used>) = (Vec::new(), Vec::new());
         let (mut problem, mut lost, mut sent) = (None, 0, 0);
         'rounds: for round in 0..=self.plan.trials {
-            for (way, kept) in [(Way::Raw, &mut raw), (Way::Port, &mut port)] {
+            for (way, kept) in [(MeasuredCode::Raw, &mut raw), (MeasuredCode::Port, &mut port)] {
                 match self.trial(direction, method, way) {
                     Ok([sender, receiver]) => {
                         (lost, sent) = (lost + sender.lost, sent + sender.datagrams);
@@ -323,7 +333,7 @@ impl Bench<'_> {
     }
 
     /// One sender, one receiver: what each used.
-    fn trial(&self, direction: Direction, method: Method, way: Way) -> io::Result<[Used; 2]> {
+    fn trial(&self, direction: Direction, method: Method, way: MeasuredCode) -> io::Result<[Used; 2]> {
         let trains = if method == Method::XdpGeneric { Trains::Cut } else { Trains::Whole };
         self.site.let_trains_through(trains)?;
         let patience = Duration::from_secs_f64(20.0 + self.plan.seconds);
@@ -352,7 +362,7 @@ impl Bench<'_> {
         &self,
         end: End,
         direction: Direction,
-        (method, way): (Method, Way),
+        (method, way): (Method, MeasuredCode),
         part: Part,
     ) -> io::Result<Running> {
         let is_sender = matches!(part, Part::Sender(..));
@@ -360,9 +370,9 @@ impl Bench<'_> {
         // The counterpart: what takes least of the other core. A receiver gets what the sender's path gives.
         let (method, way) = match (is_measured, is_sender) {
             (true, _) => (method, way),
-            (false, true) => (Method::Gso, Way::Raw),
-            (false, false) if method == Method::Gso => (Method::Gso, Way::Raw),
-            (false, false) => (Method::Mmsg, Way::Raw),
+            (false, true) => (Method::Gso, MeasuredCode::Raw),
+            (false, false) if method == Method::Gso => (Method::Gso, MeasuredCode::Raw),
+            (false, false) => (Method::Mmsg, MeasuredCode::Raw),
         };
         let role = Role {
             part,

@@ -22,7 +22,7 @@ use worker::{App, Next, Worker};
 
 use crate::environment::Environment;
 use crate::method::Method;
-use crate::pair::{Pair, Server};
+use crate::pair::{ProgramPair, Server};
 use crate::process::is_interruption;
 use crate::site::{End, Site};
 
@@ -69,7 +69,7 @@ impl Mode {
 
 /// What is measured.
 #[derive(Clone, Debug, Serialize)]
-pub struct Plan {
+pub struct IdlePlan {
     /// The tercel program. Where it lies is nobody's business who reads the results.
     #[serde(skip)]
     pub program: PathBuf,
@@ -105,7 +105,7 @@ impl Row {
 #[derive(Clone, Debug, Serialize)]
 pub struct Idle {
     /// What was to be measured.
-    pub plan: Plan,
+    pub plan: IdlePlan,
     /// Where.
     pub environment: Environment,
     /// One for each path and mode.
@@ -116,9 +116,14 @@ pub struct Idle {
 ///
 /// # Errors
 /// `stop` was set, or nothing can be measured at all.
-pub fn run(plan: &Plan, site: &Site, stop: &AtomicBool, progress: &mut dyn FnMut(&str)) -> io::Result<Idle> {
+pub fn run(
+    plan: &IdlePlan,
+    site: &Site,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(&str),
+) -> io::Result<Idle> {
     let mut idle = Idle { plan: plan.clone(), environment: Environment::here(), rows: Vec::new() };
-    let pair = Pair::new(&plan.program, site, stop)?;
+    let pair = ProgramPair::new(&plan.program, site, stop)?;
     for &method in &plan.methods {
         for mode in Mode::ALL {
             let (shares, problem) = match watch(plan, &pair, method, mode) {
@@ -136,7 +141,7 @@ pub fn run(plan: &Plan, site: &Site, stop: &AtomicBool, progress: &mut dyn FnMut
     Ok(idle)
 }
 
-fn watch(plan: &Plan, pair: &Pair<'_>, method: Method, mode: Mode) -> io::Result<[f64; 2]> {
+fn watch(plan: &IdlePlan, pair: &ProgramPair<'_>, method: Method, mode: Mode) -> io::Result<[f64; 2]> {
     // The connection must outlive the watch.
     let silence = format!("{:.0}", plan.seconds + 60.0);
     let flags = [&mode.flags()[..], &["--idle-timeout", &silence]].concat();
@@ -150,7 +155,7 @@ fn watch(plan: &Plan, pair: &Pair<'_>, method: Method, mode: Mode) -> io::Result
 }
 
 /// The server's share of a core from now on.
-fn share(plan: &Plan, server: &Server, stop: &AtomicBool) -> io::Result<f64> {
+fn share(plan: &IdlePlan, server: &Server, stop: &AtomicBool) -> io::Result<f64> {
     let gone = || io::Error::other("the server has gone");
     sleep(SETTLE, stop)?;
     let (began, before) = (cpu::clock_seconds(), cpu::seconds_of(server.id()).ok_or_else(gone)?);
@@ -176,30 +181,30 @@ fn sleep(span: Duration, stop: &AtomicBool) -> io::Result<()> {
 
 /// A client that wants nothing.
 #[derive(Debug, Default)]
-struct Silent;
+struct IdleClient;
 
-impl StreamSink for Silent {
+impl StreamSink for IdleClient {
     fn on_stream_data(&mut self, _: StreamId, bytes: &[u8], _: Fin) -> usize {
         bytes.len()
     }
 }
 
-impl App for Silent {
-    type State = Silent;
+impl App for IdleClient {
+    type State = IdleClient;
 
-    fn on_accept(&mut self, _: base::time::Instant, _: &mut Connection) -> Silent {
-        Silent
+    fn on_accept(&mut self, _: base::time::Instant, _: &mut Connection) -> IdleClient {
+        IdleClient
     }
 
-    fn on_turn(&mut self, _: base::time::Instant, _: &mut Connection, _: &mut Silent) -> Next {
+    fn on_turn(&mut self, _: base::time::Instant, _: &mut Connection, _: &mut IdleClient) -> Next {
         Next::Wait
     }
 
-    fn on_gone(&mut self, _: base::time::Instant, _: &Connection, _: Silent) {}
+    fn on_gone(&mut self, _: base::time::Instant, _: &Connection, _: IdleClient) {}
 }
 
 /// An open connection. It stays so without turns, until the server's patience is over.
-fn connect(peer: SocketAddr, seconds: f64) -> io::Result<Worker<UdpPort, Silent>> {
+fn connect(peer: SocketAddr, seconds: f64) -> io::Result<Worker<UdpPort, IdleClient>> {
     let tls = ClientTls::new(&Roots::Insecure, &TlsOptions::default()).map_err(io::Error::other)?;
     let idle_timeout = base::time::Duration::from_secs(seconds as u64 + 60);
     let transport = TransportConfig { idle_timeout, ..TransportConfig::default() }.build();
@@ -211,9 +216,9 @@ fn connect(peer: SocketAddr, seconds: f64) -> io::Result<Worker<UdpPort, Silent>
     let deadline = port.now() + HANDSHAKE;
     let seed = u64::from(std::process::id()).to_be_bytes().repeat(4);
     let endpoint = Endpoint::new(EndpointConfig::default(), seed.try_into().unwrap_or([3; 32]));
-    let mut worker = Worker::new(port, Silent, endpoint, None, worker::Config::default());
+    let mut worker = Worker::new(port, IdleClient, endpoint, None, worker::Config::default());
     let config = ClientConfig { tls, transport, token: Vec::new() };
-    let handle = worker.connect(&config, "localhost", peer, Silent).map_err(io::Error::other)?;
+    let handle = worker.connect(&config, "localhost", peer, IdleClient).map_err(io::Error::other)?;
     // A few more turns than the handshake needs: acknowledgements, tickets, new connection IDs.
     let mut settled_at = None;
     while worker.now() < deadline {

@@ -21,7 +21,7 @@ const SHORT: Duration = Duration::from_secs(15);
 
 /// The program, the place, and what they share.
 #[derive(Debug)]
-pub struct Pair<'a> {
+pub struct ProgramPair<'a> {
     /// The tercel program.
     pub program: &'a Path,
     /// Where both run.
@@ -40,13 +40,13 @@ pub struct Server {
     pub address: SocketAddr,
 }
 
-impl<'a> Pair<'a> {
+impl<'a> ProgramPair<'a> {
     /// Prepares; nothing runs yet.
     ///
     /// # Errors
     /// No folder can be made for temporary files.
-    pub fn new(program: &'a Path, site: &'a Site, stop: &'a AtomicBool) -> io::Result<Pair<'a>> {
-        Ok(Pair { program, site, stop, folder: Folder::make()? })
+    pub fn new(program: &'a Path, site: &'a Site, stop: &'a AtomicBool) -> io::Result<ProgramPair<'a>> {
+        Ok(ProgramPair { program, site, stop, folder: Folder::make()? })
     }
 
     /// The folder that lasts as long as the pair.

@@ -9,8 +9,8 @@
 //! does meets all alike. Before the first round each cell runs once uncounted. What was measured before an interruption or a
 //! failure is part of the result.
 
-mod contestant;
 mod findings;
+mod implementation;
 mod table;
 
 use std::io;
@@ -25,14 +25,14 @@ use crate::folder::Folder;
 use crate::process::Usage;
 use crate::roofline::{self, Roofline, Work};
 use crate::stats::Summary;
-use contestant::Ground;
-pub use contestant::Who;
 pub use findings::Finding;
+use implementation::Ground;
+pub use implementation::Implementation;
 use udp::Variant;
 
 /// What is measured.
 #[derive(Clone, Debug, Serialize)]
-pub struct Plan {
+pub struct PeersPlan {
     /// Content of one transfer in 10^9 bytes.
     pub gigabytes: f64,
     /// Trials of each cell.
@@ -52,13 +52,13 @@ pub struct Plan {
     pub quiche_peer: PathBuf,
 }
 
-impl Plan {
+impl PeersPlan {
     /// Five trials of 2 GB with 1,472 bytes of payload on the first two cores that there are (or on the only one).
-    pub fn new(tercel: PathBuf, quinn_peer: PathBuf, quiche_peer: PathBuf) -> Plan {
+    pub fn new(tercel: PathBuf, quinn_peer: PathBuf, quiche_peer: PathBuf) -> PeersPlan {
         let allowed = cpu::allowed();
         let first = allowed.first().copied().unwrap_or(0);
         let cores = [first, allowed.get(1).copied().unwrap_or(first)];
-        Plan { gigabytes: 2.0, trials: 5, payload_size: 1_472, cores, tercel, quinn_peer, quiche_peer }
+        PeersPlan { gigabytes: 2.0, trials: 5, payload_size: 1_472, cores, tercel, quinn_peer, quiche_peer }
     }
 
     /// Content bytes of a transfer.
@@ -68,7 +68,8 @@ impl Plan {
 
     /// The cells of the table, in order.
     fn cells(&self) -> Vec<Cell> {
-        let who: Vec<Who> = Who::ALL.into_iter().filter(|who| who.is_there(self)).collect();
+        let who: Vec<Implementation> =
+            Implementation::ALL.into_iter().filter(|who| who.is_there(self)).collect();
         let of_client = |client| {
             let of_buffer = |buffer| who.iter().map(move |&server| Cell { client, buffer, server });
             Buffer::ALL.into_iter().flat_map(of_buffer).collect::<Vec<_>>()
@@ -104,11 +105,11 @@ impl Buffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cell {
     /// The receiver.
-    pub client: Who,
+    pub client: Implementation,
     /// Its buffer.
     pub buffer: Buffer,
     /// The sender.
-    pub server: Who,
+    pub server: Implementation,
 }
 
 /// What one side did in one trial.
@@ -160,7 +161,7 @@ pub struct Row {
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// What was to be measured.
-    pub plan: Plan,
+    pub plan: PeersPlan,
     /// Where.
     pub environment: Environment,
     /// The cipher suite of all.
@@ -185,12 +186,12 @@ pub struct Comparison {
 /// # Errors
 /// When nothing can be measured at all: a program is missing, or no folder can be made for temporary files.
 pub fn run(
-    plan: &Plan,
+    plan: &PeersPlan,
     launch: &dyn Fn(&str) -> io::Result<Command>,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&str),
 ) -> io::Result<Comparison> {
-    contestant::check(plan)?;
+    implementation::check(plan)?;
     let ground = Ground::prepare(Folder::make()?)?;
     // Before we are the load ourselves.
     let environment = Environment::here();
@@ -212,7 +213,7 @@ impl Measured {
 
     fn rounds(
         &mut self,
-        plan: &Plan,
+        plan: &PeersPlan,
         launch: &dyn Fn(&str) -> io::Result<Command>,
         (ground, stop): (&Ground, &AtomicBool),
         progress: &mut dyn FnMut(&str),
@@ -221,7 +222,7 @@ impl Measured {
             for place in 0..self.cells.len() {
                 let place = if round % 2 == 0 { place } else { self.cells.len() - 1 - place };
                 let Some((cell, trials)) = self.cells.get_mut(place) else { continue };
-                let trial = contestant::measure(*cell, plan, ground, stop)?;
+                let trial = implementation::measure(*cell, plan, ground, stop)?;
                 let counted =
                     if round == 0 { "warm-up".to_owned() } else { format!("{round}/{}", plan.trials) };
                 progress(&table::trial_line(*cell, &counted, &trial));
@@ -241,7 +242,7 @@ impl Measured {
         Ok(())
     }
 
-    fn conclude(self, plan: &Plan, environment: Environment, problem: Option<String>) -> Comparison {
+    fn conclude(self, plan: &PeersPlan, environment: Environment, problem: Option<String>) -> Comparison {
         let Measured { cells, roofline } = self;
         let rows: Vec<Row> = cells.into_iter().map(|(cell, trials)| row(cell, trials, &roofline)).collect();
         let notes = notes(plan, &rows);
@@ -259,9 +260,9 @@ impl Measured {
     }
 }
 
-fn ceiling(plan: &Plan) -> roofline::Plan {
+fn ceiling(plan: &PeersPlan) -> roofline::RooflinePlan {
     let size = usize::from(plan.payload_size);
-    let mut ceiling = roofline::Plan::new(size, plan.gigabytes, Work::Whole, Variant::Gso);
+    let mut ceiling = roofline::RooflinePlan::new(size, plan.gigabytes, Work::Whole, Variant::Gso);
     ceiling.trials = 1;
     ceiling.cores = plan.cores;
     ceiling
@@ -285,7 +286,7 @@ fn row(cell: Cell, trials: Vec<Trial>, roofline: &[Roofline]) -> Row {
 /// The part of a datagram that is content at least: header, tag and frames take less than the rest.
 const LEAST_CONTENT: f64 = 0.95;
 
-fn notes(plan: &Plan, rows: &[Row]) -> Vec<String> {
+fn notes(plan: &PeersPlan, rows: &[Row]) -> Vec<String> {
     let mut notes = vec![
         "Each client asks for /bytes/N over HTTP/3 and discards it. quinn's client starts its clock after the handshake, the \
          others before."
@@ -294,7 +295,7 @@ fn notes(plan: &Plan, rows: &[Row]) -> Vec<String> {
          a protocol, with large buffers."
             .to_owned(),
     ];
-    if !Who::Quiche.is_there(plan) {
+    if !Implementation::Quiche.is_there(plan) {
         notes.push("quiche is left out: its program is not there; peers/build makes it.".to_owned());
     }
     for row in rows.iter().filter(|row| !row.trials.is_empty()) {

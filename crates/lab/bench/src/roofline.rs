@@ -35,7 +35,7 @@ pub enum Work {
 
 /// What is measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Plan {
+pub struct RooflinePlan {
     /// Bytes of UDP payload in each datagram.
     pub datagram_size: usize,
     /// Datagrams of one trial.
@@ -56,14 +56,14 @@ pub struct Plan {
     pub receive_batch: usize,
 }
 
-impl Plan {
+impl RooflinePlan {
     /// `gigabytes` (10^9 bytes of UDP payload) in datagrams of `datagram_size`, three trials on the first two cores that
     /// there are (or on the only one).
-    pub fn new(datagram_size: usize, gigabytes: f64, work: Work, variant: Variant) -> Plan {
+    pub fn new(datagram_size: usize, gigabytes: f64, work: Work, variant: Variant) -> RooflinePlan {
         let port = BindOptions::new((Ipv4Addr::LOCALHOST, 0).into(), variant);
         let allowed = cpu::allowed();
         let first = allowed.first().copied().unwrap_or(0);
-        Plan {
+        RooflinePlan {
             datagram_size,
             datagrams: (gigabytes * 1e9 / datagram_size as f64) as u64,
             trials: 3,
@@ -111,7 +111,7 @@ pub struct Side {
 #[derive(Clone, Debug, Serialize)]
 pub struct Roofline {
     /// What was measured.
-    pub plan: Plan,
+    pub plan: RooflinePlan,
     /// Application bytes per second, in 10^9 bits; the median.
     pub gbit_per_second: f64,
     /// The sender's medians.
@@ -128,7 +128,7 @@ pub struct Roofline {
 /// # Errors
 /// When a process cannot be started, or one of the two fails: a datagram that was lost or damaged, a core that does not
 /// exist.
-pub fn run(plan: &Plan, launch: &dyn Fn(&str) -> io::Result<Command>) -> io::Result<Roofline> {
+pub fn run(plan: &RooflinePlan, launch: &dyn Fn(&str) -> io::Result<Command>) -> io::Result<Roofline> {
     let mut trials = Vec::new();
     for _ in 0..plan.trials.max(1) {
         trials.push(trial(plan, launch)?);
@@ -164,12 +164,12 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 /// What a child process is told, as JSON in one argument.
 #[derive(Debug, Serialize, Deserialize)]
 struct Role {
-    plan: Plan,
+    plan: RooflinePlan,
     /// The receiver's port for a sender, none for a receiver.
     peer: Option<u16>,
 }
 
-fn trial(plan: &Plan, launch: &dyn Fn(&str) -> io::Result<Command>) -> io::Result<[Used; 2]> {
+fn trial(plan: &RooflinePlan, launch: &dyn Fn(&str) -> io::Result<Command>) -> io::Result<[Used; 2]> {
     let start = |peer| -> io::Result<Child> {
         let role = serde_json::to_string(&Role { plan: plan.clone(), peer })?;
         launch(&role)?.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use lab::emulator::{Direction, LinkOptions};
-use lab::{Lab, LabError, LabOptions, Namespace, Switch};
+use netns::emulator::{Direction, LinkOptions};
+use netns::{Lab, LabError, LabOptions, Namespace, Switch};
 use rustix::net::sockopt;
 use serde::Serialize;
 
@@ -111,7 +111,7 @@ impl Site {
         LinkCount {
             entered: counted.datagrams,
             lost: counted.lost,
-            dropped: counted.overflowed + counted.refused + counted.eaten + counted.stale,
+            dropped: counted.overflowed + counted.refused + counted.black_holed + counted.stale,
         }
     }
 

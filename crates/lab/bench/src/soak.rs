@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::environment::Environment;
 use crate::method::Method;
-use crate::pair::{Pair, number};
+use crate::pair::{ProgramPair, number};
 use crate::process::is_interruption;
 use crate::site::{End, LinkCount, Site, Trains};
 
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What is done.
 #[derive(Clone, Debug, Serialize)]
-pub struct Plan {
+pub struct SoakPlan {
     /// The tercel program. Where it lies is nobody's business who reads the results.
     #[serde(skip)]
     pub program: PathBuf,
@@ -45,7 +45,7 @@ pub struct Plan {
 #[derive(Clone, Debug, Serialize)]
 pub struct Soak {
     /// What was to be done.
-    pub plan: Plan,
+    pub plan: SoakPlan,
     /// Where.
     pub environment: Environment,
     /// Downloads that were whole and right.
@@ -94,11 +94,16 @@ impl Soak {
 ///
 /// # Errors
 /// `stop` was set, or nothing can be run at all.
-pub fn run(plan: &Plan, site: &Site, stop: &AtomicBool, progress: &mut dyn FnMut(&str)) -> io::Result<Soak> {
+pub fn run(
+    plan: &SoakPlan,
+    site: &Site,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(&str),
+) -> io::Result<Soak> {
     let environment = Environment::here();
     let trains = if plan.method == Method::XdpGeneric { Trains::Cut } else { Trains::Whole };
     site.let_trains_through(trains)?;
-    let pair = Pair::new(&plan.program, site, stop)?;
+    let pair = ProgramPair::new(&plan.program, site, stop)?;
     let [server_core, client_core] = cpu::first_two();
     let server = pair.serve(plan.method, site.ipv4(End::Server), &[server_core], &[])?;
     let url = server.url(&format!("bytes/{}", plan.bytes));
@@ -145,7 +150,13 @@ pub fn run(plan: &Plan, site: &Site, stop: &AtomicBool, progress: &mut dyn FnMut
 }
 
 /// One download after the other, until the time is over or one fails.
-fn download(pair: &Pair<'_>, url: &str, core: usize, until: f64, tell: &mpsc::Sender<io::Result<String>>) {
+fn download(
+    pair: &ProgramPair<'_>,
+    url: &str,
+    core: usize,
+    until: f64,
+    tell: &mpsc::Sender<io::Result<String>>,
+) {
     while cpu::clock_seconds() < until {
         let fetched = pair.fetch(Method::Gso, &[core], &[url, "--verify-pattern"], PATIENCE);
         let outcome = fetched.map(|(_, lines)| download_line(&lines));

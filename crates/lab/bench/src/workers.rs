@@ -52,7 +52,7 @@ impl Work {
 
 /// What is measured.
 #[derive(Clone, Debug, Serialize)]
-pub struct Plan {
+pub struct WorkersPlan {
     /// The tercel program. Where it lies is nobody's business who reads the results.
     #[serde(skip)]
     pub program: PathBuf,
@@ -72,17 +72,17 @@ pub struct Plan {
     pub client_cores: Vec<usize>,
 }
 
-impl Plan {
+impl WorkersPlan {
     /// Five trials of 4 s each, 100 connections with 10 requests at a time. Client and server get cores of their own where
     /// there are four or more, and share all of them where there are fewer.
-    pub fn new(program: PathBuf) -> Plan {
+    pub fn new(program: PathBuf) -> WorkersPlan {
         let cores = cpu::allowed();
         let (server_cores, client_cores) = match cores.as_slice() {
             [a, b, rest @ ..] if rest.len() >= 2 => (vec![*a, *b], rest.to_vec()),
             all => (all.to_vec(), all.to_vec()),
         };
         let (trials, seconds, connections, streams, threads) = (5, 4.0, 100, 10, 2);
-        Plan { program, trials, seconds, connections, streams, threads, server_cores, client_cores }
+        WorkersPlan { program, trials, seconds, connections, streams, threads, server_cores, client_cores }
     }
 
     /// Whether client and server compete for cores.
@@ -125,7 +125,7 @@ pub struct Finding {
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// What was to be measured.
-    pub plan: Plan,
+    pub plan: WorkersPlan,
     /// Where.
     pub environment: Environment,
     /// One for each kind of request and number of workers.
@@ -140,7 +140,7 @@ pub struct Comparison {
 ///
 /// # Errors
 /// When nothing can be measured at all.
-pub fn run(plan: &Plan, stop: &AtomicBool, progress: &mut dyn FnMut(&str)) -> io::Result<Comparison> {
+pub fn run(plan: &WorkersPlan, stop: &AtomicBool, progress: &mut dyn FnMut(&str)) -> io::Result<Comparison> {
     let environment = Environment::here();
     let folder = Folder::make()?;
     trial::write_small_file(folder.path())?;
@@ -159,7 +159,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, progress: &mut dyn FnMut(&str)) -> io
 }
 
 fn rounds(
-    plan: &Plan,
+    plan: &WorkersPlan,
     folder: &Folder,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&str),
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn cores_are_shared_only_where_there_are_few() {
-        let plan = Plan::new("tercel".into());
+        let plan = WorkersPlan::new("tercel".into());
         assert!(!plan.server_cores.is_empty() && !plan.client_cores.is_empty());
         assert_eq!(plan.shares_cores(), cpu::allowed().len() < 4);
     }

@@ -8,7 +8,7 @@ use std::io;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use bench::floor::{self, Plan};
+use bench::floor::{self, FloorPlan};
 use bench::method::Method;
 use bench::site::Site;
 
@@ -28,7 +28,7 @@ fn main() -> io::Result<()> {
     if requirements::root("the floor between namespaces") {
         sites.push(Site::veth(1).map_err(io::Error::other)?);
     }
-    let mut plan = Plan::new();
+    let mut plan = FloorPlan::new();
     (plan.seconds, plan.trials) = (0.05, 2);
     let never = AtomicBool::new(false);
     let result = floor::run(&plan, &sites, &launch, &never, &mut |line| println!("{line}"))?;

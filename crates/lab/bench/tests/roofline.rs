@@ -6,7 +6,7 @@ use std::env;
 use std::io;
 use std::process::{Command, Stdio};
 
-use bench::roofline::{self, Plan, Work};
+use bench::roofline::{self, RooflinePlan, Work};
 use udp::Variant;
 
 fn main() -> io::Result<()> {
@@ -24,7 +24,7 @@ fn main() -> io::Result<()> {
     for variant in Variant::ALL {
         for work in [Work::Whole, Work::Kernel] {
             for size in [1_472, 32_000] {
-                let mut plan = Plan::new(size, 0.01, work, variant);
+                let mut plan = RooflinePlan::new(size, 0.01, work, variant);
                 plan.trials = 1;
                 let result = roofline::run(&plan, &launch)?;
                 assert!(result.gbit_per_second > 0.0);
@@ -36,7 +36,7 @@ fn main() -> io::Result<()> {
         }
     }
     // A process that cannot start is an error, not a wait.
-    let plan = Plan::new(20, 0.0001, Work::Whole, Variant::Gso);
+    let plan = RooflinePlan::new(20, 0.0001, Work::Whole, Variant::Gso);
     let quiet = |role: &str| {
         let mut command = launch(role)?;
         command.stderr(Stdio::null());

@@ -4,20 +4,20 @@
 //! would show and for how long it would stand still follows from that, so no picture is ever decoded.
 //!
 //! ```text
-//! manifest ─▶ Presentation ─▶ Player (pure: a clock as argument) ◀─▶ Audience: a worker's application, a connection each
+//! manifest ─▶ Presentation ─▶ Player (pure: a clock as argument) ◀─▶ PlayerApp: a worker's application, a connection each
 //!                              │ Rule: which quality next                                        │
-//!                              └──────────▶ Story ──────────────────────────────────▶ Report ◀──┘
+//!                              └──────────▶ PlaybackRecord ──────────────────────────────────▶ Report ◀──┘
 //! ```
 #![forbid(unsafe_code)]
 
 pub mod manifest;
 mod plan;
 pub mod player;
+mod player_connection;
 mod report;
 pub mod rule;
-mod viewer;
 mod watch;
 
-pub use plan::Plan;
-pub use report::{Report, Seat};
+pub use plan::WatchPlan;
+pub use report::{PlayerReport, Report};
 pub use watch::watch;

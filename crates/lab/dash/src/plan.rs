@@ -8,7 +8,7 @@ use transport::ClientConfig;
 
 /// What is to be watched.
 #[derive(Clone)]
-pub struct Plan {
+pub struct WatchPlan {
     /// The manifest.
     pub manifest: Target,
     /// Where its server is.

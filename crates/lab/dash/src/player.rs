@@ -7,13 +7,13 @@
 //!
 //! Invariant: playing moves only in `advance`, which every call begins with.
 
-mod story;
+mod playback_record;
 
 use crate::manifest::{Presentation, Track};
 use crate::rule::{self, Estimate, Rule};
 use base::time::{Duration, Instant};
 
-pub use story::Story;
+pub use playback_record::PlaybackRecord;
 
 /// How a player behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ pub struct Player {
     estimate: Estimate,
     failures: u32,
     again_at: Option<Instant>,
-    story: Story,
+    playback_record: PlaybackRecord,
 }
 
 impl Player {
@@ -112,7 +112,7 @@ impl Player {
     pub fn new(film: Presentation, settings: Settings, began: Instant, now: Instant) -> Player {
         let bitrates: Vec<u64> = film.video.iter().map(|track| track.bits_per_second).collect();
         Player {
-            story: Story::new(began, bitrates.len()),
+            playback_record: PlaybackRecord::new(began, bitrates.len()),
             bitrates,
             film,
             settings,
@@ -171,7 +171,7 @@ impl Player {
     pub fn on_fetched(&mut self, now: Instant, bytes: u64) {
         self.advance(now);
         self.failures = 0;
-        self.story.bytes += bytes;
+        self.playback_record.bytes += bytes;
         let Some(fetch) = self.fetch.take() else { return };
         let buffer = &mut self.buffers[fetch.kind as usize];
         buffer.known |= 1 << fetch.quality.min(127);
@@ -183,7 +183,7 @@ impl Player {
         if fetch.kind == Kind::Video {
             // Sound is too small to tell much about the network.
             self.estimate.add(bytes, now.saturating_since(fetch.asked));
-            self.story.on_segment(fetch.quality, plays, before);
+            self.playback_record.on_segment(fetch.quality, plays, before);
         }
         self.go_on(now);
     }
@@ -193,7 +193,7 @@ impl Player {
         self.advance(now);
         self.fetch = None;
         self.failures += 1;
-        self.story.failures += 1;
+        self.playback_record.failures += 1;
         self.again_at = Some(now + AGAIN_AFTER);
         if self.failures >= MOST_FAILURES {
             self.end(now);
@@ -201,12 +201,12 @@ impl Player {
     }
 
     /// Ends it, and tells how it was.
-    pub fn finish(mut self, now: Instant) -> Story {
+    pub fn finish(mut self, now: Instant) -> PlaybackRecord {
         self.advance(now);
         self.end(now);
         let bitrates = &self.bitrates;
-        self.story.settle(bitrates);
-        self.story
+        self.playback_record.settle(bitrates);
+        self.playback_record
     }
 
     fn tracks(&self, kind: Kind) -> &[Track] {
@@ -258,7 +258,7 @@ impl Player {
         for buffer in &mut self.buffers {
             buffer.filled = buffer.filled.saturating_sub(played);
         }
-        self.story.played = self.story.played + played;
+        self.playback_record.played = self.playback_record.played + played;
         if self.playable().is_zero() {
             if self.behind().is_none() {
                 self.end(began + played);
@@ -273,11 +273,11 @@ impl Player {
         let is_enough = self.playable() >= self.settings.enough || self.behind().is_none();
         match self.stage {
             Stage::Starting if is_enough => {
-                self.story.startup = Some(now.saturating_since(self.story.began));
+                self.playback_record.startup = Some(now.saturating_since(self.playback_record.began));
                 self.stage = Stage::Playing;
             }
             Stage::Still(since) if is_enough => {
-                self.story.on_stall(now.saturating_since(since));
+                self.playback_record.on_stall(now.saturating_since(since));
                 self.stage = Stage::Playing;
             }
             _ => {}
@@ -286,7 +286,7 @@ impl Player {
 
     fn end(&mut self, now: Instant) {
         if let Stage::Still(since) = self.stage {
-            self.story.on_stall(now.saturating_since(since));
+            self.playback_record.on_stall(now.saturating_since(since));
         }
         self.stage = Stage::Over;
     }

@@ -1,15 +1,15 @@
 //! The figures, for each player and for all of them, as machines read them; `Display` is for people.
 
-use crate::plan::Plan;
-use crate::player::Story;
+use crate::plan::WatchPlan;
+use crate::player::PlaybackRecord;
+use crate::player_connection::Outcome;
 use crate::rule::Rule;
-use crate::viewer::Outcome;
 use core::fmt;
 use serde::Serialize;
 
 /// One player. Times are by the players' clock.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Seat {
+pub struct PlayerReport {
     /// Its number, from 0.
     pub player: usize,
     /// From wanting to see to the first picture; none when there never was one.
@@ -76,18 +76,18 @@ pub struct Report {
     /// The same for each 10^9 bits that were fetched.
     pub server_cpu_s_per_gbit: Option<f64>,
     /// Each player.
-    pub seats: Vec<Seat>,
+    pub seats: Vec<PlayerReport>,
 }
 
 pub(crate) fn of(
-    plan: &Plan,
+    plan: &WatchPlan,
     seconds: f64,
-    told: &[(usize, Outcome)],
+    outcomes: &[(usize, Outcome)],
     (client, server): (f64, Option<f64>),
 ) -> Report {
-    let seats: Vec<Seat> = told.iter().map(|(player, outcome)| seat(*player, outcome)).collect();
+    let seats: Vec<PlayerReport> = outcomes.iter().map(|(player, outcome)| seat(*player, outcome)).collect();
     let startups: Vec<f64> = seats.iter().filter_map(|seat| seat.startup_s).collect();
-    let sum = |figure: fn(&Seat) -> f64| seats.iter().map(figure).sum::<f64>();
+    let sum = |figure: fn(&PlayerReport) -> f64| seats.iter().map(figure).sum::<f64>();
     let (stalled_s, played_s) = (sum(|seat| seat.stalled_s), sum(|seat| seat.played_s));
     let bytes = seats.iter().map(|seat| seat.bytes).sum();
     let gbit = bytes as f64 * 8e-9;
@@ -121,18 +121,29 @@ pub(crate) fn of(
     }
 }
 
-fn seat(player: usize, outcome: &Outcome) -> Seat {
+fn seat(player: usize, outcome: &Outcome) -> PlayerReport {
     let fault = outcome.fault.clone();
-    let Some(story) = &outcome.story else { return Seat { player, fault, ..Seat::default() } };
-    let Story {
-        startup, stalls, stalled, played, switches, qualities, bits_per_second, bytes, failures, ..
-    } = story;
-    Seat {
+    let Some(playback_record) = &outcome.playback_record else {
+        return PlayerReport { player, fault, ..PlayerReport::default() };
+    };
+    let PlaybackRecord {
+        startup,
+        stalls,
+        stalled,
+        played,
+        switches,
+        qualities,
+        bits_per_second,
+        bytes,
+        failures,
+        ..
+    } = playback_record;
+    PlayerReport {
         player,
         startup_s: startup.map(|startup| startup.as_secs_f64()),
         stalls: *stalls,
         stalled_s: stalled.as_secs_f64(),
-        stall_ratio: story.stall_ratio(),
+        stall_ratio: playback_record.stall_ratio(),
         played_s: played.as_secs_f64(),
         mean_bits_per_second: *bits_per_second,
         switches: *switches,

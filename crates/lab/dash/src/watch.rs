@@ -1,8 +1,8 @@
 //! Some viewers watch a film for some time, on one thread.
 
-use crate::plan::Plan;
+use crate::plan::WatchPlan;
+use crate::player_connection::{Clock, Outcome, PlayerApp, PlayerConnection};
 use crate::report::{self, Report};
-use crate::viewer::{Audience, Clock, Outcome, Viewer};
 use base::slab::Handle;
 use base::time::{Duration, Instant};
 use cpu::times::{ProcessTimes, Times};
@@ -22,17 +22,17 @@ const FAREWELL: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// Only when the port itself has failed.
-pub fn watch<P: Port>(port: P, plan: &Plan, seed: [u8; 32], stop: &AtomicBool) -> io::Result<Report> {
+pub fn watch<P: Port>(port: P, plan: &WatchPlan, seed: [u8; 32], stop: &AtomicBool) -> io::Result<Report> {
     let config = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
     let speed = if plan.speed.is_finite() && plan.speed > 0.0 { plan.speed } else { 1.0 };
-    let audience = Audience {
+    let audience = PlayerApp {
         manifest: plan.manifest.clone(),
         settings: plan.settings,
         clock: Clock { origin: Instant::ZERO, speed },
         connect_s: plan.quic.transport.handshake_timeout.as_nanos() / 1_000_000_000,
         silence_s: plan.quic.transport.idle_timeout.as_nanos() / 1_000_000_000,
         is_over: false,
-        told: Vec::new(),
+        outcomes: Vec::new(),
     };
     let worker_config = worker::Config { spin: plan.spin };
     let mut worker = Worker::new(port, audience, Endpoint::new(config, seed), None, worker_config);
@@ -47,15 +47,16 @@ pub fn watch<P: Port>(port: P, plan: &Plan, seed: [u8; 32], stop: &AtomicBool) -
     loop {
         let now = worker.clock();
         while seated.len() < plan.players && began + step * (seated.len() as u64) <= now {
-            let viewer = Viewer::new(seated.len(), Arc::clone(&http), &worker.app_mut().clock, now);
-            let made = worker.connect(&plan.quic, plan.manifest.host(), plan.address, viewer);
+            let player_connection =
+                PlayerConnection::new(seated.len(), Arc::clone(&http), &worker.app_mut().clock, now);
+            let made = worker.connect(&plan.quic, plan.manifest.host(), plan.address, player_connection);
             if let Err(error) = &made {
-                let outcome = Outcome { story: None, fault: Some(error.to_string()) };
-                worker.app_mut().told.push((seated.len(), outcome));
+                let outcome = Outcome { playback_record: None, fault: Some(error.to_string()) };
+                worker.app_mut().outcomes.push((seated.len(), outcome));
             }
             seated.push(made.ok());
         }
-        let have_left = worker.app_mut().told.len() >= plan.players;
+        let have_left = worker.app_mut().outcomes.len() >= plan.players;
         if now >= end || have_left || stop.load(Ordering::Relaxed) {
             break;
         }
@@ -70,7 +71,7 @@ pub fn watch<P: Port>(port: P, plan: &Plan, seed: [u8; 32], stop: &AtomicBool) -
     worker.run_turn(Some(until))?;
     let server =
         before.1.zip(server).map(|(before, after)| after.since(&before).iter().map(|one| one.cpu_s).sum());
-    let mut told = core::mem::take(&mut worker.app_mut().told);
-    told.sort_by_key(|(number, _)| *number);
-    Ok(report::of(plan, seconds, &told, (times.cpu_s, server)))
+    let mut outcomes = core::mem::take(&mut worker.app_mut().outcomes);
+    outcomes.sort_by_key(|(number, _)| *number);
+    Ok(report::of(plan, seconds, &outcomes, (times.cpu_s, server)))
 }

@@ -7,7 +7,7 @@ use client::target::Target;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use dash::player::Settings;
 use dash::rule::Rule;
-use dash::{Plan, Report, watch};
+use dash::{Report, WatchPlan, watch};
 use datapath::Port as _;
 use server::access_log::{AccessLog, Target as Log};
 use server::handler::{Files, Options};
@@ -30,8 +30,8 @@ fn transport(handshake_s: u64) -> Arc<TransportConfig> {
 }
 
 /// Four players who look at a manifest.
-fn plan(manifest: &str, address: SocketAddr, transport: Arc<TransportConfig>) -> Plan {
-    Plan {
+fn plan(manifest: &str, address: SocketAddr, transport: Arc<TransportConfig>) -> WatchPlan {
+    WatchPlan {
         manifest: Target::parse(manifest).unwrap(),
         address,
         players: 4,
@@ -72,7 +72,7 @@ fn play(path: &str, rule: Rule, (span, speed): (Duration, f64)) -> Report {
         });
         let settings = Settings { rule, ..Settings::default() };
         let manifest = format!("https://localhost:{}{path}", address.port());
-        let plan = Plan { settings, span, speed, ..plan(&manifest, address, transport(30)) };
+        let plan = WatchPlan { settings, span, speed, ..plan(&manifest, address, transport(30)) };
         let report = watch(port(), &plan, [2; 32], &AtomicBool::new(false));
         stop.store(true, Ordering::Relaxed);
         report.unwrap()
@@ -111,7 +111,7 @@ fn a_server_that_does_not_answer_is_said_in_words() {
     // Bound, and nobody reads.
     let silent = port();
     let manifest = "https://localhost/manifest.mpd";
-    let plan = Plan { ramp: Duration::ZERO, ..plan(manifest, silent.local_address(), transport(1)) };
+    let plan = WatchPlan { ramp: Duration::ZERO, ..plan(manifest, silent.local_address(), transport(1)) };
     let report = watch(port(), &plan, [3; 32], &AtomicBool::new(false)).unwrap();
     let faults: Vec<&str> = report.seats.iter().filter_map(|seat| seat.fault.as_deref()).collect();
     assert!(faults.len() == 4 && faults.iter().all(|fault| fault.contains("1 s")), "{faults:?}");

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// What the generator itself cost while measuring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Generated {
+pub struct GeneratorCost {
     /// CPU seconds of its threads.
     pub cpu_s: f64,
     /// The same for each request, in microseconds.
@@ -53,11 +53,11 @@ pub struct ServerShare {
 }
 
 /// The generator's figures.
-pub(super) fn generated(record: &Record, requests: u64) -> Generated {
+pub(super) fn generated(record: &Record, requests: u64) -> GeneratorCost {
     let traffic = &record.traffic;
     let datagrams = traffic.datagrams;
     let calls = (traffic.data_calls + traffic.waits) as f64;
-    Generated {
+    GeneratorCost {
         cpu_s: record.times.cpu_s,
         cpu_us_per_request: record.times.cpu_s * 1e6 / requests.max(1) as f64,
         busiest_thread: record.busiest[0],

@@ -60,7 +60,7 @@ pub struct Expectation {
 
 /// What became of an expectation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct ExpectationResult {
     /// As it was written.
     pub expectation: String,
     /// What was measured: microseconds, bytes or requests a second, a number, or a share of 1; none if nothing was.
@@ -72,7 +72,7 @@ pub struct Verdict {
     words: String,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ExpectationResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let met = if self.met { "met" } else { "NOT MET" };
         write!(f, "{met:<8} {} ({})", self.expectation, self.words)
@@ -176,7 +176,7 @@ impl Expectation {
     }
 
     /// Whether these runs meet it: by their mean, but errors by their sum or by the worst of the shares.
-    pub fn judge(&self, runs: &[Report]) -> Verdict {
+    pub fn judge(&self, runs: &[Report]) -> ExpectationResult {
         let figures: Option<Vec<f64>> = runs.iter().map(|run| self.metric.of(run)).collect();
         let figures = figures.filter(|figures| !figures.is_empty());
         let measured = figures.map(|figures| match self.metric {
@@ -193,7 +193,7 @@ impl Expectation {
         });
         let words =
             measured.map_or("nothing was measured".to_owned(), |measured| self.metric.words(measured));
-        Verdict { expectation: self.text.clone(), measured, met, words }
+        ExpectationResult { expectation: self.text.clone(), measured, met, words }
     }
 }
 

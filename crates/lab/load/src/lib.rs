@@ -6,9 +6,9 @@
 //! [`record::Record`]s are merged.
 //!
 //! ```text
-//! Plan ─▶ Run ─▶ a thread: quic (Worker<P, Asker>) or tcp (tokio, hyper, h2) ─▶ Record ─┐
-//!           │              ▲ next request          Books, Budget                       ├─▶ Report ─▶ Trials, Expectation
-//!           └──▶ Stage ────┴─ Course: gathering, warm-up, measuring, over ─────────────┘
+//! LoadPlan ─▶ Run ─▶ a thread: quic (Worker<P, RequestApp>) or tcp (tokio, hyper, h2) ─▶ Record ─┐
+//!           │              ▲ next request          RequestAccounts, Budget                       ├─▶ Report ─▶ Trials, Expectation
+//!           └──▶ RunState ────┴─ RunPhase: gathering, warm-up, measuring, over ─────────────┘
 //! ```
 //!
 //! Closed loop: an answer makes room for the next request, so a slow server is asked less. Open loop: requests have a time
@@ -19,15 +19,12 @@
 //! instead).
 #![forbid(unsafe_code)]
 
-mod books;
+mod accounts;
 mod budget;
 mod cost;
-mod course;
-mod crew;
 mod csv;
 mod expect;
 mod failure;
-mod gathering;
 mod latency;
 mod limit;
 mod plan;
@@ -36,30 +33,33 @@ mod proof;
 mod quic;
 mod record;
 mod report;
+mod run_phase;
+mod run_state;
 #[cfg(test)]
 mod sample;
 mod series;
 mod spans;
-mod stage;
+mod start_barrier;
 mod tcp;
 mod text;
+mod threads;
 mod traffic;
 mod trials;
 
-pub use cost::{Generated, ServerShare};
-pub use crew::{Run, Watcher};
+pub use cost::{GeneratorCost, ServerShare};
 pub use csv::write_csv;
-pub use expect::{Expectation, GRAMMAR, Verdict};
+pub use expect::{Expectation, ExpectationResult, GRAMMAR};
 pub use failure::{Failure, PerFailure};
-pub use gathering::Gathering;
 pub use latency::{Latency, span};
 pub use limit::Limit;
-pub use plan::{Bound, Pace, Plan, PlanError, Protocol, Quic, Reuse, Tcp};
+pub use plan::{Bound, LoadPlan, Pace, PlanError, Protocol, Quic, Reuse, Tcp};
 pub use quic::{Member, choose_address};
 pub use record::Record;
 pub use report::{Report, SliceReport};
 pub use series::{Series, Slice};
 pub use spans::Spans;
+pub use start_barrier::StartBarrier;
 pub use tcp::choose_tcp_address;
+pub use threads::{Run, Watcher};
 pub use traffic::{Datagrams, Traffic};
 pub use trials::Trials;

@@ -1,6 +1,6 @@
 //! What kept the rate of a run from being higher.
 
-use super::cost::{Generated, ServerShare};
+use super::cost::{GeneratorCost, ServerShare};
 use serde::Serialize;
 
 /// A generator thread above this share of a core cannot ask for more.
@@ -48,7 +48,7 @@ impl Limit {
 }
 
 /// Who was busy all the time, if anybody was.
-pub(super) fn limit(generator: &Generated, server: Option<&ServerShare>) -> Limit {
+pub(super) fn limit(generator: &GeneratorCost, server: Option<&ServerShare>) -> Limit {
     let is_generator_busy = generator.busiest_thread > GENERATOR_BUSY;
     match server {
         None if is_generator_busy => Limit::PerhapsGenerator,
@@ -67,10 +67,10 @@ mod tests {
     /// Deleted, a slow generator could be taken for a slow server.
     #[test]
     fn whoever_limits_is_named() {
-        let generator = |busiest_thread, waited_for_core| Generated {
+        let generator = |busiest_thread, waited_for_core| GeneratorCost {
             busiest_thread,
             waited_for_core,
-            ..Generated::default()
+            ..GeneratorCost::default()
         };
         let server = |busiest_thread, waited_for_core| {
             Some(ServerShare { busiest_thread, waited_for_core, ..ServerShare::default() })

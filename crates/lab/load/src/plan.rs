@@ -77,7 +77,7 @@ impl Protocol {
 
 /// A run.
 #[derive(Clone)]
-pub struct Plan {
+pub struct LoadPlan {
     /// Whom the certificate must be for.
     pub server_name: String,
     /// Whom to ask.
@@ -118,7 +118,7 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-impl Plan {
+impl LoadPlan {
     /// Whether it can be carried out by so many threads.
     ///
     /// # Errors
@@ -157,9 +157,9 @@ impl Plan {
     }
 
     /// The part of thread `index` of `threads`: its connections, its requests, its share of the rate.
-    pub(super) fn share(&self, index: usize, threads: usize) -> Plan {
+    pub(super) fn share(&self, index: usize, threads: usize) -> LoadPlan {
         let part = |all: u64| all / threads as u64 + u64::from((index as u64) < all % threads as u64);
-        Plan {
+        LoadPlan {
             connections: part(self.connections as u64) as usize,
             bound: match self.bound {
                 Bound::Requests(all) => Bound::Requests(part(all)),

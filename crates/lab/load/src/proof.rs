@@ -3,12 +3,12 @@
 //! All that decides what is counted takes part: the course, the budget, the books, the histograms and the report. What is left
 //! out is the network.
 
-use super::books::Books;
-use super::course::{Course, Crowd, Post, Turn};
-use super::plan::{Bound, Pace, Plan, Protocol, Reuse, Tcp};
+use super::accounts::RequestAccounts;
+use super::plan::{Bound, LoadPlan, Pace, Protocol, Reuse, Tcp};
 use super::record::Record;
-use super::report::{self, Circumstances, Report};
-use super::stage::{Stage, Watching};
+use super::report::{self, Report, RunContext};
+use super::run_phase::{ConnectionSummary, PhaseChange, RunPhase, ThreadContext};
+use super::run_state::{ProgressWatch, RunState};
 use super::traffic::Traffic;
 use base::time::{Duration, Instant};
 use std::cmp::Reverse;
@@ -22,8 +22,8 @@ const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-fn plan(pace: Pace, bound: Bound, places: usize) -> Plan {
-    Plan {
+fn plan(pace: Pace, bound: Bound, places: usize) -> LoadPlan {
+    LoadPlan {
         server_name: "virtual".to_owned(),
         address: ([127, 0, 0, 1], 1).into(),
         requests: vec![http::Request::get("http://virtual/").body(()).unwrap().into_parts().0],
@@ -42,41 +42,45 @@ fn plan(pace: Pace, bound: Bound, places: usize) -> Plan {
 
 /// Carries out a plan against a server that answers the n-th counted request, begun at some time, at the time that the rule
 /// says. Returns the report and when measuring began.
-fn run(plan: &Plan, mut answered_at: impl FnMut(Instant) -> Instant) -> (Report, Instant) {
-    let (stage, halt) = (Stage::new(1, None, Watching::No), AtomicBool::new(false));
-    let post = Post { index: 0, threads: 1, stage: &stage, halt: &halt };
+fn run(plan: &LoadPlan, mut answered_at: impl FnMut(Instant) -> Instant) -> (Report, Instant) {
+    let (run_state, halt) = (RunState::new(1, None, ProgressWatch::No), AtomicBool::new(false));
+    let post = ThreadContext { index: 0, threads: 1, run_state: &run_state, halt: &halt };
     let share = plan.share(0, 1);
     let mut now = Instant::from_nanos(1_000_000_007);
-    let mut course = Course::new(&share, post, now);
-    course.on_up(now);
-    let mut books = Books::new(&share);
-    let crowd = Crowd { is_settled: true, has_up: true, is_under_way: true, has_failed: false };
+    let mut run_phase = RunPhase::new(&share, post, now);
+    run_phase.on_up(now);
+    let mut accounts = RequestAccounts::new(&share);
+    let connection_summary =
+        ConnectionSummary { is_settled: true, has_up: true, is_under_way: true, has_failed: false };
     let mut outstanding: BinaryHeap<Reverse<(Instant, u64)>> = BinaryHeap::new();
     let mut asked = Vec::new();
     loop {
         while outstanding.peek().is_some_and(|Reverse((at, _))| *at <= now) {
             let Some(Reverse((_, index))) = outstanding.pop() else { break };
-            books.on_answer(now, &asked[index as usize], 200);
+            accounts.on_answer(now, &asked[index as usize], 200);
         }
-        while course.look(now, &mut books, crowd, Traffic::default()) == Turn::Begin {}
-        if course.is_over(now, &books, crowd) {
+        while run_phase.look(now, &mut accounts, connection_summary, Traffic::default()) == PhaseChange::Begin
+        {
+        }
+        if run_phase.is_over(now, &accounts, connection_summary) {
             break;
         }
         while outstanding.len() < plan.connections
-            && let Some(intended) = books.peek(now)
+            && let Some(intended) = accounts.peek(now)
         {
             outstanding.push(Reverse((answered_at(now), asked.len() as u64)));
-            asked.push(books.begin(now, intended));
+            asked.push(accounts.begin(now, intended));
         }
         let answer = outstanding.peek().map(|Reverse((at, _))| *at);
-        let events = [answer, books.budget.next_due_after(now), Some(course.next_look(now, &books, ms(1)))];
+        let events =
+            [answer, accounts.budget.next_due_after(now), Some(run_phase.next_look(now, &accounts, ms(1)))];
         now = events.into_iter().flatten().min().unwrap().max(now + Duration::from_nanos(1));
     }
-    let began = books.record.began;
-    course.finish(now, &mut books, Duration::ZERO, Traffic::default());
+    let began = accounts.record.began;
+    run_phase.finish(now, &mut accounts, Duration::ZERO, Traffic::default());
     let mut all = Record::new();
-    all.merge(&Course::take_record(&mut books));
-    let around = Circumstances { threads: 1, server: None, interrupted: false };
+    all.merge(&RunPhase::take_record(&mut accounts));
+    let around = RunContext { threads: 1, server: None, interrupted: false };
     (report::of(plan, &all, around), began)
 }
 
@@ -129,7 +133,7 @@ fn delays() -> impl FnMut() -> Duration {
 #[test]
 fn known_delays_are_recovered() {
     let (mut next, mut truth) = (delays(), Vec::new());
-    let plan = Plan { warm_up: Duration::ZERO, ..plan(Pace::Closed, Bound::Requests(50_000), 16) };
+    let plan = LoadPlan { warm_up: Duration::ZERO, ..plan(Pace::Closed, Bound::Requests(50_000), 16) };
     let (report, _) = run(&plan, |now| {
         truth.push(next());
         now + *truth.last().unwrap()
@@ -149,7 +153,7 @@ fn waiting_for_room_is_part_of_an_open_loop_s_latency() {
         (0..COUNT).map(|_| next()).collect()
     };
     let mut served = services.iter();
-    let plan = Plan { warm_up: Duration::ZERO, ..plan(Pace::Open(rate), Bound::Requests(COUNT), 1) };
+    let plan = LoadPlan { warm_up: Duration::ZERO, ..plan(Pace::Open(rate), Bound::Requests(COUNT), 1) };
     let (report, began) = run(&plan, |now| now + *served.next().unwrap());
     let mut free_at = began;
     let truth = services.iter().enumerate().map(|(index, service)| {

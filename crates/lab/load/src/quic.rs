@@ -1,20 +1,20 @@
 //! Requests over HTTP/3, on tercel's own stack.
 //!
-//! A thread has a worker and a port of its own. A connection is a [`lane::Lane`]: what is outstanding on it stands in a small
+//! A thread has a worker and a port of its own. A connection is a [`lane::ClientConnection`]: what is outstanding on it stands in a small
 //! table, an answer's content is counted where it lies in the packet, and its end becomes an entry of a histogram in the turn
 //! it arrived in.
 
 mod address;
-mod asker;
+mod connection;
 mod generator;
-mod lane;
+mod request_app;
 mod slots;
 
 pub use address::choose_address;
 
-use super::course::Post;
-use super::plan::{Plan, Quic};
+use super::plan::{LoadPlan, Quic};
 use super::record::Record;
+use super::run_phase::ThreadContext;
 use datapath::Port;
 use generator::Generator;
 use std::io;
@@ -30,10 +30,10 @@ pub struct Member<P> {
 /// Carries out a thread's part of `plan`.
 pub(super) fn run<P: Port>(
     member: Member<P>,
-    plan: &Plan,
+    plan: &LoadPlan,
     quic: &Quic,
-    post: Post<'_>,
+    thread_context: ThreadContext<'_>,
 ) -> io::Result<Record> {
-    let share = plan.share(post.index, post.threads);
-    Generator::new(member.port, share, quic.clone(), post, member.seed).run()
+    let share = plan.share(thread_context.index, thread_context.threads);
+    Generator::new(member.port, share, quic.clone(), thread_context, member.seed).run()
 }

@@ -1,10 +1,10 @@
 //! The figures of a run, as machines read them; text.rs is for people.
 
-use super::cost::{Generated, ServerShare, generated, server_share};
+use super::cost::{GeneratorCost, ServerShare, generated, server_share};
 use super::failure::PerFailure;
 use super::latency::Latency;
 use super::limit::{Limit, limit};
-use super::plan::{Bound, Pace, Plan, Reuse};
+use super::plan::{Bound, LoadPlan, Pace, Reuse};
 use super::record::Record;
 use super::series::Slice;
 use cpu::times::Times;
@@ -87,7 +87,7 @@ pub struct Report {
     /// Handshakes a second, where each request had its own.
     pub handshakes_per_second: Option<f64>,
     /// What the generator used.
-    pub generator: Generated,
+    pub generator: GeneratorCost,
     /// What the server used, if it was to be looked at and was there all the time.
     pub server: Option<ServerShare>,
     /// What kept the rate from being higher.
@@ -111,15 +111,15 @@ impl Report {
 
 /// What is known beside the record: threads of the generator and of the server, and whether somebody ended the run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Circumstances<'a> {
+pub(super) struct RunContext<'a> {
     pub(super) threads: usize,
     pub(super) server: Option<&'a [Times]>,
     pub(super) interrupted: bool,
 }
 
 /// Makes the report of what all threads recorded.
-pub(super) fn of(plan: &Plan, record: &Record, around: Circumstances<'_>) -> Report {
-    let Circumstances { threads, server, interrupted } = around;
+pub(super) fn of(plan: &LoadPlan, record: &Record, around: RunContext<'_>) -> Report {
+    let RunContext { threads, server, interrupted } = around;
     let seconds = record.elapsed().as_secs_f64();
     let failed = record.failures.total();
     let requests = record.succeeded + failed;
@@ -166,7 +166,7 @@ pub(super) fn of(plan: &Plan, record: &Record, around: Circumstances<'_>) -> Rep
     }
 }
 
-fn series(plan: &Plan, slices: &[Slice], seconds: f64) -> Vec<SliceReport> {
+fn series(plan: &LoadPlan, slices: &[Slice], seconds: f64) -> Vec<SliceReport> {
     let length = plan.series.map_or(0.0, |length| length.as_secs_f64());
     let report = |(index, slice): (usize, &Slice)| {
         let latency = Latency::of(&slice.latency());

@@ -1,6 +1,6 @@
 //! A report in which nothing happened, for tests of what is made of reports.
 
-use super::cost::Generated;
+use super::cost::GeneratorCost;
 use super::latency::Latency;
 use super::limit::Limit;
 use super::report::Report;
@@ -36,7 +36,7 @@ pub(super) fn report() -> Report {
         latency: Latency::default(),
         handshake: Latency::default(),
         handshakes_per_second: None,
-        generator: Generated::default(),
+        generator: GeneratorCost::default(),
         server: None,
         limit: Limit::Outstanding,
         slice_s: None,

@@ -6,39 +6,39 @@
 //! runtime's own timers know milliseconds only, so they are used for timeouts and pauses.
 //!
 //! ```text
-//! conduct ── Course: phases, the other threads
+//! conduct ── RunPhase: phases, the other threads
 //!   ├─ pacer: wakes lanes when requests are due
 //!   └─ berth (one for each connection) ─ connect ─▶ Stream ─▶ Sender (hyper, h2)
-//!        └─ lane (one for each request at a time): Desk::next ─▶ Sender::exchange ─▶ Desk::book
+//!        └─ lane (one for each request at a time): ThreadState::next ─▶ Sender::exchange ─▶ ThreadState::book
 //! ```
 //!
 //! Rejected: hyper's HTTP/2 client (a task for each request, and a reset is told from an end only by way of error sources; h2
 //! is what it is made of).
 
-mod berth;
 mod clock;
-mod conduct;
 mod connect;
+mod connection_slot;
 mod content;
-mod desk;
-mod lane;
 mod meter;
 mod pacer;
 mod reach;
 mod records;
+mod request_failure;
+mod request_slot;
+mod run_thread;
 mod sender;
 mod stream;
+mod thread_state;
 mod tls;
-mod trouble;
 
 pub use reach::choose_tcp_address;
 
-use super::course::Post;
-use super::plan::Plan;
+use super::plan::LoadPlan;
 use super::record::Record;
+use super::run_phase::ThreadContext;
 use std::io;
 
 /// Carries out a thread's part of `plan`.
-pub(super) fn run(plan: &Plan, post: Post<'_>) -> io::Result<Record> {
-    conduct::run(plan.share(post.index, post.threads), post)
+pub(super) fn run(plan: &LoadPlan, thread_context: ThreadContext<'_>) -> io::Result<Record> {
+    run_thread::run(plan.share(thread_context.index, thread_context.threads), thread_context)
 }

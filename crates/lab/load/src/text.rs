@@ -1,6 +1,6 @@
 //! The figures of a run, for people.
 
-use super::cost::Generated;
+use super::cost::GeneratorCost;
 use super::failure::PerFailure;
 use super::report::Report;
 use core::fmt;
@@ -62,7 +62,7 @@ impl fmt::Display for Report {
     }
 }
 
-fn network(generator: &Generated) -> String {
+fn network(generator: &GeneratorCost) -> String {
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     let bytes = format!(
         "{:.2} MB sent, {:.2} MB received",

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
 use http3::{Abort, BodyLength, Code, MessageSink, RequestHead, Session};
-use load::{Bound, Failure, Member, Pace, Plan, Protocol, Quic, Report, Reuse, Run};
+use load::{Bound, Failure, LoadPlan, Member, Pace, Protocol, Quic, Report, Reuse, Run};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -125,7 +125,7 @@ impl Serving {
             transport: Arc::new(TransportConfig::default().build().unwrap()),
             token: Vec::new(),
         };
-        let plan = Plan {
+        let plan = LoadPlan {
             server_name: "localhost".to_owned(),
             address: self.address,
             requests: vec![head("/good"), head(path)],

@@ -5,7 +5,7 @@
 use base::time::Duration;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
-use load::{Bound, Failure, Member, Pace, Plan, Protocol, Quic, Report, Reuse, Run};
+use load::{Bound, Failure, LoadPlan, Member, Pace, Protocol, Quic, Report, Reuse, Run};
 use server::access_log::{AccessLog, Target};
 use server::handler::{Files, Options};
 use server::http3::Server;
@@ -84,7 +84,7 @@ impl Serving {
         Serving { address, certificate: made.cert.pem(), end, thread: Some(thread) }
     }
 
-    fn plan(&self, roots: &Roots, paths: &[&str]) -> Plan {
+    fn plan(&self, roots: &Roots, paths: &[&str]) -> LoadPlan {
         let head = |path: &&str| {
             http::Request::get(format!("https://localhost:{}{path}", self.address.port()))
                 .body(())
@@ -98,7 +98,7 @@ impl Serving {
             transport: Arc::new(transport.build().unwrap()),
             token: Vec::new(),
         };
-        Plan {
+        LoadPlan {
             server_name: "localhost".to_owned(),
             address: self.address,
             requests: paths.iter().map(head).collect(),
@@ -115,12 +115,17 @@ impl Serving {
         }
     }
 
-    fn trusting(&self, paths: &[&str]) -> Plan {
+    fn trusting(&self, paths: &[&str]) -> LoadPlan {
         self.plan(&Roots::Pem(self.certificate.clone().into_bytes()), paths)
     }
 
     /// Runs a plan on two threads; `after` has passed when `order` is given.
-    fn run_until(&self, plan: &Plan, after: u64, order: impl FnOnce(&Serving, &AtomicBool) + Send) -> Report {
+    fn run_until(
+        &self,
+        plan: &LoadPlan,
+        after: u64,
+        order: impl FnOnce(&Serving, &AtomicBool) + Send,
+    ) -> Report {
         let members = [(); 2].map(|()| Member { port: port(), seed: seed() }).into();
         let stop = AtomicBool::new(false);
         let run = Run { plan, server: None, stop: &stop };
@@ -133,7 +138,7 @@ impl Serving {
         })
     }
 
-    fn run(&self, plan: &Plan) -> Report {
+    fn run(&self, plan: &LoadPlan) -> Report {
         self.run_until(plan, 0, |_, _| {})
     }
 }
@@ -152,7 +157,7 @@ const MANY: Bound = Bound::Requests(100_000_000);
 #[test]
 fn every_request_is_counted_once() {
     let serving = Serving::start();
-    let plan = Plan {
+    let plan = LoadPlan {
         bound: Bound::Requests(2_001),
         series: Some(Duration::from_millis(10)),
         ..serving.trusting(&["/bytes/600", "/bytes/20000", "/bytes/0"])
@@ -174,11 +179,11 @@ fn every_request_is_counted_once() {
 #[test]
 fn a_warm_up_is_not_counted_and_a_number_is_still_exact() {
     let serving = Serving::start();
-    let plan = Plan { warm_up: Duration::from_millis(300), ..serving.trusting(&["/bytes/10"]) };
+    let plan = LoadPlan { warm_up: Duration::from_millis(300), ..serving.trusting(&["/bytes/10"]) };
     let report = serving.run(&plan);
     assert!(report.is_clean() && report.requests == 2_000, "{report}");
     let span = Bound::Span(Duration::from_millis(500));
-    let report = serving.run(&Plan { bound: span, ..plan });
+    let report = serving.run(&LoadPlan { bound: span, ..plan });
     assert!(report.is_clean() && (report.seconds - 0.5).abs() < 0.1, "{report}");
     assert!(report.latency.count == report.requests && report.unfinished <= 32, "{report}");
 }
@@ -187,7 +192,8 @@ fn a_warm_up_is_not_counted_and_a_number_is_still_exact() {
 fn content_of_requests_arrives() {
     let serving = Serving::start();
     for (content, count) in [(512, 500), (3_000_000, 20)] {
-        let mut plan = Plan { content, bound: Bound::Requests(count), ..serving.trusting(&["/bytes/8KiB"]) };
+        let mut plan =
+            LoadPlan { content, bound: Bound::Requests(count), ..serving.trusting(&["/bytes/8KiB"]) };
         for head in &mut plan.requests {
             head.headers.insert(http::header::CONTENT_LENGTH, content.into());
         }
@@ -214,10 +220,10 @@ fn bad_statuses_are_failures() {
 fn an_open_loop_keeps_its_rate() {
     let serving = Serving::start();
     let bound = Bound::Span(Duration::from_millis(1_000));
-    let plan = Plan { bound, pace: Pace::Open(1_000.0), ..serving.trusting(&["/bytes/10"]) };
+    let plan = LoadPlan { bound, pace: Pace::Open(1_000.0), ..serving.trusting(&["/bytes/10"]) };
     let report = serving.run(&plan);
     assert!(report.is_clean() && (900..=1_010).contains(&report.requests), "{report}");
-    let plan = Plan { bound: Bound::Requests(300), ..plan };
+    let plan = LoadPlan { bound: Bound::Requests(300), ..plan };
     let report = serving.run(&plan);
     assert!(report.is_clean() && report.requests == 300 && report.seconds > 0.25, "{report}");
 }
@@ -227,9 +233,9 @@ fn an_open_loop_keeps_its_rate() {
 fn an_open_loop_shows_a_stall_that_a_closed_one_hides() {
     let serving = Serving::start();
     let bound = Bound::Span(Duration::from_millis(2_000));
-    let closed = Plan { bound, ..serving.trusting(&["/bytes/10"]) };
-    let open = Plan { pace: Pace::Open(500.0), ..closed.clone() };
-    let stall = |plan: &Plan| {
+    let closed = LoadPlan { bound, ..serving.trusting(&["/bytes/10"]) };
+    let open = LoadPlan { pace: Pace::Open(500.0), ..closed.clone() };
+    let stall = |plan: &LoadPlan| {
         serving.run_until(plan, 500, |serving, _| {
             serving.end.stalls.store(true, Ordering::Relaxed);
             std::thread::sleep(std::time::Duration::from_millis(600));
@@ -250,7 +256,7 @@ fn an_open_loop_shows_a_stall_that_a_closed_one_hides() {
 fn a_port_where_nobody_listens_refuses() {
     let serving = Serving::start();
     let closed = port().local_address();
-    let report = serving.run(&Plan { address: closed, ..serving.trusting(&["/"]) });
+    let report = serving.run(&LoadPlan { address: closed, ..serving.trusting(&["/"]) });
     assert_eq!((report.requests, report.not_begun), (0, 2_000), "{report}");
     assert_eq!(report.connection_failures.of(Failure::Refused), 4, "{report}");
     assert!(report.first_fault.as_ref().unwrap().contains("nothing listens"), "{report}");
@@ -261,7 +267,7 @@ fn a_port_where_nobody_listens_refuses() {
 fn a_certificate_that_is_not_trusted_is_told() {
     let serving = Serving::start();
     let plan = serving.trusting(&["/"]);
-    let report = serving.run(&Plan { server_name: "elsewhere.example".to_owned(), ..plan });
+    let report = serving.run(&LoadPlan { server_name: "elsewhere.example".to_owned(), ..plan });
     assert_eq!(report.connection_failures.of(Failure::Certificate), 4, "{report}");
     assert_eq!((report.requests, report.not_begun, report.handshake.count), (0, 2_000, 0));
     assert!(report.first_fault.as_ref().unwrap().contains("not trusted"), "{report}");
@@ -270,7 +276,7 @@ fn a_certificate_that_is_not_trusted_is_told() {
 #[test]
 fn a_server_that_dies_in_the_middle_ends_the_run() {
     let serving = Serving::start();
-    let plan = Plan { bound: MANY, ..serving.trusting(&["/bytes/100"]) };
+    let plan = LoadPlan { bound: MANY, ..serving.trusting(&["/bytes/100"]) };
     let report = serving.run_until(&plan, 500, |serving, _| serving.end.dies.store(true, Ordering::Relaxed));
     let refused = report.failures.of(Failure::Refused);
     assert!(report.succeeded > 0 && !report.is_clean(), "{report}");
@@ -283,7 +289,7 @@ fn a_server_that_dies_in_the_middle_ends_the_run() {
 #[test]
 fn a_server_that_leaves_in_good_order_is_told_from_one_that_dies() {
     let serving = Serving::start();
-    let plan = Plan { bound: MANY, ..serving.trusting(&["/bytes/100"]) };
+    let plan = LoadPlan { bound: MANY, ..serving.trusting(&["/bytes/100"]) };
     let report =
         serving.run_until(&plan, 500, |serving, _| serving.end.leaves.store(true, Ordering::Relaxed));
     assert!(report.succeeded > 0 && !report.is_clean() && report.handshake.count == 4, "{report}");
@@ -296,13 +302,13 @@ fn a_server_that_leaves_in_good_order_is_told_from_one_that_dies() {
 fn a_server_that_falls_silent_times_out() {
     let serving = Serving::start();
     let timeout = Duration::from_millis(300);
-    let plan = Plan { bound: MANY, timeout, ..serving.trusting(&["/bytes/100"]) };
+    let plan = LoadPlan { bound: MANY, timeout, ..serving.trusting(&["/bytes/100"]) };
     let Protocol::Http3(mut quic) = plan.protocol.clone() else { unreachable!("this is the test of HTTP/3") };
     quic.config.transport = Arc::new(TransportConfig {
         handshake_timeout: Duration::from_millis(500),
         ..TransportConfig::default()
     });
-    let plan = Plan { protocol: Protocol::Http3(quic), ..plan };
+    let plan = LoadPlan { protocol: Protocol::Http3(quic), ..plan };
     let report =
         serving.run_until(&plan, 300, |serving, _| serving.end.stalls.store(true, Ordering::Relaxed));
     assert!(report.succeeded > 0, "{report}");
@@ -314,7 +320,7 @@ fn a_server_that_falls_silent_times_out() {
 #[test]
 fn an_interruption_keeps_what_was_measured() {
     let serving = Serving::start();
-    let plan = Plan { bound: MANY, ..serving.trusting(&["/bytes/100"]) };
+    let plan = LoadPlan { bound: MANY, ..serving.trusting(&["/bytes/100"]) };
     let report = serving.run_until(&plan, 400, |_, stop| stop.store(true, Ordering::Relaxed));
     assert!(report.interrupted && report.is_clean() && report.succeeded > 0, "{report}");
     assert!(report.seconds < 5.0 && report.requests_per_second > 0.0, "{report}");
@@ -323,7 +329,7 @@ fn an_interruption_keeps_what_was_measured() {
 #[test]
 fn each_request_may_have_a_connection_of_its_own() {
     let serving = Serving::start();
-    let plan = Plan {
+    let plan = LoadPlan {
         reuse: Reuse::Never,
         connections: 8,
         streams: 1,
@@ -334,11 +340,11 @@ fn each_request_may_have_a_connection_of_its_own() {
     assert!(report.is_clean() && report.requests == 100 && report.first_fault.is_none(), "{report}");
     assert_eq!((report.handshake.count, report.content_bytes), (100, 15_000), "{report}");
     assert!(report.latency.p50_us > report.handshake.p50_us, "a handshake is part of its request: {report}");
-    let open = Plan { pace: Pace::Open(200.0), ..plan.clone() };
+    let open = LoadPlan { pace: Pace::Open(200.0), ..plan.clone() };
     let report = serving.run(&open);
     assert!(report.is_clean() && report.requests == 100 && report.seconds > 0.4, "{report}");
     let closed = port().local_address();
-    let report = serving.run(&Plan { address: closed, ..plan });
+    let report = serving.run(&LoadPlan { address: closed, ..plan });
     assert_eq!(report.failures.of(Failure::Refused), report.failed, "{report}");
     assert!(report.failed > 0 && report.failed + report.not_begun == 100, "{report}");
 }

@@ -1,8 +1,8 @@
 //! The client as a worker's application: answers are booked, and the exchanges that follow begin.
 
 use crate::fault;
-use crate::lane::{Lane, Standing};
-use crate::plan::{Bound, Plan, Task};
+use crate::lane::{ClientConnection, Standing};
+use crate::plan::{Bound, PerfPlan, Task};
 use crate::protocol::NO_ERROR;
 use crate::record::Record;
 use crate::table::Exchange;
@@ -53,7 +53,7 @@ pub struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(plan: &Plan) -> Client {
+    pub(crate) fn new(plan: &PerfPlan) -> Client {
         Client {
             task: plan.task,
             bound: plan.bound,
@@ -75,7 +75,7 @@ impl Client {
     }
 
     #[inline]
-    fn hear(&mut self, now: Instant, connection: &mut Connection, lane: &mut Lane) {
+    fn hear(&mut self, now: Instant, connection: &mut Connection, lane: &mut ClientConnection) {
         while let Some(event) = connection.next_event() {
             match event {
                 Event::Finished { .. } => {}
@@ -99,7 +99,7 @@ impl Client {
     }
 
     #[cold]
-    fn on_connected(&mut self, now: Instant, lane: &mut Lane) {
+    fn on_connected(&mut self, now: Instant, lane: &mut ClientConnection) {
         let took = now.saturating_since(lane.opened);
         lane.shook = Some(took);
         if self.task != Task::Handshakes {
@@ -112,7 +112,7 @@ impl Client {
     /// A handshake that is complete on both sides is over, and so is its connection. Closed any sooner, it would take the
     /// client's last flight with it, and the server would keep it as one that is under way.
     #[cold]
-    fn on_confirmed(&mut self, now: Instant, connection: &mut Connection, lane: &mut Lane) {
+    fn on_confirmed(&mut self, now: Instant, connection: &mut Connection, lane: &mut ClientConnection) {
         lane.standing = Standing::Up;
         self.news.push(News::Up(lane.number));
         self.outstanding = self.outstanding.saturating_sub(1);
@@ -128,7 +128,7 @@ impl Client {
     }
 
     #[cold]
-    fn on_closed(&mut self, now: Instant, reason: &CloseReason, lane: &mut Lane) {
+    fn on_closed(&mut self, now: Instant, reason: &CloseReason, lane: &mut ClientConnection) {
         if lane.standing == Standing::Down {
             return;
         }
@@ -154,7 +154,7 @@ impl Client {
 
     /// Books what has come on a connection since its last turn.
     #[inline]
-    fn collect(&mut self, now: Instant, connection: &Connection, lane: &mut Lane) {
+    fn collect(&mut self, now: Instant, connection: &Connection, lane: &mut ClientConnection) {
         let received = core::mem::take(&mut lane.received);
         let acknowledged = lane.written.saturating_sub(connection.retained_bytes()).max(lane.acknowledged);
         let sent = acknowledged - lane.acknowledged;
@@ -184,7 +184,7 @@ impl Client {
 
     /// Begins as many exchanges as there is room for.
     #[inline]
-    fn ask(&mut self, now: Instant, connection: &mut Connection, lane: &mut Lane) {
+    fn ask(&mut self, now: Instant, connection: &mut Connection, lane: &mut ClientConnection) {
         let Task::Exchanges { request, response } = self.task else { return };
         let (request, wanted) = (request.limit(), response.wanted());
         while self.budget > 0 && lane.standing == Standing::Up && lane.table.has_room() {
@@ -210,7 +210,7 @@ impl Client {
 
 /// Hands over as much of a request as its stream takes.
 #[inline]
-fn feed(connection: &mut Connection, lane: &mut Lane, id: StreamId) {
+fn feed(connection: &mut Connection, lane: &mut ClientConnection, id: StreamId) {
     let Some(exchange) = lane.table.get_mut(id) else { return };
     while exchange.unsent > 0 {
         let room = connection.send_capacity(id).min(pattern::PERIOD) as u64;
@@ -231,15 +231,15 @@ fn feed(connection: &mut Connection, lane: &mut Lane, id: StreamId) {
 }
 
 impl App for Client {
-    type State = Lane;
+    type State = ClientConnection;
 
-    fn on_accept(&mut self, now: Instant, _: &mut Connection) -> Lane {
+    fn on_accept(&mut self, now: Instant, _: &mut Connection) -> ClientConnection {
         // A client's worker has no server configuration, so nobody gets this far.
-        Lane::new(0, 1, now)
+        ClientConnection::new(0, 1, now)
     }
 
     #[inline]
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection, lane: &mut Lane) -> Next {
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection, lane: &mut ClientConnection) -> Next {
         self.hear(now, connection, lane);
         self.collect(now, connection, lane);
         if self.task == Task::Handshakes && lane.standing == Standing::Connecting && connection.is_confirmed()
@@ -259,7 +259,7 @@ impl App for Client {
         Next::Wait
     }
 
-    fn on_gone(&mut self, now: Instant, connection: &Connection, mut lane: Lane) {
+    fn on_gone(&mut self, now: Instant, connection: &Connection, mut lane: ClientConnection) {
         self.record.lost_packets += connection.counters().lost_packets;
         self.on_closed(now, &CloseReason::Local { code: NO_ERROR }, &mut lane);
     }

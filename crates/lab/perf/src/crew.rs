@@ -1,12 +1,12 @@
 //! The threads of a run: started together, and merged into one report.
 
 use crate::driver::Driver;
-use crate::plan::Plan;
+use crate::plan::PerfPlan;
 use crate::record::Record;
 use crate::report::{self, Report};
-use crate::seat::Seat;
+use crate::thread_setup::ThreadSetup;
 use datapath::Port;
-use load::Gathering;
+use load::StartBarrier;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -15,36 +15,37 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// Who carries out a plan.
-pub struct Crew<'a, P> {
+pub struct Run<'a, P> {
     /// A seat for each thread.
-    pub seats: Vec<Seat<P>>,
+    pub thread_setups: Vec<ThreadSetup<P>>,
     /// The server's process, if its CPU time is to be taken.
     pub server: Option<u32>,
     /// Called on each thread with its number before anything else, as for keeping it on a core.
     pub prepare: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
 }
 
-impl<P: Port + Send> Crew<'_, P> {
+impl<P: Port + Send> Run<'_, P> {
     /// Carries out `plan` until it is fulfilled or `stop` is set, and reports what was measured until then.
     ///
     /// # Errors
     /// The plan cannot be carried out, a thread cannot be started, or a port has failed.
-    pub fn run(self, plan: &Plan, stop: &AtomicBool) -> io::Result<Report> {
-        let threads = self.seats.len();
+    pub fn run(self, plan: &PerfPlan, stop: &AtomicBool) -> io::Result<Report> {
+        let threads = self.thread_setups.len();
         plan.check(threads).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        let gathering = Gathering::new(threads, self.server);
+        let gathering = StartBarrier::new(threads, self.server);
         let halt = AtomicBool::new(false);
-        let datapath = self.seats.first().map_or("", |seat| seat.port.capabilities().name);
+        let datapath =
+            self.thread_setups.first().map_or("", |thread_setup| thread_setup.port.capabilities().name);
         let (sender, results) = channel();
         let mut all = Record::default();
         let mut failure = None;
         std::thread::scope(|scope| {
             let (gathering, halt, prepare) = (&gathering, &halt, self.prepare);
-            for (index, seat) in self.seats.into_iter().enumerate() {
+            for (index, thread_setup) in self.thread_setups.into_iter().enumerate() {
                 let sender = sender.clone();
                 let builder = std::thread::Builder::new().name(format!("perf {index}"));
                 let started = builder.spawn_scoped(scope, move || {
-                    let driver = Driver::new(seat, plan, (index, threads));
+                    let driver = Driver::new(thread_setup, plan, (index, threads));
                     let record = prepare(index).and_then(|()| driver.run(gathering, halt));
                     // Whoever listens does so until the last thread has ended.
                     let _ = sender.send(record);

@@ -4,17 +4,17 @@
 //! performs, and one that loses connections has lost.
 
 use crate::client::{Client, News, Phase};
-use crate::lane::Lane;
-use crate::plan::{Bound, Plan, Task};
+use crate::lane::ClientConnection;
+use crate::plan::{Bound, PerfPlan, Task};
 use crate::protocol::NO_ERROR;
 use crate::record::Record;
-use crate::seat::Seat;
+use crate::thread_setup::ThreadSetup;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
 use client::usage::Usage;
 use cpu::times::Times;
 use datapath::Port;
-use load::Gathering;
+use load::StartBarrier;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use transport::{Endpoint, EndpointConfig, IncomingPolicy};
@@ -29,7 +29,7 @@ const FAREWELL: Duration = Duration::from_millis(20);
 
 /// The place of a connection, which several fill one after the other where handshakes are the task.
 #[derive(Clone, Copy, Debug)]
-struct Berth {
+struct ConnectionSlot {
     handle: Option<Handle>,
     /// Its handshake has succeeded, or failed.
     is_settled: bool,
@@ -39,8 +39,8 @@ struct Berth {
 /// One thread's client.
 pub(crate) struct Driver<P: Port> {
     worker: Worker<P, Client>,
-    plan: Plan,
-    berths: Vec<Berth>,
+    plan: PerfPlan,
+    connection_slots: Vec<ConnectionSlot>,
     /// Berths that wait for a connection.
     empty: Vec<usize>,
     arrived: bool,
@@ -51,22 +51,29 @@ pub(crate) struct Driver<P: Port> {
 
 impl<P: Port> Driver<P> {
     /// Thread `index` of `threads`. `plan` is that of all threads together.
-    pub(crate) fn new(seat: Seat<P>, plan: &Plan, (index, threads): (usize, usize)) -> Driver<P> {
+    pub(crate) fn new(
+        thread_setup: ThreadSetup<P>,
+        plan: &PerfPlan,
+        (index, threads): (usize, usize),
+    ) -> Driver<P> {
         let plan = plan.share(index, threads);
         let mut config = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
-        if seat.member.is_some() {
+        if thread_setup.member.is_some() {
             config.worker = u8::try_from(index).unwrap_or(u8::MAX);
             config.workers = u8::try_from(threads).unwrap_or(u8::MAX);
         }
-        let endpoint = Endpoint::new(config, seat.seed);
+        let endpoint = Endpoint::new(config, thread_setup.seed);
         let worker_config = worker::Config { spin: plan.spin };
-        let mut worker = Worker::new(seat.port, Client::new(&plan), endpoint, None, worker_config);
-        if let Some(member) = seat.member {
-            worker = worker.with_crew(member);
+        let mut worker = Worker::new(thread_setup.port, Client::new(&plan), endpoint, None, worker_config);
+        if let Some(member) = thread_setup.member {
+            worker = worker.with_hand_off(member);
         }
         let now = worker.now();
         Driver {
-            berths: vec![Berth { handle: None, is_settled: false, is_up: false }; plan.connections],
+            connection_slots: vec![
+                ConnectionSlot { handle: None, is_settled: false, is_up: false };
+                plan.connections
+            ],
             empty: (0..plan.connections).rev().collect(),
             worker,
             plan,
@@ -80,7 +87,7 @@ impl<P: Port> Driver<P> {
     ///
     /// # Errors
     /// Only when the port itself has failed.
-    pub(crate) fn run(mut self, gathering: &Gathering, stop: &AtomicBool) -> io::Result<Record> {
+    pub(crate) fn run(mut self, gathering: &StartBarrier, stop: &AtomicBool) -> io::Result<Record> {
         let outcome = self.turns(gathering, stop);
         if !self.arrived {
             // The others must not wait for a thread that will never be ready.
@@ -91,7 +98,7 @@ impl<P: Port> Driver<P> {
         Ok(core::mem::take(&mut self.worker.app_mut().record))
     }
 
-    fn turns(&mut self, gathering: &Gathering, stop: &AtomicBool) -> io::Result<()> {
+    fn turns(&mut self, gathering: &StartBarrier, stop: &AtomicBool) -> io::Result<()> {
         while !stop.load(Ordering::Relaxed) {
             self.worker.run_turn(Some(self.next_tick))?;
             let now = self.worker.now();
@@ -119,7 +126,7 @@ impl<P: Port> Driver<P> {
         let is_handshaking = self.is_handshaking();
         for news in news.drain(..) {
             let (News::Up(number) | News::Down(number)) = news;
-            let Some(berth) = self.berths.get_mut(number) else { continue };
+            let Some(berth) = self.connection_slots.get_mut(number) else { continue };
             berth.is_settled = true;
             berth.is_up = matches!(news, News::Up(_));
             if matches!(news, News::Down(_)) {
@@ -138,11 +145,12 @@ impl<P: Port> Driver<P> {
         }
     }
 
-    fn tick(&mut self, now: Instant, gathering: &Gathering) {
+    fn tick(&mut self, now: Instant, gathering: &StartBarrier) {
         self.next_tick = now + TICK;
         self.dial(now);
         if self.worker.app_mut().phase == Phase::Gathering {
-            let is_ready = self.is_handshaking() || self.berths.iter().all(|berth| berth.is_settled);
+            let is_ready =
+                self.is_handshaking() || self.connection_slots.iter().all(|berth| berth.is_settled);
             if is_ready && !self.arrived {
                 self.arrived = true;
                 gathering.arrive(now);
@@ -155,7 +163,7 @@ impl<P: Port> Driver<P> {
     }
 
     /// Into the next phase, if its time has come.
-    fn advance(&mut self, now: Instant, gathering: &Gathering) {
+    fn advance(&mut self, now: Instant, gathering: &StartBarrier) {
         let Some(start) = gathering.start() else { return };
         let measure = start + self.plan.warm_up;
         let app = self.worker.app_mut();
@@ -176,7 +184,7 @@ impl<P: Port> Driver<P> {
         }
     }
 
-    fn begin_measuring(&mut self, now: Instant, gathering: &Gathering) {
+    fn begin_measuring(&mut self, now: Instant, gathering: &StartBarrier) {
         gathering.on_measuring();
         self.before = (Times::of_this_thread(), Usage::now(&self.worker.counters()));
         let budget = match self.plan.bound {
@@ -215,7 +223,7 @@ impl<P: Port> Driver<P> {
         // Handshakes that never succeed are not tried for ever, and exchanges need a connection.
         let is_hopeless = match is_handshaking {
             true => app.record.unconnected > 0 && app.record.completed == 0,
-            false => self.arrived && self.berths.iter().all(|berth| !berth.is_up),
+            false => self.arrived && self.connection_slots.iter().all(|berth| !berth.is_up),
         };
         has_begun && is_hopeless
     }
@@ -229,10 +237,10 @@ impl<P: Port> Driver<P> {
                 return;
             }
             self.empty.pop();
-            let mut lane = Lane::new(number, self.plan.outstanding, now);
+            let mut lane = ClientConnection::new(number, self.plan.outstanding, now);
             lane.is_counted = self.worker.app_mut().phase == Phase::Measuring;
             let made = self.worker.connect(&self.plan.quic, &self.plan.server_name, self.plan.address, lane);
-            let Some(berth) = self.berths.get_mut(number) else { continue };
+            let Some(berth) = self.connection_slots.get_mut(number) else { continue };
             let app = self.worker.app_mut();
             match made {
                 Ok(handle) => {
@@ -252,7 +260,7 @@ impl<P: Port> Driver<P> {
     }
 
     /// The last entries of the record, and the good-bye.
-    fn finish(&mut self, gathering: &Gathering) {
+    fn finish(&mut self, gathering: &StartBarrier) {
         let now = self.worker.now();
         if self.worker.app_mut().phase == Phase::Measuring {
             gathering.on_done();
@@ -271,7 +279,7 @@ impl<P: Port> Driver<P> {
         if elapsed > 0.0 {
             app.record.busiest = [app.record.times.cpu_s / elapsed, app.record.times.waited_s / elapsed];
         }
-        for handle in self.berths.iter().filter_map(|berth| berth.handle) {
+        for handle in self.connection_slots.iter().filter_map(|berth| berth.handle) {
             let Some((connection, _)) = self.worker.connection(handle) else { continue };
             connection.close(now, NO_ERROR, b"");
             let (lost, size, rtt) =

@@ -33,12 +33,12 @@ const PATIENCE: Duration = Duration::from_millis(100);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Polls the port for `spin` before it sleeps.
-struct Ear {
+struct EchoPort {
     spin: Duration,
     busy_at: Instant,
 }
 
-impl Ear {
+impl EchoPort {
     /// Takes in what has come; sleeps until something has when there was nothing for long enough. Returns the number of trains.
     fn listen<P: Port>(&mut self, port: &mut P, until: Instant) -> io::Result<usize> {
         let trains = port.poll()?;
@@ -57,7 +57,7 @@ impl Ear {
 /// # Errors
 /// Only when the port itself has failed.
 pub fn serve<P: Port>(port: &mut P, spin: Duration, stop: &AtomicBool) -> io::Result<()> {
-    let mut ear = Ear { spin, busy_at: port.now() };
+    let mut ear = EchoPort { spin, busy_at: port.now() };
     let mut wanted = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let until = port.now() + LOOK_EVERY;
@@ -125,7 +125,7 @@ fn send<P: Port>(port: &mut P, addresses: Addresses, (bytes, segment): (u64, usi
 
 /// What is to be measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct EchoPlan {
     /// Whom to ask.
     pub address: SocketAddr,
     /// Bytes of a request: [`MIN_REQUEST`] at least, and no more than one datagram holds.
@@ -173,13 +173,13 @@ pub struct Echoed {
 ///
 /// # Errors
 /// Only when the port itself has failed.
-pub fn measure<P: Port>(port: &mut P, plan: &Plan, stop: &AtomicBool) -> io::Result<Echoed> {
+pub fn measure<P: Port>(port: &mut P, plan: &EchoPlan, stop: &AtomicBool) -> io::Result<Echoed> {
     let addresses = Addresses { local: port.local_address_towards(plan.address), peer: plan.address };
     let mut head = [0; MIN_REQUEST];
     head[0] = MARK;
     head[1..=PREFIX].copy_from_slice(&plan.response.min(MAX_ANSWER).to_be_bytes());
     head[1 + PREFIX..].copy_from_slice(&plan.segment.to_be_bytes());
-    let mut ear = Ear { spin: plan.spin, busy_at: port.now() };
+    let mut ear = EchoPort { spin: plan.spin, busy_at: port.now() };
     let (mut spans, mut lost) = (Spans::new(), 0);
     let begin = port.now() + plan.warm_up;
     let mut before = None;
@@ -260,7 +260,7 @@ mod tests {
     fn answers_have_the_length_that_was_asked_for() {
         let (mut server, mut client) = (port(), port());
         let stop = AtomicBool::new(false);
-        let plan = Plan {
+        let plan = EchoPlan {
             address: server.local_address(),
             request: 512,
             response: 8_192,

@@ -8,7 +8,7 @@ use transport::{Fin, StreamId, StreamSink};
 
 /// What a connection keeps.
 #[derive(Debug)]
-pub struct Lane {
+pub struct ClientConnection {
     /// Which of the thread's connections it is.
     pub(crate) number: usize,
     pub(crate) opened: Instant,
@@ -43,10 +43,10 @@ pub(crate) enum Standing {
     Down,
 }
 
-impl Lane {
+impl ClientConnection {
     /// A connection that has done nothing yet, for up to `outstanding` exchanges at a time.
-    pub(crate) fn new(number: usize, outstanding: usize, now: Instant) -> Lane {
-        Lane {
+    pub(crate) fn new(number: usize, outstanding: usize, now: Instant) -> ClientConnection {
+        ClientConnection {
             number,
             opened: now,
             shook: None,
@@ -63,7 +63,7 @@ impl Lane {
     }
 }
 
-impl StreamSink for Lane {
+impl StreamSink for ClientConnection {
     #[inline]
     fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
         let len = bytes.len() as u64;

@@ -4,8 +4,8 @@
 //! is the transport, its data path and its worker, and the same client can measure other implementations' perf servers.
 //!
 //! ```text
-//! Plan ─▶ crew::run ─▶ Driver (a thread): Worker<P, Client> ─▶ Record ─┐
-//!              │           ▲ next exchange     Lane: Table             ├─▶ Report
+//! PerfPlan ─▶ crew::run ─▶ Driver (a thread): Worker<P, Client> ─▶ Record ─┐
+//!              │           ▲ next exchange     ClientConnection: Table             ├─▶ Report
 //!              └▶ Gathering ┴ phases: gathering, warm-up, measuring ───┘
 //! ```
 //!
@@ -28,12 +28,12 @@ mod plan;
 pub mod protocol;
 mod record;
 mod report;
-mod seat;
 pub mod server;
 mod table;
+mod thread_setup;
 
-pub use crew::Crew;
-pub use plan::{Amount, Bound, Plan, PlanError, Task};
+pub use crew::Run;
+pub use plan::{Amount, Bound, PerfPlan, PlanError, Task};
 pub use record::Record;
 pub use report::{Cost, Report, ServerCost};
-pub use seat::Seat;
+pub use thread_setup::ThreadSetup;

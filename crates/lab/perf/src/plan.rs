@@ -65,7 +65,7 @@ pub enum Bound {
 
 /// A run.
 #[derive(Clone)]
-pub struct Plan {
+pub struct PerfPlan {
     /// Whom the certificate must be for.
     pub server_name: String,
     /// Whom to ask.
@@ -98,7 +98,7 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-impl Plan {
+impl PerfPlan {
     /// Whether it can be carried out by so many threads.
     ///
     /// # Errors
@@ -134,9 +134,9 @@ impl Plan {
     }
 
     /// The part of thread `index` of `threads`: its connections and its count.
-    pub(crate) fn share(&self, index: usize, threads: usize) -> Plan {
+    pub(crate) fn share(&self, index: usize, threads: usize) -> PerfPlan {
         let part = |all: u64| all / threads as u64 + u64::from((index as u64) < all % threads as u64);
-        Plan {
+        PerfPlan {
             connections: part(self.connections as u64) as usize,
             bound: match self.bound {
                 Bound::Count(all) => Bound::Count(part(all)),

@@ -1,6 +1,6 @@
 //! The figures of a run, as machines read them; `Display` is for people.
 
-use crate::plan::{Plan, Task};
+use crate::plan::{PerfPlan, Task};
 use crate::record::Record;
 use core::fmt;
 use cpu::times::Times;
@@ -122,7 +122,7 @@ pub(crate) fn curve(spans: &Spans) -> Vec<[f64; 2]> {
 }
 
 /// The report of `threads` threads that have measured `record` in all.
-pub(crate) fn of(plan: &Plan, threads: usize, record: &Record, server: Option<&[Times]>) -> Report {
+pub(crate) fn of(plan: &PerfPlan, threads: usize, record: &Record, server: Option<&[Times]>) -> Report {
     let seconds = record.elapsed().as_secs_f64();
     let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
     let per_exchange = |cpu_s: f64| cpu_s * 1e6 / record.completed.max(1) as f64;

@@ -145,9 +145,9 @@ impl State {
     #[inline]
     fn begin(&mut self, connection: &mut Connection, mut reply: Reply) -> Next {
         match pump(connection, &mut reply) {
-            Pumped::Done => return Next::Wait,
-            Pumped::Full => {}
-            Pumped::TurnOver => {
+            SendOutcome::Done => return Next::Wait,
+            SendOutcome::Full => {}
+            SendOutcome::TurnOver => {
                 self.writable.push(reply.id);
                 self.replies.push(reply);
                 return Next::Again;
@@ -166,12 +166,12 @@ impl State {
             let Some(place) = replies.iter().position(|reply| reply.id == *id) else { return false };
             let Some(reply) = replies.get_mut(place) else { return false };
             match pump(connection, reply) {
-                Pumped::Done => {
+                SendOutcome::Done => {
                     replies.swap_remove(place);
                     false
                 }
-                Pumped::Full => false,
-                Pumped::TurnOver => {
+                SendOutcome::Full => false,
+                SendOutcome::TurnOver => {
                     next = Next::Again;
                     true
                 }
@@ -188,7 +188,7 @@ fn sooner(one: Next, other: Next) -> Next {
 }
 
 /// What became of an answer in this turn.
-enum Pumped {
+enum SendOutcome {
     /// All of it was handed over, or nobody wants it any more.
     Done,
     /// The stream takes no more now.
@@ -198,27 +198,27 @@ enum Pumped {
 }
 
 #[inline]
-fn pump(connection: &mut Connection, reply: &mut Reply) -> Pumped {
+fn pump(connection: &mut Connection, reply: &mut Reply) -> SendOutcome {
     let mut left = TURN_BYTES;
     while reply.unsent > 0 {
         let room = connection.send_capacity(reply.id).min(pattern::PERIOD) as u64;
         if room == 0 {
-            return Pumped::Full;
+            return SendOutcome::Full;
         }
         if left == 0 {
-            return Pumped::TurnOver;
+            return SendOutcome::TurnOver;
         }
         let len = room.min(reply.unsent).min(left);
         let piece = pattern::at(0).get(..len as usize).unwrap_or_default();
         if connection.write(reply.id, Bytes::from_static(piece)).is_err() {
-            return Pumped::Done;
+            return SendOutcome::Done;
         }
         reply.unsent -= len;
         left -= len;
     }
     // A stream that is not there any more needs no end.
     let _ = connection.finish_stream(reply.id);
-    Pumped::Done
+    SendOutcome::Done
 }
 
 impl App for Server {

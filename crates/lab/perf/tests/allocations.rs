@@ -9,7 +9,7 @@ use base::time::Duration;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
 use perf::server::Server;
-use perf::{Amount, Bound, Crew, Plan, Seat, Task, protocol};
+use perf::{Amount, Bound, PerfPlan, Run, Task, ThreadSetup, protocol};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ fn serve(port: UdpPort, stop: &AtomicBool) {
 
 /// Allocations of both sides for so many exchanges, handshake and all.
 fn allocations(server: SocketAddr, count: u64, outstanding: usize) -> u64 {
-    let plan = Plan {
+    let plan = PerfPlan {
         server_name: "localhost".to_owned(),
         address: server,
         task: Task::Exchanges { request: Amount::Bytes(512), response: Amount::Bytes(8_192) },
@@ -86,8 +86,8 @@ fn allocations(server: SocketAddr, count: u64, outstanding: usize) -> u64 {
         spin: Duration::ZERO,
     };
     let before = ALLOCATIONS.load(Ordering::Relaxed);
-    let seat = Seat { port: port(), seed: [count as u8; 32], member: None };
-    let crew = Crew { seats: vec![seat], server: None, prepare: &|_| Ok(()) };
+    let thread_setup = ThreadSetup { port: port(), seed: [count as u8; 32], member: None };
+    let crew = Run { thread_setups: vec![thread_setup], server: None, prepare: &|_| Ok(()) };
     let report = crew.run(&plan, &AtomicBool::new(false)).unwrap();
     assert_eq!(report.completed, count, "{report:?}");
     ALLOCATIONS.load(Ordering::Relaxed) - before

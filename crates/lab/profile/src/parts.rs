@@ -124,7 +124,7 @@ const MODULES: &[(&str, Part)] = &[
     ("httparse", Part::Http),
     ("udp", Part::DataPath),
     ("xdp", Part::DataPath),
-    ("paths", Part::DataPath),
+    ("ports", Part::DataPath),
     ("datapath", Part::DataPath),
     ("mio", Part::DataPath),
     ("server", Part::Application),

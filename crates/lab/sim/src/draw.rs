@@ -4,7 +4,7 @@
 //! does not reshuffle the rest of a seed.
 
 use crate::host::HostOptions;
-use crate::node::{Burst, Node, Odds, Renewal};
+use crate::node::{Burst, EventRate, Node, Renewal};
 use crate::port::PortOptions;
 use crate::scenario::{Family, Scenario};
 use crate::tls::TlsChoice;
@@ -64,7 +64,7 @@ impl Draw {
 
 /// A scenario, and how many bytes its network carries in ten seconds when nothing goes wrong.
 #[derive(Clone, Debug)]
-pub struct Drawn {
+pub struct RandomScenario {
     /// The scenario.
     pub scenario: Scenario,
     /// Bytes in ten seconds.
@@ -74,7 +74,7 @@ pub struct Drawn {
 }
 
 /// The scenario of `seed`.
-pub fn scenario(seed: u64) -> Drawn {
+pub fn scenario(seed: u64) -> RandomScenario {
     let mut draw = Draw::new(seed);
     let megabits = draw.pick(&RATES, 10);
     let delays = [delay(&mut draw), delay(&mut draw)];
@@ -93,7 +93,7 @@ pub fn scenario(seed: u64) -> Drawn {
     let windows = 10_000 / (rtt_ms + 20);
     let window = 1_200 * (1_000_000 / lost_ppm).isqrt().max(1);
     let capacity = (megabits * 1_250_000).min(window * windows).max(2_000);
-    Drawn { scenario, capacity, rebinds }
+    RandomScenario { scenario, capacity, rebinds }
 }
 
 fn delay(draw: &mut Draw) -> Duration {
@@ -112,12 +112,12 @@ fn road(draw: &mut Draw, megabits: u64, delays: [Duration; 2], nodes: &mut Vec<N
     let mut spoiled = 0;
     let (use_loss, mean, ppm) = (draw.one_in(3), draw.between(1, 6) as u32, draw.ppm(10));
     if use_loss {
-        nodes.push(Node::Loss(Odds { ppm, burst: Burst::Mean(mean) }));
+        nodes.push(Node::Loss(EventRate { ppm, burst: Burst::Mean(mean) }));
         spoiled += ppm;
     }
     let (use_corruption, ppm) = (draw.one_in(4), draw.ppm(5));
     if use_corruption {
-        nodes.push(Node::Corrupt(Odds { ppm, burst: Burst::None }));
+        nodes.push(Node::Corrupt(EventRate { ppm, burst: Burst::None }));
         spoiled += ppm;
     }
     let (use_reordering, ppm, by) = (draw.one_in(3), draw.ppm(20), draw.millis(1, 50));

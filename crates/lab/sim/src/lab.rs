@@ -20,7 +20,7 @@ const MAX_TURNS_AT_ONCE: u32 = 10_000;
 
 /// Why a run stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Halt {
+pub enum StopReason {
     /// The condition holds.
     Done,
     /// The virtual time is up.
@@ -34,12 +34,12 @@ pub enum Halt {
 }
 
 /// A worker and the host it works on.
-struct Seat<A: App> {
+struct SimulatedHost<A: App> {
     host: HostId,
     worker: Worker<VirtualPort, A>,
 }
 
-impl<A: App> Seat<A> {
+impl<A: App> SimulatedHost<A> {
     fn is_due(&self, network: &RefCell<Network>) -> bool {
         let network = network.borrow();
         network.has_arrivals(self.host) || self.worker.next_deadline().is_some_and(|due| due <= network.now())
@@ -47,25 +47,25 @@ impl<A: App> Seat<A> {
 }
 
 /// A server, a client and the network between.
-pub struct Lab<S: App, C: App> {
+pub struct Simulation<S: App, C: App> {
     network: Rc<RefCell<Network>>,
-    server: Seat<S>,
-    client: Seat<C>,
+    server: SimulatedHost<S>,
+    client: SimulatedHost<C>,
     client_config: ClientConfig,
     turns: u64,
 }
 
-impl<S: App, C: App> Lab<S, C> {
+impl<S: App, C: App> Simulation<S, C> {
     pub(crate) fn new(
         network: Rc<RefCell<Network>>,
         (server_host, server): (HostId, Worker<VirtualPort, S>),
         (client_host, client): (HostId, Worker<VirtualPort, C>),
         client_config: ClientConfig,
-    ) -> Lab<S, C> {
-        Lab {
+    ) -> Simulation<S, C> {
+        Simulation {
             network,
-            server: Seat { host: server_host, worker: server },
-            client: Seat { host: client_host, worker: client },
+            server: SimulatedHost { host: server_host, worker: server },
+            client: SimulatedHost { host: client_host, worker: client },
             client_config,
             turns: 0,
         }
@@ -127,30 +127,30 @@ impl<S: App, C: App> Lab<S, C> {
 
     /// Runs until `done` says so, for at most `limit` of virtual time from now. `done` is asked whenever both workers
     /// have nothing to do at present.
-    pub fn run(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> Halt {
+    pub fn run(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> StopReason {
         let end = self.network.borrow().now() + limit;
         loop {
             if let Err(halt) = self.settle() {
                 return halt;
             }
             if done(self) {
-                return Halt::Done;
+                return StopReason::Done;
             }
             // `done` may have given somebody work.
             if self.server.is_due(&self.network) || self.client.is_due(&self.network) {
                 continue;
             }
             let now = self.network.borrow().now();
-            let Some(next) = self.next_at() else { return Halt::Asleep };
+            let Some(next) = self.next_at() else { return StopReason::Asleep };
             if now >= end {
-                return Halt::OutOfTime;
+                return StopReason::OutOfTime;
             }
             self.network.borrow_mut().advance(next.min(end));
         }
     }
 
     /// Everybody acts until nobody has anything to do at this moment.
-    fn settle(&mut self) -> Result<(), Halt> {
+    fn settle(&mut self) -> Result<(), StopReason> {
         for _ in 0..MAX_TURNS_AT_ONCE {
             let due = (self.server.is_due(&self.network), self.client.is_due(&self.network));
             if due == (false, false) {
@@ -158,16 +158,16 @@ impl<S: App, C: App> Lab<S, C> {
             }
             if due.0 {
                 let now = self.network.borrow().now();
-                self.server.worker.turn(now).map_err(|error| Halt::Broken(error.to_string()))?;
+                self.server.worker.turn(now).map_err(|error| StopReason::Broken(error.to_string()))?;
                 self.turns += 1;
             }
             if due.1 {
                 let now = self.network.borrow().now();
-                self.client.worker.turn(now).map_err(|error| Halt::Broken(error.to_string()))?;
+                self.client.worker.turn(now).map_err(|error| StopReason::Broken(error.to_string()))?;
                 self.turns += 1;
             }
         }
-        Err(Halt::BusyLoop(if self.server.is_due(&self.network) { "server" } else { "client" }))
+        Err(StopReason::BusyLoop(if self.server.is_due(&self.network) { "server" } else { "client" }))
     }
 
     fn next_at(&self) -> Option<Instant> {

@@ -3,7 +3,7 @@
 //! A node sees datagrams in the order in which they reach it, at the time at which they do; a node that keeps one back
 //! says when it goes on, and the network brings it to the next node then.
 
-use crate::node::{Burst, Node, Odds, Queue};
+use crate::node::{Burst, EventRate, Node, Queue};
 use crate::waits::Waits;
 use base::net::Ecn;
 use base::rng::Rng;
@@ -41,7 +41,7 @@ pub struct LinkCounters {
 }
 
 /// Where a datagram is after a node.
-pub(crate) enum Passage {
+pub(crate) enum NodeOutcome {
     /// At the next node, now.
     On,
     /// At the next node, then.
@@ -67,12 +67,12 @@ struct Memory {
 
 /// A run of misfortunes is over when the line was quiet for so long: it is the network's mood that is bad for a while, not
 /// so many datagrams that are doomed, else a run would outlast one exponentially backed-off probe after another.
-const MOOD: Duration = Duration::from_millis(100);
+const RUN_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Memory {
     fn on_datagram(&mut self, now: Instant) {
         self.seen += 1;
-        if now.saturating_since(self.seen_at) > MOOD {
+        if now.saturating_since(self.seen_at) > RUN_TIMEOUT {
             self.run = 0;
         }
         self.seen_at = now;
@@ -107,23 +107,23 @@ impl Link {
         now: Instant,
         age: Duration,
         datagram: &mut Datagram,
-    ) -> Passage {
+    ) -> NodeOutcome {
         let Link { nodes, rng, counters, waits, .. } = self;
-        let Some((node, memory)) = nodes.get_mut(index) else { return Passage::On };
+        let Some((node, memory)) = nodes.get_mut(index) else { return NodeOutcome::On };
         memory.on_datagram(now);
         match node {
-            Node::Delay(delay) => Passage::At(now + *delay),
+            Node::Delay(delay) => NodeOutcome::At(now + *delay),
             Node::Rate { bits_per_second, queue_bytes } => {
                 let passage =
                     queue(memory, now, datagram.bytes.len() as u64, (*bits_per_second, *queue_bytes));
-                counters.overflowed += u64::from(matches!(passage, Passage::Gone));
+                counters.overflowed += u64::from(matches!(passage, NodeOutcome::Gone));
                 passage
             }
             Node::Queue(options) => {
                 let wait = memory.free_at.saturating_since(now);
                 let line = (options.bits_per_second, options.bytes);
                 let passage = queue(memory, now, datagram.bytes.len() as u64, line);
-                if matches!(passage, Passage::Gone) {
+                if matches!(passage, NodeOutcome::Gone) {
                     counters.overflowed += 1;
                 } else {
                     waits.note(wait);
@@ -131,7 +131,7 @@ impl Link {
                 }
                 passage
             }
-            Node::Loss(odds) => lose(counters, strikes(odds, memory, rng)),
+            Node::Loss(odds) => lose(counters, is_affected(odds, memory, rng)),
             Node::Drop(ordinals) => lose(counters, ordinals.contains(&memory.seen)),
             Node::Blackhole { from, to } => lose(counters, age >= *from && age < *to),
             Node::Blinking { on, off } => {
@@ -139,21 +139,21 @@ impl Link {
                 lose(counters, age.as_nanos() % period >= on.as_nanos())
             }
             Node::Corrupt(odds) => {
-                if strikes(odds, memory, rng) {
+                if is_affected(odds, memory, rng) {
                     counters.corrupted += 1;
                     corrupt(&mut datagram.bytes, rng);
                 }
-                Passage::On
+                NodeOutcome::On
             }
             Node::Duplicate { ppm, after } => {
                 let (hit, late) = (chance(*ppm, rng), up_to(*after, rng));
                 counters.duplicated += u64::from(hit);
-                if hit { Passage::Twice(now + late) } else { Passage::On }
+                if hit { NodeOutcome::Twice(now + late) } else { NodeOutcome::On }
             }
             Node::Reorder { ppm, by } => {
                 let (hit, late) = (chance(*ppm, rng), up_to(*by, rng));
                 counters.reordered += u64::from(hit);
-                if hit { Passage::At(now + late) } else { Passage::On }
+                if hit { NodeOutcome::At(now + late) } else { NodeOutcome::On }
             }
             Node::Mtu(limit) => fit(counters, datagram, *limit),
             Node::MtuFrom { at, limit } => {
@@ -165,41 +165,46 @@ impl Link {
                     counters.marked += 1;
                     datagram.ecn = Ecn::Ce;
                 }
-                Passage::On
+                NodeOutcome::On
             }
             Node::EcnBleach => {
                 datagram.ecn = Ecn::NotEct;
-                Passage::On
+                NodeOutcome::On
             }
             // The translator stands at the sender's edge; the network asks it.
-            Node::Rebind { .. } => Passage::On,
+            Node::Rebind { .. } => NodeOutcome::On,
         }
     }
 }
 
-fn fit(counters: &mut LinkCounters, datagram: &Datagram, limit: usize) -> Passage {
+fn fit(counters: &mut LinkCounters, datagram: &Datagram, limit: usize) -> NodeOutcome {
     let too_large = datagram.bytes.len() > limit;
     counters.too_large += u64::from(too_large);
-    if too_large { Passage::Gone } else { Passage::On }
+    if too_large { NodeOutcome::Gone } else { NodeOutcome::On }
 }
 
-fn lose(counters: &mut LinkCounters, is_lost: bool) -> Passage {
+fn lose(counters: &mut LinkCounters, is_lost: bool) -> NodeOutcome {
     counters.lost += u64::from(is_lost);
-    if is_lost { Passage::Gone } else { Passage::On }
+    if is_lost { NodeOutcome::Gone } else { NodeOutcome::On }
 }
 
 /// A line that sends one bit after the other, and the queue before it.
-fn queue(memory: &mut Memory, now: Instant, len: u64, (bits_per_second, queue_bytes): (u64, u64)) -> Passage {
+fn queue(
+    memory: &mut Memory,
+    now: Instant,
+    len: u64,
+    (bits_per_second, queue_bytes): (u64, u64),
+) -> NodeOutcome {
     let rate = u128::from(bits_per_second.max(1));
     let wait = memory.free_at.saturating_since(now).as_nanos();
     let waiting = u128::from(wait) * rate / 8_000_000_000;
     if waiting + u128::from(len) > u128::from(queue_bytes) && wait > 0 {
-        return Passage::Gone;
+        return NodeOutcome::Gone;
     }
     let nanos = u128::from(len) * 8_000_000_000 / rate;
     let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
     memory.free_at = memory.free_at.max(now) + time;
-    Passage::At(memory.free_at)
+    NodeOutcome::At(memory.free_at)
 }
 
 /// Marks a datagram that waits too long; whether it did.
@@ -225,7 +230,7 @@ fn up_to(longest: Duration, rng: &mut Rng) -> Duration {
 }
 
 /// Whether misfortune strikes this datagram.
-fn strikes(odds: &Odds, memory: &mut Memory, rng: &mut Rng) -> bool {
+fn is_affected(odds: &EventRate, memory: &mut Memory, rng: &mut Rng) -> bool {
     let hit = match odds.burst {
         Burst::None => chance(odds.ppm, rng),
         Burst::AtMost(longest) => chance(odds.ppm, rng) && memory.run < longest,

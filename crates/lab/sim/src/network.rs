@@ -7,7 +7,7 @@
 use crate::digest::Digest;
 use crate::events::EventQueue;
 use crate::host::{Host, HostOptions, Rebinding};
-use crate::link::{Datagram, Link, LinkCounters, Passage};
+use crate::link::{Datagram, Link, LinkCounters, NodeOutcome};
 use crate::node::Node;
 use crate::waits::Waits;
 use base::net::Ecn;
@@ -24,7 +24,7 @@ pub struct HostId(usize);
 
 /// A copy of a datagram as it left its sender.
 #[derive(Clone, Debug)]
-pub struct Sighting {
+pub struct CapturedDatagram {
     /// When, counted from the beginning of the run.
     pub at: Duration,
     /// Who sent it, as others see it.
@@ -38,7 +38,7 @@ pub struct Sighting {
 }
 
 #[derive(Debug)]
-enum Happening {
+enum NetworkEvent {
     /// A datagram reaches node `node` of link `link`.
     Reach { link: usize, node: usize, datagram: Datagram },
     /// A host notices what has arrived.
@@ -54,11 +54,11 @@ pub struct Network {
     hosts: Vec<Host>,
     /// By sender and receiver: few, so a scan finds them.
     links: Vec<(usize, Link)>,
-    events: EventQueue<Happening>,
+    events: EventQueue<NetworkEvent>,
     rng: Rng,
     digest: Digest,
     unroutable: u64,
-    tap: Option<Vec<Sighting>>,
+    tap: Option<Vec<CapturedDatagram>>,
 }
 
 impl Network {
@@ -167,7 +167,7 @@ impl Network {
     }
 
     /// The copies so far.
-    pub fn take_sightings(&mut self) -> Vec<Sighting> {
+    pub fn take_sightings(&mut self) -> Vec<CapturedDatagram> {
         self.tap.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
@@ -175,7 +175,10 @@ impl Network {
     pub fn send(&mut self, from: HostId, destination: SocketAddr, ecn: Ecn, bytes: &[u8]) {
         let Some(host) = self.hosts.get(from.0) else { return };
         let source = host.external(self.age());
-        self.inject(from, Sighting { at: self.age(), source, destination, ecn, bytes: bytes.to_vec() });
+        self.inject(
+            from,
+            CapturedDatagram { at: self.age(), source, destination, ecn, bytes: bytes.to_vec() },
+        );
     }
 
     /// A host sends a datagram, which its port holds back until it departs.
@@ -190,20 +193,20 @@ impl Network {
             None => self.send(from, destination, ecn, bytes),
             Some(departs) => {
                 let bytes = bytes.to_vec();
-                self.events.schedule(departs, Happening::Depart { from, destination, ecn, bytes });
+                self.events.schedule(departs, NetworkEvent::Depart { from, destination, ecn, bytes });
             }
         }
     }
 
     /// A datagram enters the link of host `from`, whatever source it claims: what an attacker beside that host can do.
-    pub fn inject(&mut self, from: HostId, datagram: Sighting) {
-        let Sighting { source, destination, ecn, bytes, .. } = datagram;
+    pub fn inject(&mut self, from: HostId, datagram: CapturedDatagram) {
+        let CapturedDatagram { source, destination, ecn, bytes, .. } = datagram;
         let to = self.hosts.iter().position(|host| host.owns(destination));
         let len = bytes.len();
         self.digest.on_sent(self.now, (from.0, to.unwrap_or(usize::MAX)), len, ecn);
         let at = self.age();
         if let Some(tap) = &mut self.tap {
-            tap.push(Sighting { at, source, destination, ecn, bytes: bytes.clone() });
+            tap.push(CapturedDatagram { at, source, destination, ecn, bytes: bytes.clone() });
         }
         let link = self.links.iter().position(|(sender, link)| *sender == from.0 && Some(link.to) == to);
         let Some(link) = link else {
@@ -220,15 +223,15 @@ impl Network {
         let Some((_, road)) = self.links.get_mut(link) else { return };
         for node in first..road.len() {
             match road.pass(node, now, age, &mut datagram) {
-                Passage::On => {}
-                Passage::Gone => return,
-                Passage::At(then) => {
-                    self.events.schedule(then, Happening::Reach { link, node: node + 1, datagram });
+                NodeOutcome::On => {}
+                NodeOutcome::Gone => return,
+                NodeOutcome::At(then) => {
+                    self.events.schedule(then, NetworkEvent::Reach { link, node: node + 1, datagram });
                     return;
                 }
-                Passage::Twice(then) => {
+                NodeOutcome::Twice(then) => {
                     let copy = datagram.clone();
-                    self.events.schedule(then, Happening::Reach { link, node: node + 1, datagram: copy });
+                    self.events.schedule(then, NetworkEvent::Reach { link, node: node + 1, datagram: copy });
                 }
             }
         }
@@ -246,7 +249,7 @@ impl Network {
         }
         if host.on_arrival(datagram) {
             let then = now + host.options.coalesce;
-            self.events.schedule(then, Happening::Notice(to));
+            self.events.schedule(then, NetworkEvent::Notice(to));
         }
     }
 
@@ -271,9 +274,9 @@ impl Network {
         while let Some((at, happening)) = self.events.take_due(then) {
             self.now = self.now.max(at);
             match happening {
-                Happening::Reach { link, node, datagram } => self.travel(link, node, datagram),
-                Happening::Notice(host) => self.hosts[host].notice(),
-                Happening::Depart { from, destination, ecn, bytes } => {
+                NetworkEvent::Reach { link, node, datagram } => self.travel(link, node, datagram),
+                NetworkEvent::Notice(host) => self.hosts[host].notice(),
+                NetworkEvent::Depart { from, destination, ecn, bytes } => {
                     self.send(from, destination, ecn, &bytes);
                 }
             }

@@ -18,11 +18,11 @@ pub enum Node {
     /// The same, with marks, and with an account of how long datagrams waited ([`crate::Network::take_waits`]).
     Queue(Queue),
     /// Some are lost.
-    Loss(Odds),
+    Loss(EventRate),
     /// Exactly these are lost: ordinals, counted from 1 at this node.
     Drop(Vec<u64>),
     /// Some arrive with one byte changed.
-    Corrupt(Odds),
+    Corrupt(EventRate),
     /// Some arrive twice, the copy up to `after` later.
     Duplicate {
         /// How often, in millionths.
@@ -105,7 +105,7 @@ pub enum Renewal {
 
 /// How often something happens to a datagram, and how many in a row it happens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Odds {
+pub struct EventRate {
     /// How often, in millionths of all datagrams.
     pub ppm: u32,
     /// How it clusters.
@@ -123,14 +123,14 @@ pub enum Burst {
     AtMost(u32),
 }
 
-impl Odds {
+impl EventRate {
     /// So many per cent, each datagram for itself.
-    pub const fn percent(percent: u32) -> Odds {
-        Odds { ppm: percent * 10_000, burst: Burst::None }
+    pub const fn percent(percent: u32) -> EventRate {
+        EventRate { ppm: percent * 10_000, burst: Burst::None }
     }
 
     /// The same odds, clustered.
-    pub const fn with_burst(self, burst: Burst) -> Odds {
-        Odds { burst, ..self }
+    pub const fn with_burst(self, burst: Burst) -> EventRate {
+        EventRate { burst, ..self }
     }
 }

@@ -1,6 +1,6 @@
 //! A run of the pattern on its way out, and one on its way in.
 
-use crate::mood::Mood;
+use crate::read_behaviour::ReadBehaviour;
 use base::pattern;
 use bytes::Bytes;
 use transport::{Connection, StreamId};
@@ -22,13 +22,13 @@ impl Outgoing {
     }
 
     /// The next bytes, at most `room` of them; `None` when there is no room or nothing left.
-    pub(crate) fn next(&mut self, room: usize, mood: &mut Mood) -> Option<Bytes> {
+    pub(crate) fn next(&mut self, room: usize, read_behaviour: &mut ReadBehaviour) -> Option<Bytes> {
         let bytes = pattern::at(self.place);
         let most = room.min(usize::try_from(self.left).unwrap_or(usize::MAX)).min(bytes.len());
         if most == 0 {
             return None;
         }
-        let len = mood.write_len(most);
+        let len = read_behaviour.write_len(most);
         self.place += len as u64;
         self.left -= len as u64;
         Some(Bytes::from_static(bytes.get(..len).unwrap_or(bytes)))
@@ -39,9 +39,9 @@ impl Outgoing {
         &mut self,
         connection: &mut Connection,
         id: StreamId,
-        mood: &mut Mood,
+        read_behaviour: &mut ReadBehaviour,
     ) -> Result<(), transport::WriteError> {
-        while let Some(bytes) = self.next(connection.send_capacity(id), mood) {
+        while let Some(bytes) = self.next(connection.send_capacity(id), read_behaviour) {
             connection.write(id, bytes)?;
         }
         Ok(())

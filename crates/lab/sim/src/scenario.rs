@@ -1,7 +1,7 @@
 //! A scenario: two short lists of nodes, a seed, and how the two ends are set up. What is transferred is the application's.
 
 use crate::host::HostOptions;
-use crate::lab::Lab;
+use crate::lab::Simulation;
 use crate::network::{HostId, Network};
 use crate::node::Node;
 use crate::port::{PortOptions, VirtualPort};
@@ -89,7 +89,7 @@ impl Scenario {
     ///
     /// # Errors
     /// When the settings cannot work, in words.
-    pub fn build<S: App, C: App>(&self, server: S, client: C) -> Result<Lab<S, C>, String> {
+    pub fn build<S: App, C: App>(&self, server: S, client: C) -> Result<Simulation<S, C>, String> {
         let [server_address, client_address] = self.addresses();
         let mut network = Network::new(self.seed);
         let server_host = network.add_host(server_address, self.host);
@@ -106,7 +106,12 @@ impl Scenario {
         let port = VirtualPort::new(&network, client_host, self.port);
         let endpoint = Endpoint::new(asking, rng.bytes());
         let client_worker = Worker::new(port, client, endpoint, None, worker::Config::default());
-        Ok(Lab::new(network, (server_host, server_worker), (client_host, client_worker), client_config))
+        Ok(Simulation::new(
+            network,
+            (server_host, server_worker),
+            (client_host, client_worker),
+            client_config,
+        ))
     }
 
     /// The server process dies without a word and another starts in its place, which knows no connection but can reset
@@ -114,7 +119,7 @@ impl Scenario {
     ///
     /// # Errors
     /// When the settings cannot work, in words.
-    pub fn restart_server<S: App, C: App>(&self, lab: &mut Lab<S, C>, app: S) -> Result<(), String> {
+    pub fn restart_server<S: App, C: App>(&self, lab: &mut Simulation<S, C>, app: S) -> Result<(), String> {
         let seed = lab.network().borrow_mut().fork_rng().bytes();
         lab.replace_server(|network, host| self.server_worker(network, host, app, seed))
     }

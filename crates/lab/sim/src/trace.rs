@@ -1,7 +1,7 @@
 //! A run as a capture file: `SIM_TRACE=FILE SSLKEYLOGFILE=KEYS SIM_SEED=…`, then `tshark -r FILE -o tls.keylog_file:KEYS`.
 //! It shows what was sent, also what never arrived.
 
-use crate::network::{Network, Sighting};
+use crate::network::{CapturedDatagram, Network};
 use base::time::Duration;
 use datapath::pcap::{PcapWriter, Record};
 use std::cell::RefCell;
@@ -31,7 +31,7 @@ impl Trace {
         let write = || {
             let mut writer = PcapWriter::new(File::create(&path)?)?;
             for sighting in network.borrow_mut().take_sightings() {
-                let Sighting { at, source, destination, ecn, bytes } = &sighting;
+                let CapturedDatagram { at, source, destination, ecn, bytes } = &sighting;
                 let record = Record { source: *source, destination: *destination, ecn: *ecn, payload: bytes };
                 writer.write(Duration::from_nanos(at.as_nanos()), &record)?;
             }

@@ -7,7 +7,7 @@
 
 use base::time::Duration;
 use sim::Scenario;
-use sim::attack::{Siege, SiegeReport};
+use sim::attack::{AttackReport, AttackRun};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -40,15 +40,15 @@ static TURN: Mutex<()> = Mutex::new(());
 
 const MIB: usize = 1 << 20;
 
-fn besiege(retry: RetryPolicy, datagrams: u64, per_second: u64) -> (SiegeReport, usize) {
+fn besiege(retry: RetryPolicy, datagrams: u64, per_second: u64) -> (AttackReport, usize) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let datagrams = std::env::var("SIM_ATTACK").ok().and_then(|n| n.parse().ok()).unwrap_or(datagrams);
     let mut scenario = Scenario::interop(77);
     scenario.retry = retry;
-    let siege = Siege { datagrams, per_second, patience: Duration::from_secs(20) };
+    let attack_run = AttackRun { datagrams, per_second, patience: Duration::from_secs(20) };
     let before = HELD.load(Ordering::Relaxed);
     let mut peak = before;
-    let outcome = siege.run(&scenario, |_| peak = peak.max(HELD.load(Ordering::Relaxed)));
+    let outcome = attack_run.run(&scenario, |_| peak = peak.max(HELD.load(Ordering::Relaxed)));
     let peak = peak - before;
     let report = outcome.unwrap_or_else(|error| panic!("{retry:?}: {error}"));
     println!("{retry:?} {report:?}, {} KiB at most", peak / 1024);

@@ -6,26 +6,26 @@
 use base::time::Duration;
 use recovery::congestion::Algorithm;
 use sim::Node;
-use sim::contest::{Course, Heat, Marking, Outcome, run, run_through};
+use sim::contest::{ContestRun, LinkProfile, Marking, Outcome, run, run_through};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What a flow alone comes to in `seconds` after as many again.
-fn alone(course: Course, algorithm: Algorithm, seconds: u64) -> Outcome {
-    finish(&Heat::alone(course, algorithm, SECOND * seconds, SECOND * seconds))
+fn alone(link_profile: LinkProfile, algorithm: Algorithm, seconds: u64) -> Outcome {
+    finish(&ContestRun::alone(link_profile, algorithm, SECOND * seconds, SECOND * seconds))
 }
 
 /// What two flows come to in 30 s after 15 s.
-fn pair(course: Course, both: [Algorithm; 2]) -> Outcome {
-    finish(&Heat::pair(course, both, SECOND * 15, SECOND * 30))
+fn pair(link_profile: LinkProfile, both: [Algorithm; 2]) -> Outcome {
+    finish(&ContestRun::pair(link_profile, both, SECOND * 15, SECOND * 30))
 }
 
-fn finish(heat: &Heat) -> Outcome {
+fn finish(heat: &ContestRun) -> Outcome {
     let outcome = run(heat).unwrap_or_else(|problem| panic!("{problem}"));
     for flow in &outcome.flows {
         println!(
             "{:?} {:.3} of {:?}, {} of {} lost",
-            flow.algorithm, flow.share, heat.course, flow.lost, flow.sent
+            flow.algorithm, flow.share, heat.link_profile, flow.lost, flow.sent
         );
     }
     println!("waits: {:?} {:?}", outcome.wait_p50, outcome.wait_p95);
@@ -37,7 +37,7 @@ fn a_queue_of_a_product_lets_everyone_fill_a_clean_link() {
     for (algorithm, least) in
         [(Algorithm::NewReno, 0.9), (Algorithm::Cubic, 0.95), (Algorithm::Bbr, 0.9), (Algorithm::Prague, 0.9)]
     {
-        let outcome = alone(Course::new(100, 50, 1.0), algorithm, 8);
+        let outcome = alone(LinkProfile::new(100, 50, 1.0), algorithm, 8);
         assert!(outcome.utilisation() > least, "{algorithm:?}: {}", outcome.utilisation());
         assert!(outcome.lost() < 0.01, "{algorithm:?}: {}", outcome.lost());
     }
@@ -53,7 +53,7 @@ fn loss_costs_what_the_response_functions_say() {
     let cases =
         [(Algorithm::NewReno, 50, reno), (Algorithm::Cubic, 50, reno), (Algorithm::Cubic, 300, cubic(0.3))];
     for (algorithm, rtt_ms, window) in cases {
-        let outcome = alone(Course::new(100, rtt_ms, 1.0).with_loss(1_000), algorithm, 60);
+        let outcome = alone(LinkProfile::new(100, rtt_ms, 1.0).with_loss(1_000), algorithm, 60);
         let rtt = rtt_ms as f64 / 1e3;
         let expected = window * packet_bits / rtt / 100e6;
         let ratio = outcome.utilisation() / expected;
@@ -68,18 +68,18 @@ fn loss_costs_what_the_response_functions_say() {
 /// Not so the others: that is what BBR is for.
 #[test]
 fn bbr_bears_a_loss_in_a_hundred() {
-    let course = Course::new(20, 40, 1.0).with_loss(10_000);
-    let outcome = alone(course, Algorithm::Bbr, 20);
+    let link_profile = LinkProfile::new(20, 40, 1.0).with_loss(10_000);
+    let outcome = alone(link_profile, Algorithm::Bbr, 20);
     assert!(outcome.utilisation() > 0.5, "{}", outcome.utilisation());
 }
 
 /// CUBIC fills it.
 #[test]
 fn bbr_keeps_a_deep_queue_short() {
-    let outcome = alone(Course::new(20, 40, 4.0), Algorithm::Bbr, 20);
+    let outcome = alone(LinkProfile::new(20, 40, 4.0), Algorithm::Bbr, 20);
     assert!(outcome.utilisation() > 0.9, "{}", outcome.utilisation());
     assert!(outcome.wait_p50 < Duration::from_millis(10), "{:?}", outcome.wait_p50);
-    let cubic = alone(Course::new(20, 40, 4.0), Algorithm::Cubic, 20);
+    let cubic = alone(LinkProfile::new(20, 40, 4.0), Algorithm::Cubic, 20);
     assert!(cubic.wait_p50 > outcome.wait_p50 * 5, "{:?}", cubic.wait_p50);
 }
 
@@ -87,8 +87,8 @@ fn bbr_keeps_a_deep_queue_short() {
 #[test]
 fn prague_keeps_an_l4s_queue_at_its_step_and_the_link_full() {
     for (megabits, rtt_ms) in [(20, 40), (100, 20)] {
-        let course = Course::new(megabits, rtt_ms, 4.0).with_marking(Marking::L4s);
-        let outcome = alone(course, Algorithm::Prague, 10);
+        let link_profile = LinkProfile::new(megabits, rtt_ms, 4.0).with_marking(Marking::L4s);
+        let outcome = alone(link_profile, Algorithm::Prague, 10);
         assert!(outcome.utilisation() > 0.88, "{}", outcome.utilisation());
         assert!(outcome.wait_p95 < Duration::from_micros(2_500), "{:?}", outcome.wait_p95);
         assert_eq!(outcome.flows[0].lost, 0);
@@ -98,8 +98,8 @@ fn prague_keeps_an_l4s_queue_at_its_step_and_the_link_full() {
 /// A frame that acknowledges what left before a reduction and after it must not cause another.
 #[test]
 fn a_queue_that_marks_late_is_answered_once() {
-    let course = Course::new(100, 50, 4.0).with_marking(Marking::Classic);
-    let outcome = alone(course, Algorithm::Cubic, 12);
+    let link_profile = LinkProfile::new(100, 50, 4.0).with_marking(Marking::Classic);
+    let outcome = alone(link_profile, Algorithm::Cubic, 12);
     assert!(outcome.utilisation() > 0.9, "{}", outcome.utilisation());
     assert!(outcome.wait_p95 < Duration::from_millis(20), "{:?}", outcome.wait_p95);
 }
@@ -110,7 +110,7 @@ fn two_flows_of_a_kind_share_evenly() {
         // Two of Prague's flows take a minute or two to become even.
         let (marking, least) =
             if algorithm == Algorithm::Prague { (Marking::L4s, 0.75) } else { (Marking::None, 0.9) };
-        let outcome = pair(Course::new(20, 20, 2.0).with_marking(marking), [algorithm; 2]);
+        let outcome = pair(LinkProfile::new(20, 20, 2.0).with_marking(marking), [algorithm; 2]);
         assert!(outcome.jain() > least, "{algorithm:?}: {}", outcome.jain());
         assert!(outcome.utilisation() > 0.85, "{algorithm:?}: {}", outcome.utilisation());
     }
@@ -119,7 +119,7 @@ fn two_flows_of_a_kind_share_evenly() {
 #[test]
 fn bbr_and_cubic_leave_each_other_a_share() {
     for queue in [0.5, 2.0] {
-        let outcome = pair(Course::new(20, 40, queue), [Algorithm::Bbr, Algorithm::Cubic]);
+        let outcome = pair(LinkProfile::new(20, 40, queue), [Algorithm::Bbr, Algorithm::Cubic]);
         assert!(outcome.flows.iter().all(|flow| flow.share > 0.2), "{:?}", outcome.flows);
     }
 }
@@ -127,8 +127,8 @@ fn bbr_and_cubic_leave_each_other_a_share() {
 /// Answered as an L4S queue's, the marks of a classic queue leave nothing to anybody else.
 #[test]
 fn prague_leaves_others_a_share_of_a_queue_that_marks_late() {
-    let course = Course::new(20, 40, 4.0).with_marking(Marking::Classic);
-    let outcome = pair(course, [Algorithm::Cubic, Algorithm::Prague]);
+    let link_profile = LinkProfile::new(20, 40, 4.0).with_marking(Marking::Classic);
+    let outcome = pair(link_profile, [Algorithm::Cubic, Algorithm::Prague]);
     assert!(outcome.flows.iter().all(|flow| flow.share > 0.2), "{:?}", outcome.flows);
 }
 
@@ -140,7 +140,7 @@ fn packets_that_come_late_cost_little() {
     for (algorithm, least) in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Prague]
         .map(|algorithm| (algorithm, 0.85))
     {
-        let heat = Heat::alone(Course::new(100, 50, 1.0), algorithm, SECOND * 8, SECOND * 8);
+        let heat = ContestRun::alone(LinkProfile::new(100, 50, 1.0), algorithm, SECOND * 8, SECOND * 8);
         let outcome = run_through(&heat, &late).unwrap_or_else(|problem| panic!("{problem}"));
         println!("{algorithm:?}: {:.3}, {} lost", outcome.utilisation(), outcome.flows[0].lost);
         let lost = outcome.flows[0].lost;
@@ -154,7 +154,7 @@ fn packets_that_come_late_cost_little() {
 /// Or else the table could not be made anew.
 #[test]
 fn a_heat_is_the_same_each_time() {
-    let course = Course::new(10, 20, 1.0).with_loss(1_000);
-    let heat = Heat::pair(course, [Algorithm::Bbr, Algorithm::Prague], SECOND, SECOND * 3);
+    let link_profile = LinkProfile::new(10, 20, 1.0).with_loss(1_000);
+    let heat = ContestRun::pair(link_profile, [Algorithm::Bbr, Algorithm::Prague], SECOND, SECOND * 3);
     assert_eq!(finish(&heat), finish(&heat));
 }

@@ -9,7 +9,7 @@ use http3::{Abort, BodyLength, Code, Config, MessageSink, ResponseHead, Session}
 use server::access_log::{AccessLog, Target};
 use server::handler::{Files, Options};
 use server::http3::Server;
-use sim::{Burst, Halt, Lab, Node, Odds, Scenario};
+use sim::{Burst, EventRate, Node, Scenario, Simulation, StopReason};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use transport::{CloseReason, Connection, Event, StreamId};
@@ -120,7 +120,7 @@ fn session(downloads: Downloads, now: Instant) -> Session<Downloads> {
 }
 
 struct Run {
-    lab: Lab<Server, Client>,
+    lab: Simulation<Server, Client>,
     handle: Handle,
 }
 
@@ -169,7 +169,7 @@ impl Run {
         let began = self.lab.age();
         let halt =
             self.lab.run(Duration::from_secs(100), |lab| lab.server().app_mut().open_connections() == 0);
-        assert_eq!(halt, Halt::Done, "{:?}", self.client());
+        assert_eq!(halt, StopReason::Done, "{:?}", self.client());
         let took = self.lab.age().saturating_sub(began);
         // What has left is still on its way. A closed connection sends nothing again.
         self.run_for(Duration::from_secs(1));
@@ -241,7 +241,7 @@ fn each_packet_may_be_lost_while_the_server_leaves() {
         run.assert_whole(2, &format!("without packets {lost} and {}", lost + 1));
     }
     for seed in 0..20 {
-        let loss = Node::Loss(Odds::percent(15).with_burst(Burst::AtMost(3)));
+        let loss = Node::Loss(EventRate::percent(15).with_burst(Burst::AtMost(3)));
         let mut run =
             Run::start(&Scenario { seed, ..Scenario::interop(4) }.both_ways(&loss), downloads([50_000; 5]));
         run.run_until_heads(1);

@@ -13,8 +13,8 @@ use base::time::{Duration, Instant};
 use core::net::SocketAddr;
 use datapath::{Capabilities, Counters, Port, Rx, Tx};
 use sim::tls::{self, SERVER_NAME, TlsChoice};
-use sim::transfer::{Client, Errand, Server, Transfer};
-use sim::{HostId, HostOptions, Mood, Network, Node, PortOptions, VirtualPort};
+use sim::transfer::{Client, Server, Transfer, TransferPlan};
+use sim::{HostId, HostOptions, Network, Node, PortOptions, ReadBehaviour, VirtualPort};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -114,18 +114,18 @@ impl World {
         let (server_tls, client_tls) = tls::configure(&TlsChoice::default()).expect("tls");
         let transport = Arc::new(TransportConfig::default());
         let chosen = Rc::new(Cell::new(0));
-        let crew = HandOff::crew(vec![None, None]);
+        let group = HandOff::group(vec![None, None]);
         let mut rng = Rng::from_u64(seed);
-        let mut mood = || Mood::new(rng.fork(), 0);
-        let workers = crew.into_iter().zip(numbers).map(|(member, (worker, workers))| {
+        let mut read_behaviour = || ReadBehaviour::new(rng.fork(), 0);
+        let workers = group.into_iter().zip(numbers).map(|(member, (worker, workers))| {
             let port = VirtualPort::new(&network, server_host, PortOptions::default());
             let port = Steered { port, number: member.number(), chosen: Rc::clone(&chosen) };
             let config =
                 EndpointConfig { worker, workers, retry: RetryPolicy::Never, ..EndpointConfig::default() };
             let endpoint = Endpoint::new(config, [worker + 1; 32]);
             let server = ServerConfig { tls: server_tls.clone(), transport: Arc::clone(&transport) };
-            Worker::new(port, Server::new(mood()), endpoint, Some(server), Config::default())
-                .with_crew(member)
+            Worker::new(port, Server::new(read_behaviour()), endpoint, Some(server), Config::default())
+                .with_hand_off(member)
         });
         let workers = workers.collect();
         let port = VirtualPort::new(&network, client_host, PortOptions::default());
@@ -137,8 +137,9 @@ impl World {
     }
 
     fn connect(&mut self, bytes: u64) {
-        let errand = Errand::new(Mood::new(Rng::from_u64(1), 0), [Transfer::download(bytes)], 1);
-        self.client.connect(&self.config, SERVER_NAME, SERVER.into(), errand).expect("connects");
+        let client_plan =
+            TransferPlan::new(ReadBehaviour::new(Rng::from_u64(1), 0), [Transfer::download(bytes)], 1);
+        self.client.connect(&self.config, SERVER_NAME, SERVER.into(), client_plan).expect("connects");
     }
 
     /// Everybody turns until nothing is due, then time moves on; until `done` or for ten virtual seconds.

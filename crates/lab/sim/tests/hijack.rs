@@ -6,8 +6,8 @@
 
 use base::time::Duration;
 use core::net::SocketAddr;
-use sim::transfer::{Errand, Plan, Transfer, TransferLab, build};
-use sim::{Halt, HostOptions, Mood, Node, Scenario};
+use sim::transfer::{Plan, Transfer, TransferPlan, TransferSimulation, build};
+use sim::{HostOptions, Node, ReadBehaviour, Scenario, StopReason};
 
 /// Where the copies claim to come from.
 const VICTIM: ([u8; 4], u16) = ([203, 0, 113, 9], 7_000);
@@ -23,7 +23,7 @@ struct Traffic {
 fn download(every: u64) -> (Duration, Traffic) {
     let mut scenario = Scenario::interop(9);
     scenario.client.keep_alive = Some(Duration::from_millis(300));
-    let mut lab: TransferLab = build(&scenario, &Plan::downloads([])).unwrap();
+    let mut lab: TransferSimulation = build(&scenario, &Plan::downloads([])).unwrap();
     let victim: SocketAddr = VICTIM.into();
     let (server, client) = lab.hosts();
     let (camp, server_address, client_address) = {
@@ -33,8 +33,8 @@ fn download(every: u64) -> (Duration, Traffic) {
         network.start_tap();
         (camp, network.address(server), network.address(client))
     };
-    let mood = Mood::new(scenario.app_rng(), 0);
-    lab.connect(Errand::new(mood, [Transfer::download(3_000_000)], 1)).unwrap();
+    let read_behaviour = ReadBehaviour::new(scenario.app_rng(), 0);
+    lab.connect(TransferPlan::new(read_behaviour, [Transfer::download(3_000_000)], 1)).unwrap();
     let (mut traffic, mut seen) = (Traffic::default(), 0);
     let halt = lab.run(Duration::from_secs(60), |lab| {
         let mut network = lab.network().borrow_mut();
@@ -47,8 +47,11 @@ fn download(every: u64) -> (Duration, Traffic) {
                 seen += 1;
                 if seen % every == 0 {
                     traffic.copied += sighting.bytes.len() as u64;
-                    let copy =
-                        sim::network::Sighting { source: victim, destination: server_address, ..sighting };
+                    let copy = sim::network::CapturedDatagram {
+                        source: victim,
+                        destination: server_address,
+                        ..sighting
+                    };
                     network.inject(camp, copy);
                 }
             }
@@ -57,7 +60,7 @@ fn download(every: u64) -> (Duration, Traffic) {
         drop(network);
         lab.client().app_mut().done == 1 || !lab.client().app_mut().failures.is_empty()
     });
-    assert_eq!(halt, Halt::Done, "{traffic:?} {:?}", lab.client().app_mut().failures);
+    assert_eq!(halt, StopReason::Done, "{traffic:?} {:?}", lab.client().app_mut().failures);
     assert!(lab.client().app_mut().failures.is_empty(), "{:?}", lab.client().app_mut().failures);
     (lab.age(), traffic)
 }

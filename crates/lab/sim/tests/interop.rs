@@ -5,9 +5,9 @@
 
 use base::net::Ecn;
 use base::time::Duration;
-use sim::network::Sighting;
+use sim::network::CapturedDatagram;
 use sim::transfer::{self, Plan, Report, run};
-use sim::{Burst, Family, Node, Odds, Renewal, Scenario, requests};
+use sim::{Burst, EventRate, Family, Node, Renewal, Scenario, requests};
 use transport::RetryPolicy;
 
 const KB: u64 = 1_024;
@@ -24,7 +24,7 @@ fn passes(scenario: &Scenario, plan: &Plan) -> Report {
 }
 
 /// Runs it and returns every datagram that was sent until both ends had forgotten each other.
-fn watched(scenario: &Scenario, plan: &Plan) -> Vec<Sighting> {
+fn watched(scenario: &Scenario, plan: &Plan) -> Vec<CapturedDatagram> {
     let mut lab = transfer::build(scenario, plan).unwrap();
     lab.network().borrow_mut().start_tap();
     let outcome = transfer::drive(&mut lab, scenario, plan);
@@ -146,7 +146,7 @@ fn amplificationlimit() {
 
 #[test]
 fn handshakeloss() {
-    let loss = Node::Loss(Odds::percent(30).with_burst(Burst::AtMost(3)));
+    let loss = Node::Loss(EventRate::percent(30).with_burst(Burst::AtMost(3)));
     let mut scenario = Scenario::interop(14).both_ways(&loss);
     scenario.limit = millis(300_000);
     let report = passes(&scenario, &Plan { connections: 50, ..Plan::downloads([KB]) });
@@ -155,13 +155,13 @@ fn handshakeloss() {
 
 #[test]
 fn transferloss() {
-    let loss = Node::Loss(Odds::percent(2).with_burst(Burst::AtMost(3)));
+    let loss = Node::Loss(EventRate::percent(2).with_burst(Burst::AtMost(3)));
     passes(&Scenario::interop(15).both_ways(&loss), &Plan::downloads([2 * MB]));
 }
 
 #[test]
 fn handshakecorruption() {
-    let corruption = Node::Corrupt(Odds::percent(30).with_burst(Burst::AtMost(3)));
+    let corruption = Node::Corrupt(EventRate::percent(30).with_burst(Burst::AtMost(3)));
     let mut scenario = Scenario::interop(16).both_ways(&corruption);
     scenario.limit = millis(300_000);
     passes(&scenario, &Plan { connections: 50, ..Plan::downloads([KB]) });
@@ -169,7 +169,7 @@ fn handshakecorruption() {
 
 #[test]
 fn transfercorruption() {
-    let corruption = Node::Corrupt(Odds::percent(2).with_burst(Burst::AtMost(3)));
+    let corruption = Node::Corrupt(EventRate::percent(2).with_burst(Burst::AtMost(3)));
     passes(&Scenario::interop(17).both_ways(&corruption), &Plan::downloads([2 * MB]));
 }
 

@@ -4,8 +4,8 @@
 #![expect(clippy::panic, reason = "a helper of a test may panic as the test itself may")]
 
 use base::time::Duration;
-use sim::transfer::{Errand, Plan, Transfer, build, verify};
-use sim::{Halt, Interface, Mood, Node, Scenario};
+use sim::transfer::{Plan, Transfer, TransferPlan, build, verify};
+use sim::{Interface, Node, ReadBehaviour, Scenario, StopReason};
 use transport::{Counters, MtuConfig, MtuMode, MtuReport};
 
 const RTT: Duration = Duration::from_millis(20);
@@ -55,8 +55,8 @@ fn download_by(interface: Interface, mode: MtuMode, cap: u16, node: &Node) -> Me
 fn measure(scenario: &Scenario) -> Result<Measured, String> {
     let plan = Plan::downloads([BYTES]);
     let mut lab = build(scenario, &plan)?;
-    let mood = Mood::new(scenario.app_rng(), 0);
-    lab.connect(Errand::new(mood, [Transfer::download(BYTES)], 1))?;
+    let read_behaviour = ReadBehaviour::new(scenario.app_rng(), 0);
+    lab.connect(TransferPlan::new(read_behaviour, [Transfer::download(BYTES)], 1))?;
     let (mut received, mut gap, mut gap_ptos) = (0, Duration::ZERO, 0.0_f64);
     let mut progress: Option<(Duration, Duration)> = None;
     let halt = lab.run(Duration::from_secs(60), |lab| {
@@ -74,7 +74,7 @@ fn measure(scenario: &Scenario) -> Result<Measured, String> {
     });
     let seconds = lab.age().as_secs_f64();
     let failures = &lab.client().app_mut().failures;
-    if halt != Halt::Done || !failures.is_empty() {
+    if halt != StopReason::Done || !failures.is_empty() {
         return Err(format!("{halt:?} after {seconds} s with {received} bytes: {failures:?}"));
     }
     lab.run(Duration::from_secs(60), |lab| lab.server().connections() == 0);

@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test may panic as the test itself may")]
 
 use base::time::{Duration, Instant};
-use sim::transfer::{Errand, Plan, Transfer, build};
-use sim::{Family, Halt, Mood, Node, Renewal, Scenario};
+use sim::transfer::{Plan, Transfer, TransferPlan, build};
+use sim::{Family, Node, ReadBehaviour, Renewal, Scenario, StopReason};
 use transport::{Algorithm, Connection, Fin, MtuMode, MtuReport, StreamId, StreamSink};
 use worker::{App, Next};
 
@@ -80,8 +80,8 @@ fn download(scenario: &Scenario, bytes: u64) -> (MtuReport, Duration) {
 
 fn transfer(scenario: &Scenario, transfer: Transfer) -> ([MtuReport; 2], Duration) {
     let mut lab = build(scenario, &Plan::downloads([])).unwrap();
-    let mood = Mood::new(scenario.app_rng(), 0);
-    lab.connect(Errand::new(mood, [transfer], 1)).unwrap();
+    let read_behaviour = ReadBehaviour::new(scenario.app_rng(), 0);
+    lab.connect(TransferPlan::new(read_behaviour, [transfer], 1)).unwrap();
     lab.run(Duration::from_secs(60), |lab| lab.client().app_mut().done == 1);
     let age = lab.age();
     lab.run(Duration::from_secs(60), |lab| lab.server().connections() == 0);
@@ -140,14 +140,14 @@ fn a_migration_begins_the_search_anew() {
     let moves = Node::Rebind { at: RTT * 12, every: RTT * 1_000, times: 1, what: Renewal::Address };
     scenario.to_server.insert(0, moves);
     let mut lab = build(&scenario, &Plan::downloads([])).unwrap();
-    let mood = Mood::new(scenario.app_rng(), 0);
-    lab.connect(Errand::new(mood, [Transfer::download(400_000_000)], 1)).unwrap();
+    let read_behaviour = ReadBehaviour::new(scenario.app_rng(), 0);
+    lab.connect(TransferPlan::new(read_behaviour, [Transfer::download(400_000_000)], 1)).unwrap();
     let client = lab.hosts().1;
     lab.network().borrow_mut().arm_rebinding(client);
     let halt = lab.run(Duration::from_secs(60), |lab| lab.client().app_mut().done == 1);
     lab.run(Duration::from_secs(60), |lab| lab.server().connections() == 0);
     let server = lab.server().app_mut();
-    assert_eq!((halt, server.counters.migrations), (Halt::Done, 1));
+    assert_eq!((halt, server.counters.migrations), (StopReason::Done, 1));
     assert_eq!(server.mtu.probes_sent, 6, "those of the new path alone: {:?}", server.mtu);
     check("server, after a migration", server.mtu, (65_507, 4), RTT);
 }

@@ -5,8 +5,8 @@
 
 use base::time::{Duration, Instant};
 use bytes::Bytes;
-use sim::transfer::{Errand, Plan, Transfer, TransferLab, build};
-use sim::{Halt, Lab, Mood, Node, Renewal, Scenario};
+use sim::transfer::{Plan, Transfer, TransferPlan, TransferSimulation, build};
+use sim::{Node, ReadBehaviour, Renewal, Scenario, Simulation, StopReason};
 use transport::{CloseReason, Connection, Dir, Event, Fin, StreamId, StreamSink};
 use worker::{App, Next};
 
@@ -19,17 +19,17 @@ fn rebinding(at: Duration, what: Renewal) -> Scenario {
 /// Uploads 3 KB while the client's address changes `at` after its first packet. Returns how long that took.
 fn upload(at: Duration, what: Renewal) -> Duration {
     let scenario = rebinding(at, what);
-    let mut lab: TransferLab = build(&scenario, &Plan::downloads([])).unwrap();
+    let mut lab: TransferSimulation = build(&scenario, &Plan::downloads([])).unwrap();
     let client = lab.hosts().1;
     lab.network().borrow_mut().arm_rebinding(client);
     let mut transfer = Transfer::download(1_000);
     transfer.header.up = 3_000;
-    lab.connect(Errand::new(Mood::new(scenario.app_rng(), 0), [transfer], 1)).unwrap();
+    lab.connect(TransferPlan::new(ReadBehaviour::new(scenario.app_rng(), 0), [transfer], 1)).unwrap();
     let halt = lab.run(Duration::from_secs(60), |lab| {
         lab.client().app_mut().done == 1 || !lab.client().app_mut().failures.is_empty()
     });
     let failures = lab.client().app_mut().failures.clone();
-    assert_eq!((halt, failures), (Halt::Done, vec![]), "{what:?} after {at:?}");
+    assert_eq!((halt, failures), (StopReason::Done, vec![]), "{what:?} after {at:?}");
     lab.age()
 }
 
@@ -100,11 +100,12 @@ impl App for Thinker {
 /// Asks, and loses the binding after `at`. Returns when the answer was there.
 fn ask(at: Duration) -> Duration {
     let scenario = rebinding(at, Renewal::Port);
-    let mut lab: Lab<Thinker, Thinker> = scenario.build(Thinker::default(), Thinker::default()).unwrap();
+    let mut lab: Simulation<Thinker, Thinker> =
+        scenario.build(Thinker::default(), Thinker::default()).unwrap();
     let client = lab.hosts().1;
     lab.network().borrow_mut().arm_rebinding(client);
     let handle = lab.connect(Seen::default()).unwrap();
-    assert_eq!(lab.run(Duration::from_secs(5), |lab| lab.client().app_mut().connected), Halt::Done);
+    assert_eq!(lab.run(Duration::from_secs(5), |lab| lab.client().app_mut().connected), StopReason::Done);
     let (connection, _) = lab.client().connection(handle).unwrap();
     let id = connection.open(Dir::Bidi).unwrap();
     connection.write_slice(id, b"a question").unwrap();
@@ -113,7 +114,7 @@ fn ask(at: Duration) -> Duration {
         lab.client().app_mut().answered || !lab.client().app_mut().closed.is_empty()
     });
     let closed = lab.client().app_mut().closed.clone();
-    assert_eq!((halt, closed), (Halt::Done, vec![]), "lost after {at:?}");
+    assert_eq!((halt, closed), (StopReason::Done, vec![]), "lost after {at:?}");
     lab.age()
 }
 
@@ -131,15 +132,18 @@ fn a_client_that_only_waits_finds_out_that_its_binding_is_lost() {
 fn a_client_does_not_wait_for_ever_for_a_server_that_never_answers() {
     let mut scenario = Scenario::interop(4);
     scenario.limit = Duration::from_secs(1_000);
-    let mut lab: Lab<Thinker, Thinker> = scenario
+    let mut lab: Simulation<Thinker, Thinker> = scenario
         .build(Thinker { answer_at: Some(Instant::FAR_FUTURE), ..Thinker::default() }, Thinker::default())
         .unwrap();
     let handle = lab.connect(Seen::default()).unwrap();
-    assert_eq!(lab.run(Duration::from_secs(5), |lab| lab.client().app_mut().connected), Halt::Done);
+    assert_eq!(lab.run(Duration::from_secs(5), |lab| lab.client().app_mut().connected), StopReason::Done);
     let (connection, _) = lab.client().connection(handle).unwrap();
     let id = connection.open(Dir::Bidi).unwrap();
     connection.write_slice(id, b"a question").unwrap();
     let halt = lab.run(Duration::from_secs(600), |lab| !lab.client().app_mut().closed.is_empty());
-    assert_eq!((halt, &lab.client().app_mut().closed[..]), (Halt::Done, &[CloseReason::IdleTimeout][..]));
+    assert_eq!(
+        (halt, &lab.client().app_mut().closed[..]),
+        (StopReason::Done, &[CloseReason::IdleTimeout][..])
+    );
     assert!(lab.age() > Duration::from_secs(100), "{:?}", lab.age());
 }

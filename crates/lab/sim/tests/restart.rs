@@ -3,32 +3,32 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test may panic as the test itself may")]
 
 use base::time::Duration;
-use sim::transfer::{Errand, Plan, Server, Transfer, TransferLab, build};
-use sim::{Burst, Halt, Mood, Node, Odds, Scenario};
+use sim::transfer::{Plan, Server, Transfer, TransferPlan, TransferSimulation, build};
+use sim::{Burst, EventRate, Node, ReadBehaviour, Scenario, StopReason};
 use transport::CloseReason;
 
-fn errand(scenario: &Scenario, up: u64, down: u64) -> Errand {
+fn client_plan(scenario: &Scenario, up: u64, down: u64) -> TransferPlan {
     let mut transfer = Transfer::download(down);
     transfer.header.up = up;
-    Errand::new(Mood::new(scenario.app_rng(), 0), [transfer], 1)
+    TransferPlan::new(ReadBehaviour::new(scenario.app_rng(), 0), [transfer], 1)
 }
 
 /// Half-way through a transfer the server is replaced; returns how long the client took to learn of it.
 fn restart(scenario: &Scenario, up: u64, down: u64) -> Duration {
-    let mut lab: TransferLab = build(scenario, &Plan::downloads([])).unwrap();
-    lab.connect(errand(scenario, up, down)).unwrap();
-    assert_eq!(lab.run(Duration::from_secs(1), |_| false), Halt::OutOfTime);
-    scenario.restart_server(&mut lab, Server::new(Mood::new(scenario.app_rng(), 0))).unwrap();
+    let mut lab: TransferSimulation = build(scenario, &Plan::downloads([])).unwrap();
+    lab.connect(client_plan(scenario, up, down)).unwrap();
+    assert_eq!(lab.run(Duration::from_secs(1), |_| false), StopReason::OutOfTime);
+    scenario.restart_server(&mut lab, Server::new(ReadBehaviour::new(scenario.app_rng(), 0))).unwrap();
     let began = lab.age();
     let halt = lab.run(Duration::from_secs(100), |lab| !lab.client().app_mut().reasons.is_empty());
-    assert_eq!(halt, Halt::Done);
+    assert_eq!(halt, StopReason::Done);
     assert_eq!(lab.client().app_mut().reasons, [CloseReason::StatelessReset]);
     let time = lab.age().saturating_sub(began);
     // The new server takes new connections at once.
     lab.client().app_mut().failures.clear();
-    lab.connect(errand(scenario, 100, 100)).unwrap();
+    lab.connect(client_plan(scenario, 100, 100)).unwrap();
     let halt = lab.run(Duration::from_secs(20), |lab| lab.client().app_mut().done == 1);
-    assert_eq!(halt, Halt::Done, "{:?}", lab.client().app_mut().failures);
+    assert_eq!(halt, StopReason::Done, "{:?}", lab.client().app_mut().failures);
     time
 }
 
@@ -41,6 +41,6 @@ fn a_client_learns_that_its_server_has_forgotten_it() {
     scenario.client.keep_alive = Some(Duration::from_secs(2));
     assert!(restart(&scenario, 0, 10_000_000) < Duration::from_millis(2_200));
     // Resets are lost as other datagrams are.
-    let loss = Node::Loss(Odds::percent(30).with_burst(Burst::AtMost(3)));
+    let loss = Node::Loss(EventRate::percent(30).with_burst(Burst::AtMost(3)));
     assert!(restart(&scenario.both_ways(&loss), 10_000_000, 0) < Duration::from_secs(10));
 }

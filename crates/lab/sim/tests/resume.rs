@@ -4,8 +4,8 @@
 
 use base::rng::Rng;
 use base::time::Duration;
-use sim::transfer::{Errand, Plan, Transfer, TransferLab, build};
-use sim::{Halt, Mood, Node, Scenario};
+use sim::transfer::{Plan, Transfer, TransferPlan, TransferSimulation, build};
+use sim::{Node, ReadBehaviour, Scenario, StopReason};
 use transport::{ResumeCounters, Switch};
 
 const LARGE: u64 = 30_000_000;
@@ -21,7 +21,7 @@ fn nodes(megabits: u64, delay_ms: u64, queue_bytes: u64) -> Vec<Node> {
 
 /// A client that comes again and again.
 struct Visits {
-    lab: TransferLab,
+    lab: TransferSimulation,
     done: u64,
 }
 
@@ -39,17 +39,18 @@ impl Visits {
 
     /// A download on a connection of its own: seconds, and what its server lost.
     fn download(&mut self, bytes: u64) -> (f64, u64) {
-        let errand = Errand::new(Mood::new(Rng::from_u64(1), 0), [Transfer::download(bytes)], 1);
-        self.lab.connect(errand).expect("a connection");
+        let client_plan =
+            TransferPlan::new(ReadBehaviour::new(Rng::from_u64(1), 0), [Transfer::download(bytes)], 1);
+        self.lab.connect(client_plan).expect("a connection");
         self.done += 1;
         let (done, before) = (self.done, self.lab.age());
         let limit = Duration::from_secs(120);
         let halt = self.lab.run(limit, |lab| lab.client().app_mut().done == done);
-        assert_eq!(halt, Halt::Done);
+        assert_eq!(halt, StopReason::Done);
         let seconds = self.lab.age().saturating_sub(before).as_secs_f64();
         // Both ends forget each other.
         let halt = self.lab.run(limit, |lab| lab.client().connections() + lab.server().connections() == 0);
-        assert_eq!(halt, Halt::Done);
+        assert_eq!(halt, StopReason::Done);
         (seconds, self.lab.server().app_mut().counters.lost_packets)
     }
 

@@ -5,11 +5,11 @@
 use base::time::Duration;
 use recovery::congestion::{Algorithm, SlowStart};
 use sim::Node;
-use sim::contest::{Course, Startup, startup};
+use sim::contest::{LinkProfile, Startup, startup};
 
 /// With HyStart++ and without it.
-fn both(course: Course, on_return: &[Node]) -> [Startup; 2] {
-    let of = |kind| startup(course, Algorithm::Cubic, kind, on_return);
+fn both(link_profile: LinkProfile, on_return: &[Node]) -> [Startup; 2] {
+    let of = |kind| startup(link_profile, Algorithm::Cubic, kind, on_return);
     [SlowStart::HyStart, SlowStart::Standard]
         .map(|kind| of(kind).unwrap_or_else(|problem| panic!("{problem}")))
 }
@@ -30,7 +30,7 @@ fn jitter(by_ms: u64) -> [Node; 1] {
 #[test]
 fn a_queue_of_a_product_is_seen_before_it_is_overrun() {
     for (megabits, rtt_ms, most) in [(10, 100, 0.4), (100, 20, 0.3), (100, 100, 0.3), (1_000, 20, 0.4)] {
-        let [with, without] = both(Course::new(megabits, rtt_ms, 1.0), &[]);
+        let [with, without] = both(LinkProfile::new(megabits, rtt_ms, 1.0), &[]);
         println!("{megabits} Mbit/s, {rtt_ms} ms: {} | {}", cell(&with), cell(&without));
         assert!((with.lost as f64) < without.lost as f64 * most, "{} {}", with.lost, without.lost);
         assert!(with.full_after <= without.full_after, "and the link is full as soon");
@@ -41,7 +41,7 @@ fn a_queue_of_a_product_is_seen_before_it_is_overrun() {
 #[test]
 fn a_deep_queue_is_spared_most_of_the_overshoot() {
     for (megabits, rtt_ms) in [(10, 20), (100, 20), (100, 100)] {
-        let [with, without] = both(Course::new(megabits, rtt_ms, 4.0), &[]);
+        let [with, without] = both(LinkProfile::new(megabits, rtt_ms, 4.0), &[]);
         println!("{megabits} Mbit/s, {rtt_ms} ms: {} | {}", cell(&with), cell(&without));
         assert!(with.lost * 4 < without.lost, "{} {}", with.lost, without.lost);
     }
@@ -51,7 +51,7 @@ fn a_deep_queue_is_spared_most_of_the_overshoot() {
 #[test]
 fn jitter_of_half_a_round_trip_delays_nothing() {
     for by_ms in [5, 20] {
-        let [with, without] = both(Course::new(100, 40, 1.0), &jitter(by_ms));
+        let [with, without] = both(LinkProfile::new(100, 40, 1.0), &jitter(by_ms));
         println!("jitter of {by_ms} ms: {} | {}", cell(&with), cell(&without));
         let late = with.full_after.unwrap_or(f64::INFINITY) - without.full_after.unwrap_or(0.0);
         assert!(late <= 1.0, "{late} round trips later");
@@ -70,14 +70,14 @@ fn all_rows() {
         for rtt_ms in [20, 100] {
             for queue in [0.25, 0.5, 1.0, 2.0, 4.0] {
                 let name = format!("{megabits} Mbit/s, {rtt_ms} ms, queue {queue}");
-                row(name, both(Course::new(megabits, rtt_ms, queue), &[]));
+                row(name, both(LinkProfile::new(megabits, rtt_ms, queue), &[]));
             }
         }
     }
     for megabits in [10, 100, 1_000] {
         for by_ms in [0, 2, 5, 10, 20, 40] {
             let name = format!("{megabits} Mbit/s, 40 ms, queue 1, jitter {by_ms} ms");
-            row(name, both(Course::new(megabits, 40, 1.0), &jitter(by_ms)));
+            row(name, both(LinkProfile::new(megabits, 40, 1.0), &jitter(by_ms)));
         }
     }
 }

@@ -9,13 +9,13 @@
 use std::io;
 
 use bench::method::Method;
-use bench::pair::Pair;
+use bench::pair::ProgramPair;
 use bench::site::Site;
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Series, Study, Table};
 
 use crate::ceiling::{self, Ceiling};
 use crate::context::Context;
-use crate::downloads::{Course, Lane, Trial, saving};
+use crate::downloads::{Course, DownloadSeries, Trial, saving};
 
 /// UDP payload of full packets, the same for all: an Ethernet frame over IPv6.
 const PAYLOAD: u16 = 1_452;
@@ -83,10 +83,10 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let began = cpu::clock_seconds();
     let (program, site) = (context.program.clone(), Site::Loopback);
     let (stop, cores) = (context.stop, context.cores);
-    let pair = Pair::new(&program, &site, stop)?;
+    let pair = ProgramPair::new(&program, &site, stop)?;
     let bytes = context.scaled(2_000_000_000, 200_000_000);
     let trials = context.scaled(7, 3);
-    let mut measured: Vec<(&'static str, Vec<Lane>)> = Vec::new();
+    let mut measured: Vec<(&'static str, Vec<DownloadSeries>)> = Vec::new();
     let mut problem = None;
     let mut notes = Vec::new();
     let mut ceiling = Ceiling::default();
@@ -97,9 +97,9 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         }
         let lane = |(name, flags): (&str, &[&str])| {
             let server = [&SIZE, flags, both].concat();
-            Lane::apart(name, method, &server, &[&server, client].concat())
+            DownloadSeries::apart(name, method, &server, &[&server, client].concat())
         };
-        let mut lanes: Vec<Lane> = WAYS.into_iter().map(lane).collect();
+        let mut lanes: Vec<DownloadSeries> = WAYS.into_iter().map(lane).collect();
         let done = Course { pair: &pair, cores, bytes, trials, place }.run(&mut lanes, context);
         measured.push((place, lanes));
         if let Err(error) = done {
@@ -143,17 +143,17 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     })
 }
 
-fn problems(place: &str, lanes: &[Lane]) -> Vec<String> {
-    let told = |lane: &Lane| Some(format!("{place}, {}: {}", lane.name, lane.problem.as_ref()?));
+fn problems(place: &str, lanes: &[DownloadSeries]) -> Vec<String> {
+    let told = |lane: &DownloadSeries| Some(format!("{place}, {}: {}", lane.name, lane.problem.as_ref()?));
     lanes.iter().filter_map(told).collect()
 }
 
 /// What fewer acknowledgements save, beside the aim.
-fn finding(place: &str, lanes: &[Lane]) -> Option<String> {
+fn finding(place: &str, lanes: &[DownloadSeries]) -> Option<String> {
     let [asked, tenth, second] = lanes else { return None };
     let (by_asking, by_tenth) = (asked.cost_over(second)?, tenth.cost_over(second)?);
-    let sum = |lane: &Lane, of: fn(&Trial) -> f64| lane.trials.iter().map(of).sum::<f64>();
-    let answers = |lane: &Lane| {
+    let sum = |lane: &DownloadSeries, of: fn(&Trial) -> f64| lane.trials.iter().map(of).sum::<f64>();
+    let answers = |lane: &DownloadSeries| {
         sum(lane, |trial| trial.client_datagrams) / sum(lane, |trial| trial.server_datagrams).max(1.0) * 1e3
     };
     Some(format!(
@@ -168,16 +168,16 @@ fn finding(place: &str, lanes: &[Lane]) -> Option<String> {
     ))
 }
 
-fn blocks(measured: &[(&'static str, Vec<Lane>)], ceiling: &Ceiling) -> Vec<Block> {
+fn blocks(measured: &[(&'static str, Vec<DownloadSeries>)], ceiling: &Ceiling) -> Vec<Block> {
     let mut blocks: Vec<Block> =
         measured.iter().map(|(place, lanes)| Block::Table(table(place, lanes, ceiling))).collect();
     blocks.push(Block::Plot(plot(measured)));
     blocks
 }
 
-fn table(place: &str, lanes: &[Lane], ceiling: &Ceiling) -> Table {
+fn table(place: &str, lanes: &[DownloadSeries], ceiling: &Ceiling) -> Table {
     let second = lanes.last();
-    let row = |lane: &Lane| Row {
+    let row = |lane: &DownloadSeries| Row {
         name: lane.name.clone(),
         is_published: false,
         cells: vec![
@@ -201,7 +201,7 @@ fn table(place: &str, lanes: &[Lane], ceiling: &Ceiling) -> Table {
     }
 }
 
-fn plot(measured: &[(&'static str, Vec<Lane>)]) -> Plot {
+fn plot(measured: &[(&'static str, Vec<DownloadSeries>)]) -> Plot {
     let series = WAYS.iter().enumerate().map(|(way, (name, _))| Series {
         name: (*name).to_owned(),
         is_published: false,
@@ -228,7 +228,7 @@ fn plot(measured: &[(&'static str, Vec<Lane>)]) -> Plot {
 mod tests {
     use super::*;
 
-    fn lanes(costs: [f64; 3]) -> Vec<Lane> {
+    fn lanes(costs: [f64; 3]) -> Vec<DownloadSeries> {
         let lane = |((name, flags), cost): ((&str, &[&str]), f64)| {
             let trial = |noise: f64| Trial {
                 server_cpu_s_per_gb: cost + noise,
@@ -236,7 +236,10 @@ mod tests {
                 server_datagrams: 100_000.0,
                 ..Trial::default()
             };
-            Lane { trials: [0.0, 0.01, -0.01].map(trial).to_vec(), ..Lane::new(name, Method::Gso, flags) }
+            DownloadSeries {
+                trials: [0.0, 0.01, -0.01].map(trial).to_vec(),
+                ..DownloadSeries::new(name, Method::Gso, flags)
+            }
         };
         WAYS.into_iter().zip(costs).map(lane).collect()
     }

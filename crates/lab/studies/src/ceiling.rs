@@ -101,7 +101,7 @@ impl Ceiling {
 }
 
 fn trial(context: &Context<'_>, payload_size: u16, gigabytes: f64) -> io::Result<Roofline> {
-    let mut plan = roofline::Plan::new(payload_size.into(), gigabytes, Work::Whole, Variant::Gso);
+    let mut plan = roofline::RooflinePlan::new(payload_size.into(), gigabytes, Work::Whole, Variant::Gso);
     plan.trials = 1;
     plan.cores = context.cores;
     let launch = |role: &str| {
@@ -125,7 +125,7 @@ mod tests {
             datagrams_per_call: 1.0,
             busy: 1.0,
         };
-        let plan = roofline::Plan::new(1_472, 1.0, Work::Whole, Variant::Gso);
+        let plan = roofline::RooflinePlan::new(1_472, 1.0, Work::Whole, Variant::Gso);
         let trial = |rate: &f64| Roofline {
             plan: plan.clone(),
             gbit_per_second: *rate,

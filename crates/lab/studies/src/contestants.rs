@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-pub use ground::{Ground, LARGE, SMALL};
+pub use ground::{LARGE, SMALL, TestSite};
 pub use serving::Serving;
 
 /// Versions of HTTP.
@@ -142,7 +142,7 @@ pub struct Installed {
 
 /// Who is here, and why others are not.
 #[derive(Clone, Debug, Default)]
-pub struct Field {
+pub struct InstalledServers {
     /// In the order of [`Contestant::ALL`].
     pub installed: Vec<Installed>,
     /// A sentence for each that is missing.
@@ -151,8 +151,8 @@ pub struct Field {
 
 /// Looks for servers that speak one of these versions of HTTP: peers beside the tercel program and below target/ in the
 /// working directory, the others where the system has programs.
-pub fn look(tercel: &Path, versions: &[Http]) -> Field {
-    let mut field = Field::default();
+pub fn look(tercel: &Path, versions: &[Http]) -> InstalledServers {
+    let mut field = InstalledServers::default();
     for who in
         Contestant::ALL.into_iter().filter(|who| who.speaks().iter().any(|http| versions.contains(http)))
     {

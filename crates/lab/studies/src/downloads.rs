@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bench::estimate::Estimate;
 use bench::method::Method;
-use bench::pair::{Pair, number};
+use bench::pair::{ProgramPair, number};
 use bench::process::is_interruption;
 use bench::site::End;
 use bench::stats::{Ratio, Summary};
@@ -35,7 +35,7 @@ pub(crate) enum Asker {
 
 /// A way to download.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Lane {
+pub(crate) struct DownloadSeries {
     /// As tables call it.
     pub(crate) name: String,
     /// The server's data path. The client's is [`Method::Gso`], so that it is not what limits.
@@ -80,7 +80,7 @@ pub(crate) struct Trial {
 
 /// What all lanes have in common.
 pub(crate) struct Course<'a> {
-    pub(crate) pair: &'a Pair<'a>,
+    pub(crate) pair: &'a ProgramPair<'a>,
     /// Those of server and client.
     pub(crate) cores: [usize; 2],
     /// Content of one download.
@@ -91,16 +91,16 @@ pub(crate) struct Course<'a> {
     pub(crate) place: &'static str,
 }
 
-impl Lane {
+impl DownloadSeries {
     /// HTTP/3 with the same flags at both ends.
-    pub(crate) fn new(name: &str, method: Method, flags: &[&str]) -> Lane {
-        Lane::apart(name, method, flags, flags)
+    pub(crate) fn new(name: &str, method: Method, flags: &[&str]) -> DownloadSeries {
+        DownloadSeries::apart(name, method, flags, flags)
     }
 
     /// HTTP/3 with flags for each end.
-    pub(crate) fn apart(name: &str, method: Method, server: &[&str], client: &[&str]) -> Lane {
+    pub(crate) fn apart(name: &str, method: Method, server: &[&str], client: &[&str]) -> DownloadSeries {
         let own = |flags: &[&str]| flags.iter().map(|flag| (*flag).to_owned()).collect();
-        Lane {
+        DownloadSeries {
             name: name.to_owned(),
             method,
             asker: Asker::Get,
@@ -136,7 +136,7 @@ impl Lane {
     }
 
     /// The server's CPU time for the same content over that of another lane.
-    pub(crate) fn cost_over(&self, other: &Lane) -> Option<Ratio> {
+    pub(crate) fn cost_over(&self, other: &DownloadSeries) -> Option<Ratio> {
         let cost = |trial: &Trial| trial.server_cpu_s_per_gb;
         Ratio::of(&self.values(cost), &other.values(cost))
     }
@@ -147,7 +147,7 @@ impl Course<'_> {
     ///
     /// # Errors
     /// [`io::ErrorKind::Interrupted`] when all shall end; the lanes keep what was measured.
-    pub(crate) fn run(&self, lanes: &mut [Lane], context: &mut Context<'_>) -> io::Result<()> {
+    pub(crate) fn run(&self, lanes: &mut [DownloadSeries], context: &mut Context<'_>) -> io::Result<()> {
         let mut estimate = Estimate::of_rounds(lanes.len(), self.trials + 1);
         for round in 0..=self.trials {
             let mut order: Vec<usize> = (0..lanes.len()).collect();
@@ -178,7 +178,7 @@ impl Course<'_> {
         Ok(())
     }
 
-    fn line(&self, lane: &Lane, round: usize, trial: &Trial) -> String {
+    fn line(&self, lane: &DownloadSeries, round: usize, trial: &Trial) -> String {
         let counted = if round == 0 { "warm-up".to_owned() } else { format!("{round}/{}", self.trials) };
         format!(
             "{:9} {:34} {counted:8} server {:.3} CPU s/GB ({:3.0} %), client {:.3} ({:3.0} %), {:6.0} MB/s",
@@ -192,9 +192,10 @@ impl Course<'_> {
         )
     }
 
-    fn trial(&self, lane: &Lane) -> io::Result<Trial> {
+    fn trial(&self, lane: &DownloadSeries) -> io::Result<Trial> {
         let [server_core, client_core] = self.cores;
-        let other = lane.program.as_ref().map(|program| Pair::new(program, self.pair.site, self.pair.stop));
+        let other =
+            lane.program.as_ref().map(|program| ProgramPair::new(program, self.pair.site, self.pair.stop));
         let other = other.transpose()?;
         let pair = other.as_ref().unwrap_or(self.pair);
         let flags: Vec<&str> = lane.server.iter().map(String::as_str).collect();
@@ -231,7 +232,12 @@ impl Course<'_> {
         Ok(trial)
     }
 
-    fn download(&self, pair: &Pair<'_>, lane: &Lane, (url, core): (&str, usize)) -> io::Result<Told> {
+    fn download(
+        &self,
+        pair: &ProgramPair<'_>,
+        lane: &DownloadSeries,
+        (url, core): (&str, usize),
+    ) -> io::Result<Told> {
         let patience = Duration::from_secs_f64(30.0 + self.bytes as f64 / 10e6);
         let mut flags: Vec<&str> = lane.client.iter().map(String::as_str).collect();
         match lane.asker {

@@ -7,7 +7,7 @@ mod profiles;
 
 use std::io;
 
-use bench::datapaths::{self, DataPaths, PUBLISHED_GAIN, PUBLISHED_UDP, PUBLISHED_XDP, Plan, Trial};
+use bench::datapaths::{self, DataPaths, DataPathsPlan, PUBLISHED_GAIN, PUBLISHED_UDP, PUBLISHED_XDP, Trial};
 use bench::method::Method;
 use bench::site::Site;
 use bench::stats::{Ratio, Summary};
@@ -34,10 +34,10 @@ const COLUMNS: [&str; 9] = [
 /// Nothing can be measured at all.
 pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let began = cpu::clock_seconds();
-    let plan = Plan {
+    let plan = DataPathsPlan {
         bytes: context.scaled(2_000_000_000, 500_000_000),
         cores: context.cores,
-        ..Plan::new(context.program.clone())
+        ..DataPathsPlan::new(context.program.clone())
     };
     let site = Site::veth(1).map_err(io::Error::other)?;
     let stop = context.stop;

@@ -14,7 +14,7 @@ use std::io;
 
 use bench::estimate::Estimate;
 use bench::method::Method;
-use bench::pair::Pair;
+use bench::pair::ProgramPair;
 use bench::process::is_interruption;
 use bench::site::Site;
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Series, Study, Table};
@@ -101,7 +101,7 @@ fn measure(
 ) -> io::Result<()> {
     let site = Site::Loopback;
     let (program, cores, stop) = (context.program.clone(), context.cores, context.stop);
-    let pair = Pair::new(&program, &site, stop)?;
+    let pair = ProgramPair::new(&program, &site, stop)?;
     let mut estimate = Estimate::of_rounds(SENDING.len() * SCENARIOS.len(), TRIALS);
     context.tell("e2: warm-up");
     trial::run(&pair, &SCENARIOS[0], (Method::Gso, cores), bytes)?;

@@ -23,8 +23,8 @@ use bench::site::Site;
 use report::model::{Block, Study};
 
 use crate::context::Context;
-use series::Lane;
-use trial::{Arena, Load, Service};
+use series::VariantTrials;
+use trial::{Load, Service, TrialSite};
 use variant::Variant;
 
 /// Outstanding requests of the published sweep.
@@ -114,8 +114,8 @@ impl Cores {
 pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let began = cpu::clock_seconds();
     let (scope, cores) = (Scope::of(context), Cores::of(context));
-    let mut single: Vec<Lane> = scope.variants.iter().copied().map(Lane::new).collect();
-    let mut paired: Vec<Lane> = scope.paired.iter().copied().map(Lane::new).collect();
+    let mut single: Vec<VariantTrials> = scope.variants.iter().copied().map(VariantTrials::new).collect();
+    let mut paired: Vec<VariantTrials> = scope.paired.iter().copied().map(VariantTrials::new).collect();
     let mut estimate = scope.estimate();
     let measured = measure_single(context, &scope, &cores, (&mut single, &mut estimate))
         .and_then(|()| measure_paired(context, &scope, &cores, (&mut paired, &mut estimate)));
@@ -125,7 +125,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     {
         return Err(io::Error::new(error.kind(), error.to_string()));
     }
-    let raw = |lanes: &[Lane]| {
+    let raw = |lanes: &[VariantTrials]| {
         lanes.iter().map(|lane| serde_json::to_value(lane.raw())).collect::<Result<Vec<_>, _>>()
     };
     Ok(Study {
@@ -149,11 +149,11 @@ fn measure_single(
     context: &mut Context<'_>,
     scope: &Scope,
     cores: &Cores,
-    (lanes, estimate): (&mut [Lane], &mut Estimate),
+    (lanes, estimate): (&mut [VariantTrials], &mut Estimate),
 ) -> io::Result<()> {
     let site = Site::veth(1).map_err(io::Error::other)?;
     let program = context.program.clone();
-    let arena = Arena { program: &program, site: &site, stop: context.stop, folder: Folder::make()? };
+    let arena = TrialSite { program: &program, site: &site, stop: context.stop, folder: Folder::make()? };
     let ([server, client], rounds) = (cores.one, scope.repetitions + 1);
     for round in 0..rounds {
         for lane in lanes.iter_mut().filter(|lane| lane.problem.is_none()) {
@@ -185,11 +185,11 @@ fn measure_paired(
     context: &mut Context<'_>,
     scope: &Scope,
     cores: &Cores,
-    (lanes, estimate): (&mut [Lane], &mut Estimate),
+    (lanes, estimate): (&mut [VariantTrials], &mut Estimate),
 ) -> io::Result<()> {
     let site = Site::veth(2).map_err(io::Error::other)?;
     let program = context.program.clone();
-    let arena = Arena { program: &program, site: &site, stop: context.stop, folder: Folder::make()? };
+    let arena = TrialSite { program: &program, site: &site, stop: context.stop, folder: Folder::make()? };
     for lane in lanes {
         let mut visit = || {
             let perf = arena.serve(lane.variant, Service::Perf, &cores.two[0])?;
@@ -208,7 +208,7 @@ fn measure_paired(
 }
 
 /// A variant that does not work here is left out from then on; an interruption ends everything.
-fn excuse(lane: &mut Lane, visited: io::Result<()>, context: &Context<'_>) -> io::Result<()> {
+fn excuse(lane: &mut VariantTrials, visited: io::Result<()>, context: &Context<'_>) -> io::Result<()> {
     let Err(error) = visited else { return Ok(()) };
     if is_interruption(&error, context.stop) {
         return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted"));
@@ -217,7 +217,7 @@ fn excuse(lane: &mut Lane, visited: io::Result<()>, context: &Context<'_>) -> io
     Ok(())
 }
 
-fn blocks(scope: &Scope, single: &[Lane], paired: &[Lane], cores: &Cores) -> Vec<Block> {
+fn blocks(scope: &Scope, single: &[VariantTrials], paired: &[VariantTrials], cores: &Cores) -> Vec<Block> {
     let Some(baseline) = single.first() else { return Vec::new() };
     let percentiles = 0..trial::PERCENTILES.len();
     let mut blocks = vec![

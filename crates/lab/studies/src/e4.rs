@@ -8,8 +8,8 @@ use std::io;
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Row, Series, Study, Table};
 
 use crate::contestants::client::{Client, Work};
-use crate::contestants::race::{Entry, Lane, Race};
-use crate::contestants::{Contestant, Ground, Http, SMALL, look, words};
+use crate::contestants::race::{EntryResult, Race, RaceEntry};
+use crate::contestants::{Contestant, Http, SMALL, TestSite, look, words};
 use crate::context::Context;
 
 /// Seconds for a million requests, their deviation where it was published, and CPU of the server in percent.
@@ -39,7 +39,7 @@ const COLUMNS: [&str; 8] = [
 /// Nothing can be measured at all.
 pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let began = cpu::clock_seconds();
-    let ground = Ground::prepare()?;
+    let ground = TestSite::prepare()?;
     let field = look(&context.program, &[Http::Three]);
     let requests = context.scaled(MILLION, 200_000);
     let race = Race {
@@ -47,13 +47,13 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         work: Work { file: SMALL, connections: 100, streams: 10, requests },
         trials: context.scaled(5, 3),
     };
-    let entry = |server: &_| Entry {
+    let entry = |server: &_| RaceEntry {
         server: Clone::clone(server),
         http: Http::Three,
         client: Client::Load,
         program: context.program.clone(),
     };
-    let mut lanes: Vec<Lane> = field.installed.iter().map(entry).map(Lane::new).collect();
+    let mut lanes: Vec<EntryResult> = field.installed.iter().map(entry).map(EntryResult::new).collect();
     let problem = race.run(&mut lanes, context, &mut |_| Ok(())).err();
     let mut notes = words::notes(&field, &ground, &lanes, context.cores);
     if requests != MILLION {
@@ -79,7 +79,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     })
 }
 
-fn method(race: &Race<'_>, lanes: &[Lane]) -> Vec<String> {
+fn method(race: &Race<'_>, lanes: &[EntryResult]) -> Vec<String> {
     let Work { file, connections, streams, requests } = &race.work;
     vec![
         format!(
@@ -104,7 +104,7 @@ fn method(race: &Race<'_>, lanes: &[Lane]) -> Vec<String> {
     ]
 }
 
-fn table(lanes: &[Lane]) -> Table {
+fn table(lanes: &[EntryResult]) -> Table {
     let measured = lanes.iter().map(|lane| Row {
         name: lane.who.name().to_owned(),
         is_published: false,
@@ -134,11 +134,11 @@ fn table(lanes: &[Lane]) -> Table {
     }
 }
 
-fn measured(lanes: &[Lane]) -> Vec<&Lane> {
+fn measured(lanes: &[EntryResult]) -> Vec<&EntryResult> {
     lanes.iter().filter(|lane| !lane.trials.is_empty()).collect()
 }
 
-fn cost(lanes: &[Lane]) -> Plot {
+fn cost(lanes: &[EntryResult]) -> Plot {
     let lanes = measured(lanes);
     let points = lanes.iter().enumerate().map(|(place, lane)| {
         words::bar(place, &lane.summary(|trial| trial.server_cpu_s * 1e6 / trial.run.succeeded as f64))
@@ -153,7 +153,7 @@ fn cost(lanes: &[Lane]) -> Plot {
 }
 
 /// Times for a million requests, so that published ones may stand beside.
-fn times(lanes: &[Lane], requests: u64) -> Plot {
+fn times(lanes: &[EntryResult], requests: u64) -> Plot {
     let lanes = measured(lanes);
     let scale = MILLION as f64 / requests as f64;
     let names = lanes.iter().map(|lane| lane.who.name()).chain(PUBLISHED.iter().map(|(name, ..)| *name));
@@ -178,13 +178,14 @@ fn times(lanes: &[Lane], requests: u64) -> Plot {
     }
 }
 
-fn findings(lanes: &[Lane]) -> Vec<String> {
+fn findings(lanes: &[EntryResult]) -> Vec<String> {
     let Some(ours) = lanes.iter().find(|lane| lane.who == Contestant::Tercel && !lane.trials.is_empty())
     else {
         return Vec::new();
     };
     let rate = ours.summary(|trial| trial.run.rate).mean;
-    let cost = |lane: &Lane| lane.summary(|trial| trial.server_cpu_s * 1e6 / trial.run.succeeded as f64);
+    let cost =
+        |lane: &EntryResult| lane.summary(|trial| trial.server_cpu_s * 1e6 / trial.run.succeeded as f64);
     let mut findings = vec![format!(
         "tercel answered {rate:.0} requests a second at {:.2} µs of CPU time each; what limited: {}.",
         cost(ours).mean,

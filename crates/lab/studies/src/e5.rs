@@ -12,8 +12,8 @@ use report::model::{Axis, Block, Cell, Plot, PlotKind, Row, Series, Study, Table
 
 use crate::ceiling::{self, Ceiling};
 use crate::contestants::client::{Client, Work};
-use crate::contestants::race::{Entry, Lane, Race, Trial};
-use crate::contestants::{Contestant, Field, Ground, Http, LARGE, look, words};
+use crate::contestants::race::{EntryResult, Race, RaceEntry, Trial};
+use crate::contestants::{Contestant, Http, InstalledServers, LARGE, TestSite, look, words};
 use crate::context::Context;
 
 /// Seconds for 400 requests of 10 MB, and their deviation where it was published.
@@ -46,7 +46,7 @@ const COLUMNS: [&str; 9] = [
 /// Nothing can be measured at all.
 pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let began = cpu::clock_seconds();
-    let ground = Ground::prepare()?;
+    let ground = TestSite::prepare()?;
     let field = look(&context.program, &Http::ALL);
     let (entries, absent) = entries(&field, context);
     let race = Race {
@@ -59,7 +59,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         },
         trials: context.scaled(5, 3),
     };
-    let mut lanes: Vec<Lane> = entries.into_iter().map(Lane::new).collect();
+    let mut lanes: Vec<EntryResult> = entries.into_iter().map(EntryResult::new).collect();
     let mut ceiling = Ceiling::default();
     let gigabytes = context.scaled(2.0, 0.4);
     let mut broken = Vec::new();
@@ -100,7 +100,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
 }
 
 /// Every server over every version that it speaks, with every client that speaks it; and who is missing.
-fn entries(field: &Field, context: &Context<'_>) -> (Vec<Entry>, Vec<String>) {
+fn entries(field: &InstalledServers, context: &Context<'_>) -> (Vec<RaceEntry>, Vec<String>) {
     let (mut entries, mut absent) = (Vec::new(), Vec::new());
     for client in Client::ALL {
         match client.find(&context.program) {
@@ -108,7 +108,7 @@ fn entries(field: &Field, context: &Context<'_>) -> (Vec<Entry>, Vec<String>) {
             Ok(program) => {
                 for server in &field.installed {
                     let spoken = server.who.speaks().iter().filter(|http| client.speaks(**http));
-                    entries.extend(spoken.map(|&http| Entry {
+                    entries.extend(spoken.map(|&http| RaceEntry {
                         server: server.clone(),
                         http,
                         client,
@@ -122,7 +122,7 @@ fn entries(field: &Field, context: &Context<'_>) -> (Vec<Entry>, Vec<String>) {
     (entries, absent)
 }
 
-fn method(race: &Race<'_>, lanes: &[Lane]) -> Vec<String> {
+fn method(race: &Race<'_>, lanes: &[EntryResult]) -> Vec<String> {
     let Work { file, connections, streams, requests } = &race.work;
     vec![
         format!(
@@ -156,15 +156,15 @@ fn server_cpu_per_gb(trial: &Trial) -> f64 {
     trial.server_cpu_s * 1e9 / trial.run.content_bytes as f64
 }
 
-fn name(lane: &Lane) -> String {
-    let Lane { who, http, client, .. } = lane;
+fn name(lane: &EntryResult) -> String {
+    let EntryResult { who, http, client, .. } = lane;
     match client {
         Client::Load => format!("{}, {}", who.name(), http.name()),
         Client::Ab | Client::H2load => format!("{}, {}, {}", who.name(), http.name(), client.name()),
     }
 }
 
-fn table(lanes: &[Lane], ceiling: &Ceiling) -> Table {
+fn table(lanes: &[EntryResult], ceiling: &Ceiling) -> Table {
     let mut rows: Vec<Row> = lanes
         .iter()
         .map(|lane| {
@@ -208,8 +208,8 @@ fn table(lanes: &[Lane], ceiling: &Ceiling) -> Table {
 }
 
 /// Bars of a figure: a group for each server, a colour for each protocol, by `tercel load`.
-fn bars(lanes: &[Lane], title: &str, label: &str, figure: fn(&Trial) -> f64) -> Plot {
-    let shown: Vec<&Lane> =
+fn bars(lanes: &[EntryResult], title: &str, label: &str, figure: fn(&Trial) -> f64) -> Plot {
+    let shown: Vec<&EntryResult> =
         lanes.iter().filter(|lane| lane.client == Client::Load && !lane.trials.is_empty()).collect();
     let servers: Vec<Contestant> =
         Contestant::ALL.into_iter().filter(|who| shown.iter().any(|lane| lane.who == *who)).collect();
@@ -233,7 +233,7 @@ fn bars(lanes: &[Lane], title: &str, label: &str, figure: fn(&Trial) -> f64) -> 
     }
 }
 
-fn rates(lanes: &[Lane], ceiling: &Ceiling) -> Plot {
+fn rates(lanes: &[EntryResult], ceiling: &Ceiling) -> Plot {
     let mut title = "Large files by tercel load".to_owned();
     if !ceiling.trials().is_empty() {
         title.push_str(&format!("; the roofline is {:.0} MB/s", ceiling.mb_per_second().mean));
@@ -241,15 +241,16 @@ fn rates(lanes: &[Lane], ceiling: &Ceiling) -> Plot {
     bars(lanes, &title, "content, MB/s", mb_per_second)
 }
 
-fn costs(lanes: &[Lane]) -> Plot {
+fn costs(lanes: &[EntryResult]) -> Plot {
     bars(lanes, "What large files cost the server", "CPU time of the server, s per GB", server_cpu_per_gb)
 }
 
-fn findings(lanes: &[Lane]) -> Vec<String> {
-    let measured: Vec<&Lane> = lanes.iter().filter(|lane| !lane.trials.is_empty()).collect();
+fn findings(lanes: &[EntryResult]) -> Vec<String> {
+    let measured: Vec<&EntryResult> = lanes.iter().filter(|lane| !lane.trials.is_empty()).collect();
     let of_ours = |http: Http| {
-        let is_it =
-            |lane: &&&Lane| (lane.who, lane.http, lane.client) == (Contestant::Tercel, http, Client::Load);
+        let is_it = |lane: &&&EntryResult| {
+            (lane.who, lane.http, lane.client) == (Contestant::Tercel, http, Client::Load)
+        };
         measured.iter().find(is_it).copied()
     };
     let mut findings = Vec::new();
@@ -260,7 +261,7 @@ fn findings(lanes: &[Lane]) -> Vec<String> {
                 &format!("tercel over {}", other.http.name()),
                 third.time_over(other),
             );
-            let cost = |lane: &Lane| lane.summary(server_cpu_per_gb);
+            let cost = |lane: &EntryResult| lane.summary(server_cpu_per_gb);
             if let Some(ratio) = bench::stats::Ratio::of(&cost(third).values, &cost(other).values) {
                 let bench::stats::Ratio { ratio, low, high } = ratio;
                 sentence.push_str(&format!(

@@ -17,7 +17,7 @@ mod tests;
 use std::io;
 
 use bench::method::Method;
-use bench::pair::Pair;
+use bench::pair::ProgramPair;
 use bench::site::Site;
 use report::model::{Block, Cell, Row, Study, Table};
 
@@ -26,7 +26,7 @@ use self::pairing::Pairing;
 use self::techniques::{ELSEWHERE, PAYLOAD, SIZE, TECHNIQUES, Technique};
 use crate::ceiling::{self, Ceiling};
 use crate::context::Context;
-use crate::downloads::{Asker, Course, Lane};
+use crate::downloads::{Asker, Course, DownloadSeries};
 
 /// HTTP versions, oldest first: a name and how `tercel load --http` is told.
 const VERSIONS: [(&str, &str); 3] = [("HTTP/1.1", "1"), ("HTTP/2", "2"), ("HTTP/3", "3")];
@@ -46,16 +46,16 @@ const PUBLISHED: [(&str, f64); 3] =
 #[derive(Default)]
 struct Measured {
     /// With everything.
-    everything: Vec<Lane>,
+    everything: Vec<DownloadSeries>,
     /// In the order of [`TECHNIQUES`].
-    ablation: Vec<Lane>,
+    ablation: Vec<DownloadSeries>,
     /// Other builds.
-    built: Vec<Lane>,
+    built: Vec<DownloadSeries>,
     builds: Builds,
     /// With and without: steering, departure times.
-    apart: Vec<(&'static str, [Lane; 2])>,
+    apart: Vec<(&'static str, [DownloadSeries; 2])>,
     /// In the order of [`VERSIONS`].
-    versions: Vec<Lane>,
+    versions: Vec<DownloadSeries>,
     ceiling: Ceiling,
     notes: Vec<String>,
 }
@@ -118,11 +118,11 @@ impl Measured {
         (bytes, trials): (u64, usize),
     ) -> io::Result<()> {
         let (program, cores) = (context.program.clone(), context.cores);
-        let pair = Pair::new(&program, site, context.stop)?;
+        let pair = ProgramPair::new(&program, site, context.stop)?;
         let course = Course { pair: &pair, cores, bytes, trials, place: site.name() };
         self.builds = Builds::beside(&program);
         self.notes.append(&mut self.builds.notes);
-        let mut lanes = vec![Lane::new("everything", Method::Gso, &SIZE)];
+        let mut lanes = vec![DownloadSeries::new("everything", Method::Gso, &SIZE)];
         lanes.extend(TECHNIQUES.iter().map(Technique::lane));
         lanes.extend(self.builds.lanes());
         self.measure_ceiling(context, bytes)?;
@@ -150,15 +150,15 @@ impl Measured {
         self.ceiling.try_measure(context, (PAYLOAD, bytes as f64 / 1e9), &mut self.notes)
     }
 
-    fn add_apart(&mut self, name: &'static str, lanes: Result<[Lane; 2], String>) {
+    fn add_apart(&mut self, name: &'static str, lanes: Result<[DownloadSeries; 2], String>) {
         match lanes {
             Ok(lanes) => self.apart.push((name, lanes)),
             Err(note) => self.notes.push(note),
         }
     }
 
-    fn note_problems(&mut self, lanes: &[Lane]) {
-        let told = |lane: &Lane| Some(format!("{}: {}", lane.name, lane.problem.as_ref()?));
+    fn note_problems(&mut self, lanes: &[DownloadSeries]) {
+        let told = |lane: &DownloadSeries| Some(format!("{}: {}", lane.name, lane.problem.as_ref()?));
         self.notes.extend(lanes.iter().filter_map(told));
     }
 
@@ -211,16 +211,16 @@ fn method(bytes: u64, trials: usize, site: &Site) -> Vec<String> {
     ]
 }
 
-fn version(name: &str, flag: &'static str) -> Lane {
+fn version(name: &str, flag: &'static str) -> DownloadSeries {
     let mut lane = match flag {
-        "3" => Lane::new(name, Method::Gso, &SIZE),
-        _ => Lane::apart(name, Method::Gso, &SIZE, &["--cipher", "aes128"]),
+        "3" => DownloadSeries::new(name, Method::Gso, &SIZE),
+        _ => DownloadSeries::apart(name, Method::Gso, &SIZE, &["--cipher", "aes128"]),
     };
     lane.asker = Asker::Load(flag);
     lane
 }
 
-fn version_table(lanes: &[Lane], ceiling: &Ceiling) -> Table {
+fn version_table(lanes: &[DownloadSeries], ceiling: &Ceiling) -> Table {
     let oldest = lanes.first();
     let measured = lanes.iter().map(|lane| Row {
         name: lane.name.clone(),
@@ -247,7 +247,7 @@ fn version_table(lanes: &[Lane], ceiling: &Ceiling) -> Table {
     }
 }
 
-fn between_versions(versions: &[Lane]) -> Option<String> {
+fn between_versions(versions: &[DownloadSeries]) -> Option<String> {
     let [oldest, second, newest] = versions else { return None };
     let (one, two) = (newest.cost_over(oldest)?, newest.cost_over(second)?);
     Some(format!(

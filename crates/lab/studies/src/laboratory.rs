@@ -13,7 +13,7 @@ use crate::{e1, e2, e3, e4, e5};
 
 /// A study: what it is called in commands, its title for a run in which it fails, and how it is run.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct StudyEntry {
     /// As in `tercel bench ID`.
     pub id: &'static str,
     /// In a few words.
@@ -23,26 +23,26 @@ pub struct Entry {
 }
 
 /// All studies, in the order in which a run has them.
-pub const STUDIES: &[Entry] = &[
-    Entry { id: "e1", title: "Kernel UDP against AF_XDP", run: e1::run },
-    Entry { id: "e2", title: "Larger packets: DPLPMTUD", run: e2::run },
-    Entry { id: "e3", title: "Requests per second against latency", run: e3::run },
-    Entry { id: "e4", title: "Many small requests over HTTP/3", run: e4::run },
-    Entry { id: "e5", title: "Few large files over HTTP/1.1, HTTP/2 and HTTP/3", run: e5::run },
-    Entry { id: "e6", title: "Can HTTP/3 be as cheap as HTTP/2 and HTTP/1.1?", run: crate::e6::run },
-    Entry { id: "acks", title: "What acknowledgements cost", run: crate::acks::run },
+pub const STUDIES: &[StudyEntry] = &[
+    StudyEntry { id: "e1", title: "Kernel UDP against AF_XDP", run: e1::run },
+    StudyEntry { id: "e2", title: "Larger packets: DPLPMTUD", run: e2::run },
+    StudyEntry { id: "e3", title: "Requests per second against latency", run: e3::run },
+    StudyEntry { id: "e4", title: "Many small requests over HTTP/3", run: e4::run },
+    StudyEntry { id: "e5", title: "Few large files over HTTP/1.1, HTTP/2 and HTTP/3", run: e5::run },
+    StudyEntry { id: "e6", title: "Can HTTP/3 be as cheap as HTTP/2 and HTTP/1.1?", run: crate::e6::run },
+    StudyEntry { id: "acks", title: "What acknowledgements cost", run: crate::acks::run },
 ];
 
 /// Those that say where the server's CPU time goes, if profiles are wanted.
 const PROFILED: [&str; 1] = ["e1"];
 
 /// The study of this name.
-pub fn find(id: &str) -> Option<&'static Entry> {
+pub fn find(id: &str) -> Option<&'static StudyEntry> {
     STUDIES.iter().find(|entry| entry.id == id)
 }
 
 /// Runs studies. `keep` is given the run after each of them.
-pub fn run(studies: &[Entry], context: &mut Context<'_>, keep: &mut dyn FnMut(&Run)) -> Run {
+pub fn run(studies: &[StudyEntry], context: &mut Context<'_>, keep: &mut dyn FnMut(&Run)) -> Run {
     let began = cpu::clock_seconds();
     let mut run = Run {
         began: report::date::now(),
@@ -132,8 +132,8 @@ mod tests {
     /// Deleted, one failure or an impatient user could cost hours of measurements.
     #[test]
     fn what_was_measured_is_kept() {
-        let entry = |id, run| Entry { id, title: "a title", run };
-        let studies: [Entry; 4] =
+        let entry = |id, run| StudyEntry { id, title: "a title", run };
+        let studies: [StudyEntry; 4] =
             [entry("bad", bad), entry("good", good), entry("half", interrupted), entry("never", good)];
         let mut lines = Vec::new();
         let mut tell = |line: &str| lines.push(line.to_owned());

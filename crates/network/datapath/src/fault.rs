@@ -59,7 +59,7 @@ struct Held {
 
 /// One direction.
 #[derive(Debug)]
-struct Lane {
+struct FaultDirection {
     faults: Faults,
     rng: Rng,
     held: Vec<Held>,
@@ -67,10 +67,10 @@ struct Lane {
     counters: FaultCounters,
 }
 
-impl Lane {
-    fn new(faults: Faults, rng: Rng) -> Lane {
+impl FaultDirection {
+    fn new(faults: Faults, rng: Rng) -> FaultDirection {
         let (held, ready) = (Vec::new(), TrainQueue::new());
-        Lane { faults, rng, held, ready, counters: FaultCounters::default() }
+        FaultDirection { faults, rng, held, ready, counters: FaultCounters::default() }
     }
 
     fn chance(&mut self, ppm: u32) -> bool {
@@ -147,8 +147,8 @@ struct Open {
 #[derive(Debug)]
 pub struct FaultInjector<P> {
     inner: P,
-    rx: Lane,
-    tx: Lane,
+    rx: FaultDirection,
+    tx: FaultDirection,
     open: Open,
     now: Instant,
 }
@@ -158,7 +158,7 @@ impl<P: Port> FaultInjector<P> {
     pub fn new(mut inner: P, rx: Faults, tx: Faults, seed: u64) -> FaultInjector<P> {
         let mut rng = Rng::from_u64(seed);
         let now = inner.now();
-        let (rx, tx) = (Lane::new(rx, rng.fork()), Lane::new(tx, rng.fork()));
+        let (rx, tx) = (FaultDirection::new(rx, rng.fork()), FaultDirection::new(tx, rng.fork()));
         FaultInjector { inner, rx, tx, open: Open::default(), now }
     }
 

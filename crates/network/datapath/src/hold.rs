@@ -54,7 +54,7 @@ struct Chunk {
 
 /// Trains in the order of their arrival, and their memory.
 #[derive(Debug, Default)]
-struct Shelf {
+struct HeldTrains {
     queue: VecDeque<Held>,
     chunks: VecDeque<Chunk>,
     /// The number of the first chunk in use.
@@ -62,7 +62,7 @@ struct Shelf {
     spare: Vec<Box<[u8]>>,
 }
 
-impl Shelf {
+impl HeldTrains {
     /// Takes a copy. Returns whether there was room.
     fn put(&mut self, train: &Train<'_>, release_at: Instant) -> bool {
         let len = train.bytes.len();
@@ -126,7 +126,7 @@ impl Shelf {
 pub struct Hold<P> {
     inner: P,
     delay: Duration,
-    shelf: Shelf,
+    shelf: HeldTrains,
     /// Trains at the front that are lent at present.
     ready: usize,
     /// Whether the port below may have more that has arrived.
@@ -139,7 +139,7 @@ impl<P: Port> Hold<P> {
     /// Wraps `inner`: what arrives there is handed up `delay` later.
     pub fn new(mut inner: P, delay: Duration) -> Hold<P> {
         let now = inner.now();
-        Hold { inner, delay, shelf: Shelf::default(), ready: 0, may_have_more: false, now, dropped: 0 }
+        Hold { inner, delay, shelf: HeldTrains::default(), ready: 0, may_have_more: false, now, dropped: 0 }
     }
 
     /// The port below.

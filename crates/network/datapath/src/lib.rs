@@ -12,7 +12,7 @@ pub mod hold;
 pub mod pcap;
 pub mod port;
 #[cfg(test)]
-mod toy;
+mod test_port;
 pub mod trains;
 mod waker;
 

@@ -20,7 +20,7 @@ use crate::interfaces::Interfaces;
 use crate::options::{BindError, BindOptions, Variant};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
-use crate::socket::{self, Granted};
+use crate::socket::{self, SocketFeatures};
 
 /// A bound UDP socket, owned by one worker.
 ///
@@ -30,7 +30,7 @@ pub struct UdpPort {
     socket: Socket,
     local: SocketAddr,
     variant: Variant,
-    granted: Granted,
+    granted: SocketFeatures,
     /// The buffers that were asked for, in bytes: to receive and to send.
     asked: (usize, usize),
     receiver: Receiver,

@@ -11,12 +11,12 @@ const REMEMBERED: usize = 8;
 
 /// Who refused so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Refusals {
+pub(crate) struct SendErrors {
     destinations: [Option<IpAddr>; REMEMBERED],
     count: usize,
 }
 
-impl Refusals {
+impl SendErrors {
     /// Takes note that `destination` refused.
     pub(crate) fn on_refused(&mut self, destination: IpAddr) {
         if self.include(destination) {
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn a_few_destinations_refuse_alone_and_many_refuse_for_all() {
         let host = |n: u32| IpAddr::V4(n.into());
-        let mut refusals = Refusals::default();
+        let mut refusals = SendErrors::default();
         assert!(!refusals.include(host(0)));
         for n in 0..8 {
             refusals.on_refused(host(n));

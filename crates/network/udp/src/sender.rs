@@ -23,7 +23,7 @@ use datapath::{Refused, SendFault, TxCounters};
 use crate::control::Outgoing;
 use crate::name::{Family, Name};
 use crate::options::Variant;
-use crate::refusals::Refusals;
+use crate::refusals::SendErrors;
 use crate::sys::{self, Message, SendBatch};
 
 /// Most trains in the queue.
@@ -95,7 +95,7 @@ pub(crate) struct Sender {
     /// Whether trains carry their time of departure.
     holds_back: bool,
     calls_carry: usize,
-    refusals: Refusals,
+    refusals: SendErrors,
     family: Family,
     /// The address that the socket is bound to and so sends from anyway.
     bound: SocketAddr,
@@ -128,7 +128,7 @@ impl Sender {
             segments: variant == Variant::Gso,
             holds_back: false,
             calls_carry: if variant == Variant::Plain { 1 } else { MAX_MESSAGES },
-            refusals: Refusals::default(),
+            refusals: SendErrors::default(),
             family,
             bound,
             too_large: Vec::new(),

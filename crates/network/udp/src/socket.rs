@@ -1,7 +1,7 @@
 //! Makes the socket: creates, sets every option, binds, and finds out what the kernel grants.
 //!
 //! Options that the protocol can live without (ECN, packet info, GSO, GRO) may be refused, as some sandboxes do; what was
-//! granted is in [`Granted`].
+//! granted is in [`SocketFeatures`].
 
 use core::net::SocketAddr;
 use std::io;
@@ -15,7 +15,7 @@ use crate::sys;
 
 /// What the kernel agreed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Granted {
+pub(crate) struct SocketFeatures {
     /// Segmented sends are known to this kernel. An interface may still refuse.
     pub(crate) gso: bool,
     /// Arriving datagrams are merged.
@@ -30,7 +30,7 @@ pub(crate) struct Bound {
     pub(crate) socket: Socket,
     pub(crate) local: SocketAddr,
     pub(crate) family: Family,
-    pub(crate) granted: Granted,
+    pub(crate) granted: SocketFeatures,
 }
 
 /// Binds a socket as `options` say.
@@ -60,7 +60,7 @@ pub(crate) fn bind(options: &BindOptions) -> Result<Bound, BindError> {
     let local = local.map_err(fail("find the address of"))?;
     let (gso, gro) = offloads(&socket, options);
     let family = if address.is_ipv6() { Family::V6 } else { Family::V4 };
-    Ok(Bound { socket, local, family, granted: Granted { gso, gro, ecn } })
+    Ok(Bound { socket, local, family, granted: SocketFeatures { gso, gro, ecn } })
 }
 
 /// Sets what concerns the IP header. Returns whether ECN will be reported.

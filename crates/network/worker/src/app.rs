@@ -1,6 +1,6 @@
 //! What lives on the connections of a worker, and what a worker keeps for each connection.
 
-use crate::alarm::Alarm;
+use crate::wheel_entries::WheelEntries;
 use base::slab::Handle;
 use base::time::Instant;
 use transport::{Connection, StreamSink};
@@ -45,7 +45,7 @@ pub enum Next {
 }
 
 /// A connection in a worker's slab.
-pub(crate) struct Entry<S> {
+pub(crate) struct ConnectionEntry<S> {
     pub(crate) connection: Connection,
     pub(crate) state: S,
     /// On the active list.
@@ -53,19 +53,19 @@ pub(crate) struct Entry<S> {
     /// The connection knows what the interface takes.
     pub(crate) is_limited: bool,
     /// When the wheel will bring this entry up.
-    pub(crate) alarm: Alarm,
+    pub(crate) wheel_entries: WheelEntries,
     /// When the application asked to act.
     pub(crate) app_deadline: Option<Instant>,
 }
 
-impl<S> Entry<S> {
-    pub(crate) fn new(connection: Connection, state: S) -> Entry<S> {
-        Entry {
+impl<S> ConnectionEntry<S> {
+    pub(crate) fn new(connection: Connection, state: S) -> ConnectionEntry<S> {
+        ConnectionEntry {
             connection,
             state,
             is_active: true,
             is_limited: false,
-            alarm: Alarm::UNSET,
+            wheel_entries: WheelEntries::UNSET,
             app_deadline: None,
         }
     }

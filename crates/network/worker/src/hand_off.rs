@@ -39,13 +39,13 @@ pub struct HandOffCounters {
 }
 
 #[derive(Debug)]
-struct Mailbox {
+struct HandOffQueue {
     is_waiting: AtomicBool,
     queue: Mutex<TrainQueue>,
     waker: Option<Waker>,
 }
 
-impl Mailbox {
+impl HandOffQueue {
     /// A worker that panicked while it held the lock has at worst left half a train: bytes of strangers anyway.
     fn lock(&self) -> MutexGuard<'_, TrainQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
@@ -59,24 +59,25 @@ pub struct HandOff;
 impl HandOff {
     /// A member for each worker, in the order of their numbers; `wakers` are those of their ports. A worker whose port has
     /// none finds its mail when it wakes up for another reason.
-    pub fn crew(wakers: Vec<Option<Waker>>) -> Vec<Member> {
-        let mailbox = |waker| Mailbox { is_waiting: AtomicBool::new(false), queue: Mutex::default(), waker };
-        let mailboxes: Arc<[Mailbox]> = wakers.into_iter().map(mailbox).collect();
-        let member = |number| Member { number, mailboxes: Arc::clone(&mailboxes), empty: TrainQueue::new() };
-        (0..mailboxes.len()).map(member).collect()
+    pub fn group(wakers: Vec<Option<Waker>>) -> Vec<HandOffMember> {
+        let hand_off_queue =
+            |waker| HandOffQueue { is_waiting: AtomicBool::new(false), queue: Mutex::default(), waker };
+        let queues: Arc<[HandOffQueue]> = wakers.into_iter().map(hand_off_queue).collect();
+        let member = |number| HandOffMember { number, queues: Arc::clone(&queues), empty: TrainQueue::new() };
+        (0..queues.len()).map(member).collect()
     }
 }
 
 /// One worker's part in it.
 #[derive(Debug)]
-pub struct Member {
+pub struct HandOffMember {
     number: usize,
-    mailboxes: Arc<[Mailbox]>,
+    queues: Arc<[HandOffQueue]>,
     /// What goes into the mailbox in exchange for what is in it.
     empty: TrainQueue,
 }
 
-impl Member {
+impl HandOffMember {
     /// The worker's number.
     pub fn number(&self) -> usize {
         self.number
@@ -84,33 +85,33 @@ impl Member {
 
     /// Whether mail waits.
     #[inline]
-    pub(crate) fn has_mail(&self) -> bool {
-        self.mailboxes.get(self.number).is_some_and(|own| own.is_waiting.load(Ordering::Acquire))
+    pub(crate) fn has_handed_over(&self) -> bool {
+        self.queues.get(self.number).is_some_and(|own| own.is_waiting.load(Ordering::Acquire))
     }
 
-    /// The mail. To be given back by [`Member::put_back`] for its memory.
+    /// The mail. To be given back by [`HandOffMember::put_back`] for its memory.
     #[cold]
-    pub(crate) fn take_mail(&mut self) -> TrainQueue {
-        let Some(own) = self.mailboxes.get(self.number) else { return TrainQueue::new() };
+    pub(crate) fn take_handed_over(&mut self) -> TrainQueue {
+        let Some(own) = self.queues.get(self.number) else { return TrainQueue::new() };
         let mut queue = own.lock();
         own.is_waiting.store(false, Ordering::Release);
         core::mem::replace(&mut *queue, core::mem::take(&mut self.empty))
     }
 
     /// The mail has been read.
-    pub(crate) fn put_back(&mut self, mut mail: TrainQueue) {
-        mail.clear();
-        self.empty = mail;
+    pub(crate) fn put_back(&mut self, mut handed_over: TrainQueue) {
+        handed_over.clear();
+        self.empty = handed_over;
     }
 
     /// Copies a train into the mailbox of worker `to`. Returns how many datagrams found room there.
     #[cold]
     pub(crate) fn send(&self, to: u8, train: &Train<'_>) -> u64 {
         let to = usize::from(to);
-        let Some(mailbox) = self.mailboxes.get(to).filter(|_| to != self.number) else { return 0 };
+        let Some(hand_off_queue) = self.queues.get(to).filter(|_| to != self.number) else { return 0 };
         let path = TrainPath::new(train.addresses, train.ecn);
         let mut sent = 0;
-        let mut queue = mailbox.lock();
+        let mut queue = hand_off_queue.lock();
         queue.close_newest();
         for datagram in train.bytes.chunks(train.segment_size.max(1)) {
             if queue.size() + datagram.len() > MAX_BYTES || queue.len() >= MAX_TRAINS {
@@ -119,9 +120,9 @@ impl Member {
             queue.push(&path, datagram);
             sent += 1;
         }
-        let must_wake = sent > 0 && !mailbox.is_waiting.swap(true, Ordering::AcqRel);
+        let must_wake = sent > 0 && !hand_off_queue.is_waiting.swap(true, Ordering::AcqRel);
         drop(queue);
-        if must_wake && let Some(waker) = &mailbox.waker {
+        if must_wake && let Some(waker) = &hand_off_queue.waker {
             waker.wake();
         }
         sent
@@ -137,7 +138,7 @@ mod tests {
         Addresses { local: "192.0.2.1:443".parse().unwrap(), peer: "198.51.100.7:5000".parse().unwrap() }
     }
 
-    fn send(member: &Member, to: u8, datagrams: usize, size: usize) -> u64 {
+    fn send(member: &HandOffMember, to: u8, datagrams: usize, size: usize) -> u64 {
         let mut bytes = vec![7; datagrams * size];
         let train = Train { bytes: &mut bytes, segment_size: size, addresses: addresses(), ecn: Ecn::Ce };
         member.send(to, &train)
@@ -145,66 +146,70 @@ mod tests {
 
     #[test]
     fn mail_keeps_its_addresses_and_its_marking() {
-        let mut crew = HandOff::crew(vec![None, None]);
-        assert!(!crew[1].has_mail());
-        assert_eq!(send(&crew[0], 1, 3, 1_200), 3);
-        assert!(crew[1].has_mail() && !crew[0].has_mail());
-        let mut mail = crew[1].take_mail();
-        assert!(!crew[1].has_mail());
-        let train = mail.train(0);
+        let mut hand_off_group = HandOff::group(vec![None, None]);
+        assert!(!hand_off_group[1].has_handed_over());
+        assert_eq!(send(&hand_off_group[0], 1, 3, 1_200), 3);
+        assert!(hand_off_group[1].has_handed_over() && !hand_off_group[0].has_handed_over());
+        let mut handed_over = hand_off_group[1].take_handed_over();
+        assert!(!hand_off_group[1].has_handed_over());
+        let train = handed_over.train(0);
         assert_eq!((train.bytes.len(), train.segment_size), (3_600, 1_200));
         assert_eq!((train.addresses, train.ecn), (addresses(), Ecn::Ce));
-        crew[1].put_back(mail);
-        assert!(crew[1].take_mail().is_empty(), "what was read is gone");
+        hand_off_group[1].put_back(handed_over);
+        assert!(hand_off_group[1].take_handed_over().is_empty(), "what was read is gone");
     }
 
     #[test]
     fn a_flood_ends_at_the_bound_in_bytes_and_in_trains() {
-        let mut crew = HandOff::crew(vec![None, None]);
-        let large: u64 = (0..1_000).map(|_| send(&crew[0], 1, 40, 1_400)).sum();
+        let mut hand_off_group = HandOff::group(vec![None, None]);
+        let large: u64 = (0..1_000).map(|_| send(&hand_off_group[0], 1, 40, 1_400)).sum();
         assert_eq!(large, MAX_BYTES as u64 / 1_400);
-        let mail = crew[1].take_mail();
-        assert!(mail.size() <= MAX_BYTES);
-        crew[1].put_back(mail);
-        let small: u64 = (0..100_000).map(|_| send(&crew[0], 1, 1, 1)).sum();
+        let handed_over = hand_off_group[1].take_handed_over();
+        assert!(handed_over.size() <= MAX_BYTES);
+        hand_off_group[1].put_back(handed_over);
+        let small: u64 = (0..100_000).map(|_| send(&hand_off_group[0], 1, 1, 1)).sum();
         assert!(small <= MAX_TRAINS as u64 && small > 1_000, "{small}: each train is closed");
-        assert_eq!(send(&crew[0], 1, 1, 1), 0, "still full");
-        let mail = crew[1].take_mail();
-        assert_eq!(mail.len(), MAX_TRAINS);
-        crew[1].put_back(mail);
-        assert_eq!(send(&crew[0], 1, 1, 1), 1, "and there is room again");
+        assert_eq!(send(&hand_off_group[0], 1, 1, 1), 0, "still full");
+        let handed_over = hand_off_group[1].take_handed_over();
+        assert_eq!(handed_over.len(), MAX_TRAINS);
+        hand_off_group[1].put_back(handed_over);
+        assert_eq!(send(&hand_off_group[0], 1, 1, 1), 1, "and there is room again");
     }
 
     #[test]
     fn nobody_sends_to_itself_or_to_nobody() {
-        let crew = HandOff::crew(vec![None, None]);
+        let hand_off_group = HandOff::group(vec![None, None]);
         assert_eq!(
-            (send(&crew[0], 0, 1, 99), send(&crew[0], 2, 1, 99), send(&crew[0], 255, 1, 99)),
+            (
+                send(&hand_off_group[0], 0, 1, 99),
+                send(&hand_off_group[0], 2, 1, 99),
+                send(&hand_off_group[0], 255, 1, 99)
+            ),
             (0, 0, 0)
         );
-        assert!(crew.iter().all(|member| !member.has_mail()));
+        assert!(hand_off_group.iter().all(|member| !member.has_handed_over()));
     }
 
     /// Without it a worker sleeps on its mail.
     #[test]
     fn the_first_letter_wakes_and_the_others_need_not() {
         let waker = Waker::new().unwrap();
-        let mut crew = HandOff::crew(vec![None, Some(waker.clone())]);
+        let mut hand_off_group = HandOff::group(vec![None, Some(waker.clone())]);
         let is_readable = || {
             let mut fds = [rustix::event::PollFd::new(&waker, rustix::event::PollFlags::IN)];
             rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap()
                 == 1
         };
         assert!(!is_readable());
-        send(&crew[0], 1, 1, 99);
+        send(&hand_off_group[0], 1, 1, 99);
         assert!(is_readable());
         // The order of a turn: the port notes the wake, then the mail is read. What comes after that wakes again.
         waker.clear();
-        send(&crew[0], 1, 1, 99);
+        send(&hand_off_group[0], 1, 1, 99);
         assert!(!is_readable(), "the flag was up");
-        let mail = crew[1].take_mail();
-        crew[1].put_back(mail);
-        send(&crew[0], 1, 1, 99);
+        let handed_over = hand_off_group[1].take_handed_over();
+        hand_off_group[1].put_back(handed_over);
+        send(&hand_off_group[0], 1, 1, 99);
         assert!(is_readable());
     }
 }

@@ -5,15 +5,15 @@
 //! the thread, the worker ([`Worker::run_turn`]) or a loop of the caller's own ([`Worker::turn`]), makes no difference to it.
 #![forbid(unsafe_code)]
 
-mod alarm;
 mod app;
 mod call_list;
 pub mod hand_off;
-mod reception;
+mod receive_context;
 pub mod wheel;
+mod wheel_entries;
 mod worker;
 
 pub use app::{App, Next};
 pub use call_list::CallList;
-pub use hand_off::{HandOff, HandOffCounters, Member};
+pub use hand_off::{HandOff, HandOffCounters, HandOffMember};
 pub use worker::{Config, Turn, Worker};

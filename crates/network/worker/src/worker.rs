@@ -11,9 +11,9 @@
 //! The clock is read once per turn. Connections that something happened to are on the *active* list until they have acted
 //! and sent everything; all other connections cost nothing.
 
-use crate::app::{App, Entry, Next};
-use crate::hand_off::{HandOffCounters, Member};
-use crate::reception::{Origin, Reception};
+use crate::app::{App, ConnectionEntry, Next};
+use crate::hand_off::{HandOffCounters, HandOffMember};
+use crate::receive_context::{Origin, ReceiveContext};
 use crate::wheel::Wheel;
 use base::net::{Addresses, Ecn};
 use base::sink::TrainPath;
@@ -61,7 +61,7 @@ pub struct Worker<P, A: App> {
     server: Option<ServerConfig>,
     config: Config,
     /// Boxed, because a place outlives its connection: after a peak the places stay and the memory goes.
-    slab: Slab<Box<Entry<A::State>>>,
+    slab: Slab<Box<ConnectionEntry<A::State>>>,
     active: Vec<Handle>,
     /// How many of the active ones only wait for the data path to have room.
     held_up: usize,
@@ -76,7 +76,7 @@ pub struct Worker<P, A: App> {
     /// two milliseconds early from then on.
     holds_trains: bool,
     /// The other workers of the address, if there are any.
-    crew: Option<Member>,
+    hand_off_group: Option<HandOffMember>,
     hand_off: HandOffCounters,
 }
 
@@ -106,7 +106,7 @@ impl<P: Port, A: App> Worker<P, A> {
             now,
             busy_at: now,
             holds_trains,
-            crew: None,
+            hand_off_group: None,
             hand_off: HandOffCounters::default(),
         }
     }
@@ -114,8 +114,8 @@ impl<P: Port, A: App> Worker<P, A> {
     /// Makes it one of several workers that share an address: datagrams of a connection that another one has go there. The
     /// endpoint must know its number and how many there are.
     #[must_use]
-    pub fn with_crew(mut self, member: Member) -> Self {
-        self.crew = Some(member);
+    pub fn with_hand_off(mut self, member: HandOffMember) -> Self {
+        self.hand_off_group = Some(member);
         self
     }
 
@@ -137,7 +137,7 @@ impl<P: Port, A: App> Worker<P, A> {
         if self.holds_trains {
             connection.use_departure_times();
         }
-        self.active.push(self.slab.insert(Box::new(Entry::new(connection, state))));
+        self.active.push(self.slab.insert(Box::new(ConnectionEntry::new(connection, state))));
         Ok(handle)
     }
 
@@ -250,7 +250,7 @@ impl<P: Port, A: App> Worker<P, A> {
         for index in 0..trains {
             self.receive(index);
         }
-        if self.has_mail() {
+        if self.has_handed_over() {
             trains += self.receive_mail();
         }
         self.expire();
@@ -268,7 +268,7 @@ impl<P: Port, A: App> Worker<P, A> {
 
     /// When the next turn is due if nothing arrives; `None` when nothing is due ever.
     pub fn next_deadline(&self) -> Option<Instant> {
-        if self.has_mail() {
+        if self.has_handed_over() {
             return Some(self.now);
         }
         let expiry = self.wheel.next_expiry();
@@ -289,34 +289,45 @@ impl<P: Port, A: App> Worker<P, A> {
     }
 
     #[inline]
-    fn has_mail(&self) -> bool {
-        self.crew.as_ref().is_some_and(Member::has_mail)
+    fn has_handed_over(&self) -> bool {
+        self.hand_off_group.as_ref().is_some_and(HandOffMember::has_handed_over)
     }
 
     /// The port, and what a train out of its memory may meet.
     #[inline]
-    fn reception(&mut self) -> (&mut P, Reception<'_, A>) {
-        let Worker { port, app, endpoint, server, slab, active, crew, hand_off, now, holds_trains, .. } =
-            self;
-        let reception = Reception {
+    fn receive_context(&mut self) -> (&mut P, ReceiveContext<'_, A>) {
+        let Worker {
+            port,
+            app,
+            endpoint,
+            server,
+            slab,
+            active,
+            hand_off_group,
+            hand_off,
+            now,
+            holds_trains,
+            ..
+        } = self;
+        let receive_context = ReceiveContext {
             app,
             endpoint,
             server: server.as_ref(),
             slab,
             active,
-            crew: crew.as_ref(),
+            hand_off_group: hand_off_group.as_ref(),
             counters: hand_off,
             now: *now,
             holds_trains: *holds_trains,
         };
-        (port, reception)
+        (port, receive_context)
     }
 
     /// A train that came in.
     #[inline]
     fn receive(&mut self, index: usize) {
-        let (port, mut reception) = self.reception();
-        if let Some(addresses) = reception.receive(port.train(index), Origin::Port) {
+        let (port, mut receive_context) = self.receive_context();
+        if let Some(addresses) = receive_context.receive(port.train(index), Origin::Port) {
             self.send_reply(addresses);
         }
     }
@@ -324,17 +335,19 @@ impl<P: Port, A: App> Worker<P, A> {
     /// What other workers have handed over. Returns how many trains.
     #[cold]
     fn receive_mail(&mut self) -> usize {
-        let Some(mut mail) = self.crew.as_mut().map(Member::take_mail) else { return 0 };
-        let trains = mail.len();
+        let Some(mut handed_over) = self.hand_off_group.as_mut().map(HandOffMember::take_handed_over) else {
+            return 0;
+        };
+        let trains = handed_over.len();
         for index in 0..trains {
-            let train = mail.train(index);
+            let train = handed_over.train(index);
             self.hand_off.handed_in += train.bytes.len().div_ceil(train.segment_size.max(1)) as u64;
-            if let Some(addresses) = self.reception().1.receive(train, Origin::Mailbox) {
+            if let Some(addresses) = self.receive_context().1.receive(train, Origin::Worker) {
                 self.send_reply(addresses);
             }
         }
-        if let Some(crew) = &mut self.crew {
-            crew.put_back(mail);
+        if let Some(hand_off_group) = &mut self.hand_off_group {
+            hand_off_group.put_back(handed_over);
         }
         trains
     }
@@ -363,7 +376,7 @@ impl<P: Port, A: App> Worker<P, A> {
         let (now, slab, active) = (self.now, &mut self.slab, &mut self.active);
         self.wheel.expire(now, |handle| {
             let Some(entry) = slab.entry_mut(handle) else { return };
-            if !entry.alarm.on_expired(now) {
+            if !entry.wheel_entries.on_expired(now) {
                 return; // from a deadline that has been overtaken
             }
             if entry.connection.next_timeout().is_some_and(|deadline| deadline <= now) {
@@ -472,7 +485,7 @@ impl<P: Port, A: App> Worker<P, A> {
             self.active.push(handle);
         }
         let deadline = [entry.connection.next_timeout(), entry.app_deadline].into_iter().flatten().min();
-        if let Some(at) = deadline.and_then(|deadline| entry.alarm.set(self.now, deadline)) {
+        if let Some(at) = deadline.and_then(|deadline| entry.wheel_entries.set(self.now, deadline)) {
             self.wheel.schedule(at, handle);
         }
     }

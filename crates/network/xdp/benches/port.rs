@@ -15,7 +15,7 @@ use std::net::{SocketAddr, UdpSocket};
 use base::net::{Addresses, Ecn};
 use base::sink::{PacketSink, TrainPath};
 use datapath::{Port, Rx, Tx};
-use lab::{Lab, LabOptions, Switch};
+use netns::{Lab, LabOptions, Switch};
 use rustix::time::{ClockId, clock_gettime};
 use xdp::raw::{RawReceiver, RawSender};
 use xdp::{Checksums, Mode, Options, XdpPort};

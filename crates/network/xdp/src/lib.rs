@@ -18,13 +18,13 @@
 //! that the machine is given after `open` are not ours until it is called again.
 
 mod error;
+mod header_cache;
 mod interface;
 mod joiner;
 mod layout;
 mod neighbours;
 mod open;
 mod options;
-mod paths;
 mod port;
 pub mod raw;
 mod receiver;

@@ -24,7 +24,7 @@ const WAYS: usize = 4;
 
 /// Where packets to a peer go on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hop {
+pub(crate) struct NextHop {
     /// The peer's Ethernet address, or its router's.
     pub(crate) mac: [u8; 6],
     /// The VLAN tags to send with, outermost first.
@@ -44,7 +44,7 @@ enum Origin {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     ip: IpAddr,
-    hop: Hop,
+    hop: NextHop,
     origin: Origin,
     used: u64,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Neighbours {
     /// Counts changes of known hops: who remembers a hop compares.
     version: u64,
     /// What was learned last, for the peer that sends many packets in a row.
-    latest: Option<(IpAddr, Hop)>,
+    latest: Option<(IpAddr, NextHop)>,
 }
 
 impl Neighbours {
@@ -80,7 +80,7 @@ impl Neighbours {
 
     /// Takes note that a packet of `ip` came by `hop`.
     #[inline]
-    pub(crate) fn learn(&mut self, ip: IpAddr, hop: Hop) {
+    pub(crate) fn learn(&mut self, ip: IpAddr, hop: NextHop) {
         if self.latest != Some((ip, hop)) {
             self.latest = Some((ip, hop));
             self.insert(ip, hop, Origin::Learned);
@@ -88,13 +88,13 @@ impl Neighbours {
     }
 
     /// Takes note of what the kernel says, to be asked again after `until`.
-    pub(crate) fn look_up_said(&mut self, ip: IpAddr, hop: Hop, until: Instant) {
+    pub(crate) fn look_up_said(&mut self, ip: IpAddr, hop: NextHop, until: Instant) {
         self.latest = None;
         self.insert(ip, hop, Origin::LookedUp(until));
     }
 
     /// How `ip` is reached, and whether the kernel should be asked again.
-    pub(crate) fn get(&mut self, ip: IpAddr, now: Instant) -> Option<(Hop, Freshness)> {
+    pub(crate) fn get(&mut self, ip: IpAddr, now: Instant) -> Option<(NextHop, Freshness)> {
         self.clock += 1;
         let clock = self.clock;
         let bucket = self.bucket(ip);
@@ -104,7 +104,7 @@ impl Neighbours {
         Some((place.hop, if stale { Freshness::Stale } else { Freshness::Fresh }))
     }
 
-    fn insert(&mut self, ip: IpAddr, hop: Hop, origin: Origin) {
+    fn insert(&mut self, ip: IpAddr, hop: NextHop, origin: Origin) {
         self.clock += 1;
         let entry = Place { ip, hop, origin, used: self.clock };
         let bucket = self.bucket(ip);
@@ -145,8 +145,8 @@ mod tests {
 
     use super::*;
 
-    fn hop(last: u8) -> Hop {
-        Hop { mac: [2, 0, 0, 0, 0, last], tags: [None; 2], source: None }
+    fn hop(last: u8) -> NextHop {
+        NextHop { mac: [2, 0, 0, 0, 0, last], tags: [None; 2], source: None }
     }
 
     fn ip(number: u32) -> IpAddr {

@@ -18,10 +18,10 @@ use socket2::{Domain, Protocol, Socket as UdpSocket, Type};
 use wire::ethernet::Tag;
 
 use crate::error::XdpError;
+use crate::header_cache::HeaderCache;
 use crate::interface::Interface;
 use crate::layout::Sizes;
 use crate::options::{Checksums, Mode, Options};
-use crate::paths::Paths;
 use crate::port::{Parts, Shared, XdpPort};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
@@ -276,10 +276,10 @@ impl Job<'_> {
         }
         let sender = Sender::new(tx_frames, sizes.payload, socket.knows_metadata());
         let tag = self.options.vlan.map(Tag::vlan);
-        let paths = Paths::new(self.interface.clone(), tag, sizes.payload);
-        let paths = paths.ok_or_else(|| io::Error::other("no headers can be made"))?;
+        let header_cache = HeaderCache::new(self.interface.clone(), tag, sizes.payload);
+        let header_cache = header_cache.ok_or_else(|| io::Error::other("no headers can be made"))?;
         let (waker, shared) = (Waker::new()?, Arc::clone(shared));
-        Ok(XdpPort::new(Parts { socket, receiver, sender, paths, queue, waker, shared }))
+        Ok(XdpPort::new(Parts { socket, receiver, sender, header_cache, queue, waker, shared }))
     }
 }
 

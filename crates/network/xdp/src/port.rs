@@ -16,8 +16,8 @@ use ebpf::redirect::XdpProgram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::header_cache::HeaderCache;
 use crate::options::Mode;
-use crate::paths::Paths;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::sys::socket::Socket;
@@ -44,7 +44,7 @@ pub struct XdpPort {
     socket: Socket,
     receiver: Receiver,
     sender: Sender,
-    paths: Paths,
+    header_cache: HeaderCache,
     queue: u32,
     waker: Waker,
     waits: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Parts {
     pub(crate) socket: Socket,
     pub(crate) receiver: Receiver,
     pub(crate) sender: Sender,
-    pub(crate) paths: Paths,
+    pub(crate) header_cache: HeaderCache,
     pub(crate) queue: u32,
     pub(crate) waker: Waker,
     pub(crate) shared: Arc<Shared>,
@@ -64,8 +64,8 @@ pub(crate) struct Parts {
 
 impl XdpPort {
     pub(crate) fn new(parts: Parts) -> XdpPort {
-        let Parts { socket, receiver, sender, paths, queue, waker, shared } = parts;
-        let mut port = XdpPort { socket, receiver, sender, paths, queue, waker, waits: 0, shared };
+        let Parts { socket, receiver, sender, header_cache, queue, waker, shared } = parts;
+        let mut port = XdpPort { socket, receiver, sender, header_cache, queue, waker, waits: 0, shared };
         port.now();
         port
     }
@@ -82,7 +82,7 @@ impl XdpPort {
 
     /// The name of the interface, and its MTU in bytes when the port was opened.
     pub fn interface(&self) -> (&str, usize) {
-        (&self.paths.interface.name, self.paths.interface.mtu)
+        (&self.header_cache.interface.name, self.header_cache.interface.mtu)
     }
 
     /// The longest payload in bytes that this port sends and receives, whatever the MTU: 3,770 where kernel, driver or mode
@@ -119,7 +119,7 @@ impl XdpPort {
 impl fmt::Debug for XdpPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("XdpPort")
-            .field("interface", &self.paths.interface.name)
+            .field("interface", &self.header_cache.interface.name)
             .field("queue", &self.queue)
             .field("mode", &self.shared.mode)
             .field("local", &self.shared.local)
@@ -130,7 +130,7 @@ impl fmt::Debug for XdpPort {
 impl Rx for XdpPort {
     #[inline]
     fn poll(&mut self) -> io::Result<usize> {
-        Ok(self.receiver.poll(&mut self.socket, &mut self.paths))
+        Ok(self.receiver.poll(&mut self.socket, &mut self.header_cache))
     }
 
     #[inline]
@@ -142,7 +142,7 @@ impl Rx for XdpPort {
 impl PacketSink for XdpPort {
     #[inline]
     fn begin(&mut self, path: TrainPath, segment_size: usize) -> Option<usize> {
-        self.sender.begin(&mut self.socket, &mut self.paths, path, segment_size)
+        self.sender.begin(&mut self.socket, &mut self.header_cache, path, segment_size)
     }
 
     #[inline]
@@ -162,14 +162,14 @@ impl PacketSink for XdpPort {
 
     #[inline]
     fn end(&mut self) {
-        self.sender.end(&mut self.socket, &self.paths);
+        self.sender.end(&mut self.socket, &self.header_cache);
     }
 }
 
 impl Tx for XdpPort {
     #[inline]
     fn flush(&mut self) -> io::Result<()> {
-        self.sender.flush(&mut self.socket, &mut self.paths)
+        self.sender.flush(&mut self.socket, &mut self.header_cache)
     }
 }
 
@@ -179,7 +179,7 @@ impl Port for XdpPort {
         let now = clock_gettime(ClockId::Monotonic);
         let (seconds, nanos) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
         let now = Instant::from_nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos));
-        self.paths.set_now(now);
+        self.header_cache.set_now(now);
         now
     }
 
@@ -221,15 +221,15 @@ impl Port for XdpPort {
         if !local.ip().is_unspecified() {
             return local;
         }
-        match self.paths.source_towards(peer.ip()) {
-            Some(ip) => self.paths.interface.scoped(ip, local.port()),
+        match self.header_cache.source_towards(peer.ip()) {
+            Some(ip) => self.header_cache.interface.scoped(ip, local.port()),
             None if peer.is_ipv4() => SocketAddr::from(([0; 4], local.port())),
             None => SocketAddr::from(([0u16; 8], local.port())),
         }
     }
 
     fn largest_payload(&mut self, local: IpAddr) -> usize {
-        self.paths.largest_payload(local)
+        self.header_cache.largest_payload(local)
     }
 
     /// The socket and the waker's event.

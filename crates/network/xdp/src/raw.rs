@@ -14,11 +14,11 @@ use ebpf::redirect::{AttachMode, AttachOptions, Buffers, XdpProgram};
 use wire::ip::CHECKSUM_OFFSET;
 
 use crate::error::XdpError;
+use crate::header_cache::{HeaderCache, Reachability};
 use crate::interface::Interface;
 use crate::layout::{MAX_PAYLOAD, PAYLOAD_AT};
 use crate::open::{BUSY_PAUSE, BUSY_TRIES};
 use crate::options::Mode;
-use crate::paths::{Paths, Way};
 use crate::sys::ring::Wakeup;
 use crate::sys::socket::{Copying, Lead, Metadata, New, Setup, Socket};
 use crate::sys::umem::{FRAME_SIZE, Frame, Shape};
@@ -75,9 +75,9 @@ impl RawSender {
             || XdpError::System { doing: "find the peer", source: io::ErrorKind::HostUnreachable.into() };
         let interface = find(name)?;
         let New { mut socket, tx_frames: mut free, .. } = open(&interface)?;
-        let mut paths = Paths::new(interface, None, MAX_PAYLOAD).ok_or_else(no_way)?;
+        let mut paths = HeaderCache::new(interface, None, MAX_PAYLOAD).ok_or_else(no_way)?;
         paths.set_now(Instant::from_nanos(1));
-        if size > MAX_PAYLOAD || paths.way(path) != Way::Known {
+        if size > MAX_PAYLOAD || paths.way(path) != Reachability::Known {
             return Err(no_way());
         }
         let headers = paths.headers();

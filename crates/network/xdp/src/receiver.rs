@@ -12,9 +12,9 @@ use base::net::{Addresses, Ecn, Train};
 use datapath::RxCounters;
 use wire::ip::Datagram;
 
+use crate::header_cache::HeaderCache;
 use crate::joiner::Joiner;
-use crate::neighbours::Hop;
-use crate::paths::Paths;
+use crate::neighbours::NextHop;
 use crate::sys::ring::Wakeup;
 use crate::sys::socket::{Arrival, Socket};
 use crate::sys::umem::Frame;
@@ -39,7 +39,7 @@ struct Lent {
 }
 
 /// A packet for us.
-struct Ours {
+struct LocalPacket {
     payload: Range<usize>,
     segment: usize,
     addresses: Addresses,
@@ -100,7 +100,7 @@ impl Receiver {
         self.lent.iter().filter(|lent| lent.frame.is_some()).count()
     }
 
-    pub(crate) fn poll(&mut self, socket: &mut Socket, paths: &mut Paths) -> usize {
+    pub(crate) fn poll(&mut self, socket: &mut Socket, paths: &mut HeaderCache) -> usize {
         let mut given = 0;
         for frame in self.lent.drain(..).filter_map(|lent| lent.frame) {
             socket.give(frame);
@@ -147,7 +147,7 @@ impl Receiver {
 
     /// Lends a packet; gives the frame back if it is not for us.
     #[inline]
-    fn on_packet(&mut self, socket: &mut Socket, paths: &mut Paths, arrival: Arrival) -> Option<Frame> {
+    fn on_packet(&mut self, socket: &mut Socket, paths: &mut HeaderCache, arrival: Arrival) -> Option<Frame> {
         let Arrival { mut frame, range, .. } = arrival;
         let start = range.start;
         let Some(ours) = self.look(paths, socket.bytes(&mut frame, range)) else { return Some(frame) };
@@ -157,7 +157,7 @@ impl Receiver {
 
     /// Adds a part of a packet to those before it; lends the packet if that was its last. The frame goes back.
     #[cold]
-    fn on_part(&mut self, socket: &mut Socket, paths: &mut Paths, arrival: Arrival) -> Frame {
+    fn on_part(&mut self, socket: &mut Socket, paths: &mut HeaderCache, arrival: Arrival) -> Frame {
         let Arrival { mut frame, range, continues } = arrival;
         let Some(range) = self.joiner.add(socket.bytes(&mut frame, range), continues) else { return frame };
         let start = range.start;
@@ -172,7 +172,7 @@ impl Receiver {
 
     /// What a packet is, if it is for us.
     #[inline]
-    fn look(&mut self, paths: &mut Paths, bytes: &[u8]) -> Option<Ours> {
+    fn look(&mut self, paths: &mut HeaderCache, bytes: &[u8]) -> Option<LocalPacket> {
         let Ok(datagram) = Datagram::read(bytes) else {
             self.counters.errors += 1;
             return None;
@@ -187,7 +187,9 @@ impl Receiver {
             self.counters.empty += 1;
             return None;
         }
-        paths.neighbours.learn(source.ip(), Hop { mac: ethernet.source, tags: ethernet.tags, source: None });
+        paths
+            .neighbours
+            .learn(source.ip(), NextHop { mac: ethernet.source, tags: ethernet.tags, source: None });
         let scoped = |address: SocketAddr| match address.ip() {
             IpAddr::V4(_) => address,
             ip => paths.interface.scoped(ip, address.port()),
@@ -198,7 +200,7 @@ impl Receiver {
             let most = paths.largest_payload(addresses.local.ip());
             segment = self.segment_of(bytes.get(payload.clone()).unwrap_or_default(), most)?;
         }
-        Some(Ours { payload, segment, addresses, ecn })
+        Some(LocalPacket { payload, segment, addresses, ecn })
     }
 
     /// How long the packets are in a payload that may be a train; `None` where it is one, and not where its packets begin.
@@ -215,8 +217,8 @@ impl Receiver {
 
     /// Lends what lies in `frame`, or in the joiner, from `start`.
     #[inline]
-    fn lend(&mut self, frame: Option<Frame>, start: usize, ours: Ours) {
-        let Ours { payload, segment, addresses, ecn } = ours;
+    fn lend(&mut self, frame: Option<Frame>, start: usize, ours: LocalPacket) {
+        let LocalPacket { payload, segment, addresses, ecn } = ours;
         self.counters.datagrams += payload.len().div_ceil(segment.max(1)) as u64;
         self.counters.trains += 1;
         self.counters.bytes += payload.len() as u64;
@@ -254,7 +256,7 @@ mod tests {
             completes_checksums: true,
             addresses: Vec::new(),
         };
-        let mut paths = Paths::new(interface, None, 1_472).unwrap();
+        let mut paths = HeaderCache::new(interface, None, 1_472).unwrap();
         let mut receiver = Receiver::new(&mut socket, frames, 4_433, false);
         socket.set_fill_wakeup(wakeup);
         if arrives {

@@ -9,13 +9,13 @@ use core::net::{IpAddr, SocketAddr};
 use wire::ethernet::Tag;
 
 use crate::interface::Interface;
-use crate::neighbours::Hop;
+use crate::neighbours::NextHop;
 
 /// What the kernel says of the way to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// This way.
-    Known(Hop),
+    Known(NextHop),
     /// It has just been told to find out.
     Asked,
     /// No way out of this interface leads there.
@@ -36,11 +36,11 @@ pub(crate) enum Reason {
 pub(crate) fn look_up(interface: &Interface, peer: IpAddr, tag: Option<Tag>, reason: Reason) -> Answer {
     let tags = [tag, None];
     if let Some(mac) = group_mac(peer) {
-        return Answer::Known(Hop { mac, tags, source: interface.source_towards(peer) });
+        return Answer::Known(NextHop { mac, tags, source: interface.source_towards(peer) });
     }
     let Ok(route) = netlink::route_to(peer) else { return Answer::None };
     if interface.is_loopback {
-        let hop = Hop { mac: interface.mac, tags, source: route.source };
+        let hop = NextHop { mac: interface.mac, tags, source: route.source };
         return if route.is_local { Answer::Known(hop) } else { Answer::None };
     }
     if route.ifindex != interface.index || route.is_local {
@@ -52,7 +52,7 @@ pub(crate) fn look_up(interface: &Interface, peer: IpAddr, tag: Option<Tag>, rea
         let _ = netlink::provoke_neighbour(interface.index, next);
     }
     match netlink::neighbour(interface.index, next) {
-        Ok(Some(mac)) => Answer::Known(Hop { mac: mac.0, tags, source: route.source }),
+        Ok(Some(mac)) => Answer::Known(NextHop { mac: mac.0, tags, source: route.source }),
         _ => {
             provoke(interface, next);
             Answer::Asked

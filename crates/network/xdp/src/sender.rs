@@ -19,8 +19,8 @@ use datapath::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
 use datapath::{SendFault, TxCounters};
 use wire::ip::{CHECKSUM_OFFSET, Headers};
 
+use crate::header_cache::{HeaderCache, Reachability};
 use crate::layout::PAYLOAD_AT;
-use crate::paths::{Paths, Way};
 use crate::sys::socket::{COMPLETE_CHECKSUM, Lead, Socket};
 use crate::sys::umem::{Frame, METADATA_SIZE};
 
@@ -46,14 +46,14 @@ struct Packet {
 struct Open {
     path: TrainPath,
     segment_size: usize,
-    way: Way,
+    way: Reachability,
     /// The frame whose room is lent and not pushed yet.
     next: Option<Frame>,
 }
 
 /// Packets for a peer whose Ethernet address is being asked for.
 #[derive(Debug)]
-struct Parked {
+struct WaitingPackets {
     path: TrainPath,
     packet: Packet,
     until: Instant,
@@ -70,7 +70,7 @@ pub(crate) struct Sender {
     /// Memory for packets that no frame holds.
     oversize: Vec<u8>,
     oversize_len: usize,
-    parked: Vec<Parked>,
+    parked: Vec<WaitingPackets>,
     ask_at: Instant,
     ask_after: Duration,
     /// Packets in the TX ring that the kernel has not been shown.
@@ -149,7 +149,7 @@ impl Sender {
     pub(crate) fn begin(
         &mut self,
         socket: &mut Socket,
-        paths: &mut Paths,
+        header_cache: &mut HeaderCache,
         path: TrainPath,
         segment_size: usize,
     ) -> Option<usize> {
@@ -158,7 +158,7 @@ impl Sender {
         if segment_size > self.most {
             self.oversize.resize(segment_size.min(MAX_TRAIN_BYTES), 0);
             self.oversize_len = 0;
-            self.open = open(Way::None(SendFault::TooLarge));
+            self.open = open(Reachability::None(SendFault::TooLarge));
             return Some(1);
         }
         if self.free.len() < MAX_TRAIN_SEGMENTS {
@@ -168,7 +168,7 @@ impl Sender {
             self.refused = true;
             return None;
         }
-        self.open = open(paths.way(&path));
+        self.open = open(header_cache.way(&path));
         Some(self.free.len().min(MAX_TRAIN_SEGMENTS))
     }
 
@@ -203,18 +203,18 @@ impl Sender {
         }
     }
 
-    pub(crate) fn end(&mut self, socket: &mut Socket, paths: &Paths) {
+    pub(crate) fn end(&mut self, socket: &mut Socket, header_cache: &HeaderCache) {
         let Some(open) = self.open.take() else { return };
         self.free.extend(open.next);
         let mut packets = core::mem::take(&mut self.packets);
         match open.way {
-            Way::Known => {
+            Reachability::Known => {
                 for packet in packets.drain(..) {
-                    self.launch(socket, paths.headers(), packet, paths.max_payload());
+                    self.launch(socket, header_cache.headers(), packet, header_cache.max_payload());
                 }
             }
-            Way::Asked => self.park(&open.path, &mut packets, paths.now()),
-            Way::None(fault) => {
+            Reachability::Asked => self.park(&open.path, &mut packets, header_cache.now()),
+            Reachability::None(fault) => {
                 let oversize = core::mem::take(&mut self.oversize_len).min(1);
                 self.counters.on_fault(fault, (packets.len() + oversize) as u64);
                 self.free.extend(packets.drain(..).map(|packet| packet.frame));
@@ -265,7 +265,7 @@ impl Sender {
         }
         for packet in packets.drain(..) {
             if self.parked.len() < MAX_PARKED {
-                self.parked.push(Parked { path: *path, packet, until: now + PARKED_FOR });
+                self.parked.push(WaitingPackets { path: *path, packet, until: now + PARKED_FOR });
             } else {
                 self.counters.on_fault(SendFault::Unreachable, 1);
                 self.free.push(packet.frame);
@@ -274,8 +274,8 @@ impl Sender {
     }
 
     /// Sends what was parked, as far as the way is known by now.
-    fn retry_parked(&mut self, socket: &mut Socket, paths: &mut Paths) {
-        let now = paths.now();
+    fn retry_parked(&mut self, socket: &mut Socket, header_cache: &mut HeaderCache) {
+        let now = header_cache.now();
         if self.parked.is_empty() || now < self.ask_at {
             return;
         }
@@ -285,14 +285,17 @@ impl Sender {
         for parked in core::mem::take(&mut self.parked) {
             let peer = parked.path.addresses.peer.ip();
             // One question for each peer, not for each packet.
-            let way = if unknown == Some(peer) { Way::Asked } else { paths.way(&parked.path) };
+            let way =
+                if unknown == Some(peer) { Reachability::Asked } else { header_cache.way(&parked.path) };
             match way {
-                Way::Known => self.launch(socket, paths.headers(), parked.packet, paths.max_payload()),
-                Way::Asked if now < parked.until => {
+                Reachability::Known => {
+                    self.launch(socket, header_cache.headers(), parked.packet, header_cache.max_payload())
+                }
+                Reachability::Asked if now < parked.until => {
                     unknown = Some(peer);
                     self.parked.push(parked);
                 }
-                Way::Asked | Way::None(_) => {
+                Reachability::Asked | Reachability::None(_) => {
                     self.counters.on_fault(SendFault::Unreachable, 1);
                     self.free.push(parked.packet.frame);
                 }
@@ -301,9 +304,9 @@ impl Sender {
     }
 
     /// Shows the kernel what is in the TX ring and has it sent.
-    pub(crate) fn flush(&mut self, socket: &mut Socket, paths: &mut Paths) -> io::Result<()> {
+    pub(crate) fn flush(&mut self, socket: &mut Socket, header_cache: &mut HeaderCache) -> io::Result<()> {
         debug_assert!(self.open.is_none(), "a train is open");
-        self.retry_parked(socket, paths);
+        self.retry_parked(socket, header_cache);
         if self.unflushed > 0 {
             // `kick` looks at the ring again before each call.
             let _ = socket.publish_tx();

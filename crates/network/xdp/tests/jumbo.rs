@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use base::net::Ecn;
 use common::{SERVER, assert_no_leak, datagram, lab_with, open, path, receive, send, server, udp_client};
 use datapath::Port;
-use lab::{Lab, LabOptions, Switch};
+use netns::{Lab, LabOptions, Switch};
 use xdp::{Checksums, Mode, Options, XdpPort};
 
 fn lab(mtu: u32) -> Option<Lab> {

@@ -12,7 +12,7 @@ use base::sink::PacketSink;
 use base::time::Duration;
 use common::{SERVER, assert_no_leak, datagram, lab, open, path, receive, send, server, udp_client};
 use datapath::{Port, Rx, Tx};
-use lab::Lab;
+use netns::Lab;
 use rustix::time::{ClockId, clock_gettime};
 use udp::{BindOptions, UdpPort, Variant};
 use xdp::{BusyPoll, Mode, Options, XdpError};

@@ -10,7 +10,7 @@ use common::{
     SERVER, assert_no_leak, datagram, lab, lab_with, open, path, receive, send, server, udp_client,
 };
 use datapath::{Port, Rx, Tx};
-use lab::{Lab, LabOptions, Switch};
+use netns::{Lab, LabOptions, Switch};
 use xdp::{Checksums, Mode, Options, XdpPort};
 
 const ECN: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];

@@ -10,7 +10,7 @@ mod soak;
 mod study;
 mod workers;
 
-use crate::complain;
+use crate::print_error;
 use crate::signals::stop_flag;
 use bench::peers;
 use bench::roofline::{self, Roofline, Work};
@@ -24,11 +24,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Args)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
-    what: What,
+    what: BenchCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum BenchCommand {
     /// Every study below, one after the other, into one report.
     All(study::AllArgs),
     /// E1: one large download over every data path of the server, kernel UDP against AF_XDP; needs root.
@@ -71,13 +71,13 @@ enum What {
     /// One process of a floor.
     #[command(hide = true)]
     FloorChild {
-        /// What it does, as JSON.
+        /// BenchCommand it does, as JSON.
         role: String,
     },
     /// One side of a roofline.
     #[command(hide = true)]
     Child {
-        /// What it does, as JSON.
+        /// BenchCommand it does, as JSON.
         role: String,
     },
 }
@@ -137,32 +137,32 @@ enum WorkArg {
 /// Runs a measurement.
 pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     let done = match &args.what {
-        What::All(args) => study::all(args),
-        What::E1(args) => study::run("e1", args),
-        What::E2(args) => study::run("e2", args),
-        What::E3(args) => study::run("e3", args),
-        What::E4(args) => study::run("e4", args),
-        What::E5(args) => study::run("e5", args),
-        What::E6(args) => study::run("e6", args),
-        What::Acks(args) => study::run("acks", args),
-        What::Peers(args) => compare_peers(args),
-        What::Roofline(args) => measure_roofline(args),
-        What::Floor(args) => floor::run(args),
-        What::Datapaths(args) => datapaths::run(args),
-        What::Idle(args) => idle::run(args),
-        What::Soak(args) => soak::run(args),
-        What::Workers(args) => workers::run(args),
-        What::Report(args) => report::run(args),
-        What::Compare(args) => compare::run(args),
-        What::FloorChild { role } => floor::child(role),
-        What::Child { role } => roofline::child(role).map_err(|error| error.to_string()),
+        BenchCommand::All(args) => study::all(args),
+        BenchCommand::E1(args) => study::run("e1", args),
+        BenchCommand::E2(args) => study::run("e2", args),
+        BenchCommand::E3(args) => study::run("e3", args),
+        BenchCommand::E4(args) => study::run("e4", args),
+        BenchCommand::E5(args) => study::run("e5", args),
+        BenchCommand::E6(args) => study::run("e6", args),
+        BenchCommand::Acks(args) => study::run("acks", args),
+        BenchCommand::Peers(args) => compare_peers(args),
+        BenchCommand::Roofline(args) => measure_roofline(args),
+        BenchCommand::Floor(args) => floor::run(args),
+        BenchCommand::Datapaths(args) => datapaths::run(args),
+        BenchCommand::Idle(args) => idle::run(args),
+        BenchCommand::Soak(args) => soak::run(args),
+        BenchCommand::Workers(args) => workers::run(args),
+        BenchCommand::Report(args) => report::run(args),
+        BenchCommand::Compare(args) => compare::run(args),
+        BenchCommand::FloorChild { role } => floor::child(role),
+        BenchCommand::Child { role } => roofline::child(role).map_err(|error| error.to_string()),
     };
-    done.map_or_else(complain, |()| ExitCode::SUCCESS)
+    done.map_or_else(print_error, |()| ExitCode::SUCCESS)
 }
 
 fn compare_peers(args: &PeersArgs) -> Result<(), String> {
     let stop = stop_flag(|| {}).map_err(text)?;
-    let mut plan = peers::Plan::new(
+    let mut plan = peers::PeersPlan::new(
         std::env::current_exe().map_err(text)?,
         args.quinn_peer.clone(),
         args.quiche_peer.clone(),
@@ -188,7 +188,7 @@ fn measure_roofline(args: &RooflineArgs) -> Result<(), String> {
         WorkArg::Kernel => Work::Kernel,
     };
     let size = usize::from(args.packet_size);
-    let mut plan = roofline::Plan::new(size, args.gb, work, args.datapath.variant());
+    let mut plan = roofline::RooflinePlan::new(size, args.gb, work, args.datapath.variant());
     plan.trials = args.trials as usize;
     let result = roofline::run(&plan, &launch);
     if stop.load(Ordering::Relaxed) {

@@ -15,10 +15,10 @@ use client::target::Target;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use dash::player::Settings;
 use dash::rule::Rule;
-use dash::{Plan, Report, watch};
+use dash::{Report, WatchPlan, watch};
 use datapath::Port;
 use load::choose_address;
-use paths::Opened;
+use ports::OpenPorts;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -132,22 +132,22 @@ impl DashArgs {
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
         let options = self.path.options(local, self.quic.demanded_payload());
-        let opened = paths::open(&paths::Options { towards: Some(plan.address.ip()), ..options });
+        let opened = ports::open(&ports::OpenOptions { towards: Some(plan.address.ip()), ..options });
         let opened = opened.map_err(GetError::Usage)?;
         opened.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         let stop = stop_flag(|| {}).map_err(usage)?;
         match opened.opened {
-            Opened::Udp(group) => play_on(group.ports, &plan, &stop),
-            Opened::Xdp(ports) => play_on(ports, &plan, &stop),
+            OpenPorts::Udp(group) => play_on(group.ports, &plan, &stop),
+            OpenPorts::Xdp(ports) => play_on(ports, &plan, &stop),
         }
     }
 
-    fn plan(&self) -> Result<Plan, GetError> {
+    fn plan(&self) -> Result<WatchPlan, GetError> {
         let manifest = Target::parse(&self.url)?;
         ConnectionArgs::tell_of_proxy("dash", core::slice::from_ref(&manifest));
         let tls = self.connection.quic_tls(&self.quic.tls())?;
         let transport = Arc::new(self.quic.transport(Version::V1).map_err(usage)?);
-        Ok(Plan {
+        Ok(WatchPlan {
             address: choose_address(&resolve(&manifest, self.connection.family(), &[])?)?,
             manifest,
             players: self.players as usize,
@@ -170,7 +170,7 @@ impl DashArgs {
 }
 
 /// Plays on the first of these ports; there is no other.
-fn play_on<P: Port>(ports: Vec<P>, plan: &Plan, stop: &AtomicBool) -> Result<Report, GetError> {
+fn play_on<P: Port>(ports: Vec<P>, plan: &WatchPlan, stop: &AtomicBool) -> Result<Report, GetError> {
     let port = ports.into_iter().next().ok_or_else(|| usage("the data path has no port"))?;
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(usage)?;

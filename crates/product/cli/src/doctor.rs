@@ -2,10 +2,10 @@
 //!
 //! The examination is in the room of paths; this file prints it.
 
-use crate::complain;
+use crate::print_error;
 use clap::Args;
 use core::fmt::Write as _;
-use paths::doctor::{Finding, Request, Section, State, examine};
+use ports::doctor::{CheckOptions, Finding, Section, Severity, examine};
 use serde_json::{Map, Value, json};
 use std::env;
 use std::path::{Path, PathBuf};
@@ -31,10 +31,10 @@ A line below that begins with $ is a command that mends it.";
 
 /// Examines the machine and says what was found.
 pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
-    let request = Request { try_xdp: args.try_xdp.clone(), program: program() };
+    let request = CheckOptions { try_xdp: args.try_xdp.clone(), program: program() };
     let sections = match examine(&request) {
         Ok(sections) => sections,
-        Err(problem) => return complain(problem),
+        Err(problem) => return print_error(problem),
     };
     if args.json {
         println!("{:#}", machine_text(&sections));
@@ -87,7 +87,7 @@ fn people_text(sections: &[Section]) -> String {
         text.push('\n');
     }
     let count = |state| findings().filter(|finding| finding.answer.state == state).count();
-    let _ = match (count(State::Missing), count(State::Limited)) {
+    let _ = match (count(Severity::Missing), count(Severity::Limited)) {
         (0, 0) => writeln!(text, "Nothing to mend."),
         (missing, limited) => writeln!(text, "{missing} missing, {limited} limited."),
     };
@@ -97,22 +97,25 @@ fn people_text(sections: &[Section]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paths::doctor::Answer;
+    use ports::doctor::CheckResult;
 
     fn sections() -> Vec<Section> {
         let finding = |check, state, found: &str, remedy: Option<&str>| Finding {
             check,
-            answer: Answer { state, found: found.to_owned(), remedy: remedy.map(str::to_owned) },
+            answer: CheckResult { state, found: found.to_owned(), remedy: remedy.map(str::to_owned) },
         };
         vec![
             Section {
                 about: "machine".to_owned(),
                 findings: vec![
-                    finding("gso", State::Good, "works", None),
-                    finding("send buffer", State::Limited, "small", Some("sudo sysctl -w x=1")),
+                    finding("gso", Severity::Good, "works", None),
+                    finding("send buffer", Severity::Limited, "small", Some("sudo sysctl -w x=1")),
                 ],
             },
-            Section { about: "eth0".to_owned(), findings: vec![finding("link", State::Note, "down", None)] },
+            Section {
+                about: "eth0".to_owned(),
+                findings: vec![finding("link", Severity::Note, "down", None)],
+            },
         ]
     }
 

@@ -16,7 +16,7 @@ use client::job::{Job, Wanted, parse_range};
 use client::output::{self, Output};
 use client::part::Resume;
 use client::request::parse_headers;
-use client::resolve::{Detour, Family};
+use client::resolve::{ConnectOverride, Family};
 use client::tally::Check;
 use client::target::Target;
 use client::{Client, Settings};
@@ -25,7 +25,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use datapath::Port;
 use datapath::hold::Hold;
 use datapath::pcap::{Capture, PcapWriter};
-use paths::{Opened, Paths};
+use ports::{OpenOutcome, OpenPorts};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::PathBuf;
@@ -173,14 +173,14 @@ fn get(args: &GetArgs) -> Result<u8, GetError> {
         paths.declined.iter().for_each(|line| eprintln!("{line}"));
     }
     match paths.opened {
-        Opened::Udp(group) => match args.path.hold() {
+        OpenPorts::Udp(group) => match args.path.hold() {
             Some(delay) => {
                 let held = |port| Hold::new(port, delay);
                 args.run_on(group.ports.into_iter().map(held).collect(), settings, &jobs)
             }
             None => args.run_on(group.ports, settings, &jobs),
         },
-        Opened::Xdp(ports) => args.run_on(ports, settings, &jobs),
+        OpenPorts::Xdp(ports) => args.run_on(ports, settings, &jobs),
     }
 }
 
@@ -255,10 +255,10 @@ impl GetArgs {
         transport.handshake_timeout = Duration::from_secs(self.connect_timeout);
         let mut detours = Vec::new();
         for text in &self.resolve {
-            detours.extend(Detour::parse_resolve(text)?);
+            detours.extend(ConnectOverride::parse_resolve(text)?);
         }
         for text in &self.connect_to {
-            detours.push(Detour::parse_connect_to(text)?);
+            detours.push(ConnectOverride::parse_connect_to(text)?);
         }
         // One that asks for more patience than QUIC has gets it.
         let silence = Duration::from_secs(self.timeout);
@@ -282,12 +282,12 @@ impl GetArgs {
     }
 
     /// A port for all the addresses that may be asked.
-    fn open(&self, jobs: &[Job]) -> Result<Paths, String> {
+    fn open(&self, jobs: &[Job]) -> Result<OpenOutcome, String> {
         let towards = jobs.first().and_then(|job| whom(&job.target));
         let open = |address: SocketAddr| {
             let options = self.path.options(address, self.quic.demanded_payload());
             let options = self.quic.techniques().paths(options);
-            paths::open(&paths::Options { towards, ..options })
+            ports::open(&ports::OpenOptions { towards, ..options })
         };
         let v4 = || open((Ipv4Addr::UNSPECIFIED, 0).into());
         let v6 = || open((Ipv6Addr::UNSPECIFIED, 0).into());

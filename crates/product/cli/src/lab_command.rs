@@ -6,10 +6,10 @@
 mod session;
 mod units;
 
-use crate::complain;
+use crate::print_error;
 use clap::Args;
-use lab::emulator::{Counters, Direction, Emulator, LinkOptions};
-use lab::{Lab, LabOptions, Namespace, Switch};
+use netns::emulator::{Counters, Direction, Emulator, LinkOptions};
+use netns::{Lab, LabOptions, Namespace, Switch};
 use serde_json::{Value, json};
 use session::{Session, variables};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -111,7 +111,7 @@ Examples:
 pub(crate) fn run(args: &LabArgs) -> ExitCode {
     match attempt(args) {
         Ok(code) => code,
-        Err(problem) => complain(problem),
+        Err(problem) => print_error(problem),
     }
 }
 

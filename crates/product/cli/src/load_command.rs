@@ -16,7 +16,7 @@ use base::time::Duration;
 use clap::{Args, ValueEnum};
 use client::error::GetError;
 use http::Method;
-use load::{Expectation, GRAMMAR, Report, Trials, Verdict, write_csv};
+use load::{Expectation, ExpectationResult, GRAMMAR, Report, Trials, write_csv};
 use progress::Line;
 use serde::Serialize;
 use std::fs::File;
@@ -190,7 +190,8 @@ pub(crate) fn run(args: &LoadArgs) -> ExitCode {
             return ExitCode::from(error.exit_code());
         }
     };
-    let verdicts: Vec<Verdict> = args.expectations.iter().map(|expected| expected.judge(&runs)).collect();
+    let verdicts: Vec<ExpectationResult> =
+        args.expectations.iter().map(|expected| expected.judge(&runs)).collect();
     args.print(&runs, &verdicts);
     let forgives = args.expectations.iter().any(Expectation::is_about_errors);
     match (verdicts.iter().all(|verdict| verdict.met), runs.iter().all(Report::is_clean)) {
@@ -202,18 +203,18 @@ pub(crate) fn run(args: &LoadArgs) -> ExitCode {
 
 /// What `--json` prints of a single run: the run itself, and what was expected of it.
 #[derive(Serialize)]
-struct Single<'a> {
+struct SingleRun<'a> {
     #[serde(flatten)]
     run: &'a Report,
-    expectations: &'a [Verdict],
+    expectations: &'a [ExpectationResult],
 }
 
 /// What it prints of several.
 #[derive(Serialize)]
-struct Several<'a> {
+struct SeveralRuns<'a> {
     trials: &'a [Report],
     summary: Trials,
-    expectations: &'a [Verdict],
+    expectations: &'a [ExpectationResult],
 }
 
 impl LoadArgs {
@@ -231,7 +232,7 @@ impl LoadArgs {
         Ok(runs)
     }
 
-    fn trial(&self, plan: &load::Plan, stop: &AtomicBool, trial: u16) -> Result<Report, GetError> {
+    fn trial(&self, plan: &load::LoadPlan, stop: &AtomicBool, trial: u16) -> Result<Report, GetError> {
         let of = if self.trials > 1 { format!("trial {trial} of {}  ", self.trials) } else { String::new() };
         let mut line = (!self.quiet).then(|| Line::on_terminal(of)).flatten();
         let report = ports::run(self, plan, stop, line.as_mut())?;
@@ -255,13 +256,13 @@ impl LoadArgs {
         self.sockets.map_or(connections.clamp(1, DEFAULT_SOCKETS), usize::from)
     }
 
-    fn print(&self, runs: &[Report], expectations: &[Verdict]) {
+    fn print(&self, runs: &[Report], expectations: &[ExpectationResult]) {
         if self.json {
             // Reports are numbers, texts and lists of them.
             let text = match runs {
-                [run] if self.trials == 1 => serde_json::to_string(&Single { run, expectations }),
+                [run] if self.trials == 1 => serde_json::to_string(&SingleRun { run, expectations }),
                 trials => {
-                    serde_json::to_string(&Several { trials, summary: Trials::of(trials), expectations })
+                    serde_json::to_string(&SeveralRuns { trials, summary: Trials::of(trials), expectations })
                 }
             };
             println!("{}", text.unwrap_or_default());

@@ -88,7 +88,7 @@ fn main() -> ExitCode {
 }
 
 /// Says what is wrong in one line.
-fn complain(what: impl core::fmt::Display) -> ExitCode {
+fn print_error(what: impl core::fmt::Display) -> ExitCode {
     eprintln!("tercel: {what}");
     ExitCode::FAILURE
 }

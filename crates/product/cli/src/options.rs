@@ -1,7 +1,7 @@
 //! Settings of QUIC that several commands share: their flags, and what they mean to the rooms below.
 
 use crate::help::LABORATORY;
-use crate::techniques::{LeftOut, Techniques};
+use crate::techniques::{DisabledTechnique, DisabledTechniques};
 use clap::{Args, ValueEnum};
 use crypto::{KeyExchange, KeyLog, Suite, SuiteChoice, TlsOptions};
 use transport::{Burst, MtuConfig, MtuMode, Pacing, Switch, TransportConfig};
@@ -36,7 +36,7 @@ pub(crate) enum Congestion {
 /// Searches for the largest packet that a path carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MtuSearch {
-    /// Several sizes at once, a round trip apart.
+    /// SeveralRuns sizes at once, a round trip apart.
     Fast,
     /// One size at a time, a second apart: the Ethernet maximum first, or halving what is left if a ceiling is given.
     Classic,
@@ -140,7 +140,7 @@ pub(crate) struct QuicArgs {
         hide = true,
         help_heading = LABORATORY
     )]
-    pub(crate) without: Vec<LeftOut>,
+    pub(crate) without: Vec<DisabledTechnique>,
     /// Tell about the flags for experiments: search for the packet size, pacing, acknowledgements, key updates, techniques left out.
     #[arg(long, help_heading = "Help")]
     // Looked for before anything is parsed, or a URL would have to be given.
@@ -185,8 +185,8 @@ impl QuicArgs {
     }
 
     /// What is left out.
-    pub(crate) fn techniques(&self) -> Techniques<'_> {
-        Techniques(&self.without)
+    pub(crate) fn techniques(&self) -> DisabledTechniques<'_> {
+        DisabledTechniques(&self.without)
     }
 
     fn pacing(&self) -> Pacing {

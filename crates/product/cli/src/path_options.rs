@@ -5,7 +5,7 @@ use crate::listen::{Listen, Place};
 use base::time::Duration;
 use clap::{Args, ValueEnum};
 use core::net::SocketAddr;
-use paths::Choice;
+use ports::DataPathChoice;
 use xdp::{BusyPoll, Mode};
 
 /// How datagrams reach the interface.
@@ -78,13 +78,13 @@ pub(crate) struct PathArgs {
 
 impl PathArgs {
     /// The data path that was asked for.
-    pub(crate) fn choice(&self) -> Choice {
+    pub(crate) fn choice(&self) -> DataPathChoice {
         match self.datapath {
-            Datapath::Auto => Choice::Auto,
-            Datapath::Gso => Choice::Gso,
-            Datapath::Mmsg => Choice::Mmsg,
-            Datapath::Plain => Choice::Plain,
-            Datapath::Xdp => Choice::Xdp,
+            Datapath::Auto => DataPathChoice::Auto,
+            Datapath::Gso => DataPathChoice::Gso,
+            Datapath::Mmsg => DataPathChoice::Mmsg,
+            Datapath::Plain => DataPathChoice::Plain,
+            Datapath::Xdp => DataPathChoice::Xdp,
         }
     }
 
@@ -99,8 +99,8 @@ impl PathArgs {
     }
 
     /// One port at `address` as these flags say, for datagrams of `packet_size` bytes.
-    pub(crate) fn options(&self, address: SocketAddr, packet_size: u16) -> paths::Options {
-        paths::Options {
+    pub(crate) fn options(&self, address: SocketAddr, packet_size: u16) -> ports::OpenOptions {
+        ports::OpenOptions {
             interface: self.interface.clone(),
             xdp_mode: match self.xdp_mode {
                 XdpMode::Auto => Mode::Auto,
@@ -111,7 +111,7 @@ impl PathArgs {
             busy_poll: self.busy_poll.map(|microseconds| BusyPoll { microseconds, ..BusyPoll::default() }),
             largest_payload: packet_size.into(),
             receive_buffer: self.receive_buffer.and_then(|bytes| usize::try_from(bytes).ok()),
-            ..paths::Options::new(self.choice(), address)
+            ..ports::OpenOptions::new(self.choice(), address)
         }
     }
 

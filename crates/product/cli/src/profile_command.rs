@@ -1,6 +1,6 @@
 //! `tercel profile`: where a process spends its CPU time.
 
-use crate::complain;
+use crate::print_error;
 use crate::signals::stop_flag;
 use clap::{ArgGroup, Args};
 use profile::{Profile, Target};
@@ -41,7 +41,7 @@ pub(crate) struct ProfileArgs {
 
 /// Watches, prints and writes.
 pub(crate) fn run(args: &ProfileArgs) -> ExitCode {
-    profile(args).map_or_else(complain, |()| ExitCode::SUCCESS)
+    profile(args).map_or_else(print_error, |()| ExitCode::SUCCESS)
 }
 
 fn profile(args: &ProfileArgs) -> Result<(), String> {

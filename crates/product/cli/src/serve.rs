@@ -2,21 +2,21 @@
 //!
 //! This file turns the command line into a server; its workers and reports are in `serving`.
 
-use crate::complain;
 use crate::listen::Listen;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
+use crate::print_error;
 use crate::serving::cores::{Pin, Workers};
 use crate::serving::credentials::{Credentials, Expired};
-use crate::serving::crew::{self, Named, Stop};
-use crate::serving::doors::{self, Doors};
 use crate::serving::keys;
 use crate::serving::limits::LimitArgs;
+use crate::serving::listeners::{self, Listeners};
 use crate::serving::ready::ReadyFile;
-use crate::serving::report::{self, Way};
-use crate::serving::shift::{Outfit, Record, Seat, work};
-use crate::serving::tcp::{self, TcpRecord, TcpSeat};
+use crate::serving::report::{self, ServerInfo};
+use crate::serving::tcp::{self, TcpRecord, TcpSetup};
+use crate::serving::threads::{self, Stop, ThreadName};
 use crate::serving::versions::Versions;
+use crate::serving::worker_thread::{Record, SharedConfig, WorkerSetup, work};
 use crate::signals::{ServerDuties, server_stop_flag};
 use crate::units;
 use base::time::Duration;
@@ -25,13 +25,13 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use crypto::{ServerTls, TlsOptions};
 use datapath::Waker;
 use datapath::hold::Hold;
-use paths::{Memory, Opened, Path};
+use ports::{Memory, OpenPort, OpenPorts};
 use server::access_log::{AccessLog, Target};
 use server::budget::Budget;
 use server::files::{DotFiles, Root};
 use server::handler::{Files, Listing, Options};
-use server::surplus::{QUIET, Surplus};
-use server::tcp::{Bell, Limits, Setup};
+use server::memory_trimmer::{MemoryTrimmer, QUIET};
+use server::tcp::{Limits, Setup, ShutdownSignal};
 use server::warnings::{self, Warnings};
 use std::io;
 use std::net::TcpListener;
@@ -170,7 +170,7 @@ Examples:
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     match serve(args) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => complain(problem),
+        Err(problem) => print_error(problem),
     }
 }
 
@@ -185,15 +185,15 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         _ => Credentials::development()?,
     };
     let threads = match args.paths().workers {
-        paths::Workers::Exactly(count) | paths::Workers::OnePerCore(count) => usize::from(count.max(1)),
+        ports::Workers::Exactly(count) | ports::Workers::OnePerCore(count) => usize::from(count.max(1)),
     };
     let places = args.path.places(args.listen);
-    let Doors { udp, tcp, address, place } = doors::open(&places, &args.paths(), args.http, threads)?;
+    let Listeners { udp, tcp, address, place } = listeners::open(&places, &args.paths(), args.http, threads)?;
     if let Some(udp) = &udp {
         udp.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         udp.declined.iter().for_each(|line| eprintln!("{line}"));
     }
-    let way = Way {
+    let info = ServerInfo {
         listening: address,
         place,
         versions: args.http,
@@ -205,36 +205,37 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     };
     // Dropped last: it prints what was noted until the end.
     let (warnings, _printer) = warnings::start(io::stderr()).map_err(text)?;
-    let outfit = args.outfit(&credentials, &way, warnings)?;
-    let room = Room { args, outfit: &outfit, credentials: &credentials, way };
+    let shared_config = args.shared_config(&credentials, &info, warnings)?;
+    let server_context =
+        ServerContext { args, shared_config: &shared_config, credentials: &credentials, info };
     match udp.map(|udp| udp.opened) {
-        None => room.serve_on(Vec::<UdpPort>::new(), tcp),
-        Some(Opened::Udp(group)) => match args.path.hold() {
+        None => server_context.serve_on(Vec::<UdpPort>::new(), tcp),
+        Some(OpenPorts::Udp(group)) => match args.path.hold() {
             Some(delay) => {
                 let held = |port| Hold::new(port, delay);
-                room.serve_on(group.ports.into_iter().map(held).collect(), tcp)
+                server_context.serve_on(group.ports.into_iter().map(held).collect(), tcp)
             }
-            None => room.serve_on(group.ports, tcp),
+            None => server_context.serve_on(group.ports, tcp),
         },
-        Some(Opened::Xdp(ports)) => room.serve_on(ports, tcp),
+        Some(OpenPorts::Xdp(ports)) => server_context.serve_on(ports, tcp),
     }
 }
 
 /// What is known when the ports are open, whatever their kind.
-struct Room<'a> {
+struct ServerContext<'a> {
     args: &'a ServeArgs,
-    outfit: &'a Outfit,
+    shared_config: &'a SharedConfig,
     credentials: &'a Credentials,
-    way: Way,
+    info: ServerInfo,
 }
 
 impl ServeArgs {
-    fn paths(&self) -> paths::Options {
+    fn paths(&self) -> ports::OpenOptions {
         let cores = cpu::allowed().len().max(1);
-        paths::Options {
+        ports::OpenOptions {
             workers: match self.workers {
-                Workers::Exactly(count) => paths::Workers::Exactly(count),
-                Workers::Auto => paths::Workers::OnePerCore(u8::try_from(cores).unwrap_or(u8::MAX)),
+                Workers::Exactly(count) => ports::Workers::Exactly(count),
+                Workers::Auto => ports::Workers::OnePerCore(u8::try_from(cores).unwrap_or(u8::MAX)),
             },
             steering: match self.steering {
                 Steering::Auto => SteeringChoice::Auto,
@@ -247,13 +248,18 @@ impl ServeArgs {
     }
 
     /// What all workers have in common.
-    fn outfit(&self, credentials: &Credentials, way: &Way, warnings: Warnings) -> Result<Outfit, String> {
+    fn shared_config(
+        &self,
+        credentials: &Credentials,
+        info: &ServerInfo,
+        warnings: Warnings,
+    ) -> Result<SharedConfig, String> {
         let root = self.root.as_deref().map(Root::open).transpose().map_err(text)?;
         let tls = ServerTls::new(&credentials.tls, &self.quic.tls()).map_err(text)?;
         let transport = self.quic.transport(wire::Version::V1).map_err(text)?;
         let dot_files = if self.dot_files { DotFiles::Serve } else { DotFiles::Hide };
         let listing = if self.no_listing { Listing::Off } else { Listing::On };
-        Ok(Outfit {
+        Ok(SharedConfig {
             handler: Options {
                 root,
                 dot_files,
@@ -262,7 +268,7 @@ impl ServeArgs {
                 budget: self.budget(),
                 ..Options::default()
             },
-            endpoint: self.endpoint(way)?,
+            endpoint: self.endpoint(info)?,
             server: ServerConfig { tls, transport: Arc::new(transport) },
             config: worker::Config { spin: self.path.spin },
             heads: self.quic.techniques().heads(),
@@ -277,10 +283,10 @@ impl ServeArgs {
 
     /// How the workers treat strangers. They share the keys, so that each takes the tokens and knows the resets of all.
     /// What strangers may cause is shared out among them.
-    fn endpoint(&self, way: &Way) -> Result<EndpointConfig, String> {
+    fn endpoint(&self, info: &ServerInfo) -> Result<EndpointConfig, String> {
         let defaults = EndpointConfig::default();
         let keys = keys::find(self.state_dir.as_deref())?;
-        let workers = way.workers;
+        let workers = info.workers;
         let retry = match self.retry {
             Retry::Auto => defaults.retry,
             Retry::Always => RetryPolicy::Always,
@@ -291,7 +297,7 @@ impl ServeArgs {
             workers: u8::try_from(workers).unwrap_or(u8::MAX),
             retry,
             token_key: Some(keys.token_key()),
-            reset_key: Some(keys.reset_key(way.listening)),
+            reset_key: Some(keys.reset_key(info.listening)),
             max_half_open: defaults.max_half_open.div_ceil(workers),
             max_connections: self.limits.in_all(workers),
             max_connections_per_address: self.limits.per_address(workers),
@@ -304,16 +310,16 @@ impl ServeArgs {
 }
 
 /// Who sits on a thread.
-enum Post<P> {
-    Quic(Seat<P>),
-    Tcp(Box<TcpSeat>),
+enum ThreadSetup<P> {
+    Quic(WorkerSetup<P>),
+    Tcp(Box<TcpSetup>),
 }
 
-impl<P> Named for Post<P> {
+impl<P> ThreadName for ThreadSetup<P> {
     fn name(&self) -> String {
         match self {
-            Post::Quic(seat) => seat.name(),
-            Post::Tcp(seat) => seat.name(),
+            ThreadSetup::Quic(worker_setup) => worker_setup.name(),
+            ThreadSetup::Tcp(worker_setup) => worker_setup.name(),
         }
     }
 }
@@ -324,20 +330,25 @@ enum Report {
     Tcp(TcpRecord),
 }
 
-impl Room<'_> {
+impl ServerContext<'_> {
     /// Serves on these ports, one worker on each, until a signal.
-    fn serve_on<P: Path + Send>(&self, ports: Vec<P>, listeners: Vec<TcpListener>) -> Result<(), String> {
+    fn serve_on<P: OpenPort + Send>(&self, ports: Vec<P>, listeners: Vec<TcpListener>) -> Result<(), String> {
         let args = self.args;
         if let Some(advice) = ports.first().and_then(P::advice) {
             eprintln!("{advice}");
         }
         let wakers: Arc<[Waker]> = ports.iter().filter_map(P::waker).collect();
-        let bells: Arc<[Bell]> = listeners.iter().map(|_| Bell::default()).collect();
-        let warnings = self.outfit.handler.warnings.clone();
+        let shutdown_signals: Arc<[ShutdownSignal]> =
+            listeners.iter().map(|_| ShutdownSignal::default()).collect();
+        let warnings = self.shared_config.handler.warnings.clone();
         let log = AccessLog::start_with(Target::parse(&args.access_log), warnings.clone())
             .map_err(|error| format!("cannot write the access log to {}: {error}", args.access_log))?;
         let ready: Arc<OnceLock<ReadyFile>> = Arc::default();
-        let to_wake = Stop { flag: Arc::default(), wakers: Arc::clone(&wakers), bells: Arc::clone(&bells) };
+        let to_wake = Stop {
+            flag: Arc::default(),
+            wakers: Arc::clone(&wakers),
+            shutdown_signals: Arc::clone(&shutdown_signals),
+        };
         let (reopener, to_remove) = (log.reopener(), Arc::clone(&ready));
         let duties = ServerDuties {
             wake: Box::new(move || to_wake.wake()),
@@ -346,22 +357,25 @@ impl Room<'_> {
             warnings,
         };
         let flag = server_stop_flag(duties).map_err(text)?;
-        let stop = Stop { flag, wakers, bells };
-        let mut posts = self.quic_posts(ports, &log)?;
-        posts.extend(self.tcp_posts(listeners, &log, &stop.bells)?);
-        if let Some(file) = report::announce(&self.way, self.credentials, args.ready_file.as_deref())? {
+        let stop = Stop { flag, wakers, shutdown_signals };
+        let mut thread_setups = self.quic_setups(ports, &log)?;
+        thread_setups.extend(self.tcp_setups(listeners, &log, &stop.shutdown_signals)?);
+        if let Some(file) = report::announce(&self.info, self.credentials, args.ready_file.as_deref())? {
             let _ = ready.set(file);
         }
-        let job = |post: Post<P>| -> io::Result<Report> {
-            match post {
-                Post::Quic(seat) => work(seat, self.outfit, &stop.flag).map(Box::new).map(Report::Quic),
-                Post::Tcp(seat) => tcp::work(*seat).map(Report::Tcp),
+        let job = |thread_setup: ThreadSetup<P>| -> io::Result<Report> {
+            match thread_setup {
+                ThreadSetup::Quic(worker_setup) => {
+                    work(worker_setup, self.shared_config, &stop.flag).map(Box::new).map(Report::Quic)
+                }
+                ThreadSetup::Tcp(worker_setup) => tcp::work(*worker_setup).map(Report::Tcp),
             }
         };
         // Without a thread the server does what it did, and keeps its memory.
-        let _surplus = Surplus::start(&self.outfit.handler.budget, QUIET, udp::return_freed_memory);
+        let _surplus =
+            MemoryTrimmer::start(&self.shared_config.handler.budget, QUIET, udp::return_freed_memory);
         let (mut records, mut tcp_records) = (Vec::new(), Vec::new());
-        let reports = crew::run(posts, &stop, job);
+        let reports = threads::run(thread_setups, &stop, job);
         ready.get().into_iter().for_each(ReadyFile::remove);
         for report in reports? {
             match report {
@@ -370,27 +384,37 @@ impl Room<'_> {
             }
         }
         drop(log);
-        report::summarize(&self.way, &records, &tcp_records, args.summary_file.as_deref())
+        report::summarize(&self.info, &records, &tcp_records, args.summary_file.as_deref())
     }
 
-    fn quic_posts<P: Path>(&self, ports: Vec<P>, log: &AccessLog) -> Result<Vec<Post<P>>, String> {
+    fn quic_setups<P: OpenPort>(
+        &self,
+        ports: Vec<P>,
+        log: &AccessLog,
+    ) -> Result<Vec<ThreadSetup<P>>, String> {
         let cores = self.cores(ports.len())?;
         // Alone there is nobody to hand anything to.
         let wakers = ports.iter().map(P::waker).collect();
-        let mut members = if ports.len() > 1 { HandOff::crew(wakers) } else { Vec::new() }.into_iter();
-        let seat = |(number, port): (u8, P)| {
+        let mut members = if ports.len() > 1 { HandOff::group(wakers) } else { Vec::new() }.into_iter();
+        let worker_setup = |(number, port): (u8, P)| {
             let core = cores.get(usize::from(number)).copied();
-            Post::Quic(Seat { number, port, recorder: log.recorder(), member: members.next(), core })
+            ThreadSetup::Quic(WorkerSetup {
+                number,
+                port,
+                recorder: log.recorder(),
+                member: members.next(),
+                core,
+            })
         };
-        Ok((0..).zip(ports).map(seat).collect())
+        Ok((0..).zip(ports).map(worker_setup).collect())
     }
 
-    fn tcp_posts<P>(
+    fn tcp_setups<P>(
         &self,
         listeners: Vec<TcpListener>,
         log: &AccessLog,
-        bells: &[Bell],
-    ) -> Result<Vec<Post<P>>, String> {
+        shutdown_signals: &[ShutdownSignal],
+    ) -> Result<Vec<ThreadSetup<P>>, String> {
         if listeners.is_empty() {
             return Ok(Vec::new());
         }
@@ -406,23 +430,29 @@ impl Room<'_> {
             connections_per_address: args.limits.per_address(listeners.len()),
             connections_per_prefix: args.limits.per_prefix(listeners.len()),
             idle: Duration::from_secs(args.quic.idle_timeout),
-            drain: self.outfit.drain_timeout,
+            drain: self.shared_config.drain_timeout,
             ..defaults
         };
         let is_announced = args.http.http3 && !args.no_alt_svc;
-        let alt_svc = server::tcp::alt_svc(self.way.listening.port());
-        let seat = |(number, (listener, bell)): (usize, (TcpListener, &Bell))| {
-            let setup = Setup {
-                tls: Arc::clone(&tls),
-                handler: Files::new(self.outfit.handler.clone()),
-                recorder: log.recorder(),
-                limits,
-                alt_svc: is_announced.then(|| alt_svc.clone()),
-                bell: bell.clone(),
+        let alt_svc = server::tcp::alt_svc(self.info.listening.port());
+        let worker_setup =
+            |(number, (listener, shutdown_signal)): (usize, (TcpListener, &ShutdownSignal))| {
+                let setup = Setup {
+                    tls: Arc::clone(&tls),
+                    handler: Files::new(self.shared_config.handler.clone()),
+                    recorder: log.recorder(),
+                    limits,
+                    alt_svc: is_announced.then(|| alt_svc.clone()),
+                    shutdown_signal: shutdown_signal.clone(),
+                };
+                ThreadSetup::Tcp(Box::new(TcpSetup {
+                    number,
+                    listener,
+                    setup,
+                    core: cores.get(number).copied(),
+                }))
             };
-            Post::Tcp(Box::new(TcpSeat { number, listener, setup, core: cores.get(number).copied() }))
-        };
-        Ok((0..).zip(listeners.into_iter().zip(bells)).map(seat).collect())
+        Ok((0..).zip(listeners.into_iter().zip(shutdown_signals)).map(worker_setup).collect())
     }
 
     /// The cores of so many threads; none where they are not to be kept.

@@ -17,13 +17,13 @@
 
 pub(crate) mod cores;
 pub(crate) mod credentials;
-pub(crate) mod crew;
-pub(crate) mod doors;
+pub(crate) mod endpoint_warnings;
 pub(crate) mod keys;
 pub(crate) mod limits;
-pub(crate) mod lookout;
+pub(crate) mod listeners;
 pub(crate) mod ready;
 pub(crate) mod report;
-pub(crate) mod shift;
 pub(crate) mod tcp;
+pub(crate) mod threads;
 pub(crate) mod versions;
+pub(crate) mod worker_thread;

@@ -1,6 +1,6 @@
 //! `--without`: techniques that make tercel cheap, each of which can be left out to see what it is worth.
 //!
-//! This is the one table of their names. Where each of them works is told by [`Techniques`]: the sockets, the connection, the
+//! This is the one table of their names. Where each of them works is told by [`DisabledTechniques`]: the sockets, the connection, the
 //! server. What has a flag of its own (the data path, pacing, ACK frequency, the congestion controller, steering) is not here.
 
 use crate::path_options::Datapath;
@@ -9,14 +9,14 @@ use transport::{Technique, Without};
 
 /// What can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LeftOut {
+pub(crate) enum DisabledTechnique {
     /// Segmentation by the kernel: each datagram is handed over by itself, many per call. For --datapath gso.
     Gso,
     /// Merging by the kernel: each datagram is taken in by itself, many per call. For --datapath gso.
     Gro,
-    /// Several trains or datagrams per system call when sending.
+    /// SeveralRuns trains or datagrams per system call when sending.
     Sendmmsg,
-    /// Several trains or datagrams per system call when receiving.
+    /// SeveralRuns trains or datagrams per system call when receiving.
     Recvmmsg,
     /// Taking in many packets before acting on them: one message at a time instead, be it a datagram or a merged train.
     ReceiveBatches,
@@ -36,20 +36,20 @@ pub(crate) enum LeftOut {
 
 /// Everything that is left out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Techniques<'a>(pub(crate) &'a [LeftOut]);
+pub(crate) struct DisabledTechniques<'a>(pub(crate) &'a [DisabledTechnique]);
 
-impl Techniques<'_> {
-    fn lack(self, technique: LeftOut) -> bool {
+impl DisabledTechniques<'_> {
+    fn lack(self, technique: DisabledTechnique) -> bool {
         self.0.contains(&technique)
     }
 
     /// What connections do without.
     pub(crate) fn transport(self) -> Without {
         let techniques = [
-            (LeftOut::TrainMasks, Technique::TrainMasks),
-            (LeftOut::MergedAcks, Technique::MergedAcks),
-            (LeftOut::LentData, Technique::LentData),
-            (LeftOut::SharedBuffers, Technique::SharedBuffers),
+            (DisabledTechnique::TrainMasks, Technique::TrainMasks),
+            (DisabledTechnique::MergedAcks, Technique::MergedAcks),
+            (DisabledTechnique::LentData, Technique::LentData),
+            (DisabledTechnique::SharedBuffers, Technique::SharedBuffers),
         ];
         let lacking = techniques.into_iter().filter(|(name, _)| self.lack(*name));
         lacking.fold(Without::default(), |set, (_, technique)| set.with(technique))
@@ -58,23 +58,23 @@ impl Techniques<'_> {
     /// What sockets do without.
     pub(crate) fn sockets(self) -> udp::Without {
         udp::Without {
-            gso: self.lack(LeftOut::Gso),
-            gro: self.lack(LeftOut::Gro),
-            sendmmsg: self.lack(LeftOut::Sendmmsg),
-            recvmmsg: self.lack(LeftOut::Recvmmsg),
-            batches: self.lack(LeftOut::ReceiveBatches),
+            gso: self.lack(DisabledTechnique::Gso),
+            gro: self.lack(DisabledTechnique::Gro),
+            sendmmsg: self.lack(DisabledTechnique::Sendmmsg),
+            recvmmsg: self.lack(DisabledTechnique::Recvmmsg),
+            batches: self.lack(DisabledTechnique::ReceiveBatches),
         }
     }
 
     /// The same ports without what is left out.
-    pub(crate) fn paths(self, options: paths::Options) -> paths::Options {
-        let departure_times = !self.lack(LeftOut::DepartureTimes);
-        paths::Options { without: self.sockets(), departure_times, ..options }
+    pub(crate) fn paths(self, options: ports::OpenOptions) -> ports::OpenOptions {
+        let departure_times = !self.lack(DisabledTechnique::DepartureTimes);
+        ports::OpenOptions { without: self.sockets(), departure_times, ..options }
     }
 
     /// Whether the server encodes each response head anew.
     pub(crate) fn heads(self) -> server::http3::HeadCache {
-        if self.lack(LeftOut::HeadCache) {
+        if self.lack(DisabledTechnique::HeadCache) {
             server::http3::HeadCache::Off
         } else {
             server::http3::HeadCache::On
@@ -83,17 +83,22 @@ impl Techniques<'_> {
 
     /// Turns down what the data path has none of: leaving it out would show that it is worth nothing.
     pub(crate) fn check(self, datapath: Datapath) -> Result<(), String> {
-        let absent: &[LeftOut] = match datapath {
+        let absent: &[DisabledTechnique] = match datapath {
             Datapath::Gso | Datapath::Auto => &[],
-            Datapath::Mmsg => &[LeftOut::Gso, LeftOut::Gro],
-            Datapath::Plain => &[LeftOut::Gso, LeftOut::Gro, LeftOut::Sendmmsg, LeftOut::Recvmmsg],
+            Datapath::Mmsg => &[DisabledTechnique::Gso, DisabledTechnique::Gro],
+            Datapath::Plain => &[
+                DisabledTechnique::Gso,
+                DisabledTechnique::Gro,
+                DisabledTechnique::Sendmmsg,
+                DisabledTechnique::Recvmmsg,
+            ],
             Datapath::Xdp => &[
-                LeftOut::Gso,
-                LeftOut::Gro,
-                LeftOut::Sendmmsg,
-                LeftOut::Recvmmsg,
-                LeftOut::ReceiveBatches,
-                LeftOut::DepartureTimes,
+                DisabledTechnique::Gso,
+                DisabledTechnique::Gro,
+                DisabledTechnique::Sendmmsg,
+                DisabledTechnique::Recvmmsg,
+                DisabledTechnique::ReceiveBatches,
+                DisabledTechnique::DepartureTimes,
             ],
         };
         match absent.iter().find(|technique| self.lack(**technique)) {
@@ -120,10 +125,11 @@ mod tests {
     #[test]
     fn every_technique_works_somewhere_and_only_where_it_is() {
         let (no_connection, no_socket) = (Without::default(), udp::Without::default());
-        for technique in LeftOut::value_variants() {
+        for technique in DisabledTechnique::value_variants() {
             let one = [*technique];
-            let set = Techniques(&one);
-            let ports = set.paths(paths::Options::new(paths::Choice::Gso, ([127, 0, 0, 1], 0).into()));
+            let set = DisabledTechniques(&one);
+            let ports =
+                set.paths(ports::OpenOptions::new(ports::DataPathChoice::Gso, ([127, 0, 0, 1], 0).into()));
             let effects = [
                 set.transport() != no_connection,
                 ports.without != no_socket,
@@ -133,7 +139,8 @@ mod tests {
             assert_eq!(effects.iter().filter(|effect| **effect).count(), 1, "{technique:?}");
             assert!(set.check(Datapath::Gso).is_ok());
         }
-        let refused = Techniques(&[LeftOut::LentData, LeftOut::Gro]).check(Datapath::Mmsg);
+        let refused =
+            DisabledTechniques(&[DisabledTechnique::LentData, DisabledTechnique::Gro]).check(Datapath::Mmsg);
         assert_eq!(
             refused,
             Err("--without gro means nothing to --datapath mmsg, which has none: leave it out".to_owned())

@@ -51,7 +51,7 @@ pub struct Answer {
 
 /// What an answer means for a download.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AnswerUse {
     /// The whole file follows, from its first byte.
     Whole(Version),
     /// These bytes of the file follow; they lie within what was asked for and begin where it begins.
@@ -95,14 +95,14 @@ impl Answer {
     }
 
     /// What the answer means, given the range that was `asked` for (`u64::MAX` as its end: up to the end of the file).
-    pub fn judge(&self, asked: Option<&Range<u64>>) -> Result<Verdict, GetError> {
+    pub fn judge(&self, asked: Option<&Range<u64>>) -> Result<AnswerUse, GetError> {
         match (self.status, asked) {
             (206, Some(asked)) => self.judge_part(asked),
             (206, None) => Err(GetError::Range("a part of the whole".into())),
-            (200..=299, _) => Ok(Verdict::Whole(self.version(self.content_length))),
-            (416, Some(_)) => Ok(Verdict::Beyond(self.content_range.as_deref().and_then(size_when_beyond))),
+            (200..=299, _) => Ok(AnswerUse::Whole(self.version(self.content_length))),
+            (416, Some(_)) => Ok(AnswerUse::Beyond(self.content_range.as_deref().and_then(size_when_beyond))),
             (301 | 302 | 303 | 307 | 308, _) => match &self.location {
-                Some(location) => Ok(Verdict::Redirect(location.clone())),
+                Some(location) => Ok(AnswerUse::Redirect(location.clone())),
                 None => Err(GetError::Http("a redirect without a location".into())),
             },
             (400.., _) => Err(GetError::Status(self.status)),
@@ -110,14 +110,14 @@ impl Answer {
         }
     }
 
-    fn judge_part(&self, asked: &Range<u64>) -> Result<Verdict, GetError> {
+    fn judge_part(&self, asked: &Range<u64>) -> Result<AnswerUse, GetError> {
         let text = self.content_range.as_deref().unwrap_or("no content-range");
         let (range, size) = parse_content_range(text).ok_or_else(|| GetError::Range(text.to_string()))?;
         let right_length = self.content_length.is_none_or(|length| length == range.end - range.start);
         if range.start != asked.start || range.end > asked.end || !right_length {
             return Err(GetError::Range(text.to_string()));
         }
-        Ok(Verdict::Part(range, self.version(size)))
+        Ok(AnswerUse::Part(range, self.version(size)))
     }
 
     fn version(&self, size: Option<u64>) -> Version {
@@ -198,9 +198,9 @@ mod tests {
             answer("206", &[("content-range", content_range)]).judge(Some(&asked))
         };
         let known = Version { size: Some(100), ..Version::default() };
-        assert_eq!(judge("bytes 10-19/100", 10..20).unwrap(), Verdict::Part(10..20, known.clone()));
-        assert_eq!(judge("bytes 10-99/100", 10..u64::MAX).unwrap(), Verdict::Part(10..100, known));
-        assert!(matches!(judge("bytes 10-14/*", 10..20), Ok(Verdict::Part(range, _)) if range == (10..15)));
+        assert_eq!(judge("bytes 10-19/100", 10..20).unwrap(), AnswerUse::Part(10..20, known.clone()));
+        assert_eq!(judge("bytes 10-99/100", 10..u64::MAX).unwrap(), AnswerUse::Part(10..100, known));
+        assert!(matches!(judge("bytes 10-14/*", 10..20), Ok(AnswerUse::Part(range, _)) if range == (10..15)));
         let wrong = [
             "bytes 0-19/100",
             "bytes 11-19/100",
@@ -230,15 +230,18 @@ mod tests {
         let whole = answer("200", &[("etag", "\"a\""), ("content-length", "7")]);
         assert_eq!(
             whole.judge(Some(&(3..u64::MAX))).unwrap(),
-            Verdict::Whole(version),
+            AnswerUse::Whole(version),
             "the server knows no ranges"
         );
         assert_eq!(
             answer("416", &[("content-range", "bytes */7")]).judge(Some(&(7..9))).unwrap(),
-            Verdict::Beyond(Some(7))
+            AnswerUse::Beyond(Some(7))
         );
         assert_eq!(answer("416", &[]).judge(None).unwrap_err().exit_code(), 22);
-        assert_eq!(answer("308", &[("location", "/x")]).judge(None).unwrap(), Verdict::Redirect("/x".into()));
+        assert_eq!(
+            answer("308", &[("location", "/x")]).judge(None).unwrap(),
+            AnswerUse::Redirect("/x".into())
+        );
         // RFC 9110 §15: a status above 599 is taken for a 5xx.
         let table = [
             ("404", 22),

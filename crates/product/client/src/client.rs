@@ -4,18 +4,18 @@
 //! the pieces of large files. A connection is shared by all URLs of its server.
 //!
 //! ```text
-//! jobs ──▶ Server (dial.rs) ──connected──▶ Link (fleet.rs): requests, answers ──▶ Over ──▶ View
+//! jobs ──▶ Server (dial.rs) ──connected──▶ ClientConnection (fleet.rs): requests, answers ──▶ Over ──▶ View
 //!             ▲                               │
-//!             └────── Homeless: redirects, connections that left ──┘
+//!             └────── NeedsConnection: redirects, connections that left ──┘
 //! ```
 
 use crate::dial::{Fault, Server, Step};
 use crate::download::Download;
+use crate::download_app::{ClientConnection, ConnectionNews, DownloadApp};
 use crate::error::GetError;
-use crate::fleet::{Fleet, Link, News};
 use crate::job::Job;
 use crate::report::{Outcome, PathReport, Progress, View};
-use crate::resolve::{self, Detour, Family};
+use crate::resolve::{self, ConnectOverride, Family};
 use crate::transfer::Transfer;
 use crate::usage::Usage;
 use base::slab::Handle;
@@ -47,7 +47,7 @@ pub struct Settings {
     /// Which addresses may be used.
     pub family: Family,
     /// What to ask instead of the URL's host.
-    pub detours: Vec<Detour>,
+    pub detours: Vec<ConnectOverride>,
     /// A download gives up when nothing arrived for so long; zero means never.
     pub silence: Duration,
     /// TLS and QUIC.
@@ -58,7 +58,7 @@ pub struct Settings {
 
 /// Downloads on one port.
 pub struct Client<P: Port> {
-    worker: Worker<P, Fleet>,
+    worker: Worker<P, DownloadApp>,
     settings: Settings,
     http: Arc<http3::Config>,
     servers: Vec<Server>,
@@ -76,11 +76,12 @@ impl<P: Port> Client<P> {
     pub fn new(port: P, settings: Settings, seed: [u8; 32]) -> Client<P> {
         let connect_s = settings.quic.transport.handshake_timeout.as_millis() / 1_000;
         let silence_s = settings.quic.transport.idle_timeout.as_millis() / 1_000;
-        let fleet = Fleet::new(settings.parallel.max(1), settings.headers.clone(), connect_s, silence_s);
+        let download_app =
+            DownloadApp::new(settings.parallel.max(1), settings.headers.clone(), connect_s, silence_s);
         let config = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
         let endpoint = Endpoint::new(config, seed);
         let worker_config = worker::Config { spin: settings.spin };
-        let worker = Worker::new(port, fleet, endpoint, None, worker_config);
+        let worker = Worker::new(port, download_app, endpoint, None, worker_config);
         let now = worker.now();
         Client {
             worker,
@@ -170,9 +171,9 @@ impl<P: Port> Client<P> {
         };
         let Some(server) = self.servers.get_mut(index) else { return };
         if let Some(handle) = server.ready
-            && let Some((_, link)) = self.worker.connection(handle)
+            && let Some((_, connection_state)) = self.worker.connection(handle)
         {
-            link.adopt(transfer, now);
+            connection_state.adopt(transfer, now);
             return;
         }
         server.ready = None;
@@ -203,11 +204,11 @@ impl<P: Port> Client<P> {
             match step {
                 Step::Dial(address) => {
                     let host = server.target().host();
-                    let link = Link::new(host, Arc::clone(&self.http), now);
-                    match worker.connect(&self.settings.quic, host, address, link) {
+                    let connection_state = ClientConnection::new(host, Arc::clone(&self.http), now);
+                    match worker.connect(&self.settings.quic, host, address, connection_state) {
                         Ok(handle) => {
-                            if let Some((_, link)) = worker.connection(handle) {
-                                link.name(handle);
+                            if let Some((_, connection_state)) = worker.connection(handle) {
+                                connection_state.name(handle);
                             }
                             self.links.push(handle);
                             server.on_dialed(handle, address, now);
@@ -246,11 +247,11 @@ impl<P: Port> Client<P> {
         }
         for each in news {
             match each {
-                News::Connected(handle) => self.on_connected(handle),
-                News::Leaving(handle) => self.on_leaving(handle),
-                News::Closed(handle, reason, failure) => {
+                ConnectionNews::Connected(handle) => self.on_connected(handle),
+                ConnectionNews::Leaving(handle) => self.on_leaving(handle),
+                ConnectionNews::Closed(handle, reason, failure) => {
                     self.on_leaving(handle);
-                    self.links.retain(|link| *link != handle);
+                    self.links.retain(|connection_state| *connection_state != handle);
                     if let Some(index) = self.servers.iter().position(|server| server.tries(handle)) {
                         if let Some(server) = self.servers.get_mut(index) {
                             server.on_failed(handle, Fault::Closed(reason, failure));
@@ -258,8 +259,8 @@ impl<P: Port> Client<P> {
                         self.advance(index, view);
                     }
                 }
-                News::Homeless(transfer) => self.route(*transfer, view),
-                News::Over(transfer, path) => self.on_over(*transfer, Some(path), view),
+                ConnectionNews::NeedsConnection(transfer) => self.route(*transfer, view),
+                ConnectionNews::Over(transfer, path) => self.on_over(*transfer, Some(path), view),
             }
         }
         // Requests that ended on one connection make room on the others.
@@ -275,8 +276,8 @@ impl<P: Port> Client<P> {
             close_link(&mut self.worker, other, now);
         }
         let waiting = core::mem::take(&mut server.waiting);
-        if let Some((_, link)) = self.worker.connection(handle) {
-            waiting.into_iter().for_each(|transfer| link.adopt(transfer, now));
+        if let Some((_, connection_state)) = self.worker.connection(handle) {
+            waiting.into_iter().for_each(|transfer| connection_state.adopt(transfer, now));
         }
     }
 
@@ -324,8 +325,8 @@ impl<P: Port> Client<P> {
             }
         }
         for handle in &self.links {
-            let Some((_, link)) = self.worker.connection(*handle) else { continue };
-            let messages = &mut link.session.messages;
+            let Some((_, connection_state)) = self.worker.connection(*handle) else { continue };
+            let messages = &mut connection_state.session.messages;
             for (_, transfer) in messages.transfers.iter_mut() {
                 if saves {
                     transfer.download.checkpoint();
@@ -341,12 +342,12 @@ impl<P: Port> Client<P> {
     /// Ends everything that is under way and keeps what is there.
     fn interrupt(&mut self, view: &mut impl View) -> io::Result<()> {
         for handle in &self.links {
-            let Some((_, link)) = self.worker.connection(*handle) else { continue };
-            let messages = &mut link.session.messages;
+            let Some((_, connection_state)) = self.worker.connection(*handle) else { continue };
+            let messages = &mut connection_state.session.messages;
             for (_, transfer) in messages.transfers.iter_mut() {
                 transfer.download.fail(GetError::Interrupted(None));
             }
-            messages.is_stirred = true;
+            messages.needs_attention = true;
         }
         let waiting: Vec<Transfer> =
             self.servers.iter_mut().flat_map(|server| core::mem::take(&mut server.waiting)).collect();
@@ -370,9 +371,9 @@ impl<P: Port> Client<P> {
     }
 }
 
-fn close_link<P: Port>(worker: &mut Worker<P, Fleet>, handle: Handle, now: Instant) {
-    if let Some((connection, link)) = worker.connection(handle) {
-        link.session.connection.close(connection, now);
+fn close_link<P: Port>(worker: &mut Worker<P, DownloadApp>, handle: Handle, now: Instant) {
+    if let Some((connection, connection_state)) = worker.connection(handle) {
+        connection_state.session.connection.close(connection, now);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::answer::Version;
 use crate::error::GetError;
 use crate::output::Output;
 use crate::part::{PartFile, Resume, Run};
-use crate::tally::Tally;
+use crate::tally::ReceivedBytes;
 use core::ops::Range;
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -24,7 +24,7 @@ pub enum Destination {
     /// The standard output, a device or a pipe.
     Sequential(Sequential),
     /// Nowhere.
-    Counted(Tally),
+    Counted(ReceivedBytes),
 }
 
 /// Bytes in order, each once.
@@ -65,7 +65,7 @@ impl Destination {
                 sequential(file, "standard output".into())
             }
             Output::Device(path) => sequential(OpenOptions::new().write(true).open(path), path.clone()),
-            Output::Nowhere(check) => Ok(Destination::Counted(Tally::new(*check))),
+            Output::Nowhere(check) => Ok(Destination::Counted(ReceivedBytes::new(*check))),
         }
     }
 

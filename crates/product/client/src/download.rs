@@ -14,7 +14,7 @@
 //! Invariant: bytes of two versions never meet in one output. Every part is checked against the version that the output is
 //! of (RFC 9110 §13.1.5, §15.3.7), and parts are only asked for when there is a validator to check by.
 
-use crate::answer::{Answer, BodyCheck, Verdict, Version};
+use crate::answer::{Answer, AnswerUse, BodyCheck, Version};
 use crate::destination::Destination;
 use crate::error::GetError;
 use crate::exchange::{Ask, Content, Exchange, Method};
@@ -32,7 +32,7 @@ const MAX_RETRIES: u32 = 3;
 
 /// What is to be asked next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Plan {
+enum DownloadPlan {
     /// This, and then nothing until its answer says more.
     Opening(Option<Range<u64>>),
     /// The opening request is out.
@@ -45,7 +45,7 @@ enum Plan {
 
 /// Where a download stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum DownloadState {
     /// Requests are out, or wait to be sent.
     Running,
     /// It goes on at another server.
@@ -64,7 +64,7 @@ pub struct Download {
     target: Target,
     wanted: Wanted,
     destination: Option<Destination>,
-    plan: Plan,
+    plan: DownloadPlan,
     pieces: Pieces,
     streams: usize,
     epoch: u32,
@@ -103,7 +103,7 @@ impl Download {
             target,
             wanted: job.wanted.clone(),
             destination,
-            plan: Plan::Single,
+            plan: DownloadPlan::Single,
             pieces: Pieces::default(),
             streams,
             epoch: 0,
@@ -128,7 +128,7 @@ impl Download {
         self.under_way = 0;
         self.pieces = Pieces::default();
         let Some(destination) = &self.destination else {
-            self.plan = Plan::Opening(None);
+            self.plan = DownloadPlan::Opening(None);
             return;
         };
         let missing = destination.missing();
@@ -138,15 +138,16 @@ impl Download {
             let first = missing.first().cloned().unwrap_or(0..0);
             let start = range.start.saturating_add(first.start);
             let end = if first.end == u64::MAX { range.end } else { range.start.saturating_add(first.end) };
-            self.plan = if start < end { Plan::Opening(Some(start..end)) } else { Plan::Pieces };
+            self.plan =
+                if start < end { DownloadPlan::Opening(Some(start..end)) } else { DownloadPlan::Pieces };
         } else if continues {
             let length_known = missing.last().is_none_or(|last| last.end < u64::MAX);
             self.pieces = Pieces::new(missing, if length_known { self.streams } else { 1 });
-            self.plan = Plan::Pieces;
+            self.plan = DownloadPlan::Pieces;
         } else if self.streams > 1 && destination.takes_any_order() && self.retries == 0 {
-            self.plan = Plan::Opening(Some(FIRST));
+            self.plan = DownloadPlan::Opening(Some(FIRST));
         } else {
-            self.plan = Plan::Opening(None);
+            self.plan = DownloadPlan::Opening(None);
         }
     }
 
@@ -154,9 +155,9 @@ impl Download {
     pub fn wants_stream(&self) -> bool {
         match self.plan {
             _ if self.failure.is_some() || self.is_elsewhere => false,
-            Plan::Opening(_) => true,
-            Plan::Pieces => !self.pieces.is_empty(),
-            Plan::Waiting | Plan::Single => false,
+            DownloadPlan::Opening(_) => true,
+            DownloadPlan::Pieces => !self.pieces.is_empty(),
+            DownloadPlan::Waiting | DownloadPlan::Single => false,
         }
     }
 
@@ -166,9 +167,9 @@ impl Download {
             return None;
         }
         let range = match &mut self.plan {
-            Plan::Opening(range) => {
+            DownloadPlan::Opening(range) => {
                 let range = range.take();
-                self.plan = Plan::Waiting;
+                self.plan = DownloadPlan::Waiting;
                 range
             }
             _ => Some(self.pieces.next_piece()?),
@@ -188,9 +189,9 @@ impl Download {
         }
         self.under_way = self.under_way.saturating_sub(1);
         match (&self.plan, &exchange.asked) {
-            (Plan::Pieces, Some(range)) => self.pieces.give_back(range.clone()),
-            (Plan::Pieces, None) => {}
-            _ => self.plan = Plan::Opening(exchange.asked.clone()),
+            (DownloadPlan::Pieces, Some(range)) => self.pieces.give_back(range.clone()),
+            (DownloadPlan::Pieces, None) => {}
+            _ => self.plan = DownloadPlan::Opening(exchange.asked.clone()),
         }
     }
 
@@ -233,10 +234,10 @@ impl Download {
 
     fn on_head_only(&mut self, answer: &Answer) -> Result<(), GetError> {
         match answer.judge(None) {
-            Ok(Verdict::Redirect(location)) => self.redirect(&location),
+            Ok(AnswerUse::Redirect(location)) => self.redirect(&location),
             Err(error @ GetError::Status(_)) => Err(error),
             _ => {
-                self.plan = Plan::Single;
+                self.plan = DownloadPlan::Single;
                 Ok(())
             }
         }
@@ -244,10 +245,10 @@ impl Download {
 
     fn on_verdict(&mut self, exchange: &mut Exchange, answer: &Answer) -> Result<(), GetError> {
         match answer.judge(exchange.asked.as_ref())? {
-            Verdict::Whole(version) => self.on_whole(exchange, version),
-            Verdict::Part(range, version) => self.on_part(exchange, range, version),
-            Verdict::Beyond(size) => self.on_beyond(exchange, size),
-            Verdict::Redirect(location) => self.redirect(&location),
+            AnswerUse::Whole(version) => self.on_whole(exchange, version),
+            AnswerUse::Part(range, version) => self.on_part(exchange, range, version),
+            AnswerUse::Beyond(size) => self.on_beyond(exchange, size),
+            AnswerUse::Redirect(location) => self.redirect(&location),
         }
     }
 
@@ -270,7 +271,7 @@ impl Download {
         exchange.epoch = self.epoch;
         self.under_way = 1;
         self.pieces = Pieces::default();
-        self.plan = Plan::Single;
+        self.plan = DownloadPlan::Single;
         exchange.content =
             Content::Wanted { run: Run::new(0), check: BodyCheck::new(size), shift: 0, end: 0 };
         Ok(())
@@ -286,10 +287,10 @@ impl Download {
             // To the output the part is all there is.
             let end = wanted.end.min(version.size.unwrap_or(range.end));
             version.size = Some(end.saturating_sub(wanted.start));
-            self.plan = Plan::Pieces;
+            self.plan = DownloadPlan::Pieces;
             return self.accept(exchange, range, wanted.start, &version);
         }
-        let opens = self.plan == Plan::Waiting;
+        let opens = self.plan == DownloadPlan::Waiting;
         let size = version.size;
         if opens && (size.is_none() || version.validator().is_none()) {
             // Nothing would show that the other parts are of the same version.
@@ -301,7 +302,7 @@ impl Download {
         self.accept(exchange, range, 0, &version)?;
         if opens {
             self.pieces = Pieces::new(core::iter::once(rest), self.streams);
-            self.plan = Plan::Pieces;
+            self.plan = DownloadPlan::Pieces;
         }
         Ok(())
     }
@@ -346,7 +347,7 @@ impl Download {
         self.epoch += 1;
         self.under_way = 0;
         self.pieces = Pieces::default();
-        self.plan = Plan::Opening(None);
+        self.plan = DownloadPlan::Opening(None);
         Ok(())
     }
 
@@ -426,13 +427,13 @@ impl Download {
     }
 
     /// Where it stands.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> DownloadState {
         match self.plan {
-            _ if self.failure.is_some() => Standing::Failed,
-            _ if self.is_elsewhere => Standing::Elsewhere,
-            Plan::Pieces if self.under_way == 0 && self.pieces.is_empty() => Standing::Complete,
-            Plan::Single if self.under_way == 0 => Standing::Complete,
-            _ => Standing::Running,
+            _ if self.failure.is_some() => DownloadState::Failed,
+            _ if self.is_elsewhere => DownloadState::Elsewhere,
+            DownloadPlan::Pieces if self.under_way == 0 && self.pieces.is_empty() => DownloadState::Complete,
+            DownloadPlan::Single if self.under_way == 0 => DownloadState::Complete,
+            _ => DownloadState::Running,
         }
     }
 

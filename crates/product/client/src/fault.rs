@@ -10,7 +10,7 @@ pub const CERTIFICATE_ALERTS: [u8; 7] = [42, 43, 44, 45, 46, 48, 113];
 
 /// What is known of a connection that ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended<'a> {
+pub struct ConnectionEnd<'a> {
     /// Who was asked.
     pub host: &'a str,
     /// How long a handshake may take, in seconds.
@@ -21,7 +21,7 @@ pub struct Ended<'a> {
     pub failure: Option<ConnectionError>,
 }
 
-impl Ended<'_> {
+impl ConnectionEnd<'_> {
     /// The error of every download on the connection.
     pub fn error(&self, reason: &CloseReason) -> GetError {
         match reason {
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn ends_in_words() {
-        let ended = Ended { host: "h", connect_s: 10, silence_s: 30, failure: None };
+        let ended = ConnectionEnd { host: "h", connect_s: 10, silence_s: 30, failure: None };
         let tls = |alert, reason: &str| ended.error(&CloseReason::Tls { alert, reason: reason.into() });
         let unknown = tls(
             48,
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(ended.error(&CloseReason::HandshakeTimeout).exit_code(), 28);
         assert_eq!(ended.error(&CloseReason::Local { code: 1 }).exit_code(), 56);
         let failure = Some(ConnectionError { code: Code::ID_ERROR, reason: "x" });
-        assert_eq!(Ended { failure, ..ended }.error(&CloseReason::Local { code: 1 }).exit_code(), 95);
+        assert_eq!(ConnectionEnd { failure, ..ended }.error(&CloseReason::Local { code: 1 }).exit_code(), 95);
         let short = Abort::Local { code: Code::MESSAGE_ERROR, reason: SHORT };
         assert_eq!(of_abort(short, Some((10, 5))).exit_code(), 18);
         assert_eq!(of_abort(short, None).exit_code(), 95);

@@ -30,7 +30,7 @@ pub(crate) struct Messages {
     /// A handful: a scan finds one faster than a table would.
     pub(crate) streams: Vec<Stream>,
     /// Something happened other than content: the turn must look.
-    pub(crate) is_stirred: bool,
+    pub(crate) needs_attention: bool,
     pub(crate) is_connected: bool,
     pub(crate) is_going_away: bool,
     pub(crate) closed: Option<CloseReason>,
@@ -48,7 +48,7 @@ impl Messages {
 
     fn forget(&mut self, id: StreamId) {
         self.streams.retain(|stream| stream.id != id);
-        self.is_stirred = true;
+        self.needs_attention = true;
     }
 
     /// Time has passed: downloads whose server is silent give up.
@@ -61,13 +61,13 @@ impl Messages {
         }
         for (_, transfer) in self.transfers.iter_mut() {
             transfer.on_tick(now, self.heard, patience);
-            self.is_stirred |= transfer.download.has_failed();
+            self.needs_attention |= transfer.download.has_failed();
         }
     }
 
     /// Whether a download has something to ask.
     #[inline]
-    pub(crate) fn asker(&mut self) -> Option<Handle> {
+    pub(crate) fn request_app(&mut self) -> Option<Handle> {
         self.transfers.iter_mut().find(|(_, each)| each.download.wants_stream()).map(|(handle, _)| handle)
     }
 }
@@ -77,7 +77,7 @@ impl MessageSink for Messages {
         if head.is_interim() {
             return;
         }
-        self.is_stirred = true;
+        self.needs_attention = true;
         let Some((download, exchange)) = self.find(id) else { return };
         let mut answer = Answer::default();
         let mut text = format!("HTTP/3 {}\n", head.status());
@@ -102,7 +102,7 @@ impl MessageSink for Messages {
             download.on_body(exchange, bytes);
             if !download.is_current(exchange) {
                 // Its stream is to be given up.
-                self.is_stirred = true;
+                self.needs_attention = true;
             }
         }
         bytes.len()
@@ -129,7 +129,7 @@ impl MessageSink for Messages {
     }
 
     fn on_goaway(&mut self) {
-        (self.is_going_away, self.is_stirred) = (true, true);
+        (self.is_going_away, self.needs_attention) = (true, true);
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -138,6 +138,6 @@ impl MessageSink for Messages {
             Event::Closed(reason) => self.closed = Some(reason.clone()),
             _ => {}
         }
-        self.is_stirred = true;
+        self.needs_attention = true;
     }
 }

@@ -18,7 +18,7 @@ pub struct Probe {
 
 /// What came back of a question.
 #[derive(Debug)]
-pub enum News {
+pub enum ProbeResult {
     /// Nothing, or nothing that is to the point.
     None,
     /// A QUIC server's versions.
@@ -57,21 +57,21 @@ impl Probe {
     }
 
     /// What has come back.
-    pub fn news(&self) -> News {
+    pub fn news(&self) -> ProbeResult {
         let mut answer = [0; 64];
         match self.socket.recv(&mut answer) {
             // A packet with a long header of version 0. RFC 8999 §6.
-            Ok(7..) if answer[0] & 0x80 != 0 && answer[1..5] == [0; 4] => News::Versions,
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => News::Bad(error),
-            _ => News::None,
+            Ok(7..) if answer[0] & 0x80 != 0 && answer[1..5] == [0; 4] => ProbeResult::Versions,
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => ProbeResult::Bad(error),
+            _ => ProbeResult::None,
         }
     }
 
     /// The bad news, once it is there. No news says nothing.
     pub fn verdict(&self) -> Option<io::Error> {
         match self.news() {
-            News::Bad(error) => Some(error),
-            News::None | News::Versions => None,
+            ProbeResult::Bad(error) => Some(error),
+            ProbeResult::None | ProbeResult::Versions => None,
         }
     }
 }

@@ -28,7 +28,7 @@ pub enum Flag {
 
 /// Asks another host than the URL's; the URL's name is still the one that the certificate must be for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Detour {
+pub struct ConnectOverride {
     /// Where it comes from.
     pub flag: Flag,
     /// The URL's host, without brackets; empty means every host.
@@ -41,12 +41,12 @@ pub struct Detour {
     pub to_port: Option<u16>,
 }
 
-impl Detour {
+impl ConnectOverride {
     /// Reads `--resolve HOST:PORT:ADDRESS[,ADDRESS]...`, one detour for each address.
     ///
     /// # Errors
     /// What to write instead.
-    pub fn parse_resolve(text: &str) -> Result<Vec<Detour>, GetError> {
+    pub fn parse_resolve(text: &str) -> Result<Vec<ConnectOverride>, GetError> {
         let wrong = || {
             GetError::Usage(format!(
                 "--resolve {text} cannot be used: write HOST:PORT:ADDRESS[,ADDRESS], such as example.org:443:127.0.0.1"
@@ -61,7 +61,7 @@ impl Detour {
         let detour = |address: &str| {
             let address: IpAddr = bare(address.trim()).parse().map_err(|_| wrong())?;
             let (flag, to_host) = (Flag::Resolve, address.to_string());
-            Ok(Detour { flag, host: host.into(), port: Some(port), to_host, to_port: None })
+            Ok(ConnectOverride { flag, host: host.into(), port: Some(port), to_host, to_port: None })
         };
         addresses.split(',').map(detour).collect()
     }
@@ -70,7 +70,7 @@ impl Detour {
     ///
     /// # Errors
     /// What to write instead.
-    pub fn parse_connect_to(text: &str) -> Result<Detour, GetError> {
+    pub fn parse_connect_to(text: &str) -> Result<ConnectOverride, GetError> {
         let wrong = || {
             GetError::Usage(format!(
                 "--connect-to {text} cannot be used: write HOST1:PORT1:HOST2:PORT2, such as example.org:443:localhost:4433"
@@ -84,7 +84,7 @@ impl Detour {
         let (from, rest) = rest.split_once(':').ok_or_else(wrong)?;
         let (to_host, to) = split_host(rest).ok_or_else(wrong)?;
         let (flag, port, to_port) = (Flag::ConnectTo, port(from)?, port(to)?);
-        Ok(Detour { flag, host: host.into(), port, to_host: to_host.into(), to_port })
+        Ok(ConnectOverride { flag, host: host.into(), port, to_host: to_host.into(), to_port })
     }
 
     fn applies_to(&self, host: &str, port: u16) -> bool {
@@ -112,7 +112,11 @@ fn bare(host: &str) -> &str {
 ///
 /// # Errors
 /// The name does not exist, or has no address of the family.
-pub fn resolve(target: &Target, family: Family, detours: &[Detour]) -> Result<Vec<SocketAddr>, GetError> {
+pub fn resolve(
+    target: &Target,
+    family: Family,
+    detours: &[ConnectOverride],
+) -> Result<Vec<SocketAddr>, GetError> {
     let (mut host, mut port) = (target.host().to_owned(), target.port());
     let mut applicable = detours.iter().filter(|detour| detour.applies_to(target.host(), target.port()));
     let first = applicable.next();
@@ -192,23 +196,23 @@ mod tests {
 
     #[test]
     fn detours_and_families() {
-        let to = |url: &str, detour: Detour| resolve(&target(url), Family::Any, &[detour]).unwrap();
-        let resolve_to = |text: &str| Detour::parse_resolve(text).unwrap().remove(0);
+        let to = |url: &str, detour: ConnectOverride| resolve(&target(url), Family::Any, &[detour]).unwrap();
+        let resolve_to = |text: &str| ConnectOverride::parse_resolve(text).unwrap().remove(0);
         assert_eq!(
             to("https://nowhere.invalid/", resolve_to("Nowhere.invalid:443:127.0.0.1")),
             ["127.0.0.1:443".parse().unwrap()]
         );
         assert_eq!(to("https://a.invalid:8/", resolve_to("a.invalid:8:[::1]")), ["[::1]:8".parse().unwrap()]);
         assert_eq!(to("https://127.0.0.1/", resolve_to("b:443:[::1]")), ["127.0.0.1:443".parse().unwrap()]);
-        let connect = Detour::parse_connect_to("[::2]:443:127.0.0.9:4433").unwrap();
+        let connect = ConnectOverride::parse_connect_to("[::2]:443:127.0.0.9:4433").unwrap();
         assert_eq!(to("https://[::2]/", connect), ["127.0.0.9:4433".parse().unwrap()]);
-        let any = Detour::parse_connect_to("::[::1]:").unwrap();
+        let any = ConnectOverride::parse_connect_to("::[::1]:").unwrap();
         assert_eq!(to("https://x.invalid:9/", any), ["[::1]:9".parse().unwrap()]);
         for wrong in ["", "h:1", "h:0:127.0.0.1", "h:1:localhost", ":1:127.0.0.1"] {
-            assert_eq!(Detour::parse_resolve(wrong).unwrap_err().exit_code(), 2, "{wrong}");
+            assert_eq!(ConnectOverride::parse_resolve(wrong).unwrap_err().exit_code(), 2, "{wrong}");
         }
         for wrong in ["", "h:1:h", "h:x:h:1", "[::1]443:h:1"] {
-            assert_eq!(Detour::parse_connect_to(wrong).unwrap_err().exit_code(), 2, "{wrong}");
+            assert_eq!(ConnectOverride::parse_connect_to(wrong).unwrap_err().exit_code(), 2, "{wrong}");
         }
         let error = resolve(&target("https://127.0.0.1/"), Family::V6, &[]).unwrap_err();
         assert!(error.exit_code() == 6 && error.to_string().contains("no IPv6 address"), "{error}");
@@ -217,8 +221,8 @@ mod tests {
     /// As curl has it. Deleted, a second --resolve could be ignored again.
     #[test]
     fn all_addresses_of_resolve_are_used_in_the_order_that_was_given() {
-        let detours = |texts: &[&str]| -> Vec<Detour> {
-            texts.iter().flat_map(|text| Detour::parse_resolve(text).unwrap()).collect()
+        let detours = |texts: &[&str]| -> Vec<ConnectOverride> {
+            texts.iter().flat_map(|text| ConnectOverride::parse_resolve(text).unwrap()).collect()
         };
         let found = |family, texts: &[&str]| {
             let found = resolve(&target("https://a.invalid/"), family, &detours(texts));
@@ -232,12 +236,12 @@ mod tests {
         assert_eq!(found(Family::Any, &texts).unwrap(), ["127.0.0.2", "127.0.0.1", "::1"]);
         assert_eq!(found(Family::V6, &texts).unwrap(), ["::1"]);
         assert_eq!(found(Family::V6, &texts[..1]).unwrap_err().exit_code(), 6);
-        let mut mixed = vec![Detour::parse_connect_to("a.invalid:443:127.0.0.7:1").unwrap()];
+        let mut mixed = vec![ConnectOverride::parse_connect_to("a.invalid:443:127.0.0.7:1").unwrap()];
         mixed.extend(detours(&texts));
         let first = resolve(&target("https://a.invalid/"), Family::Any, &mixed).unwrap();
         assert_eq!(first, ["127.0.0.7:1".parse().unwrap()], "the first that applies decides");
         for wrong in ["a:443:127.0.0.1,", "a:443:127.0.0.1,b"] {
-            assert_eq!(Detour::parse_resolve(wrong).unwrap_err().exit_code(), 2, "{wrong}");
+            assert_eq!(ConnectOverride::parse_resolve(wrong).unwrap_err().exit_code(), 2, "{wrong}");
         }
     }
 

@@ -21,16 +21,16 @@ pub enum Check {
 
 /// What was received.
 #[derive(Debug)]
-pub struct Tally {
+pub struct ReceivedBytes {
     received: RangeSet,
     version: Version,
     check: Check,
 }
 
-impl Tally {
+impl ReceivedBytes {
     /// Nothing yet.
-    pub fn new(check: Check) -> Tally {
-        Tally { received: RangeSet::new(), version: Version::default(), check }
+    pub fn new(check: Check) -> ReceivedBytes {
+        ReceivedBytes { received: RangeSet::new(), version: Version::default(), check }
     }
 
     pub(crate) fn validator(&self) -> Option<&str> {
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_wrong_byte_is_found_in_parts_that_come_in_any_order() {
-        let mut tally = Tally::new(Check::Pattern(0));
+        let mut tally = ReceivedBytes::new(Check::Pattern(0));
         tally.on_version(&Version { size: Some(3_000), ..Version::default() }).unwrap();
         tally.append(&mut Run::new(2_000), &pattern::at(2_000)[..1_000]).unwrap();
         assert_eq!(tally.missing().len(), 1);
@@ -108,7 +108,7 @@ mod tests {
         tally.append(&mut Run::new(0), &pattern::at(0)[..2_000]).unwrap();
         assert!(tally.missing().is_empty() && tally.received() == 3_000);
         tally.finish().unwrap();
-        let short = Tally::new(Check::Nothing);
+        let short = ReceivedBytes::new(Check::Nothing);
         assert!(short.finish().is_ok(), "the length is not known");
     }
 }

@@ -1,6 +1,6 @@
 //! A download together with its times: what moves from connection to connection until it is over.
 
-use crate::download::{Download, Standing};
+use crate::download::{Download, DownloadState};
 use crate::error::{GetError, Silence};
 use crate::usage::Usage;
 use base::time::{Duration, Instant};
@@ -46,7 +46,7 @@ impl Transfer {
     /// so that silence about one of them means nothing. Gives up after a silence of `patience`.
     pub(crate) fn on_tick(&mut self, now: Instant, heard: Instant, patience: Duration) {
         let since = self.waits_since.max(heard);
-        let asked = self.download.standing() == Standing::Running && !self.download.is_waiting();
+        let asked = self.download.standing() == DownloadState::Running && !self.download.is_waiting();
         if asked && !patience.is_zero() && now.saturating_since(since) >= patience {
             let seconds = patience.as_millis() / 1_000;
             self.download.fail(GetError::Timeout(Silence::Transferring, seconds));

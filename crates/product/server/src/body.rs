@@ -6,7 +6,7 @@
 //! its length was announced, the stream must be reset.
 
 use crate::pool::{CHUNK, Pool, SMALL, Wait};
-use crate::readers::{Ticket, WhomToWake};
+use crate::readers::{ResultWaker, Ticket};
 use crate::recent::OpenFile;
 use base::pattern;
 use bytes::Bytes;
@@ -115,15 +115,19 @@ enum Piece {
 impl Body {
     /// The next at most `max` bytes (`max` ≥ 1), never an empty chunk; `None` at the end. An error means that the
     /// announced length cannot be kept. While the disk is waited for there is nothing; `whom` is then woken.
-    pub fn poll_chunk(&mut self, max: usize, whom: WhomToWake<'_>) -> Poll<io::Result<Option<Bytes>>> {
+    pub fn poll_chunk(
+        &mut self,
+        max: usize,
+        wake_target: ResultWaker<'_>,
+    ) -> Poll<io::Result<Option<Bytes>>> {
         let max = max.max(1);
         match self {
             Body::Empty => Poll::Ready(Ok(None)),
             Body::Static(bytes) if bytes.is_empty() => Poll::Ready(Ok(None)),
             Body::Static(bytes) => Poll::Ready(Ok(Some(bytes.split_to(max.min(bytes.len()))))),
             Body::Generated(body) => Poll::Ready(Ok(body.next_chunk(max))),
-            Body::File(body) => body.poll_chunk(max, whom),
-            Body::Multipart(body) => body.poll_chunk(max, whom),
+            Body::File(body) => body.poll_chunk(max, wake_target),
+            Body::Multipart(body) => body.poll_chunk(max, wake_target),
         }
     }
 
@@ -132,7 +136,7 @@ impl Body {
     /// # Errors
     /// The announced length cannot be kept.
     pub fn next_chunk(&mut self, max: usize) -> io::Result<Option<Bytes>> {
-        crate::readers::wait(|whom| self.poll_chunk(max, whom))
+        crate::readers::wait(|wake_target| self.poll_chunk(max, wake_target))
     }
 
     /// How many bytes are still to come.
@@ -187,9 +191,9 @@ impl Part {
 
 impl FileBody {
     /// Up to `want` bytes, at once if they are in memory.
-    fn poll_read(&mut self, want: u64, whom: WhomToWake<'_>) -> Poll<io::Result<Bytes>> {
+    fn poll_read(&mut self, want: u64, wake_target: ResultWaker<'_>) -> Poll<io::Result<Bytes>> {
         if let Some(ticket) = &self.reading {
-            let result = ready!(ticket.poll(whom));
+            let result = ready!(ticket.poll(wake_target));
             self.reading = None;
             return Poll::Ready(result.unwrap_or_else(|| Err(io::ErrorKind::Other.into())));
         }
@@ -199,7 +203,7 @@ impl FileBody {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             result => return Poll::Ready(result),
         }
-        if let Some(waker) = whom() {
+        if let Some(waker) = wake_target() {
             let (pool, file) = (Arc::clone(&self.pool), Arc::clone(&self.file));
             let work = move || part.read(&pool, &file, Wait::Disk);
             self.reading = Some(self.pool.readers().submit(waker, work));
@@ -207,7 +211,7 @@ impl FileBody {
         Poll::Pending
     }
 
-    fn poll_chunk(&mut self, max: usize, whom: WhomToWake<'_>) -> Poll<io::Result<Option<Bytes>>> {
+    fn poll_chunk(&mut self, max: usize, wake_target: ResultWaker<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if self.current.is_empty() {
             if self.offset == self.end {
                 return Poll::Ready(Ok(None));
@@ -215,7 +219,7 @@ impl FileBody {
             // No further ahead than the puller can take: what is read and not lent is memory that a peer who stopped
             // reading makes us hold. Tiny pulls share a read.
             let want = (self.end - self.offset).min(max.clamp(READ_AHEAD, CHUNK) as u64);
-            self.current = ready!(self.poll_read(want, whom))?;
+            self.current = ready!(self.poll_read(want, wake_target))?;
             self.offset += self.current.len() as u64;
             if self.current.is_empty() {
                 let what = "the file became shorter while it was sent";
@@ -252,9 +256,9 @@ impl Multipart {
         Multipart { source, pieces, current: Body::Empty, remaining }
     }
 
-    fn poll_chunk(&mut self, max: usize, whom: WhomToWake<'_>) -> Poll<io::Result<Option<Bytes>>> {
+    fn poll_chunk(&mut self, max: usize, wake_target: ResultWaker<'_>) -> Poll<io::Result<Option<Bytes>>> {
         loop {
-            if let Some(chunk) = ready!(self.current.poll_chunk(max, whom))? {
+            if let Some(chunk) = ready!(self.current.poll_chunk(max, wake_target))? {
                 self.remaining = self.remaining.saturating_sub(chunk.len() as u64);
                 return Poll::Ready(Ok(Some(chunk)));
             }

@@ -1,6 +1,6 @@
 //! The memory that connections may hold, of all threads of a process together.
 //!
-//! Each thread keeps an [`Account`]: a connection that acted says what it holds, and what it held before. The account tells the
+//! Each thread keeps an [`MemoryAccount`]: a connection that acted says what it holds, and what it held before. The account tells the
 //! process when that has changed by [`STEP`], so that threads seldom meet. What the kernel, TLS and the allocator hold beside
 //! it is estimated by a constant for each connection and stream.
 //!
@@ -11,7 +11,7 @@
 //!
 //! Invariant: nothing here refuses memory to anybody. The levels lie so far below the limit that what is under way fits.
 
-use crate::peak::Peak;
+use crate::peak::PeakMemory;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
 use core::net::IpAddr;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 mod shares;
 
-pub(crate) use shares::Portion;
+pub(crate) use shares::ConnectionShare;
 
 /// What a connection holds beside its streams, in bytes: state, TLS, ledgers, hash tables.
 pub(crate) const CONNECTION: u64 = 28 * 1024;
@@ -59,7 +59,7 @@ struct Shared {
     limit: u64,
     held: AtomicI64,
     connections: AtomicI64,
-    peak: Peak,
+    peak: PeakMemory,
     shares: Shares,
 }
 
@@ -77,7 +77,7 @@ impl Budget {
             limit,
             held: AtomicI64::new(0),
             connections: AtomicI64::new(0),
-            peak: Peak::default(),
+            peak: PeakMemory::default(),
             shares: Shares::new(),
         }))
     }
@@ -112,29 +112,29 @@ impl Budget {
     }
 
     /// What connections held at most.
-    pub(crate) fn peak(&self) -> &Peak {
+    pub(crate) fn peak(&self) -> &PeakMemory {
         &self.0.peak
     }
 
     /// What a connection of this peer will add to what its address holds.
-    pub(crate) fn portion(&self, peer: IpAddr) -> Portion {
-        Portion::new(self, peer)
+    pub(crate) fn portion(&self, peer: IpAddr) -> ConnectionShare {
+        ConnectionShare::new(self, peer)
     }
 
-    pub(crate) fn account(&self) -> Account {
-        Account { budget: self.clone(), untold: 0 }
+    pub(crate) fn account(&self) -> MemoryAccount {
+        MemoryAccount { budget: self.clone(), untold: 0 }
     }
 }
 
 /// One thread's.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct MemoryAccount {
     budget: Budget,
     /// What the process has not been told.
     untold: i64,
 }
 
-impl Account {
+impl MemoryAccount {
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
     }
@@ -160,7 +160,7 @@ impl Account {
     }
 }
 
-impl Drop for Account {
+impl Drop for MemoryAccount {
     fn drop(&mut self) {
         self.tell();
     }
@@ -240,8 +240,8 @@ impl Holders {
 
 /// What a worker knows of what its connections hold.
 #[derive(Debug)]
-pub(crate) struct Ledger {
-    account: Account,
+pub(crate) struct HeldMemory {
+    account: MemoryAccount,
     holders: Holders,
     /// When the largest holders may be looked at again.
     next_look: Instant,
@@ -253,7 +253,7 @@ pub(crate) struct Ledger {
 #[derive(Debug)]
 pub(crate) struct Held {
     bytes: u64,
-    portion: Portion,
+    portion: ConnectionShare,
     /// All content that has moved, and when it did last.
     moved: u64,
     moved_at: Instant,
@@ -278,9 +278,9 @@ pub(crate) enum Verdict {
     End,
 }
 
-impl Ledger {
-    pub(crate) fn new(budget: &Budget) -> Ledger {
-        Ledger {
+impl HeldMemory {
+    pub(crate) fn new(budget: &Budget) -> HeldMemory {
+        HeldMemory {
             account: budget.account(),
             holders: Holders::new(),
             next_look: Instant::ZERO,

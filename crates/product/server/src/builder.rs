@@ -16,7 +16,7 @@ use crate::certificate::{self, Development};
 use crate::date::unix_now;
 use crate::low::Shared;
 use crate::running::{Running, Stop};
-use crate::tcp::{self, Bell};
+use crate::tcp::{self, ShutdownSignal};
 use crate::threads::{self, Quic, Tcp};
 use body::Body;
 use bytes::Bytes;
@@ -158,7 +158,7 @@ impl Builder {
         let (listener, port) = open(self.listen).map_err(|error| BindError::Listen(self.listen, error))?;
         let address = port.local_address();
         let log = AccessLog::start(self.access_log).map_err(BindError::AccessLog)?;
-        let stop = Stop::new(port.waker().into_iter().collect(), vec![Bell::default()]);
+        let stop = Stop::new(port.waker().into_iter().collect(), vec![ShutdownSignal::default()]);
         let shared = Shared { budget: self.budget, ..Shared::default() };
         let quic =
             Quic { port, tls, service: service.clone(), recorder: log.recorder(), shared: shared.clone() };

@@ -28,8 +28,8 @@ impl Handler for Files {
         if request.upload.is_enough() || request.head.announces_too_much() {
             return Poll::Ready(self.refuse(413, "", cx.now()));
         }
-        let whom = || (cx.waiting() < DISK_SHARE).then(|| cx.waker());
-        self.poll_handle(request.head, cx.now(), &whom)
+        let wake_target = || (cx.waiting() < DISK_SHARE).then(|| cx.waker());
+        self.poll_handle(request.head, cx.now(), &wake_target)
     }
 
     fn put_off(&mut self, cx: &Context<'_>) -> Response {
@@ -101,8 +101,8 @@ impl Upload for Counted {
 impl Content for Body {
     #[inline]
     fn poll_chunk(&mut self, max: usize, cx: &Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
-        let whom = || (cx.waiting() < DISK_SHARE).then(|| cx.waker());
-        Body::poll_chunk(self, max, &whom).map_err(|_| ContentError)
+        let wake_target = || (cx.waiting() < DISK_SHARE).then(|| cx.waker());
+        Body::poll_chunk(self, max, &wake_target).map_err(|_| ContentError)
     }
 
     #[inline]

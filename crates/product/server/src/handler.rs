@@ -9,18 +9,18 @@ use crate::body::{Body, Multipart, PartHeader, Source};
 use crate::budget::{Budget, Level};
 use crate::conditional::{self, Validators, Verdict};
 use crate::content_type;
+use crate::dash_content;
 use crate::date::{self, Clock};
 use crate::files::cache::{Cache, CacheLimits, Entry, Identity};
 use crate::files::path::{self, DotFiles, PathError, Shape};
 use crate::files::root::{Found, OpenError, Root};
-use crate::film;
 use crate::generated;
 pub use crate::listing::Listing;
 use crate::listing::{self, Listed, Listings, View};
 use crate::lookups::{Content, Lookups, Opened, read_whole};
 use crate::pool::{Pool, Wait};
 use crate::range::{self, Selection};
-use crate::readers::{self, Readers, WhomToWake};
+use crate::readers::{self, Readers, ResultWaker};
 use crate::recent::OpenFile;
 use crate::request::{Head, Method, Name};
 use crate::response::{Fields, Response, Value, reason};
@@ -135,11 +135,11 @@ impl Files {
 
     /// Answers a request, and waits for the disk if it must be asked. `now` is the worker's clock.
     pub fn handle(&mut self, head: &Head, now: Instant) -> Response {
-        readers::wait(|whom| self.poll_handle(head, now, whom))
+        readers::wait(|wake_target| self.poll_handle(head, now, wake_target))
     }
 
     /// Answers a request, unless the disk must be asked first: then `whom` is woken, and should ask again.
-    pub fn poll_handle(&mut self, head: &Head, now: Instant, whom: WhomToWake<'_>) -> Poll<Response> {
+    pub fn poll_handle(&mut self, head: &Head, now: Instant, wake_target: ResultWaker<'_>) -> Poll<Response> {
         self.clock.advance(now);
         if self.budget.level() == Level::Short {
             return Poll::Ready(self.open_error(OpenError::Exhausted));
@@ -150,7 +150,7 @@ impl Files {
         if let Some(path) = self.lookups.take_wanted()
             && let Some(root) = &self.root
         {
-            return match self.lookups.ask(root, path, self.cache.largest(), whom) {
+            return match self.lookups.ask(root, path, self.cache.largest(), wake_target) {
                 Ok(()) => Poll::Pending,
                 Err(_) => Poll::Ready(self.open_error(OpenError::Exhausted)),
             };
@@ -158,7 +158,7 @@ impl Files {
         if let (Some(root), Some(listings)) = (&self.root, &mut self.listings)
             && let Some(wanted) = listings.take_wanted()
         {
-            listings.ask((root, self.dot_files), wanted, now, whom);
+            listings.ask((root, self.dot_files), wanted, now, wake_target);
             return Poll::Pending;
         }
         if head.method() == Method::Head {
@@ -491,9 +491,11 @@ impl Representation {
             return Some(Representation::generated(size));
         }
         let content_type = content_type::of(path);
-        Some(match film::find(path)? {
-            film::Part::Media(size) => Representation { content_type, ..Representation::generated(size) },
-            film::Part::Manifest(text) => {
+        Some(match dash_content::find(path)? {
+            dash_content::Part::Media(size) => {
+                Representation { content_type, ..Representation::generated(size) }
+            }
+            dash_content::Part::Manifest(text) => {
                 let size = text.len() as u64;
                 // Manifests of different segment lengths may be equally long.
                 let etag =

@@ -16,7 +16,7 @@ const LONGEST: usize = 1_024;
 
 /// What a head was encoded from, and the result.
 #[derive(Debug)]
-struct Known<F> {
+struct CachedHead<F> {
     status: u16,
     fields: F,
     length: BodyLength,
@@ -37,7 +37,7 @@ pub enum HeadCache {
 #[derive(Debug)]
 pub(crate) struct Heads<F> {
     cache: HeadCache,
-    places: Vec<Known<F>>,
+    places: Vec<CachedHead<F>>,
     /// One that is not kept.
     passing: Option<EncodedHead>,
 }
@@ -55,7 +55,7 @@ impl<F: FieldLines> Heads<F> {
             return self.passing.insert(encode(&fields));
         }
         if self.places.is_empty() {
-            self.places.resize_with(PLACES, Known::nothing);
+            self.places.resize_with(PLACES, CachedHead::nothing);
         }
         let bytes = match length {
             BodyLength::Known(bytes) => bytes,
@@ -65,17 +65,17 @@ impl<F: FieldLines> Heads<F> {
         let Some(known) = self.places.get_mut(at) else { return self.passing.insert(encode(&fields)) };
         if (known.status, known.length) != (status, length) || known.fields != fields {
             let encoded = encode(&fields);
-            *known = Known { status, fields, length, encoded };
+            *known = CachedHead { status, fields, length, encoded };
         }
         &known.encoded
     }
 }
 
-impl<F: FieldLines> Known<F> {
+impl<F: FieldLines> CachedHead<F> {
     /// An empty place: no response has status 0.
-    fn nothing() -> Known<F> {
+    fn nothing() -> CachedHead<F> {
         let encoded = EncodedHead::response(0, [], BodyLength::Empty);
-        Known { status: 0, fields: F::default(), length: BodyLength::Empty, encoded }
+        CachedHead { status: 0, fields: F::default(), length: BodyLength::Empty, encoded }
     }
 }
 

@@ -5,11 +5,8 @@
 //! its stream takes it and no faster, so that a client that does not read pins little memory.
 
 use crate::access_log::Recorder;
-use crate::budget::{Held, Ledger};
-pub use crate::calls::WakeWorker;
-use crate::calls::{Calls, ConnectionCall};
+use crate::budget::{Held, HeldMemory};
 use crate::date::Clock;
-use crate::farewell::Farewell;
 use crate::handler::Files;
 pub use crate::heads::HeadCache;
 use crate::heads::Heads;
@@ -21,11 +18,14 @@ use crate::packet_sizes::PacketSizes;
 use crate::progress::{Progress, Watch};
 use crate::request::MAX_DISCARDED;
 use crate::served::Served;
+use crate::shutdown::ShutdownState;
+pub use crate::wake_list::WakeWorker;
+use crate::wake_list::{ConnectionCall, WakeList};
 use base::slab::Handle;
 use base::time::{Duration, Instant};
-use exchanges::{Asked, Exchanges, Reply, Stage};
+use exchanges::{Exchanges, Reply, RequestState, Stage};
 use http3::{BodyLength, Code, Config, SendError, Session};
-use record::{At, Journal, Record};
+use record::{At, Record, ResponseLog};
 use std::sync::Arc;
 use std::task::Poll;
 use transport::{Connection, StreamId};
@@ -48,22 +48,22 @@ pub struct Server<H: Handler = Files> {
     handler: H,
     shared: Shared,
     clock: Clock,
-    journal: Journal,
+    journal: ResponseLog,
     heads: Heads<H::Fields>,
     config: Arc<Config>,
-    patience: Patience,
+    patience: ConnectionMode,
     packet_sizes: PacketSizes,
     /// Connections that have not been closed.
     open: usize,
     progress: Progress,
     /// Connections that are to try again what was put back.
-    calls: Arc<Calls>,
-    ledger: Ledger,
+    wake_list: Arc<WakeList>,
+    ledger: HeldMemory,
 }
 
 /// How the server treats connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
+enum ConnectionMode {
     /// It serves.
     Serving,
     /// It says good-bye and answers what was asked.
@@ -75,7 +75,7 @@ enum Patience {
 /// What the server keeps for a connection.
 pub struct State<H: Handler = Files> {
     session: Session<Exchanges<H>>,
-    farewell: Farewell,
+    shutdown: ShutdownState,
     watch: Watch,
     call: ConnectionCall,
     held: Held,
@@ -97,18 +97,18 @@ impl<H: Handler> Server<H> {
     pub fn new(handler: H, recorder: Recorder) -> Server<H> {
         let shared = handler.shared();
         Server {
-            ledger: Ledger::new(&shared.budget),
+            ledger: HeldMemory::new(&shared.budget),
             clock: Clock::new(shared.clock),
             handler,
             shared,
-            journal: Journal { served: Served::default(), recorder },
+            journal: ResponseLog { served: Served::default(), recorder },
             heads: Heads::new(HeadCache::default()),
             config: Arc::new(Config::server()),
-            patience: Patience::Serving,
+            patience: ConnectionMode::Serving,
             packet_sizes: PacketSizes::default(),
             open: 0,
             progress: Progress::default(),
-            calls: Arc::default(),
+            wake_list: Arc::default(),
         }
     }
 
@@ -116,7 +116,7 @@ impl<H: Handler> Server<H> {
     /// connections that wait look by themselves, a thousand times a second.
     #[must_use]
     pub fn with_wake(mut self, wake: WakeWorker) -> Server<H> {
-        self.calls = Arc::new(Calls::new(wake));
+        self.wake_list = Arc::new(WakeList::new(wake));
         self
     }
 
@@ -146,12 +146,12 @@ impl<H: Handler> Server<H> {
 
     /// Begins no more requests and closes connections as they become idle. The worker must then activate all connections.
     pub fn stop(&mut self) {
-        self.patience = Patience::Leaving;
+        self.patience = ConnectionMode::Leaving;
     }
 
     /// Ends what is still open: those in the middle of a response hear that it is over instead of waiting.
     pub fn abandon(&mut self) {
-        self.patience = Patience::Over;
+        self.patience = ConnectionMode::Over;
     }
 
     /// Lets the log write what it holds back, when its time has come.
@@ -200,11 +200,11 @@ impl<H: Handler> Server<H> {
         now: Instant,
         connection: &mut Connection,
         state: &mut State<H>,
-        mut asked: Asked<H>,
+        mut asked: RequestState<H>,
     ) {
         let began = *asked.began.get_or_insert(now);
         let waiting = state.session.messages.put_back();
-        let cx = Context { now, waiting, call: &state.call, calls: &self.calls };
+        let cx = Context { now, waiting, call: &state.call, wake_list: &self.wake_list };
         let response = if state.held.is_short() && !asked.head.has_begun() {
             self.handler.put_off(&cx)
         } else {
@@ -219,11 +219,11 @@ impl<H: Handler> Server<H> {
         if response.status < 300 && asked.awaits_content() && asked.head.expects_continue() {
             let told = state.session.connection.respond_interim(connection, asked.id, 100, []);
             if told.is_ok() {
-                state.session.messages.receiving.push(Asked { stage: Stage::Continued, ..asked });
+                state.session.messages.receiving.push(RequestState { stage: Stage::Continued, ..asked });
                 return;
             }
         }
-        let Asked { id, head, stage, upload, .. } = asked;
+        let RequestState { id, head, stage, upload, .. } = asked;
         let Some((status, body)) = self.begin(connection, state, id, response) else {
             state.session.messages.recycle(head);
             return;
@@ -298,7 +298,7 @@ impl<H: Handler> Server<H> {
                 return false;
             };
             match self.pump_one(now, connection, state, place) {
-                Pumped::Whole => {
+                SendOutcome::Whole => {
                     let messages = &mut state.session.messages;
                     let Reply { record, .. } = messages.replies.swap_remove(place);
                     let at = self.at(now, connection);
@@ -306,17 +306,17 @@ impl<H: Handler> Server<H> {
                     head.into_iter().for_each(|head| messages.recycle(head));
                     false
                 }
-                Pumped::Broken => {
+                SendOutcome::Broken => {
                     let reply = state.session.messages.replies.swap_remove(place);
                     state.session.messages.given_up.push(reply.record);
                     false
                 }
-                Pumped::Full => false,
-                Pumped::Reading => {
+                SendOutcome::Full => false,
+                SendOutcome::Reading => {
                     state.session.messages.reading.push(id);
                     false
                 }
-                Pumped::TurnOver => {
+                SendOutcome::TurnOver => {
                     next = Next::Again;
                     true
                 }
@@ -333,24 +333,24 @@ impl<H: Handler> Server<H> {
         connection: &mut Connection,
         state: &mut State<H>,
         place: usize,
-    ) -> Pumped {
+    ) -> SendOutcome {
         let waiting = state.session.messages.put_back();
         let State { session: Session { connection: http, messages }, call, .. } = state;
-        let cx = Context { now, waiting, call, calls: &self.calls };
-        let Some(reply) = messages.replies.get_mut(place) else { return Pumped::Full };
+        let cx = Context { now, waiting, call, wake_list: &self.wake_list };
+        let Some(reply) = messages.replies.get_mut(place) else { return SendOutcome::Full };
         let id = reply.record.id;
         let mut left = TURN_BYTES;
         // A response without content was complete with its head.
-        let Some(body) = &mut reply.body else { return Pumped::Whole };
+        let Some(body) = &mut reply.body else { return SendOutcome::Whole };
         while body.remaining() != Some(0) {
             let room = connection.send_capacity(id).min(PIECE);
             if room == 0 {
-                return Pumped::Full;
+                return SendOutcome::Full;
             }
             if left == 0 {
-                return Pumped::TurnOver;
+                return SendOutcome::TurnOver;
             }
-            let Poll::Ready(pulled) = body.poll_chunk(room, &cx) else { return Pumped::Reading };
+            let Poll::Ready(pulled) = body.poll_chunk(room, &cx) else { return SendOutcome::Reading };
             let piece = match pulled {
                 Ok(Some(piece)) => piece,
                 Ok(None) => break,
@@ -358,12 +358,12 @@ impl<H: Handler> Server<H> {
                     // What was announced cannot be kept, as when a file has become shorter.
                     http.cancel(connection, id, Code::INTERNAL_ERROR);
                     messages.abort_upload(id);
-                    return Pumped::Broken;
+                    return SendOutcome::Broken;
                 }
             };
             let len = piece.len();
             if http.write_body(connection, id, piece).is_err() {
-                return Pumped::Broken;
+                return SendOutcome::Broken;
             }
             reply.record.sent += len as u64;
             left = left.saturating_sub(len);
@@ -376,9 +376,9 @@ impl<H: Handler> Server<H> {
         if ended == Err(SendError::WrongLength) {
             http.cancel(connection, id, Code::INTERNAL_ERROR);
             messages.abort_upload(id);
-            return Pumped::Broken;
+            return SendOutcome::Broken;
         }
-        Pumped::Whole
+        SendOutcome::Whole
     }
 
     /// Logs the responses that nothing more will become of.
@@ -404,7 +404,7 @@ impl<H: Handler> Server<H> {
 }
 
 /// Keeps a request that the handler has put back. Its client goes on if the handler waits for content.
-fn put_back<H: Handler>(connection: &mut Connection, state: &mut State<H>, mut asked: Asked<H>) {
+fn put_back<H: Handler>(connection: &mut Connection, state: &mut State<H>, mut asked: RequestState<H>) {
     // RFC 9110 §10.1.1
     if asked.stage == Stage::Open && asked.upload.is_awaited() && asked.head.expects_continue() {
         let told = state.session.connection.respond_interim(connection, asked.id, 100, []);
@@ -427,7 +427,7 @@ fn resume<H: Handler>(now: Instant, connection: &mut Connection, session: &mut S
 }
 
 /// What became of a response in this turn.
-enum Pumped {
+enum SendOutcome {
     /// All of it was handed over.
     Whole,
     /// It cannot be completed, or nobody wants it.
@@ -454,7 +454,7 @@ impl<H: Handler> App for Server<H> {
         let connection = http3::Connection::new(Side::Server, Arc::clone(&self.config), now);
         State {
             session: Session { connection, messages: Exchanges::default() },
-            farewell: Farewell::default(),
+            shutdown: ShutdownState::default(),
             watch: Watch::default(),
             call: ConnectionCall::default(),
             held,
@@ -468,7 +468,7 @@ impl<H: Handler> App for Server<H> {
 
     #[inline]
     fn take_called(&mut self, now: Instant, handles: &mut Vec<Handle>) {
-        self.calls.take(handles);
+        self.wake_list.take(handles);
         self.ledger.call_largest(now, handles);
     }
 
@@ -488,16 +488,18 @@ impl<H: Handler> App for Server<H> {
         self.answer(now, connection, state);
         let next = self.pump(now, connection, state);
         match self.patience {
-            Patience::Leaving if connection.is_connected() => {
-                state.farewell.proceed(now, connection, &mut state.session.connection);
+            ConnectionMode::Leaving if connection.is_connected() => {
+                state.shutdown.proceed(now, connection, &mut state.session.connection);
             }
-            Patience::Over if !connection.is_closed() => state.session.connection.close(connection, now),
+            ConnectionMode::Over if !connection.is_closed() => {
+                state.session.connection.close(connection, now)
+            }
             _ => {}
         }
         self.settle(now, connection, state);
         let watched = self.watch(now, connection, state);
         self.count_if_closed(now, connection, state);
-        let deadline = state.farewell.next_timeout(now);
+        let deadline = state.shutdown.next_timeout(now);
         let is_waiting = state.session.messages.put_back() > 0;
         let poll = (is_waiting && !state.call.calls_back()).then_some(now + POLL);
         let deadlines = [state.session.connection.next_timeout(), deadline, watched, poll];

@@ -7,20 +7,17 @@
 #![forbid(unsafe_code)]
 
 pub mod access_log;
-mod asked;
 pub mod body;
 pub mod budget;
 mod builder;
-mod calls;
 pub mod certificate;
 mod conditional;
 mod content_type;
+mod dash_content;
 pub mod date;
 mod drain;
-mod farewell;
 mod file_requests;
 pub mod files;
-mod film;
 pub mod generated;
 pub mod handler;
 mod heads;
@@ -29,9 +26,11 @@ pub mod keys;
 mod listing;
 mod lookups;
 pub mod low;
+pub mod memory_trimmer;
 mod monotonic;
 pub mod packet_sizes;
 mod peak;
+mod pending_results;
 mod pool;
 pub mod progress;
 mod range;
@@ -42,10 +41,11 @@ pub mod response;
 mod running;
 pub mod served;
 pub mod service;
-pub mod surplus;
+mod shutdown;
 mod target;
 pub mod tcp;
 mod threads;
+mod wake_list;
 pub mod warnings;
 
 pub use builder::{BindError, Builder, Server};

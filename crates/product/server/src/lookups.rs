@@ -2,11 +2,11 @@
 //!
 //! What the kernel has in memory is found at once. For the rest a thread is asked, once for a path however many wait for it.
 
-use crate::asked::{Asked, TooMany};
 use crate::files::cache::Identity;
 use crate::files::root::{Found, OpenError, Root};
+use crate::pending_results::{PendingResults, TooMany};
 use crate::pool::{Wait, read_all};
-use crate::readers::{Readers, WhomToWake};
+use crate::readers::{Readers, ResultWaker};
 use crate::recent::OpenFile;
 use bytes::Bytes;
 use std::task::Poll;
@@ -36,14 +36,14 @@ type Result = core::result::Result<Opened, OpenError>;
 #[derive(Debug)]
 pub(crate) struct Lookups {
     readers: Readers,
-    asked: Asked<Box<[u8]>, Result>,
+    asked: PendingResults<Box<[u8]>, Result>,
     /// What the request at hand needs and is not in memory.
     wanted: Option<Box<[u8]>>,
 }
 
 impl Lookups {
     pub(crate) fn new(readers: Readers) -> Lookups {
-        Lookups { readers, asked: Asked::new(MOST), wanted: None }
+        Lookups { readers, asked: PendingResults::new(MOST), wanted: None }
     }
 
     /// What `path` leads to, if that is known without waiting; else it is noted as wanted.
@@ -82,7 +82,7 @@ impl Lookups {
         root: &Root,
         path: Box<[u8]>,
         most: u64,
-        whom: WhomToWake<'_>,
+        wake_target: ResultWaker<'_>,
     ) -> core::result::Result<(), TooMany> {
         let (root, readers, name) = (root.clone(), self.readers.clone(), path.clone());
         let work = move || {
@@ -93,7 +93,7 @@ impl Lookups {
                 Opened::of(found, Content::Unread).read(most)
             })
         };
-        self.asked.ask(&self.readers, path, whom, work)
+        self.asked.ask(&self.readers, path, wake_target, work)
     }
 }
 

@@ -17,8 +17,8 @@
 
 use crate::access_log::RequestLine;
 use crate::budget::Budget;
-use crate::calls::{Calls, ConnectionCall};
 use crate::date;
+use crate::wake_list::{ConnectionCall, WakeList};
 use crate::warnings::Warnings;
 use base::time::Instant;
 use bytes::Bytes;
@@ -233,7 +233,7 @@ pub struct Context<'a> {
     pub(crate) now: Instant,
     pub(crate) waiting: usize,
     pub(crate) call: &'a ConnectionCall,
-    pub(crate) calls: &'a Arc<Calls>,
+    pub(crate) wake_list: &'a Arc<WakeList>,
 }
 
 impl Context<'_> {
@@ -249,6 +249,6 @@ impl Context<'_> {
 
     /// Has the worker call again what waits on this connection. Made on demand; all of a connection are the same.
     pub fn waker(&self) -> Waker {
-        self.call.waker(self.calls)
+        self.call.waker(self.wake_list)
     }
 }

@@ -9,7 +9,7 @@ pub(crate) const LEAST: u64 = 16 << 20;
 
 /// What connections held at most, and who waits for it to fall.
 #[derive(Debug, Default)]
-pub(crate) struct Peak {
+pub(crate) struct PeakMemory {
     /// In bytes, since the last time that memory was returned or the quiet time began.
     pub(crate) highest: AtomicU64,
     pub(crate) is_called: AtomicBool,
@@ -17,7 +17,7 @@ pub(crate) struct Peak {
     pub(crate) thread: OnceLock<Thread>,
 }
 
-impl Peak {
+impl PeakMemory {
     /// Connections hold so many bytes now.
     #[inline]
     pub(crate) fn on_held(&self, held: u64) {

@@ -12,7 +12,7 @@
 //! response only goes through few buffers that stay in the CPU's cache, which sharing would spoil.
 
 use crate::readers::Readers;
-use crate::recent::{OpenFile, Recent, Residence};
+use crate::recent::{ChunkSource, OpenFile, Recent};
 use bytes::Bytes;
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 use std::io::{self, IoSliceMut};
@@ -122,9 +122,9 @@ fn read_at(file: &OpenFile, buffer: &mut [u8], offset: u64, wait: Wait) -> io::R
     let fd = file.descriptor();
     loop {
         let result = match (wait, file.residence()) {
-            (Wait::Disk, _) | (Wait::Never, Residence::Memory) => pread(fd, &mut *buffer, offset),
-            (Wait::Never, Residence::Disk) => Err(Errno::AGAIN),
-            (Wait::Never, Residence::Asks) => {
+            (Wait::Disk, _) | (Wait::Never, ChunkSource::Memory) => pread(fd, &mut *buffer, offset),
+            (Wait::Never, ChunkSource::Disk) => Err(Errno::AGAIN),
+            (Wait::Never, ChunkSource::Asks) => {
                 preadv2(fd, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT)
             }
         };
@@ -132,7 +132,7 @@ fn read_at(file: &OpenFile, buffer: &mut [u8], offset: u64, wait: Wait) -> io::R
             Ok(read) => return Ok(read),
             Err(Errno::INTR) => {}
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)
-                if wait == Wait::Never && file.residence() == Residence::Asks =>
+                if wait == Wait::Never && file.residence() == ChunkSource::Asks =>
             {
                 file.ask_file_system();
             }

@@ -31,10 +31,10 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Whom to wake when what the disk was asked for is there. `None`: the caller has asked for enough at present, and comes again
 /// when one of those is there.
-pub type WhomToWake<'a> = &'a dyn Fn() -> Option<Waker>;
+pub type ResultWaker<'a> = &'a dyn Fn() -> Option<Waker>;
 
 /// What makes a file or folder slow, for tests: reads of it count as reads of the disk.
-pub trait Obstacle: fmt::Debug + Send + Sync {
+pub trait InjectedDelay: fmt::Debug + Send + Sync {
     /// Whether it stands before this file or folder.
     fn concerns(&self, file: &OwnedFd) -> bool;
     /// Waits until the file can be read.
@@ -45,7 +45,7 @@ pub trait Obstacle: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, Default)]
 pub struct Readers {
     shared: Arc<Shared>,
-    obstacle: Option<Arc<dyn Obstacle>>,
+    obstacle: Option<Arc<dyn InjectedDelay>>,
 }
 
 #[derive(Default)]
@@ -70,7 +70,7 @@ impl fmt::Debug for Shared {
 impl Readers {
     /// Threads that find `obstacle` before some files.
     #[must_use]
-    pub fn with_obstacle(obstacle: Arc<dyn Obstacle>) -> Readers {
+    pub fn with_obstacle(obstacle: Arc<dyn InjectedDelay>) -> Readers {
         Readers { shared: Arc::default(), obstacle: Some(obstacle) }
     }
 
@@ -181,11 +181,11 @@ impl<T> Ticket<T> {
     }
 
     /// The result, once. While there is none, those who ask are woken when there is.
-    pub(crate) fn poll(&self, whom: WhomToWake<'_>) -> Poll<Option<T>> {
+    pub(crate) fn poll(&self, wake_target: ResultWaker<'_>) -> Poll<Option<T>> {
         match &mut *self.lock() {
             Stage::Done(result) => Poll::Ready(result.take()),
             Stage::Waiting(wakers) => {
-                if let Some(waker) = whom()
+                if let Some(waker) = wake_target()
                     && !wakers.iter().any(|known| known.will_wake(&waker))
                 {
                     wakers.push(waker);
@@ -210,7 +210,7 @@ impl Wake for Unpark {
 }
 
 /// Polls until there is a result: for those who may wait.
-pub(crate) fn wait<T>(mut poll: impl FnMut(WhomToWake<'_>) -> Poll<T>) -> T {
+pub(crate) fn wait<T>(mut poll: impl FnMut(ResultWaker<'_>) -> Poll<T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     loop {
         if let Poll::Ready(result) = poll(&|| Some(waker.clone())) {
@@ -243,11 +243,11 @@ mod tests {
         let readers = Readers::default();
         let waiting = stuck(&readers, THREADS - 1);
         let quick = readers.submit(Waker::noop().clone(), || 7);
-        assert_eq!(wait(|whom| quick.poll(whom)), Some(7));
+        assert_eq!(wait(|wake_target| quick.poll(wake_target)), Some(7));
         assert!(waiting.iter().all(|(ticket, _)| !ticket.is_done()));
         for (number, (ticket, gate)) in waiting.into_iter().enumerate() {
             gate.send(()).unwrap();
-            assert_eq!(wait(|whom| ticket.poll(whom)), Some(number));
+            assert_eq!(wait(|wake_target| ticket.poll(wake_target)), Some(number));
         }
         assert!(readers.shared.lock().threads <= THREADS);
     }

@@ -17,7 +17,7 @@ const GENERATION: usize = 128;
 
 /// Where a file's bytes are, as far as a read can tell before it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Residence {
+pub(crate) enum ChunkSource {
     /// The file system tells with each read.
     Asks,
     /// It cannot tell, and never waits.
@@ -38,7 +38,7 @@ const IN_MEMORY: [u64; 3] = [
 pub(crate) struct OpenFile {
     descriptor: OwnedFd,
     number: u64,
-    /// A [`Residence`].
+    /// A [`ChunkSource`].
     residence: AtomicU8,
 }
 
@@ -48,11 +48,11 @@ impl OpenFile {
         OpenFile { descriptor, number: NEXT.fetch_add(1, Ordering::Relaxed), residence: AtomicU8::new(0) }
     }
 
-    pub(crate) fn residence(&self) -> Residence {
+    pub(crate) fn residence(&self) -> ChunkSource {
         match self.residence.load(Ordering::Relaxed) {
-            0 => Residence::Asks,
-            1 => Residence::Memory,
-            _ => Residence::Disk,
+            0 => ChunkSource::Asks,
+            1 => ChunkSource::Memory,
+            _ => ChunkSource::Disk,
         }
     }
 

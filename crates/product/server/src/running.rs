@@ -1,6 +1,6 @@
 //! A server that runs: its address, its end.
 
-use crate::tcp::Bell;
+use crate::tcp::ShutdownSignal;
 use datapath::Waker;
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -29,7 +29,7 @@ pub(crate) struct Stop(Arc<Shared>);
 struct Shared {
     phase: AtomicU8,
     wakers: Vec<Waker>,
-    bells: Vec<Bell>,
+    shutdown_signals: Vec<ShutdownSignal>,
 }
 
 impl fmt::Debug for Shared {
@@ -39,15 +39,15 @@ impl fmt::Debug for Shared {
 }
 
 impl Stop {
-    pub(crate) fn new(wakers: Vec<Waker>, bells: Vec<Bell>) -> Stop {
-        Stop(Arc::new(Shared { phase: AtomicU8::new(Phase::Serving as u8), wakers, bells }))
+    pub(crate) fn new(wakers: Vec<Waker>, shutdown_signals: Vec<ShutdownSignal>) -> Stop {
+        Stop(Arc::new(Shared { phase: AtomicU8::new(Phase::Serving as u8), wakers, shutdown_signals }))
     }
 
     /// Orders it. A stricter order stays.
     pub(crate) fn order(&self, phase: Phase) {
         self.0.phase.fetch_max(phase as u8, Ordering::AcqRel);
         self.0.wakers.iter().for_each(Waker::wake);
-        self.0.bells.iter().for_each(Bell::ring);
+        self.0.shutdown_signals.iter().for_each(ShutdownSignal::shut_down);
     }
 
     pub(crate) fn is_ordered(&self, phase: Phase) -> bool {
@@ -55,8 +55,8 @@ impl Stop {
     }
 
     /// What the TCP thread listens to.
-    pub(crate) fn bell(&self) -> Bell {
-        self.0.bells.first().cloned().unwrap_or_default()
+    pub(crate) fn shutdown_signal(&self) -> ShutdownSignal {
+        self.0.shutdown_signals.first().cloned().unwrap_or_default()
     }
 }
 

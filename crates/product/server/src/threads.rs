@@ -175,7 +175,7 @@ where
         recorder,
         limits: Limits { drain, ..Limits::default() },
         alt_svc: Some(tcp::alt_svc(port)),
-        bell: stop.bell(),
+        shutdown_signal: stop.shutdown_signal(),
     };
     tcp::serve_application(listener, setup).map(drop)
 }

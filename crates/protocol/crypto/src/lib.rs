@@ -14,10 +14,10 @@
 //! and for key shares.
 #![forbid(unsafe_code)]
 
-mod carrier;
 pub mod config;
 pub mod header;
 mod hello;
+mod key_capture;
 pub mod keys;
 pub mod level;
 pub mod packet;

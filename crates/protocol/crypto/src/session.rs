@@ -4,9 +4,9 @@
 //! hold (one message, as far as it has arrived), gives one place where each message is checked against the level it came
 //! in, and spares rustls from joining a message that arrives in a thousand pieces.
 
-use crate::carrier::{suite_of, take_secret};
 use crate::config::{ClientTls, ServerTls, is_of_authority};
 use crate::hello;
+use crate::key_capture::{suite_of, take_secret};
 use crate::keys::{DirectionalKeys, Keys, OneRttSecrets};
 use crate::level::Level;
 use crate::suite::Suite;

@@ -83,7 +83,7 @@ pub enum TokenCheck {
 
 /// An Initial packet with a token, as far as the token's worth depends on it.
 #[derive(Clone, Copy, Debug)]
-pub struct Presented<'a> {
+pub struct ReceivedToken<'a> {
     /// The token.
     pub token: &'a [u8],
     /// Who sent it.
@@ -144,7 +144,7 @@ impl TokenKey {
     }
 
     /// Says what the token of an Initial packet is worth.
-    pub fn check(&self, presented: &Presented<'_>) -> TokenCheck {
+    pub fn check(&self, presented: &ReceivedToken<'_>) -> TokenCheck {
         if presented.token.is_empty() {
             return TokenCheck::None;
         }

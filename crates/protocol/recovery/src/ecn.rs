@@ -66,7 +66,7 @@ pub enum EcnOutcome {
     /// Nothing new.
     Nothing,
     /// So many more packets were marked CE: a sign of congestion.
-    Congestion(u64),
+    CongestionEvent(u64),
 }
 
 /// ECN validation of one path.
@@ -192,7 +192,7 @@ impl EcnValidator {
         if self.acked > 0 && self.is_testing() {
             self.state = EcnState::Capable;
         }
-        if ce > 0 { EcnOutcome::Congestion(ce) } else { EcnOutcome::Nothing }
+        if ce > 0 { EcnOutcome::CongestionEvent(ce) } else { EcnOutcome::Nothing }
     }
 
     /// `packets` sent marked were declared lost. If none ever arrived, the path drops what is marked.

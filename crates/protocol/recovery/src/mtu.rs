@@ -16,14 +16,14 @@
 //! §5.1.1). Nothing wakes a quiet connection at the end of the rest: the next search begins with the next packet. Who sends nothing
 //! gains nothing by larger packets, and a timer would keep each idle connection of a server awake, and its peer's radio.
 
-mod hole;
+mod black_hole;
+mod probed_sizes;
 #[cfg(test)]
 mod tests;
-mod tries;
 
 use base::time::{Duration, Instant};
-use hole::{Darkness, Watch};
-use tries::{Loss, Tries};
+use black_hole::{BlackHoleDetector, BlackHoleSign};
+use probed_sizes::{Loss, ProbedSizes};
 
 /// Between two probes of one size in the classic search.
 const CLASSIC_WAIT: Duration = Duration::from_secs(1);
@@ -148,12 +148,12 @@ pub struct MtuSearch {
     /// The smallest that is known not to arrive; above the ceiling as long as none is.
     fails: u16,
     phase: Phase,
-    tries: Tries,
+    probed_sizes: ProbedSizes,
     /// Probes of this search.
     probes: u8,
     /// Classic only: no probe before that.
     not_before: Instant,
-    watch: Watch,
+    watch: BlackHoleDetector,
     report: MtuReport,
 }
 
@@ -178,10 +178,10 @@ impl MtuSearch {
             ceiling,
             fails: ceiling.saturating_add(1),
             phase: Phase::Waiting,
-            tries: Tries::default(),
+            probed_sizes: ProbedSizes::default(),
             probes: 0,
             not_before: Instant::ZERO,
-            watch: Watch::new(),
+            watch: BlackHoleDetector::new(),
             report: MtuReport::default(),
         }
     }
@@ -211,7 +211,7 @@ impl MtuSearch {
         self.floor = self.floor.min(limit);
         self.works = self.works.min(limit);
         self.fails = self.fails.min(self.ceiling.saturating_add(1));
-        self.tries.forget_from(self.ceiling.saturating_add(1));
+        self.probed_sizes.forget_from(self.ceiling.saturating_add(1));
     }
 
     /// Probes may leave from now on.
@@ -231,28 +231,28 @@ impl MtuSearch {
             Phase::Resting { .. } => {
                 let mut next = *self;
                 next.begin(now);
-                next.tries.next(most)
+                next.probed_sizes.next(most)
             }
             Phase::Searching { .. } => {
                 let may_leave = now >= self.not_before && self.probes < MOST_PROBES;
-                self.tries.next(most).filter(|_| may_leave)
+                self.probed_sizes.next(most).filter(|_| may_leave)
             }
         }
     }
 
     /// Probes under way, in bytes: those of which it is not known yet whether their size passes.
     pub fn under_way(&self) -> u64 {
-        self.tries.under_way().map(u64::from).sum()
+        self.probed_sizes.under_way().map(u64::from).sum()
     }
 
     /// Whether a probe as large or larger is under way.
     pub fn is_under_way(&self, size: u16) -> bool {
-        self.tries.under_way().any(|known| known >= size)
+        self.probed_sizes.under_way().any(|known| known >= size)
     }
 
     /// Whether a probe was lost whose size may still pass.
     pub fn has_suspect(&self) -> bool {
-        self.tries.suspect().is_some()
+        self.probed_sizes.suspect().is_some()
     }
 
     /// The probe of so many bytes has left.
@@ -260,7 +260,7 @@ impl MtuSearch {
         if matches!(self.phase, Phase::Resting { .. }) {
             self.begin(now);
         }
-        self.tries.on_sent(size);
+        self.probed_sizes.on_sent(size);
         self.probes = self.probes.saturating_add(1);
         self.report.probes_sent = self.report.probes_sent.saturating_add(1);
         if self.config.mode == Mode::Classic {
@@ -274,7 +274,7 @@ impl MtuSearch {
         if is_searching && size > self.works && size <= self.ceiling {
             self.works = size;
             self.fails = self.fails.max(size.saturating_add(1));
-            self.tries.on_passed(size);
+            self.probed_sizes.on_passed(size);
             self.not_before = now;
             self.go_on(now);
         }
@@ -283,7 +283,7 @@ impl MtuSearch {
     /// A probe of so many bytes was lost.
     pub fn on_probe_lost(&mut self, now: Instant, size: u16) {
         self.report.probes_lost = self.report.probes_lost.saturating_add(1);
-        match self.tries.on_lost(size) {
+        match self.probed_sizes.on_lost(size) {
             Loss::Unknown => return,
             Loss::Suspect => {}
             Loss::Failed => {
@@ -310,7 +310,7 @@ impl MtuSearch {
         }
         if matches!(self.phase, Phase::Searching { .. }) {
             self.fails = self.fails.min(size);
-            self.tries.forget_from(size);
+            self.probed_sizes.forget_from(size);
             self.not_before = now;
             self.go_on(now);
         }
@@ -319,14 +319,14 @@ impl MtuSearch {
     /// The path has been replaced by one that is thought to be the same: what became of the probes under way will not be
     /// told.
     pub fn on_path_change(&mut self) {
-        self.tries.recall();
+        self.probed_sizes.recall();
     }
 
     /// Begins a search: what failed long ago may work by now.
     fn begin(&mut self, now: Instant) {
         self.phase = Phase::Searching { since: now };
         self.fails = self.ceiling.saturating_add(1);
-        self.tries.clear();
+        self.probed_sizes.clear();
         (self.probes, self.not_before) = (0, now);
         match (self.config.mode, self.config.ceiling) {
             (Mode::Off, _) => {
@@ -336,7 +336,7 @@ impl MtuSearch {
             (Mode::Fast, _) => self.add_common(),
             // The published search tries the Ethernet maximum first; a ceiling below it, by the peer or by the interface,
             // takes its place.
-            (Mode::Classic, None) if !self.is_close(self.fails) => self.tries.add(self.ceiling),
+            (Mode::Classic, None) if !self.is_close(self.fails) => self.probed_sizes.add(self.ceiling),
             (Mode::Classic, _) => {}
         }
         self.go_on(now);
@@ -347,11 +347,11 @@ impl MtuSearch {
         for size in self.headers.common() {
             let is_worth_it = size.saturating_sub(self.works) > self.works / 100;
             if is_worth_it && u32::from(size) * 101 < u32::from(self.ceiling) * 100 {
-                self.tries.add(size);
+                self.probed_sizes.add(size);
             }
         }
         if !self.is_close(self.fails) {
-            self.tries.add(self.ceiling);
+            self.probed_sizes.add(self.ceiling);
         }
     }
 
@@ -363,18 +363,18 @@ impl MtuSearch {
     /// What is known has changed: finds the next sizes, or the end.
     fn go_on(&mut self, now: Instant) {
         let Phase::Searching { since } = self.phase else { return };
-        let suspect = self.tries.suspect();
+        let suspect = self.probed_sizes.suspect();
         let limit = suspect.unwrap_or(self.fails);
         let is_exhausted = self.probes >= MOST_PROBES;
         if is_exhausted || (suspect.is_none() && self.is_close(limit)) {
-            self.tries.clear();
+            self.probed_sizes.clear();
             self.phase = Phase::Resting { until: now + RAISE };
             self.report.took = Some(now.saturating_since(since));
             return;
         }
         let is_busy = match self.config.mode {
-            Mode::Classic => suspect.is_some() || self.tries.has_fresh_below(limit),
-            Mode::Fast | Mode::Off => self.tries.has_fresh_below(limit) || self.is_close(limit),
+            Mode::Classic => suspect.is_some() || self.probed_sizes.has_fresh_below(limit),
+            Mode::Fast | Mode::Off => self.probed_sizes.has_fresh_below(limit) || self.is_close(limit),
         };
         if !is_busy {
             self.add_between(limit);
@@ -390,14 +390,14 @@ impl MtuSearch {
         };
         for point in 1..=points {
             let above = u16::try_from(gap * point / (points + 1)).unwrap_or(0);
-            self.tries.add(self.works.saturating_add(above.max(1)));
+            self.probed_sizes.add(self.works.saturating_add(above.max(1)));
         }
         // A common size is likely the limit itself: what ends the search, should it be lost, is tried along with the others. Not
         // above the first, which is what no link carries exactly.
         let next = self.works.saturating_add(self.works / 100 + 1);
         let is_likely = self.config.mode == Mode::Fast && self.headers.common()[1..].contains(&self.works);
         if is_likely && next < limit {
-            self.tries.add(next);
+            self.probed_sizes.add(next);
         }
     }
 }
@@ -433,9 +433,9 @@ impl MtuSearch {
             return FullLoss::Ordinary;
         }
         match self.watch.on_full_lost(pn, sent) {
-            Darkness::Known => FullLoss::Ordinary,
-            Darkness::Begins => FullLoss::Suspicious,
-            Darkness::Total => {
+            BlackHoleSign::Known => FullLoss::Ordinary,
+            BlackHoleSign::Begins => FullLoss::Suspicious,
+            BlackHoleSign::Total => {
                 let size = self.watch.passing();
                 self.fall_back(now, size);
                 FullLoss::BlackHole
@@ -455,7 +455,7 @@ impl MtuSearch {
         }
         self.report.black_holes = self.report.black_holes.saturating_add(u32::from(self.works > self.floor));
         self.works = size.clamp(self.floor, self.works);
-        self.tries.clear();
+        self.probed_sizes.clear();
         self.phase = Phase::Resting { until: now + self.watch.on_black_hole(now, RAISE) };
     }
 }

@@ -1,7 +1,7 @@
 //! Where endpoint and connection meet: connections begin, their connection IDs are registered, and they are forgotten.
 
 use crate::config::{Switch, TransportConfig};
-use crate::connection::{Beginning, Connection, FirstInitial};
+use crate::connection::{Connection, ConnectionSetup, FirstInitial};
 use crate::endpoint::{Endpoint, Incoming};
 use base::net::Addresses;
 use base::slab::Handle;
@@ -102,9 +102,16 @@ impl Endpoint {
         config: &Arc<TransportConfig>,
         addresses: Addresses,
         version: wire::version::Version,
-    ) -> Beginning {
+    ) -> ConnectionSetup {
         let local_cids = self.local_cids();
-        Beginning { now, config: Arc::clone(config), addresses, version, local_cids, rng: self.fork_rng() }
+        ConnectionSetup {
+            now,
+            config: Arc::clone(config),
+            addresses,
+            version,
+            local_cids,
+            rng: self.fork_rng(),
+        }
     }
 
     /// Learns which connection IDs a connection has added and dropped, by which tokens its peer would end it, and that its
@@ -121,8 +128,8 @@ impl Endpoint {
             let token = self.new_token(now, addresses);
             connection.announce_token(token);
         }
-        if let Some(parting) = connection.take_parting() {
-            self.learn(&parting);
+        if let Some(path_summary) = connection.take_path_summary() {
+            self.learn(&path_summary);
         }
         if let Some(tokens) = connection.take_reset_tokens() {
             self.register_resets(handle, tokens);

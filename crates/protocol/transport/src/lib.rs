@@ -13,6 +13,7 @@ mod builder;
 mod cid;
 mod config;
 mod connection;
+mod control_frames;
 mod crypto_stream;
 mod datagrams;
 mod endpoint;
@@ -25,7 +26,6 @@ mod sent;
 mod space;
 mod stream_id;
 mod streams;
-mod tidings;
 mod without;
 
 pub use admission::{ClientConfig, ServerConfig};

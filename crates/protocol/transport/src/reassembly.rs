@@ -34,12 +34,12 @@ pub(crate) struct TooManyPieces;
 
 /// What a buffer holds, or several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct BufferedBytes {
     pub(crate) pieces: usize,
     pub(crate) bytes: usize,
 }
 
-impl Held {
+impl BufferedBytes {
     /// Whether the pieces are too many for their bytes, when `allowed` are always permitted.
     #[inline]
     pub(crate) fn is_excessive(self, allowed: usize) -> bool {
@@ -63,8 +63,8 @@ impl Reassembly {
 
     /// What the buffer holds.
     #[inline]
-    pub(crate) fn held(&self) -> Held {
-        Held { pieces: self.pieces.len(), bytes: self.bytes }
+    pub(crate) fn held(&self) -> BufferedBytes {
+        BufferedBytes { pieces: self.pieces.len(), bytes: self.bytes }
     }
 
     /// Keeps a copy of what is new in `data`, whose first byte is at `offset`. `offset + data.len()` must not

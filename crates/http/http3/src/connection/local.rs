@@ -4,8 +4,8 @@
 //! we use no dynamic table.
 
 use super::Connection;
-use crate::carrier::Carrier;
 use crate::frame;
+use crate::quic::QuicConnection;
 use crate::settings::Settings;
 use crate::unidirectional::ty;
 use bytes::Bytes;
@@ -45,25 +45,25 @@ impl LocalStreams {
 
     /// Opens what is not open yet. While the handshake is under way the transport allows none.
     #[inline]
-    pub(super) fn open(&mut self, carrier: &mut impl Carrier, settings: impl Fn() -> Settings) {
+    pub(super) fn open(&mut self, quic: &mut impl QuicConnection, settings: impl Fn() -> Settings) {
         if self.decoder.is_none() {
-            self.open_next(carrier, &settings());
+            self.open_next(quic, &settings());
         }
         if self.goaway_owed {
-            self.write_goaway(carrier);
+            self.write_goaway(quic);
         }
     }
 
     #[cold]
-    fn open_next(&mut self, carrier: &mut impl Carrier, settings: &Settings) {
+    fn open_next(&mut self, quic: &mut impl QuicConnection, settings: &Settings) {
         let mut begin = |place: &mut Option<StreamId>, bytes: Vec<u8>| {
             if place.is_none() {
-                *place = carrier.open(Dir::Uni).ok();
+                *place = quic.open(Dir::Uni).ok();
                 if let Some(id) = *place {
                     // GOAWAY and SETTINGS must not wait behind content.
-                    carrier.set_priority(id, Priority::CONTROL);
+                    quic.set_priority(id, Priority::CONTROL);
                     // A fresh stream takes bytes unless the connection is over, and then nothing matters.
-                    let _ = carrier.write(id, Bytes::from(bytes));
+                    let _ = quic.write(id, Bytes::from(bytes));
                 }
             }
             place.is_some()
@@ -77,12 +77,12 @@ impl LocalStreams {
             && begin(&mut self.decoder, vec![ty::QPACK_DECODER as u8]);
     }
 
-    fn write_goaway(&mut self, carrier: &mut impl Carrier) {
+    fn write_goaway(&mut self, quic: &mut impl QuicConnection) {
         let (Some(control), Some(id)) = (self.control, self.goaway) else { return };
         let mut bytes = Vec::with_capacity(12);
         frame::append_header(&mut bytes, frame::ty::GOAWAY, varint::size(id) as u64);
         varint::append(&mut bytes, id);
-        let _ = carrier.write(control, Bytes::from(bytes));
+        let _ = quic.write(control, Bytes::from(bytes));
         self.goaway_owed = false;
     }
 }
@@ -91,7 +91,7 @@ impl Connection {
     /// Tells the peer that we are about to leave. RFC 9114 §5.2: first [`Goaway::Notice`], a round trip later
     /// [`Goaway::Final`]. When [`Connection::open_exchanges`] is 0 and the transport's `unacknowledged_streams` too, close:
     /// an exchange is over when the peer has its response, not when the transport has it.
-    pub fn goaway(&mut self, carrier: &mut impl Carrier, goaway: Goaway) {
+    pub fn goaway(&mut self, quic: &mut impl QuicConnection, goaway: Goaway) {
         let id = match (self.side, goaway) {
             // A client's GOAWAY names a push, and we allow none.
             (Side::Client, _) => 0,
@@ -103,7 +103,7 @@ impl Connection {
         if id < self.local.rejected_from() {
             self.local.goaway = Some(id);
             self.local.goaway_owed = true;
-            self.local.write_goaway(carrier);
+            self.local.write_goaway(quic);
         }
     }
 }

@@ -7,21 +7,21 @@
 //! that ends the connection nothing more reaches the application; what the peer can make us keep is bounded by the
 //! transport's limits on streams, `max_field_section_size`, and a constant.
 
+mod api;
 mod local;
 mod receive;
 mod turn;
-mod verbs;
 
 #[cfg(test)]
 mod tests;
 
+pub use api::{EncodedHead, EncodedRequest, RequestError};
 pub use local::Goaway;
-pub use verbs::{EncodedHead, EncodedRequest, RequestError};
 
+use crate::abuse_budgets::AbuseBudgets;
 use crate::config::Config;
 use crate::error::ConnectionError;
 use crate::exchanges::Exchanges;
-use crate::glitches::Glitches;
 use crate::outgoing::Arena;
 use crate::settings::Settings;
 use crate::unidirectional::PeerStreams;
@@ -52,7 +52,7 @@ pub struct Connection {
     settings: Option<Settings>,
     /// The ID of the peer's last GOAWAY.
     peer_goaway: Option<u64>,
-    glitches: Glitches,
+    abuse_budgets: AbuseBudgets,
     /// What the transport is to be asked in the next turn.
     actions: Vec<Action>,
     /// Priorities of streams that the peer has not opened yet.
@@ -67,7 +67,7 @@ pub struct Connection {
 impl Connection {
     /// A connection on whose transport nothing was sent yet. `config` may be shared by many.
     pub fn new(side: Side, config: Arc<Config>, now: Instant) -> Connection {
-        let glitches = Glitches::new(config.idle_work, config.withdrawn, now);
+        let abuse_budgets = AbuseBudgets::new(config.idle_work, config.withdrawn, now);
         Connection {
             side,
             config,
@@ -80,7 +80,7 @@ impl Connection {
             local: LocalStreams::default(),
             settings: None,
             peer_goaway: None,
-            glitches,
+            abuse_budgets,
             actions: Vec::new(),
             early_priorities: Vec::new(),
             failure: None,

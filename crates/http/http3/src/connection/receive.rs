@@ -84,7 +84,7 @@ impl Connection {
             section: &mut self.section,
             encoded: &mut self.encoded,
             limits: &self.config.limits(),
-            glitches: &mut self.glitches,
+            abuse_budgets: &mut self.abuse_budgets,
             buffered: &mut self.buffered,
             max_buffered: self.config.max_buffered(),
             priority: &mut priority,
@@ -128,7 +128,7 @@ impl Connection {
             }
             let exchange = Exchange { incoming: Message::new(Answers::Other), outgoing: Outgoing::Head };
             self.exchanges.insert(index, exchange);
-            self.glitches.on_exchange();
+            self.abuse_budgets.on_exchange();
         }
         Ok(())
     }
@@ -193,7 +193,7 @@ impl Connection {
         match self.peer_streams.on_bytes(id, bytes, fin)? {
             Outcome::Nothing => Ok(()),
             Outcome::Unknown => {
-                self.glitches.on_idle_work(1)?;
+                self.abuse_budgets.on_idle_work(1)?;
                 match fin {
                     //= rfc9114/6.2#1
                     Fin::Open => self.note(Action::StopSending { id, code: Code::STREAM_CREATION_ERROR }),
@@ -216,11 +216,11 @@ impl Connection {
         match purpose {
             Purpose::QpackEncoder => {
                 let instructions = self.peer_streams.encoder.on_bytes(bytes)?;
-                self.glitches.on_idle_work(instructions)
+                self.abuse_budgets.on_idle_work(instructions)
             }
             Purpose::QpackDecoder => {
                 let instructions = self.peer_streams.decoder.on_bytes(bytes)?;
-                self.glitches.on_idle_work(instructions)
+                self.abuse_budgets.on_idle_work(instructions)
             }
             Purpose::Control => {
                 while let Some(frame) = self.peer_streams.control.next_frame(&mut bytes)? {
@@ -242,12 +242,12 @@ impl Connection {
                 Ok(())
             }
             ControlFrame::Goaway(id) => {
-                self.glitches.on_idle_work(1)?;
+                self.abuse_budgets.on_idle_work(1)?;
                 self.on_goaway(sink, id)
             }
-            ControlFrame::MaxPushId | ControlFrame::Unknown => self.glitches.on_idle_work(1),
+            ControlFrame::MaxPushId | ControlFrame::Unknown => self.abuse_budgets.on_idle_work(1),
             ControlFrame::PriorityUpdate { stream, priority } => {
-                self.glitches.on_idle_work(1)?;
+                self.abuse_budgets.on_idle_work(1)?;
                 self.on_priority_update(StreamId::from_u64(stream), priority)
             }
         }
@@ -369,7 +369,7 @@ impl Connection {
             _ => Code::REQUEST_CANCELLED,
         };
         self.note(Action::Reset { id, code })?;
-        if self.side.is_server() { self.glitches.on_withdrawn() } else { Ok(()) }
+        if self.side.is_server() { self.abuse_budgets.on_withdrawn() } else { Ok(()) }
     }
 
     /// The peer wants nothing more of what we send on a stream.
@@ -406,6 +406,6 @@ impl Connection {
         if begun || self.side.is_client() {
             sink.on_stop_sending(id, code);
         }
-        if self.side.is_server() { self.glitches.on_withdrawn() } else { Ok(()) }
+        if self.side.is_server() { self.abuse_budgets.on_withdrawn() } else { Ok(()) }
     }
 }

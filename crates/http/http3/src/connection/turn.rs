@@ -2,11 +2,11 @@
 
 use super::Connection;
 use super::receive::Action;
-use crate::carrier::Carrier;
 use crate::error::{Code, ConnectionError, Violation};
 use crate::fields;
 use crate::message::Deadlines;
 use crate::outgoing::Outgoing;
+use crate::quic::QuicConnection;
 use crate::sink::MessageSink;
 use base::time::Instant;
 use transport::{Dir, Event, StreamId};
@@ -15,10 +15,10 @@ use wire::Side;
 impl Connection {
     /// Takes in the transport's events and asks of it what is due. Call it after the transport received something, after
     /// its timers ran, and when [`Connection::next_timeout`] says so. Afterwards call the transport's `transmit`.
-    pub fn on_turn<S: MessageSink>(&mut self, carrier: &mut impl Carrier, sink: &mut S, now: Instant) {
+    pub fn on_turn<S: MessageSink>(&mut self, quic: &mut impl QuicConnection, sink: &mut S, now: Instant) {
         self.now = now;
-        self.glitches.on_turn(now);
-        while let Some(event) = carrier.next_event() {
+        self.abuse_budgets.on_turn(now);
+        while let Some(event) = quic.next_event() {
             if let Err(error) = self.on_event(sink, &event) {
                 self.fail(error);
             }
@@ -26,13 +26,13 @@ impl Connection {
         if self.closed {
             return;
         }
-        self.local.open(carrier, || self.config.settings());
+        self.local.open(quic, || self.config.settings());
         if now >= self.next_scan
             && let Err(error) = self.scan(sink, now)
         {
             self.fail(error);
         }
-        self.act(carrier, now);
+        self.act(quic, now);
     }
 
     /// When [`Connection::on_turn`] must be called at the latest.
@@ -71,11 +71,11 @@ impl Connection {
     }
 
     /// Asks of the transport what was noted.
-    pub(crate) fn act(&mut self, carrier: &mut impl Carrier, now: Instant) {
+    pub(crate) fn act(&mut self, quic: &mut impl QuicConnection, now: Instant) {
         if let Some(error) = self.failure {
             if !self.closed {
                 self.closed = true;
-                carrier.close(now, error.code.0, error.reason.as_bytes());
+                quic.close(now, error.code.0, error.reason.as_bytes());
             }
             self.actions.clear();
             return;
@@ -84,26 +84,26 @@ impl Connection {
         for action in actions.drain(..) {
             match action {
                 Action::Reset { id, code } => {
-                    carrier.reset(id, code.0);
-                    carrier.stop_sending(id, code.0);
+                    quic.reset(id, code.0);
+                    quic.stop_sending(id, code.0);
                 }
-                Action::StopSending { id, code } => carrier.stop_sending(id, code.0),
-                Action::Refuse { id } => self.refuse(carrier, id),
-                Action::SetPriority { id, priority } => carrier.set_priority(id, priority),
+                Action::StopSending { id, code } => quic.stop_sending(id, code.0),
+                Action::Refuse { id } => self.refuse(quic, id),
+                Action::SetPriority { id, priority } => quic.set_priority(id, priority),
             }
         }
         self.actions = actions;
     }
 
     /// RFC 9114 §4.2.2: a request whose head is too large is told so. What remains of it is not wanted.
-    fn refuse(&mut self, carrier: &mut impl Carrier, id: StreamId) {
+    fn refuse(&mut self, quic: &mut impl QuicConnection, id: StreamId) {
         let no_content = [(&b"content-length"[..], &b"0"[..])];
         let (bytes, size) = self.arena.head(None, |out| fields::write_response(431, no_content, out));
         let fits = size <= self.peer_max_field_section_size();
-        if !fits || carrier.write(id, bytes).and_then(|()| carrier.finish(id)).is_err() {
-            carrier.reset(id, Code::EXCESSIVE_LOAD.0);
+        if !fits || quic.write(id, bytes).and_then(|()| quic.finish(id)).is_err() {
+            quic.reset(id, Code::EXCESSIVE_LOAD.0);
         }
-        carrier.stop_sending(id, Code::NO_ERROR.0);
+        quic.stop_sending(id, Code::NO_ERROR.0);
         self.exchanges.remove(id.index());
     }
 

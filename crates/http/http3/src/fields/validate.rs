@@ -13,7 +13,7 @@ use transport::Priority;
 
 /// What the ordinary lines of a section say about its message.
 #[derive(Default)]
-struct Ordinary<'a> {
+struct RegularFields<'a> {
     content_length: Option<u64>,
     host: Option<&'a [u8]>,
     priority: Option<Priority>,
@@ -21,13 +21,13 @@ struct Ordinary<'a> {
 
 /// Where a section stands: the one line whose rule depends on it is TE.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SectionKind {
     Request,
     Elsewhere,
 }
 
-impl<'a> Ordinary<'a> {
-    fn take(&mut self, line: &Line<'a>, name: Name, place: Place) -> Result<(), Malformed> {
+impl<'a> RegularFields<'a> {
+    fn take(&mut self, line: &Line<'a>, name: Name, place: SectionKind) -> Result<(), Malformed> {
         // Names of the static table are in lower case and made of the right characters.
         //= rfc9114/4.2#1
         if line.static_name.is_none() && !chars::is_name(line.name) {
@@ -52,7 +52,7 @@ impl<'a> Ordinary<'a> {
                 }
             }
             //= rfc9114/4.2#3
-            Name::Te if place == Place::Request && line.value == b"trailers" => {}
+            Name::Te if place == SectionKind::Request && line.value == b"trailers" => {}
             Name::Te => return Err("te with another value than trailers"),
             //= rfc9114/4.2#2
             Name::ConnectionSpecific => return Err("connection-specific field"),
@@ -95,12 +95,12 @@ impl<'a> RequestPseudo<'a> {
 /// Judges the header section of a request.
 pub(crate) fn request(section: &FieldSection) -> Result<RequestHead<'_>, Malformed> {
     let mut pseudo = RequestPseudo::default();
-    let mut ordinary = Ordinary::default();
+    let mut ordinary = RegularFields::default();
     let mut pseudo_lines = 0;
     for (index, line) in section.lines().enumerate() {
         let name = Name::of(&line);
         if !name.is_pseudo() {
-            ordinary.take(&line, name, Place::Request)?;
+            ordinary.take(&line, name, SectionKind::Request)?;
         } else if pseudo_lines == index {
             pseudo_lines += 1;
             pseudo.take(&line, name)?;
@@ -127,14 +127,14 @@ pub(crate) fn request(section: &FieldSection) -> Result<RequestHead<'_>, Malform
 /// Judges the header section of a response, interim or final.
 pub(crate) fn response(section: &FieldSection) -> Result<ResponseHead<'_>, Malformed> {
     let mut status = None;
-    let mut ordinary = Ordinary::default();
+    let mut ordinary = RegularFields::default();
     for (index, line) in section.lines().enumerate() {
         match Name::of(&line) {
             // There is one, so it is the first line: later it stands after a field or is the second.
             Name::Status if index == 0 => status = Some(parse_status(line.value)?),
             Name::Status => return Err(":status occurs twice or after a field"),
             name if name.is_pseudo() => return Err("undefined or request pseudo-header field in a response"),
-            name => ordinary.take(&line, name, Place::Elsewhere)?,
+            name => ordinary.take(&line, name, SectionKind::Elsewhere)?,
         }
     }
     //= rfc9114/4.3.2#1
@@ -158,14 +158,14 @@ fn parse_status(text: &[u8]) -> Result<u16, Malformed> {
 
 /// Judges a trailer section: no pseudo-header fields. RFC 9114 §4.3.
 pub(crate) fn trailers(section: &FieldSection) -> Result<Trailers<'_>, Malformed> {
-    let mut ordinary = Ordinary::default();
+    let mut ordinary = RegularFields::default();
     for line in section.lines() {
         let name = Name::of(&line);
         if name.is_pseudo() {
             //= rfc9114/4.3#3
             return Err("pseudo-header field in trailers");
         }
-        ordinary.take(&line, name, Place::Elsewhere)?;
+        ordinary.take(&line, name, SectionKind::Elsewhere)?;
     }
     // RFC 9110 §6.5.1: what frames or routes a message cannot come after it.
     if ordinary.content_length.is_some() || ordinary.host.is_some() {

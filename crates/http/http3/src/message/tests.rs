@@ -1,7 +1,7 @@
 //! One stream's message: sequences of frames as a table, however the bytes are cut.
 
 use super::*;
-use crate::glitches::Rate;
+use crate::abuse_budgets::Rate;
 use crate::testing::{Recorder, concat, data, frame, headers, request_head, request_stream};
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ struct Receiver {
     section: FieldSection,
     encoded: Vec<u8>,
     limits: Limits,
-    glitches: Glitches,
+    abuse_budgets: AbuseBudgets,
     buffered: usize,
     sink: Recorder,
 }
@@ -25,7 +25,7 @@ impl Receiver {
             section: FieldSection::new(),
             encoded: Vec::new(),
             limits: Limits { max_field_section_size: 2_000, max_lines: 20 },
-            glitches: Glitches::new(rate, rate, Instant::ZERO),
+            abuse_budgets: AbuseBudgets::new(rate, rate, Instant::ZERO),
             buffered: 0,
             sink: Recorder::default(),
         }
@@ -41,7 +41,7 @@ impl Receiver {
             section: &mut self.section,
             encoded: &mut self.encoded,
             limits: &self.limits,
-            glitches: &mut self.glitches,
+            abuse_budgets: &mut self.abuse_budgets,
             buffered: &mut self.buffered,
             max_buffered: 4_000,
             priority: &mut None,

@@ -20,7 +20,7 @@ fn trials(goodput: [f64; 3], server: f64, payload_mean: f64) -> Vec<Trial> {
 }
 
 fn result(rows: Vec<Row>) -> DataPaths {
-    let plan = Plan::new("tercel".into());
+    let plan = DataPathsPlan::new("tercel".into());
     DataPaths {
         notes: notes(&plan, &rows),
         plan,
@@ -64,6 +64,6 @@ fn the_gain_is_told_with_its_interval_and_doubts_are_named() {
 /// Deleted, whoever publishes results would publish how the folders of a machine are called.
 #[test]
 fn results_do_not_say_where_the_program_lies() {
-    let plan = serde_json::to_string(&Plan::new("/somewhere/tercel".into())).unwrap();
+    let plan = serde_json::to_string(&DataPathsPlan::new("/somewhere/tercel".into())).unwrap();
     assert!(plan.contains("trials") && !plan.contains("somewhere"), "{plan}");
 }

@@ -25,7 +25,7 @@ const CALLS_PER_LOOK: u64 = 32;
 const GOODBYES: usize = 12;
 
 /// Hands datagrams to the kernel.
-pub(super) trait Push {
+pub(super) trait BatchSender {
     /// Sends up to `most` (at least 1) in one go. Returns how many were taken; 0 when there is no room now.
     fn push(&mut self, most: u64) -> io::Result<u64>;
     /// System calls so far.
@@ -33,7 +33,7 @@ pub(super) trait Push {
 }
 
 /// Takes datagrams from the kernel.
-pub(super) trait Take {
+pub(super) trait BatchReceiver {
     /// Where to send to.
     fn address(&self) -> SocketAddr;
     /// How many came in one go; 0 when there is none.

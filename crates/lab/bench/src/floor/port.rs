@@ -8,10 +8,10 @@ use base::net::{Addresses, Ecn};
 use base::sink::TrainPath;
 use datapath::Port;
 
-use super::child::{Push, Take};
+use super::child::{BatchReceiver, BatchSender};
 
 /// Sends or receives.
-pub(super) struct Through<P> {
+pub(super) struct PortThroughput<P> {
     port: P,
     path: TrainPath,
     size: usize,
@@ -22,15 +22,15 @@ pub(super) struct Through<P> {
 /// Memory that was never written is one page of zeros, which no sender has the luck to send.
 const TOUCH: u64 = 8192;
 
-impl<P: Port> Through<P> {
-    pub(super) fn new(port: P, peer: SocketAddr, size: usize) -> Through<P> {
+impl<P: Port> PortThroughput<P> {
+    pub(super) fn new(port: P, peer: SocketAddr, size: usize) -> PortThroughput<P> {
         let local = port.local_address_towards(peer);
         let path = TrainPath::new(Addresses { local, peer }, Ecn::Ect0);
-        Through { port, path, size, touched: 0 }
+        PortThroughput { port, path, size, touched: 0 }
     }
 }
 
-impl<P: Port> Push for Through<P> {
+impl<P: Port> BatchSender for PortThroughput<P> {
     fn push(&mut self, most: u64) -> io::Result<u64> {
         let before = self.port.counters().tx;
         let mut queued = 0;
@@ -61,7 +61,7 @@ impl<P: Port> Push for Through<P> {
     }
 }
 
-impl<P: Port> Take for Through<P> {
+impl<P: Port> BatchReceiver for PortThroughput<P> {
     fn address(&self) -> SocketAddr {
         self.port.local_address()
     }

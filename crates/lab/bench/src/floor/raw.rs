@@ -15,7 +15,7 @@ use nix::sys::socket::{
 };
 use rustix::net::{RecvFlags, SendFlags, recvfrom, sendto};
 
-use super::child::{Push, Take, wait_readable};
+use super::child::{BatchReceiver, BatchSender, wait_readable};
 
 /// What a port has for outgoing trains.
 const MEMORY: usize = 256 << 10;
@@ -107,7 +107,7 @@ impl RawSender {
     }
 }
 
-impl Push for RawSender {
+impl BatchSender for RawSender {
     fn push(&mut self, most: u64) -> io::Result<u64> {
         self.calls += 1;
         match self.how {
@@ -178,7 +178,7 @@ impl RawReceiver {
     }
 }
 
-impl Take for RawReceiver {
+impl BatchReceiver for RawReceiver {
     fn address(&self) -> SocketAddr {
         self.local
     }

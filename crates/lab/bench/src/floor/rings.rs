@@ -10,7 +10,7 @@ use base::sink::TrainPath;
 use xdp::raw::{RawReceiver, RawSender};
 use xdp::{Mode, Options, XdpPort};
 
-use super::child::{Push, Take, wait_readable};
+use super::child::{BatchReceiver, BatchSender, wait_readable};
 
 /// Sends by the TX ring alone.
 pub(super) struct RingSender {
@@ -33,7 +33,7 @@ impl RingSender {
     }
 }
 
-impl Push for RingSender {
+impl BatchSender for RingSender {
     fn push(&mut self, most: u64) -> io::Result<u64> {
         Ok(self.sender.send(usize::try_from(most).unwrap_or(usize::MAX))? as u64)
     }
@@ -59,7 +59,7 @@ impl RingReceiver {
     }
 }
 
-impl Take for RingReceiver {
+impl BatchReceiver for RingReceiver {
     fn address(&self) -> SocketAddr {
         self.local
     }

@@ -1,6 +1,6 @@
 //! What the table says, each sentence with the ratio of two series of trials.
 
-use super::{Buffer, Cell, Row, Who};
+use super::{Buffer, Cell, Implementation, Row};
 use crate::stats::{Ratio, Summary};
 use serde::Serialize;
 
@@ -25,10 +25,10 @@ enum Better {
 /// All findings of a table.
 pub(super) fn of(rows: &[Row]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for client in Who::ALL {
+    for client in Implementation::ALL {
         for buffer in Buffer::ALL {
-            let ours = find(rows, Cell { client, buffer, server: Who::Tercel });
-            for server in [Who::Quinn, Who::Quiche] {
+            let ours = find(rows, Cell { client, buffer, server: Implementation::Tercel });
+            for server in [Implementation::Quinn, Implementation::Quiche] {
                 if let (Some(ours), Some(theirs)) = (ours, find(rows, Cell { client, buffer, server })) {
                     findings.push(beside("goodput", (ours, theirs), |row| &row.goodput_gbit_s, Better::More));
                     findings.push(beside(
@@ -40,7 +40,7 @@ pub(super) fn of(rows: &[Row]) -> Vec<Finding> {
                 }
             }
         }
-        for server in Who::ALL {
+        for server in Implementation::ALL {
             let [large, default] = Buffer::ALL.map(|buffer| find(rows, Cell { client, buffer, server }));
             if let (Some(large), Some(default)) = (large, default) {
                 findings.push(kept(default, large));

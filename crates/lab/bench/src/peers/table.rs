@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Buffer, Cell, Comparison, Finding, Row, Trial, Who};
+use super::{Buffer, Cell, Comparison, Finding, Implementation, Row, Trial};
 use crate::stats::Summary;
 
 /// A trial in one line.
@@ -68,14 +68,15 @@ impl Comparison {
     /// A figure of all cells: a line for each client and buffer, a column for each server.
     fn matrix(&self, f: &mut fmt::Formatter<'_>, title: &str, of: fn(&Row) -> &Summary) -> fmt::Result {
         let measured = || self.rows.iter().filter(|row| !row.trials.is_empty());
-        let servers = Who::ALL.into_iter().filter(|who| measured().any(|row| row.cell.server == *who));
-        let servers: Vec<Who> = servers.collect();
+        let servers =
+            Implementation::ALL.into_iter().filter(|who| measured().any(|row| row.cell.server == *who));
+        let servers: Vec<Implementation> = servers.collect();
         write!(f, "\n{title}\n{:8}{:9}", "client", "buffer")?;
         for server in &servers {
             write!(f, "{:>18}", format!("{}'s server", server.name()))?;
         }
         writeln!(f)?;
-        for client in Who::ALL {
+        for client in Implementation::ALL {
             for buffer in Buffer::ALL {
                 let of_line =
                     || measured().filter(|row| (row.cell.client, row.cell.buffer) == (client, buffer));

@@ -8,13 +8,16 @@ fn trial(goodput: f64, server: f64, content: f64) -> Trial {
     Trial { goodput_gbit_s: goodput, server, client, datagrams: 1, content_mean: content }
 }
 
-fn plan() -> Plan {
-    Plan::new("tercel".into(), "/no/such/quinn-peer".into(), "/no/such/quiche-peer".into())
+fn plan() -> PeersPlan {
+    PeersPlan::new("tercel".into(), "/no/such/quinn-peer".into(), "/no/such/quiche-peer".into())
 }
 
 /// A table whose cells have these trials: client, buffer, server.
-fn comparison(cells: &[(Who, Buffer, Who, &[Trial])], problem: Option<String>) -> Comparison {
-    let cell = |(client, buffer, server, trials): &(Who, Buffer, Who, &[Trial])| {
+fn comparison(
+    cells: &[(Implementation, Buffer, Implementation, &[Trial])],
+    problem: Option<String>,
+) -> Comparison {
+    let cell = |(client, buffer, server, trials): &(Implementation, Buffer, Implementation, &[Trial])| {
         (Cell { client: *client, buffer: *buffer, server: *server }, trials.to_vec())
     };
     let measured = Measured { cells: cells.iter().map(cell).collect(), roofline: Vec::new() };
@@ -32,11 +35,11 @@ fn servers_are_compared_for_the_same_client_and_buffer() {
     let even = [trial(12.0, 0.31, 1_435.0), trial(28.0, 0.30, 1_435.0), trial(20.0, 0.31, 1_435.0)];
     let result = comparison(
         &[
-            (Who::Quinn, Buffer::Large, Who::Tercel, &ours),
-            (Who::Quinn, Buffer::Large, Who::Quinn, &theirs),
-            (Who::Quinn, Buffer::Large, Who::Quiche, &even),
-            (Who::Quinn, Buffer::Default, Who::Tercel, &theirs),
-            (Who::Quinn, Buffer::Default, Who::Quinn, &ours),
+            (Implementation::Quinn, Buffer::Large, Implementation::Tercel, &ours),
+            (Implementation::Quinn, Buffer::Large, Implementation::Quinn, &theirs),
+            (Implementation::Quinn, Buffer::Large, Implementation::Quiche, &even),
+            (Implementation::Quinn, Buffer::Default, Implementation::Tercel, &theirs),
+            (Implementation::Quinn, Buffer::Default, Implementation::Quinn, &ours),
         ],
         None,
     );
@@ -66,14 +69,14 @@ fn every_client_meets_every_server_with_both_buffers() {
         std::fs::write(&path, "").unwrap();
         path
     };
-    let plan = Plan { quinn_peer: program("quinn-peer"), ..plan() };
+    let plan = PeersPlan { quinn_peer: program("quinn-peer"), ..plan() };
     assert_eq!(plan.cells().len(), 2 * 2 * 2, "quiche is not there");
     assert!(notes(&plan, &[]).iter().any(|note| note.contains("quiche is left out")));
-    let plan = Plan { quiche_peer: program("quiche-peer"), ..plan };
+    let plan = PeersPlan { quiche_peer: program("quiche-peer"), ..plan };
     let cells = plan.cells();
     assert_eq!(cells.len(), 3 * 3 * 2);
-    for client in Who::ALL {
-        for server in Who::ALL {
+    for client in Implementation::ALL {
+        for server in Implementation::ALL {
             for buffer in Buffer::ALL {
                 assert!(cells.contains(&Cell { client, buffer, server }), "{client:?} {server:?} {buffer:?}");
             }
@@ -84,21 +87,24 @@ fn every_client_meets_every_server_with_both_buffers() {
 /// quinn and quiche leave the default buffer to the system; the kernel doubles what tercel asks for.
 #[test]
 fn a_default_buffer_is_the_systems() {
-    let buffer = |client: Who, buffer| -> Option<String> {
+    let buffer = |client: Implementation, buffer| -> Option<String> {
         let command = client.get(&plan(), buffer, 4_433);
         let args: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect();
         let flag = args.iter().position(|arg| arg.ends_with("-buffer"))?;
         args.get(flag + 1).cloned()
     };
     let both = |client| Buffer::ALL.map(|size| buffer(client, size));
-    assert_eq!(both(Who::Tercel), [None, Some("106496".to_owned())]);
-    assert_eq!(both(Who::Quinn), [None, Some("0".to_owned())]);
-    assert_eq!(both(Who::Quiche), [Some("4194304".to_owned()), None]);
+    assert_eq!(both(Implementation::Tercel), [None, Some("106496".to_owned())]);
+    assert_eq!(both(Implementation::Quinn), [None, Some("0".to_owned())]);
+    assert_eq!(both(Implementation::Quiche), [Some("4194304".to_owned()), None]);
 }
 
 #[test]
 fn a_payload_that_was_not_reached_is_said() {
-    let result = comparison(&[(Who::Quinn, Buffer::Large, Who::Tercel, &[trial(20.0, 0.3, 1_180.0)])], None);
+    let result = comparison(
+        &[(Implementation::Quinn, Buffer::Large, Implementation::Tercel, &[trial(20.0, 0.3, 1_180.0)])],
+        None,
+    );
     assert!(result.to_string().contains("NOT COMPARABLE: the tercel server sent 1180"), "{result}");
 }
 
@@ -106,8 +112,8 @@ fn a_payload_that_was_not_reached_is_said() {
 fn what_was_measured_before_an_interruption_is_shown() {
     let result = comparison(
         &[
-            (Who::Tercel, Buffer::Large, Who::Tercel, &[trial(20.0, 0.3, 1_435.0)]),
-            (Who::Tercel, Buffer::Large, Who::Quinn, &[]),
+            (Implementation::Tercel, Buffer::Large, Implementation::Tercel, &[trial(20.0, 0.3, 1_435.0)]),
+            (Implementation::Tercel, Buffer::Large, Implementation::Quinn, &[]),
         ],
         Some("interrupted".to_owned()),
     );

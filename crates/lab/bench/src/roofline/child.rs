@@ -12,7 +12,7 @@ use datapath::{Port, Rx, Tx};
 use udp::{BindOptions, UdpPort, Variant};
 
 use super::protect::{Opener, Sealer};
-use super::{Plan, Role, Used, Work};
+use super::{Role, RooflinePlan, Used, Work};
 
 /// Without any datagram for so long, one was lost.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -54,7 +54,7 @@ impl Meter {
         Meter { at: port.now(), cpu_seconds: cpu::process_seconds() }
     }
 
-    fn stop(&self, port: &mut UdpPort, plan: &Plan, calls: u64, trains: u64) -> Used {
+    fn stop(&self, port: &mut UdpPort, plan: &RooflinePlan, calls: u64, trains: u64) -> Used {
         let cpu_seconds = cpu::process_seconds() - self.cpu_seconds;
         let overhead = if plan.work == Work::Whole { super::protect::OVERHEAD } else { 0 };
         Used {
@@ -69,7 +69,7 @@ impl Meter {
 }
 
 struct Sender {
-    plan: Plan,
+    plan: RooflinePlan,
     port: UdpPort,
     sealer: Sealer,
     path: TrainPath,
@@ -78,7 +78,7 @@ struct Sender {
 }
 
 impl Sender {
-    fn new(plan: Plan, port: UdpPort, peer: SocketAddr) -> io::Result<Sender> {
+    fn new(plan: RooflinePlan, port: UdpPort, peer: SocketAddr) -> io::Result<Sender> {
         let path = TrainPath::new(Addresses { local: port.local_address(), peer }, Ecn::Ect0);
         let sealer = Sealer::new(plan.datagram_size)?;
         Ok(Sender { plan, port, sealer, path, sent: 0, credit: 0 })
@@ -144,14 +144,14 @@ impl Sender {
 }
 
 struct Receiver {
-    plan: Plan,
+    plan: RooflinePlan,
     port: UdpPort,
     opener: Opener,
     received: u64,
 }
 
 impl Receiver {
-    fn new(plan: Plan, port: UdpPort) -> io::Result<Receiver> {
+    fn new(plan: RooflinePlan, port: UdpPort) -> io::Result<Receiver> {
         let opener = Opener::new(plan.datagram_size)?;
         Ok(Receiver { plan, port, opener, received: 0 })
     }

@@ -72,7 +72,7 @@ fn write_row(f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
     )
 }
 
-/// Who was at its end, and how often.
+/// Implementation was at its end, and how often.
 fn limits(row: &Row) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for trial in &row.trials {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Plan, Work};
+use super::{Work, WorkersPlan};
 use crate::folder::Folder;
 use crate::pair::number;
 use crate::process::Running;
@@ -53,7 +53,7 @@ pub(super) fn write_small_file(root: &Path) -> io::Result<()> {
 
 /// Runs one trial.
 pub(super) fn measure(
-    plan: &Plan,
+    plan: &WorkersPlan,
     folder: &Folder,
     (work, workers): (Work, usize),
     stop: &AtomicBool,

@@ -47,7 +47,7 @@ fn play(
     link: &Link<'_>,
     seconds: u64,
     asked: &mut dyn FnMut(f64, &str),
-) -> Story {
+) -> PlaybackRecord {
     let until = Instant::ZERO + Duration::from_secs(seconds);
     let mut player = Player::new(film, settings, Instant::ZERO, Instant::ZERO);
     let mut now = Instant::ZERO;
@@ -80,16 +80,23 @@ const BOTH: [Rule; 2] = [Rule::Throughput, Rule::Buffer];
 fn a_steady_network_is_used_and_never_stands_still() {
     let link = Link { rate: &|_| 6_500_000.0, round_trip: Duration::from_millis(20) };
     for rule in BOTH {
-        let story = play(settings(rule), film(600), &link, 120, &mut |_, _| {});
-        assert_eq!((story.stalls, story.failures), (0, 0), "{rule:?} {story:?}");
-        assert!((3e6..6.5e6).contains(&story.bits_per_second), "{rule:?} {story:?}");
+        let playback_record = play(settings(rule), film(600), &link, 120, &mut |_, _| {});
+        assert_eq!(
+            (playback_record.stalls, playback_record.failures),
+            (0, 0),
+            "{rule:?} {playback_record:?}"
+        );
+        assert!((3e6..6.5e6).contains(&playback_record.bits_per_second), "{rule:?} {playback_record:?}");
         // The lowest quality's first segment, sound, and what precedes both.
-        let startup = story.startup.unwrap().as_secs_f64();
-        assert!((0.2..1.5).contains(&startup), "{rule:?} {story:?}");
-        assert!((story.played.as_secs_f64() + startup - 120.0).abs() < 0.1, "{rule:?} {story:?}");
+        let startup = playback_record.startup.unwrap().as_secs_f64();
+        assert!((0.2..1.5).contains(&startup), "{rule:?} {playback_record:?}");
+        assert!(
+            (playback_record.played.as_secs_f64() + startup - 120.0).abs() < 0.1,
+            "{rule:?} {playback_record:?}"
+        );
         // The throughput rule knows at once what the link carries; BOLA passes through the ladder as the buffer fills.
         let most = if rule == Rule::Throughput { 1 } else { 40 };
-        assert!(story.switches <= most, "{rule:?} {story:?}");
+        assert!(playback_record.switches <= most, "{rule:?} {playback_record:?}");
     }
 }
 
@@ -98,15 +105,21 @@ fn a_network_that_becomes_slow_lowers_the_quality_in_time() {
     let link = Link { rate: &|s| if s < 60.0 { 20e6 } else { 1.6e6 }, round_trip: Duration::from_millis(20) };
     for rule in BOTH {
         let mut late = Vec::new();
-        let story = play(settings(rule), film(600), &link, 180, &mut |s, place| {
+        let playback_record = play(settings(rule), film(600), &link, 180, &mut |s, place| {
             if s > 120.0 && !place.starts_with("128000") {
                 late.push(place.split('/').next().unwrap().parse::<u64>().unwrap());
             }
         });
-        assert!(story.stalls <= 1 && story.stalled < Duration::from_secs(30), "{rule:?} {story:?}");
+        assert!(
+            playback_record.stalls <= 1 && playback_record.stalled < Duration::from_secs(30),
+            "{rule:?} {playback_record:?}"
+        );
         let mean = late.iter().sum::<u64>() as f64 / late.len() as f64;
         assert!(mean <= 1.6e6, "{rule:?} {mean}");
-        assert!(story.qualities[0] + story.qualities[1] > Duration::from_secs(40), "{rule:?} {story:?}");
+        assert!(
+            playback_record.qualities[0] + playback_record.qualities[1] > Duration::from_secs(40),
+            "{rule:?} {playback_record:?}"
+        );
     }
 }
 
@@ -115,15 +128,18 @@ fn a_network_that_becomes_slow_lowers_the_quality_in_time() {
 fn an_outage_is_counted_as_it_is_seen() {
     let link = Link { rate: &|s| if (60.0..110.0).contains(&s) { 0.0 } else { 10e6 }, round_trip: STEP };
     for rule in BOTH {
-        let story = play(settings(rule), film(600), &link, 150, &mut |_, _| {});
-        assert_eq!(story.stalls, 1, "{rule:?} {story:?}");
+        let playback_record = play(settings(rule), film(600), &link, 150, &mut |_, _| {});
+        assert_eq!(playback_record.stalls, 1, "{rule:?} {playback_record:?}");
         // 50 s without network, of which the buffer covers up to 30; and what was under way at its end still has to come.
-        assert!((18.0..40.0).contains(&story.stalled.as_secs_f64()), "{rule:?} {story:?}");
-        let all = story.played + story.stalled + story.startup.unwrap();
-        assert!((all.as_secs_f64() - 150.0).abs() < 0.1, "{rule:?} {story:?}");
         assert!(
-            (story.stall_ratio() - story.stalled.as_secs_f64() / 150.0).abs() < 0.02,
-            "{rule:?} {story:?}"
+            (18.0..40.0).contains(&playback_record.stalled.as_secs_f64()),
+            "{rule:?} {playback_record:?}"
+        );
+        let all = playback_record.played + playback_record.stalled + playback_record.startup.unwrap();
+        assert!((all.as_secs_f64() - 150.0).abs() < 0.1, "{rule:?} {playback_record:?}");
+        assert!(
+            (playback_record.stall_ratio() - playback_record.stalled.as_secs_f64() / 150.0).abs() < 0.02,
+            "{rule:?} {playback_record:?}"
         );
     }
 }
@@ -132,9 +148,12 @@ fn an_outage_is_counted_as_it_is_seen() {
 fn a_network_below_the_ladder_stands_still_again_and_again() {
     let link = Link { rate: &|_| 300_000.0, round_trip: STEP };
     for rule in BOTH {
-        let story = play(settings(rule), film(600), &link, 300, &mut |_, _| {});
-        assert!(story.stalls >= 5 && story.stall_ratio() > 0.3, "{rule:?} {story:?}");
-        assert_eq!(story.bits_per_second, 400_000.0, "{rule:?} {story:?}");
+        let playback_record = play(settings(rule), film(600), &link, 300, &mut |_, _| {});
+        assert!(
+            playback_record.stalls >= 5 && playback_record.stall_ratio() > 0.3,
+            "{rule:?} {playback_record:?}"
+        );
+        assert_eq!(playback_record.bits_per_second, 400_000.0, "{rule:?} {playback_record:?}");
     }
 }
 
@@ -143,7 +162,7 @@ fn it_fetches_no_more_than_the_buffer_takes_and_ends_with_the_film() {
     let link = Link { rate: &|_| 1e9, round_trip: STEP };
     for rule in BOTH {
         let mut fetched = Vec::new();
-        let story = play(settings(rule), film(100), &link, 1_000, &mut |s, place| {
+        let playback_record = play(settings(rule), film(100), &link, 1_000, &mut |s, place| {
             if !place.starts_with("128000") && !place.ends_with("/0") {
                 fetched.push(s);
             }
@@ -153,7 +172,11 @@ fn it_fetches_no_more_than_the_buffer_takes_and_ends_with_the_film() {
             // What is fetched then is buffered, or played since the beginning.
             assert!(4.0 * (index + 1) as f64 <= 30.0 + at + 0.001, "{rule:?} segment {index} at {at}");
         }
-        assert_eq!((story.played, story.stalls), (Duration::from_secs(100), 0), "{rule:?}");
+        assert_eq!(
+            (playback_record.played, playback_record.stalls),
+            (Duration::from_secs(100), 0),
+            "{rule:?}"
+        );
     }
 }
 
@@ -166,8 +189,11 @@ fn a_film_without_segments_is_over_at_once() {
     for film in [film(0), Presentation::parse(empty).unwrap()] {
         let mut player = Player::new(film, settings(Rule::Throughput), Instant::ZERO, Instant::ZERO);
         assert_eq!(player.next(Instant::ZERO), Step::Over);
-        let story = player.finish(Instant::ZERO);
-        assert_eq!((story.startup, story.stalls, story.played), (None, 0, Duration::ZERO));
+        let playback_record = player.finish(Instant::ZERO);
+        assert_eq!(
+            (playback_record.startup, playback_record.stalls, playback_record.played),
+            (None, 0, Duration::ZERO)
+        );
     }
 }
 
@@ -184,8 +210,8 @@ fn what_fails_is_asked_for_again_and_not_for_ever() {
     assert!(matches!(player.next(now), Step::Fetch(_)));
     player.on_failed(now);
     assert_eq!(player.next(now), Step::Over);
-    let story = player.finish(now);
-    assert_eq!((story.failures, story.startup), (5, None));
+    let playback_record = player.finish(now);
+    assert_eq!((playback_record.failures, playback_record.startup), (5, None));
 }
 
 proptest! {
@@ -195,9 +221,9 @@ proptest! {
         let rate = |s: f64| f64::from(rates[(s / 10.0) as usize % rates.len()]);
         let link = Link { rate: &rate, round_trip: Duration::from_millis(trip) };
         let rule = if buffer { Rule::Buffer } else { Rule::Throughput };
-        let story = play(settings(rule), film(600), &link, 100, &mut |_, _| {});
-        let all = story.startup.map_or(100.0, |startup| (story.played + story.stalled + startup).as_secs_f64());
-        prop_assert!((all - 100.0).abs() < 0.1, "{all} {story:?}");
-        prop_assert!(story.bits_per_second <= 16e6 && story.stall_ratio() <= 1.0);
+        let playback_record = play(settings(rule), film(600), &link, 100, &mut |_, _| {});
+        let all = playback_record.startup.map_or(100.0, |startup| (playback_record.played + playback_record.stalled + startup).as_secs_f64());
+        prop_assert!((all - 100.0).abs() < 0.1, "{all} {playback_record:?}");
+        prop_assert!(playback_record.bits_per_second <= 16e6 && playback_record.stall_ratio() <= 1.0);
     }
 }

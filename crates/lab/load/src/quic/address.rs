@@ -7,7 +7,7 @@
 
 use client::dial::{Fault, speaks_of_the_way};
 use client::error::GetError;
-use client::probe::{News, Probe};
+use client::probe::{Probe, ProbeResult};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -27,38 +27,38 @@ pub fn choose_address(addresses: &[SocketAddr]) -> Result<SocketAddr, GetError> 
         return Ok(*only);
     }
     let mut untried: VecDeque<SocketAddr> = addresses.iter().copied().collect();
-    let mut asked: Vec<(SocketAddr, Probe)> = Vec::new();
+    let mut times: Vec<(SocketAddr, Probe)> = Vec::new();
     let mut fault = GetError::Usage("there is no address to ask".into());
     let mut waited = Duration::ZERO;
     loop {
-        let is_next = asked.is_empty() || waited >= HEAD_START;
+        let is_next = times.is_empty() || waited >= HEAD_START;
         if is_next && let Some(address) = untried.pop_front() {
             waited = Duration::ZERO;
             match Probe::for_versions(address) {
-                Ok(probe) => asked.push((address, probe)),
+                Ok(probe) => times.push((address, probe)),
                 Err(error) => fault = Fault::of_network(address, error.kind()),
             }
             continue;
         }
-        if asked.is_empty() {
+        if times.is_empty() {
             return Err(fault);
         }
         if untried.is_empty() && waited >= PATIENCE {
-            return asked.first().map(|(address, _)| *address).ok_or(fault);
+            return times.first().map(|(address, _)| *address).ok_or(fault);
         }
         std::thread::sleep(STEP);
         waited += STEP;
         let mut answered = None;
-        asked.retain(|(address, probe)| match probe.news() {
-            News::Versions => {
+        times.retain(|(address, probe)| match probe.news() {
+            ProbeResult::Versions => {
                 answered = answered.or(Some(*address));
                 true
             }
-            News::Bad(error) if speaks_of_the_way(error.kind()) => {
+            ProbeResult::Bad(error) if speaks_of_the_way(error.kind()) => {
                 fault = Fault::of_network(*address, error.kind());
                 false
             }
-            News::None | News::Bad(_) => true,
+            ProbeResult::None | ProbeResult::Bad(_) => true,
         });
         if let Some(address) = answered {
             return Ok(address);

@@ -5,13 +5,13 @@
 //! gone is noticed by asking the network (see [`client::probe`]) once nothing has arrived for [`SILENCE`]. Where each request
 //! has a connection of its own, a connection is made when its request is due, not before.
 
-use super::asker::{Asker, News};
-use super::lane::{Lane, Standing};
-use crate::books::Phase;
-use crate::course::{Course, Crowd, PAUSES, Post, TICK, Turn};
+use super::connection::{ClientConnection, ConnectionState};
+use super::request_app::{RequestApp, SlotEvent};
+use crate::accounts::Phase;
 use crate::failure::Failure;
-use crate::plan::{Plan, Quic, Reuse};
+use crate::plan::{LoadPlan, Quic, Reuse};
 use crate::record::Record;
+use crate::run_phase::{ConnectionSummary, PAUSES, PhaseChange, RunPhase, TICK, ThreadContext};
 use crate::traffic::Traffic;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
@@ -32,7 +32,7 @@ const FAREWELL: Duration = Duration::from_millis(20);
 
 /// The place of a connection, which several may fill one after the other.
 #[derive(Clone, Copy, Debug)]
-struct Berth {
+struct ConnectionSlot {
     handle: Option<Handle>,
     is_up: bool,
     /// Failed once, or worked once.
@@ -45,12 +45,12 @@ struct Berth {
 
 /// One thread's generator.
 pub(super) struct Generator<'a, P: Port> {
-    worker: Worker<P, Asker>,
-    plan: Plan,
+    worker: Worker<P, RequestApp>,
+    plan: LoadPlan,
     quic: Quic,
-    course: Course<'a>,
+    run_phase: RunPhase<'a>,
     http: Arc<http3::Config>,
-    berths: Vec<Berth>,
+    connection_slots: Vec<ConnectionSlot>,
     /// Which connection an overdue request is offered to first.
     turn_of: usize,
     next_tick: Instant,
@@ -63,13 +63,19 @@ pub(super) struct Generator<'a, P: Port> {
 
 impl<'a, P: Port> Generator<'a, P> {
     /// A thread on `port`. `plan` is its share. `seed` must be secret.
-    pub(super) fn new(port: P, plan: Plan, quic: Quic, post: Post<'a>, seed: [u8; 32]) -> Generator<'a, P> {
+    pub(super) fn new(
+        port: P,
+        plan: LoadPlan,
+        quic: Quic,
+        thread_context: ThreadContext<'a>,
+        seed: [u8; 32],
+    ) -> Generator<'a, P> {
         let config = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
         let worker_config = worker::Config { spin: quic.spin };
-        let asker = Asker::new(&plan, quic.config.transport.handshake_timeout.as_millis() / 1_000);
-        let worker = Worker::new(port, asker, Endpoint::new(config, seed), None, worker_config);
+        let request_app = RequestApp::new(&plan, quic.config.transport.handshake_timeout.as_millis() / 1_000);
+        let worker = Worker::new(port, request_app, Endpoint::new(config, seed), None, worker_config);
         let now = worker.now();
-        let berth = Berth {
+        let connection_slot = ConnectionSlot {
             handle: None,
             is_up: false,
             is_settled: false,
@@ -78,9 +84,9 @@ impl<'a, P: Port> Generator<'a, P> {
             pause: PAUSES[0],
         };
         Generator {
-            berths: vec![berth; plan.connections],
+            connection_slots: vec![connection_slot; plan.connections],
             worker,
-            course: Course::new(&plan, post, now),
+            run_phase: RunPhase::new(&plan, thread_context, now),
             plan,
             quic,
             http: Arc::new(http3::Config::client()),
@@ -100,13 +106,13 @@ impl<'a, P: Port> Generator<'a, P> {
         let outcome = self.turns();
         self.finish();
         outcome?;
-        Ok(Course::take_record(&mut self.worker.app_mut().books))
+        Ok(RunPhase::take_record(&mut self.worker.app_mut().accounts))
     }
 
     fn turns(&mut self) -> io::Result<()> {
         loop {
             let before = self.worker.now();
-            let due = self.worker.app_mut().books.budget.next_due_after(before);
+            let due = self.worker.app_mut().accounts.budget.next_due_after(before);
             let look = self.next_tick.min(self.next_look);
             self.worker.run_turn(Some(due.map_or(look, |due| due.min(look))))?;
             let now = self.worker.now();
@@ -122,47 +128,56 @@ impl<'a, P: Port> Generator<'a, P> {
                 self.tick(now);
             }
             if has_news || now >= self.next_look {
-                let (crowd, traffic) = (self.crowd(), Traffic::of_port(&self.worker.counters()));
-                let books = &mut self.worker.app_mut().books;
-                let turn = self.course.look(now, books, crowd, traffic);
-                self.next_look = self.course.next_look(now, books, EAGER);
-                if turn == Turn::Begin {
+                let (connection_summary, traffic) =
+                    (self.connection_summary(), Traffic::of_port(&self.worker.counters()));
+                let accounts = &mut self.worker.app_mut().accounts;
+                let turn = self.run_phase.look(now, accounts, connection_summary, traffic);
+                self.next_look = self.run_phase.next_look(now, accounts, EAGER);
+                if turn == PhaseChange::Begin {
                     self.worker.activate_all();
                     self.dial(now);
                 }
             }
             let is_settling = has_news || now >= self.next_tick || self.plan.reuse == Reuse::Never;
-            let crowd = if is_settling { self.crowd() } else { Crowd::default() };
-            if self.is_over(now, crowd) {
+            let connection_summary =
+                if is_settling { self.connection_summary() } else { ConnectionSummary::default() };
+            if self.is_over(now, connection_summary) {
                 return Ok(());
             }
         }
     }
 
-    fn is_over(&mut self, now: Instant, crowd: Crowd) -> bool {
-        self.course.is_over(now, &self.worker.app_mut().books, crowd)
+    fn is_over(&mut self, now: Instant, connection_summary: ConnectionSummary) -> bool {
+        self.run_phase.is_over(now, &self.worker.app_mut().accounts, connection_summary)
     }
 
-    fn crowd(&self) -> Crowd {
-        Crowd {
-            is_settled: self.berths.iter().all(|berth| berth.is_settled),
-            has_up: self.berths.iter().any(|berth| berth.is_up),
-            is_under_way: self.berths.iter().any(|berth| berth.handle.is_some()),
-            has_failed: self.berths.iter().any(|berth| berth.has_failed),
+    fn connection_summary(&self) -> ConnectionSummary {
+        ConnectionSummary {
+            is_settled: self.connection_slots.iter().all(|connection_slot| connection_slot.is_settled),
+            has_up: self.connection_slots.iter().any(|connection_slot| connection_slot.is_up),
+            is_under_way: self
+                .connection_slots
+                .iter()
+                .any(|connection_slot| connection_slot.handle.is_some()),
+            has_failed: self.connection_slots.iter().any(|connection_slot| connection_slot.has_failed),
         }
     }
 
     /// An open loop's requests that are due wake connections that have room, in turn.
     fn offer(&mut self, now: Instant) {
-        let mut overdue = self.worker.app_mut().books.budget.overdue(now);
-        for step in 0..self.berths.len() {
+        let mut overdue = self.worker.app_mut().accounts.budget.overdue(now);
+        for step in 0..self.connection_slots.len() {
             if overdue == 0 {
                 return;
             }
-            let number = (self.turn_of + step) % self.berths.len();
-            let handle = self.berths.get(number).filter(|berth| berth.is_up).and_then(|berth| berth.handle);
-            if let Some((_, lane)) = handle.and_then(|handle| self.worker.connection(handle))
-                && lane.session.messages.slots.has_room()
+            let number = (self.turn_of + step) % self.connection_slots.len();
+            let handle = self
+                .connection_slots
+                .get(number)
+                .filter(|connection_slot| connection_slot.is_up)
+                .and_then(|connection_slot| connection_slot.handle);
+            if let Some((_, client_connection)) = handle.and_then(|handle| self.worker.connection(handle))
+                && client_connection.session.messages.slots.has_room()
             {
                 self.turn_of = number + 1;
                 overdue -= 1;
@@ -178,24 +193,27 @@ impl<'a, P: Port> Generator<'a, P> {
         }
         for news in core::mem::take(&mut self.worker.app_mut().news) {
             match news {
-                News::Up(number) => {
-                    self.course.on_up(now);
-                    if let Some(berth) = self.berths.get_mut(number) {
-                        (berth.is_up, berth.is_settled, berth.pause) = (true, true, PAUSES[0]);
-                        berth.has_failed = false;
+                SlotEvent::Up(number) => {
+                    self.run_phase.on_up(now);
+                    if let Some(connection_slot) = self.connection_slots.get_mut(number) {
+                        (connection_slot.is_up, connection_slot.is_settled, connection_slot.pause) =
+                            (true, true, PAUSES[0]);
+                        connection_slot.has_failed = false;
                     }
                 }
-                News::Down(number, was_up) => {
+                SlotEvent::Down(number, was_up) => {
                     if was_up {
-                        self.course.on_down(now);
+                        self.run_phase.on_down(now);
                     }
-                    if let Some(berth) = self.berths.get_mut(number) {
-                        (berth.is_up, berth.is_settled, berth.handle) = (false, true, None);
-                        berth.has_failed |= !was_up;
+                    if let Some(connection_slot) = self.connection_slots.get_mut(number) {
+                        (connection_slot.is_up, connection_slot.is_settled, connection_slot.handle) =
+                            (false, true, None);
+                        connection_slot.has_failed |= !was_up;
                         // A connection for one request is expected to end.
                         let is_usual = was_up && self.plan.reuse == Reuse::Never;
-                        berth.retry_at = Some(if is_usual { now } else { now + berth.pause });
-                        berth.pause = (berth.pause * 2).min(PAUSES[1]);
+                        connection_slot.retry_at =
+                            Some(if is_usual { now } else { now + connection_slot.pause });
+                        connection_slot.pause = (connection_slot.pause * 2).min(PAUSES[1]);
                     }
                 }
             }
@@ -212,33 +230,42 @@ impl<'a, P: Port> Generator<'a, P> {
 
     /// Makes the connections that are due.
     fn dial(&mut self, now: Instant) {
-        for number in 0..self.berths.len() {
+        for number in 0..self.connection_slots.len() {
             // What never worked is tried once.
-            let has_hope = self.course.has_worked();
-            let is_due = |berth: &&mut Berth| {
-                (has_hope || !berth.is_settled) && berth.retry_at.is_some_and(|at| at <= now)
+            let has_hope = self.run_phase.has_worked();
+            let is_due = |connection_slot: &&mut ConnectionSlot| {
+                (has_hope || !connection_slot.is_settled)
+                    && connection_slot.retry_at.is_some_and(|at| at <= now)
             };
-            let Some(berth) = self.berths.get_mut(number).filter(is_due) else { continue };
-            let mut lane = Lane::new(number, self.plan.streams, Arc::clone(&self.http), now);
+            let Some(connection_slot) = self.connection_slots.get_mut(number).filter(is_due) else {
+                continue;
+            };
+            let mut client_connection =
+                ClientConnection::new(number, self.plan.streams, Arc::clone(&self.http), now);
             if self.plan.reuse == Reuse::Never {
-                let books = &mut self.worker.app_mut().books;
-                let Some(intended) = books.peek(now) else { return };
-                lane.booked = Some(books.begin(now, intended));
+                let accounts = &mut self.worker.app_mut().accounts;
+                let Some(intended) = accounts.peek(now) else { return };
+                client_connection.booked = Some(accounts.begin(now, intended));
                 // Each connection is a new one, so it is the place that takes the requests in turn.
-                lane.next_request = self.turn_of;
+                client_connection.next_request = self.turn_of;
                 self.turn_of = self.turn_of.wrapping_add(1);
             }
-            let booked = lane.booked;
-            berth.retry_at = None;
-            match self.worker.connect(&self.quic.config, &self.plan.server_name, self.plan.address, lane) {
-                Ok(handle) => berth.handle = Some(handle),
+            let booked = client_connection.booked;
+            connection_slot.retry_at = None;
+            match self.worker.connect(
+                &self.quic.config,
+                &self.plan.server_name,
+                self.plan.address,
+                client_connection,
+            ) {
+                Ok(handle) => connection_slot.handle = Some(handle),
                 Err(error) => {
-                    (berth.is_settled, berth.has_failed) = (true, true);
+                    (connection_slot.is_settled, connection_slot.has_failed) = (true, true);
                     let app = self.worker.app_mut();
-                    app.books.on_connection_failure(Failure::Tls);
-                    app.books.on_fault(|| error.to_string());
-                    if let Some(asked) = booked {
-                        app.books.on_failure(now, &asked, Failure::Tls);
+                    app.accounts.on_connection_failure(Failure::Tls);
+                    app.accounts.on_fault(|| error.to_string());
+                    if let Some(times) = booked {
+                        app.accounts.on_failure(now, &times, Failure::Tls);
                     }
                 }
             }
@@ -248,8 +275,11 @@ impl<'a, P: Port> Generator<'a, P> {
     /// When something should have arrived and did not, asks the network whether anybody is there.
     fn listen(&mut self, now: Instant) {
         let received = self.worker.counters().rx.datagrams;
-        let is_asking = self.worker.app_mut().books.outstanding > 0
-            || self.berths.iter().any(|berth| berth.handle.is_some() && !berth.is_up);
+        let is_asking = self.worker.app_mut().accounts.outstanding > 0
+            || self
+                .connection_slots
+                .iter()
+                .any(|connection_slot| connection_slot.handle.is_some() && !connection_slot.is_up);
         if received != self.heard.0 || !is_asking {
             (self.heard, self.probe) = ((received, now), None);
             return;
@@ -270,11 +300,11 @@ impl<'a, P: Port> Generator<'a, P> {
         if let Some(error) = verdict.filter(|error| speaks_of_the_way(error.kind())) {
             let address = self.plan.address;
             let words = || Fault::of_network(address, error.kind()).to_string();
-            self.worker.app_mut().books.on_fault(words);
+            self.worker.app_mut().accounts.on_fault(words);
             (self.heard, self.probe) = ((received, now), None);
-            for handle in self.berths.iter().filter_map(|berth| berth.handle) {
-                if let Some((connection, lane)) = self.worker.connection(handle) {
-                    lane.give_up(connection, Failure::Refused, now);
+            for handle in self.connection_slots.iter().filter_map(|connection_slot| connection_slot.handle) {
+                if let Some((connection, client_connection)) = self.worker.connection(handle) {
+                    client_connection.give_up(connection, Failure::Refused, now);
                 }
             }
         }
@@ -282,12 +312,12 @@ impl<'a, P: Port> Generator<'a, P> {
 
     /// Fails what is too old.
     fn expire(&mut self, now: Instant) {
-        if self.worker.app_mut().books.outstanding == 0 {
+        if self.worker.app_mut().accounts.outstanding == 0 {
             return;
         }
-        for handle in self.berths.iter().filter_map(|berth| berth.handle) {
-            if let Some((connection, lane)) = self.worker.connection(handle) {
-                lane.on_tick(connection, now, self.plan.timeout);
+        for handle in self.connection_slots.iter().filter_map(|connection_slot| connection_slot.handle) {
+            if let Some((connection, client_connection)) = self.worker.connection(handle) {
+                client_connection.on_tick(connection, now, self.plan.timeout);
             }
         }
     }
@@ -297,20 +327,20 @@ impl<'a, P: Port> Generator<'a, P> {
         let now = self.worker.now();
         let traffic = Traffic::of_port(&self.worker.counters());
         let (mut oldest, mut lost) = (Duration::ZERO, 0);
-        for handle in self.berths.iter().filter_map(|berth| berth.handle) {
-            let Some((connection, lane)) = self.worker.connection(handle) else { continue };
-            oldest = oldest.max(lane.oldest(now));
-            if lane.standing != Standing::Down {
+        for handle in self.connection_slots.iter().filter_map(|connection_slot| connection_slot.handle) {
+            let Some((connection, client_connection)) = self.worker.connection(handle) else { continue };
+            oldest = oldest.max(client_connection.oldest(now));
+            if client_connection.state != ConnectionState::Down {
                 lost += connection.counters().lost_packets;
             }
         }
-        let books = &mut self.worker.app_mut().books;
-        books.record.lost_packets += lost;
-        self.course.finish(now, books, oldest, traffic);
-        debug_assert_eq!(books.phase, Phase::Over);
-        for handle in self.berths.iter().filter_map(|berth| berth.handle) {
-            if let Some((connection, lane)) = self.worker.connection(handle) {
-                lane.session.connection.close(connection, now);
+        let accounts = &mut self.worker.app_mut().accounts;
+        accounts.record.lost_packets += lost;
+        self.run_phase.finish(now, accounts, oldest, traffic);
+        debug_assert_eq!(accounts.phase, Phase::Over);
+        for handle in self.connection_slots.iter().filter_map(|connection_slot| connection_slot.handle) {
+            if let Some((connection, client_connection)) = self.worker.connection(handle) {
+                client_connection.session.connection.close(connection, now);
             }
         }
         // What is left unsaid hurts nobody: the server's timers end it.

@@ -4,14 +4,14 @@
 //! a stream that stays open for long makes another one take the next free place. The table has at least twice as many
 //! places as there may be requests, so almost every look-up is one comparison, and it never allocates.
 
-use crate::books::Asked;
+use crate::accounts::RequestTimes;
 use transport::StreamId;
 
 /// A request without its answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub(super) id: StreamId,
-    pub(super) asked: Asked,
+    pub(super) times: RequestTimes,
     /// The status of its answer; 0 until the head has arrived.
     pub(super) status: u16,
     /// Content of the request that was not handed over yet.
@@ -21,7 +21,7 @@ pub(super) struct Slot {
 /// The table.
 #[derive(Debug)]
 pub(super) struct Slots {
-    places: Box<[Option<Slot>]>,
+    table: Box<[Option<Slot>]>,
     len: usize,
     limit: usize,
 }
@@ -30,7 +30,7 @@ impl Slots {
     /// For up to `limit` requests at a time.
     pub(super) fn new(limit: usize) -> Slots {
         let size = limit.saturating_mul(2).next_power_of_two().max(4);
-        Slots { places: vec![None; size].into_boxed_slice(), len: 0, limit }
+        Slots { table: vec![None; size].into_boxed_slice(), len: 0, limit }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -45,10 +45,10 @@ impl Slots {
     /// Puts in a request whose stream is not there.
     #[inline]
     pub(super) fn insert(&mut self, slot: Slot) {
-        let mask = self.places.len() - 1;
+        let mask = self.table.len() - 1;
         let home = slot.id.index() as usize & mask;
-        for step in 0..self.places.len() {
-            if let Some(place @ None) = self.places.get_mut((home + step) & mask) {
+        for step in 0..self.table.len() {
+            if let Some(place @ None) = self.table.get_mut((home + step) & mask) {
                 *place = Some(slot);
                 self.len += 1;
                 return;
@@ -59,13 +59,13 @@ impl Slots {
 
     #[inline]
     fn find(&mut self, id: StreamId) -> Option<&mut Option<Slot>> {
-        let mask = self.places.len() - 1;
+        let mask = self.table.len() - 1;
         let home = id.index() as usize & mask;
         let is_it = |place: &Option<Slot>| place.is_some_and(|slot| slot.id == id);
         // Not past the first gap: who stood there may have left since. Streams that are not there are rare.
-        let at = (0..self.places.len()).map(|step| (home + step) & mask);
-        let found = { at }.find(|at| self.places.get(*at).is_some_and(is_it))?;
-        self.places.get_mut(found)
+        let at = (0..self.table.len()).map(|step| (home + step) & mask);
+        let found = { at }.find(|at| self.table.get(*at).is_some_and(is_it))?;
+        self.table.get_mut(found)
     }
 
     /// The request on a stream.
@@ -84,7 +84,7 @@ impl Slots {
 
     /// All of them, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
-        self.places.iter().flatten()
+        self.table.iter().flatten()
     }
 }
 
@@ -99,8 +99,8 @@ mod tests {
 
     fn slot(index: u64) -> Slot {
         let id = StreamId::new(Side::Client, Dir::Bidi, index);
-        let asked = Asked { intended: Instant::ZERO, began: Instant::ZERO, is_counted: true };
-        Slot { id, asked, status: 0, unsent: index }
+        let times = RequestTimes { intended: Instant::ZERO, began: Instant::ZERO, is_counted: true };
+        Slot { id, times, status: 0, unsent: index }
     }
 
     proptest! {

@@ -1,7 +1,7 @@
-//! Wakes lanes when requests of an open loop are due, to the microsecond.
+//! Wakes request slots when requests of an open loop are due, to the microsecond.
 
 use super::clock;
-use super::desk::Desk;
+use super::thread_state::ThreadState;
 use base::time::Instant;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
@@ -13,7 +13,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Paces until the end. Only a system without timers fails.
-pub(super) async fn pace(desk: Rc<Desk>) -> io::Result<()> {
+pub(super) async fn pace(thread_state: Rc<ThreadState>) -> io::Result<()> {
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
     #[expect(
         deprecated,
@@ -23,14 +23,14 @@ pub(super) async fn pace(desk: Rc<Desk>) -> io::Result<()> {
     loop {
         let now = clock::now();
         let (overdue, next) = {
-            let budget = desk.books.borrow().budget;
+            let budget = thread_state.accounts.borrow().budget;
             (budget.overdue(now), budget.next_due_after(now))
         };
-        desk.call(overdue);
+        thread_state.call(overdue);
         match next {
             Some(due) => sleep_until(&timer, due).await?,
-            // Another budget wakes us; what is overdue is taken by lanes that have room again.
-            None => desk.paced.notified().await,
+            // Another budget wakes us; what is overdue is taken by request slots that have room again.
+            None => thread_state.paced.notified().await,
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::clock;
 use super::content::Content;
-use super::desk::{Desk, Link};
+use super::request_failure::RequestFailure;
 use super::stream::Stream;
-use super::trouble::Trouble;
+use super::thread_state::{ConnectionHandle, ThreadState};
 use crate::plan::Protocol;
 use bytes::Bytes;
 use h2::{RecvStream, SendStream};
@@ -41,12 +41,12 @@ impl Drop for Driver {
 
 /// Makes a sender of a connection. When the connection ends, `link` says so.
 pub(super) async fn open(
-    desk: &Rc<Desk>,
-    link: &Rc<Link>,
+    thread_state: &Rc<ThreadState>,
+    link: &Rc<ConnectionHandle>,
     stream: Stream,
-) -> Result<(Sender, Driver), Trouble> {
-    let (desk, link) = (Rc::clone(desk), Rc::clone(link));
-    match &desk.plan.protocol {
+) -> Result<(Sender, Driver), RequestFailure> {
+    let (thread_state, link) = (Rc::clone(thread_state), Rc::clone(link));
+    match &thread_state.plan.protocol {
         Protocol::Http2(_) => {
             let [each, all] = WINDOWS;
             let handshake = h2::client::Builder::new()
@@ -56,21 +56,21 @@ pub(super) async fn open(
                 .max_frame_size(LONGEST_FRAME)
                 .handshake(stream)
                 .await;
-            let (sender, connection) = handshake.map_err(|error| Trouble::of_h2(&error, false))?;
+            let (sender, connection) = handshake.map_err(|error| RequestFailure::of_h2(&error, false))?;
             let driver = spawn_local(async move {
                 // Its error is told by each request.
                 let _ = connection.await;
-                desk.on_gone(&link);
+                thread_state.on_gone(&link);
             });
             Ok((Sender::Two(sender), Driver(driver)))
         }
         Protocol::Http1(_) | Protocol::Http3(_) => {
             let io = TokioIo::new(stream);
             let handshake = hyper::client::conn::http1::handshake(io).await;
-            let (sender, connection) = handshake.map_err(|error| Trouble::of_hyper(&error, false))?;
+            let (sender, connection) = handshake.map_err(|error| RequestFailure::of_hyper(&error, false))?;
             let driver = spawn_local(async move {
                 let _ = connection.await;
-                desk.on_gone(&link);
+                thread_state.on_gone(&link);
             });
             Ok((Sender::One(sender), Driver(driver)))
         }
@@ -103,41 +103,47 @@ impl Sender {
     }
 
     /// A request and its whole answer, whose status is returned.
-    pub(super) async fn exchange(&mut self, desk: &Desk, which: usize) -> Result<u16, Trouble> {
-        let count = desk.requests.len().max(1);
-        let Some(request) = desk.requests.get(which % count).cloned() else {
-            return Err(Trouble::untouched("there is nothing to ask"));
+    pub(super) async fn exchange(
+        &mut self,
+        thread_state: &ThreadState,
+        which: usize,
+    ) -> Result<u16, RequestFailure> {
+        let count = thread_state.requests.len().max(1);
+        let Some(request) = thread_state.requests.get(which % count).cloned() else {
+            return Err(RequestFailure::untouched("there is nothing to ask"));
         };
-        let content = desk.plan.content;
+        let content = thread_state.plan.content;
         match self {
             Sender::One(sender) => {
                 let answer = sender.send_request(request.map(|()| Content(content))).await;
-                take_one(desk, answer.map_err(|error| Trouble::of_hyper(&error, false))?).await
+                take_one(thread_state, answer.map_err(|error| RequestFailure::of_hyper(&error, false))?).await
             }
             Sender::Two(sender) => {
                 let sent = sender.send_request(request, content == 0);
-                let (answer, stream) = sent.map_err(|error| match Trouble::of_h2(&error, false) {
+                let (answer, stream) = sent.map_err(|error| match RequestFailure::of_h2(&error, false) {
                     // The handle says so, not the server.
-                    trouble if error.is_io() || error.is_go_away() => Trouble::untouched(trouble.words),
-                    trouble => trouble,
+                    request_failure if error.is_io() || error.is_go_away() => {
+                        RequestFailure::untouched(request_failure.words)
+                    }
+                    request_failure => request_failure,
                 })?;
                 if content == 0 {
-                    return take_two(desk, answer).await;
+                    return take_two(thread_state, answer).await;
                 }
-                beside(feed(stream, Content(content)), take_two(desk, answer)).await
+                beside(feed(stream, Content(content)), take_two(thread_state, answer)).await
             }
         }
     }
 }
 
 /// The content of an answer over HTTP/1.1.
-async fn take_one(desk: &Desk, answer: Response<Incoming>) -> Result<u16, Trouble> {
+async fn take_one(thread_state: &ThreadState, answer: Response<Incoming>) -> Result<u16, RequestFailure> {
     let status = answer.status().as_u16();
     let mut body = answer.into_body();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        let frame = frame.map_err(|error| Trouble::of_hyper(&error, true))?;
+        let frame = frame.map_err(|error| RequestFailure::of_hyper(&error, true))?;
         if let Some(data) = frame.data_ref() {
-            desk.books.borrow_mut().on_content(clock::now(), data.len() as u64);
+            thread_state.accounts.borrow_mut().on_content(clock::now(), data.len() as u64);
         }
     }
     Ok(status)
@@ -145,23 +151,23 @@ async fn take_one(desk: &Desk, answer: Response<Incoming>) -> Result<u16, Troubl
 
 /// An answer over HTTP/2.
 async fn take_two(
-    desk: &Desk,
+    thread_state: &ThreadState,
     answer: impl Future<Output = Result<Response<RecvStream>, h2::Error>>,
-) -> Result<u16, Trouble> {
-    let answer = answer.await.map_err(|error| Trouble::of_h2(&error, false))?;
+) -> Result<u16, RequestFailure> {
+    let answer = answer.await.map_err(|error| RequestFailure::of_h2(&error, false))?;
     let (status, announced) = (answer.status().as_u16(), content_length(answer.headers()));
     let mut body = answer.into_body();
     let mut received = 0;
     let is_short = |received: u64| announced.is_some_and(|announced| received < announced);
     while let Some(data) = body.data().await {
-        let data = data.map_err(|error| Trouble::of_h2(&error, is_short(received)))?;
+        let data = data.map_err(|error| RequestFailure::of_h2(&error, is_short(received)))?;
         received += data.len() as u64;
-        desk.books.borrow_mut().on_content(clock::now(), data.len() as u64);
+        thread_state.accounts.borrow_mut().on_content(clock::now(), data.len() as u64);
         // A stream that has ended needs no room.
         let _ = body.flow_control().release_capacity(data.len());
     }
     if !body.is_end_stream() {
-        body.trailers().await.map_err(|error| Trouble::of_h2(&error, is_short(received)))?;
+        body.trailers().await.map_err(|error| RequestFailure::of_h2(&error, is_short(received)))?;
     }
     Ok(status)
 }

@@ -45,7 +45,7 @@ pub(super) struct Tls {
 
 /// What rustls wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Want {
+enum TlsNeed {
     /// More bytes from the server: the handshake goes on with them.
     Handshake,
     /// Nothing: all that came is decrypted, and content may be sent.
@@ -84,17 +84,17 @@ impl Tls {
     pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             match self.advance(None) {
-                Ok(Want::Handshake) => {
+                Ok(TlsNeed::Handshake) => {
                     ready!(self.poll_send(cx))?;
                     if ready!(self.poll_receive(cx))? == 0 {
                         return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
                     }
                 }
-                Ok(Want::Taking) => {}
-                Ok(Want::Nothing) if self.session.is_handshaking() => {
+                Ok(TlsNeed::Taking) => {}
+                Ok(TlsNeed::Nothing) if self.session.is_handshaking() => {
                     return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
                 }
-                Ok(Want::Nothing) => return self.poll_send(cx),
+                Ok(TlsNeed::Nothing) => return self.poll_send(cx),
                 Err(error) => {
                     // The server hears what was wrong with it, if the socket takes it.
                     let _ = self.poll_send(cx);
@@ -105,7 +105,7 @@ impl Tls {
     }
 
     /// Lets rustls work on what has arrived. What it decrypts goes to `out`, and what has no room there to `plain`.
-    fn advance(&mut self, mut out: Option<&mut ReadBuf<'_>>) -> io::Result<Want> {
+    fn advance(&mut self, mut out: Option<&mut ReadBuf<'_>>) -> io::Result<TlsNeed> {
         loop {
             let UnbufferedStatus { mut discard, state } =
                 self.session.process_tls_records(self.incoming.filled());
@@ -116,7 +116,7 @@ impl Tls {
                         discard += record.discard;
                         hand_on(record.payload, &mut out, &mut self.plain);
                     }
-                    Some(Want::Taking)
+                    Some(TlsNeed::Taking)
                 }
                 Ok(ConnectionState::EncodeTlsData(mut words)) => {
                     self.outgoing.add(|room| words.encode(room).map_err(want_of_encoding))?;
@@ -127,11 +127,11 @@ impl Tls {
                     sent.done();
                     None
                 }
-                Ok(ConnectionState::BlockedHandshake) => Some(Want::Handshake),
-                Ok(ConnectionState::WriteTraffic(_)) => Some(Want::Nothing),
+                Ok(ConnectionState::BlockedHandshake) => Some(TlsNeed::Handshake),
+                Ok(ConnectionState::WriteTraffic(_)) => Some(TlsNeed::Nothing),
                 Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => {
                     self.is_over = true;
-                    Some(Want::Nothing)
+                    Some(TlsNeed::Nothing)
                 }
                 Ok(_) => return Err(invalid("an unknown state of TLS")),
                 Err(error) => {
@@ -160,7 +160,7 @@ impl Tls {
         &mut self,
         work: impl FnOnce(&mut WriteTraffic<'_, ClientConnectionData>, &mut Outgoing) -> io::Result<T>,
     ) -> io::Result<T> {
-        while self.advance(None)? == Want::Taking {}
+        while self.advance(None)? == TlsNeed::Taking {}
         let UnbufferedStatus { discard, state } = self.session.process_tls_records(self.incoming.filled());
         let outcome = match state {
             Ok(ConnectionState::WriteTraffic(mut traffic)) => work(&mut traffic, &mut self.outgoing),
@@ -228,8 +228,8 @@ impl AsyncRead for Tls {
             // As much as there is, without another call.
             while out.remaining() > 0 && this.plain.is_empty() && !this.is_over {
                 match this.advance(Some(&mut *out)) {
-                    Ok(Want::Taking) => {}
-                    Ok(Want::Handshake | Want::Nothing) => break,
+                    Ok(TlsNeed::Taking) => {}
+                    Ok(TlsNeed::Handshake | TlsNeed::Nothing) => break,
                     Err(error) => {
                         // As in the handshake.
                         let _ = this.poll_send(cx);

@@ -6,14 +6,14 @@ mod server;
 
 use base::time::Duration;
 use crypto::{Roots, TlsOptions, tcp_client};
-use load::{Bound, Failure, Pace, Plan, Protocol, Report, Reuse, Run, Tcp};
+use load::{Bound, Failure, LoadPlan, Pace, Protocol, Report, Reuse, Run, Tcp};
 use server::{Serving, Speaks};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const MANY: Bound = Bound::Requests(100_000_000);
 const BOTH: [Speaks; 2] = [Speaks::One, Speaks::Two];
 
-fn plan(serving: &Serving, (speaks, roots): (Speaks, Option<Roots>), paths: &[&str]) -> Plan {
+fn plan(serving: &Serving, (speaks, roots): (Speaks, Option<Roots>), paths: &[&str]) -> LoadPlan {
     let scheme = if roots.is_some() { "https" } else { "http" };
     let head = |path: &&str| {
         let uri = format!("{scheme}://localhost:{}{path}", serving.address.port());
@@ -24,7 +24,7 @@ fn plan(serving: &Serving, (speaks, roots): (Speaks, Option<Roots>), paths: &[&s
         tcp_client(&roots, &options).unwrap()
     });
     let tcp = Tcp { tls, handshake_timeout: Duration::from_secs(10) };
-    Plan {
+    LoadPlan {
         server_name: "localhost".to_owned(),
         address: serving.address,
         requests: paths.iter().map(head).collect(),
@@ -45,21 +45,21 @@ fn plan(serving: &Serving, (speaks, roots): (Speaks, Option<Roots>), paths: &[&s
 }
 
 /// In the clear.
-fn clear(serving: &Serving, speaks: Speaks, paths: &[&str]) -> Plan {
+fn clear(serving: &Serving, speaks: Speaks, paths: &[&str]) -> LoadPlan {
     plan(serving, (speaks, None), paths)
 }
 
-fn secure(serving: &Serving, speaks: Speaks, paths: &[&str]) -> Plan {
+fn secure(serving: &Serving, speaks: Speaks, paths: &[&str]) -> LoadPlan {
     let roots = Roots::Pem(serving.certificate.clone().into_bytes());
     plan(serving, (speaks, Some(roots)), paths)
 }
 
-fn run(plan: &Plan) -> Report {
+fn run(plan: &LoadPlan) -> Report {
     run_until(plan, 0, |_| {})
 }
 
 /// Runs a plan on two threads; `order` is given after so many milliseconds.
-fn run_until(plan: &Plan, after: u64, order: impl FnOnce(&AtomicBool) + Send) -> Report {
+fn run_until(plan: &LoadPlan, after: u64, order: impl FnOnce(&AtomicBool) + Send) -> Report {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -79,7 +79,7 @@ fn every_request_is_counted_once() {
             let plan =
                 if is_secure { secure(&serving, speaks, &paths) } else { clear(&serving, speaks, &paths) };
             let plan =
-                Plan { bound: Bound::Requests(1_001), series: Some(Duration::from_millis(20)), ..plan };
+                LoadPlan { bound: Bound::Requests(1_001), series: Some(Duration::from_millis(20)), ..plan };
             let report = run(&plan);
             assert!(report.is_clean() && report.first_fault.is_none(), "{speaks:?} {is_secure} {report}");
             assert_eq!((report.requests, report.succeeded, report.latency.count), (1_001, 1_001, 1_001));
@@ -104,7 +104,7 @@ fn content_of_requests_arrives() {
         let serving = Serving::start(speaks, false);
         for (content, count) in [(512, 200), (100_000, 100), (3_000_000, 12)] {
             let mut plan =
-                Plan { content, bound: Bound::Requests(count), ..clear(&serving, speaks, &["/bytes/9"]) };
+                LoadPlan { content, bound: Bound::Requests(count), ..clear(&serving, speaks, &["/bytes/9"]) };
             for head in &mut plan.requests {
                 head.headers.insert(http::header::CONTENT_LENGTH, content.into());
             }
@@ -123,7 +123,7 @@ fn known_delays_are_recovered() {
     for speaks in BOTH {
         let serving = Serving::start(speaks, false);
         // Two of three answers take 50 ms, one 200.
-        let report = run(&Plan {
+        let report = run(&LoadPlan {
             bound: Bound::Requests(60),
             connections: 2,
             streams: 1,
@@ -143,9 +143,9 @@ fn an_open_loop_shows_a_stall_that_a_closed_one_hides() {
     for speaks in BOTH {
         let serving = Serving::start(speaks, false);
         let bound = Bound::Span(Duration::from_millis(2_500));
-        let closed = Plan { bound, ..clear(&serving, speaks, &["/bytes/10"]) };
-        let open = Plan { pace: Pace::Open(200.0), ..closed.clone() };
-        let stall = |plan: &Plan| {
+        let closed = LoadPlan { bound, ..clear(&serving, speaks, &["/bytes/10"]) };
+        let open = LoadPlan { pace: Pace::Open(200.0), ..closed.clone() };
+        let stall = |plan: &LoadPlan| {
             run_until(plan, 500, |_| {
                 serving.orders.stalls.store(true, Ordering::Relaxed);
                 std::thread::sleep(std::time::Duration::from_millis(1_000));
@@ -168,10 +168,10 @@ fn an_open_loop_keeps_its_rate() {
     for speaks in BOTH {
         let serving = Serving::start(speaks, false);
         let bound = Bound::Span(Duration::from_millis(1_000));
-        let plan = Plan { bound, pace: Pace::Open(1_000.0), ..clear(&serving, speaks, &["/bytes/10"]) };
+        let plan = LoadPlan { bound, pace: Pace::Open(1_000.0), ..clear(&serving, speaks, &["/bytes/10"]) };
         let report = run(&plan);
         assert!(report.is_clean() && (500..=1_010).contains(&report.requests), "{report}");
-        let report = run(&Plan { bound: Bound::Requests(300), ..plan });
+        let report = run(&LoadPlan { bound: Bound::Requests(300), ..plan });
         assert!(report.is_clean() && report.requests == 300 && report.seconds > 0.25, "{report}");
     }
 }
@@ -180,7 +180,7 @@ fn an_open_loop_keeps_its_rate() {
 fn each_request_may_have_a_connection_of_its_own() {
     for speaks in BOTH {
         let serving = Serving::start(speaks, true);
-        let plan = Plan {
+        let plan = LoadPlan {
             reuse: Reuse::Never,
             streams: 1,
             bound: Bound::Requests(100),
@@ -193,7 +193,7 @@ fn each_request_may_have_a_connection_of_its_own() {
             report.latency.p50_us > report.handshake.p50_us,
             "a handshake is part of its request: {report}"
         );
-        let report = run(&Plan { pace: Pace::Open(200.0), ..plan });
+        let report = run(&LoadPlan { pace: Pace::Open(200.0), ..plan });
         assert!(report.is_clean() && report.requests == 100 && report.seconds > 0.4, "{report}");
     }
 }
@@ -226,7 +226,7 @@ fn every_failure_has_its_name() {
         let paths = ["/bytes/10", path];
         let plan = if is_secure { secure(&serving, speaks, &paths) } else { clear(&serving, speaks, &paths) };
         let timeout = Duration::from_millis(if failure == Failure::Timeout { 200 } else { 20_000 });
-        let report = run(&Plan { timeout, bound: Bound::Requests(40), ..plan });
+        let report = run(&LoadPlan { timeout, bound: Bound::Requests(40), ..plan });
         assert!(
             report.requests == 40 && report.failed == report.failures.of(failure),
             "{path} {speaks:?} secure: {is_secure} {report}"
@@ -241,7 +241,7 @@ fn a_server_that_ends_connections_in_good_order_is_asked_on_others() {
     for speaks in BOTH {
         let serving = Serving::start(speaks, false);
         let paths = ["/bytes/10", "/bytes/20", "/bytes/30", "/bytes/40", "/last"];
-        let report = run(&Plan { bound: Bound::Requests(200), ..clear(&serving, speaks, &paths) });
+        let report = run(&LoadPlan { bound: Bound::Requests(200), ..clear(&serving, speaks, &paths) });
         assert!(report.is_clean() && report.requests == 200, "{speaks:?} {report}");
         assert!(serving.orders.connections.load(Ordering::Relaxed) > 8, "{speaks:?}");
     }
@@ -252,12 +252,12 @@ fn a_port_where_nobody_listens_refuses() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for speaks in BOTH {
         let serving = Serving::start(speaks, false);
-        let plan = Plan { address: closed, ..clear(&serving, speaks, &["/"]) };
+        let plan = LoadPlan { address: closed, ..clear(&serving, speaks, &["/"]) };
         let report = run(&plan);
         assert_eq!((report.requests, report.not_begun), (0, 1_000), "{report}");
         assert_eq!(report.connection_failures.of(Failure::Refused), 4, "{report}");
         assert!(report.first_fault.as_ref().unwrap().contains("nothing listens"), "{report}");
-        let report = run(&Plan { reuse: Reuse::Never, streams: 1, ..plan });
+        let report = run(&LoadPlan { reuse: Reuse::Never, streams: 1, ..plan });
         assert!(report.failed > 0 && report.failed == report.failures.of(Failure::Refused), "{report}");
         assert_eq!(report.failed + report.not_begun, 1_000, "{report}");
     }
@@ -268,10 +268,10 @@ fn a_certificate_that_is_not_trusted_is_told() {
     for speaks in BOTH {
         let serving = Serving::start(speaks, true);
         let good = secure(&serving, speaks, &["/"]);
-        let report = run(&Plan { server_name: "elsewhere.example".to_owned(), ..good.clone() });
+        let report = run(&LoadPlan { server_name: "elsewhere.example".to_owned(), ..good.clone() });
         assert_eq!(report.connection_failures.of(Failure::Certificate), 4, "{report}");
         assert_eq!((report.requests, report.not_begun, report.handshake.count), (0, 1_000, 0));
-        let report = run(&Plan {
+        let report = run(&LoadPlan {
             server_name: "elsewhere.example".to_owned(),
             ..plan(&serving, (speaks, Some(Roots::Insecure)), &["/"])
         });
@@ -288,7 +288,7 @@ fn a_certificate_that_is_not_trusted_is_told() {
 fn a_server_that_dies_in_the_middle_ends_the_run() {
     for speaks in BOTH {
         let serving = Serving::start(speaks, true);
-        let plan = Plan { bound: MANY, ..secure(&serving, speaks, &["/bytes/100"]) };
+        let plan = LoadPlan { bound: MANY, ..secure(&serving, speaks, &["/bytes/100"]) };
         let report = run_until(&plan, 500, |_| serving.orders.dies.store(true, Ordering::Relaxed));
         assert!(report.succeeded > 0 && !report.is_clean(), "{report}");
         // All that were outstanding, and nothing else.
@@ -305,7 +305,8 @@ fn an_interruption_keeps_what_was_measured() {
     for speaks in BOTH {
         for reuse in [Reuse::Always, Reuse::Never] {
             let serving = Serving::start(speaks, false);
-            let plan = Plan { bound: MANY, reuse, streams: 1, ..clear(&serving, speaks, &["/bytes/100"]) };
+            let plan =
+                LoadPlan { bound: MANY, reuse, streams: 1, ..clear(&serving, speaks, &["/bytes/100"]) };
             let report = run_until(&plan, 400, |stop| stop.store(true, Ordering::Relaxed));
             assert!(report.interrupted && report.is_clean() && report.succeeded > 0, "{report}");
             assert!(report.seconds < 5.0 && report.requests_per_second > 0.0, "{report}");
@@ -316,7 +317,7 @@ fn an_interruption_keeps_what_was_measured() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     let serving = Serving::start(Speaks::One, false);
-    let several = Plan { streams: 2, ..clear(&serving, Speaks::One, &["/"]) };
+    let several = LoadPlan { streams: 2, ..clear(&serving, Speaks::One, &["/"]) };
     assert!(several.check(1).unwrap_err().to_string().contains("-c"));
     let stop = AtomicBool::new(false);
     assert!(Run { plan: &several, server: None, stop: &stop }.over_tcp(1, None).is_err());

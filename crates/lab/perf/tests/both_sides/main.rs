@@ -8,7 +8,7 @@ use base::time::Duration;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
 use perf::server::Server;
-use perf::{Amount, Bound, Crew, Plan, Report, Seat, Task, protocol};
+use perf::{Amount, Bound, PerfPlan, Report, Run, Task, ThreadSetup, protocol};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -82,9 +82,9 @@ impl Serving {
         Serving { address, stop, heard, half_open, thread: Some(thread) }
     }
 
-    fn plan(&self, task: Task, bound: Bound) -> Plan {
+    fn plan(&self, task: Task, bound: Bound) -> PerfPlan {
         let tls = ClientTls::new(&Roots::Insecure, &tls(protocol::ALPN)).unwrap();
-        Plan {
+        PerfPlan {
             server_name: "localhost".to_owned(),
             address: self.address,
             task,
@@ -112,9 +112,13 @@ impl Drop for Serving {
 }
 
 /// Runs a plan on two threads.
-fn run(plan: &Plan) -> Report {
-    let seat = || Seat { port: port(), seed: seed(), member: None };
-    let crew = Crew { seats: vec![seat(), seat()], server: Some(std::process::id()), prepare: &|_| Ok(()) };
+fn run(plan: &PerfPlan) -> Report {
+    let thread_setup = || ThreadSetup { port: port(), seed: seed(), member: None };
+    let crew = Run {
+        thread_setups: vec![thread_setup(), thread_setup()],
+        server: Some(std::process::id()),
+        prepare: &|_| Ok(()),
+    };
     crew.run(plan, &AtomicBool::new(false)).unwrap()
 }
 
@@ -160,7 +164,7 @@ fn handshakes_are_counted_and_timed() {
     assert_eq!((report.completed, report.handshake.count, report.latency.count), (40, 40, 0));
     // Those of the warm-up are not among them.
     let plan =
-        Plan { warm_up: Duration::from_millis(20), ..serving.plan(Task::Handshakes, Bound::Count(200)) };
+        PerfPlan { warm_up: Duration::from_millis(20), ..serving.plan(Task::Handshakes, Bound::Count(200)) };
     let report = run(&plan);
     assert!(report.is_clean() && report.completed == 200, "{report:?}");
     // Deleted, clients could leave before the server has heard the end of their handshake: it would keep each as one that is
@@ -207,11 +211,11 @@ fn plans_that_cannot_be_carried_out_are_refused() {
     assert!(good.check(3).is_ok());
     let endless = Task::Exchanges { request: Amount::UntilOver, response: Amount::Bytes(0) };
     let bad = [
-        Plan { outstanding: 0, ..good.clone() },
-        Plan { bound: Bound::Count(0), ..good.clone() },
-        Plan { task: exchanges(7, 1), ..good.clone() },
-        Plan { task: exchanges(8, u64::MAX), ..good.clone() },
-        Plan { task: endless, ..good.clone() },
+        PerfPlan { outstanding: 0, ..good.clone() },
+        PerfPlan { bound: Bound::Count(0), ..good.clone() },
+        PerfPlan { task: exchanges(7, 1), ..good.clone() },
+        PerfPlan { task: exchanges(8, u64::MAX), ..good.clone() },
+        PerfPlan { task: endless, ..good.clone() },
     ];
     assert!(bad.iter().all(|plan| plan.check(1).is_err()) && good.check(4).is_err());
 }

@@ -5,13 +5,13 @@
 //! them. The stranger does not see the honest handshakes while they run (whoever does can end them, RFC 9000 §21.2), but
 //! does see, copy and change everything that follows them.
 
+mod attack_run;
 mod forge;
 mod mutate;
-mod siege;
 
-pub use siege::{Siege, SiegeReport};
+pub use attack_run::{AttackReport, AttackRun};
 
-use crate::network::Sighting;
+use crate::network::CapturedDatagram;
 use base::net::Ecn;
 use base::rng::Rng;
 use base::time::Duration;
@@ -25,11 +25,11 @@ const LIVE: usize = 256;
 pub struct Attacker {
     rng: Rng,
     /// Whole conversations from before.
-    old: Vec<Sighting>,
+    old: Vec<CapturedDatagram>,
     /// Those of them that a stranger can open.
     initials: Vec<forge::Opened>,
     /// What was seen lately.
-    live: Vec<Sighting>,
+    live: Vec<CapturedDatagram>,
     server: SocketAddr,
     /// Datagrams made so far.
     pub sent: u64,
@@ -37,14 +37,14 @@ pub struct Attacker {
 
 impl Attacker {
     /// Someone who knows these conversations with `server`.
-    pub fn new(rng: Rng, old: Vec<Sighting>, server: SocketAddr) -> Attacker {
-        let open = |sighting: &Sighting| forge::open_initial(&mut sighting.bytes.clone());
+    pub fn new(rng: Rng, old: Vec<CapturedDatagram>, server: SocketAddr) -> Attacker {
+        let open = |sighting: &CapturedDatagram| forge::open_initial(&mut sighting.bytes.clone());
         let initials = old.iter().filter_map(open).collect();
         Attacker { rng, old, initials, live: Vec::new(), server, sent: 0 }
     }
 
     /// Remembers what passes by.
-    pub fn overhear(&mut self, sighting: Sighting) {
+    pub fn overhear(&mut self, sighting: CapturedDatagram) {
         if self.live.len() < LIVE {
             self.live.push(sighting);
         } else if let Some(place) = self.live.get_mut(self.rng.below(LIVE as u64) as usize) {
@@ -53,7 +53,7 @@ impl Attacker {
     }
 
     /// The next datagram. `client` is how the honest client appears at present.
-    pub fn next_datagram(&mut self, client: SocketAddr) -> Sighting {
+    pub fn next_datagram(&mut self, client: SocketAddr) -> CapturedDatagram {
         self.sent += 1;
         let bytes = match self.rng.below(10) {
             0..=2 => self.changed(Pool::Live),
@@ -64,7 +64,7 @@ impl Attacker {
         let (source, destination) =
             if self.rng.below(4) == 0 { (self.server, client) } else { (self.source(client), self.server) };
         let ecn = Ecn::from_bits(self.rng.below(4) as u8);
-        Sighting { at: Duration::ZERO, source, destination, ecn, bytes }
+        CapturedDatagram { at: Duration::ZERO, source, destination, ecn, bytes }
     }
 
     fn changed(&mut self, pool: Pool) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! What the records say, in sentences.
 
-use super::course::{Course, Marking};
 use super::grid::{ALL, Part, SHARED};
+use super::link_profile::{LinkProfile, Marking};
 use super::record::{Record, millis, name};
 use super::tables::describe;
 use recovery::congestion::Algorithm;
@@ -24,7 +24,7 @@ fn of(records: &[Record], part: Part, kind: Algorithm) -> impl Iterator<Item = &
 /// For every controller, what it makes of links that lose nothing by chance.
 fn clean(records: &[Record]) -> Vec<String> {
     let sentence = |kind| {
-        let clean = of(records, Part::Alone, kind).filter(|record| record.course.loss_ppm == 0);
+        let clean = of(records, Part::Alone, kind).filter(|record| record.link_profile.loss_ppm == 0);
         let worst =
             clean.clone().min_by(|a, b| a.outcome.utilisation().total_cmp(&b.outcome.utilisation()))?;
         let used: Vec<f64> = clean.map(|record| record.outcome.utilisation()).collect();
@@ -34,7 +34,7 @@ fn clean(records: &[Record]) -> Vec<String> {
             name(kind),
             mean * 100.0,
             worst.outcome.utilisation() * 100.0,
-            describe(&worst.course)
+            describe(&worst.link_profile)
         ))
     };
     ALL.into_iter().filter_map(sentence).collect()
@@ -42,8 +42,8 @@ fn clean(records: &[Record]) -> Vec<String> {
 
 fn losses(records: &[Record]) -> Option<String> {
     let at = |kind, ppm| {
-        let course = Course::new(100, 50, 1.0).with_loss(ppm);
-        let found = of(records, Part::Alone, kind).find(|record| record.course == course)?;
+        let link_profile = LinkProfile::new(100, 50, 1.0).with_loss(ppm);
+        let found = of(records, Part::Alone, kind).find(|record| record.link_profile == link_profile)?;
         Some(found.outcome.utilisation() * 100.0)
     };
     let line = |kind| {
@@ -59,8 +59,8 @@ fn losses(records: &[Record]) -> Option<String> {
 
 fn waits(records: &[Record]) -> Option<String> {
     let at = |kind| {
-        let found =
-            of(records, Part::Alone, kind).find(|record| record.course == Course::new(100, 50, 4.0))?;
+        let found = of(records, Part::Alone, kind)
+            .find(|record| record.link_profile == LinkProfile::new(100, 50, 4.0))?;
         let outcome = &found.outcome;
         Some(format!("{} {:.0} and {:.0} ms", name(kind), millis(outcome.wait_p50), millis(outcome.wait_p95)))
     };
@@ -73,7 +73,7 @@ fn waits(records: &[Record]) -> Option<String> {
 
 fn marks(records: &[Record]) -> Option<String> {
     let marked = of(records, Part::Marked, Algorithm::Prague);
-    let marked: Vec<&Record> = marked.filter(|record| record.course.marking == Marking::L4s).collect();
+    let marked: Vec<&Record> = marked.filter(|record| record.link_profile.marking == Marking::L4s).collect();
     let least = marked.iter().map(|record| record.outcome.utilisation()).min_by(f64::total_cmp)?;
     let longest = marked.iter().map(|record| millis(record.outcome.wait_p95)).max_by(f64::total_cmp)?;
     Some(format!(
@@ -96,7 +96,7 @@ fn fairness(records: &[Record]) -> Vec<String> {
             .iter()
             .map(|flow| format!("{} {:.0} %", name(flow.algorithm), flow.share * 100.0))
             .collect();
-        let place = describe(&record.course);
+        let place = describe(&record.link_profile);
         Some(format!("{} ({place}; Jain's index {:.2})", flows.join(" and "), record.outcome.jain()))
     };
     let links = SHARED.len();

@@ -4,8 +4,8 @@
 //! it; paths whose product is less than four packets are left out, because no controller's window is that small; and fast
 //! long paths are left out, because their controllers settle in minutes of simulated time, which are hours of real time.
 
-use super::course::{Course, Marking};
-use super::run::Heat;
+use super::link_profile::{LinkProfile, Marking};
+use super::run::ContestRun;
 use base::time::Duration;
 use recovery::congestion::Algorithm;
 
@@ -59,14 +59,14 @@ pub struct Item {
     /// The table.
     pub part: Part,
     /// What is run.
-    pub heat: Heat,
+    pub heat: ContestRun,
 }
 
 impl Item {
     /// How much work it is, in packets at most: the heaviest are best begun first.
     pub fn weight(&self) -> u64 {
         let seconds = (self.heat.warm_up + self.heat.span).as_secs_f64();
-        (self.heat.course.bits_per_second as f64 * seconds / 1e4) as u64
+        (self.heat.link_profile.bits_per_second as f64 * seconds / 1e4) as u64
     }
 }
 
@@ -75,33 +75,34 @@ pub fn items() -> Vec<Item> {
     let mut items = Vec::new();
     for (megabits, trips) in LINKS {
         for rtt_ms in trips {
-            for course in courses(megabits, *rtt_ms) {
-                items.extend(ALL.map(|algorithm| alone(Part::Alone, course, algorithm)));
+            for link_profile in courses(megabits, *rtt_ms) {
+                items.extend(ALL.map(|algorithm| alone(Part::Alone, link_profile, algorithm)));
             }
         }
     }
     for marking in [Marking::L4s, Marking::Classic] {
         for (megabits, trips) in MARKING_LINKS {
             for rtt_ms in trips {
-                let course = Course::new(megabits, *rtt_ms, 4.0).with_marking(marking);
-                items.extend(ALL.map(|algorithm| alone(Part::Marked, course, algorithm)));
+                let link_profile = LinkProfile::new(megabits, *rtt_ms, 4.0).with_marking(marking);
+                items.extend(ALL.map(|algorithm| alone(Part::Marked, link_profile, algorithm)));
             }
         }
     }
     for (megabits, rtt_ms, queue, seconds) in STARTS {
-        let course = Course::new(megabits, rtt_ms, queue);
+        let link_profile = LinkProfile::new(megabits, rtt_ms, queue);
         let span = Duration::from_secs(seconds);
         items.extend(ALL.map(|algorithm| Item {
             part: Part::Start,
-            heat: Heat::alone(course, algorithm, Duration::ZERO, span),
+            heat: ContestRun::alone(link_profile, algorithm, Duration::ZERO, span),
         }));
     }
     for (megabits, rtt_ms, queue, marking) in SHARED {
-        let course = Course::new(megabits, rtt_ms, queue).with_marking(marking);
+        let link_profile = LinkProfile::new(megabits, rtt_ms, queue).with_marking(marking);
         let (warm_up, span) = (Duration::from_secs(30), Duration::from_secs(60));
-        items.extend(
-            pairs().map(|both| Item { part: Part::Pair, heat: Heat::pair(course, both, warm_up, span) }),
-        );
+        items.extend(pairs().map(|both| Item {
+            part: Part::Pair,
+            heat: ContestRun::pair(link_profile, both, warm_up, span),
+        }));
     }
     items
 }
@@ -116,25 +117,26 @@ pub(super) fn pairs() -> impl Iterator<Item = [Algorithm; 2]> {
 }
 
 /// The queues and losses of a link.
-fn courses(megabits: u64, rtt_ms: u64) -> Vec<Course> {
+fn courses(megabits: u64, rtt_ms: u64) -> Vec<LinkProfile> {
     let queues: &[f64] = if megabits < 10_000 { &QUEUES } else { &[1.0] };
     let losses: &[u32] = match megabits {
         0..1_000 => &LOSSES,
         1_000..10_000 => &[1_000],
         _ => &[],
     };
-    let of_queue = queues.iter().map(|queue| Course::new(megabits, rtt_ms, *queue));
-    let of_loss = losses.iter().map(|ppm| Course::new(megabits, rtt_ms, 1.0).with_loss(*ppm));
+    let of_queue = queues.iter().map(|queue| LinkProfile::new(megabits, rtt_ms, *queue));
+    let of_loss = losses.iter().map(|ppm| LinkProfile::new(megabits, rtt_ms, 1.0).with_loss(*ppm));
     of_queue.chain(of_loss).collect()
 }
 
-fn alone(part: Part, course: Course, algorithm: Algorithm) -> Item {
-    let (warm_up, span) = match course.bits_per_second / 1_000_000 {
+fn alone(part: Part, link_profile: LinkProfile, algorithm: Algorithm) -> Item {
+    let (warm_up, span) = match link_profile.bits_per_second / 1_000_000 {
         0..100 => (20, 60),
         100..1_000 => (15, 45),
         1_000..10_000 => (4, 8),
         _ => (2, 2),
     };
-    let heat = Heat::alone(course, algorithm, Duration::from_secs(warm_up), Duration::from_secs(span));
+    let heat =
+        ContestRun::alone(link_profile, algorithm, Duration::from_secs(warm_up), Duration::from_secs(span));
     Item { part, heat }
 }

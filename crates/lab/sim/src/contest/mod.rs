@@ -11,10 +11,10 @@
 //! Rejected: the closed-loop model of crate `recovery`'s tests, which knows neither trains, nor the pacer, nor delayed and
 //! thinned acknowledgements: half of what controllers suffer from.
 
-mod course;
 mod ends;
 mod findings;
 mod grid;
+mod link_profile;
 mod markdown;
 mod plots;
 mod record;
@@ -23,10 +23,10 @@ mod startup;
 mod study;
 mod tables;
 
-pub use course::{Course, Marking};
 pub use grid::{Item, Part, items};
+pub use link_profile::{LinkProfile, Marking};
 pub use markdown::markdown;
 pub use record::Record;
-pub use run::{Entrant, Flow, Heat, Outcome, jain, run, run_through};
+pub use run::{ContestRun, Flow, FlowPlan, Outcome, jain, run, run_through};
 pub use startup::{Startup, startup};
 pub use study::{study, unpack};

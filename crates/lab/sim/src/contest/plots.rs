@@ -1,7 +1,7 @@
 //! The pictures of the study.
 
-use super::course::{Course, Marking};
 use super::grid::{ALL, LOSSES, Part, QUEUES, SHARED, pairs};
+use super::link_profile::{LinkProfile, Marking};
 use super::record::{Record, millis, name};
 use super::tables::describe;
 use recovery::congestion::Algorithm;
@@ -24,13 +24,20 @@ pub(super) fn plots(records: &[Record]) -> Vec<(&'static str, Plot)> {
         "shares-classic-ecn",
     ];
     for (name, (megabits, rtt_ms, queue, marking)) in names.into_iter().zip(SHARED) {
-        plots.push((name, shares(records, &Course::new(megabits, rtt_ms, queue).with_marking(marking))));
+        plots.push((name, shares(records, &LinkProfile::new(megabits, rtt_ms, queue).with_marking(marking))));
     }
     plots
 }
 
-fn find<'a>(records: &'a [Record], part: Part, course: &Course, flows: &[Algorithm]) -> Option<&'a Record> {
-    records.iter().find(|record| record.part == part && record.course == *course && record.is_of(flows))
+fn find<'a>(
+    records: &'a [Record],
+    part: Part,
+    link_profile: &LinkProfile,
+    flows: &[Algorithm],
+) -> Option<&'a Record> {
+    records
+        .iter()
+        .find(|record| record.part == part && record.link_profile == *link_profile && record.is_of(flows))
 }
 
 fn axis(label: &str) -> Axis {
@@ -42,12 +49,12 @@ fn bars(
     records: &[Record],
     part: Part,
     (title, y): (&str, &str),
-    groups: &[(String, Course)],
+    groups: &[(String, LinkProfile)],
     figure: fn(&Record) -> f64,
 ) -> Plot {
     let series = ALL.map(|kind| {
-        let point = |(place, (_, course)): (usize, &(String, Course))| {
-            let y = figure(find(records, part, course, &[kind])?);
+        let point = |(place, (_, link_profile)): (usize, &(String, LinkProfile))| {
+            let y = figure(find(records, part, link_profile, &[kind])?);
             Some(Point { x: place as f64, y, interval: None })
         };
         let points = groups.iter().enumerate().filter_map(point).collect();
@@ -58,25 +65,25 @@ fn bars(
 }
 
 fn by_loss(records: &[Record]) -> Plot {
-    let course = Course::new(100, 50, 1.0);
-    let none = ("no loss".to_owned(), course);
-    let some = LOSSES.map(|ppm| (format!("{} % lost", f64::from(ppm) / 1e4), course.with_loss(ppm)));
+    let link_profile = LinkProfile::new(100, 50, 1.0);
+    let none = ("no loss".to_owned(), link_profile);
+    let some = LOSSES.map(|ppm| (format!("{} % lost", f64::from(ppm) / 1e4), link_profile.with_loss(ppm)));
     let groups: Vec<_> = core::iter::once(none).chain(some).collect();
     let text = ("Loss by chance: 100 Mbit/s, 50 ms, a queue of one product", "used, % of the link");
     bars(records, Part::Alone, text, &groups, |record| record.outcome.utilisation() * 100.0)
 }
 
 fn by_queue(records: &[Record]) -> Plot {
-    let groups = QUEUES.map(|queue| (format!("queue of {queue}"), Course::new(100, 50, queue)));
+    let groups = QUEUES.map(|queue| (format!("queue of {queue}"), LinkProfile::new(100, 50, queue)));
     let text = ("Waiting in the queue: 100 Mbit/s, 50 ms", "wait p95, ms");
     bars(records, Part::Alone, text, &groups, |record| millis(record.outcome.wait_p95))
 }
 
 fn by_marking(records: &[Record]) -> Plot {
-    let course = |marking| Course::new(100, 50, 4.0).with_marking(marking);
+    let link_profile = |marking| LinkProfile::new(100, 50, 4.0).with_marking(marking);
     let groups = [
-        ("L4S queue".to_owned(), course(Marking::L4s)),
-        ("classic ECN queue".to_owned(), course(Marking::Classic)),
+        ("L4S queue".to_owned(), link_profile(Marking::L4s)),
+        ("classic ECN queue".to_owned(), link_profile(Marking::Classic)),
     ];
     let text = ("Queues that mark: 100 Mbit/s, 50 ms", "wait p95, ms");
     bars(records, Part::Marked, text, &groups, |record| millis(record.outcome.wait_p95))
@@ -85,7 +92,7 @@ fn by_marking(records: &[Record]) -> Plot {
 fn by_rtt(records: &[Record]) -> Plot {
     let series = ALL.map(|kind| {
         let point = |rtt_ms: u64| {
-            let found = find(records, Part::Alone, &Course::new(100, rtt_ms, 0.25), &[kind])?;
+            let found = find(records, Part::Alone, &LinkProfile::new(100, rtt_ms, 0.25), &[kind])?;
             Some(Point { x: rtt_ms as f64, y: found.outcome.utilisation() * 100.0, interval: None })
         };
         let points = [1, 10, 50, 100, 300].into_iter().filter_map(point).collect();
@@ -101,10 +108,10 @@ fn by_rtt(records: &[Record]) -> Plot {
 }
 
 /// What two flows get: a group of two bars for each pair.
-fn shares(records: &[Record], course: &Course) -> Plot {
+fn shares(records: &[Record], link_profile: &LinkProfile) -> Plot {
     let series = ["first", "second"].into_iter().enumerate().map(|(which, name)| {
         let point = |(place, both): (usize, [Algorithm; 2])| {
-            let record = find(records, Part::Pair, course, &both)?;
+            let record = find(records, Part::Pair, link_profile, &both)?;
             let flow = record.outcome.flows.get(which)?;
             Some(Point { x: place as f64, y: flow.share * 100.0, interval: None })
         };
@@ -112,7 +119,7 @@ fn shares(records: &[Record], course: &Course) -> Plot {
         Series { name: format!("the {name} flow"), is_published: false, points }
     });
     Plot {
-        title: format!("Two flows: {}", describe(course)),
+        title: format!("Two flows: {}", describe(link_profile)),
         kind: PlotKind::Bars(pairs().map(|both| both.map(name).join(" + ")).collect()),
         x: Axis::default(),
         y: axis("% of the link"),

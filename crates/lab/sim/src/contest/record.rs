@@ -1,7 +1,7 @@
 //! What is kept of a heat: what was run and what it came to, in one flat piece that a file can hold.
 
-use super::course::{Course, Marking};
 use super::grid::{ALL, Item, Part};
+use super::link_profile::{LinkProfile, Marking};
 use super::run::{Flow, Outcome};
 use base::time::Duration;
 use recovery::congestion::Algorithm;
@@ -13,7 +13,7 @@ pub struct Record {
     /// The table.
     pub part: Part,
     /// The link.
-    pub course: Course,
+    pub link_profile: LinkProfile,
     /// When measuring began, and for how long.
     pub times: [Duration; 2],
     /// What came out.
@@ -29,7 +29,7 @@ impl Record {
             *wait = Duration::from_nanos((rounded(millis(*wait)) * 1e6).round() as u64);
         }
         let times = [item.heat.warm_up, item.heat.span];
-        Record { part: item.part, course: item.heat.course, times, outcome }
+        Record { part: item.part, link_profile: item.heat.link_profile, times, outcome }
     }
 
     /// Whether these flows ran, in this order.
@@ -43,7 +43,7 @@ impl Record {
         let count = |key: &str| value.get(key)?.as_u64();
         let span = |key: &str, unit: f64| Some(Duration::from_nanos((number(key)? * unit).round() as u64));
         let text = |key: &str| value.get(key)?.as_str();
-        let course = Course {
+        let link_profile = LinkProfile {
             bits_per_second: count("bits_per_second")?,
             rtt: span("rtt_ms", 1e6)?,
             loss_ppm: u32::try_from(count("loss_ppm")?).ok()?,
@@ -60,12 +60,12 @@ impl Record {
             marked: count("marked")?,
         };
         let part = *PARTS.iter().find(|part| Some(part_name(**part)) == text("part"))?;
-        Some(Record { part, course, times: [span("warm_up_s", 1e9)?, span("span_s", 1e9)?], outcome })
+        Some(Record { part, link_profile, times: [span("warm_up_s", 1e9)?, span("span_s", 1e9)?], outcome })
     }
 
     /// All of it.
     pub(super) fn to_json(&self) -> Value {
-        let Record { course, outcome, .. } = self;
+        let Record { link_profile, outcome, .. } = self;
         let flows: Vec<Value> = outcome
             .flows
             .iter()
@@ -81,12 +81,12 @@ impl Record {
             .collect();
         json!({
             "part": part_name(self.part),
-            "bits_per_second": course.bits_per_second,
-            "rtt_ms": millis(course.rtt),
-            "loss_ppm": course.loss_ppm,
-            "queue_products": course.queue,
-            "queue_bytes": course.queue_bytes(),
-            "marking": marking(course.marking),
+            "bits_per_second": link_profile.bits_per_second,
+            "rtt_ms": millis(link_profile.rtt),
+            "loss_ppm": link_profile.loss_ppm,
+            "queue_products": link_profile.queue,
+            "queue_bytes": link_profile.queue_bytes(),
+            "marking": marking(link_profile.marking),
             "warm_up_s": self.times[0].as_secs_f64(),
             "span_s": self.times[1].as_secs_f64(),
             "utilisation": rounded(outcome.utilisation()),
@@ -172,9 +172,9 @@ mod tests {
                 overflowed: 1,
                 marked: 4,
             };
-            let course = Course::new(10, 30, 0.25).with_loss(1_000).with_marking(kind);
+            let link_profile = LinkProfile::new(10, 30, 0.25).with_loss(1_000).with_marking(kind);
             let times = [Duration::from_secs(3), Duration::from_secs(60)];
-            let record = Record { part, course, times, outcome };
+            let record = Record { part, link_profile, times, outcome };
             assert_eq!(Record::from_json(&record.to_json()), Some(record));
         }
         assert_eq!(Record::from_json(&json!({"part": "alone"})), None);

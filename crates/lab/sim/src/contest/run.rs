@@ -1,8 +1,8 @@
 //! One heat: flows on a course, a while to settle, a while to be measured.
 
-use super::course::Course;
 use super::ends::{Receiver, Sender, Sending};
-use crate::lab::{Halt, Lab};
+use super::link_profile::LinkProfile;
+use crate::lab::{Simulation, StopReason};
 use crate::node::Node;
 use crate::scenario::Scenario;
 use base::slab::Handle;
@@ -17,7 +17,7 @@ const AMPLE: u64 = 1 << 30;
 
 /// A flow to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entrant {
+pub struct FlowPlan {
     /// Its controller.
     pub algorithm: Algorithm,
     /// When it begins, from the beginning of the heat.
@@ -26,11 +26,11 @@ pub struct Entrant {
 
 /// What is run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heat {
+pub struct ContestRun {
     /// The link.
-    pub course: Course,
+    pub link_profile: LinkProfile,
     /// The flows, by the time at which they begin.
-    pub entrants: Vec<Entrant>,
+    pub entrants: Vec<FlowPlan>,
     /// What happens before is not measured.
     pub warm_up: Duration,
     /// What is measured.
@@ -39,18 +39,28 @@ pub struct Heat {
     pub seed: u64,
 }
 
-impl Heat {
+impl ContestRun {
     /// One flow alone.
-    pub fn alone(course: Course, algorithm: Algorithm, warm_up: Duration, span: Duration) -> Heat {
-        let entrants = vec![Entrant { algorithm, starts_at: Duration::ZERO }];
-        Heat { course, entrants, warm_up, span, seed: 1 }
+    pub fn alone(
+        link_profile: LinkProfile,
+        algorithm: Algorithm,
+        warm_up: Duration,
+        span: Duration,
+    ) -> ContestRun {
+        let entrants = vec![FlowPlan { algorithm, starts_at: Duration::ZERO }];
+        ContestRun { link_profile, entrants, warm_up, span, seed: 1 }
     }
 
     /// Two flows, the second half a second after the first.
-    pub fn pair(course: Course, both: [Algorithm; 2], warm_up: Duration, span: Duration) -> Heat {
-        let [first, second] = both.map(|algorithm| Entrant { algorithm, starts_at: Duration::ZERO });
-        let second = Entrant { starts_at: Duration::from_millis(500), ..second };
-        Heat { course, entrants: vec![first, second], warm_up, span, seed: 1 }
+    pub fn pair(
+        link_profile: LinkProfile,
+        both: [Algorithm; 2],
+        warm_up: Duration,
+        span: Duration,
+    ) -> ContestRun {
+        let [first, second] = both.map(|algorithm| FlowPlan { algorithm, starts_at: Duration::ZERO });
+        let second = FlowPlan { starts_at: Duration::from_millis(500), ..second };
+        ContestRun { link_profile, entrants: vec![first, second], warm_up, span, seed: 1 }
     }
 }
 
@@ -127,13 +137,13 @@ struct Account {
     marked: u64,
 }
 
-pub(super) type ContestLab = Lab<Receiver, Sender>;
+pub(super) type ContestSimulation = Simulation<Receiver, Sender>;
 
 /// Runs a heat.
 ///
 /// # Errors
 /// When the lab cannot be built, or a connection ends.
-pub fn run(heat: &Heat) -> Result<Outcome, String> {
+pub fn run(heat: &ContestRun) -> Result<Outcome, String> {
     run_through(heat, &[])
 }
 
@@ -141,8 +151,8 @@ pub fn run(heat: &Heat) -> Result<Outcome, String> {
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_through(heat: &Heat, nodes: &[Node]) -> Result<Outcome, String> {
-    let mut scenario = scenario(&heat.course, heat.seed);
+pub fn run_through(heat: &ContestRun, nodes: &[Node]) -> Result<Outcome, String> {
+    let mut scenario = scenario(&heat.link_profile, heat.seed);
     scenario.to_server.splice(0..0, nodes.iter().cloned());
     let mut lab = scenario.build(Receiver::default(), Sender::default())?;
     let mut handles = Vec::new();
@@ -161,7 +171,7 @@ pub fn run_through(heat: &Heat, nodes: &[Node]) -> Result<Outcome, String> {
     proceed(&mut lab, heat.span)?;
     let after = account(&mut lab, &handles);
     let waits = lab.network().borrow_mut().take_waits(client, server);
-    let capacity = heat.course.bits_per_second as f64 / 8.0 * heat.span.as_secs_f64();
+    let capacity = heat.link_profile.bits_per_second as f64 / 8.0 * heat.span.as_secs_f64();
     let flows = heat.entrants.iter().zip(before.flows.iter().zip(&after.flows));
     let flows = flows.map(|(entrant, (then, now))| {
         let [received, sent, lost, timeouts] = core::array::from_fn(|index| now[index] - then[index]);
@@ -180,11 +190,11 @@ pub fn run_through(heat: &Heat, nodes: &[Node]) -> Result<Outcome, String> {
 
 /// A lab in which one flow has just begun.
 pub(super) fn begin(
-    course: Course,
+    link_profile: LinkProfile,
     (algorithm, slow_start): (Algorithm, SlowStart),
     on_return: &[Node],
-) -> Result<(ContestLab, Handle), String> {
-    let mut scenario = scenario(&course, 1);
+) -> Result<(ContestSimulation, Handle), String> {
+    let mut scenario = scenario(&link_profile, 1);
     scenario.to_client.extend_from_slice(on_return);
     let mut lab = scenario.build(Receiver::default(), Sender::default())?;
     let transport = TransportConfig { congestion: algorithm, slow_start, ..scenario.client.clone() };
@@ -194,13 +204,13 @@ pub(super) fn begin(
 }
 
 /// Bytes of the first flow that have arrived in order.
-pub(super) fn received(lab: &mut ContestLab) -> u64 {
+pub(super) fn received(lab: &mut ContestSimulation) -> u64 {
     lab.server().app_mut().received.first().copied().unwrap_or(0)
 }
 
-fn scenario(course: &Course, seed: u64) -> Scenario {
+fn scenario(link_profile: &LinkProfile, seed: u64) -> Scenario {
     let mut scenario = Scenario::interop(seed);
-    (scenario.to_server, scenario.to_client) = course.nodes();
+    (scenario.to_server, scenario.to_client) = link_profile.nodes();
     let streams = StreamConfig {
         initial_stream_window: AMPLE,
         max_stream_window: AMPLE,
@@ -215,19 +225,19 @@ fn scenario(course: &Course, seed: u64) -> Scenario {
     scenario
 }
 
-pub(super) fn proceed(lab: &mut ContestLab, span: Duration) -> Result<(), String> {
+pub(super) fn proceed(lab: &mut ContestSimulation, span: Duration) -> Result<(), String> {
     if span.is_zero() {
         return Ok(());
     }
     let halt = lab.run(span, |_| false);
     let failures = &lab.client().app_mut().failures;
-    if halt == Halt::OutOfTime && failures.is_empty() {
+    if halt == StopReason::OutOfTime && failures.is_empty() {
         return Ok(());
     }
     Err(format!("{halt:?}: {failures:?}"))
 }
 
-fn account(lab: &mut ContestLab, handles: &[Handle]) -> Account {
+fn account(lab: &mut ContestSimulation, handles: &[Handle]) -> Account {
     let received = lab.server().app_mut().received.clone();
     let flows = handles.iter().enumerate().map(|(index, handle)| {
         let received = received.get(index).copied().unwrap_or(0);

@@ -3,7 +3,7 @@
 //! The flow is watched for thirty round trips: long enough for a slow start with five slow rounds at its end, and too short for a
 //! window that has been reduced to fill the queue again. What is lost in that time is slow start's.
 
-use super::course::Course;
+use super::link_profile::LinkProfile;
 use super::run::{begin, proceed, received};
 use crate::node::Node;
 use base::time::Duration;
@@ -36,14 +36,14 @@ pub struct Startup {
 /// # Errors
 /// When the lab cannot be built, or the connection ends.
 pub fn startup(
-    course: Course,
+    link_profile: LinkProfile,
     algorithm: Algorithm,
     slow_start: SlowStart,
     on_return: &[Node],
 ) -> Result<Startup, String> {
-    let (mut lab, handle) = begin(course, (algorithm, slow_start), on_return)?;
-    let slice = Duration::from_nanos(course.rtt.as_nanos() / SLICES);
-    let full = course.product() as f64 * FULL;
+    let (mut lab, handle) = begin(link_profile, (algorithm, slow_start), on_return)?;
+    let slice = Duration::from_nanos(link_profile.rtt.as_nanos() / SLICES);
+    let full = link_profile.product() as f64 * FULL;
     let mut history = vec![0];
     let mut full_after = None;
     for step in 1..=ROUNDS * SLICES {
@@ -61,10 +61,10 @@ pub fn startup(
     let wait = lab.network().borrow_mut().take_waits(client, server).percentile(100);
     let total = *history.last().unwrap_or(&0) as f64;
     Ok(Startup {
-        peak: wait.as_secs_f64() / course.rtt.as_secs_f64(),
+        peak: wait.as_secs_f64() / link_profile.rtt.as_secs_f64(),
         lost: counters.lost_packets,
         sent: counters.sent_packets,
         full_after,
-        used: total / (course.product() * ROUNDS) as f64,
+        used: total / (link_profile.product() * ROUNDS) as f64,
     })
 }

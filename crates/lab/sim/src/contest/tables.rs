@@ -1,7 +1,7 @@
 //! The tables of the study.
 
-use super::course::Course;
 use super::grid::{ALL, LINKS, Part, pairs};
+use super::link_profile::LinkProfile;
 use super::record::{Record, marking, millis, name};
 use recovery::congestion::Algorithm;
 use report::model::{Cell, Row, Table};
@@ -15,7 +15,7 @@ pub(super) fn tables(records: &[Record]) -> Vec<Table> {
         .iter()
         .map(|(megabits, _)| {
             let title = format!("One flow, {}: {FIGURES}", rate(megabits * 1_000_000));
-            let is_of = |record: &Record| record.course.bits_per_second == megabits * 1_000_000;
+            let is_of = |record: &Record| record.link_profile.bits_per_second == megabits * 1_000_000;
             single(title, records, |record| record.part == Part::Alone && is_of(record))
         })
         .collect();
@@ -33,12 +33,13 @@ pub(super) fn tables(records: &[Record]) -> Vec<Table> {
 /// A row for each course, and a column for each controller.
 fn single(title: String, records: &[Record], is_shown: impl Fn(&Record) -> bool) -> Table {
     let shown: Vec<&Record> = records.iter().filter(|record| is_shown(record)).collect();
-    let row = |course: &Course| {
+    let row = |link_profile: &LinkProfile| {
         let cells = ALL.map(|kind| {
-            let found = shown.iter().find(|record| record.course == *course && record.is_of(&[kind]));
+            let found =
+                shown.iter().find(|record| record.link_profile == *link_profile && record.is_of(&[kind]));
             found.map_or(Cell::Empty, |record| Cell::Text(figures(record)))
         });
-        Row { name: describe(course), is_published: false, cells: cells.to_vec() }
+        Row { name: describe(link_profile), is_published: false, cells: cells.to_vec() }
     };
     let rows = courses(&shown).iter().map(row).collect();
     let columns = ALL.map(|kind| name(kind).to_owned()).to_vec();
@@ -55,11 +56,11 @@ fn figures(record: &Record) -> String {
 }
 
 /// The courses of these records, each once.
-fn courses(records: &[&Record]) -> Vec<Course> {
-    let mut courses: Vec<Course> = Vec::new();
+fn courses(records: &[&Record]) -> Vec<LinkProfile> {
+    let mut courses: Vec<LinkProfile> = Vec::new();
     for record in records {
-        if !courses.contains(&record.course) {
-            courses.push(record.course);
+        if !courses.contains(&record.link_profile) {
+            courses.push(record.link_profile);
         }
     }
     courses
@@ -88,8 +89,9 @@ fn of_pairs(title: String, records: &[Record], cell: impl Fn(&Record) -> Cell) -
     let shown: Vec<&Record> = records.iter().filter(|record| record.part == Part::Pair).collect();
     let courses = courses(&shown);
     let row = |both: [Algorithm; 2]| {
-        let cells = courses.iter().map(|course| {
-            let found = shown.iter().find(|record| record.course == *course && record.is_of(&both));
+        let cells = courses.iter().map(|link_profile| {
+            let found =
+                shown.iter().find(|record| record.link_profile == *link_profile && record.is_of(&both));
             found.map_or(Cell::Empty, |record| cell(record))
         });
         Row { name: both.map(name).join(" + "), is_published: false, cells: cells.collect() }
@@ -107,14 +109,18 @@ pub(super) fn rate(bits_per_second: u64) -> String {
 }
 
 /// A course in a few words.
-pub(super) fn describe(course: &Course) -> String {
-    let mut text =
-        format!("{}, {} ms, queue {}", rate(course.bits_per_second), course.rtt.as_millis(), course.queue);
-    if course.loss_ppm > 0 {
-        text += &format!(", loss {} %", f64::from(course.loss_ppm) / 1e4);
+pub(super) fn describe(link_profile: &LinkProfile) -> String {
+    let mut text = format!(
+        "{}, {} ms, queue {}",
+        rate(link_profile.bits_per_second),
+        link_profile.rtt.as_millis(),
+        link_profile.queue
+    );
+    if link_profile.loss_ppm > 0 {
+        text += &format!(", loss {} %", f64::from(link_profile.loss_ppm) / 1e4);
     }
-    if course.marking != super::course::Marking::None {
-        text += &format!(", marks: {}", marking(course.marking));
+    if link_profile.marking != super::link_profile::Marking::None {
+        text += &format!(", marks: {}", marking(link_profile.marking));
     }
     text
 }

@@ -1,7 +1,7 @@
 //! Every node alone, then that a seed decides everything. Without these a scenario could pass because its link did nothing.
 
 use super::*;
-use crate::node::{Burst, Odds, Renewal};
+use crate::node::{Burst, EventRate, Renewal};
 
 fn millis(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -73,7 +73,7 @@ fn delay_and_rate() {
 #[test]
 fn loss_has_its_odds_however_it_clusters() {
     for burst in [Burst::None, Burst::Mean(5), Burst::AtMost(3)] {
-        let odds = Odds { ppm: 100_000, burst };
+        let odds = EventRate { ppm: 100_000, burst };
         let arrived = Pair::new(vec![Node::Loss(odds)]).numbered(20_000);
         let lost = 20_000 - arrived.len();
         assert!((1_700..2_300).contains(&lost), "{burst:?}: lost {lost}");
@@ -116,7 +116,7 @@ fn duplicates_and_reordering_lose_nothing() {
 
 #[test]
 fn corruption_changes_one_byte() {
-    let mut pair = Pair::new(vec![Node::Corrupt(Odds::percent(100))]);
+    let mut pair = Pair::new(vec![Node::Corrupt(EventRate::percent(100))]);
     pair.send(&[7; 100]);
     let arrived = pair.drain();
     assert_eq!(arrived[0].1.iter().filter(|byte| **byte != 7).count(), 1);
@@ -177,9 +177,9 @@ fn a_host_notices_late_and_then_all() {
 fn a_seed_decides_everything() {
     let run = |seed| {
         let nodes = vec![
-            Node::Loss(Odds::percent(10).with_burst(Burst::Mean(2))),
+            Node::Loss(EventRate::percent(10).with_burst(Burst::Mean(2))),
             Node::Reorder { ppm: 200_000, by: millis(9) },
-            Node::Corrupt(Odds::percent(5)),
+            Node::Corrupt(EventRate::percent(5)),
         ];
         let mut pair = Pair::seeded(nodes, seed);
         (0..200).for_each(|n| pair.send(&[n; 50]));

@@ -2,8 +2,8 @@
 
 use super::ask::{Ask, Shape};
 use super::server::{next, trailers};
-use crate::mood::Mood;
 use crate::piece::{Incoming, Outgoing};
+use crate::read_behaviour::ReadBehaviour;
 use base::rng::Rng;
 use base::time::Instant;
 use http3::{
@@ -28,8 +28,8 @@ struct Exchange {
 
 /// What the client does on one connection.
 #[derive(Debug)]
-pub struct Errand {
-    mood: Mood,
+pub struct RequestPlan {
+    read_behaviour: ReadBehaviour,
     waiting: VecDeque<Ask>,
     exchanges: BTreeMap<StreamId, Exchange>,
     parallel: usize,
@@ -43,11 +43,16 @@ pub struct Errand {
     is_done: bool,
 }
 
-impl Errand {
+impl RequestPlan {
     /// Carries out `asks`, at most `parallel` at a time, and updates keys so many times on the way.
-    pub fn new(mood: Mood, asks: impl IntoIterator<Item = Ask>, parallel: usize, key_updates: u32) -> Errand {
-        Errand {
-            mood,
+    pub fn new(
+        read_behaviour: ReadBehaviour,
+        asks: impl IntoIterator<Item = Ask>,
+        parallel: usize,
+        key_updates: u32,
+    ) -> RequestPlan {
+        RequestPlan {
+            read_behaviour,
             waiting: asks.into_iter().collect(),
             exchanges: BTreeMap::new(),
             parallel: parallel.max(1),
@@ -62,7 +67,7 @@ impl Errand {
     }
 
     /// The state of a connection that does this.
-    pub fn into_session(self, config: &Arc<Config>, now: Instant) -> Session<Errand> {
+    pub fn into_session(self, config: &Arc<Config>, now: Instant) -> Session<RequestPlan> {
         Session { connection: http3::Connection::new(Side::Client, config.clone(), now), messages: self }
     }
 
@@ -115,7 +120,7 @@ impl Errand {
     }
 }
 
-impl MessageSink for Errand {
+impl MessageSink for RequestPlan {
     fn on_response(&mut self, id: StreamId, head: &ResponseHead<'_>) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.heads[usize::from(!head.is_interim())] += 1;
@@ -129,7 +134,7 @@ impl MessageSink for Errand {
     }
 
     fn on_body(&mut self, id: StreamId, bytes: &[u8]) -> usize {
-        let taken = self.mood.takes(bytes.len());
+        let taken = self.read_behaviour.takes(bytes.len());
         if taken < bytes.len() {
             self.paused.push(id);
         }
@@ -146,7 +151,7 @@ impl MessageSink for Errand {
     }
 
     fn on_end(&mut self, id: StreamId) {
-        match self.exchanges.get(&id).map(Errand::judge) {
+        match self.exchanges.get(&id).map(RequestPlan::judge) {
             Some(Ok(())) => self.over.push((id, false)),
             Some(Err(failure)) => self.fail(id, failure),
             None => self.fail(id, "ended twice"),
@@ -175,10 +180,10 @@ impl MessageSink for Errand {
     }
 }
 
-fn open(session: &mut Session<Errand>, connection: &mut Connection) -> Result<(), String> {
-    let Session { connection: http, messages: errand } = session;
-    while errand.exchanges.len() < errand.parallel {
-        let Some(&ask) = errand.waiting.front() else { return Ok(()) };
+fn open(session: &mut Session<RequestPlan>, connection: &mut Connection) -> Result<(), String> {
+    let Session { connection: http, messages: client_plan } = session;
+    while client_plan.exchanges.len() < client_plan.parallel {
+        let Some(&ask) = client_plan.waiting.front() else { return Ok(()) };
         let has_more = ask.has_content() || ask.shape.has(Shape::TRAILERS_UP);
         let body = match () {
             () if !has_more => BodyLength::Empty,
@@ -190,22 +195,28 @@ fn open(session: &mut Session<Errand>, connection: &mut Connection) -> Result<()
             Err(RequestError::NoStream) => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
-        errand.waiting.pop_front();
+        client_plan.waiting.pop_front();
         let incoming = Incoming::new(ask.offset, ask.expected());
         let outgoing = Outgoing::new(ask.offset, ask.up);
         let exchange = Exchange { ask, incoming, outgoing, is_sent: !has_more, heads: [0; 3] };
-        errand.exchanges.insert(id, exchange);
-        errand.sending.push(id);
+        client_plan.exchanges.insert(id, exchange);
+        client_plan.sending.push(id);
     }
     Ok(())
 }
 
-fn send(session: &mut Session<Errand>, connection: &mut Connection, id: StreamId) -> Result<(), SendError> {
-    let Session { connection: http, messages: errand } = session;
-    let Some(exchange) = errand.exchanges.get_mut(&id).filter(|exchange| !exchange.is_sent) else {
+fn send(
+    session: &mut Session<RequestPlan>,
+    connection: &mut Connection,
+    id: StreamId,
+) -> Result<(), SendError> {
+    let Session { connection: http, messages: client_plan } = session;
+    let Some(exchange) = client_plan.exchanges.get_mut(&id).filter(|exchange| !exchange.is_sent) else {
         return Ok(());
     };
-    while let Some(bytes) = exchange.outgoing.next(connection.send_capacity(id), &mut errand.mood) {
+    while let Some(bytes) =
+        exchange.outgoing.next(connection.send_capacity(id), &mut client_plan.read_behaviour)
+    {
         http.write_body(connection, id, bytes)?;
     }
     if exchange.outgoing.is_written() {
@@ -237,7 +248,7 @@ impl Client {
         &mut self,
         now: Instant,
         connection: &mut Connection,
-        session: &mut Session<Errand>,
+        session: &mut Session<RequestPlan>,
     ) -> Result<(), String> {
         for (id, is_cancelled) in core::mem::take(&mut session.messages.over) {
             if session.messages.exchanges.remove(&id).is_some() && is_cancelled {
@@ -248,12 +259,12 @@ impl Client {
         for id in core::mem::take(&mut session.messages.sending) {
             send(session, connection, id).map_err(|error| format!("request {}: {error}", id.as_u64()))?;
         }
-        let errand = &mut session.messages;
-        if errand.key_updates > 0 && connection.update_keys(now) {
-            errand.key_updates -= 1;
+        let client_plan = &mut session.messages;
+        if client_plan.key_updates > 0 && connection.update_keys(now) {
+            client_plan.key_updates -= 1;
         }
-        if errand.exchanges.is_empty() && errand.waiting.is_empty() {
-            errand.is_done = true;
+        if client_plan.exchanges.is_empty() && client_plan.waiting.is_empty() {
+            client_plan.is_done = true;
             self.done += 1;
             self.counters = *connection.counters();
             session.connection.close(connection, now);
@@ -263,16 +274,21 @@ impl Client {
 }
 
 impl App for Client {
-    type State = Session<Errand>;
+    type State = Session<RequestPlan>;
 
     /// Nobody connects to a client; its endpoint refuses before it comes to this.
-    fn on_accept(&mut self, now: Instant, connection: &mut Connection) -> Session<Errand> {
+    fn on_accept(&mut self, now: Instant, connection: &mut Connection) -> Session<RequestPlan> {
         self.failures.push(format!("somebody connected to the client from {}", connection.addresses().peer));
-        let errand = Errand::new(Mood::new(Rng::from_u64(0), 0), [], 1, 0);
-        errand.into_session(&Arc::new(Config::client()), now)
+        let client_plan = RequestPlan::new(ReadBehaviour::new(Rng::from_u64(0), 0), [], 1, 0);
+        client_plan.into_session(&Arc::new(Config::client()), now)
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection, session: &mut Session<Errand>) -> Next {
+    fn on_turn(
+        &mut self,
+        now: Instant,
+        connection: &mut Connection,
+        session: &mut Session<RequestPlan>,
+    ) -> Next {
         session.on_turn(connection, now);
         for id in core::mem::take(&mut session.messages.paused) {
             session.deliver(connection, now, id);
@@ -283,13 +299,13 @@ impl App for Client {
         {
             self.failures.push(failure);
         }
-        let errand = &mut session.messages;
-        self.failures.append(&mut errand.failures);
-        self.reasons.append(&mut errand.reasons);
-        next(now, errand.paused.is_empty() || connection.is_closed(), session.connection.next_timeout())
+        let client_plan = &mut session.messages;
+        self.failures.append(&mut client_plan.failures);
+        self.reasons.append(&mut client_plan.reasons);
+        next(now, client_plan.paused.is_empty() || connection.is_closed(), session.connection.next_timeout())
     }
 
-    fn on_gone(&mut self, _now: Instant, _connection: &Connection, mut session: Session<Errand>) {
+    fn on_gone(&mut self, _now: Instant, _connection: &Connection, mut session: Session<RequestPlan>) {
         self.failures.append(&mut session.messages.failures);
         if let Some(failure) = session.connection.failure() {
             self.failures.push(format!("the client says: {failure:?}"));

@@ -14,7 +14,7 @@ mod run;
 mod server;
 
 pub use ask::{Ask, Shape};
-pub use client::{Client, Errand};
+pub use client::{Client, RequestPlan};
 pub use draw::plan;
 pub use run::{Plan, Report, run};
-pub use server::{Server, Visit};
+pub use server::{Server, ServerConnection};

@@ -1,10 +1,10 @@
 //! One whole run of requests, and everything that must hold at its end.
 
 use super::ask::Ask;
-use super::client::{Client, Errand};
+use super::client::{Client, RequestPlan};
 use super::server::Server;
-use crate::lab::{Halt, Lab};
-use crate::mood::Mood;
+use crate::lab::{Simulation, StopReason};
+use crate::read_behaviour::ReadBehaviour;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 use base::time::Duration;
@@ -59,12 +59,13 @@ const AFTERLIFE: Duration = Duration::from_secs(400);
 /// Everything that went wrong, in words.
 pub fn run(scenario: &Scenario, plan: &Plan) -> Result<Report, String> {
     let mut rng = scenario.app_rng();
-    let mood = Mood::new(rng.fork(), plan.pause_ppm);
+    let read_behaviour = ReadBehaviour::new(rng.fork(), plan.pause_ppm);
     // Networks that are cut off for seconds are slower than a server on the internet has patience.
     let patient = Config { head_timeout: None, body_timeout: None, ..Config::server() };
-    let mut lab = scenario.build(Server::new(mood.clone(), Arc::new(patient)), Client::default())?;
+    let mut lab =
+        scenario.build(Server::new(read_behaviour.clone(), Arc::new(patient)), Client::default())?;
     let trace = Trace::start(lab.network());
-    let outcome = drive(&mut lab, scenario, plan, &mood);
+    let outcome = drive(&mut lab, scenario, plan, &read_behaviour);
     trace.finish(lab.network())?;
     let time = outcome?;
     let whole = plan.asks.iter().filter(|ask| !ask.is_cancelled).count() as u64 * plan.connections;
@@ -79,17 +80,22 @@ pub fn run(scenario: &Scenario, plan: &Plan) -> Result<Report, String> {
 
 /// Runs until all is done and both ends have forgotten each other; returns when all was done.
 fn drive(
-    lab: &mut Lab<Server, Client>,
+    lab: &mut Simulation<Server, Client>,
     scenario: &Scenario,
     plan: &Plan,
-    mood: &Mood,
+    read_behaviour: &ReadBehaviour,
 ) -> Result<Duration, String> {
     let config = Arc::new(Config::client());
     let mut time = Duration::ZERO;
     for connection in 1..=plan.connections {
-        let errand = Errand::new(mood.clone(), plan.asks.iter().copied(), plan.parallel, plan.key_updates);
+        let client_plan = RequestPlan::new(
+            read_behaviour.clone(),
+            plan.asks.iter().copied(),
+            plan.parallel,
+            plan.key_updates,
+        );
         let now = lab.network().borrow().now();
-        let handle = lab.connect(errand.into_session(&config, now))?;
+        let handle = lab.connect(client_plan.into_session(&config, now))?;
         let halt = lab.run(scenario.limit.saturating_sub(time), |lab| {
             if lab.server().app_mut().talked > 0 {
                 let client = lab.hosts().1;
@@ -107,10 +113,10 @@ fn drive(
     Ok(time)
 }
 
-fn expect_done(lab: &mut Lab<Server, Client>, halt: &Halt, what: &str) -> Result<(), String> {
+fn expect_done(lab: &mut Simulation<Server, Client>, halt: &StopReason, what: &str) -> Result<(), String> {
     let mut failures = lab.client().app_mut().failures.clone();
     failures.extend(lab.server().app_mut().failures.iter().cloned());
-    if *halt == Halt::Done && failures.is_empty() {
+    if *halt == StopReason::Done && failures.is_empty() {
         return Ok(());
     }
     let age = lab.age().as_secs_f64();

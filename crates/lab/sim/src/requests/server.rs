@@ -1,8 +1,8 @@
 //! The server's end of requests.
 
 use super::ask::{Ask, Shape};
-use crate::mood::Mood;
 use crate::piece::{Incoming, Outgoing};
+use crate::read_behaviour::ReadBehaviour;
 use crate::transfer::PAUSE;
 use base::time::Instant;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -19,7 +19,7 @@ pub(super) const COUNT: &str = "x-count";
 /// The application, and what became of it all.
 #[derive(Debug)]
 pub struct Server {
-    mood: Mood,
+    read_behaviour: ReadBehaviour,
     config: Arc<Config>,
     /// Connections that clients began.
     pub accepted: u64,
@@ -39,9 +39,9 @@ pub struct Server {
 
 impl Server {
     /// A server whose receivers have this mood.
-    pub fn new(mood: Mood, config: Arc<Config>) -> Server {
+    pub fn new(read_behaviour: ReadBehaviour, config: Arc<Config>) -> Server {
         Server {
-            mood,
+            read_behaviour,
             config,
             accepted: 0,
             talked: 0,
@@ -65,8 +65,8 @@ struct Answer {
 
 /// What the server keeps of a connection besides HTTP/3 itself.
 #[derive(Debug)]
-pub struct Visit {
-    mood: Mood,
+pub struct ServerConnection {
+    read_behaviour: ReadBehaviour,
     answers: BTreeMap<StreamId, Answer>,
     /// Answers that may have something to send.
     sending: Vec<StreamId>,
@@ -80,7 +80,7 @@ pub struct Visit {
     failures: Vec<String>,
 }
 
-impl Visit {
+impl ServerConnection {
     fn cancel(&mut self, id: StreamId) {
         self.answers.remove(&id);
         self.cancelled.insert(id);
@@ -91,7 +91,7 @@ impl Visit {
     }
 }
 
-impl MessageSink for Visit {
+impl MessageSink for ServerConnection {
     fn on_request(&mut self, id: StreamId, head: &RequestHead<'_>) {
         self.has_news |= !core::mem::replace(&mut self.has_talked, true);
         let Some(ask) = head.path().and_then(Ask::from_path) else {
@@ -108,7 +108,7 @@ impl MessageSink for Visit {
     }
 
     fn on_body(&mut self, id: StreamId, bytes: &[u8]) -> usize {
-        let taken = self.mood.takes(bytes.len());
+        let taken = self.read_behaviour.takes(bytes.len());
         if taken < bytes.len() {
             self.paused.push(id);
         }
@@ -173,7 +173,7 @@ pub(super) fn trailers(count: u64) -> HeaderMap {
 
 /// Sends what an answer has to send now; `true` when it is complete.
 fn advance(
-    session: &mut Session<Visit>,
+    session: &mut Session<ServerConnection>,
     connection: &mut Connection,
     id: StreamId,
 ) -> Result<bool, SendError> {
@@ -202,7 +202,7 @@ fn advance(
             return Ok(true);
         }
     }
-    while let Some(bytes) = answer.outgoing.next(connection.send_capacity(id), &mut messages.mood) {
+    while let Some(bytes) = answer.outgoing.next(connection.send_capacity(id), &mut messages.read_behaviour) {
         http.write_body(connection, id, bytes)?;
     }
     if !answer.outgoing.is_written() || !answer.is_ended {
@@ -217,12 +217,12 @@ fn advance(
 }
 
 impl App for Server {
-    type State = Session<Visit>;
+    type State = Session<ServerConnection>;
 
-    fn on_accept(&mut self, now: Instant, _connection: &mut Connection) -> Session<Visit> {
+    fn on_accept(&mut self, now: Instant, _connection: &mut Connection) -> Session<ServerConnection> {
         self.accepted += 1;
-        let messages = Visit {
-            mood: self.mood.fork(),
+        let messages = ServerConnection {
+            read_behaviour: self.read_behaviour.fork(),
             answers: BTreeMap::new(),
             sending: Vec::new(),
             paused: Vec::new(),
@@ -235,7 +235,12 @@ impl App for Server {
         Session { connection: http3::Connection::new(Side::Server, self.config.clone(), now), messages }
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection, session: &mut Session<Visit>) -> Next {
+    fn on_turn(
+        &mut self,
+        now: Instant,
+        connection: &mut Connection,
+        session: &mut Session<ServerConnection>,
+    ) -> Next {
         session.on_turn(connection, now);
         for id in core::mem::take(&mut session.messages.paused) {
             session.deliver(connection, now, id);
@@ -262,7 +267,7 @@ impl App for Server {
         next(now, visit.paused.is_empty() || is_closed, session.connection.next_timeout())
     }
 
-    fn on_gone(&mut self, _now: Instant, connection: &Connection, mut session: Session<Visit>) {
+    fn on_gone(&mut self, _now: Instant, connection: &Connection, mut session: Session<ServerConnection>) {
         self.counters = *connection.counters();
         self.cancelled += session.messages.cancelled.len() as u64;
         self.failures.append(&mut session.messages.failures);

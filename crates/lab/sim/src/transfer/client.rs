@@ -2,8 +2,8 @@
 
 use super::header::Header;
 use super::server::PAUSE;
-use crate::mood::Mood;
 use crate::piece::{Incoming, Outgoing};
+use crate::read_behaviour::ReadBehaviour;
 use base::pattern;
 use base::time::Instant;
 use bytes::Bytes;
@@ -42,8 +42,8 @@ struct Exchange {
 
 /// What the client does on one connection.
 #[derive(Debug)]
-pub struct Errand {
-    mood: Mood,
+pub struct TransferPlan {
+    read_behaviour: ReadBehaviour,
     waiting: VecDeque<Transfer>,
     exchanges: BTreeMap<StreamId, Exchange>,
     parallel: usize,
@@ -61,11 +61,15 @@ pub struct Errand {
     received: u64,
 }
 
-impl Errand {
+impl TransferPlan {
     /// Carries out `transfers`, at most `parallel` at a time.
-    pub fn new(mood: Mood, transfers: impl IntoIterator<Item = Transfer>, parallel: usize) -> Errand {
-        Errand {
-            mood,
+    pub fn new(
+        read_behaviour: ReadBehaviour,
+        transfers: impl IntoIterator<Item = Transfer>,
+        parallel: usize,
+    ) -> TransferPlan {
+        TransferPlan {
+            read_behaviour,
             waiting: transfers.into_iter().collect(),
             exchanges: BTreeMap::new(),
             parallel: parallel.max(1),
@@ -109,7 +113,7 @@ impl Errand {
         let Some(exchange) = self.exchanges.get_mut(&id).filter(|exchange| !exchange.is_finished) else {
             return;
         };
-        let written = exchange.outgoing.write(connection, id, &mut self.mood);
+        let written = exchange.outgoing.write(connection, id, &mut self.read_behaviour);
         let finished = written.and_then(|()| {
             if exchange.outgoing.is_written() {
                 exchange.is_finished = true;
@@ -129,7 +133,7 @@ impl Errand {
             self.datagrams -= 1;
             let offset = u64::from(self.datagrams) * 777;
             let content = pattern::at(offset);
-            let len = self.mood.write_len(most - 8);
+            let len = self.read_behaviour.write_len(most - 8);
             let datagram = [&offset.to_be_bytes()[..], content.get(..len).unwrap_or(&[])].concat();
             if let Err(error) = connection.send_datagram(datagram.into()) {
                 self.failures.push(format!("datagram of {len}: {error:?}"));
@@ -176,9 +180,9 @@ impl Errand {
     }
 }
 
-impl StreamSink for Errand {
+impl StreamSink for TransferPlan {
     fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
-        let taken = self.mood.takes(bytes.len());
+        let taken = self.read_behaviour.takes(bytes.len());
         let fin = if taken == bytes.len() {
             fin
         } else {
@@ -215,53 +219,53 @@ pub struct Client {
 }
 
 impl App for Client {
-    type State = Errand;
+    type State = TransferPlan;
 
     /// Nobody connects to a client; its endpoint refuses before it comes to this.
-    fn on_accept(&mut self, _now: Instant, connection: &mut Connection) -> Errand {
+    fn on_accept(&mut self, _now: Instant, connection: &mut Connection) -> TransferPlan {
         self.failures.push(format!("somebody connected to the client from {}", connection.addresses().peer));
-        Errand::new(Mood::new(base::rng::Rng::from_u64(0), 0), [], 1)
+        TransferPlan::new(ReadBehaviour::new(base::rng::Rng::from_u64(0), 0), [], 1)
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection, errand: &mut Errand) -> Next {
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection, client_plan: &mut TransferPlan) -> Next {
         while let Some(event) = connection.next_event() {
-            errand.on_event(event, &mut self.reasons);
+            client_plan.on_event(event, &mut self.reasons);
         }
-        for id in core::mem::take(&mut errand.paused) {
-            connection.deliver(now, id, errand);
+        for id in core::mem::take(&mut client_plan.paused) {
+            connection.deliver(now, id, client_plan);
         }
-        self.received += core::mem::take(&mut errand.received);
+        self.received += core::mem::take(&mut client_plan.received);
         self.mtu = connection.mtu_report();
-        if connection.is_connected() && !errand.is_done {
-            for (id, is_cancelled) in core::mem::take(&mut errand.over) {
-                if errand.exchanges.remove(&id).is_some() && is_cancelled {
+        if connection.is_connected() && !client_plan.is_done {
+            for (id, is_cancelled) in core::mem::take(&mut client_plan.over) {
+                if client_plan.exchanges.remove(&id).is_some() && is_cancelled {
                     connection.stop_sending(id, CANCEL);
                     connection.reset(id, CANCEL);
                 }
             }
-            errand.open(connection);
-            for id in core::mem::take(&mut errand.sending) {
-                errand.send(connection, id);
+            client_plan.open(connection);
+            for id in core::mem::take(&mut client_plan.sending) {
+                client_plan.send(connection, id);
             }
-            errand.send_datagrams(connection);
-            if errand.key_updates > 0 && connection.update_keys(now) {
-                errand.key_updates -= 1;
+            client_plan.send_datagrams(connection);
+            if client_plan.key_updates > 0 && connection.update_keys(now) {
+                client_plan.key_updates -= 1;
             }
-            if errand.exchanges.is_empty() && errand.waiting.is_empty() {
-                errand.is_done = true;
+            if client_plan.exchanges.is_empty() && client_plan.waiting.is_empty() {
+                client_plan.is_done = true;
                 (self.done, self.done_at) = (self.done + 1, now);
                 self.counters = *connection.counters();
                 connection.close(now, 0, b"done");
             }
         }
-        self.failures.append(&mut errand.failures);
-        let waits = errand.paused.is_empty() || connection.is_closed();
+        self.failures.append(&mut client_plan.failures);
+        let waits = client_plan.paused.is_empty() || connection.is_closed();
         if waits { Next::Wait } else { Next::At(now + PAUSE) }
     }
 
-    fn on_gone(&mut self, _now: Instant, _connection: &Connection, mut errand: Errand) {
-        self.failures.append(&mut errand.failures);
-        if !errand.is_done {
+    fn on_gone(&mut self, _now: Instant, _connection: &Connection, mut client_plan: TransferPlan) {
+        self.failures.append(&mut client_plan.failures);
+        if !client_plan.is_done {
             self.failures.push("gone before all was done".to_owned());
         }
     }

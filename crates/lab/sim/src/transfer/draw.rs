@@ -3,14 +3,14 @@
 use super::client::Transfer;
 use super::header::Header;
 use super::run::Plan;
-use crate::draw::{Draw, Drawn};
+use crate::draw::{Draw, RandomScenario};
 use transport::Dir;
 
 /// Most bytes of one run: enough for slow start, recovery and window updates, and over in milliseconds.
 const MAX_BYTES: u64 = 2 << 20;
 
 /// The plan of `seed` for the scenario of the same seed.
-pub fn plan(seed: u64, drawn: &Drawn) -> Plan {
+pub fn plan(seed: u64, drawn: &RandomScenario) -> Plan {
     let mut draw = Draw::new(seed ^ 0x706c_616e);
     let (connections, at_once) = (draw.pick(&[1, 1, 1, 3], 1), draw.pick(&[1, 1, 1, 4], 1));
     // A rebinding during a handshake ends it, and only the first handshakes are waited for.

@@ -11,9 +11,9 @@ mod header;
 mod run;
 mod server;
 
-pub use client::{Client, Errand, Transfer};
+pub use client::{Client, Transfer, TransferPlan};
 pub use draw::plan;
 pub use header::Header;
-pub use run::{Plan, Report, TransferLab, build, drive, run, verify};
+pub use run::{Plan, Report, TransferSimulation, build, drive, run, verify};
 pub(crate) use server::PAUSE;
-pub use server::{Server, Visit};
+pub use server::{Server, ServerConnection};

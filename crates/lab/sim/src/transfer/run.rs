@@ -1,9 +1,9 @@
 //! One whole run of raw transfers, and everything that must hold at its end.
 
-use super::client::{Client, Errand, Transfer};
+use super::client::{Client, Transfer, TransferPlan};
 use super::server::Server;
-use crate::lab::{Halt, Lab};
-use crate::mood::Mood;
+use crate::lab::{Simulation, StopReason};
+use crate::read_behaviour::ReadBehaviour;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 use base::time::Duration;
@@ -62,7 +62,7 @@ pub struct Report {
 }
 
 /// The two ends of raw transfers.
-pub type TransferLab = Lab<Server, Client>;
+pub type TransferSimulation = Simulation<Server, Client>;
 
 /// Longer than any idle timeout or closing period in use.
 const AFTERLIFE: Duration = Duration::from_secs(400);
@@ -88,25 +88,26 @@ pub fn run(scenario: &Scenario, plan: &Plan) -> Result<Report, String> {
 ///
 /// # Errors
 /// When the scenario cannot work.
-pub fn build(scenario: &Scenario, plan: &Plan) -> Result<TransferLab, String> {
+pub fn build(scenario: &Scenario, plan: &Plan) -> Result<TransferSimulation, String> {
     let mut rng = scenario.app_rng();
-    scenario.build(Server::new(Mood::new(rng.fork(), plan.pause_ppm)), Client::default())
+    scenario.build(Server::new(ReadBehaviour::new(rng.fork(), plan.pause_ppm)), Client::default())
 }
 
 /// Runs until all is done and both ends have forgotten each other; returns when all was done.
 ///
 /// # Errors
 /// How the run ended instead.
-pub fn drive(lab: &mut TransferLab, scenario: &Scenario, plan: &Plan) -> Result<Duration, String> {
+pub fn drive(lab: &mut TransferSimulation, scenario: &Scenario, plan: &Plan) -> Result<Duration, String> {
     let mut rng = scenario.app_rng();
-    let mood = Mood::new(rng.fork(), plan.pause_ppm);
+    let read_behaviour = ReadBehaviour::new(rng.fork(), plan.pause_ppm);
     let mut time = Duration::ZERO;
     for round in 1..=plan.connections {
         let mut handles = Vec::new();
         for _ in 0..plan.at_once {
-            let mut errand = Errand::new(mood.clone(), plan.transfers.iter().copied(), plan.parallel);
-            (errand.key_updates, errand.datagrams) = (plan.key_updates, plan.datagrams);
-            handles.push(lab.connect(errand)?);
+            let mut client_plan =
+                TransferPlan::new(read_behaviour.clone(), plan.transfers.iter().copied(), plan.parallel);
+            (client_plan.key_updates, client_plan.datagrams) = (plan.key_updates, plan.datagrams);
+            handles.push(lab.connect(client_plan)?);
         }
         let halt = lab.run(scenario.limit.saturating_sub(time), |lab| {
             if lab.server().app_mut().talked >= round * plan.at_once {
@@ -118,8 +119,10 @@ pub fn drive(lab: &mut TransferLab, scenario: &Scenario, plan: &Plan) -> Result<
         time = lab.age();
         let mut open = String::new();
         for handle in handles {
-            open +=
-                &lab.client().connection(handle).map_or_else(String::new, |(_, errand)| errand.unfinished());
+            open += &lab
+                .client()
+                .connection(handle)
+                .map_or_else(String::new, |(_, client_plan)| client_plan.unfinished());
         }
         expect_done(lab, &halt, &format!("the transfer ({open})"))?;
     }
@@ -129,10 +132,10 @@ pub fn drive(lab: &mut TransferLab, scenario: &Scenario, plan: &Plan) -> Result<
     Ok(time)
 }
 
-fn expect_done(lab: &mut TransferLab, halt: &Halt, what: &str) -> Result<(), String> {
+fn expect_done(lab: &mut TransferSimulation, halt: &StopReason, what: &str) -> Result<(), String> {
     let mut failures = lab.client().app_mut().failures.clone();
     failures.extend(lab.server().app_mut().failures.iter().cloned());
-    if *halt == Halt::Done && failures.is_empty() {
+    if *halt == StopReason::Done && failures.is_empty() {
         return Ok(());
     }
     let age = lab.age().as_secs_f64();
@@ -147,7 +150,7 @@ fn expect_done(lab: &mut TransferLab, halt: &Halt, what: &str) -> Result<(), Str
 ///
 /// # Errors
 /// What does not.
-pub fn verify(lab: &mut TransferLab, plan: &Plan) -> Result<(), String> {
+pub fn verify(lab: &mut TransferSimulation, plan: &Plan) -> Result<(), String> {
     let whole = |transfer: &&Transfer| transfer.dir == Dir::Bidi && transfer.cancel_after.is_none();
     let expected = plan.transfers.iter().filter(whole).count() as u64 * plan.connections * plan.at_once;
     let server = lab.server().app_mut();

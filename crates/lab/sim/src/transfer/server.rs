@@ -1,8 +1,8 @@
 //! The server of raw transfers.
 
 use super::header::{HEADER_LEN, Header};
-use crate::mood::Mood;
 use crate::piece::{Incoming, Outgoing};
+use crate::read_behaviour::ReadBehaviour;
 use base::pattern;
 use base::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(3);
 /// The application, and what became of it all.
 #[derive(Debug)]
 pub struct Server {
-    mood: Mood,
+    read_behaviour: ReadBehaviour,
     /// Connections that clients began.
     pub accepted: u64,
     /// Connections on which stream data arrived: their handshake is over at both ends.
@@ -40,9 +40,9 @@ pub struct Server {
 
 impl Server {
     /// A server whose receivers have this mood.
-    pub fn new(mood: Mood) -> Server {
+    pub fn new(read_behaviour: ReadBehaviour) -> Server {
         Server {
-            mood,
+            read_behaviour,
             accepted: 0,
             talked: 0,
             completed: 0,
@@ -67,8 +67,8 @@ enum Stage {
 
 /// What the server keeps of a connection.
 #[derive(Debug)]
-pub struct Visit {
-    mood: Mood,
+pub struct ServerConnection {
+    read_behaviour: ReadBehaviour,
     streams: BTreeMap<StreamId, Stage>,
     cancelled: BTreeSet<StreamId>,
     /// Streams that may have something to send.
@@ -82,7 +82,7 @@ pub struct Visit {
     failures: Vec<String>,
 }
 
-impl Visit {
+impl ServerConnection {
     fn on_bytes(&mut self, id: StreamId, mut bytes: &[u8], fin: Fin) -> Result<(), String> {
         self.has_news |= !core::mem::replace(&mut self.has_talked, true);
         if self.cancelled.contains(&id) {
@@ -125,7 +125,7 @@ impl Visit {
         if id.dir() == Dir::Uni {
             return *is_ended;
         }
-        if outgoing.write(connection, id, &mut self.mood).is_err() {
+        if outgoing.write(connection, id, &mut self.read_behaviour).is_err() {
             // The client asked us to stop; the event says so, too.
             return false;
         }
@@ -139,9 +139,9 @@ impl Visit {
     }
 }
 
-impl StreamSink for Visit {
+impl StreamSink for ServerConnection {
     fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
-        let taken = self.mood.takes(bytes.len());
+        let taken = self.read_behaviour.takes(bytes.len());
         let fin = if taken == bytes.len() {
             fin
         } else {
@@ -169,12 +169,12 @@ impl StreamSink for Visit {
 }
 
 impl App for Server {
-    type State = Visit;
+    type State = ServerConnection;
 
-    fn on_accept(&mut self, _now: Instant, _connection: &mut Connection) -> Visit {
+    fn on_accept(&mut self, _now: Instant, _connection: &mut Connection) -> ServerConnection {
         self.accepted += 1;
-        Visit {
-            mood: self.mood.fork(),
+        ServerConnection {
+            read_behaviour: self.read_behaviour.fork(),
             streams: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             sending: Vec::new(),
@@ -187,7 +187,7 @@ impl App for Server {
         }
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection, visit: &mut Visit) -> Next {
+    fn on_turn(&mut self, now: Instant, connection: &mut Connection, visit: &mut ServerConnection) -> Next {
         let is_closed = connection.is_closed();
         for id in core::mem::take(&mut visit.paused) {
             connection.deliver(now, id, visit);
@@ -218,7 +218,7 @@ impl App for Server {
         if visit.paused.is_empty() || connection.is_closed() { Next::Wait } else { Next::At(now + PAUSE) }
     }
 
-    fn on_gone(&mut self, _now: Instant, connection: &Connection, mut visit: Visit) {
+    fn on_gone(&mut self, _now: Instant, connection: &Connection, mut visit: ServerConnection) {
         self.counters = *connection.counters();
         self.mtu = connection.mtu_report();
         self.failures.append(&mut visit.failures);

@@ -11,7 +11,7 @@ use bench::site::End;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Ground, Http, on_path};
+use super::{Http, TestSite, on_path};
 
 /// From this share of a core on, a process is taken for busy all the time.
 const BUSY: f64 = 0.9;
@@ -117,7 +117,7 @@ pub(super) struct Call<'a> {
     pub(super) http: Http,
     pub(super) url: &'a str,
     pub(super) server: u32,
-    pub(super) ground: &'a Ground,
+    pub(super) ground: &'a TestSite,
 }
 
 impl Call<'_> {

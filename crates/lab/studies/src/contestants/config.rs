@@ -3,11 +3,11 @@
 
 use std::net::SocketAddr;
 
-use super::Ground;
+use super::TestSite;
 
 /// nginx in one process: the one that we started is the one that works. `sendfile` and `tcp_nopush` are what its documentation
 /// advises for files, an open-file cache spares looking the file up, and TLS records are as large as they may be.
-pub(super) fn nginx(ground: &Ground, address: SocketAddr) -> String {
+pub(super) fn nginx(ground: &TestSite, address: SocketAddr) -> String {
     let folder = ground.folder().display();
     let [files, certificate, key] = shown(ground);
     format!(
@@ -51,7 +51,7 @@ http {{
 }
 
 /// Caddy, without its administration and its search for certificates. Go's TLS prefers AES-128-GCM by itself.
-pub(super) fn caddy(ground: &Ground, address: SocketAddr) -> String {
+pub(super) fn caddy(ground: &TestSite, address: SocketAddr) -> String {
     let [files, certificate, key] = shown(ground);
     let (ip, port) = (address.ip(), address.port());
     format!(
@@ -76,6 +76,6 @@ https://:{port} {{
     )
 }
 
-fn shown(ground: &Ground) -> [String; 3] {
+fn shown(ground: &TestSite) -> [String; 3] {
     [ground.files(), ground.certificate(), ground.key()].map(|path| path.display().to_string())
 }

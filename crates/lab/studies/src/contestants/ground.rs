@@ -21,7 +21,7 @@ const NAMES: [&str; 1] = ["localhost"];
 
 /// The ground on which servers are compared. What is below its folder goes when it does.
 #[derive(Debug)]
-pub struct Ground {
+pub struct TestSite {
     folder: Folder,
     site: Site,
     /// Bytes of UDP payload in full packets.
@@ -30,18 +30,18 @@ pub struct Ground {
     pub problem: Option<String>,
 }
 
-impl Ground {
+impl TestSite {
     /// Writes files and certificate, and joins two namespaces by veth with Ethernet's MTU. Where that is not allowed the ground
     /// is loopback, and the problem says so: TCP's segments are then as large as 64 KB, and no datagram is.
     ///
     /// # Errors
     /// The folder for temporary files cannot be written.
-    pub fn prepare() -> io::Result<Ground> {
+    pub fn prepare() -> io::Result<TestSite> {
         let (site, problem) = match Site::veth(1) {
             Ok(site) => (site, None),
             Err(error) => (Site::Loopback, Some(error.to_string())),
         };
-        let ground = Ground { folder: Folder::make()?, site, payload_size: PAYLOAD, problem };
+        let ground = TestSite { folder: Folder::make()?, site, payload_size: PAYLOAD, problem };
         std::fs::create_dir_all(ground.files())?;
         for (name, size) in [SMALL, LARGE] {
             std::fs::write(ground.files().join(name), content(size))?;

@@ -14,12 +14,12 @@ use report::model::Cell;
 use serde::Serialize;
 
 use super::client::{Call, Client, Run, Work, limit};
-use super::{Contestant, Ground, Http, Installed};
+use super::{Contestant, Http, Installed, TestSite};
 use crate::context::Context;
 
 /// A server, a version of HTTP, and a client.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct RaceEntry {
     /// The server.
     pub server: Installed,
     /// What the two speak.
@@ -43,7 +43,7 @@ pub struct Trial {
 
 /// What became of an entry.
 #[derive(Clone, Debug, Serialize)]
-pub struct Lane {
+pub struct EntryResult {
     /// The server.
     pub who: Contestant,
     /// What was spoken.
@@ -57,24 +57,24 @@ pub struct Lane {
     /// Why it was left out.
     pub problem: Option<String>,
     #[serde(skip)]
-    entry: Option<Entry>,
+    entry: Option<RaceEntry>,
 }
 
 /// What is measured.
 pub struct Race<'a> {
     /// Where, and with what.
-    pub ground: &'a Ground,
+    pub ground: &'a TestSite,
     /// What is asked.
     pub work: Work,
     /// Counted rounds.
     pub trials: usize,
 }
 
-impl Lane {
+impl EntryResult {
     /// A lane in which nothing has happened.
-    pub fn new(entry: Entry) -> Lane {
-        let Entry { server, http, client, .. } = &entry;
-        Lane {
+    pub fn new(entry: RaceEntry) -> EntryResult {
+        let RaceEntry { server, http, client, .. } = &entry;
+        EntryResult {
             who: server.who,
             http: *http,
             client: *client,
@@ -87,7 +87,7 @@ impl Lane {
 
     /// With trials that were never run.
     #[cfg(test)]
-    pub(crate) fn pretended(who: Contestant, http: Http, client: Client, seconds: &[f64]) -> Lane {
+    pub(crate) fn pretended(who: Contestant, http: Http, client: Client, seconds: &[f64]) -> EntryResult {
         let trial = |&seconds: &f64| Trial {
             run: Run {
                 seconds,
@@ -104,7 +104,15 @@ impl Lane {
             server_share: 1.0,
         };
         let trials = seconds.iter().map(trial).collect();
-        Lane { who, http, client, version: "pretended 1.0".to_owned(), trials, problem: None, entry: None }
+        EntryResult {
+            who,
+            http,
+            client,
+            version: "pretended 1.0".to_owned(),
+            trials,
+            problem: None,
+            entry: None,
+        }
     }
 
     /// Over its trials.
@@ -118,7 +126,7 @@ impl Lane {
     }
 
     /// The client's time over that of another lane.
-    pub fn time_over(&self, other: &Lane) -> Option<Ratio> {
+    pub fn time_over(&self, other: &EntryResult) -> Option<Ratio> {
         Ratio::of(
             &self.summary(|trial| trial.run.seconds).values,
             &other.summary(|trial| trial.run.seconds).values,
@@ -155,7 +163,7 @@ impl Race<'_> {
     /// Only what `after_round` says, or [`io::ErrorKind::Interrupted`] when all shall end; the lanes keep what was measured.
     pub fn run(
         &self,
-        lanes: &mut [Lane],
+        lanes: &mut [EntryResult],
         context: &mut Context<'_>,
         after_round: &mut dyn FnMut(&mut Context<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
@@ -179,7 +187,7 @@ impl Race<'_> {
 
     fn turn(
         &self,
-        lane: &mut Lane,
+        lane: &mut EntryResult,
         round: usize,
         (context, estimate): (&mut Context<'_>, &mut Estimate),
     ) -> io::Result<()> {
@@ -213,7 +221,7 @@ impl Race<'_> {
         Ok(())
     }
 
-    fn trial(&self, lane: &mut Lane, context: &Context<'_>) -> io::Result<Trial> {
+    fn trial(&self, lane: &mut EntryResult, context: &Context<'_>) -> io::Result<Trial> {
         let entry = lane.entry.as_ref().ok_or_else(|| io::Error::other("nothing to start"))?;
         let serving = entry.server.start(self.ground, context.cores[0], context.stop)?;
         lane.version.clone_from(&serving.version);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bench::process::Running;
 use bench::site::End;
 
-use super::{Contestant, Ground, Http, Installed, config};
+use super::{Contestant, Http, Installed, TestSite, config};
 
 /// How long a server may take to listen.
 const TO_START: Duration = Duration::from_secs(15);
@@ -58,7 +58,7 @@ impl Installed {
     ///
     /// # Errors
     /// It cannot be started, or says why it cannot serve; or `stop` was set.
-    pub fn start(&self, ground: &Ground, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
+    pub fn start(&self, ground: &TestSite, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
         match self.who {
             Contestant::Tercel => self.start_tercel(ground, core, stop),
             Contestant::Nginx => {
@@ -87,7 +87,7 @@ impl Installed {
         }
     }
 
-    fn start_tercel(&self, ground: &Ground, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
+    fn start_tercel(&self, ground: &TestSite, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
         let ready = ground.fresh("ready.json");
         let size = ground.payload_size.to_string();
         let listen = SocketAddr::new(ground.address(), 0).to_string();
@@ -106,7 +106,7 @@ impl Installed {
         Ok(Serving { running, address: SocketAddr::new(ground.address(), port), version })
     }
 
-    fn start_peer(&self, ground: &Ground, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
+    fn start_peer(&self, ground: &TestSite, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
         let listen = SocketAddr::new(ground.address(), 0).to_string();
         let mut command = Command::new(&self.program);
         command.args(["--listen", &listen, "--payload-size", &ground.payload_size.to_string()]);
@@ -122,7 +122,7 @@ impl Installed {
     /// A server that cannot choose its port and does not tell when it listens.
     fn start_web_server(
         &self,
-        ground: &Ground,
+        ground: &TestSite,
         command: &mut Command,
         (address, tell_version): (SocketAddr, &str),
         (core, stop): (usize, &AtomicBool),
@@ -141,7 +141,7 @@ impl Installed {
 }
 
 /// A port that nobody has at the moment, of either kind: those who are given it cannot be given 0.
-fn free_port(ground: &Ground) -> io::Result<SocketAddr> {
+fn free_port(ground: &TestSite) -> io::Result<SocketAddr> {
     let look = |ip: IpAddr| -> io::Result<Option<SocketAddr>> {
         let address = TcpListener::bind((ip, 0))?.local_addr()?;
         Ok(UdpSocket::bind(address).is_ok().then_some(address))

@@ -28,7 +28,7 @@ fn whoever_is_missing_is_told() {
 /// Deleted, a configuration that nginx or Caddy does not accept would be noticed only where they are installed and a study runs.
 #[test]
 fn web_servers_of_the_distribution_serve_the_files() {
-    let ground = Ground::prepare().unwrap();
+    let ground = TestSite::prepare().unwrap();
     if let Some(problem) = &ground.problem {
         println!("on loopback: {problem}");
     }

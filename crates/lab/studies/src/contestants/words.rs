@@ -3,8 +3,8 @@
 use bench::stats::{Ratio, Summary};
 use report::model::{Cell, Point, Row};
 
-use super::race::Lane;
-use super::{Contestant, Field, Ground, Http};
+use super::race::EntryResult;
+use super::{Contestant, Http, InstalledServers, TestSite};
 
 /// How far the mean datagram may be from the size asked for: the handshake, a search for the size, the last packet.
 const PAYLOAD_SLACK: f64 = 0.03;
@@ -34,14 +34,14 @@ pub fn verdict(of: &str, over: &str, ratio: Option<Ratio>) -> String {
 }
 
 /// The lane of ours that a lane is compared with: the same version of HTTP and the same client.
-pub fn ours<'a>(lanes: &'a [Lane], lane: &Lane) -> Option<&'a Lane> {
+pub fn ours<'a>(lanes: &'a [EntryResult], lane: &EntryResult) -> Option<&'a EntryResult> {
     lanes.iter().find(|other| {
         other.who == Contestant::Tercel && (other.http, other.client) == (lane.http, lane.client)
     })
 }
 
 /// Time over that of tercel, for the table; empty in tercel's own rows.
-pub fn time_over_ours(lanes: &[Lane], lane: &Lane) -> Cell {
+pub fn time_over_ours(lanes: &[EntryResult], lane: &EntryResult) -> Cell {
     let base = ours(lanes, lane).filter(|_| lane.who != Contestant::Tercel);
     base.and_then(|base| lane.time_over(base)).into()
 }
@@ -65,7 +65,12 @@ pub fn bar(place: usize, figures: &Summary) -> Point {
 }
 
 /// What every study of several servers must say beside its figures.
-pub fn notes(field: &Field, ground: &Ground, lanes: &[Lane], cores: [usize; 2]) -> Vec<String> {
+pub fn notes(
+    field: &InstalledServers,
+    ground: &TestSite,
+    lanes: &[EntryResult],
+    cores: [usize; 2],
+) -> Vec<String> {
     let mut notes = field.absent.clone();
     if let Some(problem) = &ground.problem {
         notes.push(format!(
@@ -86,14 +91,14 @@ pub fn notes(field: &Field, ground: &Ground, lanes: &[Lane], cores: [usize; 2]) 
 }
 
 /// The mean datagram that the client received, for the table; empty over TCP.
-pub fn payload(lane: &Lane) -> Cell {
+pub fn payload(lane: &EntryResult) -> Cell {
     lane.payload_per_datagram().map_or(Cell::Empty, |bytes| Cell::Number(bytes, 0))
 }
 
 /// A warning for each lane whose datagrams were not as large as asked for, though bodies filled them.
-pub fn payload_notes(ground: &Ground, lanes: &[Lane]) -> Vec<String> {
+pub fn payload_notes(ground: &TestSite, lanes: &[EntryResult]) -> Vec<String> {
     let asked = f64::from(ground.payload_size);
-    let warning = |lane: &Lane| {
+    let warning = |lane: &EntryResult| {
         let reached = lane.payload_per_datagram()?;
         let is_wrong = (reached / asked - 1.0).abs() > PAYLOAD_SLACK;
         is_wrong.then(|| {
@@ -107,7 +112,7 @@ pub fn payload_notes(ground: &Ground, lanes: &[Lane]) -> Vec<String> {
 }
 
 /// The versions of all servers that ran.
-pub fn versions(lanes: &[Lane]) -> String {
+pub fn versions(lanes: &[EntryResult]) -> String {
     let mut all: Vec<String> = Vec::new();
     for lane in lanes.iter().filter(|lane| !lane.version.is_empty()) {
         let named = match lane.who {

@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use bench::method::Method;
-use bench::pair::{Pair, number};
+use bench::pair::{ProgramPair, number};
 use bench::site::{End, Site, Trains};
 use profile::ledger::Work;
 use profile::parts::Part;
@@ -58,7 +58,7 @@ pub(super) fn add(context: &mut Context<'_>, packet_size: u16, study: &mut Study
 fn measure(context: &Context<'_>, packet_size: u16, method: Method) -> io::Result<Profile> {
     let site = Site::veth(1).map_err(io::Error::other)?;
     site.let_trains_through(if method == Method::XdpGeneric { Trains::Cut } else { Trains::Whole })?;
-    let pair = Pair::new(&context.program, &site, context.stop)?;
+    let pair = ProgramPair::new(&context.program, &site, context.stop)?;
     let size = packet_size.to_string();
     let quic = ["--cipher", "aes128", "--congestion", "cubic", "--packet-size", &size];
     let server = pair.serve(method, site.ipv4(End::Server), &context.cores[..1], &quic)?;

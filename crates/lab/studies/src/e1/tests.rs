@@ -29,7 +29,7 @@ fn row(method: Method, goodputs: &[f64]) -> datapaths::Row {
 
 fn found() -> DataPaths {
     DataPaths {
-        plan: Plan::new("tercel".into()),
+        plan: DataPathsPlan::new("tercel".into()),
         environment: Environment::here(),
         link: "veth",
         cipher: "",

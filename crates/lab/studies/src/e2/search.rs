@@ -9,8 +9,8 @@ use std::io;
 use base::time::Duration;
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Scale, Series, Table};
 use serde_json::{Value, json};
-use sim::transfer::{Errand, Plan, Transfer, build};
-use sim::{Halt, Mood, Node, Scenario};
+use sim::transfer::{Plan, Transfer, TransferPlan, build};
+use sim::{Node, ReadBehaviour, Scenario, StopReason};
 use transport::{MtuConfig, MtuMode, MtuReport};
 
 const RTT: Duration = Duration::from_millis(20);
@@ -119,8 +119,8 @@ fn download(mode: MtuMode, cap: u16, node: &Node, bytes: u64) -> io::Result<Down
     }
     let plan = Plan::downloads([bytes]);
     let mut lab = build(&scenario, &plan).map_err(io::Error::other)?;
-    let mood = Mood::new(scenario.app_rng(), 0);
-    lab.connect(Errand::new(mood, [Transfer::download(bytes)], 1)).map_err(io::Error::other)?;
+    let mood = ReadBehaviour::new(scenario.app_rng(), 0);
+    lab.connect(TransferPlan::new(mood, [Transfer::download(bytes)], 1)).map_err(io::Error::other)?;
     let (mut received, mut stall_ptos) = (0, 0.0_f64);
     let mut progress: Option<(Duration, Duration)> = None;
     let halt = lab.run(scenario.limit, |lab| {
@@ -135,7 +135,7 @@ fn download(mode: MtuMode, cap: u16, node: &Node, bytes: u64) -> io::Result<Down
     });
     let seconds = lab.age().as_secs_f64();
     let failures = &lab.client().app_mut().failures;
-    if halt != Halt::Done || !failures.is_empty() {
+    if halt != StopReason::Done || !failures.is_empty() {
         let what = format!(
             "{halt:?} after {seconds} s with {received} bytes, {mode:?} {cap} {node:?}: {failures:?}"
         );

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use bench::method::Method;
-use bench::pair::{Pair, number};
+use bench::pair::{ProgramPair, number};
 use bench::site::End;
 use serde::Serialize;
 use serde_json::Value;
@@ -56,7 +56,7 @@ pub(super) struct Trial {
 /// # Errors
 /// A process fails, or its account lacks something.
 pub(super) fn run(
-    pair: &Pair<'_>,
+    pair: &ProgramPair<'_>,
     scenario: &Scenario,
     (method, [server_core, client_core]): (Method, [usize; 2]),
     bytes: u64,

@@ -2,7 +2,7 @@
 
 use report::model::{Axis, Plot, PlotKind, Point, Scale, Series};
 
-use super::series::Lane;
+use super::series::VariantTrials;
 use super::trial::PERCENTILES;
 
 fn axis(label: &str, scale: Scale) -> Axis {
@@ -13,7 +13,7 @@ fn lines(title: String, x: Axis, y: Axis, series: Vec<Series>) -> Plot {
     Plot { title, kind: PlotKind::Lines, x, y, series }
 }
 
-fn series(lane: &Lane, points: Vec<Point>) -> Option<Series> {
+fn series(lane: &VariantTrials, points: Vec<Point>) -> Option<Series> {
     (!points.is_empty()).then(|| Series { name: lane.variant.name.to_owned(), is_published: false, points })
 }
 
@@ -22,8 +22,8 @@ fn point(x: f64, y: f64) -> Point {
 }
 
 /// Requests a second against outstanding requests.
-pub(super) fn rates(title: &str, lanes: &[Lane]) -> Plot {
-    let of = |lane: &Lane| {
+pub(super) fn rates(title: &str, lanes: &[VariantTrials]) -> Plot {
+    let of = |lane: &VariantTrials| {
         let points = lane.points.keys();
         series(lane, points.filter_map(|x| Some(point(*x as f64, lane.rate(*x)?))).collect())
     };
@@ -36,9 +36,9 @@ pub(super) fn rates(title: &str, lanes: &[Lane]) -> Plot {
 }
 
 /// A percentile of the latency against outstanding requests.
-pub(super) fn latencies(lanes: &[Lane], which: usize) -> Plot {
+pub(super) fn latencies(lanes: &[VariantTrials], which: usize) -> Plot {
     let name = PERCENTILES.get(which).map_or("", |(name, _)| name);
-    let of = |lane: &Lane| {
+    let of = |lane: &VariantTrials| {
         let points = lane.points.keys();
         series(lane, points.filter_map(|x| Some(point(*x as f64, lane.percentile(*x, which)?))).collect())
     };
@@ -51,8 +51,8 @@ pub(super) fn latencies(lanes: &[Lane], which: usize) -> Plot {
 }
 
 /// The distribution of the latency at so many outstanding requests.
-pub(super) fn distribution(lanes: &[Lane], outstanding: usize) -> Plot {
-    let of = |lane: &Lane| {
+pub(super) fn distribution(lanes: &[VariantTrials], outstanding: usize) -> Plot {
+    let of = |lane: &VariantTrials| {
         let trial = lane.typical(outstanding)?;
         series(lane, trial.curve.iter().map(|[percentile, us]| point(*percentile, *us)).collect())
     };

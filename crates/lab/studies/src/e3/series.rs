@@ -10,7 +10,7 @@ use super::variant::Variant;
 
 /// The trials of one variant.
 #[derive(Clone, Debug)]
-pub(super) struct Lane {
+pub(super) struct VariantTrials {
     pub(super) variant: Variant,
     /// By the number of outstanding requests on each connection.
     pub(super) points: BTreeMap<usize, Vec<Trial>>,
@@ -32,9 +32,9 @@ pub(super) struct Raw<'a> {
 /// A variant has reached its peak where it has this share of it.
 const NEARLY: f64 = 0.95;
 
-impl Lane {
-    pub(super) fn new(variant: Variant) -> Lane {
-        Lane { variant, points: BTreeMap::new(), echo: None, problem: None }
+impl VariantTrials {
+    pub(super) fn new(variant: Variant) -> VariantTrials {
+        VariantTrials { variant, points: BTreeMap::new(), echo: None, problem: None }
     }
 
     pub(super) fn raw(&self) -> Raw<'_> {
@@ -94,7 +94,7 @@ impl Lane {
 }
 
 /// How many percentiles are lower in `one` than in `other`, of those that both have.
-pub(super) fn lower(one: &Lane, other: &Lane, outstanding: usize) -> (usize, usize) {
+pub(super) fn lower(one: &VariantTrials, other: &VariantTrials, outstanding: usize) -> (usize, usize) {
     let both = (0..PERCENTILES.len()).filter_map(|which| {
         Some((one.percentile(outstanding, which)?, other.percentile(outstanding, which)?))
     });
@@ -107,8 +107,8 @@ mod tests {
     use super::super::variant::{DRIVER, GSO};
     use super::*;
 
-    fn lane(variant: Variant, rates: &[(usize, f64)], latency: f64) -> Lane {
-        let mut lane = Lane::new(variant);
+    fn lane(variant: Variant, rates: &[(usize, f64)], latency: f64) -> VariantTrials {
+        let mut lane = VariantTrials::new(variant);
         for (outstanding, rate) in rates {
             let trial = Trial { rate: *rate, count: 1_000, latency_us: [latency; 5], ..Trial::default() };
             lane.points.entry(*outstanding).or_default().push(trial);
@@ -120,7 +120,7 @@ mod tests {
     fn a_curve_flattens_where_it_is_near_its_peak() {
         let rates = [(1, 10.0), (4, 50.0), (16, 96.0), (64, 100.0), (128, 90.0)];
         assert_eq!(lane(GSO, &rates, 1.0).peak(), Some((100.0, 16)));
-        assert_eq!(Lane::new(GSO).peak(), None);
+        assert_eq!(VariantTrials::new(GSO).peak(), None);
     }
 
     /// Deleted, the tail of a thousand requests would be compared at the 99.99th percentile, which is a single one of them.

@@ -4,7 +4,7 @@ use report::model::{Cell, Row, Table};
 use report::stats::{Ratio, Summary};
 
 use super::Cores;
-use super::series::Lane;
+use super::series::VariantTrials;
 use super::trial::PERCENTILES;
 
 fn row(name: &str, cells: Vec<Cell>) -> Row {
@@ -24,7 +24,7 @@ fn columns(names: &[&str]) -> Vec<String> {
 }
 
 /// (a): one request outstanding.
-pub(super) fn single(lanes: &[Lane], baseline: &Lane) -> Table {
+pub(super) fn single(lanes: &[VariantTrials], baseline: &VariantTrials) -> Table {
     let mut heads = columns(&["requests/s", "over udp, send per packet"]);
     heads.extend(PERCENTILES.map(|(name, _)| format!("{name}, µs")));
     let rows = lanes.iter().map(|lane| {
@@ -45,7 +45,7 @@ pub(super) fn single(lanes: &[Lane], baseline: &Lane) -> Table {
 }
 
 /// What an exchange costs where one is outstanding, and what of that is the protocol's.
-pub(super) fn costs(lanes: &[Lane]) -> Table {
+pub(super) fn costs(lanes: &[VariantTrials]) -> Table {
     let rows = lanes.iter().map(|lane| {
         let (ours, bare) = (lane.percentile(1, 0), lane.echo.as_ref());
         let mut cells = vec![figure(ours, 1), figure(bare.map(|echo| echo.latency_us[0]), 1)];
@@ -76,10 +76,10 @@ pub(super) fn costs(lanes: &[Lane]) -> Table {
 }
 
 /// (b): four outstanding over one.
-pub(super) fn four(lanes: &[Lane]) -> Table {
+pub(super) fn four(lanes: &[VariantTrials]) -> Table {
     let mut heads = columns(&["requests/s"]);
     heads.extend(PERCENTILES.map(|(name, _)| name.to_owned()));
-    let ratio = |lane: &Lane, which| Some(lane.percentile(4, which)? / lane.percentile(1, which)?);
+    let ratio = |lane: &VariantTrials, which| Some(lane.percentile(4, which)? / lane.percentile(1, which)?);
     let rows = lanes.iter().map(|lane| {
         let mut cells = vec![Ratio::of(&lane.rates(4), &lane.rates(1)).into()];
         cells.extend((0..PERCENTILES.len()).map(|which| figure(ratio(lane, which), 2)));
@@ -98,7 +98,7 @@ pub(super) fn four(lanes: &[Lane]) -> Table {
 }
 
 /// (c) and (d): the rate at each number of outstanding requests.
-pub(super) fn sweep(title: &str, lanes: &[Lane], points: &[usize]) -> Table {
+pub(super) fn sweep(title: &str, lanes: &[VariantTrials], points: &[usize]) -> Table {
     let mut heads: Vec<String> =
         points.iter().map(|outstanding| format!("{outstanding} outstanding")).collect();
     heads.extend(columns(&["peak", "95 % of it at"]));
@@ -118,7 +118,7 @@ pub(super) fn sweep(title: &str, lanes: &[Lane], points: &[usize]) -> Table {
 }
 
 /// A percentile of the latency at each number of outstanding requests.
-pub(super) fn latencies(lanes: &[Lane], points: &[usize], which: usize) -> Table {
+pub(super) fn latencies(lanes: &[VariantTrials], points: &[usize], which: usize) -> Table {
     let name = PERCENTILES.get(which).map_or("", |(name, _)| name);
     let rows = lanes.iter().map(|lane| {
         let cells =
@@ -135,11 +135,12 @@ pub(super) fn latencies(lanes: &[Lane], points: &[usize], which: usize) -> Table
 
 /// (d): the peaks, two connections on two workers over one on one.
 /// How many times is said only where there are cores enough for it to mean something.
-pub(super) fn paired(single: &[Lane], paired: &[Lane], cores: &Cores) -> Table {
+pub(super) fn paired(single: &[VariantTrials], paired: &[VariantTrials], cores: &Cores) -> Table {
     let rows = paired.iter().filter_map(|two| {
         let one = single.iter().find(|one| one.variant == two.variant)?;
         let ((peak_two, at_two), (peak_one, at_one)) = (two.peak()?, one.peak()?);
-        let share = |lane: &Lane, at, side: usize| lane.mean(at, |trial| Some(trial.busiest?[side] * 100.0));
+        let share =
+            |lane: &VariantTrials, at, side: usize| lane.mean(at, |trial| Some(trial.busiest?[side] * 100.0));
         let waited = two.mean(at_two, |trial| Some(trial.waited[0].max(trial.waited[1]) * 100.0));
         Some(row(
             two.variant.name,

@@ -23,7 +23,7 @@ pub(super) const PERCENTILES: [(&str, &str); 5] =
     [("p50", "p50_us"), ("p90", "p90_us"), ("p99", "p99_us"), ("p99.9", "p99_9_us"), ("p99.99", "p99_99_us")];
 
 /// Where trials run.
-pub(super) struct Arena<'a> {
+pub(super) struct TrialSite<'a> {
     pub(super) program: &'a Path,
     pub(super) site: &'a Site,
     pub(super) stop: &'a AtomicBool,
@@ -90,7 +90,7 @@ pub(super) struct Trial {
     pub(super) failed: u64,
 }
 
-impl Arena<'_> {
+impl TrialSite<'_> {
     /// Starts a server with a worker on each of `cores`.
     pub(super) fn serve(&self, variant: Variant, service: Service, cores: &[usize]) -> io::Result<Server> {
         self.site.let_trains_through(variant.trains)?;

@@ -2,7 +2,7 @@
 
 use report::stats::Ratio;
 
-use super::series::{Lane, lower};
+use super::series::{VariantTrials, lower};
 use super::trial::Trial;
 use super::variant::{self, Variant};
 use super::{Cores, REPEATED, Scope};
@@ -11,7 +11,7 @@ use super::{Cores, REPEATED, Scope};
 const CROWDED: f64 = 0.10;
 
 /// A line while measuring goes on.
-pub(super) fn progress(lane: &Lane, round: usize, rounds: usize) -> String {
+pub(super) fn progress(lane: &VariantTrials, round: usize, rounds: usize) -> String {
     let name = lane.variant.name;
     if let Some(problem) = &lane.problem {
         return format!("{name}: left out: {problem}");
@@ -58,12 +58,12 @@ pub(super) fn method(scope: &Scope, cores: &Cores) -> Vec<String> {
     ]
 }
 
-fn find(lanes: &[Lane], variant: Variant) -> Option<&Lane> {
+fn find(lanes: &[VariantTrials], variant: Variant) -> Option<&VariantTrials> {
     lanes.iter().find(|lane| lane.variant == variant && !lane.points.is_empty())
 }
 
 /// What came out.
-pub(super) fn findings(single: &[Lane], paired: &[Lane], cores: &Cores) -> Vec<String> {
+pub(super) fn findings(single: &[VariantTrials], paired: &[VariantTrials], cores: &Cores) -> Vec<String> {
     let mut said = Vec::new();
     let comparisons = [
         (variant::DRIVER, variant::PLAIN),
@@ -84,7 +84,7 @@ pub(super) fn findings(single: &[Lane], paired: &[Lane], cores: &Cores) -> Vec<S
 }
 
 /// (a)
-fn compared(xdp: &Lane, udp: &Lane) -> Option<String> {
+fn compared(xdp: &VariantTrials, udp: &VariantTrials) -> Option<String> {
     let ratio = Ratio::of(&xdp.rates(1), &udp.rates(1))?;
     let (lower, of) = lower(xdp, udp, 1);
     let verdict = match ratio {
@@ -102,7 +102,7 @@ fn compared(xdp: &Lane, udp: &Lane) -> Option<String> {
 }
 
 /// What the protocol adds to bare datagrams.
-fn floors(single: &[Lane]) -> Option<String> {
+fn floors(single: &[VariantTrials]) -> Option<String> {
     let parts = single.iter().filter_map(|lane| {
         let floor = lane.echo.as_ref()?.latency_us[0];
         Some((lane.variant.name, lane.percentile(1, 0)?, floor))
@@ -116,7 +116,7 @@ fn floors(single: &[Lane]) -> Option<String> {
 }
 
 /// (b)
-fn four(single: &[Lane]) -> Option<String> {
+fn four(single: &[VariantTrials]) -> Option<String> {
     let lane =
         find(single, variant::DRIVER_SPIN).or_else(|| single.iter().find(|lane| !lane.points.is_empty()))?;
     let rate = lane.rate(4)? / lane.rate(1)?;
@@ -133,7 +133,7 @@ fn four(single: &[Lane]) -> Option<String> {
 }
 
 /// (c)
-fn flattening(single: &[Lane]) -> Option<String> {
+fn flattening(single: &[VariantTrials]) -> Option<String> {
     let peaks: Vec<String> = single
         .iter()
         .filter_map(|lane| lane.peak().map(|(rate, at)| format!("{} {rate:.0}/s at {at}", lane.variant.name)))
@@ -147,7 +147,7 @@ fn flattening(single: &[Lane]) -> Option<String> {
 }
 
 /// (d)
-fn doubling(single: &[Lane], paired: &[Lane]) -> Option<String> {
+fn doubling(single: &[VariantTrials], paired: &[VariantTrials]) -> Option<String> {
     let ratios: Vec<String> = paired
         .iter()
         .filter_map(|two| {
@@ -165,7 +165,7 @@ fn doubling(single: &[Lane], paired: &[Lane]) -> Option<String> {
 }
 
 /// Where two connections found the same worker in spite of all repetitions.
-fn idle(lane: &Lane) -> Option<String> {
+fn idle(lane: &VariantTrials) -> Option<String> {
     let (of, count) = (lane.points.values().flatten(), |trial: &&Trial| trial.busy_threads < 2);
     let (all, few) = (of.clone().count(), of.filter(count).count());
     (few > 0).then(|| {
@@ -175,7 +175,7 @@ fn idle(lane: &Lane) -> Option<String> {
 }
 
 /// What makes figures doubtful.
-pub(super) fn notes(single: &[Lane], paired: &[Lane], cores: &Cores) -> Vec<String> {
+pub(super) fn notes(single: &[VariantTrials], paired: &[VariantTrials], cores: &Cores) -> Vec<String> {
     let mut notes = vec![
         "A veth pair is no card: the kernel's path from one end to the other runs on the sender's CPU time, and AF_XDP's sends \
          go through the kernel's ordinary transmit path. What AF_XDP saves here is the receiving network stack and the wake-ups; on \
@@ -232,8 +232,8 @@ mod tests {
     use super::*;
     use report::model::Cell;
 
-    fn lane(rate: f64, busy_threads: u64) -> Lane {
-        let mut lane = Lane::new(variant::GSO);
+    fn lane(rate: f64, busy_threads: u64) -> VariantTrials {
+        let mut lane = VariantTrials::new(variant::GSO);
         lane.points.insert(1, vec![Trial { rate, busy_threads, ..Trial::default() }]);
         lane
     }

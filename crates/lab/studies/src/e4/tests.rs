@@ -1,7 +1,7 @@
 use super::*;
 
-fn lanes() -> Vec<Lane> {
-    let lane = |who, seconds: &[f64]| Lane::pretended(who, Http::Three, Client::Load, seconds);
+fn lanes() -> Vec<EntryResult> {
+    let lane = |who, seconds: &[f64]| EntryResult::pretended(who, Http::Three, Client::Load, seconds);
     vec![
         lane(Contestant::Tercel, &[1.0, 1.1, 0.9]),
         lane(Contestant::Quinn, &[2.0, 2.1, 1.9]),

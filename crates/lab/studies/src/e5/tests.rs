@@ -1,7 +1,7 @@
 use super::*;
 
-fn lanes() -> Vec<Lane> {
-    let lane = Lane::pretended;
+fn lanes() -> Vec<EntryResult> {
+    let lane = EntryResult::pretended;
     vec![
         lane(Contestant::Tercel, Http::One, Client::Load, &[1.0, 1.1, 0.9]),
         lane(Contestant::Tercel, Http::One, Client::Ab, &[1.0, 1.1, 0.9]),
@@ -44,7 +44,7 @@ fn findings_compare_like_with_like() {
 /// Deleted, datagrams of half the size could pass for equal ones.
 #[test]
 fn small_datagrams_are_told() {
-    let mut ground = Ground::prepare().unwrap();
+    let mut ground = TestSite::prepare().unwrap();
     assert!(
         words::payload_notes(&ground, &lanes()).is_empty(),
         "1,450 bytes on average are full datagrams of 1,452"

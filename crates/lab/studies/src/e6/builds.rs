@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use bench::method::Method;
 
 use super::techniques::SIZE;
-use crate::downloads::Lane;
+use crate::downloads::DownloadSeries;
 
 /// A way to build, and where its result lies.
 #[derive(Clone, Copy, Debug)]
@@ -96,10 +96,10 @@ impl Builds {
     }
 
     /// A lane for each other build.
-    pub(super) fn lanes(&self) -> impl Iterator<Item = Lane> {
-        self.others.iter().map(|(profile, file)| Lane {
+    pub(super) fn lanes(&self) -> impl Iterator<Item = DownloadSeries> {
+        self.others.iter().map(|(profile, file)| DownloadSeries {
             program: Some(file.clone()),
-            ..Lane::new(&name(profile), Method::Gso, &SIZE)
+            ..DownloadSeries::new(&name(profile), Method::Gso, &SIZE)
         })
     }
 
@@ -107,9 +107,9 @@ impl Builds {
     pub(super) fn pair<'a>(
         &self,
         technique: &BuildTechnique,
-        everything: &'a Lane,
-        lanes: &'a [Lane],
-    ) -> Option<[&'a Lane; 2]> {
+        everything: &'a DownloadSeries,
+        lanes: &'a [DownloadSeries],
+    ) -> Option<[&'a DownloadSeries; 2]> {
         let of = |way: Way| {
             let name = name(way.profile);
             let is_it = || lanes.iter().find(|lane| lane.name == name);
@@ -189,8 +189,8 @@ mod tests {
         assert_eq!(builds.others.iter().map(|(profile, _)| *profile).collect::<Vec<_>>(), ["dist+pgo"]);
         assert!(builds.notes.len() == 1 && builds.notes[0].contains("abd instead of abc"), "{builds:?}");
 
-        let everything = Lane::new("everything", Method::Gso, &SIZE);
-        let lanes: Vec<Lane> = builds.lanes().collect();
+        let everything = DownloadSeries::new("everything", Method::Gso, &SIZE);
+        let lanes: Vec<DownloadSeries> = builds.lanes().collect();
         let pairs = BUILD_TECHNIQUES.map(|technique| builds.pair(&technique, &everything, &lanes));
         let names = pairs[0].map(|pair| pair.map(|lane| lane.name.as_str()));
         assert_eq!(names, Some(["built as dist+pgo", "everything"]));

@@ -6,12 +6,12 @@
 use std::io;
 
 use bench::method::Method;
-use bench::pair::Pair;
+use bench::pair::ProgramPair;
 use bench::site::{End, Site};
 
 use super::techniques::SIZE;
 use crate::context::Context;
-use crate::downloads::{Course, Lane};
+use crate::downloads::{Course, DownloadSeries};
 
 /// How long each end holds what it receives, in microseconds: a round trip of 10 ms.
 const HOLD: [&str; 2] = ["--hold-received", "5000"];
@@ -26,23 +26,25 @@ pub(super) const NAME: &str = "without departure times, round trip 10 ms";
 pub(super) fn lanes(
     context: &mut Context<'_>,
     (bytes, trials): (u64, usize),
-) -> io::Result<Result<[Lane; 2], String>> {
+) -> io::Result<Result<[DownloadSeries; 2], String>> {
     let site = match prepare() {
         Ok(site) => site,
         Err(reason) => return Ok(Err(unmeasured(&reason))),
     };
     let program = context.program.clone();
-    let pair = Pair::new(&program, &site, context.stop)?;
+    let pair = ProgramPair::new(&program, &site, context.stop)?;
     let flags = [&SIZE[..], &HOLD].concat();
     let without = [&flags[..], &["--without", "departure-times"]].concat();
     let mut lanes = [
-        Lane::apart("with departure times, round trip 10 ms", Method::Gso, &flags, &flags),
-        Lane::apart(NAME, Method::Gso, &without, &flags),
+        DownloadSeries::apart("with departure times, round trip 10 ms", Method::Gso, &flags, &flags),
+        DownloadSeries::apart(NAME, Method::Gso, &without, &flags),
     ];
     let course = Course { pair: &pair, cores: context.cores, bytes, trials, place: "fq" };
     course.run(&mut lanes, context)?;
     let problem = lanes.iter().find_map(|lane| lane.problem.clone());
-    let held = |lane: &Lane| !lane.trials.is_empty() && lane.trials.iter().all(|trial| trial.departure_times);
+    let held = |lane: &DownloadSeries| {
+        !lane.trials.is_empty() && lane.trials.iter().all(|trial| trial.departure_times)
+    };
     let [with, without] = &lanes;
     Ok(match problem {
         Some(problem) => Err(unmeasured(&problem)),

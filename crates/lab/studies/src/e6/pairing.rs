@@ -4,7 +4,7 @@ use bench::stats::Ratio;
 use report::model::{Axis, Cell, Plot, PlotKind, Point, Row, Series, Table};
 
 use crate::ceiling::Ceiling;
-use crate::downloads::{Lane, saving};
+use crate::downloads::{DownloadSeries, saving};
 
 /// Columns of the table.
 pub(super) const COLUMNS: [&str; 8] = [
@@ -25,8 +25,8 @@ pub(super) struct Pairing<'a> {
     pub(super) name: &'a str,
     /// What was claimed for it.
     pub(super) published: Option<&'static str>,
-    pub(super) with: &'a Lane,
-    pub(super) without: &'a Lane,
+    pub(super) with: &'a DownloadSeries,
+    pub(super) without: &'a DownloadSeries,
 }
 
 impl Pairing<'_> {
@@ -37,7 +37,7 @@ impl Pairing<'_> {
 
     /// The client's.
     fn client(&self) -> Option<Ratio> {
-        let cost = |lane: &Lane| lane.values(|trial| trial.client_cpu_s_per_gb);
+        let cost = |lane: &DownloadSeries| lane.values(|trial| trial.client_cpu_s_per_gb);
         Ratio::of(&cost(self.without), &cost(self.with))
     }
 

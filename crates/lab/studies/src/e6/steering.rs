@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use bench::estimate::Estimate;
 use bench::method::Method;
-use bench::pair::{Pair, number};
+use bench::pair::{ProgramPair, number};
 use bench::process::is_interruption;
 use bench::site::{End, Site};
 use bench::workers;
 
 use super::techniques::SIZE;
 use crate::context::Context;
-use crate::downloads::{Lane, Trial, last_json};
+use crate::downloads::{DownloadSeries, Trial, last_json};
 
 /// Content of a response: many trains of requests and acknowledgements come to the server for what it sends.
 const BODY: &str = "bytes/16KiB";
@@ -38,16 +38,16 @@ pub(super) const NAME: &str = "handed over between two workers, not steered by c
 /// # Errors
 /// [`io::ErrorKind::Interrupted`] when all shall end, with what was measured lost; anything else that keeps it from being
 /// measured.
-pub(super) fn measure(context: &mut Context<'_>, trials: usize) -> io::Result<[Lane; 2]> {
+pub(super) fn measure(context: &mut Context<'_>, trials: usize) -> io::Result<[DownloadSeries; 2]> {
     // A link that loses nothing: it is there to change ports.
     let site = Site::lossy(0.0).map_err(io::Error::other)?;
     let program = context.program.clone();
-    let pair = Pair::new(&program, &site, context.stop)?;
+    let pair = ProgramPair::new(&program, &site, context.stop)?;
     let requests = context.scaled("120000", "30000");
     let lane = |name: &str, steering: &str| {
         let server = [&["--workers", "2", "--steering", steering], &SIZE[..]].concat();
         let load = ["--http", "3", "-n", requests, "-c", CONNECTIONS, "-t", CONNECTIONS, "-m", STREAMS];
-        Lane::apart(name, Method::Gso, &server, &[&load, &SIZE[..]].concat())
+        DownloadSeries::apart(name, Method::Gso, &server, &[&load, &SIZE[..]].concat())
     };
     let mut lanes = [lane("two workers, steered by eBPF", "ebpf"), lane(NAME, "hand-off")];
     let mut estimate = Estimate::of_rounds(lanes.len(), trials + 1);
@@ -69,8 +69,8 @@ pub(super) fn measure(context: &mut Context<'_>, trials: usize) -> io::Result<[L
     Ok(lanes)
 }
 
-fn one(pair: &Pair<'_>, lane: &Lane) -> io::Result<Trial> {
-    let cores = workers::Plan::new(pair.program.to_owned());
+fn one(pair: &ProgramPair<'_>, lane: &DownloadSeries) -> io::Result<Trial> {
+    let cores = workers::WorkersPlan::new(pair.program.to_owned());
     let flags: Vec<&str> = lane.server.iter().map(String::as_str).collect();
     let server = pair.serve(lane.method, pair.site.ipv4(End::Server), &cores.server_cores, &flags)?;
     let url = server.url(BODY);
@@ -111,7 +111,10 @@ fn one(pair: &Pair<'_>, lane: &Lane) -> io::Result<Trial> {
 ///
 /// # Errors
 /// [`io::ErrorKind::Interrupted`] when all shall end.
-pub(super) fn lanes(context: &mut Context<'_>, trials: usize) -> io::Result<Result<[Lane; 2], String>> {
+pub(super) fn lanes(
+    context: &mut Context<'_>,
+    trials: usize,
+) -> io::Result<Result<[DownloadSeries; 2], String>> {
     match measure(context, trials) {
         Ok(lanes) => Ok(Ok(lanes)),
         Err(error) if is_interruption(&error, context.stop) => Err(io::ErrorKind::Interrupted.into()),

@@ -5,7 +5,7 @@
 
 use bench::method::Method;
 
-use crate::downloads::Lane;
+use crate::downloads::DownloadSeries;
 
 /// UDP payload of full packets, the same for all: an Ethernet frame over IPv4.
 pub(super) const PAYLOAD: u16 = 1_472;
@@ -27,9 +27,9 @@ pub(super) struct Technique {
 }
 
 impl Technique {
-    pub(super) fn lane(&self) -> Lane {
+    pub(super) fn lane(&self) -> DownloadSeries {
         let both = |flags: &[&'static str]| [&SIZE, flags].concat();
-        Lane::apart(self.name, self.method, &both(self.server), &both(self.client))
+        DownloadSeries::apart(self.name, self.method, &both(self.server), &both(self.client))
     }
 }
 

@@ -1,13 +1,16 @@
 use super::*;
 use crate::downloads::Trial;
 
-fn lane(name: &str, costs: &[f64]) -> Lane {
+fn lane(name: &str, costs: &[f64]) -> DownloadSeries {
     let trial = |&cost: &f64| Trial {
         server_cpu_s_per_gb: cost,
         client_cpu_s_per_gb: cost * 2.0,
         ..Trial::default()
     };
-    Lane { trials: costs.iter().map(trial).collect(), ..Lane::new(name, Method::Gso, &[]) }
+    DownloadSeries {
+        trials: costs.iter().map(trial).collect(),
+        ..DownloadSeries::new(name, Method::Gso, &[])
+    }
 }
 
 fn measured(everything: &[f64], ablation: impl Fn(usize) -> Vec<f64>) -> Measured {
@@ -72,11 +75,11 @@ fn a_study_that_was_interrupted_early_claims_nothing() {
 /// Deleted, two rows could be the same, or one that differs in nothing from the row with everything.
 #[test]
 fn every_row_leaves_something_else_out() {
-    let everything = Lane::new("everything", Method::Gso, &SIZE);
+    let everything = DownloadSeries::new("everything", Method::Gso, &SIZE);
     let mut lanes = vec![everything];
     for technique in &TECHNIQUES {
         let lane = technique.lane();
-        let ways = |lane: &Lane| (lane.method, lane.server.clone(), lane.client.clone());
+        let ways = |lane: &DownloadSeries| (lane.method, lane.server.clone(), lane.client.clone());
         assert!(lanes.iter().all(|other| ways(other) != ways(&lane)), "{}", lane.name);
         lanes.push(lane);
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::toy::{Toy, receive, send};
+use crate::test_port::{TestPort, receive, send};
 
 const ALWAYS: u32 = 1_000_000;
 
@@ -7,13 +7,13 @@ fn numbered(count: u16) -> Vec<Vec<u8>> {
     (0..count).map(|n| n.to_be_bytes().repeat(20)).collect()
 }
 
-fn around(toy: Toy, tx: Faults) -> FaultInjector<Toy> {
-    FaultInjector::new(toy, Faults::default(), tx, 1)
+fn around(test_port: TestPort, tx: Faults) -> FaultInjector<TestPort> {
+    FaultInjector::new(test_port, Faults::default(), tx, 1)
 }
 
 #[test]
 fn without_faults_nothing_changes() {
-    let mut port = around(Toy::default(), Faults::default());
+    let mut port = around(TestPort::default(), Faults::default());
     let packets = numbered(50);
     send(&mut port, &packets);
     port.flush().unwrap();
@@ -23,7 +23,7 @@ fn without_faults_nothing_changes() {
 #[test]
 fn a_small_or_full_port_below_loses_nothing() {
     // Deleted, trains longer than the port below takes could be cut off, or lost while it has no memory.
-    let mut port = around(Toy::limited(3, 1), Faults::default());
+    let mut port = around(TestPort::limited(3, 1), Faults::default());
     let packets = numbered(20);
     send(&mut port, &packets);
     port.flush().unwrap();
@@ -40,7 +40,7 @@ fn a_small_or_full_port_below_loses_nothing() {
 fn each_fault_does_what_it_says() {
     let packets = numbered(10);
     let run = |tx: Faults| {
-        let mut port = around(Toy::default(), tx);
+        let mut port = around(TestPort::default(), tx);
         send(&mut port, &packets);
         port.flush().unwrap();
         receive(&mut port)
@@ -59,7 +59,7 @@ fn each_fault_does_what_it_says() {
 fn a_held_datagram_leaves_when_its_time_has_come_and_the_wait_ends_for_it() {
     let faults =
         Faults { reorder_ppm: 300_000, reorder_delay: Duration::from_millis(5), ..Faults::default() };
-    let mut port = FaultInjector::new(Toy::default(), faults, Faults::default(), 7);
+    let mut port = FaultInjector::new(TestPort::default(), faults, Faults::default(), 7);
     let packets = numbered(60);
     send(&mut port, &packets);
     port.flush().unwrap();
@@ -82,7 +82,7 @@ fn the_same_seed_gives_the_same_faults() {
     let faults =
         Faults { drop_ppm: 200_000, duplicate_ppm: 100_000, corrupt_ppm: 100_000, ..Faults::default() };
     let run = |seed| {
-        let mut port = FaultInjector::new(Toy::default(), faults, faults, seed);
+        let mut port = FaultInjector::new(TestPort::default(), faults, faults, seed);
         send(&mut port, &numbered(60));
         port.flush().unwrap();
         receive(&mut port)

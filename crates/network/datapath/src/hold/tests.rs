@@ -1,15 +1,15 @@
 use super::*;
-use crate::toy::{Toy, receive, send};
+use crate::test_port::{TestPort, receive, send};
 use base::rng::Rng;
 
 const DELAY: Duration = Duration::from_millis(1);
 
-fn held() -> Hold<Toy> {
-    Hold::new(Toy::default(), DELAY)
+fn held() -> Hold<TestPort> {
+    Hold::new(TestPort::default(), DELAY)
 }
 
 /// Lets `span` pass.
-fn pass(port: &mut Hold<Toy>, span: Duration) {
+fn pass(port: &mut Hold<TestPort>, span: Duration) {
     port.inner.time = port.inner.time + span;
     port.now();
 }

@@ -2,7 +2,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::toy::{Toy, receive, send};
+use crate::test_port::{TestPort, receive, send};
 
 /// A file in memory that outlives the capture.
 #[derive(Clone, Default)]
@@ -62,7 +62,7 @@ fn a_failing_file_ends_the_capture_and_not_the_traffic() {
         }
     }
     let writer = PcapWriter { out: BufWriter::with_capacity(16, Full) };
-    let mut port = Capture::new(Toy::default(), writer, Duration::ZERO);
+    let mut port = Capture::new(TestPort::default(), writer, Duration::ZERO);
     send(&mut port, &[vec![1; 100], vec![2; 100]]);
     port.flush().unwrap();
     assert_eq!(receive(&mut port).len(), 2);
@@ -90,7 +90,7 @@ fn tshark_reads_what_a_port_sent_and_received() {
     let file = Shared::default();
     {
         let writer = PcapWriter::new(file.clone()).unwrap();
-        let mut port = Capture::new(Toy::default(), writer, Duration::from_secs(1_700_000_000));
+        let mut port = Capture::new(TestPort::default(), writer, Duration::from_secs(1_700_000_000));
         send(&mut port, &[vec![1; 1200], vec![2; 1200], vec![3; 77]]);
         port.flush().unwrap();
         assert_eq!(receive(&mut port).len(), 3);

@@ -130,12 +130,12 @@ fn the_owner_of_the_thread_says_what_time_it_is() {
 /// Mail is a reason to turn at once, and is read in the turn.
 #[test]
 fn mail_is_due_at_once() {
-    let mut crew = crate::HandOff::crew(vec![None, None]);
-    let (second, first) = (crew.pop().expect("two"), crew.pop().expect("two"));
+    let mut hand_off_group = crate::HandOff::group(vec![None, None]);
+    let (second, first) = (hand_off_group.pop().expect("two"), hand_off_group.pop().expect("two"));
     let config = EndpointConfig { worker: 1, workers: 2, ..EndpointConfig::default() };
     let port = Full { now: Instant::from_nanos(1 << 40), waits: 0 };
-    let mut worker =
-        Worker::new(port, Idle, Endpoint::new(config, [1; 32]), None, Config::default()).with_crew(second);
+    let mut worker = Worker::new(port, Idle, Endpoint::new(config, [1; 32]), None, Config::default())
+        .with_hand_off(second);
     let local = SocketAddr::from(([127, 0, 0, 1], 1));
     let mut bytes = [0x40, 0xe7, 9, 9, 1, 9, 9, 9, 9, 0, 0];
     let segment_size = bytes.len();

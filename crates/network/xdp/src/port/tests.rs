@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use base::net::{Addresses, Ecn};
 use base::rng::Rng;
 use base::time::Duration;
-use lab::{Lab, LabOptions, Switch};
+use netns::{Lab, LabOptions, Switch};
 
 use super::*;
 use crate::layout::MAX_PAYLOAD;

@@ -13,14 +13,14 @@ use std::sync::Mutex;
 const PAGE: usize = 4_096;
 
 /// A stretch of memory, and how many mappings of it there are.
-struct Stretch {
+struct MemoryRange {
     len: usize,
     mappings: usize,
     /// The file that it belongs to.
     file: Option<i32>,
 }
 
-static STRETCHES: Mutex<BTreeMap<usize, Stretch>> = Mutex::new(BTreeMap::new());
+static STRETCHES: Mutex<BTreeMap<usize, MemoryRange>> = Mutex::new(BTreeMap::new());
 /// Addresses keep what they may be used for.
 static EXPOSED: Mutex<BTreeMap<usize, Exposed>> = Mutex::new(BTreeMap::new());
 
@@ -53,7 +53,7 @@ pub(super) unsafe fn mmap(
     }
     // SAFETY: the layout is not empty.
     let start = unsafe { alloc_zeroed(layout(len)) };
-    stretches.insert(start.addr(), Stretch { len, mappings: 1, file });
+    stretches.insert(start.addr(), MemoryRange { len, mappings: 1, file });
     exposed.insert(start.addr(), Exposed(start));
     start.cast()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::net::{Addresses, Ecn};
 use base::sink::TrainPath;
 use datapath::Port;
-use lab::{Lab, LabOptions, Switch};
+use netns::{Lab, LabOptions, Switch};
 use udp::{BindOptions, UdpPort, Variant};
 use xdp::{Mode, Options, XdpError, XdpPort};
 

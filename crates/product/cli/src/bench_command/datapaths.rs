@@ -3,7 +3,7 @@
 use super::text;
 use crate::signals::stop_flag;
 use bench::datapaths::table::{Colours, Text};
-use bench::datapaths::{self, Plan};
+use bench::datapaths::{self, DataPathsPlan};
 use bench::site::Site;
 use clap::Args;
 use std::io::IsTerminal as _;
@@ -32,7 +32,7 @@ pub(super) struct DataPathsArgs {
 /// Measures and prints.
 pub(super) fn run(args: &DataPathsArgs) -> Result<(), String> {
     let stop = stop_flag(|| {}).map_err(text)?;
-    let mut plan = Plan::new(std::env::current_exe().map_err(text)?);
+    let mut plan = DataPathsPlan::new(std::env::current_exe().map_err(text)?);
     plan.bytes = (args.size * 1e9) as u64;
     plan.trials = args.trials as usize;
     plan.packet_size = args.packet_size;

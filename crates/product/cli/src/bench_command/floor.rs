@@ -3,7 +3,7 @@
 use super::method::MethodArg;
 use super::{launch_as, text};
 use crate::signals::stop_flag;
-use bench::floor::{self, Plan};
+use bench::floor::{self, FloorPlan};
 use bench::site::Site;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(super) fn run(args: &FloorArgs) -> Result<(), String> {
         return Err("--seconds must be from 0.01 to 600".to_owned());
     }
     let stop = stop_flag(|| {}).map_err(text)?;
-    let mut plan = Plan::new();
+    let mut plan = FloorPlan::new();
     plan.datagram_size = usize::from(args.packet_size);
     plan.seconds = args.seconds;
     plan.trials = args.trials as usize;

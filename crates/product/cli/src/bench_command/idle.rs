@@ -3,7 +3,7 @@
 use super::method::MethodArg;
 use super::text;
 use crate::signals::stop_flag;
-use bench::idle::{self, Plan};
+use bench::idle::{self, IdlePlan};
 use bench::method::Method;
 use bench::site::Site;
 use clap::Args;
@@ -30,7 +30,7 @@ pub(super) fn run(args: &IdleArgs) -> Result<(), String> {
     }
     let stop = stop_flag(|| {}).map_err(text)?;
     let chosen: Vec<Method> = args.paths.iter().map(|path| path.method()).collect();
-    let plan = Plan {
+    let plan = IdlePlan {
         program: std::env::current_exe().map_err(text)?,
         seconds: args.seconds,
         core: cpu::first_two()[0],

@@ -4,7 +4,7 @@ use super::method::MethodArg;
 use super::text;
 use crate::signals::stop_flag;
 use bench::site::Site;
-use bench::soak::{self, Plan};
+use bench::soak::{self, SoakPlan};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ pub(super) fn run(args: &SoakArgs) -> Result<(), String> {
         return Err("--loss must be from 0 to 0.9".to_owned());
     }
     let stop = stop_flag(|| {}).map_err(text)?;
-    let plan = Plan {
+    let plan = SoakPlan {
         program: std::env::current_exe().map_err(text)?,
         seconds: args.seconds,
         loss: args.loss,

@@ -8,7 +8,7 @@ use report::model::Run;
 use report::{text as shown, write};
 use std::path::{Path, PathBuf};
 use studies::context::{Context, Effort, Profiles};
-use studies::laboratory::{self, Entry, STUDIES};
+use studies::laboratory::{self, STUDIES, StudyEntry};
 
 /// Flags of a study.
 #[derive(Args)]
@@ -98,7 +98,7 @@ fn profiles(are_wanted: bool) -> Profiles {
     if are_wanted { Profiles::Taken } else { Profiles::None }
 }
 
-fn choose(only: &[String]) -> Result<Vec<Entry>, String> {
+fn choose(only: &[String]) -> Result<Vec<StudyEntry>, String> {
     if only.is_empty() {
         return Ok(STUDIES.to_vec());
     }
@@ -109,7 +109,7 @@ fn choose(only: &[String]) -> Result<Vec<Entry>, String> {
 
 /// Measures; `keep` is called after each study, and what it could not do is told at once and at the end.
 fn measure(
-    studies: &[Entry],
+    studies: &[StudyEntry],
     (effort, profiles): (Effort, Profiles),
     keep: &mut dyn FnMut(&Run) -> Result<(), String>,
 ) -> Result<Run, String> {

@@ -2,7 +2,7 @@
 
 use super::text;
 use crate::signals::stop_flag;
-use bench::workers::{self, Plan};
+use bench::workers::{self, WorkersPlan};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -32,12 +32,12 @@ pub(super) fn run(args: &WorkersArgs) -> Result<(), String> {
         return Err("--seconds must be from 0.1 to 3600".to_owned());
     }
     let stop = stop_flag(|| {}).map_err(text)?;
-    let plan = Plan {
+    let plan = WorkersPlan {
         trials: args.trials as usize,
         seconds: args.seconds,
         connections: args.connections as usize,
         streams: args.streams as usize,
-        ..Plan::new(std::env::current_exe().map_err(text)?)
+        ..WorkersPlan::new(std::env::current_exe().map_err(text)?)
     };
     let result = workers::run(&plan, &stop, &mut |line| eprintln!("{line}")).map_err(text)?;
     println!("\n{result}");

@@ -1,6 +1,6 @@
 //! A server and a command in a lab, from the first one's start to the last one's end.
 
-use lab::Lab;
+use netns::Lab;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -139,7 +139,7 @@ pub(crate) fn variables(lab: &Lab) -> Vec<(String, Value)> {
 }
 
 fn environment(lab: &Lab) -> Vec<(String, String)> {
-    let of = |name: &str, side: &lab::Namespace| {
+    let of = |name: &str, side: &netns::Namespace| {
         [
             (format!("TERCEL_LAB_{name}_INTERFACE"), side.interface().to_owned()),
             (format!("TERCEL_LAB_{name}_IPV4"), side.ipv4().to_string()),

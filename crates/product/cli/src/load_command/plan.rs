@@ -10,7 +10,7 @@ use client::target::{Scheme, Target};
 use crypto::TlsOptions;
 use http::request::Parts;
 use http::{Method, Request, Uri};
-use load::{Bound, Pace, Plan, Protocol, Quic, Reuse, Tcp, choose_address, choose_tcp_address};
+use load::{Bound, LoadPlan, Pace, Protocol, Quic, Reuse, Tcp, choose_address, choose_tcp_address};
 use std::sync::Arc;
 use transport::ClientConfig;
 use wire::Version;
@@ -22,7 +22,7 @@ const DEFAULT_SLICE: Duration = Duration::from_secs(1);
 
 impl LoadArgs {
     /// What is to be done, in each trial.
-    pub(super) fn plan(&self) -> Result<Plan, GetError> {
+    pub(super) fn plan(&self) -> Result<LoadPlan, GetError> {
         let usage = |error: &dyn core::fmt::Display| GetError::Usage(error.to_string());
         let targets = urls::targets(&self.urls, self.urls_file.as_deref())?;
         let first = targets.first().ok_or_else(|| GetError::Usage("there is no URL to ask".into()))?;
@@ -35,7 +35,7 @@ impl LoadArgs {
             Protocol::Http3(_) => choose_address(&addresses)?,
             Protocol::Http1(_) | Protocol::Http2(_) => choose_tcp_address(&addresses)?,
         };
-        let plan = Plan {
+        let plan = LoadPlan {
             server_name: first.host().to_owned(),
             address,
             requests: targets.iter().map(|target| self.head(target)).collect::<Result<_, _>>()?,

@@ -6,8 +6,8 @@ use client::error::GetError;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use datapath::Port;
 use datapath::hold::Hold;
-use load::{Member, Plan, Protocol, Report, Run, Watcher};
-use paths::{Opened, Paths};
+use load::{LoadPlan, Member, Protocol, Report, Run, Watcher};
+use ports::{OpenOutcome, OpenPorts};
 use std::sync::atomic::AtomicBool;
 use udp::{Sockets, UdpPort};
 
@@ -18,7 +18,7 @@ fn usage(error: impl core::fmt::Display) -> GetError {
 /// One trial.
 pub(super) fn run(
     args: &LoadArgs,
-    plan: &Plan,
+    plan: &LoadPlan,
     stop: &AtomicBool,
     line: Option<&mut Line>,
 ) -> Result<Report, GetError> {
@@ -34,14 +34,14 @@ pub(super) fn run(
         first.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
     }
     match first.opened {
-        Opened::Xdp(_) if args.threads > 1 => Err(usage(
+        OpenPorts::Xdp(_) if args.threads > 1 => Err(usage(
             "over AF_XDP the generator has one thread, for all queues of the interface: leave -t out",
         )),
-        Opened::Xdp(_) if args.sockets.is_some() => {
+        OpenPorts::Xdp(_) if args.sockets.is_some() => {
             Err(usage("--sockets means nothing to AF_XDP, which has none of the kernel's: leave it out"))
         }
-        Opened::Xdp(ports) => on(&run, ports, line),
-        Opened::Udp(group) => {
+        OpenPorts::Xdp(ports) => on(&run, ports, line),
+        OpenPorts::Udp(group) => {
             let threads = sockets(args, plan, group.ports)?;
             match args.path.hold() {
                 Some(delay) => {
@@ -55,10 +55,10 @@ pub(super) fn run(
 }
 
 /// The sockets of each thread. `ports` are those that are open.
-fn sockets(args: &LoadArgs, plan: &Plan, mut ports: Vec<UdpPort>) -> Result<Vec<Sockets>, GetError> {
+fn sockets(args: &LoadArgs, plan: &LoadPlan, mut ports: Vec<UdpPort>) -> Result<Vec<Sockets>, GetError> {
     let each = args.sockets_of_a_thread();
     while ports.len() < each * usize::from(args.threads) {
-        let Opened::Udp(group) = open(args, plan.address)?.opened else {
+        let OpenPorts::Udp(group) = open(args, plan.address)?.opened else {
             return Err(usage("several sockets have several paths: name one with --datapath"));
         };
         ports.extend(group.ports);
@@ -90,12 +90,12 @@ fn broken(error: std::io::Error) -> GetError {
 }
 
 /// A port of its own for a thread, of the address's family.
-fn open(args: &LoadArgs, address: SocketAddr) -> Result<Paths, GetError> {
+fn open(args: &LoadArgs, address: SocketAddr) -> Result<OpenOutcome, GetError> {
     let local = match address {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
     let options = args.path.options(local, args.quic.demanded_payload());
     let options = args.quic.techniques().paths(options);
-    paths::open(&paths::Options { towards: Some(address.ip()), ..options }).map_err(GetError::Usage)
+    ports::open(&ports::OpenOptions { towards: Some(address.ip()), ..options }).map_err(GetError::Usage)
 }

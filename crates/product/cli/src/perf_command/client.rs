@@ -14,8 +14,8 @@ use client::target::Target;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use crypto::TlsOptions;
 use load::choose_address;
-use paths::{Opened, Path, Paths};
-use perf::{Amount, Bound, Crew, Plan, Seat, Task, echo, protocol};
+use perf::{Amount, Bound, PerfPlan, Run, Task, ThreadSetup, echo, protocol};
+use ports::{OpenOutcome, OpenPort, OpenPorts};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -129,8 +129,8 @@ impl ClientArgs {
         if self.test == Test::Echo {
             let path = self.open(address, 1)?;
             return match path.opened {
-                Opened::Udp(group) => self.echo(group.ports, address, &stop),
-                Opened::Xdp(ports) => self.echo(ports, address, &stop),
+                OpenPorts::Udp(group) => self.echo(group.ports, address, &stop),
+                OpenPorts::Xdp(ports) => self.echo(ports, address, &stop),
             };
         }
         let plan = self.plan(&target, address)?;
@@ -140,11 +140,11 @@ impl ClientArgs {
         let first = self.open(address, share)?;
         first.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         match first.opened {
-            Opened::Xdp(ports) => self.ask(ports, &plan, &stop),
-            Opened::Udp(group) => {
+            OpenPorts::Xdp(ports) => self.ask(ports, &plan, &stop),
+            OpenPorts::Udp(group) => {
                 let mut ports = group.ports;
                 while ports.len() < threads {
-                    let Opened::Udp(group) = self.open(address, 1)?.opened else {
+                    let OpenPorts::Udp(group) = self.open(address, 1)?.opened else {
                         return Err(usage("several threads have several paths: name one with --datapath"));
                     };
                     ports.extend(group.ports);
@@ -155,20 +155,20 @@ impl ClientArgs {
     }
 
     /// Ports towards the server.
-    fn open(&self, address: SocketAddr, workers: u8) -> Result<Paths, GetError> {
+    fn open(&self, address: SocketAddr, workers: u8) -> Result<OpenOutcome, GetError> {
         let local = match address {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
-        let options = paths::Options {
+        let options = ports::OpenOptions {
             towards: Some(address.ip()),
-            workers: paths::Workers::Exactly(workers),
+            workers: ports::Workers::Exactly(workers),
             ..self.quic.techniques().paths(self.path.options(local, self.quic.demanded_payload()))
         };
-        paths::open(&options).map_err(GetError::Usage)
+        ports::open(&options).map_err(GetError::Usage)
     }
 
-    fn plan(&self, target: &Target, address: SocketAddr) -> Result<Plan, GetError> {
+    fn plan(&self, target: &Target, address: SocketAddr) -> Result<PerfPlan, GetError> {
         let size = self.size.map_or(Amount::UntilOver, Amount::Bytes);
         let task = match self.test {
             Test::Handshakes => Task::Handshakes,
@@ -193,7 +193,7 @@ impl ClientArgs {
             Bound::Count(_) if is_bulk => Duration::ZERO,
             _ => self.warm_up,
         };
-        Ok(Plan {
+        Ok(PerfPlan {
             server_name: target.host().to_owned(),
             address,
             task,
@@ -214,10 +214,10 @@ impl ClientArgs {
         Ok(ClientConfig { tls, transport: Arc::new(transport), token: Vec::new() })
     }
 
-    fn ask<P: Path + Send>(
+    fn ask<P: OpenPort + Send>(
         &self,
         ports: Vec<P>,
-        plan: &Plan,
+        plan: &PerfPlan,
         stop: &AtomicBool,
     ) -> Result<ExitCode, GetError> {
         let cores = match &self.pin {
@@ -226,19 +226,19 @@ impl ClientArgs {
         };
         let is_one_address = self.path.datapath == Datapath::Xdp && ports.len() > 1;
         let crew = match is_one_address {
-            true => HandOff::crew(ports.iter().map(P::waker).collect()),
+            true => HandOff::group(ports.iter().map(P::waker).collect()),
             false => Vec::new(),
         };
         let mut members = crew.into_iter();
-        let mut seats = Vec::new();
+        let mut thread_setups = Vec::new();
         for port in ports {
-            seats.push(Seat { port, seed: seed()?, member: members.next() });
+            thread_setups.push(ThreadSetup { port, seed: seed()?, member: members.next() });
         }
         let prepare = |thread: usize| match cores.get(thread) {
             Some(core) => cpu::pin(*core),
             None => Ok(()),
         };
-        let crew = Crew { seats, server: self.server_pid, prepare: &prepare };
+        let crew = Run { thread_setups, server: self.server_pid, prepare: &prepare };
         let report = crew.run(plan, stop).map_err(|error| GetError::Broken(error.to_string()))?;
         self.print(&report);
         if report.is_clean() {
@@ -249,7 +249,7 @@ impl ClientArgs {
         Ok(ExitCode::FAILURE)
     }
 
-    fn echo<P: Path>(
+    fn echo<P: OpenPort>(
         &self,
         ports: Vec<P>,
         address: SocketAddr,
@@ -270,7 +270,7 @@ impl ClientArgs {
             cpu::pin(*core).map_err(usage)?;
         }
         let mut port = ports.into_iter().next().ok_or_else(|| usage("the data path has no port"))?;
-        let plan = echo::Plan {
+        let plan = echo::EchoPlan {
             address,
             request: self.request as usize,
             response: self.response,

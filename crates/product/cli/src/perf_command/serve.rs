@@ -1,22 +1,22 @@
 //! `tercel perf serve`.
 
-use crate::complain;
 use crate::listen::{self, Listen};
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
+use crate::print_error;
 use crate::serving::cores::{Pin, Workers};
 use crate::serving::credentials::{Credentials, Expired};
-use crate::serving::crew::{self, Stop};
 use crate::serving::ready::ReadyFile;
+use crate::serving::threads::{self, Stop};
 use crate::signals::{ServerDuties, server_stop_flag};
 use base::time::Duration;
 use clap::Args;
 use core::net::SocketAddr;
 use crypto::{ServerTls, TlsOptions};
 use datapath::{Counters, Waker};
-use paths::{Opened, Path};
 use perf::protocol;
 use perf::server::Server;
+use ports::{OpenPort, OpenPorts};
 use serde_json::json;
 use server::warnings;
 use std::io;
@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use transport::{Endpoint, EndpointConfig, ServerConfig};
-use worker::{HandOff, Member, Worker};
+use worker::{HandOff, HandOffMember, Worker};
 
 /// How long connections have to hear the good-bye.
 const GRACE: Duration = Duration::from_millis(200);
@@ -68,25 +68,25 @@ pub(crate) struct ServeArgs {
 
 /// Serves until SIGINT or SIGTERM.
 pub(super) fn run(args: &ServeArgs) -> ExitCode {
-    args.serve().map_or_else(complain, |()| ExitCode::SUCCESS)
+    args.serve().map_or_else(print_error, |()| ExitCode::SUCCESS)
 }
 
 /// What one worker is given for itself.
-struct Seat<P> {
+struct WorkerSetup<P> {
     number: usize,
     port: P,
-    member: Option<Member>,
+    member: Option<HandOffMember>,
     core: Option<usize>,
 }
 
-impl<P> crew::Named for Seat<P> {
+impl<P> threads::ThreadName for WorkerSetup<P> {
     fn name(&self) -> String {
         format!("worker {}", self.number)
     }
 }
 
 /// What all workers have in common.
-struct Outfit {
+struct SharedConfig {
     endpoint: EndpointConfig,
     server: ServerConfig,
     spin: Duration,
@@ -102,29 +102,29 @@ impl ServeArgs {
         };
         let cores = u8::try_from(cpu::allowed().len().max(1)).unwrap_or(u8::MAX);
         let workers = match self.workers {
-            Workers::Exactly(count) => paths::Workers::Exactly(count),
-            Workers::Auto => paths::Workers::OnePerCore(cores),
+            Workers::Exactly(count) => ports::Workers::Exactly(count),
+            Workers::Auto => ports::Workers::OnePerCore(cores),
         };
         let (place, opened) = listen::first(&self.path.places(self.listen), |place| {
             let options = self.path.options(place.address, self.quic.demanded_payload());
             let options = self.quic.techniques().paths(options);
-            paths::open(&paths::Options { workers, device: place.device.map(str::to_owned), ..options })
+            ports::open(&ports::OpenOptions { workers, device: place.device.map(str::to_owned), ..options })
         })?;
         opened.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         opened.declined.iter().for_each(|line| eprintln!("{line}"));
-        let outfit = self.outfit(&credentials, opened.workers)?;
+        let shared_config = self.shared_config(&credentials, opened.workers)?;
         let what = if self.echo { "datagrams" } else { "the perf protocol" };
         let (address, datapath) = (opened.address, opened.choice.name());
         let on = place.describe(address);
         eprintln!("tercel serves {what} on {on}, datapath {datapath}, {} workers", opened.workers);
         let ready = || self.announce(&credentials, address, datapath);
         match opened.opened {
-            Opened::Udp(group) => self.serve_on(group.ports, &outfit, ready),
-            Opened::Xdp(ports) => self.serve_on(ports, &outfit, ready),
+            OpenPorts::Udp(group) => self.serve_on(group.ports, &shared_config, ready),
+            OpenPorts::Xdp(ports) => self.serve_on(ports, &shared_config, ready),
         }
     }
 
-    fn outfit(&self, credentials: &Credentials, workers: usize) -> Result<Outfit, String> {
+    fn shared_config(&self, credentials: &Credentials, workers: usize) -> Result<SharedConfig, String> {
         let options = TlsOptions { alpn: vec![protocol::ALPN.to_vec()], ..self.quic.tls() };
         let tls = ServerTls::new(&credentials.tls, &options).map_err(text)?;
         let mut transport = self.quic.transport(wire::Version::V1).map_err(text)?;
@@ -134,7 +134,7 @@ impl ServeArgs {
             let mut key = [0; 32];
             getrandom::fill(&mut key).map(|()| Some(key)).map_err(text)
         };
-        Ok(Outfit {
+        Ok(SharedConfig {
             endpoint: EndpointConfig {
                 workers: u8::try_from(workers).unwrap_or(u8::MAX),
                 token_key: key()?,
@@ -165,10 +165,10 @@ impl ServeArgs {
     }
 
     /// Serves on these ports, one worker on each, until a signal.
-    fn serve_on<P: Path + Send>(
+    fn serve_on<P: OpenPort + Send>(
         &self,
         ports: Vec<P>,
-        outfit: &Outfit,
+        shared_config: &SharedConfig,
         ready: impl FnOnce() -> Result<Option<ReadyFile>, String>,
     ) -> Result<(), String> {
         let cores = match &self.pin {
@@ -180,7 +180,7 @@ impl ServeArgs {
         }
         // Alone there is nobody to hand anything to.
         let crew =
-            if ports.len() > 1 { HandOff::crew(ports.iter().map(P::waker).collect()) } else { Vec::new() };
+            if ports.len() > 1 { HandOff::group(ports.iter().map(P::waker).collect()) } else { Vec::new() };
         let mut members = crew.into_iter();
         let wakers: Arc<[Waker]> = ports.iter().filter_map(P::waker).collect();
         let to_wake = Arc::clone(&wakers);
@@ -194,18 +194,19 @@ impl ServeArgs {
             warnings,
         };
         let flag = server_stop_flag(duties).map_err(text)?;
-        let seats = ports.into_iter().enumerate().map(|(number, port)| Seat {
+        let worker_setups = ports.into_iter().enumerate().map(|(number, port)| WorkerSetup {
             number,
             port,
             member: members.next(),
             core: cores.get(number).copied(),
         });
-        let seats = seats.collect();
+        let worker_setups = worker_setups.collect();
         if let Some(file) = ready()? {
             let _ = ready_file.set(file);
         }
-        let stop = Stop { flag, wakers, bells: Arc::default() };
-        let counters = crew::run(seats, &stop, |seat| work(seat, outfit, &stop.flag));
+        let stop = Stop { flag, wakers, shutdown_signals: Arc::default() };
+        let counters =
+            threads::run(worker_setups, &stop, |worker_setup| work(worker_setup, shared_config, &stop.flag));
         ready_file.get().into_iter().for_each(ReadyFile::remove);
         let mut total = Counters::default();
         counters?.into_iter().for_each(|counters| total += counters);
@@ -216,22 +217,32 @@ impl ServeArgs {
 }
 
 /// One worker, until the order to stop.
-fn work<P: Path>(mut seat: Seat<P>, outfit: &Outfit, stop: &AtomicBool) -> io::Result<Counters> {
-    if let Some(core) = seat.core {
+fn work<P: OpenPort>(
+    mut worker_setup: WorkerSetup<P>,
+    shared_config: &SharedConfig,
+    stop: &AtomicBool,
+) -> io::Result<Counters> {
+    if let Some(core) = worker_setup.core {
         cpu::pin(core)?;
     }
-    if outfit.echoes {
-        perf::echo::serve(&mut seat.port, outfit.spin, stop)?;
-        return Ok(seat.port.counters());
+    if shared_config.echoes {
+        perf::echo::serve(&mut worker_setup.port, shared_config.spin, stop)?;
+        return Ok(worker_setup.port.counters());
     }
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;
-    let number = u8::try_from(seat.number).unwrap_or(u8::MAX);
-    let endpoint = Endpoint::new(EndpointConfig { worker: number, ..outfit.endpoint.clone() }, seed);
-    let config = worker::Config { spin: outfit.spin };
-    let mut worker = Worker::new(seat.port, Server::default(), endpoint, Some(outfit.server.clone()), config);
-    if let Some(member) = seat.member {
-        worker = worker.with_crew(member);
+    let number = u8::try_from(worker_setup.number).unwrap_or(u8::MAX);
+    let endpoint = Endpoint::new(EndpointConfig { worker: number, ..shared_config.endpoint.clone() }, seed);
+    let config = worker::Config { spin: shared_config.spin };
+    let mut worker = Worker::new(
+        worker_setup.port,
+        Server::default(),
+        endpoint,
+        Some(shared_config.server.clone()),
+        config,
+    );
+    if let Some(member) = worker_setup.member {
+        worker = worker.with_hand_off(member);
     }
     while !stop.load(Ordering::Relaxed) {
         worker.run_turn(None)?;

@@ -2,21 +2,21 @@
 
 use super::credentials::Credentials;
 use super::ready::{ReadyFile, replace};
-use super::shift::Record;
 use super::tcp::TcpRecord;
 use super::versions::Versions;
+use super::worker_thread::Record;
 use crate::listen::Place;
 use core::net::SocketAddr;
 use datapath::Counters;
 use serde_json::{Value, json};
 use server::packet_sizes::PacketSizes;
 use server::served::Served;
-use server::tcp::Tally;
+use server::tcp::ThreadCounters;
 use std::path::Path;
 use transport::{DropReason, EndpointCounters, ResumeCounters};
 
 /// What is the same for all workers of a server.
-pub(crate) struct Way {
+pub(crate) struct ServerInfo {
     pub(crate) listening: SocketAddr,
     pub(crate) place: Place,
     pub(crate) versions: Versions,
@@ -35,36 +35,36 @@ pub(crate) struct Way {
 /// # Errors
 /// The file cannot be written.
 pub(crate) fn announce(
-    way: &Way,
+    info: &ServerInfo,
     credentials: &Credentials,
     ready_file: Option<&Path>,
 ) -> Result<Option<ReadyFile>, String> {
-    let on = way.interface.as_ref().map_or(String::new(), |name| format!(" of {name}"));
-    let mode = way.xdp_mode.map_or(String::new(), |mode| format!(", {mode} mode"));
-    let datapath = way.datapath.map_or(String::new(), |name| format!(", datapath {name}{on}{mode}"));
-    let several = match (way.workers, way.steering) {
+    let on = info.interface.as_ref().map_or(String::new(), |name| format!(" of {name}"));
+    let mode = info.xdp_mode.map_or(String::new(), |mode| format!(", {mode} mode"));
+    let datapath = info.datapath.map_or(String::new(), |name| format!(", datapath {name}{on}{mode}"));
+    let several = match (info.workers, info.steering) {
         (1, _) => String::new(),
         (workers, Some(steering)) => format!(", {workers} workers, steering {steering}"),
         (workers, None) => format!(", {workers} workers"),
     };
     eprintln!(
         "tercel serves {} on {}{datapath}{several}",
-        way.versions.text(),
-        way.place.describe(way.listening)
+        info.versions.text(),
+        info.place.describe(info.listening)
     );
     if let Some(development) = &credentials.development {
-        eprint!("{}", development.how_to_use(way.listening));
+        eprint!("{}", development.how_to_use(info.listening));
     }
     let ready = json!({
-        "port": way.listening.port(),
-        "tcp_port": way.versions.over_tcp().then_some(way.listening.port()),
+        "port": info.listening.port(),
+        "tcp_port": info.versions.over_tcp().then_some(info.listening.port()),
         "pid": std::process::id(),
         "certificate": credentials.certificate,
-        "datapath": way.datapath,
-        "interface": way.interface,
-        "xdp_mode": way.xdp_mode,
-        "workers": way.workers,
-        "steering": way.steering,
+        "datapath": info.datapath,
+        "interface": info.interface,
+        "xdp_mode": info.xdp_mode,
+        "workers": info.workers,
+        "steering": info.steering,
     });
     ready_file.map(|path| ReadyFile::write(path, &ready)).transpose()
 }
@@ -74,7 +74,7 @@ pub(crate) fn announce(
 /// # Errors
 /// The file cannot be written.
 pub(crate) fn summarize(
-    way: &Way,
+    info: &ServerInfo,
     records: &[Record],
     tcp: &[TcpRecord],
     summary_file: Option<&Path>,
@@ -91,7 +91,7 @@ pub(crate) fn summarize(
         per_call(total.rx.datagrams, total.rx.calls),
         cpu_s,
     );
-    let mut tally = Tally::default();
+    let mut tally = ThreadCounters::default();
     tcp.iter().for_each(|record| tally += record.tally);
     if tally.accepted > 0 {
         eprintln!(
@@ -106,7 +106,7 @@ pub(crate) fn summarize(
     }
     let mut served = Served::default();
     records.iter().for_each(|record| served += record.served);
-    let mut summary = summary(way, records, &total, cpu_s);
+    let mut summary = summary(info, records, &total, cpu_s);
     let more = json!({
         "http": { "1": version(&tally.http1), "2": version(&tally.http2), "3": version(&served) },
         "tcp": tcp_flows(&tally),
@@ -139,7 +139,7 @@ fn tcp_thread(record: &TcpRecord) -> Value {
     line
 }
 
-fn tcp_flows(tally: &Tally) -> Value {
+fn tcp_flows(tally: &ThreadCounters) -> Value {
     json!({
         "connections": tally.accepted,
         "refused": tally.refused,
@@ -153,7 +153,7 @@ fn tcp_flows(tally: &Tally) -> Value {
     })
 }
 
-fn summary(way: &Way, records: &[Record], total: &Counters, cpu_s: f64) -> Value {
+fn summary(info: &ServerInfo, records: &[Record], total: &Counters, cpu_s: f64) -> Value {
     let frames = |place: usize| -> Option<usize> {
         records.iter().map(|record| record.frames.map(|frames| frames[place].free)).sum()
     };
@@ -165,8 +165,8 @@ fn summary(way: &Way, records: &[Record], total: &Counters, cpu_s: f64) -> Value
         "segments_offloaded": records.iter().all(|record| record.capabilities.segments_offloaded),
         "coalesces": records.iter().all(|record| record.capabilities.coalesces),
         "departure_times": records.iter().all(|record| record.capabilities.departure_times),
-        "interface": way.interface,
-        "steering": way.steering,
+        "interface": info.interface,
+        "steering": info.steering,
         "handed_off": records.iter().map(|record| record.hand_offs.handed_out).sum::<u64>(),
         "hand_off_dropped": records.iter().map(|record| record.hand_offs.hand_off_dropped).sum::<u64>(),
         "xdp_mode": first.and_then(|record| record.xdp_mode),

@@ -1,13 +1,13 @@
 //! One thread of HTTP/1.1 and 2: what it is given, what it did.
 
-use super::crew::Named;
+use super::threads::ThreadName;
 use cpu::thread_seconds;
-use server::tcp::{Setup, Tally, serve};
+use server::tcp::{Setup, ThreadCounters, serve};
 use std::io;
 use std::net::TcpListener;
 
 /// What one thread is given.
-pub(crate) struct TcpSeat {
+pub(crate) struct TcpSetup {
     pub(crate) number: usize,
     pub(crate) listener: TcpListener,
     pub(crate) setup: Setup,
@@ -15,7 +15,7 @@ pub(crate) struct TcpSeat {
     pub(crate) core: Option<usize>,
 }
 
-impl Named for TcpSeat {
+impl ThreadName for TcpSetup {
     fn name(&self) -> String {
         format!("tcp {}", self.number)
     }
@@ -28,20 +28,25 @@ pub(crate) struct TcpRecord {
     pub(crate) core: Option<usize>,
     /// CPU seconds of the thread.
     pub(crate) cpu_s: f64,
-    pub(crate) tally: Tally,
+    pub(crate) tally: ThreadCounters,
 }
 
 /// Serves until the bell is rung.
 ///
 /// # Errors
 /// The core cannot be kept, or there are no descriptors to begin with.
-pub(crate) fn work(seat: TcpSeat) -> io::Result<TcpRecord> {
+pub(crate) fn work(worker_setup: TcpSetup) -> io::Result<TcpRecord> {
     let began = thread_seconds();
-    if let Some(core) = seat.core {
+    if let Some(core) = worker_setup.core {
         cpu::pin(core)?;
     }
-    let tally = serve(seat.listener, seat.setup)?;
-    Ok(TcpRecord { number: seat.number, core: seat.core, cpu_s: thread_seconds() - began, tally })
+    let tally = serve(worker_setup.listener, worker_setup.setup)?;
+    Ok(TcpRecord {
+        number: worker_setup.number,
+        core: worker_setup.core,
+        cpu_s: thread_seconds() - began,
+        tally,
+    })
 }
 
 /// Tells the C library's allocator to keep what is freed: it learns from the largest block that was freed so far. Otherwise it

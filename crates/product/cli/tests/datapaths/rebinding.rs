@@ -8,7 +8,7 @@ use crate::case::{Case, Place, Steering};
 use crate::connection::{expect, no_frame_leaked, number, parts};
 use crate::relay::{Relay, Sockets};
 use crate::transfers::{content, text};
-use bench::pair::Pair;
+use bench::pair::ProgramPair;
 use bench::site::{End, Site};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -29,7 +29,7 @@ const EVERY: u64 = (SIZE / (PORTS + 1)) as u64;
 
 pub(crate) fn run(case: &Case, site: &Site, never: &AtomicBool) -> Result<String, String> {
     let program = Path::new(env!("CARGO_BIN_EXE_tercel"));
-    let pair = Pair::new(program, site, never).map_err(text)?;
+    let pair = ProgramPair::new(program, site, never).map_err(text)?;
     let root = pair.folder().join("root");
     fs::create_dir_all(&root).map_err(text)?;
     fs::write(root.join("moving"), content("moving", SIZE)).map_err(text)?;

@@ -3,14 +3,14 @@
 use crate::case::Case;
 use crate::transfers::text;
 use bench::site::Site;
-use bench::soak::{self, Plan};
+use bench::soak::{self, SoakPlan};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 const SECONDS: f64 = 10.0;
 
 pub(crate) fn run(case: &Case, site: &Site, never: &AtomicBool) -> Result<String, String> {
-    let plan = Plan {
+    let plan = SoakPlan {
         program: PathBuf::from(env!("CARGO_BIN_EXE_tercel")),
         seconds: SECONDS,
         loss: 0.01,

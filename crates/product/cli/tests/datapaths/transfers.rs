@@ -5,7 +5,7 @@
 use crate::case::Case;
 use crate::connection::{expect, no_frame_leaked, number, parts};
 use base::pattern;
-use bench::pair::Pair;
+use bench::pair::ProgramPair;
 use bench::site::{End, Site};
 use sha2::{Digest as _, Sha256};
 use std::fs;
@@ -38,7 +38,7 @@ pub(crate) fn run(case: &Case, site: &Site, never: &AtomicBool) -> Result<String
 
 fn over(case: &Case, site: &Site, never: &AtomicBool, address: IpAddr) -> Result<String, String> {
     let program = Path::new(env!("CARGO_BIN_EXE_tercel"));
-    let pair = Pair::new(program, site, never).map_err(text)?;
+    let pair = ProgramPair::new(program, site, never).map_err(text)?;
     let root = make_files(pair.folder())?;
     let flags = [&[root.as_str()][..], &case.server_flags()].concat();
     let server = pair.serve(case.server, address, &[], &flags).map_err(text)?;
@@ -76,7 +76,7 @@ fn over(case: &Case, site: &Site, never: &AtomicBool, address: IpAddr) -> Result
 /// All that one client asks for.
 fn downloads(
     case: &Case,
-    pair: &Pair<'_>,
+    pair: &ProgramPair<'_>,
     url: &dyn Fn(&str) -> String,
     client: usize,
 ) -> Result<(), String> {

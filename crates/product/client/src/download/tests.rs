@@ -124,7 +124,7 @@ proptest! {
         let mut server = Server { knows_ranges, etag, redirects, longest_part, ..Server::new(size) };
         let mut download = Download::open(0, &whole(), streams).unwrap();
         server.serve(&mut download, streams, 50_000);
-        prop_assert_eq!(download.standing(), Standing::Complete, "{:?}", download);
+        prop_assert_eq!(download.standing(), DownloadState::Complete, "{:?}", download);
         prop_assert_eq!(download.held(), size);
         prop_assert_eq!(download.transferred(), size);
         prop_assert!(download.finish().is_ok());
@@ -139,7 +139,7 @@ proptest! {
         let mut server = Server { longest_part, ..Server::new(100_000) };
         let mut download = Download::open(0, &job(Wanted::Range(start..end, Resume::Never)), 4).unwrap();
         server.serve(&mut download, 4, 50_000);
-        prop_assert_eq!(download.standing(), Standing::Complete, "{:?}", download);
+        prop_assert_eq!(download.standing(), DownloadState::Complete, "{:?}", download);
         prop_assert_eq!(download.transferred(), end.min(100_000) - start);
         prop_assert!(download.finish().is_ok());
     }
@@ -208,7 +208,7 @@ fn failures_leave_nothing_behind_that_is_of_no_use() {
     let mut answer = Answer::default();
     answer.on_field(b":status", b"404").unwrap();
     download.on_answer(&mut Exchange::new(&ask), &answer);
-    assert_eq!(download.standing(), Standing::Failed);
+    assert_eq!(download.standing(), DownloadState::Failed);
     assert_eq!(download.finish().unwrap_err().exit_code(), 22);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 
@@ -227,7 +227,7 @@ fn what_a_server_did_not_look_at_is_asked_again() {
     assert_eq!(download.next_ask().unwrap().range, Some(FIRST));
     assert!(download.retry());
     server.serve(&mut download, 2, 50_000);
-    assert_eq!(download.standing(), Standing::Complete);
+    assert_eq!(download.standing(), DownloadState::Complete);
     assert!((0..MAX_RETRIES).any(|_| !download.retry()), "not for ever");
 }
 
@@ -239,8 +239,8 @@ fn heads_alone() {
     let mut exchange = Exchange::new(&ask);
     let (answer, _) = Server::new(5).answer(&ask);
     download.on_answer(&mut exchange, &answer);
-    assert_eq!(download.standing(), Standing::Running);
+    assert_eq!(download.standing(), DownloadState::Running);
     download.on_end(&mut exchange);
-    assert_eq!(download.standing(), Standing::Complete);
+    assert_eq!(download.standing(), DownloadState::Complete);
     assert!(download.finish().unwrap().is_none());
 }

@@ -21,7 +21,7 @@ const COUNTERS: usize = 2_048;
 const STEP: u64 = 64 * 1024;
 
 /// The counters of a network, one in each row.
-type Places = [usize; 2];
+type ShareCounters = [usize; 2];
 
 /// What all networks hold.
 #[derive(Debug)]
@@ -36,17 +36,17 @@ impl Shares {
         Shares { rows: [row(), row()], hashes: [RandomState::new(), RandomState::new()] }
     }
 
-    fn places(&self, network: Network) -> Places {
+    fn places(&self, network: Network) -> ShareCounters {
         self.hashes.each_ref().map(|hash| hash.hash_one(network) as usize % COUNTERS)
     }
 
-    fn counters(&self, places: Places) -> impl Iterator<Item = &AtomicI64> {
+    fn counters(&self, places: ShareCounters) -> impl Iterator<Item = &AtomicI64> {
         self.rows.iter().zip(places).filter_map(|(row, place)| row.get(place))
     }
 
     /// What a network holds. Asked for each request.
     #[inline]
-    fn held(&self, places: Places) -> u64 {
+    fn held(&self, places: ShareCounters) -> u64 {
         let ([first, second], [place, other]) = (&self.rows, places);
         let [one, other] = [first.get(place), second.get(other)]
             .map(|counter| counter.map_or(0, |counter| counter.load(Ordering::Relaxed)));
@@ -56,18 +56,18 @@ impl Shares {
 
 /// What one connection adds to what its address and its network hold. Dropping it takes that back.
 #[derive(Debug)]
-pub(crate) struct Portion {
+pub(crate) struct ConnectionShare {
     budget: Budget,
-    client: Places,
-    site: Places,
+    client: ShareCounters,
+    site: ShareCounters,
     /// What the shares know of.
     told: Cell<u64>,
 }
 
-impl Portion {
-    pub(super) fn new(budget: &Budget, peer: IpAddr) -> Portion {
+impl ConnectionShare {
+    pub(super) fn new(budget: &Budget, peer: IpAddr) -> ConnectionShare {
         let places = |network| budget.0.shares.places(network);
-        Portion {
+        ConnectionShare {
             budget: budget.clone(),
             client: places(Network::of_client(peer)),
             site: places(Network::of_site(peer)),
@@ -107,7 +107,7 @@ impl Portion {
     }
 }
 
-impl Drop for Portion {
+impl Drop for ConnectionShare {
     fn drop(&mut self) {
         self.tell(0);
     }
@@ -117,7 +117,7 @@ impl Drop for Portion {
 mod tests {
     use super::*;
 
-    fn portion(budget: &Budget, peer: &str, bytes: u64) -> Portion {
+    fn portion(budget: &Budget, peer: &str, bytes: u64) -> ConnectionShare {
         let portion = budget.portion(peer.parse().unwrap());
         portion.on_change(bytes);
         portion

@@ -18,11 +18,11 @@ const SPARE_HEADS: usize = 16;
 /// Requests and responses of a connection.
 pub(super) struct Exchanges<H: Handler> {
     /// Requests that can be answered.
-    pub(super) waiting: Vec<Asked<H>>,
+    pub(super) waiting: Vec<RequestState<H>>,
     /// Requests whose content must arrive first.
-    pub(super) receiving: Vec<Asked<H>>,
+    pub(super) receiving: Vec<RequestState<H>>,
     /// Requests that the handler has put back until it is woken.
-    pub(super) looking: Vec<Asked<H>>,
+    pub(super) looking: Vec<RequestState<H>>,
     /// Responses whose content is not there yet.
     pub(super) reading: Vec<StreamId>,
     pub(super) replies: Vec<Reply<H>>,
@@ -68,7 +68,7 @@ impl<H: Handler> Default for Exchanges<H> {
 }
 
 /// A request.
-pub(super) struct Asked<H: Handler> {
+pub(super) struct RequestState<H: Handler> {
     pub(super) id: StreamId,
     pub(super) head: Box<H::Head>,
     /// Takes its content.
@@ -111,7 +111,8 @@ impl<H: Handler> MessageSink for Exchanges<H> {
         let mut head = self.spare.pop().unwrap_or_default();
         head.on_request(request);
         self.head_bytes = self.head_bytes.saturating_add(head.memory());
-        let asked = Asked::<H> { id, head, upload: H::Upload::default(), stage: Stage::Open, began: None };
+        let asked =
+            RequestState::<H> { id, head, upload: H::Upload::default(), stage: Stage::Open, began: None };
         if asked.awaits_content() && !asked.head.expects_continue() {
             self.receiving.push(asked);
         } else {
@@ -147,7 +148,7 @@ impl<H: Handler> MessageSink for Exchanges<H> {
         let mut head = self.spare.pop().unwrap_or_default();
         head.on_refused(status);
         let upload = H::Upload::default();
-        self.waiting.push(Asked { id, head, upload, stage: Stage::Open, began: None });
+        self.waiting.push(RequestState { id, head, upload, stage: Stage::Open, began: None });
         Refused::ByApplication
     }
 
@@ -191,7 +192,7 @@ impl<H: Handler> MessageSink for Exchanges<H> {
     }
 }
 
-impl<H: Handler> Asked<H> {
+impl<H: Handler> RequestState<H> {
     /// Whether the answer waits for content that may still come.
     #[inline]
     pub(super) fn awaits_content(&self) -> bool {

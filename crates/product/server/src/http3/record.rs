@@ -36,12 +36,12 @@ pub(super) struct At {
 }
 
 /// What one worker counts and logs. Each verb returns a head that is needed no longer.
-pub(super) struct Journal {
+pub(super) struct ResponseLog {
     pub(super) served: Served,
     pub(super) recorder: Recorder,
 }
 
-impl Journal {
+impl ResponseLog {
     /// All of a response was handed over: it is counted now, and logged when it is acknowledged.
     pub(super) fn on_whole<H: Handler>(
         &mut self,

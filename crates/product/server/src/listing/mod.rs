@@ -24,10 +24,10 @@ mod tests;
 mod text;
 mod view;
 
-use crate::asked::Asked;
 use crate::files::path::DotFiles;
 use crate::files::root::{OpenError, Root};
-use crate::readers::{Readers, WhomToWake};
+use crate::pending_results::PendingResults;
+use crate::readers::{Readers, ResultWaker};
 use crate::response::Value;
 use base::time::{Duration, Instant};
 use bytes::Bytes;
@@ -86,7 +86,7 @@ struct Kept {
 #[derive(Debug)]
 pub(crate) struct Listings {
     readers: Readers,
-    asked: Asked<Key, Result<Listed, OpenError>>,
+    asked: PendingResults<Key, Result<Listed, OpenError>>,
     /// The newest first.
     kept: VecDeque<Kept>,
     /// What the request at hand needs and is not kept.
@@ -105,7 +105,7 @@ struct Folder<'a> {
 
 impl Listings {
     pub(crate) fn new(readers: Readers) -> Listings {
-        Listings { readers, asked: Asked::new(AT_A_TIME), kept: VecDeque::new(), wanted: None }
+        Listings { readers, asked: PendingResults::new(AT_A_TIME), kept: VecDeque::new(), wanted: None }
     }
 
     /// The listing of `path` if it was made just now, or why there is none.
@@ -148,7 +148,7 @@ impl Listings {
         (root, dot_files): (&Root, DotFiles),
         key: Key,
         now: Instant,
-        whom: WhomToWake<'_>,
+        wake_target: ResultWaker<'_>,
     ) {
         if self.asked.is_full() {
             // Requests that wait for these find them among the kept ones.
@@ -161,7 +161,7 @@ impl Listings {
         let (root, readers, (path, view)) = (root.clone(), self.readers.clone(), key.clone());
         let work = move || make(Folder { root: &root, path: &path, dot_files, readers: &readers }, view);
         // A request that meets too many comes again.
-        let _ = self.asked.ask(&self.readers, key, whom, work);
+        let _ = self.asked.ask(&self.readers, key, wake_target, work);
     }
 
     fn keep(&mut self, key: Key, listed: Listed, now: Instant) -> Listed {

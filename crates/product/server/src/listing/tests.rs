@@ -31,11 +31,11 @@ fn listed(root: &Root, path: &str, target: &str) -> String {
 
 /// The listing of a folder, when it is there.
 fn find(listings: &mut Listings, root: &Root, path: &str, now: Instant) -> Result<Listed, OpenError> {
-    readers::wait(|whom| {
+    readers::wait(|wake_target| {
         if let Some(found) = listings.find(path.as_bytes(), View::default, now) {
             return Poll::Ready(found);
         }
-        listings.ask((root, DotFiles::Hide), (path.as_bytes().into(), View::default()), now, whom);
+        listings.ask((root, DotFiles::Hide), (path.as_bytes().into(), View::default()), now, wake_target);
         Poll::Pending
     })
 }

@@ -29,7 +29,7 @@ pub struct ServiceHead<F> {
     logged: Logged,
     future: Pin<Box<Option<F>>>,
     /// Made when it is first needed. Heads stay with their connection.
-    call: Option<(Arc<Call>, Waker)>,
+    call: Option<(Arc<WakeHandle>, Waker)>,
 }
 
 /// What the log says of a request. Clones of it share its memory.
@@ -42,12 +42,12 @@ struct Logged {
 }
 
 /// Tells which of a connection's requests was woken.
-struct Call {
+struct WakeHandle {
     is_made: AtomicBool,
     connection: Waker,
 }
 
-impl Wake for Call {
+impl Wake for WakeHandle {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -95,14 +95,14 @@ impl<F> ServiceHead<F> {
     /// The waker of this request, if it was woken or has not been polled.
     fn take_call(&mut self, cx: &Context<'_>) -> Option<Waker> {
         let (call, waker) = self.call.get_or_insert_with(|| {
-            let call = Arc::new(Call { is_made: AtomicBool::new(true), connection: cx.waker() });
+            let call = Arc::new(WakeHandle { is_made: AtomicBool::new(true), connection: cx.waker() });
             (Arc::clone(&call), Waker::from(call))
         });
         let is_new = self.request.is_some();
         (call.is_made.swap(false, Ordering::AcqRel) || is_new).then(|| waker.clone())
     }
 
-    /// Calls the service, or polls its future if that was woken.
+    /// WakeList the service, or polls its future if that was woken.
     pub(super) fn poll<S, B>(
         &mut self,
         service: &mut S,

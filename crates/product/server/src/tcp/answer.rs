@@ -1,8 +1,8 @@
 //! What answers the requests of a thread's connections: the seam between hyper and a handler.
 
-use super::body::Account;
-use super::pulse::Pulse;
-use super::site::Site;
+use super::body::RequestGuard;
+use super::thread_state::ThreadState;
+use super::timeouts::ConnectionTimeouts;
 use crate::access_log::Protocol;
 use crate::target;
 use base::time::Instant;
@@ -30,26 +30,26 @@ pub(super) trait Answer: 'static {
         > + 'static;
 
     /// What answers the requests of a connection.
-    fn service(&self, place: Place) -> Self::Service;
+    fn service(&self, place: ConnectionPermit) -> Self::Service;
 }
 
 /// A connection as its requests see it.
-pub(super) struct Place {
-    pub(super) site: Rc<Site>,
-    pub(super) pulse: Rc<Pulse>,
+pub(super) struct ConnectionPermit {
+    pub(super) thread_state: Rc<ThreadState>,
+    pub(super) timeouts: Rc<ConnectionTimeouts>,
     pub(super) peer: IpAddr,
     pub(super) protocol: Protocol,
 }
 
-impl Place {
+impl ConnectionPermit {
     /// A request has arrived. Refuses what must be refused.
-    pub(super) fn account<B>(&self, request: &Request<B>, began: Instant) -> Account {
-        self.pulse.on_request(began);
-        let mut head = self.site.head();
+    pub(super) fn account<B>(&self, request: &Request<B>, began: Instant) -> RequestGuard {
+        self.timeouts.on_request(began);
+        let mut head = self.thread_state.head();
         target::take(request, &mut head);
-        Account {
-            site: Rc::clone(&self.site),
-            pulse: Rc::clone(&self.pulse),
+        RequestGuard {
+            thread_state: Rc::clone(&self.thread_state),
+            timeouts: Rc::clone(&self.timeouts),
             head,
             peer: self.peer,
             protocol: self.protocol,

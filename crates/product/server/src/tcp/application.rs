@@ -4,13 +4,13 @@
 //! application does not read. A panic ends one request: 500 if no head of a response has left, else the stream over HTTP/2 and
 //! the connection over HTTP/1.1.
 
-use super::answer::{Answer, Place};
-use super::bell::Bell;
-use super::body::Account;
-use super::front::{CommonSetup, serve_by};
+use super::answer::{Answer, ConnectionPermit};
+use super::body::RequestGuard;
+use super::counters::ThreadCounters;
 use super::limits::Limits;
-use super::pulse::Pulse;
-use super::tally::Tally;
+use super::shutdown_signal::ShutdownSignal;
+use super::tcp_server::{CommonSetup, serve_by};
+use super::timeouts::ConnectionTimeouts;
 use crate::access_log::{Protocol, Recorder};
 use crate::low::Shared;
 use crate::monotonic;
@@ -47,14 +47,17 @@ pub struct ApplicationSetup<S> {
     /// The value of Alt-Svc, if HTTP/3 is announced.
     pub alt_svc: Option<String>,
     /// Tells the thread to stop.
-    pub bell: Bell,
+    pub shutdown_signal: ShutdownSignal,
 }
 
-/// Accepts from `listener` and serves until the bell is rung; then waits for what is under way, for [`Limits::drain`] at most.
+/// Accepts from `listener` and serves until the shutdown_signal is rung; then waits for what is under way, for [`Limits::drain`] at most.
 ///
 /// # Errors
 /// The operating system has no descriptors or memory left to begin with.
-pub fn serve_application<S, B>(listener: TcpListener, setup: ApplicationSetup<S>) -> io::Result<Tally>
+pub fn serve_application<S, B>(
+    listener: TcpListener,
+    setup: ApplicationSetup<S>,
+) -> io::Result<ThreadCounters>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
     S::Error: Display,
@@ -62,8 +65,8 @@ where
     B: http_body::Body<Data = Bytes> + 'static,
     B::Error: Display,
 {
-    let ApplicationSetup { tls, service, shared, recorder, limits, alt_svc, bell } = setup;
-    let setup = CommonSetup { tls, recorder, limits, alt_svc, bell, shared };
+    let ApplicationSetup { tls, service, shared, recorder, limits, alt_svc, shutdown_signal } = setup;
+    let setup = CommonSetup { tls, recorder, limits, alt_svc, shutdown_signal, shared };
     serve_by(listener, setup, Application(service))
 }
 
@@ -73,7 +76,7 @@ struct Application<S>(S);
 /// The application for one connection.
 struct Requests<S> {
     service: S,
-    place: Place,
+    place: ConnectionPermit,
 }
 
 /// A response to come.
@@ -91,7 +94,7 @@ where
     type Future = Coming<B>;
     type Service = Requests<S>;
 
-    fn service(&self, place: Place) -> Requests<S> {
+    fn service(&self, place: ConnectionPermit) -> Requests<S> {
         Requests { service: self.0.clone(), place }
     }
 }
@@ -118,7 +121,7 @@ where
 async fn answer<S, B>(
     mut service: S,
     request: Request<Incoming>,
-    account: Account,
+    account: RequestGuard,
 ) -> io::Result<Response<Outgoing<B>>>
 where
     S: Service<Request<Body>, Response = Response<B>>,
@@ -130,7 +133,7 @@ where
     if let Some(status) = refusal.or_else(|| account.head.is_too_large().then_some(431)) {
         return Ok(plain(status, account));
     }
-    if account.pulse.is_short() {
+    if account.timeouts.is_short() {
         // RFC 9110 §15.6.4
         return Ok(plain(503, account));
     }
@@ -146,7 +149,7 @@ where
     let mut future = None;
     let answered = poll_fn(|cx| {
         // Bytes that the application has read since count as the client's progress.
-        count(&account.pulse, &progress);
+        count(&account.timeouts, &progress);
         poll_caught(|| {
             if request.is_some() {
                 ready!(service.poll_ready(cx))?;
@@ -169,7 +172,7 @@ where
 fn respond<B>(
     method: &Method,
     response: Response<B>,
-    mut account: Account,
+    mut account: RequestGuard,
     progress: Arc<Progress>,
 ) -> Response<Outgoing<B>>
 where
@@ -180,14 +183,14 @@ where
         return plain(500, account);
     }
     if !progress.is_whole.load(Ordering::Relaxed) {
-        account.pulse.on_unread();
+        account.timeouts.on_unread();
         if account.protocol == Protocol::Http1 {
             // The next request would come behind content that is not read.
             parts.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
     }
     account.status = parts.status.as_u16();
-    account.ahead = account.pulse.reserve(body.size_hint().exact().unwrap_or(u64::MAX));
+    account.ahead = account.timeouts.reserve(body.size_hint().exact().unwrap_or(u64::MAX));
     announce(&mut parts.headers, &account);
     if let Some(size) = body.size_hint().exact().filter(|size| *method == Method::HEAD && *size > 0) {
         parts.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(size));
@@ -197,7 +200,7 @@ where
 }
 
 /// A response without content.
-fn plain<B>(status: u16, mut account: Account) -> Response<Outgoing<B>> {
+fn plain<B>(status: u16, mut account: RequestGuard) -> Response<Outgoing<B>> {
     account.status = status;
     let mut response = Response::new(Outgoing { body: None, account, progress: Arc::default() });
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -209,13 +212,13 @@ fn plain<B>(status: u16, mut account: Account) -> Response<Outgoing<B>> {
 }
 
 /// Adds what each response says: RFC 9110 §6.6.1, RFC 7838.
-fn announce(fields: &mut HeaderMap, account: &Account) {
+fn announce(fields: &mut HeaderMap, account: &RequestGuard) {
     if !fields.contains_key(header::DATE)
-        && let Ok(date) = HeaderValue::from_bytes(&account.site.date(monotonic::now()))
+        && let Ok(date) = HeaderValue::from_bytes(&account.thread_state.date(monotonic::now()))
     {
         fields.insert(header::DATE, date);
     }
-    if let Some(alt_svc) = account.site.maps.borrow().alt_svc() {
+    if let Some(alt_svc) = account.thread_state.maps.borrow().alt_svc() {
         fields.insert(header::ALT_SVC, alt_svc.clone());
     }
 }
@@ -262,7 +265,7 @@ impl http_body::Body for Counted {
 pub(super) struct Outgoing<B> {
     /// `None`: nothing (more).
     body: Option<Pin<Box<B>>>,
-    account: Account,
+    account: RequestGuard,
     progress: Arc<Progress>,
 }
 
@@ -279,10 +282,10 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let this = &mut *self;
-        count(&this.account.pulse, &this.progress);
+        count(&this.account.timeouts, &this.progress);
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
         let polled = ready!(poll_caught(|| body.as_mut().poll_frame(cx)));
-        count(&this.account.pulse, &this.progress);
+        count(&this.account.timeouts, &this.progress);
         let ended = match polled {
             Ok(Some(Ok(frame))) => {
                 this.account.sent += frame.data_ref().map_or(0, Bytes::len) as u64;
@@ -315,6 +318,6 @@ struct Progress {
 }
 
 /// Counts as the client's progress what the application has read since the last look.
-fn count(pulse: &Pulse, progress: &Progress) {
-    pulse.on_content(usize::try_from(progress.read.swap(0, Ordering::Relaxed)).unwrap_or(usize::MAX));
+fn count(timeouts: &ConnectionTimeouts, progress: &Progress) {
+    timeouts.on_content(usize::try_from(progress.read.swap(0, Ordering::Relaxed)).unwrap_or(usize::MAX));
 }

@@ -1,14 +1,14 @@
 //! A response's content as hyper pulls it, and what happens when it is over.
 //!
 //! Chunks are passed on as they are lent, never copied. Whatever ends a response, its last piece is dropped, and with it the
-//! [`Account`]: that is where the request is logged and counted, once, whole or not.
+//! [`RequestGuard`]: that is where the request is logged and counted, once, whole or not.
 
-use super::pulse::Pulse;
-use super::site::Site;
+use super::thread_state::ThreadState;
+use super::timeouts::ConnectionTimeouts;
 use crate::access_log::{Entry, Protocol};
 use crate::body::Body;
 use crate::monotonic;
-use crate::readers::WhomToWake;
+use crate::readers::ResultWaker;
 use crate::request::Head;
 use base::time::Instant;
 use bytes::Bytes;
@@ -27,9 +27,9 @@ const PIECE: usize = 128 << 10;
 const PIECE_OF_FRAMES: usize = 4 * FRAME;
 
 /// A request under way. Logs it when dropped.
-pub(super) struct Account {
-    pub(super) site: Rc<Site>,
-    pub(super) pulse: Rc<Pulse>,
+pub(super) struct RequestGuard {
+    pub(super) thread_state: Rc<ThreadState>,
+    pub(super) timeouts: Rc<ConnectionTimeouts>,
     pub(super) head: Box<Head>,
     pub(super) peer: IpAddr,
     pub(super) protocol: Protocol,
@@ -42,39 +42,39 @@ pub(super) struct Account {
     pub(super) ahead: u64,
 }
 
-impl Drop for Account {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         let now = monotonic::now();
-        self.pulse.on_response(now);
-        self.pulse.release(self.ahead);
+        self.timeouts.on_response(now);
+        self.timeouts.release(self.ahead);
         if self.status > 0 {
             let entry = Entry {
                 peer: self.peer,
-                unix_s: self.site.unix_s(now),
+                unix_s: self.thread_state.unix_s(now),
                 line: self.head.line(),
                 protocol: self.protocol,
                 status: self.status,
                 bytes: self.sent,
                 duration: now.saturating_since(self.began),
             };
-            self.site.on_answered(&entry, now);
+            self.thread_state.on_answered(&entry, now);
         }
-        self.site.recycle(std::mem::take(&mut self.head));
+        self.thread_state.recycle(std::mem::take(&mut self.head));
     }
 }
 
 /// What hyper sends.
 pub(super) struct Content {
     pub(super) body: Body,
-    pub(super) account: Account,
+    pub(super) account: RequestGuard,
     /// Pulled and not handed on yet.
     pub(super) held: Bytes,
 }
 
 impl Content {
-    fn poll_piece(&mut self, whom: WhomToWake<'_>) -> Poll<io::Result<Option<Bytes>>> {
+    fn poll_piece(&mut self, wake_target: ResultWaker<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if self.held.is_empty() {
-            self.held = ready!(self.body.poll_chunk(PIECE_OF_FRAMES, whom))?.unwrap_or_default();
+            self.held = ready!(self.body.poll_chunk(PIECE_OF_FRAMES, wake_target))?.unwrap_or_default();
         }
         let len = FRAME.min(self.held.len());
         // The last frame takes the buffer with it, so that it comes back to its pool early.
@@ -92,11 +92,11 @@ impl http_body::Body for Content {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        let whom = || Some(cx.waker().clone());
+        let wake_target = || Some(cx.waker().clone());
         // An error means that the file has become shorter: the connection or stream must not end as if all were well.
         let chunk = ready!(match self.account.protocol {
-            Protocol::Http2 => self.poll_piece(&whom),
-            Protocol::Http1 | Protocol::Http3 => self.body.poll_chunk(PIECE, &whom),
+            Protocol::Http2 => self.poll_piece(&wake_target),
+            Protocol::Http1 | Protocol::Http3 => self.body.poll_chunk(PIECE, &wake_target),
         });
         if let Ok(Some(chunk)) = &chunk {
             self.account.sent += chunk.len() as u64;

@@ -1,11 +1,11 @@
 //! One connection from its first byte to its last: handshake, HTTP by hyper, good-bye.
 
-use super::answer::{Answer, Place};
+use super::answer::{Answer, ConnectionPermit};
 use super::limits::Limits;
 use super::plain;
-use super::pulse::{Order, Pulse};
-use super::site::Site;
 use super::stream::{Handshake, Stream};
+use super::thread_state::ThreadState;
+use super::timeouts::{ConnectionTimeouts, NextAction};
 use crate::access_log::Protocol;
 use crate::monotonic;
 use crate::request::{MAX_FIELDS, MAX_FIELDS_SIZE};
@@ -36,17 +36,22 @@ const WINDOW: u32 = 4 << 20;
 const MAX_FRAME: u32 = 64 * 1024;
 
 /// How the connections of a thread are served.
-pub(super) struct Manner<A> {
+pub(super) struct ConnectionOptions<A> {
     pub(super) tls: Arc<ServerConfig>,
-    pub(super) site: Rc<Site>,
+    pub(super) thread_state: Rc<ThreadState>,
     answer: A,
     pub(super) limits: Limits,
     http1: http1::Builder,
     http2: http2::Builder<InPlace>,
 }
 
-impl<A: Answer> Manner<A> {
-    pub(super) fn new(tls: Arc<ServerConfig>, site: Rc<Site>, answer: A, limits: Limits) -> Manner<A> {
+impl<A: Answer> ConnectionOptions<A> {
+    pub(super) fn new(
+        tls: Arc<ServerConfig>,
+        thread_state: Rc<ThreadState>,
+        answer: A,
+        limits: Limits,
+    ) -> ConnectionOptions<A> {
         let mut http1 = http1::Builder::new();
         // The handler judges the size of heads; the bounds here are only behind its own. hyper dates only what has no date:
         // the errors that it makes itself (RFC 9110 §6.6.1).
@@ -59,7 +64,7 @@ impl<A: Answer> Manner<A> {
         http2.max_header_list_size(MAX_FIELDS_SIZE as u32 * 2).max_send_buf_size(STREAM_BUFFER);
         http2.initial_connection_window_size(WINDOW).initial_stream_window_size(WINDOW);
         http2.max_frame_size(MAX_FRAME);
-        Manner { tls, site, answer, limits, http1, http2 }
+        ConnectionOptions { tls, thread_state, answer, limits, http1, http2 }
     }
 }
 
@@ -67,52 +72,52 @@ impl<A: Answer> Manner<A> {
 pub(super) async fn serve<A: Answer>(
     socket: TcpStream,
     peer: SocketAddr,
-    pulse: Rc<Pulse>,
-    manner: Rc<Manner<A>>,
+    timeouts: Rc<ConnectionTimeouts>,
+    options: Rc<ConnectionOptions<A>>,
 ) where
     InPlace: Http2ServerConnExec<A::Future, A::Content>,
 {
-    let Ok(stream) = Stream::new(socket, &manner.tls, Rc::clone(&pulse)) else { return };
-    let handshake = poll_fn(|cx| match pulse.order(cx.waker()) {
-        Order::Serve => stream.poll_handshake(cx),
-        Order::Finish | Order::Close => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+    let Ok(stream) = Stream::new(socket, &options.tls, Rc::clone(&timeouts)) else { return };
+    let handshake = poll_fn(|cx| match timeouts.order(cx.waker()) {
+        NextAction::Serve => stream.poll_handshake(cx),
+        NextAction::Finish | NextAction::Close => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
     });
     match handshake.await {
         Ok(Handshake::Done) => {}
         Ok(Handshake::Plain(head)) => {
-            manner.site.tally.borrow_mut().handshakes_failed += 1;
-            plain::answer(&stream, head, &pulse).await;
-            return linger(&stream, &pulse).await;
+            options.thread_state.counters.borrow_mut().handshakes_failed += 1;
+            plain::answer(&stream, head, &timeouts).await;
+            return linger(&stream, &timeouts).await;
         }
         Err(_) => {
-            manner.site.tally.borrow_mut().handshakes_failed += 1;
+            options.thread_state.counters.borrow_mut().handshakes_failed += 1;
             return;
         }
     }
-    pulse.on_secure(monotonic::now());
+    timeouts.on_secure(monotonic::now());
     let protocol = if stream.speaks(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
-    let site = Rc::clone(&manner.site);
-    let place = Place { site, pulse: Rc::clone(&pulse), peer: peer.ip(), protocol };
-    let service = manner.answer.service(place);
+    let thread_state = Rc::clone(&options.thread_state);
+    let place = ConnectionPermit { thread_state, timeouts: Rc::clone(&timeouts), peer: peer.ip(), protocol };
+    let service = options.answer.service(place);
     let end = if protocol == Protocol::Http2 {
-        manner.site.tally.borrow_mut().http2.connections += 1;
-        drive(manner.http2.serve_connection(stream.clone(), service), &stream, &pulse).await
+        options.thread_state.counters.borrow_mut().http2.connections += 1;
+        drive(options.http2.serve_connection(stream.clone(), service), &stream, &timeouts).await
     } else {
-        manner.site.tally.borrow_mut().http1.connections += 1;
-        drive(manner.http1.serve_connection(stream.clone(), service), &stream, &pulse).await
+        options.thread_state.counters.borrow_mut().http1.connections += 1;
+        drive(options.http1.serve_connection(stream.clone(), service), &stream, &timeouts).await
     };
     // A peer that is still sending would lose our last words to a reset.
-    if end == End::Unread || pulse.has_unread() {
-        linger(&stream, &pulse).await;
+    if end == End::Unread || timeouts.has_unread() {
+        linger(&stream, &timeouts).await;
     }
 }
 
 /// Throws away what the peer still sends, so that it reads what was said last.
-async fn linger(stream: &Stream, pulse: &Pulse) {
-    pulse.on_linger(monotonic::now());
-    poll_fn(|cx| match pulse.order(cx.waker()) {
-        Order::Close => Poll::Ready(()),
-        Order::Serve | Order::Finish => stream.poll_discard(cx),
+async fn linger(stream: &Stream, timeouts: &ConnectionTimeouts) {
+    timeouts.on_linger(monotonic::now());
+    poll_fn(|cx| match timeouts.order(cx.waker()) {
+        NextAction::Close => Poll::Ready(()),
+        NextAction::Serve | NextAction::Finish => stream.poll_discard(cx),
     })
     .await;
 }
@@ -155,18 +160,18 @@ where
 }
 
 /// Polls hyper and sends what it wrote, until one of the ends or the thread wants no more.
-async fn drive<C: Graceful>(connection: C, stream: &Stream, pulse: &Pulse) -> End {
+async fn drive<C: Graceful>(connection: C, stream: &Stream, timeouts: &ConnectionTimeouts) -> End {
     let mut connection = pin!(connection);
-    let mut told = Order::Serve;
+    let mut told = NextAction::Serve;
     poll_fn(|cx| {
         stream.begin_turn();
-        match pulse.order(cx.waker()) {
-            Order::Close => return Poll::Ready(End::Over),
-            Order::Finish if told == Order::Serve => {
-                told = Order::Finish;
+        match timeouts.order(cx.waker()) {
+            NextAction::Close => return Poll::Ready(End::Over),
+            NextAction::Finish if told == NextAction::Serve => {
+                told = NextAction::Finish;
                 connection.as_mut().finish();
             }
-            Order::Serve | Order::Finish => {}
+            NextAction::Serve | NextAction::Finish => {}
         }
         let polled = connection.as_mut().poll(cx);
         let sent = stream.poll_send(cx);

@@ -19,13 +19,13 @@ pub fn alt_svc(port: u16) -> String {
 /// Maps that were made, each in the place that its response chooses.
 #[derive(Debug)]
 pub(super) struct Maps {
-    places: Vec<Option<Known>>,
+    places: Vec<Option<CachedMap>>,
     /// What every response says beside its own fields.
     alt_svc: Option<HeaderValue>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct CachedMap {
     status: u16,
     fields: Fields,
     map: HeaderMap,
@@ -53,7 +53,7 @@ impl Maps {
             Some(known) if known.status == status && known.fields == fields => known.map.clone(),
             _ => {
                 let map = make(&fields, self.alt_svc.as_ref());
-                *place = Some(Known { status, fields, map: map.clone() });
+                *place = Some(CachedMap { status, fields, map: map.clone() });
                 map
             }
         }

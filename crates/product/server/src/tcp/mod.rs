@@ -19,27 +19,27 @@
 
 mod answer;
 mod application;
-mod bell;
 mod body;
 mod connection;
+mod counters;
 mod fields;
 mod frames;
-mod front;
-mod gate;
 mod holding;
+mod limiter;
 mod limits;
 mod listen;
 mod plain;
-mod pulse;
 mod service;
-mod site;
+mod shutdown_signal;
 mod stream;
-mod tally;
+mod tcp_server;
+mod thread_state;
+mod timeouts;
 
 pub use application::{ApplicationSetup, serve_application};
-pub use bell::Bell;
+pub use counters::ThreadCounters;
 pub use fields::alt_svc;
-pub use front::{Setup, serve};
 pub use limits::Limits;
 pub use listen::listen;
-pub use tally::Tally;
+pub use shutdown_signal::ShutdownSignal;
+pub use tcp_server::{Setup, serve};

@@ -3,8 +3,8 @@
 //! A GET or HEAD with a valid Host is redirected to https with 308; anything else gets 400 and a hint. The head is read up to
 //! [`MAX_HEAD`] bytes and within the time of a handshake; nothing of its content is.
 
-use super::pulse::{Order, Pulse};
 use super::stream::Stream;
+use super::timeouts::{ConnectionTimeouts, NextAction};
 use crate::date;
 use http::uri::Authority;
 use std::future::poll_fn;
@@ -15,11 +15,11 @@ use std::task::{Context, Poll, ready};
 const MAX_HEAD: usize = 8 * 1024;
 
 /// Answers the request that begins with `head`.
-pub(super) async fn answer(stream: &Stream, head: Vec<u8>, pulse: &Pulse) {
+pub(super) async fn answer(stream: &Stream, head: Vec<u8>, timeouts: &ConnectionTimeouts) {
     let mut exchange = Exchange { head, reply: Vec::new() };
-    poll_fn(|cx| match pulse.order(cx.waker()) {
-        Order::Serve => exchange.poll(stream, cx).map(|_| ()),
-        Order::Finish | Order::Close => Poll::Ready(()),
+    poll_fn(|cx| match timeouts.order(cx.waker()) {
+        NextAction::Serve => exchange.poll(stream, cx).map(|_| ()),
+        NextAction::Finish | NextAction::Close => Poll::Ready(()),
     })
     .await;
 }

@@ -4,9 +4,9 @@
 //! request follows it, and an answer to a POST means that it has arrived. After an answer that does not wait for it, it is
 //! received and thrown away too, within bounds.
 
-use super::answer::{Answer as Answers, Place};
-use super::body::{Account, Content};
-use super::pulse::Pulse;
+use super::answer::{Answer as Answers, ConnectionPermit};
+use super::body::{Content, RequestGuard};
+use super::timeouts::ConnectionTimeouts;
 use crate::access_log::Protocol;
 use crate::body::Body;
 use crate::handler::Files;
@@ -37,7 +37,7 @@ impl Answers for SharedFiles {
     type Future = Answer;
     type Service = Requests;
 
-    fn service(&self, place: Place) -> Requests {
+    fn service(&self, place: ConnectionPermit) -> Requests {
         Requests { handler: Rc::clone(self), place }
     }
 }
@@ -45,7 +45,7 @@ impl Answers for SharedFiles {
 /// Answers the requests of one connection.
 pub(super) struct Requests {
     handler: SharedFiles,
-    place: Place,
+    place: ConnectionPermit,
 }
 
 impl Service<Request<Incoming>> for Requests {
@@ -76,8 +76,8 @@ impl Service<Request<Incoming>> for Requests {
 
 /// What a client hears that waits before it sends content. RFC 9110 §10.1.1: what the head alone decides; hyper says 100
 /// (Continue) over HTTP/1.1 when the content is asked for, and cannot over HTTP/2.
-fn early(handler: &SharedFiles, account: &Account) -> Option<response::Response> {
-    if !account.head.expects_continue() || account.pulse.is_short() {
+fn early(handler: &SharedFiles, account: &RequestGuard) -> Option<response::Response> {
+    if !account.head.expects_continue() || account.timeouts.is_short() {
         return None;
     }
     // Where the disk must be asked first, the content is.
@@ -91,13 +91,13 @@ fn early(handler: &SharedFiles, account: &Account) -> Option<response::Response>
 
 /// Receives and throws away what still comes of a request that was answered: some clients look for an answer only when they
 /// have sent all. Ends after [`MAX_DISCARDED`] bytes, or [`QUIET`] without any.
-pub(super) async fn discard(mut content: Incoming, pulse: Rc<Pulse>) {
+pub(super) async fn discard(mut content: Incoming, timeouts: Rc<ConnectionTimeouts>) {
     let mut left = MAX_DISCARDED;
     loop {
         let next = poll_fn(|cx| Pin::new(&mut content).poll_frame(cx));
         let Ok(Some(Ok(frame))) = tokio::time::timeout(QUIET, next).await else { return };
         let len = frame.data_ref().map_or(0, Bytes::len);
-        pulse.on_content(len);
+        timeouts.on_content(len);
         match left.checked_sub(len as u64) {
             Some(rest) => left = rest,
             None => return,
@@ -109,7 +109,7 @@ pub(super) async fn discard(mut content: Incoming, pulse: Rc<Pulse>) {
 pub(super) struct Answer {
     handler: SharedFiles,
     /// There until it is answered.
-    account: Option<Account>,
+    account: Option<RequestGuard>,
     content: Option<Incoming>,
     received: u64,
     refusal: Option<Refusal>,
@@ -128,7 +128,7 @@ impl Answer {
                     let len = frame.data_ref().map_or(0, Bytes::len);
                     self.received += len as u64;
                     if let Some(account) = &self.account {
-                        account.pulse.on_content(len);
+                        account.timeouts.on_content(len);
                     }
                     if self.received > MAX_CONTENT {
                         self.refusal = Some((413, ""));
@@ -155,7 +155,7 @@ impl Future for Answer {
             (None, Some((status, reason))) => self.handler.borrow_mut().refuse(status, reason, now),
             (None, None) => {
                 let mut handler = self.handler.borrow_mut();
-                if account.pulse.is_short() {
+                if account.timeouts.is_short() {
                     handler.put_off(now)
                 } else {
                     ready!(handler.poll_handle(&account.head, now, &|| Some(cx.waker().clone())))
@@ -164,11 +164,11 @@ impl Future for Answer {
         };
         let unread = self.content.take();
         let Some(account) = self.account.take() else { return Poll::Pending };
-        let (pulse, protocol) = (Rc::clone(&account.pulse), account.protocol);
+        let (timeouts, protocol) = (Rc::clone(&account.timeouts), account.protocol);
         let mut response = respond(account, answer);
         if let Some(content) = unread {
-            pulse.on_unread();
-            tokio::task::spawn_local(discard(content, pulse));
+            timeouts.on_unread();
+            tokio::task::spawn_local(discard(content, timeouts));
             if protocol == Protocol::Http1 {
                 // The next request would come behind what nobody reads.
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -178,10 +178,10 @@ impl Future for Answer {
     }
 }
 
-fn respond(mut account: Account, answer: response::Response) -> Response<Content> {
+fn respond(mut account: RequestGuard, answer: response::Response) -> Response<Content> {
     account.status = answer.status;
-    account.ahead = account.pulse.reserve(answer.body.remaining());
-    let fields = account.site.maps.borrow_mut().map(answer.status, answer.fields);
+    account.ahead = account.timeouts.reserve(answer.body.remaining());
+    let fields = account.thread_state.maps.borrow_mut().map(answer.status, answer.fields);
     let mut response = Response::new(Content { body: answer.body, account, held: Bytes::new() });
     match StatusCode::from_u16(answer.status) {
         Ok(status) => *response.status_mut() = status,

@@ -6,7 +6,7 @@
 //! call `poll_send` afterwards. Rejected: tokio-rustls, which writes as soon as it has encrypted anything.
 
 use super::frames::Frames;
-use super::pulse::Pulse;
+use super::timeouts::ConnectionTimeouts;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use rustls::{ServerConfig, ServerConnection};
 use std::cell::RefCell;
@@ -31,18 +31,18 @@ const TURN: usize = 1 << 20;
 pub(super) struct Tls {
     socket: TcpStream,
     session: ServerConnection,
-    pulse: Rc<Pulse>,
+    timeouts: Rc<ConnectionTimeouts>,
     /// What hyper writes, if it is HTTP/2.
     frames: Frames,
     /// Bytes that may still pass between hyper and us in this turn.
     left: usize,
     discarded: usize,
-    opening: Opening,
+    opening: FirstBytes,
 }
 
 /// What a connection began with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Opening {
+enum FirstBytes {
     /// Nothing yet.
     Awaited,
     /// A TLS record, or what TLS will refuse.
@@ -64,19 +64,23 @@ pub(super) struct Stream(Rc<RefCell<Tls>>);
 
 impl Stream {
     /// A connection whose handshake is still to come.
-    pub(super) fn new(socket: TcpStream, config: &Arc<ServerConfig>, pulse: Rc<Pulse>) -> io::Result<Stream> {
+    pub(super) fn new(
+        socket: TcpStream,
+        config: &Arc<ServerConfig>,
+        timeouts: Rc<ConnectionTimeouts>,
+    ) -> io::Result<Stream> {
         let mut session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
         session.set_buffer_limit(Some(HELD));
         let frames = Frames::default();
-        let opening = Opening::Awaited;
-        let tls = Tls { socket, session, pulse, frames, left: TURN, discarded: 0, opening };
+        let opening = FirstBytes::Awaited;
+        let tls = Tls { socket, session, timeouts, frames, left: TURN, discarded: 0, opening };
         Ok(Stream(Rc::new(RefCell::new(tls))))
     }
 
     /// Does the handshake.
     pub(super) fn poll_handshake(&self, cx: &mut Context<'_>) -> Poll<io::Result<Handshake>> {
         let tls = &mut *self.0.borrow_mut();
-        if tls.opening == Opening::Awaited
+        if tls.opening == FirstBytes::Awaited
             && let Some(plain) = ready!(tls.poll_opening(cx))?
         {
             return Poll::Ready(Ok(Handshake::Plain(plain)));
@@ -113,7 +117,7 @@ impl Stream {
     pub(super) fn poll_write_plain(&self, cx: &mut Context<'_>, bytes: &mut Vec<u8>) -> Poll<io::Result<()>> {
         let tls = &mut *self.0.borrow_mut();
         while !bytes.is_empty() {
-            let mut socket = Counted { socket: &tls.socket, pulse: &tls.pulse };
+            let mut socket = Counted { socket: &tls.socket, timeouts: &tls.timeouts };
             match io::Write::write(&mut socket, bytes) {
                 Ok(taken) => drop(bytes.drain(..taken.min(bytes.len()))),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -151,7 +155,7 @@ impl Stream {
 impl Tls {
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.session.wants_write() {
-            let mut socket = Counted { socket: &self.socket, pulse: &self.pulse };
+            let mut socket = Counted { socket: &self.socket, timeouts: &self.timeouts };
             match self.session.write_tls(&mut socket) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -166,7 +170,7 @@ impl Tls {
     /// Reads what the connection begins with. Returns it if it is plain text; TLS has it otherwise.
     fn poll_opening(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<u8>>>> {
         let bytes = ready!(self.poll_raw(cx))?;
-        self.opening = Opening::Tls;
+        self.opening = FirstBytes::Tls;
         if bytes.first().copied().is_some_and(is_plain) {
             return Poll::Ready(Ok(Some(bytes)));
         }
@@ -182,7 +186,7 @@ impl Tls {
     fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Vec<u8>>> {
         let mut bytes = [0; OPENING];
         loop {
-            let mut socket = Counted { socket: &self.socket, pulse: &self.pulse };
+            let mut socket = Counted { socket: &self.socket, timeouts: &self.timeouts };
             match io::Read::read(&mut socket, &mut bytes) {
                 Ok(0) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
                 Ok(len) => return Poll::Ready(Ok(bytes.get(..len).unwrap_or_default().to_vec())),
@@ -205,7 +209,7 @@ impl Tls {
     /// Takes in what the socket has. Returns its bytes; 0 at its end.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         loop {
-            let mut socket = Counted { socket: &self.socket, pulse: &self.pulse };
+            let mut socket = Counted { socket: &self.socket, timeouts: &self.timeouts };
             match self.session.read_tls(&mut socket) {
                 Ok(bytes) => return self.poll_process(cx).map_ok(|()| bytes),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -254,7 +258,7 @@ impl Tls {
                     self.left = self.left.saturating_sub(taken);
                     let is_http2 = self.session.alpn_protocol() == Some(b"h2");
                     let content = if is_http2 { self.frames.pass(buffers, taken) } else { taken };
-                    self.pulse.on_owed(content);
+                    self.timeouts.on_owed(content);
                     return Poll::Ready(Ok(taken));
                 }
             }
@@ -312,12 +316,12 @@ fn is_plain(byte: u8) -> bool {
 /// answers most of these itself, without a system call.
 struct Counted<'a> {
     socket: &'a TcpStream,
-    pulse: &'a Pulse,
+    timeouts: &'a ConnectionTimeouts,
 }
 
 impl io::Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.socket.try_read(buffer).inspect(|bytes| self.pulse.on_read(*bytes))
+        self.socket.try_read(buffer).inspect(|bytes| self.timeouts.on_read(*bytes))
     }
 }
 
@@ -327,7 +331,7 @@ impl io::Write for Counted<'_> {
     }
 
     fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.socket.try_write_vectored(buffers).inspect(|bytes| self.pulse.on_write(*bytes))
+        self.socket.try_write_vectored(buffers).inspect(|bytes| self.timeouts.on_write(*bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {

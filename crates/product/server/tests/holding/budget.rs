@@ -5,7 +5,7 @@ use super::{Peer, World, connected, folder, options, pass, server, world};
 use base::time::{Duration, Instant};
 use server::budget::{Budget, Level};
 use server::handler::Options;
-use sim::Halt;
+use sim::StopReason;
 use std::sync::Arc;
 use transport::TransportConfig;
 
@@ -16,7 +16,7 @@ fn besiege(world: &mut World, count: usize) -> Vec<Peer> {
     let mut besiegers = Vec::new();
     for _ in 0..count {
         let peer = Peer::begin(world, Pace::Slow(0, Duration::from_secs(1_000)));
-        if world.run(Duration::from_millis(300), |_| peer.is_up()) == Halt::Done {
+        if world.run(Duration::from_millis(300), |_| peer.is_up()) == StopReason::Done {
             for _ in 0..100 {
                 peer.get(world, "/large");
             }
@@ -42,7 +42,7 @@ fn a_small_budget_is_kept_and_honest_clients_are_served() {
         most = most.max(budget.held());
         honest.is_up()
     });
-    assert_eq!(halt, Halt::Done, "memory is had again within the time that a client waits");
+    assert_eq!(halt, StopReason::Done, "memory is had again within the time that a client waits");
     for path in ["/large", "/small", "/bytes/3000000"] {
         // It has the besiegers' address, whose share is used up: for a moment it may hear 503 with Retry-After.
         let is_served = (0..3).any(|_| {
@@ -51,7 +51,7 @@ fn a_small_budget_is_kept_and_honest_clients_are_served() {
                 most = most.max(budget.held());
                 honest.has_ended(id)
             });
-            assert_eq!(halt, Halt::Done, "{path}");
+            assert_eq!(halt, StopReason::Done, "{path}");
             let status = honest.response(id).0;
             if status == 503 {
                 pass(&mut world, Duration::from_secs(1));
@@ -95,11 +95,11 @@ fn requests_and_clients_are_put_off_when_memory_is_short() {
     let mut world = world(server(Options { budget: budget.clone(), ..Options::default() }), 1 << 20);
     let peers: Vec<Peer> = (0..4).map(|_| Peer::begin(&mut world, Pace::All)).collect();
     let halt = world.run(Duration::from_secs(1), |_| budget.level() == Level::Short);
-    assert_eq!(halt, Halt::Done);
+    assert_eq!(halt, StopReason::Done);
     let late = Peer::begin(&mut world, Pace::All);
     world.run(Duration::from_secs(1), |_| peers[0].is_up());
     let id = peers[0].get(&mut world, "/bytes/10");
     let halt = world.run(Duration::from_secs(1), |_| peers[0].has_ended(id));
-    assert_eq!((halt, peers[0].response(id).0), (Halt::Done, 503));
+    assert_eq!((halt, peers[0].response(id).0), (StopReason::Done, 503));
     assert!(!late.is_up());
 }

@@ -7,8 +7,8 @@ use rustix::fd::OwnedFd;
 use server::access_log::{AccessLog, Target};
 use server::handler::{Files, Options};
 use server::http3::Server;
-use server::readers::{Obstacle, Readers};
-use sim::Halt;
+use server::readers::{InjectedDelay, Readers};
+use sim::StopReason;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -35,7 +35,7 @@ impl Stuck {
     }
 }
 
-impl Obstacle for Stuck {
+impl InjectedDelay for Stuck {
     fn concerns(&self, file: &OwnedFd) -> bool {
         rustix::fs::fstat(file).unwrap().st_size as u64 == self.size && !*self.is_open.lock().unwrap()
     }
@@ -50,7 +50,7 @@ impl Obstacle for Stuck {
 }
 
 fn behind(root: &Path, stuck: &Arc<Stuck>) -> Options {
-    let obstacle: Arc<dyn Obstacle> = stuck.clone();
+    let obstacle: Arc<dyn InjectedDelay> = stuck.clone();
     Options { readers: Readers::with_obstacle(obstacle), ..options(root) }
 }
 
@@ -62,7 +62,7 @@ fn wait_for(world: &mut World, mut done: impl FnMut() -> bool) {
             done()
         })
     };
-    assert!((0..10).any(|_| run() == Halt::Done));
+    assert!((0..10).any(|_| run() == StopReason::Done));
 }
 
 fn finish(world: &mut World, peer: &Peer, ids: &[StreamId]) {
@@ -193,7 +193,7 @@ fn the_end_does_not_wait_for_the_disk_when_it_must_not() {
     world.server().app_mut().abandon();
     world.server().activate_all();
     let halt = world.run(Duration::from_secs(2), |_| peer.is_cut());
-    assert_eq!(halt, Halt::Done);
+    assert_eq!(halt, StopReason::Done);
     assert!(!peer.has_ended(id));
     stuck.open();
 }

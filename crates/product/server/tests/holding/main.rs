@@ -15,11 +15,11 @@ use server::access_log::{AccessLog, Target};
 use server::files::Root;
 use server::handler::{Files, Options};
 use server::http3::Server;
-use sim::{Halt, Lab, Scenario};
+use sim::{Scenario, Simulation, StopReason};
 use std::path::Path;
 use transport::{StreamConfig, StreamId, TransportConfig};
 
-pub(crate) type World = Lab<Server, Clients>;
+pub(crate) type World = Simulation<Server, Clients>;
 
 pub(crate) fn options(root: &Path) -> Options {
     Options { root: Some(Root::open(root).unwrap()), ..Options::default() }
@@ -90,7 +90,7 @@ impl Peer {
 /// A connection on which requests can be sent.
 pub(crate) fn connected(world: &mut World, pace: Pace) -> Peer {
     let peer = Peer::begin(world, pace);
-    assert_eq!(world.run(Duration::from_secs(5), |_| peer.is_up()), Halt::Done);
+    assert_eq!(world.run(Duration::from_secs(5), |_| peer.is_up()), StopReason::Done);
     peer
 }
 
@@ -119,7 +119,7 @@ fn windows_of_one_byte_hold_little_and_end_with_the_time_for_progress() {
         assert!(!peer.is_cut());
         // The heads trickle through these windows and count as content; then nothing does.
         let halt = world.run(Duration::from_secs(122), |_| peer.is_cut());
-        assert_eq!(halt, Halt::Done, "the time for progress is 60 s");
+        assert_eq!(halt, StopReason::Done, "the time for progress is 60 s");
         assert_eq!(world.server().app_mut().served().stalled, 1);
         pass(&mut world, Duration::from_secs(10));
         assert_eq!(world.server().connections(), 0);

@@ -2,7 +2,7 @@
 
 use super::error::ConfigError;
 use super::keylog::KeyLogFile;
-use crate::carrier::{suite_of, tls_suite};
+use crate::key_capture::{suite_of, tls_suite};
 use crate::suite::SuiteChoice;
 use rustls::SupportedCipherSuite;
 use rustls::crypto::aws_lc_rs::kx_group;

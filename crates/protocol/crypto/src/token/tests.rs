@@ -27,8 +27,8 @@ fn sealed(key: &TokenKey, statement: &AddressToken) -> Vec<u8> {
     out[..len].to_vec()
 }
 
-fn presented<'a>(token: &'a [u8], peer: &str, now_ms: u64) -> Presented<'a> {
-    Presented { token, peer: address(peer), dcid: cid(b"a retry's own cid..."), now_ms }
+fn presented<'a>(token: &'a [u8], peer: &str, now_ms: u64) -> ReceivedToken<'a> {
+    ReceivedToken { token, peer: address(peer), dcid: cid(b"a retry's own cid..."), now_ms }
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_retry_token_proves_address_and_connection_id_for_a_while() {
         assert_eq!(key.check(&presented(&token, peer, 1_015_001)), TokenCheck::Invalid);
         assert_eq!(key.check(&presented(&token, "192.0.2.1:444", 1_000_000)), TokenCheck::Invalid);
         assert_eq!(key.check(&presented(&token, "192.0.2.2:443", 1_000_000)), TokenCheck::Invalid);
-        let elsewhere = Presented { dcid: cid(b"other"), ..presented(&token, peer, 1_000_000) };
+        let elsewhere = ReceivedToken { dcid: cid(b"other"), ..presented(&token, peer, 1_000_000) };
         assert_eq!(key.check(&elsewhere), TokenCheck::Invalid);
     }
 }

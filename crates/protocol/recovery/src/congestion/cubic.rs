@@ -8,7 +8,7 @@
 //!
 //! RFC 9438 §4.1 to §4.9, §5.8.
 
-use super::events::{AckedBytes, Congestion};
+use super::events::{AckedBytes, CongestionEvent};
 use super::window::{Growth, LossWindow};
 use base::time::{Duration, Instant};
 
@@ -36,16 +36,16 @@ struct Epoch {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cubic {
     window: LossWindow,
-    course: Course,
+    course: WindowTarget,
     /// The course before the last reduction.
-    undo: Course,
+    undo: WindowTarget,
     /// When the window was last seen in use or out of use.
     seen_at: Instant,
 }
 
 /// Where the window is to go.
 #[derive(Clone, Copy, Debug)]
-struct Course {
+struct WindowTarget {
     /// The plateau, in bytes; 0 if there is none.
     w_max: f64,
     /// The window before the last reduction, in bytes.
@@ -58,7 +58,7 @@ struct Course {
 
 impl Cubic {
     pub(super) fn new(mtu: u16) -> Cubic {
-        let course = Course { w_max: 0.0, prior: 0.0, epoch: None, fraction: 0.0 };
+        let course = WindowTarget { w_max: 0.0, prior: 0.0, epoch: None, fraction: 0.0 };
         Cubic { window: LossWindow::new(mtu), course, undo: course, seen_at: Instant::ZERO }
     }
 
@@ -140,7 +140,7 @@ impl Cubic {
         self.seen_at = self.seen_at.max(now);
     }
 
-    pub(super) fn on_congestion(&mut self, now: Instant, sign: &Congestion) {
+    pub(super) fn on_congestion(&mut self, now: Instant, sign: &CongestionEvent) {
         if !self.window.start_recovery(now, sign) {
             return;
         }

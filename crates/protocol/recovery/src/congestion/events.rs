@@ -33,7 +33,7 @@ pub struct AckedBytes {
 
 /// The kind of a sign of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum CongestionCause {
     /// Packets were lost.
     Loss,
     /// The peer reported more packets marked CE.
@@ -42,9 +42,9 @@ pub enum Cause {
 
 /// A sign of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Congestion {
+pub struct CongestionEvent {
     /// Of which kind.
-    pub cause: Cause,
+    pub cause: CongestionCause,
     /// When the latest of the packets was sent that are the sign, or may be.
     pub sent_at: Instant,
     /// When the earliest packet was sent that may be marked. Which ones were lost is known: then it is `sent_at`.
@@ -57,12 +57,12 @@ pub struct Congestion {
     pub ranges: u64,
 }
 
-impl Congestion {
+impl CongestionEvent {
     /// The sign that losses are; `None` if they are none.
-    pub fn of_losses(outcome: &LossOutcome) -> Option<Congestion> {
+    pub fn of_losses(outcome: &LossOutcome) -> Option<CongestionEvent> {
         let sent_at = outcome.congestion?;
-        Some(Congestion {
-            cause: Cause::Loss,
+        Some(CongestionEvent {
+            cause: CongestionCause::Loss,
             sent_at,
             earliest_sent_at: sent_at,
             packets: outcome.congestion_packets,
@@ -73,9 +73,16 @@ impl Congestion {
 
     /// The peer reports so many more packets marked CE, in the frame that had this outcome; `None` if the frame acknowledged
     /// nothing new. `packet_size` is the usual size of a packet in bytes: which ones were marked is not said.
-    pub fn of_marks(outcome: &AckOutcome, packets: u64, packet_size: u16) -> Option<Congestion> {
+    pub fn of_marks(outcome: &AckOutcome, packets: u64, packet_size: u16) -> Option<CongestionEvent> {
         let bytes = packets.saturating_mul(u64::from(packet_size));
         let (sent_at, earliest_sent_at) = (outcome.largest?.sent_at, outcome.earliest_sent_at?);
-        Some(Congestion { cause: Cause::EcnCe, sent_at, earliest_sent_at, packets, bytes, ranges: packets })
+        Some(CongestionEvent {
+            cause: CongestionCause::EcnCe,
+            sent_at,
+            earliest_sent_at,
+            packets,
+            bytes,
+            ranges: packets,
+        })
     }
 }

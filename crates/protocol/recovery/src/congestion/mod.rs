@@ -1,4 +1,4 @@
-//! Congestion control of one path: a closed enum, chosen at run time.
+//! CongestionEvent control of one path: a closed enum, chosen at run time.
 //!
 //! The enum dispatches and holds nothing itself, because a model-based controller (BBR) shares no state with the
 //! loss-based ones; those share [`window::LossWindow`]. Bytes in flight are the caller's sum over its spaces.
@@ -39,10 +39,11 @@ use new_reno::NewReno;
 use prague::Prague;
 use resume::{Orders, Resume};
 
-pub use events::{AckedBytes, Cause, Congestion};
+pub use events::{AckedBytes, CongestionCause, CongestionEvent};
 pub use hystart::SlowStart;
 pub use resume::{
-    Lesson, MAX_JUMP, Outcome as ResumeOutcome, Phase as ResumePhase, Report as ResumeReport, Saved,
+    MAX_JUMP, Outcome as ResumeOutcome, Phase as ResumePhase, Report as ResumeReport, SavedParameters,
+    SavedParametersUpdate,
 };
 pub use window::{MAX_WINDOW, initial_window, minimum_window};
 
@@ -137,7 +138,7 @@ impl Controller {
 
     /// Observes what the path carries, and resumes from what another connection has found, if anything is known. To be called
     /// before anything was sent. BBR does neither. Source: RFC 9959.
-    pub fn with_resume(mut self, saved: Option<Saved>, mtu: u16) -> Controller {
+    pub fn with_resume(mut self, saved: Option<SavedParameters>, mtu: u16) -> Controller {
         if !matches!(self.kind, Kind::Bbr(_)) {
             self.resume = Some(Box::new(Resume::new(saved, mtu)));
         }
@@ -151,8 +152,8 @@ impl Controller {
 
     /// What another connection on the path is to know, as of now; `None` without careful resume, or if there is nothing to
     /// say.
-    pub fn lesson(&self) -> Option<Lesson> {
-        self.resume.as_ref()?.lesson()
+    pub fn saved_parameters(&self) -> Option<SavedParametersUpdate> {
+        self.resume.as_ref()?.saved_parameters()
     }
 
     /// Does as careful resume says.
@@ -225,8 +226,8 @@ impl Controller {
         }
     }
 
-    /// Congestion. Signs from before the last reduction change nothing. Source: RFC 9002 §7.3.2.
-    pub fn on_congestion(&mut self, now: Instant, sign: &Congestion) {
+    /// CongestionEvent. Signs from before the last reduction change nothing. Source: RFC 9002 §7.3.2.
+    pub fn on_congestion(&mut self, now: Instant, sign: &CongestionEvent) {
         each!(&mut self.kind, inner => inner.on_congestion(now, sign));
         let window = self.window();
         let Some(size) = self.resume.as_mut().and_then(|resume| resume.on_congestion(window).window) else {

@@ -1,6 +1,6 @@
 //! NewReno as QUIC has it: half the window on congestion, one datagram more per window acknowledged. RFC 9002 §7.3, B.5.
 
-use super::events::{AckedBytes, Congestion};
+use super::events::{AckedBytes, CongestionEvent};
 use super::window::{Growth, LossWindow};
 use base::time::Instant;
 
@@ -44,7 +44,7 @@ impl NewReno {
         }
     }
 
-    pub(super) fn on_congestion(&mut self, now: Instant, sign: &Congestion) {
+    pub(super) fn on_congestion(&mut self, now: Instant, sign: &CongestionEvent) {
         if self.window.start_recovery(now, sign) {
             self.acked = 0;
             self.window.shrink(self.window.size() / REDUCTION);

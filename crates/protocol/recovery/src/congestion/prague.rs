@@ -15,7 +15,7 @@
 
 mod monitor;
 
-use super::events::{AckedBytes, Cause, Congestion};
+use super::events::{AckedBytes, CongestionCause, CongestionEvent};
 use super::window::{Growth, LossWindow, is_marked_before};
 use base::time::{Duration, Instant};
 use monitor::Monitor;
@@ -180,14 +180,14 @@ impl Prague {
         (self.packets, self.marks, self.averaged_at) = (0, 0, now);
     }
 
-    pub(super) fn on_congestion(&mut self, now: Instant, sign: &Congestion) {
+    pub(super) fn on_congestion(&mut self, now: Instant, sign: &CongestionEvent) {
         match sign.cause {
-            Cause::EcnCe => self.on_marks(now, sign),
-            Cause::Loss => self.on_loss(now, sign),
+            CongestionCause::EcnCe => self.on_marks(now, sign),
+            CongestionCause::Loss => self.on_loss(now, sign),
         }
     }
 
-    fn on_marks(&mut self, now: Instant, sign: &Congestion) {
+    fn on_marks(&mut self, now: Instant, sign: &CongestionEvent) {
         self.window.confirm();
         self.mode = if self.monitor.is_classic() { Mode::Classic } else { Mode::Scalable };
         // The first mark says that the queue is full for the first time: as good as a loss.
@@ -207,7 +207,7 @@ impl Prague {
         self.window.shrink((before as f64 * (1.0 - alpha / 2.0)) as u64);
     }
 
-    fn on_loss(&mut self, now: Instant, sign: &Congestion) {
+    fn on_loss(&mut self, now: Instant, sign: &CongestionEvent) {
         if !self.window.start_recovery(now, sign) {
             return;
         }
@@ -291,7 +291,7 @@ mod tests {
         }
 
         fn lose(&mut self, sent_at: Instant) {
-            let sign = super::super::tests::sign(sent_at, Cause::Loss);
+            let sign = super::super::tests::sign(sent_at, CongestionCause::Loss);
             self.prague.on_congestion(self.now, &sign);
         }
 

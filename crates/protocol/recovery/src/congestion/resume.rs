@@ -51,7 +51,7 @@ const ROUNDS_REMEMBERED: u32 = 16;
 
 /// What one connection leaves to the next on the same path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Saved {
+pub struct SavedParameters {
     /// Bytes that the path carries in a round trip.
     pub capacity: u64,
     /// The smallest round trip.
@@ -84,7 +84,7 @@ pub enum Outcome {
     Open,
     /// The round trip is not the one that was remembered: no jump.
     OtherPath,
-    /// Congestion before the jump: none took place.
+    /// CongestionEvent before the jump: none took place.
     Congested,
     /// The window had grown as far by itself: no jump.
     NoGain,
@@ -94,7 +94,7 @@ pub enum Outcome {
     RateLimited,
     /// What the jump allowed has arrived.
     Validated,
-    /// Congestion followed the jump.
+    /// CongestionEvent followed the jump.
     Retreated,
 }
 
@@ -111,9 +111,9 @@ pub struct Report {
 
 /// What a connection that ends has to say about what it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lesson {
+pub enum SavedParametersUpdate {
     /// Remember this instead.
-    Learned(Saved),
+    Learned(SavedParameters),
     /// It was not made use of: it is as good as it was.
     Unused,
     /// Nothing was learned, or it proved wrong: forget it.
@@ -135,12 +135,12 @@ pub(super) struct Orders {
 enum State {
     Normal,
     Reconnaissance {
-        saved: Saved,
+        saved: SavedParameters,
         arrived: u64,
     },
     /// Packets that left after `border` are tentative. `pipe` bytes have proved to fit.
     Unvalidated {
-        saved: Saved,
+        saved: SavedParameters,
         border: Instant,
         entered: Instant,
         rtt: Duration,
@@ -173,7 +173,7 @@ pub(super) struct Resume {
 
 impl Resume {
     /// Observes; and resumes, if there is something to resume from.
-    pub(super) fn new(saved: Option<Saved>, mtu: u16) -> Resume {
+    pub(super) fn new(saved: Option<SavedParameters>, mtu: u16) -> Resume {
         Resume {
             state: saved.map_or(State::Normal, |saved| State::Reconnaissance { saved, arrived: 0 }),
             outcome: Outcome::Open,
@@ -201,21 +201,26 @@ impl Resume {
     }
 
     /// What is to be remembered, if the connection ends now. `None` if nothing was given and nothing learned.
-    pub(super) fn lesson(&self) -> Option<Lesson> {
+    pub(super) fn saved_parameters(&self) -> Option<SavedParametersUpdate> {
         let least = WORTHWHILE * initial_window(self.mtu);
         let learned = self.min_rtt.zip(self.observer.capacity().filter(|capacity| *capacity >= least));
-        let lesson = match (self.phase(), learned) {
-            (Phase::Reconnaissance, _) => Lesson::Unused,
+        let saved_parameters = match (self.phase(), learned) {
+            (Phase::Reconnaissance, _) => SavedParametersUpdate::Unused,
             // What a retreat has seen is no measure of what is free now.
             //= rfc9959/3.5#1
-            (Phase::SafeRetreat, _) => Lesson::Forget,
-            (_, Some((rtt, capacity))) => {
-                Lesson::Learned(Saved { capacity, rtt, valid_until: Instant::FAR_FUTURE })
+            (Phase::SafeRetreat, _) => SavedParametersUpdate::Forget,
+            (_, Some((rtt, capacity))) => SavedParametersUpdate::Learned(SavedParameters {
+                capacity,
+                rtt,
+                valid_until: Instant::FAR_FUTURE,
+            }),
+            (_, None) if matches!(self.outcome, Outcome::OtherPath | Outcome::Retreated) => {
+                SavedParametersUpdate::Forget
             }
-            (_, None) if matches!(self.outcome, Outcome::OtherPath | Outcome::Retreated) => Lesson::Forget,
-            (_, None) => Lesson::Unused,
+            (_, None) => SavedParametersUpdate::Unused,
         };
-        (self.given || matches!(lesson, Lesson::Learned(_))).then_some(lesson)
+        (self.given || matches!(saved_parameters, SavedParametersUpdate::Learned(_)))
+            .then_some(saved_parameters)
     }
 
     fn finish(&mut self, outcome: Outcome) -> Orders {
@@ -307,7 +312,13 @@ impl Resume {
     }
 
     /// Reconnaissance: jumps if the path is confirmed, which it is if `arrived` has something, and the sender has more to send.
-    fn confirm(&mut self, now: Instant, acked: &AckedBytes, arrived: Option<Saved>, window: u64) -> Orders {
+    fn confirm(
+        &mut self,
+        now: Instant,
+        acked: &AckedBytes,
+        arrived: Option<SavedParameters>,
+        window: u64,
+    ) -> Orders {
         let (Some(saved), Some(min)) = (arrived, self.min_rtt) else { return Orders::default() };
         //= rfc9959/3.2#4
         if now > saved.valid_until {

@@ -33,14 +33,28 @@ fn acked(bytes: u64, largest_sent_at: Instant) -> AckedBytes {
 }
 
 /// One packet, lost or marked.
-pub(super) fn sign(sent_at: Instant, cause: Cause) -> Congestion {
-    Congestion { cause, sent_at, earliest_sent_at: sent_at, packets: 1, bytes: u64::from(MTU), ranges: 1 }
+pub(super) fn sign(sent_at: Instant, cause: CongestionCause) -> CongestionEvent {
+    CongestionEvent {
+        cause,
+        sent_at,
+        earliest_sent_at: sent_at,
+        packets: 1,
+        bytes: u64::from(MTU),
+        ranges: 1,
+    }
 }
 
 /// Marks that a frame reports whose packets were sent from the one instant to the other.
-pub(super) fn marks(earliest_sent_at: Instant, sent_at: Instant, packets: u64) -> Congestion {
+pub(super) fn marks(earliest_sent_at: Instant, sent_at: Instant, packets: u64) -> CongestionEvent {
     let bytes = packets * u64::from(MTU);
-    Congestion { cause: Cause::EcnCe, sent_at, earliest_sent_at, packets, bytes, ranges: packets }
+    CongestionEvent {
+        cause: CongestionCause::EcnCe,
+        sent_at,
+        earliest_sent_at,
+        packets,
+        bytes,
+        ranges: packets,
+    }
 }
 
 /// A sender that always fills its window, on a path of one round trip per step.
@@ -76,7 +90,7 @@ impl Path {
     fn lose(&mut self) -> u64 {
         let sent_at = self.now;
         self.now = self.now + Duration::from_nanos(1);
-        self.controller.on_congestion(self.now, &sign(sent_at, Cause::Loss));
+        self.controller.on_congestion(self.now, &sign(sent_at, CongestionCause::Loss));
         self.now = self.now + Duration::from_nanos(1);
         self.controller.window()
     }
@@ -116,10 +130,10 @@ fn one_reduction_per_round_trip() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic] {
         let mut controller = Controller::new(algorithm, MTU);
         controller.on_sent(ms(0), 12_000, 12_000);
-        controller.on_congestion(ms(100), &sign(ms(10), Cause::Loss));
+        controller.on_congestion(ms(100), &sign(ms(10), CongestionCause::Loss));
         let reduced = controller.window();
-        controller.on_congestion(ms(120), &sign(ms(99), Cause::EcnCe));
-        controller.on_congestion(ms(120), &sign(ms(100), Cause::Loss));
+        controller.on_congestion(ms(120), &sign(ms(99), CongestionCause::EcnCe));
+        controller.on_congestion(ms(120), &sign(ms(100), CongestionCause::Loss));
         assert_eq!(controller.window(), reduced, "sent before the reduction");
         controller.on_ack(ms(130), &acked(1200, ms(100)));
         assert_eq!(controller.window(), reduced, "no growth in recovery");
@@ -130,7 +144,7 @@ fn one_reduction_per_round_trip() {
             "the frame also acknowledges what left before: that may be what was marked"
         );
         controller.on_ack(ms(220), &acked(1200, ms(101)));
-        controller.on_congestion(ms(221), &sign(ms(102), Cause::EcnCe));
+        controller.on_congestion(ms(221), &sign(ms(102), CongestionCause::EcnCe));
         assert!(controller.window() < reduced, "all of the frame was sent after it");
     }
 }
@@ -269,7 +283,7 @@ fn a_larger_datagram_enlarges_the_initial_window() {
         assert_eq!(controller.window(), 18_000 + 14_000, "{algorithm:?}");
         controller.on_mtu_change(1200);
         assert_eq!(controller.window(), 12_000 + 14_000, "back again: {algorithm:?}");
-        controller.on_congestion(ms(23), &sign(ms(22), Cause::Loss));
+        controller.on_congestion(ms(23), &sign(ms(22), CongestionCause::Loss));
         let reduced = controller.window();
         controller.on_mtu_change(9_000);
         assert_eq!(controller.window(), reduced.max(18_000), "but never below two datagrams");
@@ -285,7 +299,7 @@ fn pacing_follows_the_window() {
     assert!(controller.pacing_rate(&rtt).is_unlimited(), "the initial window may leave at once");
     rtt.on_sample(ms(1), RTT, Duration::ZERO);
     assert_eq!(controller.pacing_rate(&rtt).bytes_per_second().round(), 240_000.0);
-    controller.on_congestion(ms(2), &sign(ms(1), Cause::Loss));
+    controller.on_congestion(ms(2), &sign(ms(1), CongestionCause::Loss));
     assert_eq!(controller.pacing_rate(&rtt).bytes_per_second().round(), 75_000.0);
     let mut loopback = Rtt::default();
     loopback.on_sample(ms(1), Duration::from_micros(80), Duration::ZERO);
@@ -299,7 +313,7 @@ fn live(algorithm: Algorithm, seed: u64) {
     let mut controller = Controller::new(algorithm, mtu);
     let resumes = seed.is_multiple_of(3);
     if resumes {
-        let saved = Saved {
+        let saved = SavedParameters {
             capacity: any_magnitude(&mut rng),
             rtt: any_span(&mut rng),
             valid_until: any_later(&mut rng, Instant::ZERO),
@@ -323,13 +337,13 @@ fn live(algorithm: Algorithm, seed: u64) {
                 );
             }
             7 => {
-                let cause = if rng.below(2) == 0 { Cause::Loss } else { Cause::EcnCe };
+                let cause = if rng.below(2) == 0 { CongestionCause::Loss } else { CongestionCause::EcnCe };
                 let earliest_sent_at = sent_at - any_span(&mut rng);
                 let (packets, bytes) = (any_magnitude(&mut rng), any_magnitude(&mut rng));
                 let ranges = any_magnitude(&mut rng);
                 controller.on_congestion(
                     now,
-                    &Congestion { cause, sent_at, earliest_sent_at, packets, bytes, ranges },
+                    &CongestionEvent { cause, sent_at, earliest_sent_at, packets, bytes, ranges },
                 );
                 assert!(controller.window() <= window, "seed {seed}: congestion enlarged it");
             }

@@ -7,7 +7,7 @@
 //!
 //! RFC 9002 §7.2 to §7.3, §7.8, B.1 to B.8.
 
-use super::events::{AckedBytes, Cause, Congestion};
+use super::events::{AckedBytes, CongestionCause, CongestionEvent};
 use super::hystart::{HyStart, Pace, SlowStart};
 use base::time::Instant;
 
@@ -16,7 +16,7 @@ pub const MAX_WINDOW: u64 = 1 << 40;
 /// Smallest max_datagram_size; a smaller one is taken for this. Source: RFC 9000 §14.
 const SMALLEST_MTU: u16 = 1200;
 
-/// Congestion avoidance grows in packets of at most this size, in bytes: where one packet has 65,507 (loopback), a round trip
+/// CongestionEvent avoidance grows in packets of at most this size, in bytes: where one packet has 65,507 (loopback), a round trip
 /// would else add a third of a receive buffer of the default size.
 const LARGEST_STEP: u16 = 9_000;
 
@@ -45,7 +45,7 @@ pub(super) enum Growth {
 /// that it acknowledges for the first time. Where one of those left before the reduction and one after it, to take the mark
 /// for the latter's would answer one queue twice (RFC 9002 B.7 does). What leaves in the very instant of the reduction leaves
 /// because of the acknowledgement that caused it: after it.
-pub(super) fn is_marked_before(sign: &Congestion, reduction: Instant) -> bool {
+pub(super) fn is_marked_before(sign: &CongestionEvent, reduction: Instant) -> bool {
     sign.earliest_sent_at < reduction
 }
 
@@ -159,28 +159,28 @@ impl LossWindow {
     }
 
     /// Whether a sign of congestion may be from before the last reduction.
-    pub(super) fn is_answered(&self, sign: &Congestion) -> bool {
+    pub(super) fn is_answered(&self, sign: &CongestionEvent) -> bool {
         match sign.cause {
             //= rfc9002/7.3.2#1
-            Cause::Loss => self.is_in_recovery(sign.sent_at),
-            Cause::EcnCe => self.recovery_start.is_some_and(|start| is_marked_before(sign, start)),
+            CongestionCause::Loss => self.is_in_recovery(sign.sent_at),
+            CongestionCause::EcnCe => self.recovery_start.is_some_and(|start| is_marked_before(sign, start)),
         }
     }
 
     /// Whether a sign of congestion is news; if so, recovery starts. Source: RFC 9002 B.6.
-    pub(super) fn start_recovery(&mut self, now: Instant, sign: &Congestion) -> bool {
+    pub(super) fn start_recovery(&mut self, now: Instant, sign: &CongestionEvent) -> bool {
         if self.is_answered(sign) {
             match (sign.cause, &mut self.undo) {
-                (Cause::Loss, Some(undo)) => undo.lost = undo.lost.saturating_add(sign.packets),
+                (CongestionCause::Loss, Some(undo)) => undo.lost = undo.lost.saturating_add(sign.packets),
                 // A queue that marks is no illusion.
-                (Cause::EcnCe, undo) => *undo = None,
-                (Cause::Loss, None) => {}
+                (CongestionCause::EcnCe, undo) => *undo = None,
+                (CongestionCause::Loss, None) => {}
             }
             return false;
         }
         let LossWindow { size, ssthresh, recovery_start, .. } = *self;
         let undo = Undo { size, ssthresh, recovery_start, lost: sign.packets };
-        self.undo = (sign.cause == Cause::Loss).then_some(undo);
+        self.undo = (sign.cause == CongestionCause::Loss).then_some(undo);
         self.recovery_start = Some(now);
         true
     }

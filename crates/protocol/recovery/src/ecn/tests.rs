@@ -44,9 +44,9 @@ fn reports_and_what_becomes_of_them() {
 #[test]
 fn congestion_is_reported_once() {
     let mut ecn = tested();
-    assert_eq!(ecn.on_ack(SPACE, 4, counts(3, 0, 1)), EcnOutcome::Congestion(1));
+    assert_eq!(ecn.on_ack(SPACE, 4, counts(3, 0, 1)), EcnOutcome::CongestionEvent(1));
     assert_eq!(ecn.on_ack(SPACE, 4, counts(7, 0, 1)), EcnOutcome::Nothing);
-    assert_eq!(ecn.on_ack(SPACE, 2, counts(7, 0, 3)), EcnOutcome::Congestion(2));
+    assert_eq!(ecn.on_ack(SPACE, 2, counts(7, 0, 3)), EcnOutcome::CongestionEvent(2));
     assert_eq!(ecn.state(), Capable);
     assert_eq!(ecn.on_ack(SPACE, 0, counts(6, 0, 3)), EcnOutcome::Nothing);
     assert_eq!(ecn.state(), Failed, "counts never fall");
@@ -126,7 +126,7 @@ fn ect1_is_validated_as_ect0_is() {
     assert_eq!(ecn.mark(), Ecn::Ect1);
     ecn.on_sent(Space::Application, Ecn::Ect1, 10);
     let counts = |ect0, ect1, ce| Some(EcnCounts { ect0, ect1, ce });
-    assert_eq!(ecn.on_ack(Space::Application, 4, counts(0, 3, 1)), EcnOutcome::Congestion(1));
+    assert_eq!(ecn.on_ack(Space::Application, 4, counts(0, 3, 1)), EcnOutcome::CongestionEvent(1));
     assert_eq!((ecn.state(), ecn.mark()), (EcnState::Capable, Ecn::Ect1));
     // A path that makes ECT(0) of ECT(1) would tell a classic queue that we are classic.
     ecn.on_ack(Space::Application, 2, counts(2, 3, 1));

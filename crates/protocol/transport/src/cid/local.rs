@@ -48,7 +48,7 @@ pub(crate) enum Registration {
 pub(crate) const MAX_EXCHANGES: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct LocalCid {
     sequence: u64,
     cid: ConnectionId,
     announcement: Announce<()>,
@@ -57,7 +57,7 @@ struct Entry {
 /// Our connection IDs of one connection.
 pub(crate) struct LocalCids {
     generator: CidGenerator,
-    entries: Vec<Entry>,
+    entries: Vec<LocalCid>,
     next_sequence: u64,
     /// IDs with a lower number have been sent at least once.
     sent_below: u64,
@@ -73,7 +73,7 @@ impl LocalCids {
     /// Makes the first connection ID, the one of the handshake.
     pub(crate) fn new(mut generator: CidGenerator) -> LocalCids {
         let first = generator.next_cid();
-        let entry = Entry { sequence: 0, cid: first, announcement: Announce::Idle };
+        let entry = LocalCid { sequence: 0, cid: first, announcement: Announce::Idle };
         LocalCids {
             generator,
             entries: vec![entry],
@@ -115,7 +115,7 @@ impl LocalCids {
         while self.entries.len() < self.limit && self.log.len() + self.entries.len() + 1 < MAX_LOG {
             let cid = self.generator.next_cid();
             let sequence = self.next_sequence;
-            self.entries.push(Entry { sequence, cid, announcement: Announce::Pending(()) });
+            self.entries.push(LocalCid { sequence, cid, announcement: Announce::Pending(()) });
             self.log.push(CidChange::Added(cid));
             self.next_sequence += 1;
             self.pending += 1;
@@ -156,7 +156,7 @@ impl LocalCids {
         for change in log.drain(..) {
             let taken = visit(change) == Registration::Taken;
             let CidChange::Added(cid) = change else { continue };
-            let unsent = |entry: &&mut Entry| entry.cid == cid && entry.sequence >= *sent_below;
+            let unsent = |entry: &&mut LocalCid| entry.cid == cid && entry.sequence >= *sent_below;
             let Some(entry) = entries.iter_mut().find(unsent).filter(|_| taken) else { continue };
             for _ in 0..MAX_EXCHANGES {
                 entry.cid = generator.next_cid();

@@ -31,7 +31,7 @@ const MAX_GAPS: usize = 16;
 pub(crate) type ResetToken = [u8; 16];
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct PeerCid {
     sequence: u64,
     cid: ConnectionId,
     /// A server's first connection ID has one only if its transport parameters say so, a client's has none.
@@ -49,11 +49,11 @@ struct Retirement {
 #[derive(Debug)]
 pub(crate) struct PeerCids {
     /// In use on the active path; copied out of the entries because every packet needs it.
-    active: Entry,
+    active: PeerCid,
     /// In use on the other paths.
-    probing: Option<Entry>,
+    probing: Option<PeerCid>,
     /// Not used yet, ascending by sequence number.
-    spare: Vec<Entry>,
+    spare: Vec<PeerCid>,
     /// All sequence numbers received so far that are not below `retire_prior_to`.
     seen: RangeSet,
     /// The largest received.
@@ -70,7 +70,7 @@ impl PeerCids {
         let mut seen = RangeSet::new();
         seen.insert(0..1);
         PeerCids {
-            active: Entry { sequence: 0, cid: first, token: None },
+            active: PeerCid { sequence: 0, cid: first, token: None },
             probing: None,
             spare: Vec::new(),
             seen,
@@ -122,7 +122,7 @@ impl PeerCids {
     pub(crate) fn on_preferred_address(&mut self, cid: ConnectionId, token: ResetToken) {
         //= rfc9000/5.1.1#5
         if self.seen.insert(1..2) > 0 {
-            self.spare.insert(0, Entry { sequence: 1, cid, token: Some(token) });
+            self.spare.insert(0, PeerCid { sequence: 1, cid, token: Some(token) });
         }
     }
 
@@ -149,7 +149,7 @@ impl PeerCids {
             return self.retire(new.sequence);
         }
         if is_new {
-            let entry = Entry { sequence: new.sequence, cid: new.cid, token: Some(new.reset_token) };
+            let entry = PeerCid { sequence: new.sequence, cid: new.cid, token: Some(new.reset_token) };
             let at = self.spare.partition_point(|spare| spare.sequence < new.sequence);
             self.spare.insert(at, entry);
         }
@@ -164,7 +164,7 @@ impl PeerCids {
 
     /// One sequence number, one ID, one token. Source: RFC 9000 §19.15.
     fn check_contradiction(&self, new: &frame::NewConnectionId) -> Result<(), TransportError> {
-        let contradicts = |entry: &Entry| {
+        let contradicts = |entry: &PeerCid| {
             let same_token =
                 entry.token.is_none_or(|token| StatelessResetKey::same(&token, &new.reset_token));
             let same_number = entry.sequence == new.sequence;
@@ -219,7 +219,7 @@ impl PeerCids {
 
     /// The ID that the active path should use next: one that a probe has already brought to the peer's new address, or else
     /// the oldest spare one.
-    fn take_next(&mut self) -> Option<Entry> {
+    fn take_next(&mut self) -> Option<PeerCid> {
         self.tokens_changed = true;
         self.probing.take().or_else(|| (!self.spare.is_empty()).then(|| self.spare.remove(0)))
     }
@@ -308,7 +308,7 @@ impl PeerCids {
             .then(|| [self.active.token, self.probing.and_then(|entry| entry.token)])
     }
 
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
+    fn entries(&self) -> impl Iterator<Item = &PeerCid> {
         core::iter::once(&self.active).chain(&self.probing).chain(&self.spare)
     }
 

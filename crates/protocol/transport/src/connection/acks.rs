@@ -4,18 +4,18 @@
 use super::Connection;
 use crate::ack_frequency::AckFrequency;
 use crate::cid::{LocalCids, PeerCids};
+use crate::control_frames::ControlFrames;
 use crate::crypto_stream::CryptoStream;
 use crate::error::TransportError;
 use crate::sent::SentFrame;
 use crate::space::SpaceId;
 use crate::stream_id::StreamId;
 use crate::streams::Streams;
-use crate::tidings::Tidings;
 use crate::without::Technique;
 use base::time::{Duration, Instant};
 use core::ops::Range;
 use recovery::ack::AckTracker;
-use recovery::congestion::{AckedBytes, Congestion};
+use recovery::congestion::{AckedBytes, CongestionEvent};
 use recovery::ecn::{EcnCounts, EcnOutcome};
 use recovery::ledger::{AckOutcome, LossOutcome};
 use recovery::packet::PacketFlags;
@@ -25,11 +25,11 @@ use wire::error::Code;
 use wire::frame;
 
 /// Everyone who may own a frame of a packet.
-struct Owners<'a> {
+struct FrameOwners<'a> {
     streams: &'a mut Streams,
     local_cids: &'a mut LocalCids,
     peer_cids: &'a mut PeerCids,
-    tidings: &'a mut Tidings,
+    control_frames: &'a mut ControlFrames,
     ack_frequency: &'a mut AckFrequency,
     crypto: &'a mut CryptoStream,
     acks: &'a mut AckTracker,
@@ -38,7 +38,7 @@ struct Owners<'a> {
     merges: bool,
 }
 
-impl Owners<'_> {
+impl FrameOwners<'_> {
     #[inline]
     fn on_acked(&mut self, frame: &SentFrame) {
         match *frame {
@@ -62,7 +62,7 @@ impl Owners<'_> {
             SentFrame::Crypto { offset, len } => self.crypto.on_acked(offset, len),
             SentFrame::NewConnectionId { .. } => self.local_cids.on_acked(frame),
             SentFrame::RetireConnectionId { .. } => self.peer_cids.on_acked(frame),
-            SentFrame::HandshakeDone | SentFrame::NewToken => self.tidings.on_acked(frame),
+            SentFrame::HandshakeDone | SentFrame::NewToken => self.control_frames.on_acked(frame),
             SentFrame::AckFrequency { sequence } => self.ack_frequency.on_acked(sequence),
             SentFrame::PathChallenge | SentFrame::Datagram => {}
             _ => self.streams.on_frame_acked(frame),
@@ -80,7 +80,7 @@ impl Owners<'_> {
             SentFrame::Crypto { offset, len } => self.crypto.on_lost(offset, len),
             SentFrame::NewConnectionId { .. } => self.local_cids.on_lost(frame),
             SentFrame::RetireConnectionId { .. } => self.peer_cids.on_lost(frame),
-            SentFrame::HandshakeDone | SentFrame::NewToken => self.tidings.on_lost(frame),
+            SentFrame::HandshakeDone | SentFrame::NewToken => self.control_frames.on_lost(frame),
             SentFrame::AckFrequency { sequence } => self.ack_frequency.on_lost(sequence),
             //= rfc9000/13.3#3
             SentFrame::Ack { .. } | SentFrame::PathChallenge | SentFrame::Datagram => {}
@@ -94,11 +94,11 @@ impl Owners<'_> {
 macro_rules! ledger_and_owners {
     ($connection:expr, $id:expr) => {
         $connection.spaces.space_mut($id).map(|space| {
-            let owners = Owners {
+            let owners = FrameOwners {
                 streams: &mut $connection.streams,
                 local_cids: &mut $connection.local_cids,
                 peer_cids: &mut $connection.peer_cids,
-                tidings: &mut $connection.tidings,
+                control_frames: &mut $connection.control_frames,
                 ack_frequency: &mut $connection.ack_frequency,
                 crypto: &mut space.crypto,
                 acks: &mut space.acks,
@@ -207,8 +207,8 @@ impl Connection {
         let path = self.paths.active_mut();
         match path.ecn.on_ack(id, outcome.ect0 + outcome.ect1, counts) {
             EcnOutcome::Nothing => 0,
-            EcnOutcome::Congestion(ce) => {
-                if let Some(sign) = Congestion::of_marks(outcome, ce, path.max_packet_size) {
+            EcnOutcome::CongestionEvent(ce) => {
+                if let Some(sign) = CongestionEvent::of_marks(outcome, ce, path.max_packet_size) {
                     //= rfc9002/7.1#1
                     path.congestion.on_congestion(now, &sign);
                 }
@@ -260,7 +260,7 @@ impl Connection {
         let max_ack_delay = self.ack_frequency.peer_max_ack_delay();
         let path = self.paths.active_mut();
         path.ecn.on_lost(outcome.ect);
-        let Some(sign) = Congestion::of_losses(outcome) else { return };
+        let Some(sign) = CongestionEvent::of_losses(outcome) else { return };
         path.reordering.on_losses(now, path.rtt.smoothed());
         path.congestion.on_congestion(now, &sign);
         if outcome.persistent_span.is_some_and(|span| path.rtt.is_persistent_congestion(span, max_ack_delay))

@@ -25,7 +25,7 @@ pub(super) struct Arrival<'a, S> {
 
 /// The header of a packet with keys of the handshake.
 #[derive(Clone, Copy)]
-pub(super) struct Long {
+pub(super) struct LongPacket {
     pub(super) ty: LongType,
     pub(super) version: Version,
     pub(super) dcid: ConnectionId,

@@ -93,7 +93,7 @@ pub(super) const COMPONENTS: [Component; 11] = [
     row("ACK", Packets::Any, Limit::None, wants_ack, write_ack),
     row("CRYPTO", Packets::Any, Limit::Congestion, wants_crypto, write_crypto),
     row("IMMEDIATE_ACK", Packets::OneRtt, Limit::Congestion, wants_immediate_ack, write_immediate_ack),
-    field!("HANDSHAKE_DONE, NEW_TOKEN, PING", tidings, wants, write),
+    field!("HANDSHAKE_DONE, NEW_TOKEN, PING", control_frames, wants, write),
     field!("ACK_FREQUENCY", ack_frequency, wants, write),
     field!("RETIRE_CONNECTION_ID", peer_cids, wants, write),
     field!("NEW_CONNECTION_ID", local_cids, wants, write),

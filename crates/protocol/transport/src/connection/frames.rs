@@ -332,7 +332,7 @@ fn on_path_response<S>(
     if let Some(addresses) = connection.paths.on_path_response(arrival.now, response.0)
         && connection.side.is_server()
     {
-        connection.tidings.want_token(arrival.now, addresses);
+        connection.control_frames.want_token(arrival.now, addresses);
     }
     Ok(())
 }

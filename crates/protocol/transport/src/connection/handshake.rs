@@ -2,7 +2,7 @@
 //! Source: RFC 9000 §7, RFC 9001 §4, RFC 9368, RFC 9369.
 
 use super::Connection;
-use super::arrival::Long;
+use super::arrival::LongPacket;
 use super::keys::OneRttKeys;
 use super::version_choice::Versions;
 use crate::error::TransportError;
@@ -273,7 +273,7 @@ impl Connection {
         if self.side.is_server() {
             // RFC 9001 §4.1.2: for a server, complete is confirmed.
             //= rfc9001/4.1.2#1
-            self.tidings.announce_handshake_done();
+            self.control_frames.announce_handshake_done();
             self.on_handshake_confirmed(now);
         }
         Ok(())
@@ -303,7 +303,7 @@ impl Connection {
     }
 
     /// An Initial or Handshake packet was authentic.
-    pub(super) fn on_authentic_long(&mut self, path: PathId, long: &Long) {
+    pub(super) fn on_authentic_long(&mut self, path: PathId, long: &LongPacket) {
         self.handshake.heard = true;
         if self.handshake.cids.peer.is_none() {
             self.handshake.cids.peer = Some(long.scid);

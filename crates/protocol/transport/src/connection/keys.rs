@@ -269,21 +269,21 @@ impl OneRttKeys {
 
     /// What the number of packets sealed asks for.
     #[inline]
-    pub(super) fn wear(&self, config: &TransportConfig) -> Wear {
+    pub(super) fn usage(&self, config: &TransportConfig) -> KeyUsage {
         if self.sealed < config.key_update_after.min(self.local.confidentiality_limit() / 2) {
-            Wear::Fresh
+            KeyUsage::Fresh
         //= rfc9001/6.6#1
         } else if self.sealed < self.local.confidentiality_limit() {
-            Wear::UpdateDue
+            KeyUsage::UpdateDue
         } else {
-            Wear::Exhausted
+            KeyUsage::Exhausted
         }
     }
 }
 
 /// How much the local key has been used. Source: RFC 9001 §6.6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wear {
+pub(super) enum KeyUsage {
     /// Far from any limit.
     Fresh,
     /// An update should start as soon as it may.

@@ -10,6 +10,7 @@
 //! `next_event` and `next_timeout`.
 
 mod acks;
+mod api;
 mod arrival;
 mod close;
 mod components;
@@ -26,28 +27,27 @@ mod seal;
 mod timer_state;
 mod timers;
 mod transmit;
-mod verbs;
 mod version_choice;
 mod versions;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use api::PathSummary;
 pub use counters::Counters;
-pub(crate) use open::{Beginning, FirstInitial};
+pub(crate) use open::{ConnectionSetup, FirstInitial};
 pub use transmit::Transmitted;
-pub(crate) use verbs::Parting;
 
 use crate::ack_frequency::AckFrequency;
 use crate::cid::{LocalCids, PeerCids};
 use crate::config::TransportConfig;
+use crate::control_frames::ControlFrames;
 use crate::datagrams::Datagrams;
 use crate::event::Event;
 use crate::path::Paths;
 use crate::sent::SentFrame;
 use crate::space::Spaces;
 use crate::streams::Streams;
-use crate::tidings::Tidings;
 use base::net::Addresses;
 use base::rng::Rng;
 use close::Lifecycle;
@@ -71,7 +71,7 @@ pub struct Connection {
     paths: Paths,
     local_cids: LocalCids,
     peer_cids: PeerCids,
-    tidings: Tidings,
+    control_frames: ControlFrames,
     ack_frequency: AckFrequency,
     timers: Timers,
     handshake: Box<Handshake>,

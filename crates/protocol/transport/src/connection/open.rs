@@ -9,11 +9,11 @@ use super::timer_state::Timers;
 use crate::ack_frequency::AckFrequency;
 use crate::cid::{LocalCids, MAX_ACTIVE, PeerCids};
 use crate::config::TransportConfig;
+use crate::control_frames::ControlFrames;
 use crate::datagrams::Datagrams;
 use crate::path::{AddressState, Paths};
 use crate::space::{Space, SpaceId, Spaces};
 use crate::streams::Streams;
-use crate::tidings::Tidings;
 use base::net::Addresses;
 use base::rng::Rng;
 use base::time::Instant;
@@ -27,7 +27,7 @@ use wire::transport_parameters::{TransportParameters, VersionInformation};
 use wire::version::Version;
 
 /// What both sides begin with.
-pub(crate) struct Beginning {
+pub(crate) struct ConnectionSetup {
     pub now: Instant,
     pub config: Arc<TransportConfig>,
     pub addresses: Addresses,
@@ -55,7 +55,7 @@ pub(crate) struct FirstInitial {
 impl Connection {
     /// A client's connection; its first flight leaves with the next `transmit`. `tls` gets our transport parameters.
     pub(crate) fn client<E>(
-        mut beginning: Beginning,
+        mut beginning: ConnectionSetup,
         token: Vec<u8>,
         tls: impl Fn(Version, &[u8]) -> Result<TlsSession, E> + Send + 'static,
     ) -> Result<Connection, E> {
@@ -82,11 +82,11 @@ impl Connection {
 
     /// A server's connection; the Initial packet itself is still to be received.
     pub(crate) fn server<E>(
-        beginning: Beginning,
+        beginning: ConnectionSetup,
         first: FirstInitial,
         tls: impl FnOnce(&[u8]) -> Result<TlsSession, E>,
     ) -> Result<Connection, E> {
-        let Beginning { config, version, local_cids, .. } = &beginning;
+        let ConnectionSetup { config, version, local_cids, .. } = &beginning;
         let mut parameters = parameters(config, (*version, &Version::SUPPORTED), local_cids.first());
         parameters.original_destination_connection_id = Some(first.original_dcid);
         parameters.retry_source_connection_id = first.retry_scid;
@@ -104,19 +104,19 @@ impl Connection {
         let mut connection = Connection::new(beginning, Side::Server, peer_cids, handshake, first.address);
         connection.keys.install(SpaceId::Initial, keys);
         if let Some(token) = first.new_token {
-            connection.tidings.announce_token(token);
+            connection.control_frames.announce_token(token);
         }
         Ok(connection)
     }
 
     fn new(
-        beginning: Beginning,
+        beginning: ConnectionSetup,
         side: Side,
         peer_cids: PeerCids,
         handshake: Handshake,
         address: AddressState,
     ) -> Connection {
-        let Beginning { now, config, addresses, local_cids, mut rng, .. } = beginning;
+        let ConnectionSetup { now, config, addresses, local_cids, mut rng, .. } = beginning;
         //= rfc9000/13.2.1#2
         let immediate = || AckTracker::new(AckPolicy::IMMEDIATE);
         let early = [Space::new(immediate(), &mut rng), Space::new(immediate(), &mut rng)];
@@ -136,7 +136,7 @@ impl Connection {
             paths: Paths::new(now, side, &config, addresses, address),
             local_cids,
             peer_cids,
-            tidings: Tidings::default(),
+            control_frames: ControlFrames::default(),
             ack_frequency: AckFrequency::new(&config),
             timers: Timers::new(now, &config),
             handshake: Box::new(handshake),

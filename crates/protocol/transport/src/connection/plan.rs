@@ -64,7 +64,7 @@ impl Connection {
         let small = usize::from(MIN_PACKET_SIZE);
         if self.lifecycle.is_over() {
             //= rfc9000/10.2.1#2
-            let fits = self.paths.active().credit() >= small as u64;
+            let fits = self.paths.active().amplification() >= small as u64;
             return (fits && self.lifecycle.owes_close()).then_some(Plan {
                 kind: Kind::Close,
                 path,
@@ -77,7 +77,7 @@ impl Connection {
             return Some(Plan { kind: Kind::PathProbe, path: probed, size: small });
         }
         let active = self.paths.active();
-        let credit = active.credit();
+        let credit = active.amplification();
         let handshaking = self.spaces.handshaking();
         if active.is_amplification_limited() {
             return None;

@@ -18,7 +18,7 @@ impl Connection {
         path: PathId,
         room: &mut [u8],
     ) -> usize {
-        let credit = self.paths.path(path).map_or(0, |path| path.credit());
+        let credit = self.paths.path(path).map_or(0, |path| path.amplification());
         //= rfc9000/8.2.1#2
         let size = usize::try_from(credit).unwrap_or(usize::MAX).min(room.len());
         let Some(room) = room.get_mut(..size) else { return 0 };

@@ -1,11 +1,11 @@
 //! From datagrams to frames: unmask, open, dispatch. Source: RFC 9000 §12, RFC 9001 §5.
 //!
 //! A train of short-header datagrams is the common case: all header-protection masks are computed in one pass, then each
-//! packet is opened where it lies and its frames are dispatched. Long headers, packets that come before their keys and
+//! packet is opened where it lies and its frames are dispatched. LongPacket headers, packets that come before their keys and
 //! everything odd take the scenic route, which handles one packet at a time.
 
 use super::Connection;
-use super::arrival::{Arrival, Long};
+use super::arrival::{Arrival, LongPacket};
 use super::frames;
 use super::keys::OpenFailure;
 use crate::cid::LOCAL_CID_LEN;
@@ -277,7 +277,7 @@ impl Connection {
                         self.counters.dropped_malformed += 1;
                         return Ok(());
                     }
-                    let long = Long { ty, version, dcid, scid, pn_offset };
+                    let long = LongPacket { ty, version, dcid, scid, pn_offset };
                     self.receive_long(context, rest.get_mut(..end).unwrap_or(&mut []), long, sink)?;
                     self.advance_handshake(context.now)?;
                     end
@@ -318,7 +318,7 @@ impl Connection {
         &mut self,
         context: Context,
         packet: &mut [u8],
-        long: Long,
+        long: LongPacket,
         sink: &mut S,
     ) -> Result<(), TransportError> {
         let space_id = match long.ty {

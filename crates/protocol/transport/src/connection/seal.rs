@@ -1,7 +1,7 @@
 //! One packet: its header, the frames that its components write, encryption, the ledger, header protection.
 
 use super::Connection;
-use super::keys::Wear;
+use super::keys::KeyUsage;
 use crate::builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::event::CloseReason;
@@ -66,7 +66,7 @@ impl Connection {
     /// Header, frames, encryption, ledger: one packet at the start of the room.
     pub(super) fn write_packet(&mut self, draft: Draft<'_>, fill: impl Fill) -> Option<Sealed> {
         let Draft { now, space: id, dcid, ecn, min_len, room } = draft;
-        if id == SpaceId::Application && self.keys.one_rtt.as_ref()?.wear(&self.config) != Wear::Fresh {
+        if id == SpaceId::Application && self.keys.one_rtt.as_ref()?.usage(&self.config) != KeyUsage::Fresh {
             self.renew_keys(now)?;
         }
         let space = self.spaces.space_mut(id)?;
@@ -163,7 +163,7 @@ impl Connection {
         if self.update_keys(now) {
             return Some(());
         }
-        let exhausted = self.keys.one_rtt.as_ref()?.wear(&self.config) == Wear::Exhausted;
+        let exhausted = self.keys.one_rtt.as_ref()?.usage(&self.config) == KeyUsage::Exhausted;
         if exhausted {
             let reason = "the key is used up and the peer acknowledges no update";
             let error = TransportError::new(Code::AEAD_LIMIT_REACHED, reason);

@@ -23,7 +23,7 @@ use wire::version::Version;
 mod hub;
 mod keys;
 mod opening;
-mod parting;
+mod path_summary;
 mod paths;
 mod rules;
 mod versions;

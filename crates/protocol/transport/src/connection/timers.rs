@@ -71,7 +71,7 @@ impl Connection {
             self.on_loss_timer(now, timer.action);
         }
         if self.keep_alive_at().is_some_and(|at| now >= at) {
-            self.tidings.ping();
+            self.control_frames.ping();
             self.timers.pings = self.timers.pings.saturating_add(1);
         }
         self.keys.on_time(now);
@@ -97,7 +97,7 @@ impl Connection {
 
     fn keep_alive_at(&self) -> Option<Instant> {
         // A PING that congestion control holds back is not asked for again.
-        let may_ask = self.handshake.is_complete() && !self.timers.asked && !self.tidings.owes_ping();
+        let may_ask = self.handshake.is_complete() && !self.timers.asked && !self.control_frames.owes_ping();
         if !may_ask {
             return None;
         }

@@ -25,7 +25,7 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Answers given to one place's peers in one second.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct ReplyCount {
     second: u64,
     answers: u16,
 }
@@ -35,7 +35,7 @@ pub(super) struct Limits {
     replies: TokenBucket,
     retries: TokenBucket,
     throttled: TokenBucket,
-    places: Box<[Place]>,
+    places: Box<[ReplyCount]>,
     per_peer: u16,
     hash: KeyedHash,
 }
@@ -47,7 +47,7 @@ impl Limits {
             replies: bucket(config.replies_per_second),
             retries: bucket(config.retries_per_second),
             throttled: bucket(THROTTLED_PER_SECOND),
-            places: vec![Place::default(); PLACES].into_boxed_slice(),
+            places: vec![ReplyCount::default(); PLACES].into_boxed_slice(),
             per_peer: config.replies_per_second_and_peer,
             hash: KeyedHash::new(rng),
         }
@@ -75,7 +75,7 @@ impl Limits {
         let Some(place) = self.places.get_mut(index) else { return false };
         let second = now.as_nanos() / NANOS_PER_SECOND;
         if place.second != second {
-            *place = Place { second, answers: 0 };
+            *place = ReplyCount { second, answers: 0 };
         }
         let granted = place.answers < self.per_peer;
         place.answers = place.answers.saturating_add(1);

@@ -13,7 +13,7 @@
 //! | run.rs | splitting trains that belong to several connections |
 //!
 //! What a stranger can make an endpoint do is: one look-up, one token check, one reply smaller than the datagram it answers
-//! and within a rate, or one handshake within a limit. Memory grows with connections only. A connection's failure never
+//! and within a rate, or one handshake within a limit. PathCache grows with connections only. A connection's failure never
 //! reaches the endpoint. Source: RFC 9000 §5.2, §6, §8.1, §10.3, §14.1.
 
 mod config;
@@ -21,7 +21,7 @@ mod counters;
 mod hash;
 mod incoming;
 mod limits;
-mod memory;
+mod path_cache;
 mod reply;
 mod routes;
 mod run;
@@ -40,20 +40,20 @@ use crate::cid::{
     CidChange, CidGenerator, LOCAL_CID_LEN, LocalCids, MAX_EXCHANGES, Registration, ResetToken,
 };
 use crate::config::MIN_PACKET_SIZE;
-use crate::connection::Parting;
+use crate::connection::PathSummary;
 use crate::path::AddressState;
 use base::net::{Addresses, Train};
 use base::rng::Rng;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
-use crypto::token::{NONCE_LEN, Presented, RETRY_TOKEN_LEN};
+use crypto::token::{NONCE_LEN, RETRY_TOKEN_LEN, ReceivedToken};
 use crypto::{AddressToken, StatelessResetKey, TokenCheck, TokenKey};
 use limits::Limits;
-use memory::Memory;
-use recovery::congestion::{Lesson, Saved};
-use reply::{Asked, Reply};
+use path_cache::PathCache;
+use recovery::congestion::{SavedParameters, SavedParametersUpdate};
+use reply::{Reply, ReplyHeader};
 use routes::{Destination, Routes};
-use shares::{Excess, Owner};
+use shares::{LimitExceeded, Owner};
 use std::sync::Arc;
 use wire::cid::ConnectionId;
 use wire::error::Code;
@@ -69,7 +69,7 @@ pub struct Endpoint {
     cids: CidGenerator,
     tokens: TokenKey,
     limits: Limits,
-    memory: Memory,
+    path_cache: PathCache,
     reply: Reply,
     counters: EndpointCounters,
     rng: Rng,
@@ -77,7 +77,7 @@ pub struct Endpoint {
 
 /// An Initial packet of a client that no connection knows.
 struct FirstInitial<'a> {
-    asked: Asked,
+    asked: ReplyHeader,
     token: &'a [u8],
     addresses: Addresses,
 }
@@ -99,7 +99,7 @@ impl Endpoint {
             ),
             tokens,
             limits: Limits::new(&config, &mut rng),
-            memory: Memory::new(config.path_lifetime),
+            path_cache: PathCache::new(config.path_lifetime),
             reply: Reply::new(),
             counters: EndpointCounters::default(),
             config,
@@ -178,7 +178,7 @@ impl Endpoint {
                 }
                 self.check_size(datagram)?;
                 let token = datagram.get(token).unwrap_or(&[]);
-                let initial = FirstInitial { asked: Asked { version, dcid, scid }, token, addresses };
+                let initial = FirstInitial { asked: ReplyHeader { version, dcid, scid }, token, addresses };
                 self.hear_initial(now, &initial)
             }
             //= rfc9000/5.2.2#1
@@ -244,16 +244,16 @@ impl Endpoint {
         }
         match self.routes.shares.check(now, &Owner::new(addresses.peer.ip()), &self.config) {
             Ok(()) => {}
-            Err(Excess::HalfOpen) => return Err(DropReason::HalfOpenLimit),
-            Err(Excess::Share) => return Err(DropReason::HandshakeShare),
-            Err(Excess::Connections) => {
+            Err(LimitExceeded::HalfOpen) => return Err(DropReason::HalfOpenLimit),
+            Err(LimitExceeded::Share) => return Err(DropReason::HandshakeShare),
+            Err(LimitExceeded::Connections) => {
                 let refused = self.refuse(now, initial, Code::CONNECTION_REFUSED);
                 self.counters.refused_connections += u64::from(refused.is_ok());
                 return refused;
             }
         }
         let presented =
-            Presented { token, peer: addresses.peer, dcid: asked.dcid, now_ms: self.clock_ms(now) };
+            ReceivedToken { token, peer: addresses.peer, dcid: asked.dcid, now_ms: self.clock_ms(now) };
         let (original_dcid, retry_scid, address) = match self.tokens.check(&presented) {
             TokenCheck::Retry { original_dcid, retry_scid } => {
                 (original_dcid, Some(retry_scid), AddressState::Validated)
@@ -276,7 +276,7 @@ impl Endpoint {
         }
         self.counters.incoming += 1;
         self.counters.incoming_validated += u64::from(address == AddressState::Validated);
-        let Asked { version, dcid, scid } = asked;
+        let ReplyHeader { version, dcid, scid } = asked;
         Ok(Route::Incoming(Incoming { version, dcid, scid, original_dcid, retry_scid, address, addresses }))
     }
 
@@ -354,21 +354,22 @@ impl Endpoint {
     }
 
     /// What an earlier connection has found out about the path; nobody else gets it before this one is over.
-    pub(crate) fn recall(&mut self, now: Instant, addresses: &Addresses) -> Option<Saved> {
-        let saved = self.memory.recall(now, addresses)?;
+    pub(crate) fn recall(&mut self, now: Instant, addresses: &Addresses) -> Option<SavedParameters> {
+        let saved = self.path_cache.recall(now, addresses)?;
         self.counters.resumes.offered += 1;
         Some(saved)
     }
 
     /// A connection that knew of others, or was to find out for them, is over.
-    pub(crate) fn learn(&mut self, parting: &Parting) {
-        if let Some(recalled) = &parting.recalled {
-            self.memory.give_back(recalled);
+    pub(crate) fn learn(&mut self, path_summary: &PathSummary) {
+        if let Some(recalled) = &path_summary.recalled {
+            self.path_cache.give_back(recalled);
         }
-        if let Some(lesson) = parting.lesson {
-            self.counters.resumes.on_end(&parting.report);
-            self.counters.resumes.learned += u64::from(matches!(lesson, Lesson::Learned(_)));
-            self.memory.learn(parting.seen_at, &parting.addresses, lesson);
+        if let Some(saved_parameters) = path_summary.saved_parameters {
+            self.counters.resumes.on_end(&path_summary.report);
+            self.counters.resumes.learned +=
+                u64::from(matches!(saved_parameters, SavedParametersUpdate::Learned(_)));
+            self.path_cache.learn(path_summary.seen_at, &path_summary.addresses, saved_parameters);
         }
     }
 

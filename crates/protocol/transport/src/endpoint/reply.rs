@@ -32,7 +32,7 @@ pub(super) struct Reply {
 
 /// The two ends of a packet to be answered, and its version.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct ReplyHeader {
     pub(super) version: Version,
     pub(super) dcid: ConnectionId,
     pub(super) scid: ConnectionId,
@@ -60,7 +60,7 @@ impl Reply {
     }
 
     /// Retry for a client's Initial; `scid` is where the client must send from now on. Source: RFC 9000 §17.2.5.
-    pub(super) fn retry(&mut self, rng: &mut Rng, asked: &Asked, scid: &ConnectionId, token: &[u8]) {
+    pub(super) fn retry(&mut self, rng: &mut Rng, asked: &ReplyHeader, scid: &ConnectionId, token: &[u8]) {
         self.len = 0;
         let size = retry_size(asked.scid.len(), scid.len(), token.len());
         let body = size.saturating_sub(RETRY_TAG_LEN);
@@ -102,7 +102,7 @@ impl Reply {
     }
 
     /// An Initial packet that closes a connection which was never there. Source: RFC 9000 §10.2.3, §8.1.2.
-    pub(super) fn close(&mut self, asked: &Asked, code: Code) {
+    pub(super) fn close(&mut self, asked: &ReplyHeader, code: Code) {
         self.len = 0;
         let keys = initial_keys(asked.version, asked.dcid.as_slice(), Side::Server).local;
         let reason = code.name().unwrap_or_default().as_bytes();

@@ -63,7 +63,7 @@ enum Stage {
 
 /// What leads to a connection.
 #[derive(Clone, Debug)]
-struct Resident {
+struct RouteEntry {
     handle: Handle,
     stage: Stage,
     initial: Option<ConnectionId>,
@@ -73,10 +73,10 @@ struct Resident {
     resets: [Option<ResetToken>; 2],
 }
 
-impl Resident {
-    fn new(handle: Handle) -> Resident {
+impl RouteEntry {
+    fn new(handle: Handle) -> RouteEntry {
         let local = Vec::with_capacity(MAX_LOCAL);
-        Resident { handle, stage: Stage::Open, initial: None, owner: None, local, resets: [None; 2] }
+        RouteEntry { handle, stage: Stage::Open, initial: None, owner: None, local, resets: [None; 2] }
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Routes {
     /// Keyed, so that the time of a look-up tells nothing about tokens. Source: RFC 9000 §10.3.1.
     resets: HashMap<ResetToken, Handle, KeyedHash>,
     /// By the place of the handle. Boxed, because a place outlives its connection.
-    residents: Vec<Option<Box<Resident>>>,
+    residents: Vec<Option<Box<RouteEntry>>>,
     /// What clients have of all this.
     pub(super) shares: Shares,
 }
@@ -251,7 +251,7 @@ impl Routes {
     }
 
     /// The entry of the side table, made if need be.
-    fn resident(&mut self, handle: Handle) -> &mut Resident {
+    fn resident(&mut self, handle: Handle) -> &mut RouteEntry {
         let index = handle.index();
         let stale = self.residents.get(index).and_then(Option::as_deref).map(|old| old.handle);
         if let Some(stale) = stale.filter(|stale| *stale != handle) {
@@ -260,7 +260,7 @@ impl Routes {
         if self.residents.len() <= index {
             self.residents.resize_with(index + 1, || None);
         }
-        self.residents[index].get_or_insert_with(|| Box::new(Resident::new(handle)))
+        self.residents[index].get_or_insert_with(|| Box::new(RouteEntry::new(handle)))
     }
 
     /// Entries for which all tables have room.

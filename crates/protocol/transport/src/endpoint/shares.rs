@@ -51,7 +51,7 @@ impl Owner {
 
 /// Why no connection begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Excess {
+pub(super) enum LimitExceeded {
     /// There are as many connections as there may be, in all or from there.
     Connections,
     /// There are as many handshakes under way as there may be.
@@ -62,7 +62,7 @@ pub(super) enum Excess {
 
 /// What a network has.
 #[derive(Clone, Copy, Debug, Default)]
-struct Held {
+struct PrefixUsage {
     connections: usize,
     half_open: usize,
     /// Handshakes begun in `window`.
@@ -70,7 +70,7 @@ struct Held {
     window: u64,
 }
 
-impl Held {
+impl PrefixUsage {
     fn begun_in(&self, window: u64) -> u32 {
         if self.window == window { self.begun } else { 0 }
     }
@@ -78,7 +78,7 @@ impl Held {
 
 /// The shares of all networks.
 pub(super) struct Shares {
-    held: HashMap<Network, Held, KeyedHash>,
+    held: HashMap<Network, PrefixUsage, KeyedHash>,
     connections: usize,
     half_open: usize,
     /// Handshakes begun since the worker's turn began.
@@ -107,17 +107,22 @@ impl Shares {
     ///
     /// # Errors
     /// What there is too much of.
-    pub(super) fn check(&self, now: Instant, owner: &Owner, config: &EndpointConfig) -> Result<(), Excess> {
+    pub(super) fn check(
+        &self,
+        now: Instant,
+        owner: &Owner,
+        config: &EndpointConfig,
+    ) -> Result<(), LimitExceeded> {
         let [client, site] = [self.held(owner.client), self.held(owner.site)];
         if self.connections >= config.max_connections
             || client.connections >= config.max_connections_per_address
             || site.connections >= config.max_connections_per_prefix
         {
-            return Err(Excess::Connections);
+            return Err(LimitExceeded::Connections);
         }
         let free = config.max_half_open.saturating_sub(self.half_open);
         if free == 0 {
-            return Err(Excess::HalfOpen);
+            return Err(LimitExceeded::HalfOpen);
         }
         let shared = free.saturating_sub(config.max_half_open / KEPT);
         let most = |times: usize| shared.saturating_mul(times).max(FEW as usize);
@@ -126,7 +131,7 @@ impl Shares {
         let is_fast = client.begun_in(window) >= FEW || site.begun_in(window) >= FEW * OF_SITE as u32;
         // Alone, a network delays nobody but itself.
         let is_contended = now < self.contended_until && self.connections > site.connections;
-        if is_large || (is_fast && is_contended) { Err(Excess::Share) } else { Ok(()) }
+        if is_large || (is_fast && is_contended) { Err(LimitExceeded::Share) } else { Ok(()) }
     }
 
     /// A connection begins.
@@ -166,11 +171,11 @@ impl Shares {
         }
     }
 
-    fn held(&self, network: Network) -> Held {
+    fn held(&self, network: Network) -> PrefixUsage {
         self.held.get(&network).copied().unwrap_or_default()
     }
 
-    fn change(&mut self, owner: &Owner, change: impl Fn(&mut Held)) {
+    fn change(&mut self, owner: &Owner, change: impl Fn(&mut PrefixUsage)) {
         for network in [owner.client, owner.site] {
             change(self.held.entry(network).or_default());
         }

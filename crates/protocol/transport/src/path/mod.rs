@@ -11,7 +11,7 @@
 //!
 //! Source: RFC 9000 §8, §9, §14.
 
-mod credit;
+mod amplification;
 mod mtu;
 #[expect(clippy::module_inception, reason = "a path is the noun of this folder, the folder holds its parts")]
 mod path;
@@ -21,7 +21,7 @@ mod set;
 mod tests;
 mod validation;
 
-pub(crate) use credit::AddressState;
+pub(crate) use amplification::AddressState;
 pub(crate) use path::PathId;
 pub(crate) use probe::{Blocked, MtuProbe};
 pub(crate) use set::{Expiry, Paths};

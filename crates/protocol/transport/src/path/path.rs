@@ -1,15 +1,15 @@
 //! One path: a pair of addresses, whether the peer is there, and what recovery keeps for it. Source: RFC 9000 §9, RFC 9002.
 
-use super::credit::{AddressState, Credit};
+use super::amplification::{AddressState, AmplificationBudget};
 use super::probe::ProbeWait;
-use super::validation::{Data, Extent, Patience, Proof, Validation};
+use super::validation::{ChallengeResult, Data, DatagramSize, Validation, ValidationTimeouts};
 use crate::builder::PacketBuilder;
 use crate::config::{MIN_PACKET_SIZE, Switch, TransportConfig};
 use crate::sent::SentFrame;
 use base::net::Addresses;
 use base::rng::Rng;
 use base::time::{Duration, Instant};
-use recovery::congestion::{Algorithm, Controller, Saved, SlowStart};
+use recovery::congestion::{Algorithm, Controller, SavedParameters, SlowStart};
 use recovery::ecn::EcnValidator;
 use recovery::mtu::{Headers, MtuConfig, MtuSearch};
 use recovery::pacer::{Burst, Pacer, Pacing, Release};
@@ -45,7 +45,7 @@ pub(super) struct Template {
     pub(super) pacing: Pacing,
     pub(super) careful_resume: Switch,
     /// What is known of the path.
-    pub(super) saved: Option<Saved>,
+    pub(super) saved: Option<SavedParameters>,
     pub(super) ecn: Switch,
     pub(super) release: Release,
 }
@@ -119,7 +119,7 @@ pub(crate) struct Path {
     pub(crate) app_limited: bool,
     /// 1-RTT packets with a lower number left when another path was the active one: they tell nothing about this one.
     pub(crate) first_pn: u64,
-    credit: Credit,
+    amplification: AmplificationBudget,
     validation: Validation,
     responses: [Option<Data>; MAX_RESPONSES],
     /// The search for larger packets (mtu.rs).
@@ -158,7 +158,7 @@ impl Path {
             max_packet_size: size,
             app_limited: false,
             first_pn: 0,
-            credit: Credit::new(state),
+            amplification: AmplificationBudget::new(state),
             validation: Validation::default(),
             responses: [None; MAX_RESPONSES],
             mtu,
@@ -175,36 +175,36 @@ impl Path {
     /// Datagrams of so many bytes came from the peer's address.
     #[inline]
     pub(super) fn on_received(&mut self, bytes: u64) {
-        self.credit.on_received(bytes);
+        self.amplification.on_received(bytes);
     }
 
     /// Datagrams of so many bytes left.
     #[inline]
     pub(crate) fn on_sent(&mut self, bytes: u64) {
-        self.credit.on_sent(bytes);
+        self.amplification.on_sent(bytes);
     }
 
     /// Bytes that may be sent before the peer's address must be validated. Source: RFC 9000 §8.1.
     #[inline]
-    pub(crate) fn credit(&self) -> u64 {
-        self.credit.available()
+    pub(crate) fn amplification(&self) -> u64 {
+        self.amplification.available()
     }
 
     /// Whether the peer has proved to be at its address.
     #[inline]
     pub(crate) fn is_validated(&self) -> bool {
-        self.credit.is_lifted()
+        self.amplification.is_lifted()
     }
 
     /// Whether a datagram of the smallest size may not be sent, so that timers must wait for the peer.
     /// Source: RFC 9002 §6.2.2.1.
     #[inline]
     pub(crate) fn is_amplification_limited(&self) -> bool {
-        self.credit() < u64::from(MIN_PACKET_SIZE)
+        self.amplification() < u64::from(MIN_PACKET_SIZE)
     }
 
     pub(super) fn on_validated(&mut self) {
-        self.credit.lift();
+        self.amplification.lift();
     }
 
     /// The template has changed; nothing was sent on the path.
@@ -250,8 +250,8 @@ impl Path {
 
 /// Probing whether the peer is there.
 impl Path {
-    pub(super) fn start_validation(&mut self, now: Instant, patience: Patience) {
-        self.validation.start(now, patience);
+    pub(super) fn start_validation(&mut self, now: Instant, timeouts: ValidationTimeouts) {
+        self.validation.start(now, timeouts);
     }
 
     pub(super) fn cancel_validation(&mut self) {
@@ -279,10 +279,10 @@ impl Path {
         }
     }
 
-    pub(super) fn on_response(&mut self, now: Instant, data: Data) -> Proof {
+    pub(super) fn on_response(&mut self, now: Instant, data: Data) -> ChallengeResult {
         let proof = self.validation.on_response(now, data);
-        if proof != Proof::None {
-            self.credit.lift();
+        if proof != ChallengeResult::None {
+            self.amplification.lift();
         }
         proof
     }
@@ -290,7 +290,7 @@ impl Path {
     /// Whether a datagram with a challenge or a response should, and may, leave.
     #[inline]
     pub(super) fn wants_probe(&self, now: Instant) -> bool {
-        (self.owes_response() || self.validation.is_due(now)) && self.credit() >= MIN_PROBE
+        (self.owes_response() || self.validation.is_due(now)) && self.amplification() >= MIN_PROBE
     }
 
     /// Whether a challenge of the peer waits for its answer.
@@ -303,7 +303,7 @@ impl Path {
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let deadline = self.validation.deadline()?;
         // Without credit a challenge that is due waits for the peer, not for time.
-        let may_send = self.credit() >= MIN_PROBE;
+        let may_send = self.amplification() >= MIN_PROBE;
         Some(self.validation.next_at().filter(|_| may_send).map_or(deadline, |next| next.min(deadline)))
     }
 
@@ -320,7 +320,8 @@ impl Path {
         if self.validation.is_due(now) && packet.remaining() >= frame::PathChallenge::SIZE {
             //= rfc9000/8.2.1#1
             let data = rng.bytes();
-            let extent = if self.is_amplification_limited() { Extent::Small } else { Extent::Full };
+            let extent =
+                if self.is_amplification_limited() { DatagramSize::Small } else { DatagramSize::Full };
             frame::PathChallenge(data).write(&mut packet.writer);
             packet.sent(SentFrame::PathChallenge);
             self.validation.on_sent(now, data, extent);

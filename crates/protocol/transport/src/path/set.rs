@@ -18,15 +18,15 @@
 //! validated path among the others if there is one; the number of failed validations that no move explains has a limit, after
 //! which new addresses are ignored.
 
-use super::credit::AddressState;
+use super::amplification::AddressState;
 use super::path::{Path, PathId, Template};
-use super::validation::{Data, Patience, Proof};
+use super::validation::{ChallengeResult, Data, ValidationTimeouts};
 use crate::builder::PacketBuilder;
 use crate::config::TransportConfig;
 use base::net::Addresses;
 use base::rng::Rng;
 use base::time::{Duration, Instant};
-use recovery::congestion::{Algorithm, Saved};
+use recovery::congestion::{Algorithm, SavedParameters};
 use recovery::pacer::Release;
 use recovery::rtt::{INITIAL_RTT, Rtt};
 use wire::Side;
@@ -49,9 +49,9 @@ const TIMEOUT_PTOS: u64 = 3;
 
 /// Whether the peer may change its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Following {
+enum PeerMigration {
     /// Never: the peer is a server.
-    Nobody,
+    NotAllowed,
     /// The peer is a client whose handshake is not confirmed. Its address may still change by no will of its own.
     Handshake,
     /// The same, and its IP address has changed.
@@ -88,7 +88,7 @@ pub(crate) struct Paths {
     /// Where to go back to while the active path is not validated.
     fallback: Option<PathId>,
     candidate: Option<Candidate>,
-    following: Following,
+    peer_migration: PeerMigration,
     failures: u32,
     next_id: u64,
     template: Template,
@@ -110,7 +110,11 @@ impl Paths {
             others: Vec::new(),
             fallback: None,
             candidate: None,
-            following: if side.is_client() { Following::Nobody } else { Following::Handshake },
+            peer_migration: if side.is_client() {
+                PeerMigration::NotAllowed
+            } else {
+                PeerMigration::Handshake
+            },
             failures: 0,
             next_id: 1,
             template,
@@ -177,13 +181,13 @@ impl Paths {
             path.on_received(bytes);
             return Some(path.id());
         }
-        if self.following == Following::Nobody && addresses.peer == self.active.addresses.peer {
+        if self.peer_migration == PeerMigration::NotAllowed && addresses.peer == self.active.addresses.peer {
             // It is the server that must not move; our own address may change under us.
             return Some(self.active.id());
         }
         // RFC 9000 §9: datagrams from an unknown server address are dropped.
         //= rfc9000/9#1
-        if self.following == Following::Nobody || self.failures >= MAX_FAILURES {
+        if self.peer_migration == PeerMigration::NotAllowed || self.failures >= MAX_FAILURES {
             return None;
         }
         let before = self.candidate.filter(|candidate| candidate.addresses == addresses);
@@ -214,7 +218,7 @@ impl Paths {
     }
 
     /// An earlier connection has found this out about the path, which has carried nothing yet.
-    pub(crate) fn resume_from(&mut self, saved: Saved) {
+    pub(crate) fn resume_from(&mut self, saved: SavedParameters) {
         self.template.saved = Some(saved);
         self.active.begin_again(&self.template);
     }
@@ -230,7 +234,7 @@ impl Paths {
     /// A Handshake packet came: the peer is at the path's address, unless its IP address has changed since the handshake began.
     /// Where only the port has, all that was sent went to that IP address. Source: RFC 9000 §8.1.
     pub(crate) fn on_handshake_packet(&mut self, id: PathId) {
-        if self.following == Following::Handshake
+        if self.peer_migration == PeerMigration::Handshake
             && let Some(path) = self.path_mut(id)
         {
             path.on_validated();
@@ -239,13 +243,13 @@ impl Paths {
 
     /// From now on a client may move, and larger packets may be tried.
     pub(crate) fn on_handshake_confirmed(&mut self, now: Instant) {
-        if self.following != Following::Nobody && !self.active.is_validated() {
-            let patience = self.patience(self.active_id());
-            self.active.start_validation(now, patience);
+        if self.peer_migration != PeerMigration::NotAllowed && !self.active.is_validated() {
+            let timeouts = self.timeouts(self.active_id());
+            self.active.start_validation(now, timeouts);
             self.fallback = self.others.iter().find(|path| path.is_validated()).map(Path::id);
         }
-        if self.following != Following::Nobody {
-            self.following = Following::Peer;
+        if self.peer_migration != PeerMigration::NotAllowed {
+            self.peer_migration = PeerMigration::Peer;
         }
         self.active.start_mtu_search(now);
     }
@@ -253,13 +257,13 @@ impl Paths {
     /// A PATH_CHALLENGE arrived on a path: the answer goes back the same way. Source: RFC 9000 §8.2.2.
     pub(crate) fn on_path_challenge(&mut self, now: Instant, id: PathId, data: Data) {
         self.materialize(id);
-        let patience = self.patience(id);
+        let timeouts = self.timeouts(id);
         let Some(path) = self.path_mut(id) else { return };
         //= rfc9000/8.2.2#1
         path.owe_response(data);
         if !path.is_validated() {
             // The peer thinks of moving here; when it does, its address is validated already.
-            path.start_validation(now, patience);
+            path.start_validation(now, timeouts);
         }
     }
 
@@ -269,7 +273,7 @@ impl Paths {
         let mut proved = None;
         for path in core::iter::once(&mut self.active).chain(&mut self.others) {
             let was_validated = path.is_validated();
-            if path.on_response(now, data) != Proof::None && !was_validated {
+            if path.on_response(now, data) != ChallengeResult::None && !was_validated {
                 proved = Some(path.addresses);
             }
         }
@@ -286,11 +290,11 @@ impl Paths {
     /// moved there, or seems to. Whether the active path has changed; the caller then changes connection IDs and tells the
     /// ledger. Source: RFC 9000 §9.3.
     pub(crate) fn on_peer_moved(&mut self, now: Instant, id: PathId) -> bool {
-        if self.following != Following::Peer {
+        if self.peer_migration != PeerMigration::Peer {
             return false;
         }
         self.materialize(id);
-        let patience = self.patience(id);
+        let timeouts = self.timeouts(id);
         let Some(at) = self.others.iter().position(|path| path.id() == id) else { return false };
         let mut path = self.others.swap_remove(at);
         //= rfc9000/9.4#1
@@ -303,14 +307,14 @@ impl Paths {
         path.start_mtu_search(now);
         if !path.is_validated() {
             //= rfc9000/9.3#2
-            path.start_validation(now, patience);
+            path.start_validation(now, timeouts);
         }
         let mut previous = core::mem::replace(&mut self.active, path);
         if previous.is_validated() {
             self.fallback = (!self.active.is_validated()).then_some(previous.id());
             // RFC 9000 §9.3.3: if someone merely forwards copies of packets, the answer from here undoes it.
             //= rfc9000/9.3.3#1
-            previous.start_validation(now, patience);
+            previous.start_validation(now, timeouts);
             self.others.push(previous);
         } else {
             // RFC 9000 §9.3.2: going on from a spurious address abandons its validation.
@@ -325,14 +329,14 @@ impl Paths {
     /// As `on_peer_moved`, while the handshake runs: an address translator has changed the peer's address. Whether the active
     /// path has changed; nothing but the threefold limit protects the new address before there are keys for a challenge.
     pub(crate) fn on_peer_rebound(&mut self, id: PathId) -> bool {
-        if !matches!(self.following, Following::Handshake | Following::Rebound) {
+        if !matches!(self.peer_migration, PeerMigration::Handshake | PeerMigration::Rebound) {
             return false;
         }
         self.materialize(id);
         let Some(at) = self.others.iter().position(|path| path.id() == id) else { return false };
         let mut path = self.others.swap_remove(at);
         if !is_rebinding(&self.active.addresses, &path.addresses) {
-            self.following = Following::Rebound;
+            self.peer_migration = PeerMigration::Rebound;
         } else if !path.rtt.has_sample() {
             path.inherit(&self.active);
         }
@@ -373,13 +377,13 @@ impl Paths {
     }
 
     /// How long a validation of the path may take. Source: RFC 9000 §8.2.4, §9.4.
-    fn patience(&self, id: PathId) -> Patience {
+    fn timeouts(&self, id: PathId) -> ValidationTimeouts {
         let delay = self.peer_max_ack_delay;
         let current = self.active.rtt.pto(delay);
         let own = self.path(id).map_or(current, |path| path.rtt.pto(delay));
         let initial = Rtt::new(INITIAL_RTT).pto(delay);
         //= rfc9000/8.2.4#1
-        Patience { interval: own, timeout: current.max(initial) * TIMEOUT_PTOS }
+        ValidationTimeouts { interval: own, timeout: current.max(initial) * TIMEOUT_PTOS }
     }
 }
 

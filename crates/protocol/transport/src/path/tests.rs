@@ -1,6 +1,6 @@
 //! Paths as the hub drives them: a small server that receives, follows, probes and waits.
 
-use super::credit::AddressState;
+use super::amplification::AddressState;
 use super::path::{Path, PathId};
 use super::probe::{Blocked, MtuProbe};
 use super::set::{Expiry, MAX_FAILURES, MAX_OTHERS, Paths};
@@ -70,7 +70,7 @@ impl Server {
     /// Sends a probe as the hub does, if one is wanted.
     fn probe(&mut self, now: Instant) -> Option<Probe> {
         let id = self.paths.wants_probe(now)?;
-        let size = self.paths.path(id).unwrap().credit().min(1_200);
+        let size = self.paths.path(id).unwrap().amplification().min(1_200);
         let (mut buffer, mut frames) = ([0; 100], Vec::new());
         let mut packet = PacketBuilder::new(Writer::new(&mut buffer), &mut frames);
         self.paths.write_probe(now, id, &mut self.rng, &mut packet);
@@ -105,18 +105,18 @@ impl Server {
 #[test]
 fn an_unvalidated_address_gets_three_times_what_it_sent() {
     let mut server = Server::fresh(AddressState::Unvalidated);
-    assert_eq!(server.paths.active().credit(), 0);
+    assert_eq!(server.paths.active().amplification(), 0);
     let id = server.paths.on_datagram(at(0), from(HOME), 1_200).unwrap();
-    assert_eq!(server.paths.active().credit(), 3_600);
+    assert_eq!(server.paths.active().amplification(), 3_600);
     server.paths.path_mut(id).unwrap().on_sent(2_401);
-    assert_eq!(server.paths.active().credit(), 1_199);
+    assert_eq!(server.paths.active().amplification(), 1_199);
     assert!(server.paths.active().is_amplification_limited());
     server.paths.on_datagram(at(0), from(HOME), 1);
     assert!(!server.paths.active().is_amplification_limited());
     server.paths.path_mut(id).unwrap().on_sent(u64::MAX);
-    assert_eq!(server.paths.active().credit(), 0);
+    assert_eq!(server.paths.active().amplification(), 0);
     server.paths.on_handshake_packet(id);
-    assert_eq!(server.paths.active().credit(), u64::MAX);
+    assert_eq!(server.paths.active().amplification(), u64::MAX);
 }
 
 /// An address translator may change the peer's address during the handshake. Dropped, the peer waits until it gives up; believed,
@@ -129,7 +129,7 @@ fn an_address_that_changes_in_the_handshake_is_followed_under_the_threefold_limi
         let rebound = server.paths.on_datagram(at(1), from(REBOUND), 1_200).expect("is not dropped");
         assert_eq!(server.peer(), HOME, "not before a packet is authentic");
         assert!(server.paths.on_peer_rebound(rebound));
-        assert_eq!((server.peer().as_str(), server.paths.active().credit()), (REBOUND, 3_600));
+        assert_eq!((server.peer().as_str(), server.paths.active().amplification()), (REBOUND, 3_600));
         // Whatever the port, all that was sent went to this IP address. Another one proves nothing, now or later.
         let mut moved = Server::fresh(home);
         moved.paths.on_datagram(at(0), from(HOME), 1_200);
@@ -140,13 +140,17 @@ fn an_address_that_changes_in_the_handshake_is_followed_under_the_threefold_limi
             let id = server.paths.on_datagram(at(1), from(peer), 1_200).expect("is not dropped");
             assert_ne!(server.peer(), peer, "not before a packet is authentic");
             assert!(server.paths.on_peer_rebound(id));
-            assert_eq!((server.peer().as_str(), server.paths.active().credit()), (peer, 3_600));
+            assert_eq!((server.peer().as_str(), server.paths.active().amplification()), (peer, 3_600));
             server.paths.on_handshake_packet(id);
-            assert_eq!(server.paths.active().credit(), 3_600, "the keys may have come by another path");
+            assert_eq!(
+                server.paths.active().amplification(),
+                3_600,
+                "the keys may have come by another path"
+            );
         }
         let back = server.paths.on_datagram(at(2), from(HOME), 1_200).expect("is known");
         server.paths.on_handshake_packet(back);
-        let credit = server.paths.path(back).expect("is known").credit();
+        let credit = server.paths.path(back).expect("is known").amplification();
         assert_eq!(
             credit == u64::MAX,
             home == AddressState::Validated,
@@ -197,17 +201,17 @@ fn a_client_that_moves_is_followed_and_validated() {
     assert!(server.packet(at(0), AWAY, 500));
     assert_eq!(server.peer(), AWAY);
     assert_eq!(server.paths.validated_addresses().peer.to_string(), HOME, "CVE-2026-40460");
-    assert_eq!(server.paths.active().credit(), 1_500);
+    assert_eq!(server.paths.active().amplification(), 1_500);
     let probes = server.probes(at(0));
     let [first, second] = &probes[..] else { panic!("{probes:?}") };
     assert_eq!(first.path, Some(server.paths.active_id()), "the new path is challenged first");
     assert_eq!((first.size, second.size), (1_200, 1_200));
     assert_eq!(second.path, Some(home), "RFC 9000 §9.3.3: so is the previous one");
     assert!(server.paths.on_path_response(at(50), [0; 8]).is_none(), "not what was sent");
-    assert_eq!(server.paths.active().credit(), 300);
+    assert_eq!(server.paths.active().amplification(), 300);
     let proved = server.paths.on_path_response(at(50), first.challenge.unwrap());
     assert_eq!(proved, Some(server.paths.active().addresses));
-    assert_eq!(server.paths.active().credit(), u64::MAX);
+    assert_eq!(server.paths.active().amplification(), u64::MAX);
     assert_eq!(server.paths.validated_addresses().peer.to_string(), AWAY);
     assert!(
         server.paths.on_path_response(at(51), second.challenge.unwrap()).is_none(),
@@ -251,7 +255,7 @@ fn a_path_that_does_not_answer_is_given_up() {
                 // Three times the probe timeout of a path without a sample.
                 assert!((3_000..3_200).contains(&ms), "after {ms} ms");
                 assert_eq!(server.peer(), HOME);
-                assert_eq!(server.paths.active().credit(), u64::MAX);
+                assert_eq!(server.paths.active().amplification(), u64::MAX);
                 assert!(server.paths.active().rtt.has_sample());
                 let distinct: std::collections::HashSet<_> = challenges.iter().collect();
                 assert_eq!(distinct.len(), challenges.len(), "every challenge has fresh bytes");
@@ -270,7 +274,7 @@ fn a_packet_from_the_old_address_brings_the_connection_back_at_once() {
     assert!(server.packet(at(0), AWAY, 1_200));
     assert!(server.packet(at(1), HOME, 1_200));
     assert_eq!(server.peer(), HOME);
-    assert_eq!(server.paths.active().credit(), u64::MAX);
+    assert_eq!(server.paths.active().amplification(), u64::MAX);
     assert_eq!(server.paths.held().0, 1, "the spurious path is forgotten");
     for ms in 0..10_000 {
         server.probes(at(ms));
@@ -374,7 +378,7 @@ fn a_probed_path_is_answered_there_and_not_followed() {
     assert!(server.paths.on_path_response(at(9), probe.challenge.unwrap()).is_some());
     // When the client moves there for good, its address is known to be good.
     assert!(server.packet(at(20), AWAY, 50));
-    assert_eq!(server.paths.active().credit(), u64::MAX);
+    assert_eq!(server.paths.active().amplification(), u64::MAX);
     assert_eq!(server.paths.validated_addresses().peer.to_string(), AWAY);
     let probes = server.probes(at(20));
     assert_eq!(probes.len(), 1, "only the previous path is challenged: {probes:?}");
@@ -642,7 +646,7 @@ proptest! {
                 6 => {
                     // Data on the active path, as much as the credit allows.
                     let id = server.paths.active_id();
-                    let bytes = amount.min(server.paths.active().credit());
+                    let bytes = amount.min(server.paths.active().amplification());
                     sent[index_of(&server, id)] += bytes;
                     server.paths.path_mut(id).unwrap().on_sent(bytes);
                 }

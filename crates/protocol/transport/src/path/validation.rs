@@ -15,7 +15,7 @@ pub(super) type Data = [u8; 8];
 
 /// How long a round takes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct ValidationTimeouts {
     /// From the first challenge to the second.
     pub(super) interval: Duration,
     /// From the start to failure.
@@ -24,7 +24,7 @@ pub(super) struct Patience {
 
 /// Whether a datagram had the size that every QUIC path must carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum DatagramSize {
     /// At least 1,200 bytes.
     Full,
     /// Less.
@@ -33,7 +33,7 @@ pub(super) enum Extent {
 
 /// What an answer proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Proof {
+pub(super) enum ChallengeResult {
     /// Nothing: it answers no challenge of this path.
     None,
     /// The peer is at the address; whether the path carries full datagrams remains to be seen.
@@ -45,7 +45,7 @@ pub(super) enum Proof {
 #[derive(Clone, Copy, Debug)]
 struct Challenge {
     data: Data,
-    extent: Extent,
+    extent: DatagramSize,
 }
 
 /// A round of challenges.
@@ -56,13 +56,13 @@ struct Round {
     sent_at: Option<Instant>,
     next_at: Instant,
     deadline: Instant,
-    patience: Patience,
+    timeouts: ValidationTimeouts,
 }
 
 impl Round {
-    fn new(now: Instant, patience: Patience) -> Round {
-        let deadline = now + patience.timeout;
-        Round { challenges: [None; REMEMBERED], sent: 0, sent_at: None, next_at: now, deadline, patience }
+    fn new(now: Instant, timeouts: ValidationTimeouts) -> Round {
+        let deadline = now + timeouts.timeout;
+        Round { challenges: [None; REMEMBERED], sent: 0, sent_at: None, next_at: now, deadline, timeouts }
     }
 }
 
@@ -72,8 +72,8 @@ pub(super) struct Validation(Option<Round>);
 
 impl Validation {
     /// Starts a round unless one is under way.
-    pub(super) fn start(&mut self, now: Instant, patience: Patience) {
-        self.0.get_or_insert_with(|| Round::new(now, patience));
+    pub(super) fn start(&mut self, now: Instant, timeouts: ValidationTimeouts) {
+        self.0.get_or_insert_with(|| Round::new(now, timeouts));
     }
 
     pub(super) fn cancel(&mut self) {
@@ -104,7 +104,7 @@ impl Validation {
     }
 
     /// A challenge with these bytes leaves now.
-    pub(super) fn on_sent(&mut self, now: Instant, data: Data, extent: Extent) {
+    pub(super) fn on_sent(&mut self, now: Instant, data: Data, extent: DatagramSize) {
         let Some(round) = &mut self.0 else { return };
         let place = round.sent as usize % REMEMBERED;
         if let Some(place) = round.challenges.get_mut(place) {
@@ -112,26 +112,26 @@ impl Validation {
         }
         // RFC 9000 §9.4: not more often than a probe timeout, and at growing intervals.
         //= rfc9000/9.4#3
-        round.next_at = now + round.patience.interval.saturating_shl(round.sent);
+        round.next_at = now + round.timeouts.interval.saturating_shl(round.sent);
         round.sent_at = Some(now);
         round.sent = round.sent.saturating_add(1);
     }
 
     /// A PATH_RESPONSE arrived, on whichever path.
-    pub(super) fn on_response(&mut self, now: Instant, data: Data) -> Proof {
-        let Some(round) = &mut self.0 else { return Proof::None };
+    pub(super) fn on_response(&mut self, now: Instant, data: Data) -> ChallengeResult {
+        let Some(round) = &mut self.0 else { return ChallengeResult::None };
         //= rfc9000/8.2.3#1
         let answered = round.challenges.iter().flatten().find(|challenge| challenge.data == data);
         match answered.map(|challenge| challenge.extent) {
-            None => Proof::None,
-            Some(Extent::Full) => {
+            None => ChallengeResult::None,
+            Some(DatagramSize::Full) => {
                 self.0 = None;
-                Proof::Path
+                ChallengeResult::Path
             }
             //= rfc9000/8.2.1#3
-            Some(Extent::Small) => {
-                *round = Round::new(now, round.patience);
-                Proof::Address
+            Some(DatagramSize::Small) => {
+                *round = Round::new(now, round.timeouts);
+                ChallengeResult::Address
             }
         }
     }
@@ -146,12 +146,12 @@ mod tests {
     fn challenges_become_rarer_and_none_follows_within_a_probe_timeout() {
         let ms = Duration::from_millis;
         let mut validation = Validation::default();
-        validation.start(Instant::ZERO, Patience { interval: ms(100), timeout: ms(10_000) });
+        validation.start(Instant::ZERO, ValidationTimeouts { interval: ms(100), timeout: ms(10_000) });
         let mut sent = Vec::new();
         for at in 0..5_000 {
             let now = Instant::ZERO + ms(at);
             while validation.is_due(now) {
-                validation.on_sent(now, [at as u8; 8], Extent::Full);
+                validation.on_sent(now, [at as u8; 8], DatagramSize::Full);
                 sent.push(at);
             }
         }

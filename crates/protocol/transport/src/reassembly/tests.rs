@@ -50,7 +50,7 @@ proptest! {
             read += got.len() as u64;
         }
         buffer.discard_below(4_000);
-        prop_assert_eq!(buffer.held(), Held::default());
+        prop_assert_eq!(buffer.held(), BufferedBytes::default());
     }
 }
 
@@ -72,7 +72,7 @@ fn tiny_pieces_that_touch_are_merged() {
     for index in 1..1_000 {
         buffer.insert(index * 2, &[1]).unwrap();
     }
-    assert_eq!(buffer.held(), Held { pieces: 1, bytes: 1_999 });
+    assert_eq!(buffer.held(), BufferedBytes { pieces: 1, bytes: 1_999 });
     let mut backwards = Reassembly::default();
     for index in (1..5_000).rev() {
         backwards.insert(index, &[1]).unwrap();
@@ -96,7 +96,7 @@ fn heavy_loss_of_whole_packets_is_no_attack() {
 fn a_high_offset_costs_nothing() {
     let mut buffer = Reassembly::default();
     buffer.insert((1 << 62) - 2, &[1]).unwrap();
-    assert_eq!(buffer.held(), Held { pieces: 1, bytes: 1 });
+    assert_eq!(buffer.held(), BufferedBytes { pieces: 1, bytes: 1 });
     assert!(buffer.pieces.values().all(|piece| piece.capacity() <= 16));
 }
 

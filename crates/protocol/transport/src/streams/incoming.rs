@@ -5,7 +5,7 @@ use super::stream::Notices;
 use super::{MAX_CONNECTION_PIECES, Part, Streams};
 use crate::error::TransportError;
 use crate::event::{Fin, StreamSink};
-use crate::reassembly::{Held, TooManyPieces};
+use crate::reassembly::{BufferedBytes, TooManyPieces};
 use base::time::{Duration, Instant};
 use wire::error::Code;
 use wire::frame;
@@ -41,7 +41,7 @@ impl Streams {
 
     /// What a reassembly buffer holds has changed.
     #[inline]
-    pub(super) fn settle_held(&mut self, slot: Slot, before: Held) {
+    pub(super) fn settle_held(&mut self, slot: Slot, before: BufferedBytes) {
         let after = self.slots[slot].recv.held();
         if before != after {
             self.held.pieces = self.held.pieces - before.pieces + after.pieces;
@@ -53,7 +53,7 @@ impl Streams {
     #[inline]
     pub(super) fn settle_consumed(&mut self, slot: Slot, count: u64, now: Instant, rtt: Duration) {
         // Where memory is scarce windows do not grow: no time is short then.
-        let rtt = if self.ahead.is_limited() { Duration::ZERO } else { rtt };
+        let rtt = if self.send_allowance.is_limited() { Duration::ZERO } else { rtt };
         let stream = &mut self.slots[slot];
         if count > 0 {
             if stream.recv.wants_credit() && stream.recv.window.on_consumed(count, now, rtt) {

@@ -11,7 +11,7 @@
 //! and the application has taken its events, and only then does the peer get its MAX_STREAMS credit back. What we owe
 //! the peer is state of a stream, never a queue of frames.
 
-mod ahead;
+mod api;
 mod buffer;
 mod config;
 mod credit;
@@ -22,9 +22,9 @@ mod outgoing;
 mod queue;
 mod recv;
 mod send;
+mod send_allowance;
 mod slots;
 mod stream;
-mod verbs;
 
 #[cfg(test)]
 mod tests;
@@ -33,13 +33,13 @@ pub use config::{OpenError, Priority, StreamConfig, WriteError};
 
 use crate::error::TransportError;
 use crate::flow::{Step, Window};
-use crate::reassembly::Held;
+use crate::reassembly::BufferedBytes;
 use crate::stream_id::{Dir, StreamId};
-use ahead::Ahead;
 use credit::ConnectionCredit;
 use ids::{Admission, LocalStreams, PeerStreams};
 use queue::SendQueue;
 use send::SendState;
+use send_allowance::SendAllowance;
 use slots::{Slot, Slots};
 use std::collections::VecDeque;
 use stream::{Notices, Writer};
@@ -79,7 +79,7 @@ pub(crate) struct Streams {
     window: Window,
     /// The sum of the highest offsets of all receiving parts, past ones included.
     received: u64,
-    held: Held,
+    held: BufferedBytes,
     resend: SendQueue,
     fresh: SendQueue,
     /// Places with control frames to send. A place may have lost its reason since.
@@ -95,7 +95,7 @@ pub(crate) struct Streams {
     /// Acknowledged ranges that streams have heard of.
     #[cfg(test)]
     pub(crate) acked_ranges: u64,
-    ahead: Ahead,
+    send_allowance: SendAllowance,
 }
 
 impl Streams {
@@ -110,7 +110,7 @@ impl Streams {
             credit: ConnectionCredit::default(),
             window,
             received: 0,
-            held: Held::default(),
+            held: BufferedBytes::default(),
             resend: SendQueue::new(),
             fresh: SendQueue::new(),
             control: VecDeque::new(),
@@ -121,7 +121,7 @@ impl Streams {
             delivered: 0,
             #[cfg(test)]
             acked_ranges: 0,
-            ahead: Ahead::new(config),
+            send_allowance: SendAllowance::new(config),
             config: config.clone(),
         }
     }
@@ -177,7 +177,7 @@ impl Streams {
         let stream = &mut self.slots[slot];
         if local || id.dir() == Dir::Bidi {
             stream.send.open(limit);
-            self.ahead.on_opened(id.dir());
+            self.send_allowance.on_opened(id.dir());
         }
         if !local || id.dir() == Dir::Bidi {
             let StreamConfig { initial_stream_window, max_stream_window, .. } = self.config;
@@ -253,7 +253,7 @@ impl Streams {
     fn note_connection_blocked(&mut self) {
         if !self.fresh.is_empty() && !self.has_fresh_credit() {
             self.connection_control |= self.credit.note_blocked(self.fresh.rank());
-        } else if self.fresh.is_empty() && self.ahead.lacks_credit() {
+        } else if self.fresh.is_empty() && self.send_allowance.lacks_credit() {
             // Nothing was written for want of it.
             self.connection_control |= self.credit.note_blocked(u32::from(Priority::default().rank()));
         }
@@ -285,13 +285,13 @@ impl Streams {
     fn reset_slot(&mut self, slot: Slot, code: u64) -> bool {
         let stream = &mut self.slots[slot];
         if stream.send.state == SendState::Open {
-            self.ahead.on_finished(stream.id.dir());
+            self.send_allowance.on_finished(stream.id.dir());
         }
         // An application's code that no frame can carry is cut rather than left to break the packet.
         let Some(dropped) = stream.send.reset(code.min(wire::varint::MAX)) else { return false };
         stream.writer = Writer::Content;
         stream.notices.remove(Notices::WRITABLE);
-        self.ahead.on_unsent(stream.priority, dropped.unsent, 0);
+        self.send_allowance.on_unsent(stream.priority, dropped.unsent, 0);
         self.unsent -= dropped.unsent;
         self.refresh(slot);
         self.want_control(slot);

@@ -74,7 +74,7 @@ impl Streams {
         let exhausted = unsent == 0 || send.credit.available() == 0;
         self.credit.whole.use_up(written);
         self.unsent -= written;
-        self.ahead.on_unsent(priority, unsent + written, unsent);
+        self.send_allowance.on_unsent(priority, unsent + written, unsent);
         if exhausted {
             self.fresh.on_turn(priority);
             self.refresh(slot);

@@ -13,7 +13,7 @@ use crate::announce::Announce;
 use crate::error::TransportError;
 use crate::event::{Fin, StreamSink};
 use crate::flow::{Step, Window};
-use crate::reassembly::{Held, Reassembly, TooManyPieces};
+use crate::reassembly::{BufferedBytes, Reassembly, TooManyPieces};
 use crate::stream_id::StreamId;
 use wire::error::Code;
 
@@ -47,13 +47,13 @@ enum Flow {
 
 /// How far the application is.
 #[derive(Debug)]
-struct Reading {
+struct ReadState {
     state: RecvState,
     flow: Flow,
     read: u64,
 }
 
-impl Reading {
+impl ReadState {
     fn final_size(&self) -> Option<u64> {
         match self.state {
             RecvState::Absent | RecvState::Recv => None,
@@ -85,7 +85,7 @@ impl Reading {
 /// The receiving part of a stream.
 #[derive(Debug)]
 pub(super) struct RecvStream {
-    reading: Reading,
+    reading: ReadState,
     highest: u64,
     pub(super) window: Window,
     pub(super) stop: Announce<u64>,
@@ -95,7 +95,7 @@ pub(super) struct RecvStream {
 impl RecvStream {
     pub(super) fn new() -> RecvStream {
         RecvStream {
-            reading: Reading { state: RecvState::Absent, flow: Flow::Running, read: 0 },
+            reading: ReadState { state: RecvState::Absent, flow: Flow::Running, read: 0 },
             highest: 0,
             window: Window::new(0, 0, Step::Half),
             stop: Announce::Idle,
@@ -105,7 +105,7 @@ impl RecvStream {
 
     /// Makes it the part of a new stream.
     pub(super) fn open(&mut self, window: Window) {
-        self.reading = Reading { state: RecvState::Recv, flow: Flow::Running, read: 0 };
+        self.reading = ReadState { state: RecvState::Recv, flow: Flow::Running, read: 0 };
         self.highest = 0;
         self.window = window;
         self.stop = Announce::Idle;
@@ -141,7 +141,7 @@ impl RecvStream {
 
     /// What the reassembly buffer holds.
     #[inline]
-    pub(super) fn held(&self) -> Held {
+    pub(super) fn held(&self) -> BufferedBytes {
         self.buffer.held()
     }
 

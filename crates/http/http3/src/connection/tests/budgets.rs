@@ -19,11 +19,11 @@ fn a_cancellation_for_each_request_is_no_flood() {
     let answer = headers(&[(":status", "200")]);
     let interim = headers(&[(":status", "103")]);
     for _ in 0..30_000 {
-        let id = end.connection.request(&mut end.carrier, &head, BodyLength::Empty).unwrap();
+        let id = end.connection.request(&mut end.quic, &head, BodyLength::Empty).unwrap();
         end.receive(id, &concat(&[&interim, &answer, &frame(0x21, b"x")]), Fin::End);
         end.receive(decoder, &[0x40], Fin::Open);
         end.sink.log.clear();
-        end.carrier.streams.remove(&id);
+        end.quic.streams.remove(&id);
     }
     assert_eq!(end.closed_with(), None);
     // Without requests it is one.
@@ -44,11 +44,11 @@ fn what_comes_with_each_request_is_no_flood() {
         wire::varint::append(&mut update, id.as_u64());
         end.control(&frame(0x0f_0700, &concat(&[&update, b"u=1"])));
         end.receive(id, &request, Fin::End);
-        end.connection.respond_whole(&mut end.carrier, id, 200, ok_fields(), b"ok").unwrap();
+        end.connection.respond_whole(&mut end.quic, id, 200, ok_fields(), b"ok").unwrap();
         end.receive(decoder, &[0x40], Fin::Open);
         end.turn();
         end.sink.log.clear();
-        end.carrier.streams.remove(&id);
+        end.quic.streams.remove(&id);
     }
     assert_eq!(end.closed_with(), None);
 }
@@ -60,7 +60,7 @@ fn answered_requests_explain_withdrawn_ones() {
     for index in 0..4_000 {
         let (answered, withdrawn) = (request_stream(2 * index), request_stream(2 * index + 1));
         end.receive(answered, &request_head("GET", &[]), Fin::End);
-        end.connection.respond_whole(&mut end.carrier, answered, 200, ok_fields(), b"ok").unwrap();
+        end.connection.respond_whole(&mut end.quic, answered, 200, ok_fields(), b"ok").unwrap();
         end.receive(withdrawn, &request_head("GET", &[]), Fin::Open);
         end.event(Event::StreamReset { id: withdrawn, code: Code::REQUEST_CANCELLED.0 });
         end.sink.log.clear();
@@ -85,7 +85,7 @@ fn what_is_discarded_has_a_limit() {
     let post = |end: &mut End, index| {
         let id = request_stream(index);
         end.receive(id, &request_head("POST", &[("content-length", "100000")]), Fin::Open);
-        end.connection.respond_whole(&mut end.carrier, id, 413, [], b"").unwrap();
+        end.connection.respond_whole(&mut end.quic, id, 413, [], b"").unwrap();
         end.connection.discard(id, 10_000);
         id
     };
@@ -93,27 +93,27 @@ fn what_is_discarded_has_a_limit() {
     end.receive(whole, &frame(0x00, &[0; 9_000]), Fin::Open);
     end.receive(whole, &[], Fin::End);
     end.turn();
-    assert_eq!(end.carrier.sent(whole).stopped, None);
+    assert_eq!(end.quic.sent(whole).stopped, None);
     assert_eq!(end.connection.open_exchanges(), 0);
     let long = post(&mut end, 1);
     end.receive(long, &frame(0x00, &[0; 9_000]), Fin::Open);
     end.turn();
-    assert_eq!((end.carrier.sent(long).stopped, end.connection.open_exchanges()), (None, 1));
+    assert_eq!((end.quic.sent(long).stopped, end.connection.open_exchanges()), (None, 1));
     end.receive(long, &[0; 9_000], Fin::Open);
     end.turn();
-    assert_eq!(end.carrier.sent(long).stopped, Some(Code::NO_ERROR));
+    assert_eq!(end.quic.sent(long).stopped, Some(Code::NO_ERROR));
     assert_eq!(end.connection.open_exchanges(), 0);
     // Too slow: the response stands.
     let slow = post(&mut end, 2);
     end.pass(Duration::from_secs(30));
     end.receive(slow, &[0; 100], Fin::Open);
     end.pass(Duration::from_secs(45));
-    let sent = end.carrier.sent(slow);
+    let sent = end.quic.sent(slow);
     assert_eq!((sent.stopped, sent.reset), (Some(Code::NO_ERROR), None));
     // The client gives up sending, not the response.
     let reset = post(&mut end, 3);
     end.event(Event::StreamReset { id: reset, code: Code::REQUEST_CANCELLED.0 });
-    let sent = end.carrier.sent(reset);
+    let sent = end.quic.sent(reset);
     assert_eq!((sent.stopped, sent.reset), (None, None));
     assert_eq!((end.connection.open_exchanges(), end.closed_with()), (0, None));
     let log = ["0 request POST /", "4 request POST /", "8 request POST /", "12 request POST /"];
@@ -129,7 +129,7 @@ fn trailers_without_an_end_have_a_deadline() {
     end.pass(Duration::from_secs(50));
     assert_eq!(end.connection.open_exchanges(), 1);
     end.pass(Duration::from_secs(25));
-    assert_eq!(end.carrier.sent(request_stream(0)).reset, Some(Code::REQUEST_INCOMPLETE));
+    assert_eq!(end.quic.sent(request_stream(0)).reset, Some(Code::REQUEST_INCOMPLETE));
     assert_eq!(end.connection.open_exchanges(), 0);
 }
 
@@ -141,7 +141,7 @@ fn a_refusal_that_does_not_fit_is_a_reset() {
     let head = request_head("GET", &[("x", &"!".repeat(70_000))]);
     end.receive(request_stream(0), &head, Fin::End);
     end.turn();
-    let sent = end.carrier.sent(request_stream(0));
+    let sent = end.quic.sent(request_stream(0));
     assert_eq!((sent.reset, sent.finished), (Some(Code::EXCESSIVE_LOAD), false));
     assert_eq!(end.connection.open_exchanges(), 0);
 }

@@ -6,14 +6,14 @@ mod rules;
 
 use super::*;
 use crate::error::Code;
-use crate::testing::{FakeCarrier, Recorder, frame};
+use crate::testing::{FakeQuic, Recorder, frame};
 use base::time::Duration;
 use transport::{Dir, Event, Fin, StreamId};
 
 /// One end, its transport and its application.
 struct End {
     connection: Connection,
-    carrier: FakeCarrier,
+    quic: FakeQuic,
     sink: Recorder,
     now: Instant,
 }
@@ -22,7 +22,7 @@ impl End {
     fn new(side: Side, config: Config) -> End {
         let mut end = End {
             connection: Connection::new(side, Arc::new(config.build().unwrap()), Instant::ZERO),
-            carrier: FakeCarrier::new(side),
+            quic: FakeQuic::new(side),
             sink: Recorder::default(),
             now: Instant::ZERO,
         };
@@ -62,12 +62,12 @@ impl End {
     }
 
     fn event(&mut self, event: Event) {
-        self.carrier.events.push_back(event);
+        self.quic.events.push_back(event);
         self.turn();
     }
 
     fn turn(&mut self) {
-        self.connection.on_turn(&mut self.carrier, &mut self.sink, self.now);
+        self.connection.on_turn(&mut self.quic, &mut self.sink, self.now);
     }
 
     fn pass(&mut self, time: Duration) {
@@ -77,6 +77,6 @@ impl End {
 
     fn closed_with(&mut self) -> Option<Code> {
         self.turn();
-        self.carrier.closed_with()
+        self.quic.closed_with()
     }
 }

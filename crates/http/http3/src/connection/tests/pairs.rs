@@ -46,18 +46,18 @@ impl Pair {
 
 fn carry(from: &mut End, to: &mut End, carried: &mut BTreeMap<StreamId, Carried>, most: usize) -> bool {
     let mut moved = false;
-    for (id, sent) in &from.carrier.streams {
+    for (id, sent) in &from.quic.streams {
         let done = carried.entry(*id).or_default();
         if let (Some(code), false) = (sent.stopped, done.stopped) {
             (done.stopped, moved) = (true, true);
-            to.carrier.events.push_back(Event::StopSending { id: *id, code: code.0 });
+            to.quic.events.push_back(Event::StopSending { id: *id, code: code.0 });
             // The transport answers by itself. RFC 9000 §3.5.
-            let answer = to.carrier.sent(*id);
+            let answer = to.quic.sent(*id);
             answer.reset = answer.reset.or((!answer.finished).then_some(code));
         }
         if let (Some(code), false) = (sent.reset, done.reset) {
             (done.reset, moved) = (true, true);
-            to.carrier.events.push_back(Event::StreamReset { id: *id, code: code.0 });
+            to.quic.events.push_back(Event::StreamReset { id: *id, code: code.0 });
         }
         if done.reset || done.finished || (done.bytes == sent.bytes.len() && !sent.finished) {
             continue;
@@ -81,14 +81,14 @@ fn post(uri: &str) -> http::request::Parts {
 fn a_request_and_its_response() {
     let mut pair = Pair::new();
     let head = post("https://a.example/x?y");
-    let id = pair.client.connection.request(&mut pair.client.carrier, &head, BodyLength::Unknown).unwrap();
+    let id = pair.client.connection.request(&mut pair.client.quic, &head, BodyLength::Unknown).unwrap();
     for piece in ["one", "two"] {
         let piece = Bytes::from_static(piece.as_bytes());
-        pair.client.connection.write_body(&mut pair.client.carrier, id, piece).unwrap();
+        pair.client.connection.write_body(&mut pair.client.quic, id, piece).unwrap();
     }
     let mut trailers = http::HeaderMap::new();
     trailers.insert("x-sum", "6".parse().unwrap());
-    pair.client.connection.write_trailers(&mut pair.client.carrier, id, &trailers).unwrap();
+    pair.client.connection.write_trailers(&mut pair.client.quic, id, &trailers).unwrap();
     pair.settle(7);
     assert_eq!(pair.server.sink.take(), ["0 request POST /x?y", "0 body", "0 trailers 1", "0 end"]);
     assert_eq!(pair.server.sink.body, b"onetwo");
@@ -96,10 +96,10 @@ fn a_request_and_its_response() {
     let head =
         http::Response::builder().status(200).header("content-length", 5).body(()).unwrap().into_parts().0;
     let server = &mut pair.server;
-    server.connection.respond_interim(&mut server.carrier, id, 103, [(&b"link"[..], &b"</a>"[..])]).unwrap();
-    server.connection.respond(&mut server.carrier, id, &head, BodyLength::Known(5)).unwrap();
-    server.connection.write_body(&mut server.carrier, id, Bytes::from_static(b"hello")).unwrap();
-    server.connection.finish(&mut server.carrier, id).unwrap();
+    server.connection.respond_interim(&mut server.quic, id, 103, [(&b"link"[..], &b"</a>"[..])]).unwrap();
+    server.connection.respond(&mut server.quic, id, &head, BodyLength::Known(5)).unwrap();
+    server.connection.write_body(&mut server.quic, id, Bytes::from_static(b"hello")).unwrap();
+    server.connection.finish(&mut server.quic, id).unwrap();
     pair.settle(3);
     assert_eq!(pair.client.sink.take(), ["0 response 103", "0 response 200", "0 body", "0 end"]);
     assert_eq!(pair.client.sink.body, b"hello");
@@ -113,11 +113,11 @@ fn a_request_and_its_response() {
 fn responses_to_head_have_no_content() {
     let mut pair = Pair::new();
     let head = http::Request::head("https://a.example/").body(()).unwrap().into_parts().0;
-    let id = pair.client.connection.request(&mut pair.client.carrier, &head, BodyLength::Empty).unwrap();
+    let id = pair.client.connection.request(&mut pair.client.quic, &head, BodyLength::Empty).unwrap();
     pair.settle(100);
     let fields = [(&b"content-length"[..], &b"1000"[..])];
     let server = &mut pair.server;
-    server.connection.respond_with(&mut server.carrier, id, 200, fields, BodyLength::Empty).unwrap();
+    server.connection.respond_with(&mut server.quic, id, 200, fields, BodyLength::Empty).unwrap();
     pair.settle(100);
     assert_eq!(pair.client.sink.take(), ["0 response 200", "0 end"]);
 }
@@ -129,18 +129,16 @@ fn many_requests_leave_nothing_behind() {
     let head = post("https://a.example/");
     for round in 0..1_000 {
         let ids: Vec<StreamId> = (0..100)
-            .map(|_| {
-                pair.client.connection.request(&mut pair.client.carrier, &head, BodyLength::Empty).unwrap()
-            })
+            .map(|_| pair.client.connection.request(&mut pair.client.quic, &head, BodyLength::Empty).unwrap())
             .collect();
         carry(&mut pair.client, &mut pair.server, &mut pair.carried[0], usize::MAX);
         for id in &ids {
             let server = &mut pair.server;
-            server.connection.respond_whole(&mut server.carrier, *id, 200, [], b"ok").unwrap();
+            server.connection.respond_whole(&mut server.quic, *id, 200, [], b"ok").unwrap();
         }
         carry(&mut pair.server, &mut pair.client, &mut pair.carried[1], usize::MAX);
         for end in [&mut pair.client, &mut pair.server] {
-            end.carrier.streams.retain(|id, _| id.dir() == Dir::Uni);
+            end.quic.streams.retain(|id, _| id.dir() == Dir::Uni);
             assert_eq!(end.connection.open_exchanges(), 0, "{round}");
             end.sink.take();
         }
@@ -192,32 +190,32 @@ fn apply(pair: &mut Pair, step: &Step, ids: &mut Vec<StreamId>) {
     let _: Result<(), SendError> = match *step {
         Step::Request { known } => {
             let length = if known { BodyLength::Known(1_000) } else { BodyLength::Unknown };
-            let id = client.connection.request(&mut client.carrier, &post("https://a.example/"), length);
+            let id = client.connection.request(&mut client.quic, &post("https://a.example/"), length);
             ids.extend(id.ok());
             Ok(())
         }
         Step::ClientWrites { which, len } => {
-            client.connection.write_body(&mut client.carrier, pick(which), bytes(len))
+            client.connection.write_body(&mut client.quic, pick(which), bytes(len))
         }
-        Step::ClientFinishes { which } => client.connection.finish(&mut client.carrier, pick(which)),
+        Step::ClientFinishes { which } => client.connection.finish(&mut client.quic, pick(which)),
         Step::ClientCancels { which } => {
-            client.connection.cancel(&mut client.carrier, pick(which), Code::REQUEST_CANCELLED);
+            client.connection.cancel(&mut client.quic, pick(which), Code::REQUEST_CANCELLED);
             Ok(())
         }
         Step::ServerResponds { which, known } => {
             let length = known.map_or(BodyLength::Unknown, |length| BodyLength::Known(length.into()));
-            server.connection.respond_with(&mut server.carrier, pick(which), 200, [], length)
+            server.connection.respond_with(&mut server.quic, pick(which), 200, [], length)
         }
         Step::ServerWrites { which, len } => {
-            server.connection.write_body(&mut server.carrier, pick(which), bytes(len))
+            server.connection.write_body(&mut server.quic, pick(which), bytes(len))
         }
-        Step::ServerFinishes { which } => server.connection.finish(&mut server.carrier, pick(which)),
+        Step::ServerFinishes { which } => server.connection.finish(&mut server.quic, pick(which)),
         Step::ServerCancels { which } => {
-            server.connection.cancel(&mut server.carrier, pick(which), Code::REQUEST_CANCELLED);
+            server.connection.cancel(&mut server.quic, pick(which), Code::REQUEST_CANCELLED);
             Ok(())
         }
         Step::ServerStopsReading { which } => {
-            server.connection.stop_reading(&mut server.carrier, pick(which));
+            server.connection.stop_reading(&mut server.quic, pick(which));
             Ok(())
         }
         Step::Settle { most } => {
@@ -229,7 +227,7 @@ fn apply(pair: &mut Pair, step: &Step, ids: &mut Vec<StreamId>) {
             Ok(())
         }
         Step::ServerLeaves => {
-            server.connection.goaway(&mut server.carrier, Goaway::Final);
+            server.connection.goaway(&mut server.quic, Goaway::Final);
             Ok(())
         }
     };
@@ -259,8 +257,8 @@ proptest! {
         }
         // Given up by both ends, nothing is left.
         for id in ids {
-            pair.client.connection.cancel(&mut pair.client.carrier, id, Code::REQUEST_CANCELLED);
-            pair.server.connection.cancel(&mut pair.server.carrier, id, Code::REQUEST_CANCELLED);
+            pair.client.connection.cancel(&mut pair.client.quic, id, Code::REQUEST_CANCELLED);
+            pair.server.connection.cancel(&mut pair.server.quic, id, Code::REQUEST_CANCELLED);
         }
         pair.settle(1_000);
         prop_assert_eq!(pair.client.connection.open_exchanges(), 0);

@@ -15,25 +15,25 @@ fn the_streams_of_the_start() {
     for side in [Side::Client, Side::Server] {
         let mut end = End::new(side, Config::server());
         let uni = |index| StreamId::new(side, Dir::Uni, index);
-        let control = &end.carrier.streams[&uni(0)].bytes;
+        let control = &end.quic.streams[&uni(0)].bytes;
         assert_eq!(control[..2], [0x00, 0x04]);
         assert_eq!(Settings::parse(&control[3..]).unwrap().max_field_section_size, 65_536);
-        assert_eq!(end.carrier.streams[&uni(1)].bytes, [0x02]);
-        assert_eq!(end.carrier.streams[&uni(2)].bytes, [0x03]);
+        assert_eq!(end.quic.streams[&uni(1)].bytes, [0x02]);
+        assert_eq!(end.quic.streams[&uni(2)].bytes, [0x03]);
         end.turn();
-        assert_eq!(end.carrier.streams.len(), 3);
+        assert_eq!(end.quic.streams.len(), 3);
     }
     let mut late = End::new(Side::Client, Config::client());
-    late.carrier = FakeCarrier::new(Side::Client);
+    late.quic = FakeQuic::new(Side::Client);
     late.connection = Connection::new(Side::Client, Arc::new(Config::client()), Instant::ZERO);
-    late.carrier.credit = [0, 0];
+    late.quic.credit = [0, 0];
     late.turn();
-    assert!(late.carrier.streams.is_empty());
-    late.carrier.credit = [0, 1];
+    assert!(late.quic.streams.is_empty());
+    late.quic.credit = [0, 1];
     late.turn();
-    late.carrier.credit = [0, 5];
+    late.quic.credit = [0, 5];
     late.turn();
-    assert_eq!(late.carrier.streams.len(), 3);
+    assert_eq!(late.quic.streams.len(), 3);
 }
 
 /// RFC 9114 §6.2.1: whatever ends a critical stream, on either end, ends the connection.
@@ -78,7 +78,7 @@ fn streams_of_the_wrong_kind() {
     let id = server.peer_uni(5);
     server.receive(id, &[0x21, 1, 2], Fin::Open);
     assert_eq!(server.closed_with(), None);
-    assert_eq!(server.carrier.sent(id).stopped, Some(Code::STREAM_CREATION_ERROR));
+    assert_eq!(server.quic.sent(id).stopped, Some(Code::STREAM_CREATION_ERROR));
 }
 
 /// RFC 9204 §3.2.2, §4.4: nothing but "capacity 0" and cancellations may come, whatever it announces.
@@ -114,8 +114,8 @@ fn a_malformed_request_ends_its_stream_only() {
     end.receive(good, &request_head("GET", &[]), Fin::End);
     end.turn();
     for id in [bad, cut] {
-        assert_eq!(end.carrier.sent(id).reset, Some(Code::MESSAGE_ERROR));
-        assert_eq!(end.carrier.sent(id).stopped, Some(Code::MESSAGE_ERROR));
+        assert_eq!(end.quic.sent(id).reset, Some(Code::MESSAGE_ERROR));
+        assert_eq!(end.quic.sent(id).stopped, Some(Code::MESSAGE_ERROR));
     }
     let log = ["4 request POST /", "4 body", "4 aborted: H3_MESSAGE_ERROR", "8 request GET /", "8 end"];
     assert_eq!(end.sink.take(), log);
@@ -123,7 +123,7 @@ fn a_malformed_request_ends_its_stream_only() {
     assert_eq!(end.connection.open_exchanges(), 1);
     // What is still on its way is discarded, also by a connection that has forgotten the stream.
     assert_eq!(end.receive(bad, &data(b"late"), Fin::End), 6);
-    let refused = end.connection.respond_with(&mut end.carrier, bad, 200, ok_fields(), BodyLength::Empty);
+    let refused = end.connection.respond_with(&mut end.quic, bad, 200, ok_fields(), BodyLength::Empty);
     assert_eq!(refused, Err(SendError::NoSuchExchange));
 }
 
@@ -134,7 +134,7 @@ fn a_head_that_is_too_large() {
     let head = request_head("GET", &[("x", &"!".repeat(70_000))]);
     end.receive(request_stream(0), &head[..1_000], Fin::Open);
     end.turn();
-    let sent = end.carrier.sent(request_stream(0));
+    let sent = end.quic.sent(request_stream(0));
     assert!(sent.finished);
     assert_eq!(sent.stopped, Some(Code::NO_ERROR));
     assert_eq!(sent.bytes, headers(&[(":status", "431"), ("content-length", "0")]));
@@ -144,7 +144,7 @@ fn a_head_that_is_too_large() {
     section.extend([0xc0 | 58; 60_000]);
     end.receive(request_stream(1), &frame(0x01, &section), Fin::End);
     end.turn();
-    assert!(end.carrier.sent(request_stream(1)).finished);
+    assert!(end.quic.sent(request_stream(1)).finished);
     assert_eq!((end.sink.take().len(), end.closed_with()), (0, None));
 }
 
@@ -156,7 +156,7 @@ fn trailers_that_are_too_large() {
     end.receive(request_stream(0), &concat(&[&request_head("POST", &[]), &data(b"a"), &large]), Fin::End);
     assert_eq!(end.sink.take(), ["0 request POST /", "0 body", "0 aborted: H3_REQUEST_CANCELLED"]);
     assert_eq!(end.closed_with(), None);
-    assert_eq!(end.carrier.sent(request_stream(0)).reset, Some(Code::REQUEST_CANCELLED));
+    assert_eq!(end.quic.sent(request_stream(0)).reset, Some(Code::REQUEST_CANCELLED));
 }
 
 /// Google quiche, HAProxy: control frames that change nothing, at line rate, keep nothing and have a budget.
@@ -188,13 +188,13 @@ fn a_withdrawn_request() {
     end.receive(unseen, &request_head("GET", &[])[..3], Fin::Open);
     end.receive(seen, &request_head("POST", &[]), Fin::Open);
     end.receive(answered, &request_head("POST", &[]), Fin::Open);
-    end.connection.respond_whole(&mut end.carrier, answered, 200, ok_fields(), b"done").unwrap();
+    end.connection.respond_whole(&mut end.quic, answered, 200, ok_fields(), b"done").unwrap();
     for id in [unseen, seen, answered] {
         end.event(Event::StreamReset { id, code: Code::REQUEST_CANCELLED.0 });
     }
-    assert_eq!(end.carrier.sent(unseen).reset, Some(Code::REQUEST_REJECTED));
-    assert_eq!(end.carrier.sent(seen).reset, Some(Code::REQUEST_CANCELLED));
-    assert_eq!(end.carrier.sent(answered).reset, None, "a complete response stands");
+    assert_eq!(end.quic.sent(unseen).reset, Some(Code::REQUEST_REJECTED));
+    assert_eq!(end.quic.sent(seen).reset, Some(Code::REQUEST_CANCELLED));
+    assert_eq!(end.quic.sent(answered).reset, None, "a complete response stands");
     let cancelled = "aborted by peer: H3_REQUEST_CANCELLED";
     assert_eq!(
         end.sink.take(),
@@ -265,27 +265,27 @@ fn a_server_leaves() {
     let mut end = End::server();
     let control = StreamId::new(Side::Server, Dir::Uni, 0);
     end.receive(request_stream(0), &request_head("GET", &[]), Fin::End);
-    let start = end.carrier.sent(control).bytes.len();
-    end.connection.goaway(&mut end.carrier, Goaway::Notice);
+    let start = end.quic.sent(control).bytes.len();
+    end.connection.goaway(&mut end.quic, Goaway::Notice);
     end.receive(request_stream(1), &request_head("GET", &[]), Fin::End);
-    end.connection.goaway(&mut end.carrier, Goaway::Final);
-    end.connection.goaway(&mut end.carrier, Goaway::Notice);
+    end.connection.goaway(&mut end.quic, Goaway::Final);
+    end.connection.goaway(&mut end.quic, Goaway::Notice);
     let expected =
         concat(&[&[0x07, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfc], &[0x07, 0x01, 0x08]]);
-    assert_eq!(end.carrier.sent(control).bytes[start..], expected);
+    assert_eq!(end.quic.sent(control).bytes[start..], expected);
     // Requests that are too late are rejected, those before still answered.
     end.receive(request_stream(3), &request_head("GET", &[]), Fin::End);
     end.turn();
     for index in [2, 3] {
-        assert_eq!(end.carrier.sent(request_stream(index)).reset, Some(Code::REQUEST_REJECTED));
+        assert_eq!(end.quic.sent(request_stream(index)).reset, Some(Code::REQUEST_REJECTED));
     }
     assert_eq!(end.connection.open_exchanges(), 2);
     for index in [0, 1] {
         let id = request_stream(index);
-        end.connection.respond_with(&mut end.carrier, id, 200, ok_fields(), BodyLength::Empty).unwrap();
+        end.connection.respond_with(&mut end.quic, id, 200, ok_fields(), BodyLength::Empty).unwrap();
     }
     assert_eq!(end.connection.open_exchanges(), 0);
-    end.connection.close(&mut end.carrier, end.now);
+    end.connection.close(&mut end.quic, end.now);
     assert_eq!(end.closed_with(), Some(Code::NO_ERROR));
 }
 
@@ -295,16 +295,16 @@ fn a_client_hears_that_the_server_leaves() {
     let mut end = End::client();
     let head = http::Request::get("https://a.example/").body(()).unwrap().into_parts().0;
     for index in 0..4 {
-        let id = end.connection.request(&mut end.carrier, &head, BodyLength::Empty).unwrap();
+        let id = end.connection.request(&mut end.quic, &head, BodyLength::Empty).unwrap();
         assert_eq!(id, request_stream(index));
     }
     end.control(&frame(0x07, &[8]));
     end.turn();
     let rejected = "aborted by peer: H3_REQUEST_REJECTED";
     assert_eq!(end.sink.take(), [format!("8 {rejected}"), format!("12 {rejected}"), "goaway".into()]);
-    assert_eq!(end.carrier.sent(request_stream(3)).reset, Some(Code::REQUEST_CANCELLED));
+    assert_eq!(end.quic.sent(request_stream(3)).reset, Some(Code::REQUEST_CANCELLED));
     assert_eq!(end.connection.open_exchanges(), 2);
-    let refused = end.connection.request(&mut end.carrier, &head, BodyLength::Empty);
+    let refused = end.connection.request(&mut end.quic, &head, BodyLength::Empty);
     assert_eq!(refused, Err(RequestError::GoingAway));
     end.control(&frame(0x07, &[4]));
     assert_eq!(end.sink.take(), [format!("4 {rejected}")]);
@@ -329,7 +329,7 @@ fn priorities() {
     end.receive(request_stream(1), &request_head("GET", &[("priority", "u=7")]), Fin::End);
     end.control(&update(0, b"u=0"));
     end.turn();
-    let urgency = |end: &mut End, index| end.carrier.sent(request_stream(index)).priority.map(|p| p.urgency);
+    let urgency = |end: &mut End, index| end.quic.sent(request_stream(index)).priority.map(|p| p.urgency);
     assert_eq!((urgency(&mut end, 0), urgency(&mut end, 1)), (Some(0), Some(1)));
     for index in 10..5_000 {
         end.control(&update(index * 4, b"u=1"));
@@ -368,12 +368,12 @@ fn slow_requests_are_given_up() {
         end.pass(Duration::from_secs(1));
         end.receive(request_stream(0), &head[second + 5..second + 6], Fin::Open);
     }
-    assert_eq!(end.carrier.sent(request_stream(0)).reset, None);
+    assert_eq!(end.quic.sent(request_stream(0)).reset, None);
     end.pass(Duration::from_secs(9));
-    assert_eq!(end.carrier.sent(request_stream(0)).reset, Some(Code::REQUEST_INCOMPLETE));
-    assert_eq!(end.carrier.sent(request_stream(1)).reset, None);
+    assert_eq!(end.quic.sent(request_stream(0)).reset, Some(Code::REQUEST_INCOMPLETE));
+    assert_eq!(end.quic.sent(request_stream(1)).reset, None);
     end.pass(Duration::from_secs(30));
-    assert_eq!(end.carrier.sent(request_stream(1)).reset, Some(Code::REQUEST_INCOMPLETE));
+    assert_eq!(end.quic.sent(request_stream(1)).reset, Some(Code::REQUEST_INCOMPLETE));
     assert_eq!(end.sink.take(), ["4 request POST /", "4 aborted: H3_REQUEST_INCOMPLETE"]);
     assert_eq!((end.connection.buffered, end.connection.next_timeout()), (0, None));
 }
@@ -386,12 +386,12 @@ fn the_peers_limit_on_heads() {
     let head = |value: &str| {
         http::Request::get("https://a.example/").header("x", value).body(()).unwrap().into_parts().0
     };
-    assert!(end.connection.request(&mut end.carrier, &head("1"), BodyLength::Empty).is_ok());
-    let refused = end.connection.request(&mut end.carrier, &head(&"1".repeat(100)), BodyLength::Empty);
+    assert!(end.connection.request(&mut end.quic, &head("1"), BodyLength::Empty).is_ok());
+    let refused = end.connection.request(&mut end.quic, &head(&"1".repeat(100)), BodyLength::Empty);
     assert_eq!(refused, Err(RequestError::HeadTooLarge));
     assert_eq!(end.connection.open_exchanges(), 1);
-    end.carrier.credit = [0, 0];
-    let refused = end.connection.request(&mut end.carrier, &head("1"), BodyLength::Empty);
+    end.quic.credit = [0, 0];
+    let refused = end.connection.request(&mut end.quic, &head("1"), BodyLength::Empty);
     assert_eq!(refused, Err(RequestError::NoStream));
 }
 
@@ -403,16 +403,16 @@ fn content_of_known_length_is_one_frame() {
     end.receive(id, &request_head("GET", &[]), Fin::End);
     let content = Bytes::from(vec![9; 100_000]);
     let length = BodyLength::Known(content.len() as u64);
-    end.connection.respond_with(&mut end.carrier, id, 200, ok_fields(), length).unwrap();
+    end.connection.respond_with(&mut end.quic, id, 200, ok_fields(), length).unwrap();
     let mut rest = content.clone();
     while !rest.is_empty() {
         let piece = rest.split_to(rest.len().min(30_000));
-        end.connection.write_body(&mut end.carrier, id, piece).unwrap();
+        end.connection.write_body(&mut end.quic, id, piece).unwrap();
     }
-    let too_much = end.connection.write_body(&mut end.carrier, id, Bytes::from_static(b"x"));
+    let too_much = end.connection.write_body(&mut end.quic, id, Bytes::from_static(b"x"));
     assert_eq!(too_much, Err(SendError::WrongLength));
-    end.connection.finish(&mut end.carrier, id).unwrap();
-    let sent = end.carrier.sent(id);
+    end.connection.finish(&mut end.quic, id).unwrap();
+    let sent = end.quic.sent(id);
     assert_eq!((sent.writes, sent.finished), (5, true));
     let expected = concat(&[&headers(&[(":status", "200"), ("server", "tercel")]), &data(&content)]);
     assert!(sent.bytes == expected);
@@ -426,18 +426,18 @@ fn the_verbs_refuse_what_is_out_of_order() {
     end.receive(id, &request_head("GET", &[]), Fin::End);
     let body = Bytes::from_static(b"ab");
     let Connection { .. } = &end.connection;
-    assert_eq!(end.connection.write_body(&mut end.carrier, id, body.clone()), Err(SendError::OutOfOrder));
-    assert_eq!(end.connection.finish(&mut end.carrier, id), Err(SendError::OutOfOrder));
-    end.connection.respond_interim(&mut end.carrier, id, 103, ok_fields()).unwrap();
-    end.connection.respond_with(&mut end.carrier, id, 200, ok_fields(), BodyLength::Known(4)).unwrap();
-    let again = end.connection.respond_with(&mut end.carrier, id, 200, ok_fields(), BodyLength::Empty);
+    assert_eq!(end.connection.write_body(&mut end.quic, id, body.clone()), Err(SendError::OutOfOrder));
+    assert_eq!(end.connection.finish(&mut end.quic, id), Err(SendError::OutOfOrder));
+    end.connection.respond_interim(&mut end.quic, id, 103, ok_fields()).unwrap();
+    end.connection.respond_with(&mut end.quic, id, 200, ok_fields(), BodyLength::Known(4)).unwrap();
+    let again = end.connection.respond_with(&mut end.quic, id, 200, ok_fields(), BodyLength::Empty);
     assert_eq!(again, Err(SendError::OutOfOrder));
-    assert_eq!(end.connection.respond_interim(&mut end.carrier, id, 103, []), Err(SendError::OutOfOrder));
-    end.connection.write_body(&mut end.carrier, id, body.clone()).unwrap();
-    assert_eq!(end.connection.finish(&mut end.carrier, id), Err(SendError::WrongLength));
-    end.connection.cancel(&mut end.carrier, id, Code::INTERNAL_ERROR);
-    assert_eq!(end.carrier.sent(id).reset, Some(Code::INTERNAL_ERROR));
-    assert_eq!(end.connection.finish(&mut end.carrier, id), Err(SendError::NoSuchExchange));
+    assert_eq!(end.connection.respond_interim(&mut end.quic, id, 103, []), Err(SendError::OutOfOrder));
+    end.connection.write_body(&mut end.quic, id, body.clone()).unwrap();
+    assert_eq!(end.connection.finish(&mut end.quic, id), Err(SendError::WrongLength));
+    end.connection.cancel(&mut end.quic, id, Code::INTERNAL_ERROR);
+    assert_eq!(end.quic.sent(id).reset, Some(Code::INTERNAL_ERROR));
+    assert_eq!(end.connection.finish(&mut end.quic, id), Err(SendError::NoSuchExchange));
     assert_eq!(end.connection.open_exchanges(), 0);
 }
 
@@ -451,18 +451,18 @@ fn an_encoded_head_is_the_head() {
         let id = request_stream(index);
         end.receive(id, &request_head("GET", &[]), Fin::End);
         match index {
-            0 => end.connection.respond_encoded(&mut end.carrier, id, &head).unwrap(),
+            0 => end.connection.respond_encoded(&mut end.quic, id, &head).unwrap(),
             1 => end
                 .connection
-                .respond_with(&mut end.carrier, id, 200, ok_fields(), BodyLength::Known(2))
+                .respond_with(&mut end.quic, id, 200, ok_fields(), BodyLength::Known(2))
                 .unwrap(),
-            _ => end.connection.respond_whole(&mut end.carrier, id, 200, ok_fields(), b"ab").unwrap(),
+            _ => end.connection.respond_whole(&mut end.quic, id, 200, ok_fields(), b"ab").unwrap(),
         }
         if index < 2 {
-            end.connection.write_body(&mut end.carrier, id, Bytes::from_static(b"ab")).unwrap();
-            end.connection.finish(&mut end.carrier, id).unwrap();
+            end.connection.write_body(&mut end.quic, id, Bytes::from_static(b"ab")).unwrap();
+            end.connection.finish(&mut end.quic, id).unwrap();
         }
-        sent.push(core::mem::take(&mut end.carrier.sent(id).bytes));
+        sent.push(core::mem::take(&mut end.quic.sent(id).bytes));
     }
     assert!(sent.windows(2).all(|pair| pair[0] == pair[1]));
 }
@@ -473,9 +473,9 @@ fn the_rest_of_a_request_may_not_matter() {
     let mut end = End::server();
     let id = request_stream(0);
     end.receive(id, &request_head("POST", &[]), Fin::Open);
-    end.connection.respond_whole(&mut end.carrier, id, 413, [], b"").unwrap();
-    end.connection.stop_reading(&mut end.carrier, id);
-    assert_eq!(end.carrier.sent(id).stopped, Some(Code::NO_ERROR));
+    end.connection.respond_whole(&mut end.quic, id, 413, [], b"").unwrap();
+    end.connection.stop_reading(&mut end.quic, id);
+    assert_eq!(end.quic.sent(id).stopped, Some(Code::NO_ERROR));
     assert_eq!(end.receive(id, &data(b"rest"), Fin::Open), 6);
     end.event(Event::StreamReset { id, code: Code::NO_ERROR.0 });
     assert_eq!(end.sink.take(), ["0 request POST /"]);

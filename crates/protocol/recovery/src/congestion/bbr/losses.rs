@@ -5,7 +5,7 @@ use super::bounds::{Undo, inflight_at_loss, is_too_high};
 use super::state::State;
 use super::{Bbr, INFINITE};
 use crate::congestion::delivery::{Limit, RateSample};
-use crate::congestion::events::{Cause, Congestion};
+use crate::congestion::events::{CongestionCause, CongestionEvent};
 use base::time::Instant;
 
 /// Hundredths that a round with loss leaves at least. Source: the draft, §2.8 (Beta).
@@ -23,7 +23,7 @@ impl Bbr {
     }
 
     /// Source: the draft, §5.5.10.2.
-    pub(in crate::congestion) fn on_congestion(&mut self, now: Instant, sign: &Congestion) {
+    pub(in crate::congestion) fn on_congestion(&mut self, now: Instant, sign: &CongestionEvent) {
         self.delivery.on_lost(sign.bytes);
         if !self.bounds.is_loss_in_round {
             self.bounds.round_delivered = self.delivery.delivered();
@@ -31,7 +31,7 @@ impl Bbr {
         }
         self.bounds.is_loss_in_round = true;
         self.bounds.ranges = self.bounds.ranges.saturating_add(sign.ranges);
-        if sign.cause == Cause::Loss {
+        if sign.cause == CongestionCause::Loss {
             self.enter_recovery(now, sign);
         }
         if !self.cycle.is_probe_sample() {
@@ -45,7 +45,7 @@ impl Bbr {
         }
     }
 
-    fn enter_recovery(&mut self, now: Instant, sign: &Congestion) {
+    fn enter_recovery(&mut self, now: Instant, sign: &CongestionEvent) {
         if self.recovery_start.is_none() {
             self.save_window();
             self.recovery_start = Some(now);

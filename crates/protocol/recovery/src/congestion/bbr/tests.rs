@@ -262,8 +262,8 @@ fn spurious_losses_are_taken_back() {
     let now = world.now;
     let before = (bbr.window, bbr.bounds.inflight_short(), bbr.bounds.bandwidth_short());
     let sent_at = now - Duration::from_millis(40);
-    let sign = super::super::Congestion {
-        cause: super::super::Cause::Loss,
+    let sign = super::super::CongestionEvent {
+        cause: super::super::CongestionCause::Loss,
         sent_at,
         earliest_sent_at: sent_at,
         packets: 3,

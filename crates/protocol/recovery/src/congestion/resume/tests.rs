@@ -6,7 +6,8 @@ use crate::congestion::{Algorithm, Controller};
 
 const MTU: u16 = 1_200;
 const RTT: Duration = Duration::from_millis(50);
-const SAVED: Saved = Saved { capacity: 400_000, rtt: RTT, valid_until: Instant::FAR_FUTURE };
+const SAVED: SavedParameters =
+    SavedParameters { capacity: 400_000, rtt: RTT, valid_until: Instant::FAR_FUTURE };
 
 /// A machine, and the window that a slow start under its orders would have.
 struct Sender {
@@ -16,7 +17,7 @@ struct Sender {
 }
 
 impl Sender {
-    fn new(saved: Option<Saved>) -> Sender {
+    fn new(saved: Option<SavedParameters>) -> Sender {
         let now = Instant::ZERO + Duration::from_secs(1);
         Sender { now, window: initial_window(MTU), resume: Resume::new(saved, MTU) }
     }
@@ -108,7 +109,11 @@ fn a_round_trip_of_another_path_prevents_the_jump() {
         sender.arrive(Duration::from_millis(rtt_ms));
         assert_eq!(sender.phase() == Phase::Unvalidated, jumps, "{rtt_ms} ms");
         assert_eq!(sender.outcome(), if jumps { Outcome::Open } else { Outcome::OtherPath }, "{rtt_ms} ms");
-        assert_eq!(sender.resume.lesson() == Some(Lesson::Forget), !jumps, "{rtt_ms} ms");
+        assert_eq!(
+            sender.resume.saved_parameters() == Some(SavedParametersUpdate::Forget),
+            !jumps,
+            "{rtt_ms} ms"
+        );
     }
 }
 
@@ -123,7 +128,11 @@ fn nothing_jumps_before_the_initial_window_has_arrived_or_without_more_to_send()
     let last = AckedBytes { app_limited: true, ..sender.acked(1, sent_at, 0) };
     sender.resume.on_ack(sender.now, &last, sender.window);
     assert_eq!(sender.phase(), Phase::Reconnaissance, "nobody asks for more");
-    assert_eq!(sender.resume.lesson(), Some(Lesson::Unused), "another connection may try");
+    assert_eq!(
+        sender.resume.saved_parameters(),
+        Some(SavedParametersUpdate::Unused),
+        "another connection may try"
+    );
     sender.now = sender.now + Duration::from_secs(5);
     let sent_at = sender.now;
     sender.send(1_200);
@@ -143,14 +152,14 @@ fn congestion_before_the_jump_ends_it() {
 
 #[test]
 fn no_jump_is_larger_than_allowed_and_none_is_made_for_nothing() {
-    let mut sender = Sender::new(Some(Saved { capacity: u64::MAX, ..SAVED }));
+    let mut sender = Sender::new(Some(SavedParameters { capacity: u64::MAX, ..SAVED }));
     sender.arrive(RTT);
     assert_eq!(sender.window, MAX_JUMP);
-    let mut sender = Sender::new(Some(Saved { capacity: 24_000, ..SAVED }));
+    let mut sender = Sender::new(Some(SavedParameters { capacity: 24_000, ..SAVED }));
     sender.arrive(RTT);
     assert_eq!(sender.outcome(), Outcome::NoGain);
     let close = Duration::from_micros(100);
-    let mut sender = Sender::new(Some(Saved { rtt: close, ..SAVED }));
+    let mut sender = Sender::new(Some(SavedParameters { rtt: close, ..SAVED }));
     sender.arrive(close);
     assert_eq!(sender.outcome(), Outcome::NoGain, "nothing would be paced");
 }
@@ -172,7 +181,11 @@ fn a_retreat_halves_what_had_arrived_and_waits_for_the_rest_to_leave_the_path() 
     let orders = sender.ack(30_000, first, 0);
     assert_eq!(orders.threshold, Some(40_000), "half of what had arrived by the end");
     assert_eq!((sender.phase(), sender.window), (Phase::Normal, 15_000));
-    assert_eq!(sender.resume.lesson(), Some(Lesson::Forget), "nobody is to try that again");
+    assert_eq!(
+        sender.resume.saved_parameters(),
+        Some(SavedParametersUpdate::Forget),
+        "nobody is to try that again"
+    );
 }
 
 #[test]
@@ -217,7 +230,7 @@ fn nothing_jumps_to_what_has_become_too_old() {
         (arrives, Phase::Unvalidated, Outcome::Open),
         (arrives - Duration::from_nanos(1), Phase::Normal, Outcome::Expired),
     ] {
-        let mut sender = Sender::new(Some(Saved { valid_until, ..SAVED }));
+        let mut sender = Sender::new(Some(SavedParameters { valid_until, ..SAVED }));
         sender.arrive(RTT);
         assert_eq!((sender.phase(), sender.outcome()), (phase, outcome));
         assert_eq!(sender.resume.report().jump > 0, outcome == Outcome::Open);
@@ -230,7 +243,7 @@ fn persistent_congestion_ends_it() {
     sender.arrive(RTT);
     sender.resume.on_persistent_congestion();
     assert_eq!((sender.phase(), sender.outcome()), (Phase::Normal, Outcome::Retreated));
-    assert_eq!(sender.resume.lesson(), Some(Lesson::Forget));
+    assert_eq!(sender.resume.saved_parameters(), Some(SavedParametersUpdate::Forget));
 }
 
 /// RFC 9959 §4.3.2: not in half of it, as slow start would.
@@ -270,7 +283,7 @@ fn deliver(link: LinkOptions, controller: Controller, bytes: u64) -> (Duration, 
     (world.now.saturating_since(start), world.flows[0].figures.lost, world.flows[0].controller.clone())
 }
 
-fn resumed(algorithm: Algorithm, saved: Option<Saved>) -> Controller {
+fn resumed(algorithm: Algorithm, saved: Option<SavedParameters>) -> Controller {
     Controller::new(algorithm, MTU).with_resume(saved, MTU)
 }
 
@@ -281,7 +294,7 @@ fn a_second_connection_is_faster_on_the_same_path_and_harmless_on_a_slower_one()
     let (path, bytes) = (LinkOptions::new(50, 100, 100), 3_000_000);
     for algorithm in [Algorithm::Cubic, Algorithm::NewReno, Algorithm::Prague] {
         let (cold, _, first) = deliver(path, resumed(algorithm, None), 12_000_000);
-        let Some(Lesson::Learned(saved)) = first.lesson() else {
+        let Some(SavedParametersUpdate::Learned(saved)) = first.saved_parameters() else {
             panic!("{algorithm:?} has learned nothing")
         };
         println!("{algorithm:?}: {saved:?} {cold:?}");

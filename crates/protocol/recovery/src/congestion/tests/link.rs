@@ -4,7 +4,7 @@
 //! Packets depart one by one at the pacing rate. The queue is a point in time (when the link will be idle), so a packet's
 //! whole way is known when it is sent. Same seed, same run.
 
-use super::super::{AckedBytes, Algorithm, Congestion, Controller};
+use super::super::{AckedBytes, Algorithm, CongestionEvent, Controller};
 use crate::ledger::Ledger;
 use crate::packet::{PacketFlags, SentPacket};
 use crate::rtt::Rtt;
@@ -332,7 +332,7 @@ impl World {
         }
         let ce = marks.saturating_sub(flow.marks);
         flow.marks = flow.marks.max(marks);
-        if let Some(sign) = Congestion::of_marks(&outcome, ce, PACKET).filter(|_| ce > 0) {
+        if let Some(sign) = CongestionEvent::of_marks(&outcome, ce, PACKET).filter(|_| ce > 0) {
             flow.controller.on_congestion(now, &sign);
         }
         flow.detect_losses(now);
@@ -393,7 +393,7 @@ impl Flow {
     fn detect_losses(&mut self, now: Instant) {
         let outcome = self.ledger.detect_losses(now, self.rtt.loss_thresholds(), &mut |_, _| {});
         self.figures.lost += outcome.packets;
-        let Some(sign) = Congestion::of_losses(&outcome) else { return };
+        let Some(sign) = CongestionEvent::of_losses(&outcome) else { return };
         self.controller.on_congestion(now, &sign);
         if outcome.persistent_span.is_some_and(|span| self.rtt.is_persistent_congestion(span, MAX_ACK_DELAY))
         {

@@ -7,7 +7,7 @@ const ALL: [Algorithm; 3] = [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Pr
 impl Path {
     /// So many packets sent at that time are declared lost. Returns the window then.
     fn lose_many(&mut self, sent_at: Instant, packets: u64) -> u64 {
-        let sign = Congestion { packets, ..sign(sent_at, Cause::Loss) };
+        let sign = CongestionEvent { packets, ..sign(sent_at, CongestionCause::Loss) };
         self.controller.on_congestion(self.now, &sign);
         self.now = self.now + Duration::from_millis(1);
         self.controller.window()

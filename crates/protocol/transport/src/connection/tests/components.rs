@@ -82,7 +82,7 @@ fn make_want(name: &str, pair: &mut Pair) {
         }
         "CRYPTO" => client.spaces.application.crypto.push(b"a message of TLS"),
         "IMMEDIATE_ACK" | "probe" => client.spaces.application.owe_probes(1),
-        "HANDSHAKE_DONE, NEW_TOKEN, PING" => client.tidings.ping(),
+        "HANDSHAKE_DONE, NEW_TOKEN, PING" => client.control_frames.ping(),
         "ACK_FREQUENCY" => {
             // A window of so many packets is worth a request.
             let path = client.paths.active();
@@ -149,7 +149,7 @@ fn act(pair: &mut Pair, (action, size): (u8, u16)) {
         3 => client.reset(id, 1),
         4 => client.stop_sending(id, 1),
         5 => drop(client.send_datagram(bytes)),
-        6 => client.tidings.ping(),
+        6 => client.control_frames.ping(),
         7 => drop(client.peer_cids.switch()),
         8 => drop(pair.server().write(id, bytes)),
         9 => drop(pair.client.send(now)), // lost

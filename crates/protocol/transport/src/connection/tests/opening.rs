@@ -349,7 +349,7 @@ fn a_close_keeps_to_the_amplification_limit() {
         let mut pair = greeted();
         let now = pair.now;
         let server = pair.server();
-        let (id, credit) = (server.paths.active_id(), server.paths.active().credit());
+        let (id, credit) = (server.paths.active_id(), server.paths.active().amplification());
         server.paths.path_mut(id).expect("the only path").on_sent(credit - left);
         server.close(now, 7, b"");
         assert_eq!(pair.server.send(now).len(), datagrams, "{left} bytes may go");

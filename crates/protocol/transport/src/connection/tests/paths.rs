@@ -22,7 +22,7 @@ fn a_probe_on_another_path_tells_its_controller_nothing() {
         paths.on_path_challenge(now, other, [7; 8]);
         let state = |pair: &mut Pair| {
             let path = pair.server().paths.path(other).expect("was challenged");
-            (format!("{:?}", path.congestion), path.credit())
+            (format!("{:?}", path.congestion), path.amplification())
         };
         let before = state(&mut pair);
         assert!(pair.server().spaces.in_flight_bytes() > 10_000);

@@ -219,7 +219,7 @@ fn priorities_decide_who_sends() {
 fn a_full_send_buffer_asks_its_writer_to_wait_and_calls_it_back() {
     let config = StreamConfig { send_buffer: 3_000, connection_send_buffer: 4_000, ..small() };
     let [mut client, mut server] = pair(&StreamConfig::default());
-    client.streams.ahead = Ahead::new(&config);
+    client.streams.send_allowance = SendAllowance::new(&config);
     client.streams.config = config.clone();
     let first = client.streams.open(Dir::Bidi).unwrap();
     let second = client.streams.open(Dir::Bidi).unwrap();

@@ -1,0 +1,72 @@
+//! What HTTP/3 asks of the QUIC connection below it.
+//!
+//! There is one implementation, [`transport::Connection`], and a second in the tests, which writes down what it is asked.
+//! A type parameter, not a trait object: the calls are resolved when the program is built.
+
+use base::time::Instant;
+use bytes::Bytes;
+use transport::{Connection, Dir, Event, OpenError, Priority, StreamId, StreamSink, WriteError};
+
+/// A QUIC connection as HTTP/3 uses it. The methods mean what those of [`transport::Connection`] mean.
+pub trait QuicConnection {
+    /// Opens a stream of our own.
+    ///
+    /// # Errors
+    /// The peer allows no more at present.
+    fn open(&mut self, dir: Dir) -> Result<StreamId, OpenError>;
+    /// Hands over bytes to be sent.
+    ///
+    /// # Errors
+    /// The stream is over.
+    fn write(&mut self, id: StreamId, bytes: Bytes) -> Result<(), WriteError>;
+    /// No more bytes follow.
+    ///
+    /// # Errors
+    /// The stream is over.
+    fn finish(&mut self, id: StreamId) -> Result<(), WriteError>;
+    /// Gives up sending on a stream.
+    fn reset(&mut self, id: StreamId, code: u64);
+    /// Asks the peer to give up sending on a stream; what still arrives is discarded below.
+    fn stop_sending(&mut self, id: StreamId, code: u64);
+    /// How the stream shares the connection with others.
+    fn set_priority(&mut self, id: StreamId, priority: Priority);
+    /// Lends a paused stream's bytes again.
+    fn deliver(&mut self, now: Instant, id: StreamId, sink: &mut impl StreamSink);
+    /// What happened since the last call.
+    fn next_event(&mut self) -> Option<Event>;
+    /// Closes the connection.
+    fn close(&mut self, now: Instant, code: u64, reason: &[u8]);
+}
+
+impl QuicConnection for Connection {
+    fn open(&mut self, dir: Dir) -> Result<StreamId, OpenError> {
+        Connection::open(self, dir)
+    }
+    #[inline]
+    fn write(&mut self, id: StreamId, bytes: Bytes) -> Result<(), WriteError> {
+        Connection::write(self, id, bytes)
+    }
+    #[inline]
+    fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
+        self.finish_stream(id)
+    }
+    fn reset(&mut self, id: StreamId, code: u64) {
+        Connection::reset(self, id, code);
+    }
+    fn stop_sending(&mut self, id: StreamId, code: u64) {
+        Connection::stop_sending(self, id, code);
+    }
+    fn set_priority(&mut self, id: StreamId, priority: Priority) {
+        Connection::set_priority(self, id, priority);
+    }
+    fn deliver(&mut self, now: Instant, id: StreamId, sink: &mut impl StreamSink) {
+        Connection::deliver(self, now, id, sink);
+    }
+    #[inline]
+    fn next_event(&mut self) -> Option<Event> {
+        Connection::next_event(self)
+    }
+    fn close(&mut self, now: Instant, code: u64, reason: &[u8]) {
+        Connection::close(self, now, code, reason);
+    }
+}

@@ -1,0 +1,153 @@
+use std::time::Duration;
+
+use super::*;
+use crate::emulator::options::{BurstLoss, Reorder};
+
+const FRAME: Datagram = Datagram { frame_bytes: 1_250, ip_bytes: Some(1_236) };
+
+fn lost(options: &LinkOptions, count: usize) -> Vec<usize> {
+    let mut judge = LinkState::new(options.clone());
+    (0..count).filter(|n| judge.decide(*n as u64, FRAME) == DatagramOutcome::Lost).collect()
+}
+
+/// Would break: an experiment could not be repeated, nor a failure be looked at again.
+#[test]
+fn the_same_seed_loses_the_same_datagrams() {
+    let options = LinkOptions { loss: 0.01, seed: 7, ..LinkOptions::default() };
+    let first = lost(&options, 100_000);
+    assert_eq!(first, lost(&options, 100_000));
+    assert!((900..1_100).contains(&first.len()), "{} of 100000 lost", first.len());
+    assert_ne!(first, lost(&LinkOptions { seed: 8, ..options.clone() }, 100_000));
+    // Pinned: a change of the generator or of its use changes every recorded experiment.
+    assert_eq!(first[..4], [100, 102, 183, 244]);
+    // Rate, delay, late and doubled datagrams do not shift the sequence.
+    let reorder = Some(Reorder { share: 0.0, by: Duration::ZERO });
+    let slow = LinkOptions {
+        rate_bits: Some(1_000_000_000),
+        queue_bytes: u64::MAX,
+        delay: Duration::from_millis(3),
+        reorder,
+        ..options
+    };
+    assert_eq!(first, lost(&slow, 100_000));
+}
+
+/// Would break: eaten and overflowed datagrams would shift everybody else's luck.
+#[test]
+fn each_datagram_draws_once_whatever_becomes_of_it() {
+    let options = LinkOptions { loss: 0.1, drops_above: Some(1_300), seed: 3, ..LinkOptions::default() };
+    let plain = lost(&options, 1_000);
+    let mut judge = LinkState::new(options);
+    let large = Datagram { frame_bytes: 1_450, ip_bytes: Some(1_436) };
+    let mixed: Vec<usize> = (0..1_000)
+        .filter(|n| judge.decide(0, if n % 3 == 0 { large } else { FRAME }) == DatagramOutcome::Lost)
+        .collect();
+    assert_eq!(mixed, plain.into_iter().filter(|n| n % 3 != 0).collect::<Vec<_>>());
+}
+
+/// Would break: the rate would be wrong, or a full queue would not drop.
+#[test]
+fn the_line_takes_its_time_and_the_queue_its_bytes() {
+    // 10 Mbit/s: 1,250 bytes take 1 ms. The queue holds four of them, the one being sent included.
+    let delay = Duration::from_millis(5);
+    let options =
+        LinkOptions { rate_bits: Some(10_000_000), queue_bytes: 5_000, delay, ..LinkOptions::default() };
+    let mut judge = LinkState::new(options);
+    let fates: Vec<DatagramOutcome> = (0..6).map(|_| judge.decide(0, FRAME)).collect();
+    let arrives = |ms: u64| DatagramOutcome::Arrives { at: ms * 1_000_000 };
+    assert_eq!(
+        fates,
+        [
+            arrives(6),
+            arrives(7),
+            arrives(8),
+            arrives(9),
+            DatagramOutcome::Overflowed,
+            DatagramOutcome::Overflowed
+        ]
+    );
+    assert_eq!(judge.decide(1_000_000, FRAME), arrives(10), "one has left the queue");
+    assert_eq!(judge.decide(60_000_000, FRAME), arrives(66), "the line was idle");
+}
+
+/// Would break: a datagram longer than the queue could never be sent, and a test would hang.
+#[test]
+fn an_idle_line_takes_any_datagram() {
+    let options = LinkOptions { rate_bits: Some(10_000_000), queue_bytes: 100, ..LinkOptions::default() };
+    let mut judge = LinkState::new(options);
+    assert_eq!(judge.decide(0, FRAME), DatagramOutcome::Arrives { at: 1_000_000 });
+    assert_eq!(judge.decide(0, FRAME), DatagramOutcome::Overflowed);
+}
+
+/// Would break: path-MTU tests would see nothing eaten, or neighbour discovery would be eaten as well.
+#[test]
+fn the_black_hole_counts_bytes_of_the_ip_packet() {
+    let mut judge =
+        LinkState::new(LinkOptions { drops_above: Some(1_236), loss: 1.0, ..LinkOptions::default() });
+    assert_eq!(judge.decide(0, FRAME), DatagramOutcome::Lost);
+    assert_eq!(judge.decide(0, Datagram { ip_bytes: Some(1_237), ..FRAME }), DatagramOutcome::BlackHole);
+    assert_eq!(
+        judge.decide(5, Datagram { frame_bytes: 9_000, ip_bytes: None }),
+        DatagramOutcome::Arrives { at: 5 }
+    );
+}
+
+/// Would break: losses would come singly where bursts were asked for.
+#[test]
+fn bursts_have_the_asked_length_and_share() {
+    let burst = Some(BurstLoss { begins: 0.01, ends: 0.25 });
+    let lost = lost(&LinkOptions { burst, seed: 1, ..LinkOptions::default() }, 200_000);
+    let bursts = 1 + lost.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
+    let mean = lost.len() as f64 / bursts as f64;
+    assert!((3.7..4.3).contains(&mean), "mean length {mean}");
+    // The share of time in the bad state: begins / (begins + ends).
+    assert!((7_000..8_400).contains(&lost.len()), "{} of 200000 lost", lost.len());
+}
+
+/// Would break: late datagrams would be on time, or hold up those behind them.
+#[test]
+fn late_datagrams_do_not_hold_up_others() {
+    let reorder = Some(Reorder { share: 0.5, by: Duration::from_millis(2) });
+    let mut judge = LinkState::new(LinkOptions { reorder, seed: 2, ..LinkOptions::default() });
+    let fates: Vec<DatagramOutcome> = (0..1_000).map(|_| judge.decide(10, FRAME)).collect();
+    let late =
+        fates.iter().filter(|link_state| **link_state == DatagramOutcome::Late { at: 2_000_010 }).count();
+    assert!((400..600).contains(&late), "{late} of 1000 late");
+    assert_eq!(
+        fates.iter().filter(|link_state| **link_state == DatagramOutcome::Arrives { at: 10 }).count(),
+        1_000 - late
+    );
+}
+
+/// Would break: jitter would reorder, which is asked for by another option.
+#[test]
+fn jitter_keeps_the_order_and_its_bounds() {
+    let options = LinkOptions {
+        delay: Duration::from_nanos(100),
+        jitter: Duration::from_nanos(50),
+        ..LinkOptions::default()
+    };
+    let mut judge = LinkState::new(options);
+    let mut last = 0;
+    for now in (0..10_000).step_by(10) {
+        judge.begin_frame();
+        let DatagramOutcome::Arrives { at } = judge.decide(now, FRAME) else {
+            panic!("nothing is lost here")
+        };
+        assert!(at >= last && (now + 100..=now + 150).contains(&at), "{now}: {at}");
+        last = at;
+    }
+}
+
+/// Would break: a new setting would not take effect, or the sequence would begin again with every setting.
+#[test]
+fn options_change_in_the_middle_of_the_sequence() {
+    let options = LinkOptions { loss: 0.5, seed: 5, ..LinkOptions::default() };
+    let whole = lost(&options, 200);
+    let mut judge = LinkState::new(options.clone());
+    let mut halves: Vec<usize> =
+        (0..100).filter(|_| judge.decide(0, FRAME) == DatagramOutcome::Lost).collect();
+    judge.change(&LinkOptions { delay: Duration::from_secs(1), ..options });
+    halves.extend((100..200).filter(|_| judge.decide(0, FRAME) == DatagramOutcome::Lost));
+    assert_eq!(halves, whole);
+}

@@ -1,0 +1,13 @@
+//! What one thread of the client is given.
+
+use worker::HandOffMember;
+
+/// What one thread is given for itself.
+pub struct ThreadSetup<P> {
+    /// Its port.
+    pub port: P,
+    /// From which its randomness comes; secret.
+    pub seed: [u8; 32],
+    /// Its part in a crew, where all threads have the same address.
+    pub member: Option<HandOffMember>,
+}

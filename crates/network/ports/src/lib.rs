@@ -1,0 +1,35 @@
+//! Data paths by name: opening, measuring which is best, explaining what this machine allows.
+//!
+//! | file | holds |
+//! |---|---|
+//! | choice.rs | the names |
+//! | open.rs | a name and an address become ports, one for each worker |
+//! | refusal.rs | what a refusal by AF_XDP means to users |
+//! | capabilities.rs | the privileges of a process, by name |
+//! | queues.rs | several ports as one, for a worker that has several queues |
+//! | report.rs | what a port tells of itself |
+//! | place.rs | which interface an address means |
+//! | auto.rs, contest.rs, measure.rs | `auto`: where to send, who takes part and who wins, what a datagram costs |
+//! | memory.rs | how much memory this process may take |
+//! | doctor/ | what this machine allows, and what to do about the rest |
+#![forbid(unsafe_code)]
+
+mod auto;
+mod bind_address;
+mod capabilities;
+mod choice;
+pub mod doctor;
+mod measure;
+mod memory;
+mod open;
+mod open_error;
+mod queues;
+mod report;
+mod selection;
+
+pub use choice::DataPathChoice;
+pub use memory::Memory;
+pub use open::{OpenOptions, OpenOutcome, OpenPorts, Workers, open};
+pub use queues::Queues;
+pub use report::{Frames, OpenPort};
+pub use selection::{PathCost, Selection};

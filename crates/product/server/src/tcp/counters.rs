@@ -1,0 +1,77 @@
+//! What a thread that serves TCP has done, in numbers.
+
+use crate::served::Served;
+use std::cell::Cell;
+use std::ops::AddAssign;
+
+/// Bytes and system calls of all sockets of a thread, TLS and all.
+#[derive(Debug, Default)]
+pub(super) struct Traffic {
+    sent_bytes: Cell<u64>,
+    send_calls: Cell<u64>,
+    received_bytes: Cell<u64>,
+    receive_calls: Cell<u64>,
+}
+
+impl Traffic {
+    pub(super) fn on_read(&self, bytes: usize) {
+        self.received_bytes.set(self.received_bytes.get().wrapping_add(bytes as u64));
+        self.receive_calls.set(self.receive_calls.get().wrapping_add(1));
+    }
+
+    pub(super) fn on_write(&self, bytes: usize) {
+        self.sent_bytes.set(self.sent_bytes.get().wrapping_add(bytes as u64));
+        self.send_calls.set(self.send_calls.get().wrapping_add(1));
+    }
+
+    /// The sums so far.
+    pub(super) fn add_to(&self, counters: &mut ThreadCounters) {
+        counters.sent_bytes += self.sent_bytes.get();
+        counters.send_calls += self.send_calls.get();
+        counters.received_bytes += self.received_bytes.get();
+        counters.receive_calls += self.receive_calls.get();
+    }
+}
+
+/// The sums of a thread, or of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadCounters {
+    /// HTTP/1.1 and 1.0.
+    pub http1: Served,
+    /// HTTP/2.
+    pub http2: Served,
+    /// Connections that were accepted.
+    pub accepted: u64,
+    /// Connections that were closed at once, because their address or network had too many.
+    pub refused: u64,
+    /// Connections that ended before they were secure.
+    pub handshakes_failed: u64,
+    /// Connections that were ended because they were idle or too slow.
+    pub expired: u64,
+    /// Times that no connection could be accepted for want of descriptors or memory.
+    pub accept_failures: u64,
+    /// Bytes that the sockets took, TLS and all.
+    pub sent_bytes: u64,
+    /// System calls that took some; those that found no room are not counted.
+    pub send_calls: u64,
+    /// Bytes that the sockets gave.
+    pub received_bytes: u64,
+    /// System calls that gave some, or the end; those that found nothing are not counted.
+    pub receive_calls: u64,
+}
+
+impl AddAssign for ThreadCounters {
+    fn add_assign(&mut self, other: ThreadCounters) {
+        self.http1 += other.http1;
+        self.http2 += other.http2;
+        self.accepted += other.accepted;
+        self.refused += other.refused;
+        self.handshakes_failed += other.handshakes_failed;
+        self.expired += other.expired;
+        self.accept_failures += other.accept_failures;
+        self.sent_bytes += other.sent_bytes;
+        self.send_calls += other.send_calls;
+        self.received_bytes += other.received_bytes;
+        self.receive_calls += other.receive_calls;
+    }
+}

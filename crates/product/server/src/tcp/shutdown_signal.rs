@@ -1,0 +1,36 @@
+//! The order to stop, from any thread to one that serves.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+
+/// An order to stop. Clones share one order.
+#[derive(Clone, Debug, Default)]
+pub struct ShutdownSignal(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    is_shut_down: AtomicBool,
+    listener: Mutex<Option<Waker>>,
+}
+
+impl ShutdownSignal {
+    /// Tells the thread to stop.
+    pub fn shut_down(&self) {
+        self.0.is_shut_down.store(true, Ordering::Release);
+        let listener = self.0.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waker) = listener {
+            waker.wake();
+        }
+    }
+
+    /// Whether the order was given. If not, `waker` is called when it is.
+    pub(super) fn is_shut_down(&self, waker: &Waker) -> bool {
+        // The lock orders this with `shut_down`: either the flag is seen here, or the waker there.
+        let mut listener = self.0.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        if !listener.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *listener = Some(waker.clone());
+        }
+        self.0.is_shut_down.load(Ordering::Acquire)
+    }
+}

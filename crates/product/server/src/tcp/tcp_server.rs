@@ -1,0 +1,271 @@
+//! One thread that serves TCP: it accepts, looks after its connections, and ends in good order.
+//!
+//! A current-thread runtime with a task for each connection. [`TcpServer`] is the future that the thread waits for; beside it
+//! there is nothing but the connections' tasks.
+
+use super::answer::Answer;
+use super::connection::{self, ConnectionOptions, InPlace};
+use super::counters::{ThreadCounters, Traffic};
+use super::holding::Holding;
+use super::limiter::ConnectionLimiter;
+use super::limits::Limits;
+use super::shutdown_signal::ShutdownSignal;
+use super::thread_state::ThreadState;
+use super::timeouts::{ConnectionTimeouts, NextAction};
+use crate::access_log::Recorder;
+use crate::handler::Files;
+use crate::low::{Handler as _, Shared};
+use crate::monotonic;
+use crate::warnings::Warning;
+use base::time::{Duration, Instant};
+use http::HeaderValue;
+use hyper::rt::bounds::Http2ServerConnExec;
+use rustls::ServerConfig;
+use std::cell::RefCell;
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::time::Sleep;
+
+/// How often connections are looked at while there are any.
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
+/// How long accepting pauses when descriptors or memory have run out.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What a thread needs to serve.
+pub struct Setup {
+    /// Certificate, suites and application protocols.
+    pub tls: Arc<ServerConfig>,
+    /// Answers requests.
+    pub handler: Files,
+    /// Logs them.
+    pub recorder: Recorder,
+    /// What clients may hold.
+    pub limits: Limits,
+    /// The value of Alt-Svc, if HTTP/3 is announced.
+    pub alt_svc: Option<String>,
+    /// Tells the thread to stop.
+    pub shutdown_signal: ShutdownSignal,
+}
+
+/// What a thread needs beside what answers.
+pub(super) struct CommonSetup {
+    pub(super) tls: Arc<ServerConfig>,
+    pub(super) recorder: Recorder,
+    pub(super) limits: Limits,
+    pub(super) alt_svc: Option<String>,
+    pub(super) shutdown_signal: ShutdownSignal,
+    pub(super) shared: Shared,
+}
+
+/// Accepts from `listener` and serves until the bell is rung; then waits for what is under way, for [`Limits::drain`] at most.
+///
+/// # Errors
+/// The operating system has no descriptors or memory left to begin with.
+pub fn serve(listener: TcpListener, setup: Setup) -> io::Result<ThreadCounters> {
+    let Setup { tls, handler, recorder, limits, alt_svc, shutdown_signal } = setup;
+    let shared = handler.shared();
+    let setup = CommonSetup { tls, recorder, limits, alt_svc, shutdown_signal, shared };
+    serve_by(listener, setup, Rc::new(RefCell::new(handler)))
+}
+
+/// As [`serve`], by anything that answers.
+pub(super) fn serve_by<A: Answer>(
+    listener: TcpListener,
+    setup: CommonSetup,
+    answer: A,
+) -> io::Result<ThreadCounters>
+where
+    InPlace: Http2ServerConnExec<A::Future, A::Content>,
+{
+    let holding = Holding::new(&setup.shared.budget);
+    let alt_svc = setup.alt_svc.map(HeaderValue::try_from).transpose().map_err(io::Error::other)?;
+    let thread_state = Rc::new(ThreadState::new(&setup.shared, setup.recorder, alt_svc));
+    let traffic = Rc::new(Traffic::default());
+    let runtime =
+        Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
+    let manner = Rc::new(ConnectionOptions::new(setup.tls, Rc::clone(&thread_state), answer, setup.limits));
+    runtime.block_on(async {
+        let front = TcpServer {
+            listener: Some(tokio::net::TcpListener::from_std(listener)?),
+            shutdown_signal: setup.shutdown_signal,
+            manner,
+            traffic: Rc::clone(&traffic),
+            limiter: Rc::default(),
+            pulses: Vec::new(),
+            holding,
+            timer: Box::pin(tokio::time::sleep(LOOK_EVERY)),
+            is_timed: false,
+            paused_until: None,
+            is_leaving: false,
+            deadline: None,
+        };
+        front.await;
+        io::Result::Ok(())
+    })?;
+    // What is still open ends now.
+    drop(runtime);
+    thread_state.recorder.borrow_mut().flush();
+    let mut counters = *thread_state.counters.borrow();
+    traffic.add_to(&mut counters);
+    Ok(counters)
+}
+
+/// The thread's own future.
+struct TcpServer<A> {
+    /// Gone after the order to stop.
+    listener: Option<tokio::net::TcpListener>,
+    shutdown_signal: ShutdownSignal,
+    manner: Rc<ConnectionOptions<A>>,
+    traffic: Rc<Traffic>,
+    limiter: Rc<RefCell<ConnectionLimiter>>,
+    pulses: Vec<Weak<ConnectionTimeouts>>,
+    holding: Holding,
+    timer: Pin<Box<Sleep>>,
+    /// Whether the timer runs. It does not while there is nothing to look at, so that an idle thread sleeps.
+    is_timed: bool,
+    paused_until: Option<Instant>,
+    /// The order to stop has come.
+    is_leaving: bool,
+    /// When connections that are still open end, after the order to stop.
+    deadline: Option<Instant>,
+}
+
+impl<A: Answer> Future for TcpServer<A>
+where
+    InPlace: Http2ServerConnExec<A::Future, A::Content>,
+{
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.heed(cx);
+        self.accept(cx);
+        self.look(cx);
+        // A connection that ends wakes this task, see `ConnectionPermit`.
+        self.limiter.borrow_mut().waiting = Some(cx.waker().clone());
+        let over = self.is_leaving && self.limiter.borrow().open() == 0;
+        if over { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl<A: Answer> TcpServer<A>
+where
+    InPlace: Http2ServerConnExec<A::Future, A::Content>,
+{
+    /// Looks whether the order to stop has come.
+    fn heed(&mut self, cx: &mut Context<'_>) {
+        if !self.is_leaving && self.shutdown_signal.is_shut_down(cx.waker()) {
+            self.is_leaving = true;
+            self.listener = None;
+            self.deadline = self.manner.limits.drain.map(|drain| monotonic::now() + drain);
+            self.arm();
+            self.pulses
+                .iter()
+                .filter_map(Weak::upgrade)
+                .for_each(|timeouts| timeouts.tell(NextAction::Finish));
+        }
+    }
+
+    fn accept(&mut self, cx: &mut Context<'_>) {
+        while let Some(listener) = &self.listener {
+            if self.paused_until.is_some() {
+                return;
+            }
+            if self.limiter.borrow().open() >= self.manner.limits.connections {
+                return;
+            }
+            if self.holding.is_short() {
+                self.pause();
+                return;
+            }
+            match listener.poll_accept(cx) {
+                Poll::Ready(Ok((socket, peer))) => self.admit(socket, peer),
+                Poll::Ready(Err(error)) if is_want(&error) => {
+                    // More would fail too, and the listener stays readable: without a pause this would spin.
+                    self.manner.thread_state.counters.borrow_mut().accept_failures += 1;
+                    self.manner.thread_state.warnings.note(Warning::ConnectionsRefused, 1);
+                    self.pause();
+                }
+                // That one client's own trouble.
+                Poll::Ready(Err(_)) => {}
+                Poll::Pending => return,
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: TcpStream, peer: SocketAddr) {
+        let Some(place) = ConnectionLimiter::admit(&self.limiter, peer.ip(), &self.manner.limits) else {
+            // The socket closes. No more is said before a handshake.
+            self.manner.thread_state.counters.borrow_mut().refused += 1;
+            self.manner.thread_state.warnings.note(Warning::ConnectionsBeyondLimit, 1);
+            return;
+        };
+        let portion = self.holding.portion(peer.ip());
+        let timeouts = Rc::new(ConnectionTimeouts::new(Rc::clone(&self.traffic), portion, monotonic::now()));
+        self.pulses.push(Rc::downgrade(&timeouts));
+        self.manner.thread_state.counters.borrow_mut().accepted += 1;
+        let manner = Rc::clone(&self.manner);
+        tokio::task::spawn_local(async move {
+            connection::serve(socket, peer, timeouts, manner).await;
+            drop(place);
+        });
+        self.arm();
+    }
+
+    fn pause(&mut self) {
+        self.paused_until = Some(monotonic::now() + PAUSE);
+        self.arm();
+    }
+
+    fn arm(&mut self) {
+        if !self.is_timed {
+            self.is_timed = true;
+            self.timer.as_mut().reset(tokio::time::Instant::now() + LOOK_EVERY);
+        }
+    }
+
+    /// Looks at all connections when it is time.
+    fn look(&mut self, cx: &mut Context<'_>) {
+        while self.is_timed && self.timer.as_mut().poll(cx).is_ready() {
+            let now = monotonic::now();
+            let mut expired = 0;
+            let limits = self.manner.limits;
+            let is_over = self.deadline.is_some_and(|deadline| now >= deadline);
+            self.pulses.retain(|timeouts| {
+                let Some(timeouts) = timeouts.upgrade() else { return false };
+                expired += u64::from(timeouts.look(now, &limits));
+                if is_over {
+                    timeouts.tell(NextAction::Close);
+                }
+                true
+            });
+            let evicted = self.holding.look(now, &self.pulses);
+            self.manner.thread_state.warnings.note(Warning::BudgetExceeded, evicted);
+            expired += evicted;
+            self.manner.thread_state.counters.borrow_mut().expired += expired;
+            self.manner.thread_state.recorder.borrow_mut().on_timeout(now);
+            self.is_timed = false;
+            if self.paused_until.is_some_and(|until| now >= until) {
+                self.paused_until = None;
+                cx.waker().wake_by_ref();
+            }
+            let is_logging = self.manner.thread_state.recorder.borrow().next_timeout().is_some();
+            if !self.pulses.is_empty() || is_logging || self.paused_until.is_some() {
+                self.arm();
+            }
+        }
+    }
+}
+
+/// Whether descriptors or memory have run out.
+fn is_want(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let want = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    error.raw_os_error().is_some_and(|code| want.iter().any(|errno| errno.raw_os_error() == code))
+}

@@ -1,0 +1,84 @@
+//! What the connections of a thread share beside what answers: the log, the clock, the counters. One thread, so no lock.
+
+use super::counters::ThreadCounters;
+use super::fields::Maps;
+use crate::access_log::{Entry, Protocol, Recorder};
+use crate::date::{Clock, DateText};
+use crate::low::Shared;
+use crate::request::Head;
+use crate::warnings::Warnings;
+use base::time::Instant;
+use http::HeaderValue;
+use std::cell::RefCell;
+
+/// Heads that are kept for their memory.
+const SPARE_HEADS: usize = 64;
+
+/// Heads of requests that were answered. Boxed, because heads are handed from place to place and are large.
+type Spare = Vec<Box<Head>>;
+
+/// A thread's part of the site.
+pub(super) struct ThreadState {
+    pub(super) recorder: RefCell<Recorder>,
+    pub(super) maps: RefCell<Maps>,
+    pub(super) counters: RefCell<ThreadCounters>,
+    pub(super) warnings: Warnings,
+    clock: RefCell<Clock>,
+    spare: RefCell<Spare>,
+}
+
+impl ThreadState {
+    /// Logs to `recorder`, and announces `alt_svc`.
+    pub(super) fn new(shared: &Shared, recorder: Recorder, alt_svc: Option<HeaderValue>) -> ThreadState {
+        ThreadState {
+            recorder: RefCell::new(recorder),
+            maps: RefCell::new(Maps::new(alt_svc)),
+            counters: RefCell::default(),
+            warnings: shared.warnings.clone(),
+            clock: RefCell::new(Clock::new(shared.clock)),
+            spare: RefCell::default(),
+        }
+    }
+
+    /// An empty head.
+    pub(super) fn head(&self) -> Box<Head> {
+        let mut head = self.spare.borrow_mut().pop().unwrap_or_default();
+        head.clear();
+        head
+    }
+
+    /// Takes a head back for its memory.
+    pub(super) fn recycle(&self, mut head: Box<Head>) {
+        head.recycle();
+        let mut spare = self.spare.borrow_mut();
+        if spare.len() < SPARE_HEADS {
+            spare.push(head);
+        }
+    }
+
+    /// The wall clock as of `now`, in seconds since 1970.
+    pub(super) fn unix_s(&self, now: Instant) -> u64 {
+        let mut clock = self.clock.borrow_mut();
+        clock.advance(now);
+        clock.unix_s()
+    }
+
+    /// The value of a Date field as of `now`.
+    pub(super) fn date(&self, now: Instant) -> DateText {
+        let mut clock = self.clock.borrow_mut();
+        clock.advance(now);
+        *clock.text()
+    }
+
+    /// A request is over.
+    pub(super) fn on_answered(&self, entry: &Entry<'_>, now: Instant) {
+        self.recorder.borrow_mut().record(entry, now);
+        let mut counters = self.counters.borrow_mut();
+        let served = match entry.protocol {
+            Protocol::Http2 => &mut counters.http2,
+            _ => &mut counters.http1,
+        };
+        served.requests += 1;
+        served.content_bytes += entry.bytes;
+    }
+}

@@ -1,0 +1,383 @@
+//! What the application asks of a connection, and what it may know.
+
+use super::{Connection, Counters};
+use crate::cid::{CidChange, Registration, ResetToken};
+use crate::datagrams::DatagramError;
+use crate::error::AlreadySending;
+use crate::event::{Event, StreamSink};
+use crate::stream_id::{Dir, StreamId};
+use crate::streams::{OpenError, Priority, WriteError};
+use crate::without::Technique;
+use base::net::Addresses;
+use base::time::{Duration, Instant};
+use bytes::Bytes;
+use recovery::congestion::{Algorithm, ResumeReport, SavedParameters, SavedParametersUpdate};
+use recovery::mtu::MtuReport;
+use wire::Side;
+use wire::version::Version;
+
+/// What a connection leaves behind.
+pub(crate) struct PathSummary {
+    /// The path in use at last.
+    pub(crate) addresses: Addresses,
+    /// What it has taught; `None` where the peer was not proved to be.
+    pub(crate) saved_parameters: Option<SavedParametersUpdate>,
+    /// The path of which something was known, and which is to be given back.
+    pub(crate) recalled: Option<Addresses>,
+    pub(crate) report: ResumeReport,
+    /// When the peer was last heard of.
+    pub(crate) seen_at: Instant,
+}
+
+impl Connection {
+    /// What happened since the last call; `None` when all is told.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front().or_else(|| self.streams.next_event())
+    }
+
+    /// Whether `next_event` has something to tell. Sending, too, makes events: it gives writers room.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty() || self.streams.has_events()
+    }
+
+    /// Opens a stream of our own.
+    ///
+    /// # Errors
+    /// The peer allows no more at present; `Event::StreamsAvailable` tells when it does.
+    pub fn open(&mut self, dir: Dir) -> Result<StreamId, OpenError> {
+        self.streams.open(dir)
+    }
+
+    /// How many streams of our own the peer permits, counted from the beginning of the connection. Source: RFC 9000 §4.6.
+    pub fn permitted_streams(&self, dir: Dir) -> u64 {
+        self.streams.permitted_streams(dir)
+    }
+
+    /// From now on the peer may open another stream only when one is over and [`Connection::release_stream`] was called: for
+    /// an application that keeps streams after their last byte. To be called before the first packet.
+    pub fn hold_peer_streams(&mut self) {
+        self.streams.hold_peer_streams();
+    }
+
+    /// The application is done with a stream of the peer's. Without effect unless [`Connection::hold_peer_streams`] was called.
+    pub fn release_stream(&mut self, dir: Dir) {
+        self.streams.release(dir);
+    }
+
+    /// Hands over bytes to be sent on a stream; they are kept, not copied, until acknowledged.
+    ///
+    /// # Errors
+    /// The stream is finished, reset or not ours to send on.
+    pub fn write(&mut self, id: StreamId, bytes: Bytes) -> Result<(), WriteError> {
+        if self.config.without.has(Technique::SharedBuffers) {
+            return self.streams.write(id, Bytes::copy_from_slice(&bytes));
+        }
+        self.streams.write(id, bytes)
+    }
+
+    /// As `write`, for a few bytes that are cheaper to copy than to share.
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn write_slice(&mut self, id: StreamId, bytes: &[u8]) -> Result<(), WriteError> {
+        self.streams.write_slice(id, bytes)
+    }
+
+    /// Sends a DATAGRAM frame: unreliable, not ordered, dropped from the front of its queue when it waits too long.
+    ///
+    /// # Errors
+    /// The peer takes none, or none so large. Source: RFC 9221 §5.
+    pub fn send_datagram(&mut self, bytes: Bytes) -> Result<(), DatagramError> {
+        self.datagrams.send(bytes)
+    }
+
+    /// Streams that have state, of both sides.
+    pub fn open_streams(&self) -> usize {
+        self.streams.count()
+    }
+
+    /// Streams of this kind on which the peer has not acknowledged all that we wrote: data, the end, or a reset. 0 says that
+    /// the connection can be closed without loss. Walks over all streams: meant for connections that are about to end.
+    pub fn unacknowledged_streams(&self, dir: Dir) -> usize {
+        self.streams.unacknowledged(dir)
+    }
+
+    /// The largest payload that `send_datagram` can put into a packet now, in bytes; `None` when the peer takes none.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        // First byte, connection ID, packet number and tag.
+        let overhead = 1 + self.peer_cids.active().len() + 4 + crypto::TAG_LEN;
+        self.datagrams.max_size(usize::from(self.packet_size()).saturating_sub(overhead))
+    }
+
+    /// DATAGRAM frames that gave way to later ones before they were sent.
+    pub fn dropped_datagrams(&self) -> u64 {
+        self.datagrams.dropped()
+    }
+
+    /// Bytes of stream data that are kept, to be acknowledged or to be put in order. Of a paused stream up to 64 KiB may count
+    /// that were lent already.
+    pub fn retained_bytes(&self) -> u64 {
+        self.streams.retained_bytes()
+    }
+
+    /// Bytes that were written on streams and not acknowledged yet, counted in whole buffers: one counts until its last byte is
+    /// acknowledged.
+    pub fn unacknowledged_bytes(&self) -> u64 {
+        self.streams.retained()
+    }
+
+    /// Bytes on bidirectional streams that the peer has acknowledged since the beginning. Bytes that were sent twice may
+    /// count twice.
+    pub fn delivered_bytes(&self) -> u64 {
+        self.streams.delivered()
+    }
+
+    /// Memory is scarce: writers find no room beyond `retained` bytes of what was written and not acknowledged, and receive
+    /// windows grow no more. `None`: there is enough again.
+    pub fn limit_memory(&mut self, retained: Option<u64>) {
+        self.streams.limit_memory(retained);
+    }
+
+    /// Bytes that a stream takes before it asks its writer to wait for `Event::Writable`.
+    pub fn send_capacity(&mut self, id: StreamId) -> usize {
+        self.streams.send_capacity(id)
+    }
+
+    /// No more bytes follow on the stream.
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn finish_stream(&mut self, id: StreamId) -> Result<(), WriteError> {
+        self.streams.finish(id)
+    }
+
+    /// Gives up sending on a stream.
+    pub fn reset(&mut self, id: StreamId, code: u64) {
+        self.streams.reset(id, code);
+    }
+
+    /// Asks the peer to give up sending on a stream; what still arrives is discarded.
+    pub fn stop_sending(&mut self, id: StreamId, code: u64) {
+        self.streams.stop_sending(id, code);
+    }
+
+    /// Lends a paused stream's bytes again, now that the application can take some.
+    pub fn deliver(&mut self, now: Instant, id: StreamId, sink: &mut impl StreamSink) {
+        let rtt = self.paths.active().rtt.smoothed();
+        self.streams.deliver(id, now, rtt, sink);
+    }
+
+    /// The data path holds trains back until they depart: from now on some are handed to it before their time, at most
+    /// [`recovery::pacer::HORIZON`] before, so that a wake-up serves several.
+    pub fn use_departure_times(&mut self) {
+        self.paths.use_departure_times();
+    }
+
+    /// The interface takes no UDP payload of more than `bytes`: nothing larger is tried. To be told before the first packet.
+    pub fn limit_packet_size(&mut self, bytes: usize) {
+        let limit = u16::try_from(bytes).unwrap_or(u16::MAX);
+        self.paths.on_size_limit(limit.max(crate::config::MIN_PACKET_SIZE));
+    }
+
+    /// The interface has refused a datagram of `bytes` to the peer as too long. Others than this connection may have sent it;
+    /// what it tells of the interface is true for all.
+    pub fn on_too_large(&mut self, now: Instant, bytes: usize) {
+        let size = u16::try_from(bytes).unwrap_or(u16::MAX);
+        self.paths.active_mut().on_size_refused(now, size);
+    }
+
+    /// Has this congestion controller decide how fast data leaves, instead of the one that the configuration names. A server
+    /// calls it when it accepts the connection, knowing the client's address and most often the name it asks for; a client
+    /// before its first turn.
+    ///
+    /// # Errors
+    /// Something was sent already: what the present controller has learned and asked of the network cannot be taken over.
+    pub fn set_congestion(&mut self, algorithm: Algorithm) -> Result<(), AlreadySending> {
+        if self.counters.sent_packets > 0 {
+            return Err(AlreadySending);
+        }
+        self.paths.set_congestion(algorithm);
+        Ok(())
+    }
+
+    /// What became of careful resume on the path in use.
+    pub fn resume_report(&self) -> ResumeReport {
+        self.paths.active().congestion.resume_report()
+    }
+
+    /// An earlier connection on the same path has found this out. Before anything is sent.
+    pub(crate) fn resume_from(&mut self, saved: SavedParameters) {
+        self.recalled = Some(self.addresses());
+        self.paths.resume_from(saved);
+    }
+
+    /// What is to be remembered of the path, told once, when the connection is over.
+    #[inline]
+    pub(crate) fn take_path_summary(&mut self) -> Option<PathSummary> {
+        if !self.lifecycle.is_over() || core::mem::replace(&mut self.has_parted, true) {
+            return None;
+        }
+        let path = self.paths.active();
+        let saved_parameters = path.congestion.saved_parameters().filter(|_| path.is_validated());
+        if saved_parameters.is_none() && self.recalled.is_none() {
+            return None;
+        }
+        Some(PathSummary {
+            addresses: path.addresses,
+            saved_parameters,
+            recalled: self.recalled,
+            report: path.congestion.resume_report(),
+            seen_at: self.timers.active_at(),
+        })
+    }
+
+    /// The congestion controller in use.
+    pub fn congestion(&self) -> Algorithm {
+        self.paths.active().congestion.algorithm()
+    }
+
+    /// How the stream shares the connection with others. Source: RFC 9218.
+    pub fn set_priority(&mut self, id: StreamId, priority: Priority) {
+        self.streams.set_priority(id, priority);
+    }
+
+    /// How the stream shares the connection with others; the default when there is no such stream.
+    pub fn priority(&mut self, id: StreamId) -> Priority {
+        self.streams.priority(id)
+    }
+
+    /// Whether connection IDs have come or gone since the last look.
+    #[inline]
+    pub(crate) fn has_cid_changes(&self) -> bool {
+        self.local_cids.has_changes()
+    }
+
+    pub(crate) fn take_cid_changes(&mut self, visit: impl FnMut(CidChange) -> Registration) {
+        self.local_cids.take_changes(visit);
+    }
+
+    /// A client that moved needs a token for its new address, which was proved at this time.
+    #[inline]
+    pub(crate) fn take_wanted_token(&mut self) -> Option<(Instant, Addresses)> {
+        self.control_frames.take_wanted_token()
+    }
+
+    pub(crate) fn announce_token(&mut self, token: Box<[u8]>) {
+        self.control_frames.announce_token(token);
+    }
+
+    #[inline]
+    pub(crate) fn take_reset_tokens(&mut self) -> Option<[Option<ResetToken>; 2]> {
+        self.peer_cids.take_reset_tokens()
+    }
+
+    /// Client or server.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Whether all state may be dropped.
+    pub fn is_gone(&self) -> bool {
+        self.lifecycle.is_gone()
+    }
+
+    /// Whether the connection has been closed by either end.
+    pub fn is_closed(&self) -> bool {
+        self.lifecycle.is_over()
+    }
+
+    /// Whether streams may carry data both ways.
+    pub fn is_connected(&self) -> bool {
+        self.handshake.is_complete() && !self.lifecycle.is_over()
+    }
+
+    /// Whether the other end is known to have completed the handshake, too. Source: RFC 9001 §4.1.2.
+    pub fn is_confirmed(&self) -> bool {
+        self.handshake.is_confirmed() && !self.lifecycle.is_over()
+    }
+
+    /// The application protocol agreed on.
+    pub fn alpn(&self) -> Option<&[u8]> {
+        self.handshake.tls.alpn()
+    }
+
+    /// The name that the client asked for.
+    pub fn server_name(&self) -> Option<&str> {
+        self.handshake.tls.server_name()
+    }
+
+    /// The cipher suite in use; `None` before the handshake has chosen one.
+    pub fn suite(&self) -> Option<crypto::Suite> {
+        self.handshake.tls.suite()
+    }
+
+    /// The peer's certificate chain in DER, its own certificate first; empty when it has shown none.
+    pub fn peer_certificates(&self) -> Vec<Vec<u8>> {
+        let chain = self.handshake.tls.peer_certificates().unwrap_or_default();
+        chain.iter().map(|certificate| certificate.to_vec()).collect()
+    }
+
+    /// Fills `out` with keying material of this connection, the same at both ends. Source: RFC 8446 §7.5.
+    ///
+    /// # Errors
+    /// The handshake is not complete, or `out` is empty or longer than the exporter can fill.
+    pub fn export_keying_material(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), crypto::TlsError> {
+        self.handshake.tls.export_keying_material(out, label, Some(context))
+    }
+
+    /// The version in use.
+    pub fn version(&self) -> Version {
+        self.handshake.version
+    }
+
+    /// The validated path in use.
+    pub fn addresses(&self) -> Addresses {
+        self.paths.validated_addresses()
+    }
+
+    /// The smoothed round-trip time.
+    pub fn rtt(&self) -> Duration {
+        self.paths.active().rtt.smoothed()
+    }
+
+    /// The least round-trip time of late; zero before the first sample.
+    pub fn min_rtt(&self) -> Duration {
+        self.paths.active().rtt.min()
+    }
+
+    /// The largest UDP payload that is sent at present, in bytes.
+    pub fn packet_size(&self) -> u16 {
+        self.paths.active().max_packet_size
+    }
+
+    /// What the search for larger packets has found on the path in use, and what it cost.
+    pub fn mtu_report(&self) -> MtuReport {
+        self.paths.active().mtu_report()
+    }
+
+    /// Counts so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Starts a key update; `false` when the last one is not acknowledged yet, or has been for less than three PTO.
+    /// Source: RFC 9001 §6.1, §6.5.
+    pub fn update_keys(&mut self, now: Instant) -> bool {
+        let keep = self.close_period();
+        let confirmed = self.handshake.is_confirmed();
+        //= rfc9001/6.1#1
+        match self.keys.one_rtt.as_mut().filter(|keys| confirmed && keys.may_update(now)) {
+            Some(keys) => {
+                keys.update(now + keep);
+                self.counters.key_updates = keys.updates();
+                true
+            }
+            None => false,
+        }
+    }
+}
