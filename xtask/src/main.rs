@@ -7,6 +7,7 @@ mod ebpf;
 mod functions;
 mod graph;
 mod hollow;
+mod hubs;
 mod imports;
 mod inventory;
 mod memcheck;

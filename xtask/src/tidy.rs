@@ -3,9 +3,10 @@
 //! - A crate depends only on the crates that its row names; rows name lower rooms only (docs/decisions/001).
 //! - A crate's folder is its group. It uses its own group and lower ones; no product uses the laboratory (docs/decisions/010).
 //! - Inside a crate no cycle between modules, at any level of its tree: neither by imports nor by calls of methods.
+//! - A type at the centre of a crate is taken whole by few modules, which are listed (hubs.rs).
 //! - A file has at most 600 lines; tests are exempt.
 
-use crate::{graph, imports, methods, sources};
+use crate::{graph, hubs, imports, methods, sources};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -165,6 +166,7 @@ fn check_sources(root: &Path, directory: &Path, name: &str, findings: &mut Vec<S
     let modules = sources::modules(&source);
     let arrows = imports::arrows(&modules).into_iter().chain(methods::arrows(&modules));
     findings.extend(graph::cycles(arrows).into_iter().map(|cycle| format!("{name}: cycle: {cycle}")));
+    findings.extend(hubs::findings(name, &modules).into_iter().map(|finding| format!("{name}: {finding}")));
     files.len()
 }
 

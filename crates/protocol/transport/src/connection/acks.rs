@@ -2,19 +2,11 @@
 //! learns from the timing. Source: RFC 9000 §13.2, §13.3; RFC 9002 §5 to §7.
 
 use super::Connection;
-use crate::ack_frequency::AckFrequency;
-use crate::cid::{LocalCids, PeerCids};
-use crate::control_frames::ControlFrames;
-use crate::crypto_stream::CryptoStream;
+use super::close::close_period;
+use super::components::ledger_and_owners;
 use crate::error::TransportError;
-use crate::sent::SentFrame;
 use crate::space::SpaceId;
-use crate::stream_id::StreamId;
-use crate::streams::Streams;
-use crate::without::Technique;
 use base::time::{Duration, Instant};
-use core::ops::Range;
-use recovery::ack::AckTracker;
 use recovery::congestion::{AckedBytes, CongestionEvent};
 use recovery::ecn::{EcnCounts, EcnOutcome};
 use recovery::ledger::{AckOutcome, LossOutcome};
@@ -24,92 +16,6 @@ use recovery::timers::AddressValidation;
 use wire::error::Code;
 use wire::frame;
 
-/// Everyone who may own a frame of a packet.
-struct FrameOwners<'a> {
-    streams: &'a mut Streams,
-    local_cids: &'a mut LocalCids,
-    peer_cids: &'a mut PeerCids,
-    control_frames: &'a mut ControlFrames,
-    ack_frequency: &'a mut AckFrequency,
-    crypto: &'a mut CryptoStream,
-    acks: &'a mut AckTracker,
-    /// Adjacent acknowledged data of one stream, before the stream hears of it.
-    run: Option<(StreamId, Range<u64>)>,
-    merges: bool,
-}
-
-impl FrameOwners<'_> {
-    #[inline]
-    fn on_acked(&mut self, frame: &SentFrame) {
-        match *frame {
-            SentFrame::Stream { id, offset, len, fin: false } => {
-                let range = offset..offset + u64::from(len);
-                match &mut self.run {
-                    Some((run_id, run)) if *run_id == id && run.end == range.start && self.merges => {
-                        run.end = range.end;
-                    }
-                    _ => {
-                        self.settle_run();
-                        self.run = Some((id, range));
-                    }
-                }
-            }
-            SentFrame::Stream { id, offset, len, fin: true } => {
-                self.settle_run();
-                self.streams.on_stream_acked(id, offset..offset + u64::from(len), true);
-            }
-            SentFrame::Ack { largest } => self.acks.on_ack_of_ack(largest),
-            SentFrame::Crypto { offset, len } => self.crypto.on_acked(offset, len),
-            SentFrame::NewConnectionId { .. } => self.local_cids.on_acked(frame),
-            SentFrame::RetireConnectionId { .. } => self.peer_cids.on_acked(frame),
-            SentFrame::HandshakeDone | SentFrame::NewToken => self.control_frames.on_acked(frame),
-            SentFrame::AckFrequency { sequence } => self.ack_frequency.on_acked(sequence),
-            SentFrame::PathChallenge | SentFrame::Datagram => {}
-            _ => self.streams.on_frame_acked(frame),
-        }
-    }
-
-    fn settle_run(&mut self) {
-        if let Some((id, range)) = self.run.take() {
-            self.streams.on_stream_acked(id, range, false);
-        }
-    }
-
-    fn on_lost(&mut self, frame: &SentFrame) {
-        match *frame {
-            SentFrame::Crypto { offset, len } => self.crypto.on_lost(offset, len),
-            SentFrame::NewConnectionId { .. } => self.local_cids.on_lost(frame),
-            SentFrame::RetireConnectionId { .. } => self.peer_cids.on_lost(frame),
-            SentFrame::HandshakeDone | SentFrame::NewToken => self.control_frames.on_lost(frame),
-            SentFrame::AckFrequency { sequence } => self.ack_frequency.on_lost(sequence),
-            //= rfc9000/13.3#3
-            SentFrame::Ack { .. } | SentFrame::PathChallenge | SentFrame::Datagram => {}
-            //= rfc9000/13.3#1
-            _ => self.streams.on_frame_lost(frame),
-        }
-    }
-}
-
-/// The ledger of a space and the owners of what it remembers, borrowed apart; `None` if the space is gone.
-macro_rules! ledger_and_owners {
-    ($connection:expr, $id:expr) => {
-        $connection.spaces.space_mut($id).map(|space| {
-            let owners = FrameOwners {
-                streams: &mut $connection.streams,
-                local_cids: &mut $connection.local_cids,
-                peer_cids: &mut $connection.peer_cids,
-                control_frames: &mut $connection.control_frames,
-                ack_frequency: &mut $connection.ack_frequency,
-                crypto: &mut space.crypto,
-                acks: &mut space.acks,
-                run: None,
-                merges: !$connection.config.without.has(Technique::MergedAcks),
-            };
-            (&mut space.ledger, owners)
-        })
-    };
-}
-
 impl Connection {
     /// An ACK frame arrived. Source: RFC 9002 appendix A.7.
     pub(super) fn on_ack(
@@ -118,7 +24,11 @@ impl Connection {
         id: SpaceId,
         ack: &frame::Ack<'_>,
     ) -> Result<(), TransportError> {
-        let Some((ledger, mut owners)) = ledger_and_owners!(self, id) else { return Ok(()) };
+        let Some((ledger, mut owners)) =
+            ledger_and_owners(&mut self.components, &mut self.spaces, id, self.config.without)
+        else {
+            return Ok(());
+        };
         let path = self.paths.active_mut();
         let first_pn = path.first_pn;
         let outcome = ledger
@@ -142,7 +52,7 @@ impl Connection {
         if let Some(keys) =
             self.keys.one_rtt.as_mut().filter(|keys| is_1rtt && keys.confirms_phase(largest.pn))
         {
-            let keep = self.paths.active().rtt.pto(self.ack_frequency.peer_max_ack_delay()) * 3;
+            let keep = close_period(&self.paths, &self.components);
             keys.on_phase_confirmed(now, keep);
         }
         // RFC 9002 §5.1, RFC 9000 §9.4: a packet of the old path measures the old path.
@@ -176,7 +86,7 @@ impl Connection {
         };
         path.congestion.on_ack(now, &acked);
         path.repace();
-        self.ack_frequency.on_path_state(&path.congestion, &path.rtt, path.max_packet_size);
+        self.components.ack_frequency.on_path_state(&path.congestion, &path.rtt, path.max_packet_size);
         self.handshake.on_ack(id);
         //= rfc9002/6.2.1#4
         if self.address_validation() == AddressValidation::Complete {
@@ -194,7 +104,11 @@ impl Connection {
         }
         let delay = self.handshake.ack_delay(raw);
         //= rfc9002/5.3#3
-        if self.handshake.is_confirmed() { delay.min(self.ack_frequency.peer_max_ack_delay()) } else { delay }
+        if self.handshake.is_confirmed() {
+            delay.min(self.components.ack_frequency.peer_max_ack_delay())
+        } else {
+            delay
+        }
     }
 
     /// Returns how many packets more the peer reports as marked CE. Source: RFC 9000 §13.4.2.1.
@@ -222,8 +136,12 @@ impl Connection {
     pub(super) fn detect_losses(&mut self, now: Instant, id: SpaceId) {
         let acked_elsewhere = self.spaces.acked_sent_at_beside(id);
         let thresholds = LossThresholds { acked_elsewhere, ..self.paths.active().loss_thresholds() };
-        let max_ack_delay = self.ack_frequency.peer_max_ack_delay();
-        let Some((ledger, mut owners)) = ledger_and_owners!(self, id) else { return };
+        let max_ack_delay = self.components.ack_frequency.peer_max_ack_delay();
+        let Some((ledger, mut owners)) =
+            ledger_and_owners(&mut self.components, &mut self.spaces, id, self.config.without)
+        else {
+            return;
+        };
         let path = self.paths.active_mut();
         let first_pn = path.first_pn;
         let (mut full_lost, mut is_other_lost) = (None, false);
@@ -257,7 +175,7 @@ impl Connection {
 
     fn on_losses(&mut self, now: Instant, outcome: &LossOutcome) {
         self.counters.lost_packets += outcome.packets;
-        let max_ack_delay = self.ack_frequency.peer_max_ack_delay();
+        let max_ack_delay = self.components.ack_frequency.peer_max_ack_delay();
         let path = self.paths.active_mut();
         path.ecn.on_lost(outcome.ect);
         let Some(sign) = CongestionEvent::of_losses(outcome) else { return };
@@ -274,7 +192,11 @@ impl Connection {
 
     /// What the oldest packets carried is sent again by the probes of a timeout. Source: RFC 9002 §6.2.4.
     pub(super) fn owe_probes(&mut self, id: SpaceId) {
-        let Some((ledger, mut owners)) = ledger_and_owners!(self, id) else { return };
+        let Some((ledger, mut owners)) =
+            ledger_and_owners(&mut self.components, &mut self.spaces, id, self.config.without)
+        else {
+            return;
+        };
         ledger.probe(PROBES, &mut |_, frames| {
             for frame in frames {
                 owners.on_lost(frame);

@@ -1,6 +1,8 @@
 //! What the application asks of a connection, and what it may know.
 
-use super::{Connection, Counters};
+use super::assembly::Assembly;
+use super::close::close_period;
+use super::{Connection, Counters, Transmitted};
 use crate::cid::{CidChange, Registration, ResetToken};
 use crate::datagrams::DatagramError;
 use crate::error::AlreadySending;
@@ -9,6 +11,7 @@ use crate::stream_id::{Dir, StreamId};
 use crate::streams::{OpenError, Priority, WriteError};
 use crate::without::Technique;
 use base::net::Addresses;
+use base::sink::PacketSink;
 use base::time::{Duration, Instant};
 use bytes::Bytes;
 use recovery::congestion::{Algorithm, ResumeReport, SavedParameters, SavedParametersUpdate};
@@ -30,14 +33,44 @@ pub(crate) struct PathSummary {
 }
 
 impl Connection {
+    /// Builds packets into the sink until nothing more may go, the sink is full, or a part of the window is in it.
+    pub fn transmit(&mut self, now: Instant, sink: &mut impl PacketSink) -> Transmitted {
+        let mut assembly = self.assembly();
+        let outcome = assembly.transmit(now, sink);
+        if let Some(reason) = assembly.fault {
+            self.fall_silent(now, reason);
+        }
+        outcome
+    }
+
+    /// What building packets needs.
+    #[inline]
+    pub(super) fn assembly(&mut self) -> Assembly<'_> {
+        Assembly {
+            side: self.side,
+            config: &self.config,
+            lifecycle: &mut self.lifecycle,
+            handshake: &self.handshake,
+            keys: &mut self.keys,
+            spaces: &mut self.spaces,
+            components: &mut self.components,
+            paths: &mut self.paths,
+            timers: &mut self.timers,
+            counters: &mut self.counters,
+            rng: &mut self.rng,
+            scratch: &mut self.scratch,
+            fault: None,
+        }
+    }
+
     /// What happened since the last call; `None` when all is told.
     pub fn next_event(&mut self) -> Option<Event> {
-        self.events.pop_front().or_else(|| self.streams.next_event())
+        self.events.pop_front().or_else(|| self.components.streams.next_event())
     }
 
     /// Whether `next_event` has something to tell. Sending, too, makes events: it gives writers room.
     pub fn has_events(&self) -> bool {
-        !self.events.is_empty() || self.streams.has_events()
+        !self.events.is_empty() || self.components.streams.has_events()
     }
 
     /// Opens a stream of our own.
@@ -45,23 +78,23 @@ impl Connection {
     /// # Errors
     /// The peer allows no more at present; `Event::StreamsAvailable` tells when it does.
     pub fn open(&mut self, dir: Dir) -> Result<StreamId, OpenError> {
-        self.streams.open(dir)
+        self.components.streams.open(dir)
     }
 
     /// How many streams of our own the peer permits, counted from the beginning of the connection. Source: RFC 9000 §4.6.
     pub fn permitted_streams(&self, dir: Dir) -> u64 {
-        self.streams.permitted_streams(dir)
+        self.components.streams.permitted_streams(dir)
     }
 
     /// From now on the peer may open another stream only when one is over and [`Connection::release_stream`] was called: for
     /// an application that keeps streams after their last byte. To be called before the first packet.
     pub fn hold_peer_streams(&mut self) {
-        self.streams.hold_peer_streams();
+        self.components.streams.hold_peer_streams();
     }
 
     /// The application is done with a stream of the peer's. Without effect unless [`Connection::hold_peer_streams`] was called.
     pub fn release_stream(&mut self, dir: Dir) {
-        self.streams.release(dir);
+        self.components.streams.release(dir);
     }
 
     /// Hands over bytes to be sent on a stream; they are kept, not copied, until acknowledged.
@@ -70,9 +103,9 @@ impl Connection {
     /// The stream is finished, reset or not ours to send on.
     pub fn write(&mut self, id: StreamId, bytes: Bytes) -> Result<(), WriteError> {
         if self.config.without.has(Technique::SharedBuffers) {
-            return self.streams.write(id, Bytes::copy_from_slice(&bytes));
+            return self.components.streams.write(id, Bytes::copy_from_slice(&bytes));
         }
-        self.streams.write(id, bytes)
+        self.components.streams.write(id, bytes)
     }
 
     /// As `write`, for a few bytes that are cheaper to copy than to share.
@@ -80,7 +113,7 @@ impl Connection {
     /// # Errors
     /// As `write`.
     pub fn write_slice(&mut self, id: StreamId, bytes: &[u8]) -> Result<(), WriteError> {
-        self.streams.write_slice(id, bytes)
+        self.components.streams.write_slice(id, bytes)
     }
 
     /// Sends a DATAGRAM frame: unreliable, not ordered, dropped from the front of its queue when it waits too long.
@@ -88,59 +121,59 @@ impl Connection {
     /// # Errors
     /// The peer takes none, or none so large. Source: RFC 9221 §5.
     pub fn send_datagram(&mut self, bytes: Bytes) -> Result<(), DatagramError> {
-        self.datagrams.send(bytes)
+        self.components.datagrams.send(bytes)
     }
 
     /// Streams that have state, of both sides.
     pub fn open_streams(&self) -> usize {
-        self.streams.count()
+        self.components.streams.count()
     }
 
     /// Streams of this kind on which the peer has not acknowledged all that we wrote: data, the end, or a reset. 0 says that
     /// the connection can be closed without loss. Walks over all streams: meant for connections that are about to end.
     pub fn unacknowledged_streams(&self, dir: Dir) -> usize {
-        self.streams.unacknowledged(dir)
+        self.components.streams.unacknowledged(dir)
     }
 
     /// The largest payload that `send_datagram` can put into a packet now, in bytes; `None` when the peer takes none.
     pub fn max_datagram_size(&self) -> Option<usize> {
         // First byte, connection ID, packet number and tag.
-        let overhead = 1 + self.peer_cids.active().len() + 4 + crypto::TAG_LEN;
-        self.datagrams.max_size(usize::from(self.packet_size()).saturating_sub(overhead))
+        let overhead = 1 + self.components.peer_cids.active().len() + 4 + crypto::TAG_LEN;
+        self.components.datagrams.max_size(usize::from(self.packet_size()).saturating_sub(overhead))
     }
 
     /// DATAGRAM frames that gave way to later ones before they were sent.
     pub fn dropped_datagrams(&self) -> u64 {
-        self.datagrams.dropped()
+        self.components.datagrams.dropped()
     }
 
     /// Bytes of stream data that are kept, to be acknowledged or to be put in order. Of a paused stream up to 64 KiB may count
     /// that were lent already.
     pub fn retained_bytes(&self) -> u64 {
-        self.streams.retained_bytes()
+        self.components.streams.retained_bytes()
     }
 
     /// Bytes that were written on streams and not acknowledged yet, counted in whole buffers: one counts until its last byte is
     /// acknowledged.
     pub fn unacknowledged_bytes(&self) -> u64 {
-        self.streams.retained()
+        self.components.streams.retained()
     }
 
     /// Bytes on bidirectional streams that the peer has acknowledged since the beginning. Bytes that were sent twice may
     /// count twice.
     pub fn delivered_bytes(&self) -> u64 {
-        self.streams.delivered()
+        self.components.streams.delivered()
     }
 
     /// Memory is scarce: writers find no room beyond `retained` bytes of what was written and not acknowledged, and receive
     /// windows grow no more. `None`: there is enough again.
     pub fn limit_memory(&mut self, retained: Option<u64>) {
-        self.streams.limit_memory(retained);
+        self.components.streams.limit_memory(retained);
     }
 
     /// Bytes that a stream takes before it asks its writer to wait for `Event::Writable`.
     pub fn send_capacity(&mut self, id: StreamId) -> usize {
-        self.streams.send_capacity(id)
+        self.components.streams.send_capacity(id)
     }
 
     /// No more bytes follow on the stream.
@@ -148,23 +181,23 @@ impl Connection {
     /// # Errors
     /// As `write`.
     pub fn finish_stream(&mut self, id: StreamId) -> Result<(), WriteError> {
-        self.streams.finish(id)
+        self.components.streams.finish(id)
     }
 
     /// Gives up sending on a stream.
     pub fn reset(&mut self, id: StreamId, code: u64) {
-        self.streams.reset(id, code);
+        self.components.streams.reset(id, code);
     }
 
     /// Asks the peer to give up sending on a stream; what still arrives is discarded.
     pub fn stop_sending(&mut self, id: StreamId, code: u64) {
-        self.streams.stop_sending(id, code);
+        self.components.streams.stop_sending(id, code);
     }
 
     /// Lends a paused stream's bytes again, now that the application can take some.
     pub fn deliver(&mut self, now: Instant, id: StreamId, sink: &mut impl StreamSink) {
         let rtt = self.paths.active().rtt.smoothed();
-        self.streams.deliver(id, now, rtt, sink);
+        self.components.streams.deliver(id, now, rtt, sink);
     }
 
     /// The data path holds trains back until they depart: from now on some are handed to it before their time, at most
@@ -238,37 +271,37 @@ impl Connection {
 
     /// How the stream shares the connection with others. Source: RFC 9218.
     pub fn set_priority(&mut self, id: StreamId, priority: Priority) {
-        self.streams.set_priority(id, priority);
+        self.components.streams.set_priority(id, priority);
     }
 
     /// How the stream shares the connection with others; the default when there is no such stream.
     pub fn priority(&mut self, id: StreamId) -> Priority {
-        self.streams.priority(id)
+        self.components.streams.priority(id)
     }
 
     /// Whether connection IDs have come or gone since the last look.
     #[inline]
     pub(crate) fn has_cid_changes(&self) -> bool {
-        self.local_cids.has_changes()
+        self.components.local_cids.has_changes()
     }
 
     pub(crate) fn take_cid_changes(&mut self, visit: impl FnMut(CidChange) -> Registration) {
-        self.local_cids.take_changes(visit);
+        self.components.local_cids.take_changes(visit);
     }
 
     /// A client that moved needs a token for its new address, which was proved at this time.
     #[inline]
     pub(crate) fn take_wanted_token(&mut self) -> Option<(Instant, Addresses)> {
-        self.control_frames.take_wanted_token()
+        self.components.control_frames.take_wanted_token()
     }
 
     pub(crate) fn announce_token(&mut self, token: Box<[u8]>) {
-        self.control_frames.announce_token(token);
+        self.components.control_frames.announce_token(token);
     }
 
     #[inline]
     pub(crate) fn take_reset_tokens(&mut self) -> Option<[Option<ResetToken>; 2]> {
-        self.peer_cids.take_reset_tokens()
+        self.components.peer_cids.take_reset_tokens()
     }
 
     /// Client or server.
@@ -368,14 +401,14 @@ impl Connection {
     /// Starts a key update; `false` when the last one is not acknowledged yet, or has been for less than three PTO.
     /// Source: RFC 9001 §6.1, §6.5.
     pub fn update_keys(&mut self, now: Instant) -> bool {
-        let keep = self.close_period();
-        let confirmed = self.handshake.is_confirmed();
+        let keep = close_period(&self.paths, &self.components);
+        let is_confirmed = self.handshake.is_confirmed();
         //= rfc9001/6.1#1
-        match self.keys.one_rtt.as_mut().filter(|keys| confirmed && keys.may_update(now)) {
+        match self.keys.one_rtt.as_mut().filter(|_| is_confirmed) {
             Some(keys) => {
-                keys.update(now + keep);
+                let updated = keys.try_update(now, keep);
                 self.counters.key_updates = keys.updates();
-                true
+                updated
             }
             None => false,
         }

@@ -3,6 +3,7 @@
 use crate::path::PathId;
 use crate::space::SpaceId;
 use base::time::{Duration, Instant};
+use recovery::ack::Eliciting;
 use wire::cid::ConnectionId;
 use wire::packet::LongType;
 use wire::version::Version;
@@ -18,7 +19,7 @@ pub(super) struct Arrival<'a, S> {
     pub(super) rtt: Duration,
     pub(super) sink: &'a mut S,
     /// Set by the dispatcher: the packet asks for an acknowledgement.
-    pub(super) ack_eliciting: bool,
+    pub(super) eliciting: Eliciting,
     /// Set by the dispatcher: the packet does more than probe a path.
     pub(super) non_probing: bool,
 }

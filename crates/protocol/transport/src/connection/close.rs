@@ -1,11 +1,13 @@
 //! The end of a connection: closing, draining, gone. Source: RFC 9000 §10.
 
 use super::Connection;
+use super::components::Components;
 use crate::builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::event::{CloseReason, Event};
+use crate::path::Paths;
 use crate::space::SpaceId;
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use wire::error::Code;
 use wire::frame;
 
@@ -110,7 +112,7 @@ impl Connection {
 
     fn start_closing(&mut self, now: Instant, frame: CloseFrame) {
         //= rfc9000/10.2#1
-        let until = now + self.close_period();
+        let until = now + close_period(&self.paths, &self.components);
         self.lifecycle = Lifecycle::Closing(Closing { until, frame, owed: true, heard: 0, answer_after: 1 });
     }
 
@@ -118,7 +120,7 @@ impl Connection {
     pub(super) fn on_connection_close(&mut self, now: Instant, close: &frame::ConnectionClose<'_>) {
         let was_over = self.lifecycle.is_over();
         //= rfc9000/10.2.2#1
-        self.lifecycle = Lifecycle::Draining { until: now + self.close_period() };
+        self.lifecycle = Lifecycle::Draining { until: now + close_period(&self.paths, &self.components) };
         if was_over {
             return;
         }
@@ -131,7 +133,7 @@ impl Connection {
 
     /// Source: RFC 9000 §10.3.1.
     pub(super) fn on_stateless_reset(&mut self, now: Instant) {
-        let until = now + self.close_period();
+        let until = now + close_period(&self.paths, &self.components);
         if !self.lifecycle.is_over() {
             self.tell_closed(CloseReason::StatelessReset);
         }
@@ -172,11 +174,11 @@ impl Connection {
     fn tell_closed(&mut self, reason: CloseReason) {
         self.events.push_back(Event::Closed(reason));
     }
+}
 
-    /// Three PTO. Source: RFC 9000 §10.2.
-    pub(super) fn close_period(&self) -> base::time::Duration {
-        self.paths.active().rtt.pto(self.ack_frequency.peer_max_ack_delay()) * 3
-    }
+/// Three PTO: how long a closed connection stays, and keys that an update has replaced. Source: RFC 9000 §10.2, RFC 9001 §6.5.
+pub(super) fn close_period(paths: &Paths, components: &Components) -> Duration {
+    paths.active().rtt.pto(components.ack_frequency.peer_max_ack_delay()) * 3
 }
 
 impl CloseFrame {

@@ -3,17 +3,39 @@
 //! A row says in which packets the component writes, what may hold it back, whether it has something to send, how many bytes
 //! of content wait, and how it writes. Everything that needs the list reads this table: whether a space is worth a packet and
 //! what waits beside probes (plan.rs), the order of the frames in a packet, and whether the application limits the
-//! connection (transmit.rs). A new component is a new row.
+//! connection (transmit.rs). What a component's frames meet, acknowledgement or loss, it learns through [`FrameOwners`].
+//!
+//! A new component is a field of [`Components`] and a row of [`COMPONENTS`], and a line of [`FrameOwners`] if it repeats frames.
 //!
 //! Invariant: a component that wants writes at least one frame into an empty packet, or wants no longer.
 //!
 //! Path challenges, MTU probes and CONNECTION_CLOSE share no packet with others: they are plans of their own (plan.rs).
 
-use super::Connection;
+use crate::ack_frequency::AckFrequency;
 use crate::builder::PacketBuilder;
-use crate::space::SpaceId;
+use crate::cid::{LocalCids, PeerCids};
+use crate::control_frames::ControlFrames;
+use crate::crypto_stream::CryptoStream;
+use crate::datagrams::Datagrams;
+use crate::sent::SentFrame;
+use crate::space::{Space, SpaceId, Spaces};
+use crate::stream_id::StreamId;
+use crate::streams::Streams;
+use crate::without::{Technique, Without};
 use base::time::Instant;
-use recovery::ack::AckUrgency;
+use core::ops::Range;
+use recovery::ack::{AckTracker, AckUrgency};
+use recovery::ledger::Ledger;
+
+/// The components that own what frames of 1-RTT packets say.
+pub(super) struct Components {
+    pub(super) streams: Streams,
+    pub(super) datagrams: Datagrams,
+    pub(super) local_cids: LocalCids,
+    pub(super) peer_cids: PeerCids,
+    pub(super) control_frames: ControlFrames,
+    pub(super) ack_frequency: AckFrequency,
+}
 
 /// The components that a plan permits to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +65,12 @@ enum Limit {
     CongestionOfAll,
 }
 
-type Wants = fn(&Connection, Instant, SpaceId) -> bool;
-type Write = fn(&mut Connection, Instant, SpaceId, &mut PacketBuilder<'_>);
+type Wants = fn(&Components, &Space, Instant) -> bool;
+type Write = fn(&mut Components, &mut Space, Instant, &mut PacketBuilder<'_>);
 
-/// A component that writes frames.
+/// How a component writes its frames into the packets of a space.
 #[derive(Clone, Copy)]
-pub(super) struct Component {
+pub(super) struct Row {
     #[cfg(test)]
     pub(super) name: &'static str,
     packets: Packets,
@@ -58,13 +80,13 @@ pub(super) struct Component {
     /// Writes what waits, as far as the packet has room.
     pub(super) write: Write,
     /// The bytes of content that wait; 0 where they never are many.
-    unsent: fn(&Connection) -> u64,
+    unsent: fn(&Components) -> u64,
 }
 
 /// A row of the table. The name is for tests.
 #[cfg_attr(not(test), expect(unused_variables, reason = "only tests name a component"))]
-const fn row(name: &'static str, packets: Packets, limit: Limit, wants: Wants, write: Write) -> Component {
-    Component {
+const fn row(name: &'static str, packets: Packets, limit: Limit, wants: Wants, write: Write) -> Row {
+    Row {
         #[cfg(test)]
         name,
         packets,
@@ -75,21 +97,21 @@ const fn row(name: &'static str, packets: Packets, limit: Limit, wants: Wants, w
     }
 }
 
-/// A component of the 1-RTT packets that is a field of the connection.
+/// A component that writes into 1-RTT packets only.
 macro_rules! field {
     ($name:literal, $field:ident, $wants:ident, $write:ident) => {
         row(
             $name,
             Packets::OneRtt,
             Limit::Congestion,
-            |connection, _, _| connection.$field.$wants(),
-            |connection, _, _, packet| connection.$field.$write(packet),
+            |components, _, _| components.$field.$wants(),
+            |components, _, _, packet| components.$field.$write(packet),
         )
     };
 }
 
 /// All components, most urgent first.
-pub(super) const COMPONENTS: [Component; 11] = [
+pub(super) const COMPONENTS: [Row; 11] = [
     row("ACK", Packets::Any, Limit::None, wants_ack, write_ack),
     row("CRYPTO", Packets::Any, Limit::Congestion, wants_crypto, write_crypto),
     row("IMMEDIATE_ACK", Packets::OneRtt, Limit::Congestion, wants_immediate_ack, write_immediate_ack),
@@ -98,18 +120,15 @@ pub(super) const COMPONENTS: [Component; 11] = [
     field!("RETIRE_CONNECTION_ID", peer_cids, wants, write),
     field!("NEW_CONNECTION_ID", local_cids, wants, write),
     field!("stream control", streams, wants_control, write_control),
-    Component {
-        unsent: |connection| connection.datagrams.unsent(),
-        ..field!("DATAGRAM", datagrams, wants, write)
-    },
-    Component {
-        unsent: |connection| connection.streams.unsent(),
+    Row { unsent: |components| components.datagrams.unsent(), ..field!("DATAGRAM", datagrams, wants, write) },
+    Row {
+        unsent: |components| components.streams.unsent(),
         ..field!("STREAM", streams, wants_data, write_data)
     },
     row("probe", Packets::Any, Limit::CongestionOfAll, wants_probe, settle_probe),
 ];
 
-impl Component {
+impl Row {
     /// Whether a packet of the space may carry its frames.
     #[inline]
     fn may_write(&self, space: SpaceId, permission: Permission) -> bool {
@@ -119,17 +138,24 @@ impl Component {
     }
 }
 
-/// Whether any component has something to send in the space that may go.
+/// Whether any component has something to send in a packet of the space that may go.
 #[inline]
-pub(super) fn wants(connection: &Connection, now: Instant, space: SpaceId, permission: Permission) -> bool {
-    let mut permitted = COMPONENTS.iter().filter(|component| component.may_write(space, permission));
-    permitted.any(|component| (component.wants)(connection, now, space))
+pub(super) fn wants(
+    components: &Components,
+    spaces: &Spaces,
+    now: Instant,
+    id: SpaceId,
+    permission: Permission,
+) -> bool {
+    let Some(space) = spaces.space(id) else { return false };
+    let mut permitted = COMPONENTS.iter().filter(|row| row.may_write(id, permission));
+    permitted.any(|row| (row.wants)(components, space, now))
 }
 
 /// Bytes of content that wait in all components.
 #[inline]
-pub(super) fn unsent(connection: &Connection) -> u64 {
-    COMPONENTS.iter().map(|component| (component.unsent)(connection)).sum()
+pub(super) fn unsent(components: &Components) -> u64 {
+    COMPONENTS.iter().map(|row| (row.unsent)(components)).sum()
 }
 
 /// Calls a function for one row after the other. Each row is known when it is compiled, so that a component which has nothing
@@ -144,78 +170,159 @@ macro_rules! each_row {
     };
 }
 
-/// Lets the components write into a packet of the space, most urgent first.
+/// The packet that components write into, as far as they need to know it.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    pub(super) now: Instant,
+    pub(super) space: SpaceId,
+    pub(super) permission: Permission,
+}
+
+/// Lets the components write into a packet, most urgent first.
 #[inline]
 pub(super) fn fill(
-    connection: &mut Connection,
-    now: Instant,
-    space: SpaceId,
-    permission: Permission,
+    components: &mut Components,
+    spaces: &mut Spaces,
+    target: Target,
     packet: &mut PacketBuilder<'_>,
 ) {
-    each_row!(fill_from(connection, now, space, permission, packet));
+    let Some(space) = spaces.space_mut(target.space) else { return };
+    each_row!(fill_from(components, space, target, packet));
 }
 
 /// Lets the component of one row write.
 #[inline]
 fn fill_from<const ROW: usize>(
-    connection: &mut Connection,
-    now: Instant,
-    space: SpaceId,
-    permission: Permission,
+    components: &mut Components,
+    space: &mut Space,
+    target: Target,
     packet: &mut PacketBuilder<'_>,
 ) {
-    let Some(component) = COMPONENTS.get(ROW) else { return };
-    if component.may_write(space, permission)
-        && (component.limit != Limit::Congestion || (component.wants)(connection, now, space))
+    let Some(row) = COMPONENTS.get(ROW) else { return };
+    if row.may_write(target.space, target.permission)
+        && (row.limit != Limit::Congestion || (row.wants)(components, space, target.now))
     {
-        (component.write)(connection, now, space, packet);
+        (row.write)(components, space, target.now, packet);
     }
 }
 
 #[inline]
-fn wants_ack(connection: &Connection, now: Instant, id: SpaceId) -> bool {
-    connection.spaces.space(id).is_some_and(|space| space.acks.urgency(now) == AckUrgency::Immediate)
+fn wants_ack(_: &Components, space: &Space, now: Instant) -> bool {
+    space.acks.urgency(now) == AckUrgency::Immediate
 }
 
 #[inline]
-fn write_ack(connection: &mut Connection, now: Instant, id: SpaceId, packet: &mut PacketBuilder<'_>) {
-    if let Some(space) = connection.spaces.space_mut(id) {
-        space.write_ack(now, packet);
-    }
+fn write_ack(_: &mut Components, space: &mut Space, now: Instant, packet: &mut PacketBuilder<'_>) {
+    space.write_ack(now, packet);
 }
 
 #[inline]
-fn wants_crypto(connection: &Connection, _: Instant, id: SpaceId) -> bool {
-    connection.spaces.space(id).is_some_and(|space| space.crypto.wants())
+fn wants_crypto(_: &Components, space: &Space, _: Instant) -> bool {
+    space.crypto.wants()
 }
 
-fn write_crypto(connection: &mut Connection, _: Instant, id: SpaceId, packet: &mut PacketBuilder<'_>) {
-    if let Some(space) = connection.spaces.space_mut(id) {
-        space.crypto.write(packet);
-    }
+fn write_crypto(_: &mut Components, space: &mut Space, _: Instant, packet: &mut PacketBuilder<'_>) {
+    space.crypto.write(packet);
 }
 
 /// A probe asks for an acknowledgement at once, if the peer understands that.
 #[inline]
-fn wants_immediate_ack(connection: &Connection, _: Instant, _: SpaceId) -> bool {
-    connection.spaces.application.owes_probe() && connection.ack_frequency.may_ask()
+fn wants_immediate_ack(components: &Components, space: &Space, _: Instant) -> bool {
+    space.owes_probe() && components.ack_frequency.may_ask()
 }
 
-fn write_immediate_ack(connection: &mut Connection, _: Instant, _: SpaceId, packet: &mut PacketBuilder<'_>) {
-    connection.ack_frequency.write_immediate_ack(packet);
+fn write_immediate_ack(
+    components: &mut Components,
+    _: &mut Space,
+    _: Instant,
+    packet: &mut PacketBuilder<'_>,
+) {
+    components.ack_frequency.write_immediate_ack(packet);
 }
 
 #[inline]
-fn wants_probe(connection: &Connection, _: Instant, id: SpaceId) -> bool {
-    connection.spaces.space(id).is_some_and(|space| space.owes_probe())
+fn wants_probe(_: &Components, space: &Space, _: Instant) -> bool {
+    space.owes_probe()
 }
 
 /// Last, because a probe is a PING only where nothing else asks for an acknowledgement. RFC 9002 §7: a packet that leaves
 /// although the window is full has no PING.
 #[inline]
-fn settle_probe(connection: &mut Connection, _: Instant, id: SpaceId, packet: &mut PacketBuilder<'_>) {
-    if let Some(space) = connection.spaces.space_mut(id) {
-        space.settle_probe(packet);
+fn settle_probe(_: &mut Components, space: &mut Space, _: Instant, packet: &mut PacketBuilder<'_>) {
+    space.settle_probe(packet);
+}
+
+/// The owners of the frames of a packet, who hear of its fate: the components, and those that each space has of its own.
+pub(super) struct FrameOwners<'a> {
+    components: &'a mut Components,
+    crypto: &'a mut CryptoStream,
+    acks: &'a mut AckTracker,
+    /// Adjacent acknowledged data of one stream, before the stream hears of it.
+    run: Option<(StreamId, Range<u64>)>,
+    merges: bool,
+}
+
+/// The ledger of a space, and the owners of the frames that it remembers; `None` if the space is gone.
+#[inline]
+pub(super) fn ledger_and_owners<'a>(
+    components: &'a mut Components,
+    spaces: &'a mut Spaces,
+    id: SpaceId,
+    without: Without,
+) -> Option<(&'a mut Ledger<SentFrame>, FrameOwners<'a>)> {
+    let Space { ledger, crypto, acks, .. } = spaces.space_mut(id)?;
+    let merges = !without.has(Technique::MergedAcks);
+    Some((ledger, FrameOwners { components, crypto, acks, run: None, merges }))
+}
+
+impl FrameOwners<'_> {
+    #[inline]
+    pub(super) fn on_acked(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Stream { id, offset, len, fin: false } => {
+                let range = offset..offset + u64::from(len);
+                match &mut self.run {
+                    Some((run_id, run)) if *run_id == id && run.end == range.start && self.merges => {
+                        run.end = range.end;
+                    }
+                    _ => {
+                        self.settle_run();
+                        self.run = Some((id, range));
+                    }
+                }
+            }
+            SentFrame::Stream { id, offset, len, fin: true } => {
+                self.settle_run();
+                self.components.streams.on_stream_acked(id, offset..offset + u64::from(len), true);
+            }
+            SentFrame::Ack { largest } => self.acks.on_ack_of_ack(largest),
+            SentFrame::Crypto { offset, len } => self.crypto.on_acked(offset, len),
+            SentFrame::NewConnectionId { .. } => self.components.local_cids.on_acked(frame),
+            SentFrame::RetireConnectionId { .. } => self.components.peer_cids.on_acked(frame),
+            SentFrame::HandshakeDone | SentFrame::NewToken => self.components.control_frames.on_acked(frame),
+            SentFrame::AckFrequency { sequence } => self.components.ack_frequency.on_acked(sequence),
+            SentFrame::PathChallenge | SentFrame::Datagram => {}
+            _ => self.components.streams.on_frame_acked(frame),
+        }
+    }
+
+    pub(super) fn settle_run(&mut self) {
+        if let Some((id, range)) = self.run.take() {
+            self.components.streams.on_stream_acked(id, range, false);
+        }
+    }
+
+    pub(super) fn on_lost(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Crypto { offset, len } => self.crypto.on_lost(offset, len),
+            SentFrame::NewConnectionId { .. } => self.components.local_cids.on_lost(frame),
+            SentFrame::RetireConnectionId { .. } => self.components.peer_cids.on_lost(frame),
+            SentFrame::HandshakeDone | SentFrame::NewToken => self.components.control_frames.on_lost(frame),
+            SentFrame::AckFrequency { sequence } => self.components.ack_frequency.on_lost(sequence),
+            //= rfc9000/13.3#3
+            SentFrame::Ack { .. } | SentFrame::PathChallenge | SentFrame::Datagram => {}
+            //= rfc9000/13.3#1
+            _ => self.components.streams.on_frame_lost(frame),
+        }
     }
 }

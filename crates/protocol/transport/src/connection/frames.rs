@@ -4,12 +4,15 @@
 //! whether it only probes a path. Whatever a frame does is in the component that owns the matter; the handlers here
 //! parse and hand over.
 
-use super::Connection;
 use super::arrival::Arrival;
+use super::{Connection, handshake};
+use crate::datagrams::Datagrams;
 use crate::error::TransportError;
 use crate::event::StreamSink;
 use crate::space::SpaceId;
-use crate::without::Technique;
+use crate::streams::Streams;
+use crate::without::{Technique, Without};
+use recovery::ack::{AckTracker, Eliciting};
 use wire::Side;
 use wire::error::Code;
 use wire::frame;
@@ -142,7 +145,9 @@ pub(super) fn dispatch<S: StreamSink>(
                 if row.permitted == 0 { "unknown frame type" } else { "frame in the wrong packet type" };
             return Err(TransportError { code, frame: ty, reason });
         }
-        arrival.ack_eliciting |= matches!(row.effect, Effect::Eliciting | Effect::Probing);
+        if matches!(row.effect, Effect::Eliciting | Effect::Probing) {
+            arrival.eliciting = Eliciting::Yes;
+        }
         //= rfc9000/9.1#1
         arrival.non_probing |= matches!(row.effect, Effect::Eliciting | Effect::Silent);
         (row.handler)(connection, arrival, ty, &mut reader)
@@ -166,83 +171,89 @@ fn on_ping<S>(_: &mut Connection, _: &mut Arrival<'_, S>, _: u64, _: &mut Reader
     Ok(())
 }
 
-fn on_ack<S>(
-    connection: &mut Connection,
-    arrival: &mut Arrival<'_, S>,
-    ty: u64,
-    reader: &mut Reader<'_>,
-) -> Outcome {
-    let ack = frame::Ack::parse(ty, reader)?;
-    connection.on_ack(arrival.now, arrival.space, &ack)
-}
-
-fn on_crypto<S>(
-    connection: &mut Connection,
-    arrival: &mut Arrival<'_, S>,
-    ty: u64,
-    reader: &mut Reader<'_>,
-) -> Outcome {
-    let crypto = frame::Crypto::parse(ty, reader)?;
-    connection.on_crypto(arrival.space, crypto.offset, crypto.data)
-}
-
-fn on_stream<S: StreamSink>(
-    connection: &mut Connection,
-    arrival: &mut Arrival<'_, S>,
-    ty: u64,
-    reader: &mut Reader<'_>,
-) -> Outcome {
-    let stream = frame::Stream::parse(ty, reader)?;
-    if stream.fin {
-        connection.spaces.application.acks.on_end_of_stream();
-    }
-    if connection.config.without.has(Technique::LentData) {
-        let copy = stream.data.to_vec();
-        let stream = frame::Stream { data: &copy, ..stream };
-        return connection.streams.on_stream(&stream, arrival.now, arrival.rtt, arrival.sink);
-    }
-    connection.streams.on_stream(&stream, arrival.now, arrival.rtt, arrival.sink)
-}
-
-/// A handler that parses one view and hands it to the set of streams.
-macro_rules! to_streams {
-    ($($name:ident: $view:ident => $method:ident;)*) => {$(
-        fn $name<S>(
-            connection: &mut Connection,
-            _: &mut Arrival<'_, S>,
+/// The handlers of frames with fields. Each parses its frame and gives it to what it concerns: a component, or the connection
+/// where it concerns many of them.
+macro_rules! handlers {
+    ($($name:ident: $view:ident => |$c:pat_param, $arrival:pat_param, $frame:ident| $call:expr;)*) => {$(
+        fn $name<S: StreamSink>(
+            $c: &mut Connection,
+            $arrival: &mut Arrival<'_, S>,
             ty: u64,
             reader: &mut Reader<'_>,
         ) -> Outcome {
-            connection.streams.$method(&frame::$view::parse(ty, reader)?)
+            let $frame = frame::$view::parse(ty, reader)?;
+            $call
         }
     )*};
 }
 
-to_streams! {
-    on_reset_stream: ResetStream => on_reset_stream;
-    on_stop_sending: StopSending => on_stop_sending;
-    on_max_data: MaxData => on_max_data;
-    on_max_stream_data: MaxStreamData => on_max_stream_data;
-    on_max_streams: MaxStreams => on_max_streams;
-    on_data_blocked: DataBlocked => on_data_blocked;
-    on_stream_data_blocked: StreamDataBlocked => on_stream_data_blocked;
-    on_streams_blocked: StreamsBlocked => on_streams_blocked;
+handlers! {
+    on_ack: Ack => |c, at, ack| c.on_ack(at.now, at.space, &ack);
+    on_crypto: Crypto => |c, at, crypto| c.on_crypto(at.space, crypto.offset, crypto.data);
+    on_stream: Stream => |c, at, stream| {
+        let Connection { components, spaces, config, .. } = c;
+        give_stream(&mut components.streams, &mut spaces.application.acks, config.without, at, stream)
+    };
+    on_reset_stream: ResetStream => |c, _, frame| c.components.streams.on_reset_stream(&frame);
+    on_stop_sending: StopSending => |c, _, frame| c.components.streams.on_stop_sending(&frame);
+    on_max_data: MaxData => |c, _, frame| c.components.streams.on_max_data(&frame);
+    on_max_stream_data: MaxStreamData => |c, _, frame| c.components.streams.on_max_stream_data(&frame);
+    on_max_streams: MaxStreams => |c, _, frame| c.components.streams.on_max_streams(&frame);
+    on_data_blocked: DataBlocked => |c, _, frame| c.components.streams.on_data_blocked(&frame);
+    on_stream_data_blocked: StreamDataBlocked => |c, _, frame| c.components.streams.on_stream_data_blocked(&frame);
+    on_streams_blocked: StreamsBlocked => |c, _, frame| c.components.streams.on_streams_blocked(&frame);
+    on_datagram: Datagram => |c, at, datagram| give_datagram(&c.components.datagrams, at.sink, &datagram);
+    on_new_connection_id: NewConnectionId => |c, _, frame| c.components.peer_cids.on_new_connection_id(&frame);
+    on_retire_connection_id: RetireConnectionId => |c, at, retire| {
+        c.components.local_cids.on_retire(retire.sequence, &at.dcid)
+    };
+    on_path_challenge: PathChallenge => |c, at, challenge| {
+        c.paths.on_path_challenge(at.now, at.path, challenge.0);
+        Ok(())
+    };
+    on_path_response: PathResponse => |c, at, response| {
+        let moved = c.paths.on_path_response(at.now, response.0).filter(|_| c.side.is_server());
+        if let Some(addresses) = moved {
+            c.components.control_frames.want_token(at.now, addresses);
+        }
+        Ok(())
+    };
+    on_connection_close: ConnectionClose => |c, at, close| {
+        c.on_connection_close(at.now, &close);
+        Ok(())
+    };
 }
 
-fn on_datagram<S: StreamSink>(
-    connection: &mut Connection,
+fn give_stream<S: StreamSink>(
+    streams: &mut Streams,
+    acks: &mut AckTracker,
+    without: Without,
     arrival: &mut Arrival<'_, S>,
-    ty: u64,
-    reader: &mut Reader<'_>,
+    stream: frame::Stream<'_>,
 ) -> Outcome {
-    let datagram = frame::Datagram::parse(ty, reader)?;
+    if stream.fin {
+        acks.on_end_of_stream();
+    }
+    if without.has(Technique::LentData) {
+        let copy = stream.data.to_vec();
+        let stream = frame::Stream { data: &copy, ..stream };
+        return streams.on_stream(&stream, arrival.now, arrival.rtt, arrival.sink);
+    }
+    streams.on_stream(&stream, arrival.now, arrival.rtt, arrival.sink)
+}
+
+fn give_datagram(
+    datagrams: &Datagrams,
+    sink: &mut impl StreamSink,
+    datagram: &frame::Datagram<'_>,
+) -> Outcome {
     //= rfc9221/3#3
-    if !connection.datagrams.may_receive(datagram.data.len()) {
+    if !datagrams.may_receive(datagram.data.len()) {
         // RFC 9221 §3: a DATAGRAM that we did not allow, or larger than we allowed.
         return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "DATAGRAM frame not allowed"));
     }
     //= rfc9221/5#1
-    arrival.sink.on_datagram(datagram.data);
+    sink.on_datagram(datagram.data);
     Ok(())
 }
 
@@ -252,11 +263,11 @@ fn on_ack_frequency<S>(
     ty: u64,
     reader: &mut Reader<'_>,
 ) -> Outcome {
-    if !connection.ack_frequency.is_offered() {
+    let ack_frequency = &mut connection.components.ack_frequency;
+    if !ack_frequency.is_offered() {
         return on_unknown(connection, arrival, ty, reader);
     }
-    let asked = frame::AckFrequency::parse(ty, reader)?;
-    if let Some(policy) = connection.ack_frequency.on_frame(&asked)? {
+    if let Some(policy) = ack_frequency.on_frame(&frame::AckFrequency::parse(ty, reader)?)? {
         connection.spaces.application.acks.set_policy(policy);
     }
     Ok(())
@@ -268,7 +279,7 @@ fn on_immediate_ack<S>(
     ty: u64,
     reader: &mut Reader<'_>,
 ) -> Outcome {
-    if !connection.ack_frequency.is_offered() {
+    if !connection.components.ack_frequency.is_offered() {
         return on_unknown(connection, arrival, ty, reader);
     }
     //= ack-frequency/5#1
@@ -287,64 +298,7 @@ fn on_new_token<S>(
     if connection.side == Side::Server {
         return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "NEW_TOKEN from a client"));
     }
-    let token = frame::NewToken::parse(ty, reader)?;
-    connection.on_new_token(token.token);
-    Ok(())
-}
-
-fn on_new_connection_id<S>(
-    connection: &mut Connection,
-    _: &mut Arrival<'_, S>,
-    ty: u64,
-    reader: &mut Reader<'_>,
-) -> Outcome {
-    connection.peer_cids.on_new_connection_id(&frame::NewConnectionId::parse(ty, reader)?)
-}
-
-fn on_retire_connection_id<S>(
-    connection: &mut Connection,
-    arrival: &mut Arrival<'_, S>,
-    ty: u64,
-    reader: &mut Reader<'_>,
-) -> Outcome {
-    let retire = frame::RetireConnectionId::parse(ty, reader)?;
-    connection.local_cids.on_retire(retire.sequence, &arrival.dcid)
-}
-
-fn on_path_challenge<S>(
-    connection: &mut Connection,
-    arrival: &mut Arrival<'_, S>,
-    ty: u64,
-    reader: &mut Reader<'_>,
-) -> Outcome {
-    let challenge = frame::PathChallenge::parse(ty, reader)?;
-    connection.paths.on_path_challenge(arrival.now, arrival.path, challenge.0);
-    Ok(())
-}
-
-fn on_path_response<S>(
-    connection: &mut Connection,
-    arrival: &mut Arrival<'_, S>,
-    ty: u64,
-    reader: &mut Reader<'_>,
-) -> Outcome {
-    let response = frame::PathResponse::parse(ty, reader)?;
-    if let Some(addresses) = connection.paths.on_path_response(arrival.now, response.0)
-        && connection.side.is_server()
-    {
-        connection.control_frames.want_token(arrival.now, addresses);
-    }
-    Ok(())
-}
-
-fn on_connection_close<S>(
-    connection: &mut Connection,
-    arrival: &mut Arrival<'_, S>,
-    ty: u64,
-    reader: &mut Reader<'_>,
-) -> Outcome {
-    let close = frame::ConnectionClose::parse(ty, reader)?;
-    connection.on_connection_close(arrival.now, &close);
+    handshake::on_new_token(&mut connection.events, &frame::NewToken::parse(ty, reader)?);
     Ok(())
 }
 

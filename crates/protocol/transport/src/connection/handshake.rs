@@ -3,20 +3,23 @@
 
 use super::Connection;
 use super::arrival::LongPacket;
-use super::keys::OneRttKeys;
+use super::keys::{KeyRing, OneRttKeys};
+use super::timer_state::Timers;
 use super::version_choice::Versions;
 use crate::error::TransportError;
 use crate::event::Event;
 use crate::path::PathId;
-use crate::space::SpaceId;
+use crate::space::{SpaceId, Spaces};
 use base::net::Ecn;
 use base::time::{Duration, Instant};
 use core::ops::Range;
 use crypto::{KeyChange, Level, RetryIntegrity, TlsError, TlsSession, initial_keys};
-use recovery::timers::AddressValidation;
+use recovery::timers::{AddressValidation, Handshake as Confirmation};
+use std::collections::VecDeque;
 use wire::Side;
 use wire::cid::ConnectionId;
 use wire::error::Code;
+use wire::frame::NewToken;
 use wire::packet::LongType;
 use wire::transport_parameters::TransportParameters;
 use wire::version::Version;
@@ -94,6 +97,12 @@ impl Handshake {
     #[inline]
     pub(super) fn is_confirmed(&self) -> bool {
         self.stage == Stage::Confirmed
+    }
+
+    /// For the loss detection timer.
+    #[inline]
+    pub(super) fn confirmation(&self) -> Confirmation {
+        if self.is_confirmed() { Confirmation::Confirmed } else { Confirmation::Unconfirmed }
     }
 
     /// The server has proved to know our address: it acknowledged a Handshake packet. Source: RFC 9002 §6.2.2.1.
@@ -238,7 +247,7 @@ impl Connection {
                 return bad("retry_source_connection_id does not match");
             }
             if let (Some(token), Some(_)) = (peer.stateless_reset_token, cids.peer) {
-                self.peer_cids.on_initial_reset_token(token);
+                self.components.peer_cids.on_initial_reset_token(token);
             }
             if let Some(preferred) = &peer.preferred_address {
                 // RFC 9000 §18.2: a server without connection IDs has none for another address either.
@@ -246,15 +255,15 @@ impl Connection {
                 if cids.peer.is_none_or(|cid| cid.is_empty()) {
                     return bad("preferred_address from a server without connection IDs");
                 }
-                self.peer_cids.on_preferred_address(preferred.cid, preferred.reset_token);
+                self.components.peer_cids.on_preferred_address(preferred.cid, preferred.reset_token);
             }
         }
         self.handshake.versions.check(self.handshake.version, &peer)?;
-        self.streams.on_peer_parameters(&peer);
-        self.datagrams.on_peer_parameters(&peer);
-        self.local_cids.on_peer_limit(peer.active_connection_id_limit);
+        self.components.streams.on_peer_parameters(&peer);
+        self.components.datagrams.on_peer_parameters(&peer);
+        self.components.local_cids.on_peer_limit(peer.active_connection_id_limit);
         self.paths.on_peer_parameters(&peer);
-        self.ack_frequency.on_peer_parameters(&peer);
+        self.components.ack_frequency.on_peer_parameters(&peer);
         self.timers.on_peer_idle_timeout(Duration::from_millis(peer.max_idle_timeout_ms));
         self.handshake.peer = Some(Box::new(peer));
         Ok(())
@@ -268,12 +277,12 @@ impl Connection {
         }
         self.handshake.stage = Stage::Complete;
         self.timers.on_handshake_complete();
-        self.local_cids.issue();
+        self.components.local_cids.issue();
         self.events.push_back(Event::Connected);
         if self.side.is_server() {
             // RFC 9001 §4.1.2: for a server, complete is confirmed.
             //= rfc9001/4.1.2#1
-            self.control_frames.announce_handshake_done();
+            self.components.control_frames.announce_handshake_done();
             self.on_handshake_confirmed(now);
         }
         Ok(())
@@ -286,20 +295,10 @@ impl Connection {
         }
         // What came early is kept: a server confirms the handshake before it has replayed any of it.
         self.handshake.stage = Stage::Confirmed;
-        self.discard_space(SpaceId::Initial);
+        discard_space(SpaceId::Initial, &mut self.spaces, &mut self.keys, &mut self.timers);
         //= rfc9001/4.9.2#1
-        self.discard_space(SpaceId::Handshake);
+        discard_space(SpaceId::Handshake, &mut self.spaces, &mut self.keys, &mut self.timers);
         self.paths.on_handshake_confirmed(now);
-    }
-
-    /// The keys of a space go, and everything that was sent under them. Source: RFC 9001 §4.9, RFC 9002 §6.4.
-    pub(super) fn discard_space(&mut self, id: SpaceId) {
-        //= rfc9002/6.4#1
-        if self.spaces.discard(id).is_some() {
-            self.keys.discard(id);
-            //= rfc9002/6.2.2#2
-            self.timers.reset_back_off();
-        }
     }
 
     /// An Initial or Handshake packet was authentic.
@@ -308,14 +307,14 @@ impl Connection {
         if self.handshake.cids.peer.is_none() {
             self.handshake.cids.peer = Some(long.scid);
             //= rfc9000/7.2#2
-            self.peer_cids.on_first_packet(long.scid);
+            self.components.peer_cids.on_first_packet(long.scid);
         }
         //= rfc9001/4.9.1#2
         if long.ty == LongType::Handshake && self.side.is_server() {
             // RFC 9000 §8.1, RFC 9001 §4.9.1: the client's address is valid, Initial keys are done with.
             //= rfc9000/8.1#3
             self.paths.on_handshake_packet(path);
-            self.discard_space(SpaceId::Initial);
+            discard_space(SpaceId::Initial, &mut self.spaces, &mut self.keys, &mut self.timers);
         }
     }
 
@@ -362,7 +361,7 @@ impl Connection {
         cids.retry = Some(scid);
         //= rfc9000/17.2.5.3#1
         self.handshake.token = token.to_vec();
-        self.peer_cids.on_retry(scid);
+        self.components.peer_cids.on_retry(scid);
         //= rfc9001/5.2#2
         self.keys.install(SpaceId::Initial, initial_keys(version, scid.as_slice(), self.side));
         if let Some(space) = self.spaces.space_mut(SpaceId::Initial) {
@@ -373,15 +372,25 @@ impl Connection {
             self.timers.reset_back_off();
         }
     }
+}
 
-    /// A token for later connections. Source: RFC 9000 §8.1.3, §19.7.
-    pub(super) fn on_new_token(&mut self, token: &[u8]) {
-        if token.len() > MAX_TOKEN {
-            return;
-        }
-        // One that was not fetched gives way, so that a server cannot make us keep more than one.
-        self.events.retain(|event| !matches!(event, Event::NewToken { .. }));
-        self.events.push_back(Event::NewToken { token: token.to_vec() });
+/// A token for later connections. Source: RFC 9000 §8.1.3, §19.7.
+pub(super) fn on_new_token(events: &mut VecDeque<Event>, frame: &NewToken<'_>) {
+    if frame.token.len() > MAX_TOKEN {
+        return;
+    }
+    // One that was not fetched gives way, so that a server cannot make us keep more than one.
+    events.retain(|event| !matches!(event, Event::NewToken { .. }));
+    events.push_back(Event::NewToken { token: frame.token.to_vec() });
+}
+
+/// The keys of a space go, and everything that was sent under them. Source: RFC 9001 §4.9, RFC 9002 §6.4.
+pub(super) fn discard_space(id: SpaceId, spaces: &mut Spaces, keys: &mut KeyRing, timers: &mut Timers) {
+    //= rfc9002/6.4#1
+    if spaces.discard(id).is_some() {
+        keys.discard(id);
+        //= rfc9002/6.2.2#2
+        timers.reset_back_off();
     }
 }
 

@@ -84,6 +84,13 @@ pub(super) struct OneRttKeys {
     forged: u64,
 }
 
+/// When a packet arrived.
+pub(super) struct Arrived<F: FnOnce() -> Duration> {
+    pub(super) at: Instant,
+    /// How long keys are kept that an update replaces. Few packets ask.
+    pub(super) keep: F,
+}
+
 /// Why a packet was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpenFailure {
@@ -133,13 +140,13 @@ impl OneRttKeys {
         self.local.seal(pn, packet, header_len);
     }
 
-    /// Decrypts a packet in place and follows the peer's key update. `arrived` says when, and how long keys are kept that an update
-    /// replaces, which few packets ask. Returns the length of the plaintext.
+    /// Decrypts a packet in place and follows the peer's key update. Returns the length of the plaintext.
     #[inline]
     pub(super) fn open(
         &mut self,
-        arrived: (Instant, impl FnOnce() -> Duration),
-        (pn, phase): (u64, KeyPhase),
+        arrived: Arrived<impl FnOnce() -> Duration>,
+        pn: u64,
+        phase: KeyPhase,
         packet: &mut [u8],
         header_len: usize,
     ) -> Result<usize, OpenFailure> {
@@ -160,10 +167,10 @@ impl OneRttKeys {
     /// A packet of this phase with the lowest number so far. After the first one, packets of the phase before it may still come
     /// for a while.
     #[cold]
-    fn on_lowest(&mut self, (now, keep): (Instant, impl FnOnce() -> Duration), pn: u64) {
+    fn on_lowest(&mut self, arrived: Arrived<impl FnOnce() -> Duration>, pn: u64) {
         //= rfc9001/6.5#1
         if let Some((_, until)) = self.previous_peer.as_mut().filter(|_| self.lowest_received.is_none()) {
-            *until = (*until).max(now + keep());
+            *until = (*until).max(arrived.at + (arrived.keep)());
         }
         self.lowest_received = Some(pn);
     }
@@ -172,7 +179,7 @@ impl OneRttKeys {
     #[cold]
     fn open_across_update(
         &mut self,
-        (now, keep): (Instant, impl FnOnce() -> Duration),
+        Arrived { at: now, keep }: Arrived<impl FnOnce() -> Duration>,
         pn: u64,
         packet: &mut [u8],
         header_len: usize,
@@ -249,8 +256,17 @@ impl OneRttKeys {
 
     /// Whether RFC 9001 §6.1 and §6.5 allow us to start an update: the last one is acknowledged, and that was a while ago.
     //= rfc9001/6.1#2
-    pub(super) fn may_update(&self, now: Instant) -> bool {
+    fn may_update(&self, now: Instant) -> bool {
         self.update_after.is_some_and(|at| now >= at)
+    }
+
+    /// Starts a key update if that is allowed, and keeps the keys that it replaces for `keep`; says whether it has.
+    pub(super) fn try_update(&mut self, now: Instant, keep: Duration) -> bool {
+        let may = self.may_update(now);
+        if may {
+            self.update(now + keep);
+        }
+        may
     }
 
     /// Starts a key update; the next packet sent tells the peer.

@@ -37,8 +37,8 @@ impl Connection {
     pub(super) fn on_path_changed(&mut self) {
         // A new path gets a new connection ID, so that the two cannot be linked.
         //= rfc9000/9.5#1
-        self.peer_cids.switch();
-        self.ack_frequency.on_path_changed();
+        self.components.peer_cids.switch();
+        self.components.ack_frequency.on_path_changed();
         //= rfc9000/9.4#2
         let ledger = &mut self.spaces.application.ledger;
         ledger.on_path_change();

@@ -3,7 +3,10 @@
 //! It holds one value per concern and almost no logic of its own: receiving is in receive.rs and frames.rs, assembly in
 //! plan.rs, components.rs, transmit.rs and seal.rs, datagrams of their own kind in probes.rs, the fate of packets in acks.rs,
 //! the handshake, its keys and its version in handshake.rs, keys.rs and versions.rs, moves in migration.rs, time in timers.rs,
-//! the end in close.rs, the application's verbs in verbs.rs. Each of these files calls methods of others in one direction only (`cargo xtask tidy`).
+//! the end in close.rs, what the application calls in api.rs.
+//!
+//! Each of these files calls methods of others in one direction only. Assembly does not see the connection: it borrows the parts
+//! that assembly.rs lists. The files that take the connection whole are listed in xtask/src/hubs.rs (`cargo xtask tidy`).
 //!
 //! Invariants: the methods never read a clock, never allocate per packet in steady state, and never panic on what a peer
 //! sent. After `receive`, `on_timeout` or a verb, call `transmit` until it says that all is in the sink, then look at
@@ -12,6 +15,7 @@
 mod acks;
 mod api;
 mod arrival;
+mod assembly;
 mod close;
 mod components;
 mod counters;
@@ -38,19 +42,15 @@ pub use counters::Counters;
 pub(crate) use open::{ConnectionSetup, FirstInitial};
 pub use transmit::Transmitted;
 
-use crate::ack_frequency::AckFrequency;
-use crate::cid::{LocalCids, PeerCids};
 use crate::config::TransportConfig;
-use crate::control_frames::ControlFrames;
-use crate::datagrams::Datagrams;
 use crate::event::Event;
 use crate::path::Paths;
 use crate::sent::SentFrame;
 use crate::space::Spaces;
-use crate::streams::Streams;
 use base::net::Addresses;
 use base::rng::Rng;
 use close::Lifecycle;
+use components::Components;
 use handshake::Handshake;
 use keys::KeyRing;
 use receive::Masks;
@@ -66,13 +66,8 @@ pub struct Connection {
     lifecycle: Lifecycle,
     keys: KeyRing,
     spaces: Spaces,
-    streams: Streams,
-    datagrams: Datagrams,
+    components: Components,
     paths: Paths,
-    local_cids: LocalCids,
-    peer_cids: PeerCids,
-    control_frames: ControlFrames,
-    ack_frequency: AckFrequency,
     timers: Timers,
     handshake: Box<Handshake>,
     events: VecDeque<Event>,

@@ -2,6 +2,7 @@
 
 use super::Connection;
 use super::close::Lifecycle;
+use super::components::Components;
 use super::counters::Counters;
 use super::handshake::{Handshake, HandshakeCids};
 use super::keys::KeyRing;
@@ -87,7 +88,7 @@ impl Connection {
         tls: impl FnOnce(&[u8]) -> Result<TlsSession, E>,
     ) -> Result<Connection, E> {
         let ConnectionSetup { config, version, local_cids, .. } = &beginning;
-        let mut parameters = parameters(config, (*version, &Version::SUPPORTED), local_cids.first());
+        let mut parameters = parameters(config, *version, &Version::SUPPORTED, local_cids.first());
         parameters.original_destination_connection_id = Some(first.original_dcid);
         parameters.retry_source_connection_id = first.retry_scid;
         parameters.stateless_reset_token = Some(local_cids.first_reset_token());
@@ -104,7 +105,7 @@ impl Connection {
         let mut connection = Connection::new(beginning, Side::Server, peer_cids, handshake, first.address);
         connection.keys.install(SpaceId::Initial, keys);
         if let Some(token) = first.new_token {
-            connection.control_frames.announce_token(token);
+            connection.components.control_frames.announce_token(token);
         }
         Ok(connection)
     }
@@ -131,13 +132,15 @@ impl Connection {
             lifecycle: Lifecycle::Alive,
             keys: KeyRing::default(),
             spaces: Spaces::new(early, application),
-            streams: Streams::new(side, &config.streams),
-            datagrams: Datagrams::new(config.max_datagram_frame_size),
+            components: Components {
+                streams: Streams::new(side, &config.streams),
+                datagrams: Datagrams::new(config.max_datagram_frame_size),
+                local_cids,
+                peer_cids,
+                control_frames: ControlFrames::default(),
+                ack_frequency: AckFrequency::new(&config),
+            },
             paths: Paths::new(now, side, &config, addresses, address),
-            local_cids,
-            peer_cids,
-            control_frames: ControlFrames::default(),
-            ack_frequency: AckFrequency::new(&config),
             timers: Timers::new(now, &config),
             handshake: Box::new(handshake),
             events: VecDeque::new(),
@@ -154,13 +157,14 @@ impl Connection {
 /// What a client tells the server, encoded, in a first flight of this version.
 pub(super) fn client_parameters(config: &TransportConfig, version: Version, first: ConnectionId) -> Vec<u8> {
     // RFC 9368 §4: a client lists what the version in use may change to.
-    encode(parameters(config, (version, &[version]), first), config)
+    encode(parameters(config, version, &[version], first), config)
 }
 
 /// What we tell the peer: the version in use, and those that are available. Source: RFC 9000 §18.2.
 fn parameters(
     config: &TransportConfig,
-    (version, available): (Version, &[Version]),
+    version: Version,
+    available: &[Version],
     first: ConnectionId,
 ) -> TransportParameters {
     TransportParameters {

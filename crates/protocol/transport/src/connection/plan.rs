@@ -3,7 +3,7 @@
 //! Everything that ever leaves is one of the kinds below. Probes of the path, of its size, or after a timeout are plans
 //! like any other, so that the steps after this one need not know why a packet is sent.
 
-use super::Connection;
+use super::assembly::Assembly;
 use super::components::{self, Permission};
 use crate::config::MIN_PACKET_SIZE;
 use crate::path::{MtuProbe, PathId};
@@ -31,6 +31,15 @@ impl SpaceSet {
     }
 }
 
+/// What congestion control and pacing allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Allowance {
+    /// Bytes of UDP payload.
+    pub(super) bytes: u64,
+    /// The components that may write.
+    pub(super) permission: Permission,
+}
+
 /// What the next datagrams are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -42,8 +51,8 @@ pub(super) enum Kind {
     MtuProbe,
     /// One datagram of coalesced packets, while the handshake lasts.
     Coalesced(SpaceSet, Permission),
-    /// A train of at most so many bytes of 1-RTT packets.
-    Train(u64, Permission),
+    /// A train of 1-RTT packets.
+    Train(Allowance),
 }
 
 /// What goes next, where, and in datagrams of which size.
@@ -57,7 +66,7 @@ pub(super) struct Plan {
 /// A TLS message of more bytes than this, with its headers, fills a datagram of 1,200 bytes: one with a post-quantum key share.
 const LARGE_HELLO: usize = 1_000;
 
-impl Connection {
+impl Assembly<'_> {
     /// The next thing to send, when the pacer allows `paced` bytes; `None` when nothing may or need go.
     pub(super) fn plan(&self, now: Instant, paced: u64) -> Option<Plan> {
         let path = self.paths.active_id();
@@ -85,7 +94,7 @@ impl Connection {
         // A new path may be given less credit than the packets are large that the old one carried.
         let affordable = usize::try_from(credit).unwrap_or(usize::MAX);
         let size = if handshaking { small } else { usize::from(active.max_packet_size).min(affordable) };
-        let (budget, permission) = self.budget(paced, size as u64);
+        let Allowance { bytes: budget, permission } = self.budget(paced, size as u64);
         if handshaking {
             let set = self.spaces_with_something(now, permission);
             return (set != SpaceSet::EMPTY).then_some(Plan {
@@ -118,7 +127,7 @@ impl Connection {
             permission
         };
         self.space_wants(now, SpaceId::Application, permission).then(|| Plan {
-            kind: Kind::Train(budget.min(credit), permission),
+            kind: Kind::Train(Allowance { bytes: budget.min(credit), permission }),
             path,
             size,
         })
@@ -127,26 +136,26 @@ impl Connection {
     /// Whether there is something to send, and the window has room for all of it: probes can wait until it has left. Where it
     /// has not, data waits for the window anyway.
     fn fits_beside_probes(&self, now: Instant, room: u64) -> bool {
-        let unsent = components::unsent(self);
+        let unsent = components::unsent(self.components);
         unsent + unsent / 16 < room && self.space_wants(now, SpaceId::Application, Permission::All)
     }
 
     /// How many bytes congestion control and pacing allow now. A timeout probe goes whatever they say (RFC 9002 §7.5).
-    fn budget(&self, paced: u64, size: u64) -> (u64, Permission) {
+    fn budget(&self, paced: u64, size: u64) -> Allowance {
         let path = self.paths.active();
         let room = path.congestion.window().saturating_sub(self.spaces.in_flight_bytes());
         //= rfc9002/7#1
         let budget = room.min(paced);
         if budget >= size {
-            (budget, Permission::All)
+            Allowance { bytes: budget, permission: Permission::All }
         //= rfc9002/7.5#1
         } else if self.spaces.owes_probe() {
-            (2 * size, Permission::All)
+            Allowance { bytes: 2 * size, permission: Permission::All }
         } else if self.spaces.is_handshake_stranded() {
             // Else 1-RTT packets that fill the window could keep the handshake from ever ending.
-            (size, Permission::All)
+            Allowance { bytes: size, permission: Permission::All }
         } else {
-            (size, Permission::AckOnly)
+            Allowance { bytes: size, permission: Permission::AckOnly }
         }
     }
 
@@ -164,7 +173,7 @@ impl Connection {
 
     /// Whether a space has keys and something to send that may go.
     fn space_wants(&self, now: Instant, id: SpaceId, permission: Permission) -> bool {
-        self.keys.has(id) && components::wants(self, now, id, permission)
+        self.keys.has(id) && components::wants(self.components, self.spaces, now, id, permission)
     }
 
     /// Whether anything waits that could fill a packet now, whatever congestion control says.

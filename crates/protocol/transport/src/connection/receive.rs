@@ -6,8 +6,9 @@
 
 use super::Connection;
 use super::arrival::{Arrival, LongPacket};
+use super::close::close_period;
 use super::frames;
-use super::keys::OpenFailure;
+use super::keys::{Arrived, OpenFailure};
 use crate::cid::LOCAL_CID_LEN;
 use crate::error::TransportError;
 use crate::event::StreamSink;
@@ -55,6 +56,15 @@ struct Context {
     now: Instant,
     path: PathId,
     ecn: Ecn,
+}
+
+/// What the header of an authentic packet said.
+#[derive(Clone, Copy)]
+struct Header {
+    space: SpaceId,
+    pn: u64,
+    /// Where it was sent to.
+    dcid: ConnectionId,
 }
 
 impl Connection {
@@ -179,12 +189,12 @@ impl Connection {
         let space = &self.spaces.application;
         let pn = packet_number::expand(truncated, pn_len, space.next_expected());
         let header_len = PN_OFFSET + pn_len;
-        let (paths, ack_frequency) = (&self.paths, &self.ack_frequency);
+        let (paths, components) = (&self.paths, &self.components);
         //= rfc9001/6.5#1
-        let keep = || paths.active().rtt.pto(ack_frequency.peer_max_ack_delay()) * 3;
+        let keep = || close_period(paths, components);
         let Some(keys) = &mut self.keys.one_rtt else { return Ok(()) };
-        let opened =
-            keys.open((context.now, keep), (pn, KeyPhase::from_first_byte(first)), packet, header_len);
+        let arrived = Arrived { at: context.now, keep };
+        let opened = keys.open(arrived, pn, KeyPhase::from_first_byte(first), packet, header_len);
         let len = match opened {
             Ok(len) => {
                 self.counters.key_updates = keys.updates();
@@ -203,7 +213,8 @@ impl Connection {
         }
         let dcid = ConnectionId::new(&packet[1..PN_OFFSET]).unwrap_or(ConnectionId::EMPTY);
         let payload = &packet[header_len..header_len + len];
-        self.on_packet(context, SpaceId::Application, (pn, dcid), payload, sink)
+        let header = Header { space: SpaceId::Application, pn, dcid };
+        self.on_packet(context, header, payload, sink)
     }
 
     /// A packet was authentic: its frames, its acknowledgement, its path. Source: RFC 9000 §12.3, §13.1.
@@ -211,8 +222,7 @@ impl Connection {
     fn on_packet<S: StreamSink>(
         &mut self,
         context: Context,
-        space: SpaceId,
-        (pn, dcid): (u64, ConnectionId),
+        Header { space, pn, dcid }: Header,
         payload: &[u8],
         sink: &mut S,
     ) -> Result<(), TransportError> {
@@ -228,11 +238,10 @@ impl Connection {
         let rtt = self.paths.active().rtt.smoothed();
         let Context { now, path, ecn } = context;
         let mut arrival =
-            Arrival { now, space, path, dcid, rtt, sink, ack_eliciting: false, non_probing: false };
+            Arrival { now, space, path, dcid, rtt, sink, eliciting: Eliciting::No, non_probing: false };
         frames::dispatch(self, &mut arrival, payload)?;
-        let Arrival { ack_eliciting, non_probing, .. } = arrival;
+        let Arrival { eliciting, non_probing, .. } = arrival;
         self.counters.received_packets += 1;
-        let eliciting = if ack_eliciting { Eliciting::Yes } else { Eliciting::No };
         self.timers.on_authentic_packet(now, eliciting);
         if let Some(space) = self.spaces.space_mut(space) {
             //= rfc9000/13.1#1
@@ -261,7 +270,7 @@ impl Connection {
                 return Ok(());
             };
             let end = match packet {
-                Packet::Short(header) if self.local_cids.contains(&header.dcid) => {
+                Packet::Short(header) if self.components.local_cids.contains(&header.dcid) => {
                     return self.receive_single_short(context, rest, sink);
                 }
                 Packet::Short(_) => {
@@ -328,7 +337,7 @@ impl Connection {
         };
         // RFC 9000 §12.2: packets behind the first of a datagram are for this connection, or for nobody.
         //= rfc9000/12.2#2
-        let is_ours = self.local_cids.contains(&long.dcid)
+        let is_ours = self.components.local_cids.contains(&long.dcid)
             || (self.side.is_server() && self.handshake.is_first_destination(long.dcid, long.ty));
         //= rfc9000/7.2#3
         let is_ours = is_ours && self.handshake.accepts_scid(long.scid, self.side);
@@ -371,14 +380,15 @@ impl Connection {
         }
         self.on_authentic_long(context.path, &long);
         let payload = &packet[header_len..header_len + len];
-        self.on_packet(context, space_id, (pn, long.dcid), payload, sink)
+        let header = Header { space: space_id, pn, dcid: long.dcid };
+        self.on_packet(context, header, payload, sink)
     }
 
     /// A packet that could not be opened may be a stateless reset. Source: RFC 9000 §10.3.1.
     #[cold]
     fn on_unopened(&mut self, now: Instant, tail: &[u8; 16]) {
         self.counters.dropped_forged += 1;
-        if self.peer_cids.is_reset_token(tail) {
+        if self.components.peer_cids.is_reset_token(tail) {
             self.on_stateless_reset(now);
         }
     }

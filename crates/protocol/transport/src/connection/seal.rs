@@ -1,10 +1,13 @@
 //! One packet: its header, the frames that its components write, encryption, the ledger, header protection.
 
-use super::Connection;
+use super::assembly::Assembly;
+use super::close::close_period;
+use super::handshake::discard_space;
 use super::keys::KeyUsage;
 use crate::builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::event::CloseReason;
+use crate::sent::SentFrame;
 use crate::space::SpaceId;
 use base::net::Ecn;
 use base::time::Instant;
@@ -22,32 +25,34 @@ pub(super) struct Sealed {
     pub(super) pn_offset: usize,
 }
 
+/// When packets leave, by which all that is in them is dated, and their ECN mark.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departure {
+    pub(super) at: Instant,
+    pub(super) ecn: Ecn,
+}
+
 /// A packet about to be written.
 pub(super) struct Draft<'a> {
-    pub(super) now: Instant,
+    pub(super) departure: Departure,
     pub(super) space: SpaceId,
     /// The peer's connection ID that it goes to.
     pub(super) dcid: ConnectionId,
-    pub(super) ecn: Ecn,
     /// The packet is padded to at least this many bytes.
     pub(super) min_len: usize,
     pub(super) room: &'a mut [u8],
 }
 
 /// What writes the frames of a packet.
-pub(super) trait Fill: FnOnce(&mut Connection, &mut PacketBuilder<'_>) {}
+pub(super) trait Fill: FnOnce(&mut Assembly<'_>, &mut PacketBuilder<'_>) {}
 
-impl<F: FnOnce(&mut Connection, &mut PacketBuilder<'_>)> Fill for F {}
+impl<F: FnOnce(&mut Assembly<'_>, &mut PacketBuilder<'_>)> Fill for F {}
 
-impl Connection {
+impl Assembly<'_> {
     /// Writes one packet with its header protection; 0 when there was nothing to say.
     pub(super) fn write_protected(&mut self, draft: Draft<'_>, fill: impl Fill) -> usize {
-        let Draft { now, space, dcid, ecn, min_len, room } = draft;
-        let Some(sealed) =
-            self.write_packet(Draft { now, space, dcid, ecn, min_len, room: &mut *room }, fill)
-        else {
-            return 0;
-        };
+        let Draft { space, room, .. } = draft;
+        let Some(sealed) = self.write_packet(Draft { room: &mut *room, ..draft }, fill) else { return 0 };
         let packet = room.get_mut(..sealed.len).unwrap_or(&mut []);
         self.protect_one(space, sealed.pn_offset, packet);
         sealed.len
@@ -65,16 +70,16 @@ impl Connection {
 
     /// Header, frames, encryption, ledger: one packet at the start of the room.
     pub(super) fn write_packet(&mut self, draft: Draft<'_>, fill: impl Fill) -> Option<Sealed> {
-        let Draft { now, space: id, dcid, ecn, min_len, room } = draft;
-        if id == SpaceId::Application && self.keys.one_rtt.as_ref()?.usage(&self.config) != KeyUsage::Fresh {
-            self.renew_keys(now)?;
+        let Draft { departure, space: id, dcid, min_len, room } = draft;
+        if id == SpaceId::Application && self.keys.one_rtt.as_ref()?.usage(self.config) != KeyUsage::Fresh {
+            self.renew_keys(departure.at)?;
         }
         let space = self.spaces.space_mut(id)?;
-        let pn = space.next_packet_number(&mut self.rng);
+        let pn = space.next_packet_number(self.rng);
         let pn_len = packet_number::encoded_size(pn, space.ledger.largest_acked());
         let size = room.len();
         let mut header = Writer::new(room);
-        let (mark, pn_offset) = self.write_header(id, dcid, (pn, pn_len), &mut header)?;
+        let (mark, pn_offset) = self.write_header(id, dcid, pn, pn_len, &mut header)?;
         let header_len = header.position();
         let mut frames = core::mem::take(&mut self.scratch.frames);
         let payload = room.get_mut(header_len..size.checked_sub(TAG_LEN)?)?;
@@ -91,7 +96,9 @@ impl Connection {
                 patch_length(room, mark, len);
             }
             self.seal(id, pn, header_len, room.get_mut(..len)?);
-            self.note_sent(now, id, (pn, ecn, len), flags, &frames);
+            let size = len.min(usize::from(u16::MAX)) as u16;
+            let flags = flags.with(PacketFlags::of_ecn(departure.ecn));
+            self.note_sent(id, departure.ecn, SentPacket { pn, sent_at: departure.at, size, flags }, &frames);
         }
         self.scratch.frames = frames;
         (!nothing).then_some(Sealed { len, pn_offset })
@@ -103,7 +110,8 @@ impl Connection {
         &self,
         id: SpaceId,
         dcid: ConnectionId,
-        (pn, pn_len): (u64, usize),
+        pn: u64,
+        pn_len: usize,
         header: &mut Writer<'_>,
     ) -> Option<(Option<LengthMark>, usize)> {
         let Some(ty) = long_type(id) else {
@@ -111,7 +119,7 @@ impl Connection {
             return Some((None, write_short(header, &dcid, Spin::Zero, phase, pn, pn_len)));
         };
         let version = self.handshake.version;
-        let scid = self.local_cids.first();
+        let scid = self.components.local_cids.first();
         let mark =
             LongHeader { ty, version, dcid, scid, token: self.handshake.token() }.write(header, pn, pn_len);
         Some((Some(mark), mark.pn_offset))
@@ -129,22 +137,14 @@ impl Connection {
     }
 
     /// The ledger learns of the packet. Source: RFC 9002 appendix A.5.
-    fn note_sent(
-        &mut self,
-        now: Instant,
-        id: SpaceId,
-        (pn, ecn, len): (u64, Ecn, usize),
-        flags: PacketFlags,
-        frames: &[crate::sent::SentFrame],
-    ) {
+    fn note_sent(&mut self, id: SpaceId, ecn: Ecn, packet: SentPacket, frames: &[SentFrame]) {
         let Some(space) = self.spaces.space_mut(id) else { return };
-        let size = len.min(usize::from(u16::MAX)) as u16;
-        let flags = flags.with(PacketFlags::of_ecn(ecn));
-        space.ledger.on_sent(SentPacket { pn, sent_at: now, size, flags }, frames);
+        let (flags, sent_at) = (packet.flags, packet.sent_at);
+        space.ledger.on_sent(packet, frames);
         space.on_sent();
         if flags.has(PacketFlags::ACK_ELICITING) {
             space.on_ack_eliciting_sent();
-            self.timers.on_ack_eliciting_sent(now);
+            self.timers.on_ack_eliciting_sent(sent_at);
         }
         // RFC 9000 §13.4.2: marks are counted by space, as the peer reports them.
         self.paths.active_mut().ecn.on_sent(id, ecn, 1);
@@ -152,7 +152,7 @@ impl Connection {
         if id == SpaceId::Handshake && self.side.is_client() {
             // RFC 9001 §4.9.1: a client drops Initial keys when it first sends a Handshake packet.
             //= rfc9001/4.9.1#1
-            self.discard_space(SpaceId::Initial);
+            discard_space(SpaceId::Initial, self.spaces, self.keys, self.timers);
         }
     }
 
@@ -160,14 +160,18 @@ impl Connection {
     /// any more. `None` when no packet may be sealed. Source: RFC 9001 §6.6.
     #[cold]
     fn renew_keys(&mut self, now: Instant) -> Option<()> {
-        if self.update_keys(now) {
+        let keep = close_period(self.paths, self.components);
+        let keys = self.keys.one_rtt.as_mut()?;
+        //= rfc9001/6.1#1
+        if self.handshake.is_confirmed() && keys.try_update(now, keep) {
+            self.counters.key_updates = keys.updates();
             return Some(());
         }
-        let exhausted = self.keys.one_rtt.as_ref()?.usage(&self.config) == KeyUsage::Exhausted;
+        let exhausted = keys.usage(self.config) == KeyUsage::Exhausted;
         if exhausted {
             let reason = "the key is used up and the peer acknowledges no update";
             let error = TransportError::new(Code::AEAD_LIMIT_REACHED, reason);
-            self.fall_silent(now, CloseReason::Violation(error));
+            self.fault = Some(CloseReason::Violation(error));
         }
         // Not yet allowed (RFC 9001 §6.1: the handshake is not confirmed, or the last update not acknowledged): the old key
         // still serves.

@@ -92,6 +92,11 @@ struct Pair {
     config: ServerConfig,
 }
 
+/// Three PTO.
+fn closing(connection: &Connection) -> Duration {
+    super::close::close_period(&connection.paths, &connection.components)
+}
+
 fn addresses(local: u16, peer: u16) -> Addresses {
     let at = |port| core::net::SocketAddr::from(([127, 0, 0, 1], port));
     Addresses { local: at(local), peer: at(peer) }
@@ -153,7 +158,7 @@ impl Pair {
 
     /// Until either side may update its keys again, in silence.
     fn wait_for_keys(&mut self) {
-        let waits = [self.client().close_period(), self.server().close_period()];
+        let waits = [closing(self.client()), closing(self.server())];
         self.now = self.now + waits[0].max(waits[1]) + Duration::from_millis(1);
     }
 

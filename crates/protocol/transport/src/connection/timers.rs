@@ -8,7 +8,7 @@ use crate::event::CloseReason;
 use crate::path::Expiry;
 use crate::space::{Space, SpaceId};
 use base::time::{Duration, Instant};
-use recovery::timers::{Action, AmplificationLimit, Handshake, Inputs, SpaceTimers, Timeout, next_timeout};
+use recovery::timers::{Action, Inputs, SpaceTimers, Timeout, next_timeout};
 
 /// Probe timeouts in a row after which packets go in the base size again. Source: RFC 8899 §4.3.
 const BLACK_HOLE_PTOS: u32 = 3;
@@ -71,7 +71,7 @@ impl Connection {
             self.on_loss_timer(now, timer.action);
         }
         if self.keep_alive_at().is_some_and(|at| now >= at) {
-            self.control_frames.ping();
+            self.components.control_frames.ping();
             self.timers.pings = self.timers.pings.saturating_add(1);
         }
         self.keys.on_time(now);
@@ -89,7 +89,7 @@ impl Connection {
         if timeout.is_zero() {
             return None;
         }
-        let pto = self.paths.active().rtt.pto(self.ack_frequency.peer_max_ack_delay());
+        let pto = self.paths.active().rtt.pto(self.components.ack_frequency.peer_max_ack_delay());
         //= rfc9000/10.1#2
         let longest = if self.handshake.is_complete() { timeout.max(pto * 3) } else { timeout };
         Some(self.timers.active_at + longest)
@@ -97,7 +97,8 @@ impl Connection {
 
     fn keep_alive_at(&self) -> Option<Instant> {
         // A PING that congestion control holds back is not asked for again.
-        let may_ask = self.handshake.is_complete() && !self.timers.asked && !self.control_frames.owes_ping();
+        let may_ask =
+            self.handshake.is_complete() && !self.timers.asked && !self.components.control_frames.owes_ping();
         if !may_ask {
             return None;
         }
@@ -108,13 +109,13 @@ impl Connection {
     /// How long a client that waits for an answer listens before it asks whether the server still reaches it. Where an address
     /// translator has dropped its binding, only a packet of the client makes a new one, and tells the server of it.
     fn patience(&self) -> Option<Duration> {
-        let is_waiting = self.side.is_client() && self.streams.awaits_answers();
+        let is_waiting = self.side.is_client() && self.components.streams.awaits_answers();
         if !is_waiting || self.timers.pings >= MAX_PINGS {
             return None;
         }
         let idle = self.timers.idle_timeout;
         let part = if idle.is_zero() { LISTEN } else { LISTEN.min(idle / 4) };
-        Some(part.max(self.paths.active().rtt.pto(self.ack_frequency.peer_max_ack_delay()) * 3))
+        Some(part.max(self.paths.active().rtt.pto(self.components.ack_frequency.peer_max_ack_delay()) * 3))
     }
 
     /// The loss detection timer. Source: RFC 9002 appendix A.8.
@@ -129,18 +130,14 @@ impl Connection {
     #[inline]
     fn loss_timer_of(&self, spaces: &[SpaceTimers]) -> Option<Timeout> {
         let path = self.paths.active();
-        let confirmed = self.handshake.is_confirmed();
         next_timeout(&Inputs {
             spaces,
             rtt: &path.rtt,
-            max_ack_delay: self.ack_frequency.peer_max_ack_delay(),
+            max_ack_delay: self.components.ack_frequency.peer_max_ack_delay(),
             pto_count: self.timers.pto_count,
-            handshake: if confirmed { Handshake::Confirmed } else { Handshake::Unconfirmed },
+            handshake: self.handshake.confirmation(),
             address_validation: self.address_validation(),
-            amplification: match path.is_amplification_limited() {
-                true => AmplificationLimit::Reached,
-                false => AmplificationLimit::Clear,
-            },
+            amplification: path.amplification_limit(),
         })
     }
 

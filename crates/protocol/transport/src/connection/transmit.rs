@@ -8,13 +8,13 @@
 //! To a data path that holds trains until they depart the pacer releases some before their time. All that is in such a train
 //! is dated by its departure, the packets in the ledger as well as the delays of acknowledgements.
 
-use super::Connection;
-use super::components::{self, Permission};
-use super::plan::{Kind, Plan, SpaceSet};
+use super::assembly::Assembly;
+use super::components::{self, Permission, Target};
+use super::plan::{Allowance, Kind, Plan, SpaceSet};
 use super::receive::BATCH;
-use super::seal::{Draft, apply_mask};
+use super::seal::{Departure, Draft, apply_mask};
 use crate::builder::PacketBuilder;
-use crate::path::Blocked;
+use crate::path::{Blocked, PathId};
 use crate::space::SpaceId;
 use crate::without::Technique;
 use base::net::Ecn;
@@ -32,9 +32,17 @@ pub enum Transmitted {
     SinkFull,
 }
 
-impl Connection {
+/// What was built, in bytes of UDP payload.
+#[derive(Clone, Copy)]
+struct Sent {
+    bytes: u64,
+    /// The part that counts as in flight: neither packets that only acknowledge nor probes of another path do.
+    counted: u64,
+}
+
+impl Assembly<'_> {
     /// Builds packets into the sink until nothing more may go, the sink is full, or a part of the window is in it.
-    pub fn transmit(&mut self, now: Instant, sink: &mut impl PacketSink) -> Transmitted {
+    pub(super) fn transmit(&mut self, now: Instant, sink: &mut impl PacketSink) -> Transmitted {
         let mut left = self.paths.active().longest_flight();
         while left > 0 {
             //= rfc9002/7.7#1
@@ -46,14 +54,14 @@ impl Connection {
             let departs = self.departure(now, &plan);
             let train = TrainPath { departs, ..TrainPath::new(addresses, ecn) };
             let Some(capacity) = sink.begin(train, plan.size) else { return Transmitted::SinkFull };
-            let at = departs.unwrap_or(now);
+            let departure = Departure { at: departs.unwrap_or(now), ecn };
             let before = self.spaces.in_flight_bytes();
             let sent = match plan.kind {
-                Kind::Train(budget, permission) => {
-                    let budget = budget.min(left);
-                    self.send_train((at, ecn), &plan, (budget, permission), capacity, sink)
+                Kind::Train(Allowance { bytes, permission }) => {
+                    let allowance = Allowance { bytes: bytes.min(left), permission };
+                    self.send_train(departure, plan.size, allowance, capacity, sink)
                 }
-                _ => self.send_single((at, ecn), &plan, sink),
+                _ => self.send_single(departure, &plan, sink),
             };
             sink.end();
             if sent == 0 {
@@ -61,7 +69,7 @@ impl Connection {
                 break;
             }
             let counted = self.spaces.in_flight_bytes().saturating_sub(before);
-            self.on_train_sent((now, at), &plan, (sent, counted));
+            self.on_train_sent(now, departure.at, plan.path, Sent { bytes: sent, counted });
             // Less than another train of that length is not worth a system call of its own.
             left = left.checked_sub(sent).filter(|left| *left >= sent).unwrap_or(0);
         }
@@ -99,29 +107,31 @@ impl Connection {
     /// Full packets of 1-RTT data until budget, capacity or data end. Returns the bytes sent.
     fn send_train(
         &mut self,
-        (now, ecn): (Instant, Ecn),
-        plan: &Plan,
-        (budget, permission): (u64, Permission),
+        departure: Departure,
+        size: usize,
+        allowance: Allowance,
         capacity: usize,
         sink: &mut impl PacketSink,
     ) -> u64 {
-        let affordable = usize::try_from(budget / plan.size as u64).unwrap_or(usize::MAX).max(1);
+        let affordable = usize::try_from(allowance.bytes / size as u64).unwrap_or(usize::MAX).max(1);
         let most = capacity.min(affordable).min(BATCH);
         let mut count = 0;
         let mut sent = 0;
         let mut pn_offset = 0;
         while count < most {
-            let (room, dcid) = (sink.room(), self.peer_cids.active());
-            let draft = Draft { now, space: SpaceId::Application, dcid, ecn, min_len: 0, room };
-            let fill = |this: &mut Connection, packet: &mut PacketBuilder<'_>| {
-                components::fill(this, now, SpaceId::Application, permission, packet);
+            let (room, dcid) = (sink.room(), self.components.peer_cids.active());
+            let space = SpaceId::Application;
+            let draft = Draft { departure, space, dcid, min_len: 0, room };
+            let target = Target { now: departure.at, space, permission: allowance.permission };
+            let fill = |this: &mut Assembly<'_>, packet: &mut PacketBuilder<'_>| {
+                components::fill(this.components, this.spaces, target, packet);
             };
             let Some(sealed) = self.write_packet(draft, fill) else { break };
             sink.push(sealed.len);
             pn_offset = sealed.pn_offset;
             count += 1;
             sent += sealed.len as u64;
-            if sealed.len < plan.size {
+            if sealed.len < size {
                 break;
             }
         }
@@ -148,22 +158,16 @@ impl Connection {
         }
     }
 
-    /// Congestion control, pacing and address validation learn what left, or departs at `at`: bytes in all, and those that are
-    /// in flight. Packets that only acknowledge are not, and neither is a probe of another path.
-    pub(super) fn on_train_sent(
-        &mut self,
-        (now, at): (Instant, Instant),
-        plan: &Plan,
-        (bytes, counted): (u64, u64),
-    ) {
+    /// Congestion control, pacing and address validation learn what left, or departs at `at`.
+    fn on_train_sent(&mut self, now: Instant, at: Instant, path: PathId, Sent { bytes, counted }: Sent) {
         self.counters.sent_bytes += bytes;
         let in_flight = self.spaces.in_flight_bytes();
-        let active = self.paths.active_id();
-        let Some(path) = self.paths.path_mut(plan.path) else { return };
+        let is_active = path == self.paths.active_id();
+        let Some(path) = self.paths.path_mut(path) else { return };
         path.on_sent(bytes);
         // A probe of another path counts nowhere as in flight: that path's controller would never hear of its fate, and what is
         // in flight on the active path says nothing about it.
-        if counted == 0 || plan.path != active {
+        if counted == 0 || !is_active {
             return;
         }
         path.congestion.on_sent(at, counted, in_flight);
@@ -175,15 +179,13 @@ impl Connection {
 
     /// Everything that is one datagram: coalesced handshake packets, probes, CONNECTION_CLOSE.
     #[cold]
-    fn send_single(&mut self, (now, ecn): (Instant, Ecn), plan: &Plan, sink: &mut impl PacketSink) -> u64 {
+    fn send_single(&mut self, departure: Departure, plan: &Plan, sink: &mut impl PacketSink) -> u64 {
         let len = match plan.kind {
-            Kind::Coalesced(set, permission) => {
-                self.write_coalesced((now, ecn), set, permission, sink.room())
-            }
-            Kind::Close => self.write_close_datagram((now, ecn), sink.room()),
-            Kind::PathProbe => self.write_path_probe((now, ecn), plan.path, sink.room()),
-            Kind::MtuProbe => self.write_mtu_probe((now, ecn), plan.size, sink.room()),
-            Kind::Train(..) => 0,
+            Kind::Coalesced(set, permission) => self.write_coalesced(departure, set, permission, sink.room()),
+            Kind::Close => self.write_close_datagram(departure, sink.room()),
+            Kind::PathProbe => self.write_path_probe(departure, plan.path, sink.room()),
+            Kind::MtuProbe => self.write_mtu_probe(departure, plan.size, sink.room()),
+            Kind::Train(_) => 0,
         };
         if len > 0 {
             sink.push(len);
@@ -194,7 +196,7 @@ impl Connection {
     /// One datagram with a packet of each space of the set. Source: RFC 9000 §12.2, §14.1.
     fn write_coalesced(
         &mut self,
-        (now, ecn): (Instant, Ecn),
+        departure: Departure,
         set: SpaceSet,
         permission: Permission,
         room: &mut [u8],
@@ -218,10 +220,11 @@ impl Connection {
             };
             let most = rest.len().saturating_sub(kept);
             let Some(rest) = rest.get_mut(..most).filter(|rest| rest.len() >= MIN_ROOM) else { continue };
-            let dcid = self.peer_cids.active();
-            let draft = Draft { now, space, dcid, ecn, min_len, room: rest };
+            let dcid = self.components.peer_cids.active();
+            let draft = Draft { departure, space, dcid, min_len, room: rest };
+            let target = Target { now: departure.at, space, permission };
             used += self.write_protected(draft, |this, packet| {
-                components::fill(this, now, space, permission, packet);
+                components::fill(this.components, this.spaces, target, packet);
             });
         }
         used

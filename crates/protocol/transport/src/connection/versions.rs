@@ -61,7 +61,7 @@ impl Connection {
     fn begin_again(&mut self, version: Version) -> Option<()> {
         let random: [u8; 8] = self.rng.bytes();
         let original = ConnectionId::new(&random)?;
-        let parameters = client_parameters(&self.config, version, self.local_cids.first());
+        let parameters = client_parameters(&self.config, version, self.components.local_cids.first());
         let new_session = self.handshake.versions.new_session.take()?;
         let session = new_session(version, &parameters)?;
         let refused = Some(self.handshake.version);
@@ -69,7 +69,7 @@ impl Connection {
         // RFC 9369 §5: a token of one version does not serve another.
         *self.handshake = Handshake::new(session, version, cids, Vec::new());
         self.handshake.versions.refused = refused;
-        self.peer_cids = PeerCids::new(original);
+        self.components.peer_cids = PeerCids::new(original);
         self.keys.install(SpaceId::Initial, initial_keys(version, original.as_slice(), Side::Client));
         let space = Space::new(AckTracker::new(AckPolicy::IMMEDIATE), &mut self.rng);
         *self.spaces.space_mut(SpaceId::Initial)? = space;

@@ -15,6 +15,7 @@ use recovery::mtu::{Headers, MtuConfig, MtuSearch};
 use recovery::pacer::{Burst, Pacer, Pacing, Release};
 use recovery::reordering::Reordering;
 use recovery::rtt::{LossThresholds, Rtt};
+use recovery::timers::AmplificationLimit;
 use wire::frame;
 
 /// Names a path of a connection. Never reused within the connection, so an old one finds nothing instead of another path.
@@ -201,6 +202,12 @@ impl Path {
     #[inline]
     pub(crate) fn is_amplification_limited(&self) -> bool {
         self.amplification() < u64::from(MIN_PACKET_SIZE)
+    }
+
+    /// The same for the loss detection timer.
+    #[inline]
+    pub(crate) fn amplification_limit(&self) -> AmplificationLimit {
+        if self.is_amplification_limited() { AmplificationLimit::Reached } else { AmplificationLimit::Clear }
     }
 
     pub(super) fn on_validated(&mut self) {

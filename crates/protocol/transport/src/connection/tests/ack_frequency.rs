@@ -104,7 +104,7 @@ fn upload(transport: TransportConfig, bytes: usize, [mut up, mut down]: [Link; 2
     let (at, client_before, server_before) = began.expect("began");
     let seconds = pair.now.saturating_since(at).as_secs_f64();
     let client = *pair.client().counters();
-    let requests = pair.client().ack_frequency.requests();
+    let requests = pair.client().components.ack_frequency.requests();
     Upload {
         megabits: bytes as f64 * 8.0 / seconds / 1e6,
         answers: pair.server().counters().sent_packets - server_before,

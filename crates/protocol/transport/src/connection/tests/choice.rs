@@ -52,10 +52,10 @@ fn the_preferred_address_brings_a_connection_id() {
     let cid = ConnectionId::new(b"number 1").expect("fits");
     told.preferred_address = Some(PreferredAddress { ipv4: None, ipv6: None, cid, reset_token: [1; 16] });
     pair.client().on_peer_parameters(told.clone()).expect("is allowed");
-    assert_eq!(pair.client().peer_cids.held(), (2, 0));
+    assert_eq!(pair.client().components.peer_cids.held(), (2, 0));
     let retire_two = [&[0x18, 2, 2, 8][..], b"number 2", &[2; 16]].concat();
     frames(&mut pair, Side::Client, SpaceId::Application, &retire_two).expect("replaces both");
-    assert_eq!(pair.client().peer_cids.held(), (1, 2), "0 and 1 are retired");
+    assert_eq!(pair.client().components.peer_cids.held(), (1, 2), "0 and 1 are retired");
     // A server that calls itself nothing has no ID for another address either.
     let mut pair = self::pair();
     pair.step();

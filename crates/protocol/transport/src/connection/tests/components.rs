@@ -3,7 +3,6 @@
 use super::*;
 use crate::builder::PacketBuilder;
 use crate::connection::components::COMPONENTS;
-use crate::space::SpaceId;
 use proptest::prelude::*;
 use wire::writer::Writer;
 
@@ -82,16 +81,16 @@ fn make_want(name: &str, pair: &mut Pair) {
         }
         "CRYPTO" => client.spaces.application.crypto.push(b"a message of TLS"),
         "IMMEDIATE_ACK" | "probe" => client.spaces.application.owe_probes(1),
-        "HANDSHAKE_DONE, NEW_TOKEN, PING" => client.control_frames.ping(),
+        "HANDSHAKE_DONE, NEW_TOKEN, PING" => client.components.control_frames.ping(),
         "ACK_FREQUENCY" => {
             // A window of so many packets is worth a request.
             let path = client.paths.active();
-            client.ack_frequency.on_path_state(&path.congestion, &path.rtt, 1);
+            client.components.ack_frequency.on_path_state(&path.congestion, &path.rtt, 1);
         }
-        "RETIRE_CONNECTION_ID" => assert!(client.peer_cids.switch()),
+        "RETIRE_CONNECTION_ID" => assert!(client.components.peer_cids.switch()),
         "NEW_CONNECTION_ID" => {
-            let used = client.local_cids.first();
-            client.local_cids.on_retire(1, &used).expect("it was issued");
+            let used = client.components.local_cids.first();
+            client.components.local_cids.on_retire(1, &used).expect("it was issued");
         }
         "stream control" => {
             let id = client.open(Dir::Bidi).expect("stream");
@@ -110,7 +109,9 @@ fn make_want(name: &str, pair: &mut Pair) {
 fn wanting(pair: &mut Pair) -> Vec<&'static str> {
     let now = pair.now;
     let client = pair.client();
-    let wants = COMPONENTS.iter().filter(|component| (component.wants)(client, now, SpaceId::Application));
+    let wants = COMPONENTS
+        .iter()
+        .filter(|component| (component.wants)(&client.components, &client.spaces.application, now));
     wants.map(|component| component.name).collect()
 }
 
@@ -128,10 +129,14 @@ fn each_component_that_wants_alone_is_planned_and_written() {
         };
         assert_eq!(wanting(&mut pair), expected);
         let now = pair.now;
-        assert!(pair.client().plan(now, u64::MAX).is_some(), "{}: is planned", component.name);
+        assert!(pair.client().assembly().plan(now, u64::MAX).is_some(), "{}: is planned", component.name);
         assert_eq!(pair.client.send(now).len(), 1, "{}: fits one packet", component.name);
         assert_eq!(wanting(&mut pair), [""; 0], "{} is written", component.name);
-        assert!(pair.client().plan(now, u64::MAX).is_none(), "{}: no more is planned", component.name);
+        assert!(
+            pair.client().assembly().plan(now, u64::MAX).is_none(),
+            "{}: no more is planned",
+            component.name
+        );
     }
 }
 
@@ -149,8 +154,8 @@ fn act(pair: &mut Pair, (action, size): (u8, u16)) {
         3 => client.reset(id, 1),
         4 => client.stop_sending(id, 1),
         5 => drop(client.send_datagram(bytes)),
-        6 => client.control_frames.ping(),
-        7 => drop(client.peer_cids.switch()),
+        6 => client.components.control_frames.ping(),
+        7 => drop(client.components.peer_cids.switch()),
         8 => drop(pair.server().write(id, bytes)),
         9 => drop(pair.client.send(now)), // lost
         10 => pair.now = now + Duration::from_millis(u64::from(size)),
@@ -171,14 +176,14 @@ proptest! {
         let now = pair.now;
         for component in &COMPONENTS {
             let client = pair.client();
-            if !(component.wants)(client, now, SpaceId::Application) {
+            if !(component.wants)(&client.components, &client.spaces.application, now) {
                 continue;
             }
             let (mut room, mut frames) = ([0; 1_150], Vec::new());
             let mut packet = PacketBuilder::new(Writer::new(&mut room), &mut frames);
-            (component.write)(client, now, SpaceId::Application, &mut packet);
+            (component.write)(&mut client.components, &mut client.spaces.application, now, &mut packet);
             let wrote = !packet.is_empty();
-            let wants = (component.wants)(client, now, SpaceId::Application);
+            let wants = (component.wants)(&client.components, &client.spaces.application, now);
             prop_assert!(wrote || !wants, "{} wants and writes nothing", component.name);
         }
     }

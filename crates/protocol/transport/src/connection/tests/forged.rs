@@ -32,7 +32,8 @@ impl Forged<'_> {
         let keys = from.keys.long(space).expect("keys");
         let mut packet = vec![0; 1_200];
         let mut writer = Writer::new(&mut packet);
-        let (dcid, scid) = (from.peer_cids.active(), self.scid.unwrap_or(from.local_cids.first()));
+        let (dcid, scid) =
+            (from.components.peer_cids.active(), self.scid.unwrap_or(from.components.local_cids.first()));
         let header = LongHeader { ty, version: from.handshake.version, dcid, scid, token: self.token };
         let mark = header.write(&mut writer, self.pn, 2);
         writer.bytes(self.payload);
@@ -47,7 +48,7 @@ impl Forged<'_> {
 
     /// A 1-RTT packet of 100 bytes.
     pub(super) fn short(&self, from: &mut Connection) -> Vec<u8> {
-        let dcid = from.peer_cids.active();
+        let dcid = from.components.peer_cids.active();
         let keys = from.keys.one_rtt.as_mut().expect("keys");
         let mut packet = vec![0; 100];
         let mut writer = Writer::new(&mut packet);

@@ -23,9 +23,18 @@ pub(super) fn frames(
     let now = pair.now;
     let end = if to == Side::Server { &mut pair.server } else { &mut pair.client };
     let Some(connection) = &mut end.connection else { return Ok(()) };
-    let (path, dcid) = (connection.paths.active_id(), connection.local_cids.first());
+    let (path, dcid) = (connection.paths.active_id(), connection.components.local_cids.first());
     let (rtt, sink) = (Duration::from_millis(1), &mut end.sink);
-    let mut arrival = Arrival { now, space, path, dcid, rtt, sink, ack_eliciting: false, non_probing: false };
+    let mut arrival = Arrival {
+        now,
+        space,
+        path,
+        dcid,
+        rtt,
+        sink,
+        eliciting: recovery::ack::Eliciting::No,
+        non_probing: false,
+    };
     dispatch(connection, &mut arrival, payload)
 }
 
@@ -114,7 +123,8 @@ fn version_negotiation_and_retry_count_only_at_the_beginning() {
     let unknown = Version(0x1a2a_3a4a);
     for (version, ends) in [(Version::V1, false), (unknown, true)] {
         let mut pair = Pair::new(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
-        let (ours, theirs) = (pair.client().local_cids.first(), pair.client().peer_cids.active());
+        let (ours, theirs) =
+            (pair.client().components.local_cids.first(), pair.client().components.peer_cids.active());
         let now = pair.now;
         pair.client.receive(now, negotiation(&ours, &ours, unknown), None);
         pair.client.receive(now, negotiation(&ours, &theirs, version), None);
@@ -122,9 +132,10 @@ fn version_negotiation_and_retry_count_only_at_the_beginning() {
         assert_eq!(pair.client.events.contains(&closed), ends, "{version}");
     }
     let mut pair = Pair::new(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
-    let original = pair.client().peer_cids.active();
+    let original = pair.client().components.peer_cids.active();
     pair.run(12);
-    let (client, server) = (pair.client().local_cids.first(), pair.server().local_cids.first());
+    let (client, server) =
+        (pair.client().components.local_cids.first(), pair.server().components.local_cids.first());
     let mut retry = [0; 128];
     let mut writer = Writer::new(&mut retry);
     write_retry(&mut writer, 0, Version::V1, &client, &server, b"token");
@@ -143,7 +154,8 @@ fn version_negotiation_and_retry_count_only_at_the_beginning() {
 #[test]
 fn a_token_too_long_for_a_first_packet_is_not_taken() {
     let mut pair = Pair::new(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
-    let (client, original) = (pair.client().local_cids.first(), pair.client().peer_cids.active());
+    let (client, original) =
+        (pair.client().components.local_cids.first(), pair.client().components.peer_cids.active());
     let mut retry = [0; 1_400];
     let mut writer = Writer::new(&mut retry);
     write_retry(&mut writer, 0, Version::V1, &client, &client, &[7; 1_100]);
@@ -189,7 +201,8 @@ fn a_closing_connection_answers_ever_more_rarely() {
     pair.client().close(now, 0, b"");
     let farewell = pair.client.send(now);
     farewell.into_iter().for_each(|datagram| pair.server.receive(now, datagram, Some(&config)));
-    let (client, server) = (pair.client().local_cids.first(), pair.server().local_cids.first());
+    let (client, server) =
+        (pair.client().components.local_cids.first(), pair.server().components.local_cids.first());
     let junk = |cid: &ConnectionId| [&[0x40], cid.as_slice(), &[9; 60]].concat();
     let mut answers = 0;
     for _ in 0..64 {
@@ -230,7 +243,8 @@ fn a_packet_for_another_connection_behind_the_first_is_dropped() {
     let id = pair.client().open(Dir::Uni).expect("stream");
     pair.client().write(id, Bytes::from_static(b"for somebody else")).expect("writes");
     let short = pair.client.send(pair.now).pop().expect("a packet");
-    let (client, server) = (pair.client().local_cids.first(), pair.server().local_cids.first());
+    let (client, server) =
+        (pair.client().components.local_cids.first(), pair.server().components.local_cids.first());
     // A Handshake packet of no use in front, so that the endpoint routes by it, and a changed destination behind.
     let head = [&[0xe0, 0, 0, 0, 1, 8], server.as_slice(), &[8], client.as_slice()].concat();
     let mut datagram = [&head[..], &[0x40, 40], &[0; 40]].concat();

@@ -70,7 +70,8 @@ fn a_token_that_was_not_fetched_gives_way_to_the_next() {
     let mut pair = connected();
     let before = pair.client().events.len();
     for byte in 0..100u8 {
-        pair.client().on_new_token(&[byte]);
+        let token = wire::frame::NewToken { token: &[byte] };
+        crate::connection::handshake::on_new_token(&mut pair.client().events, &token);
     }
     assert!(pair.client().events.len() <= before + 1, "{} wait", pair.client().events.len());
     let last = pair.client().events.back().cloned();
@@ -115,7 +116,8 @@ fn datagrams_with_an_initial_are_never_small() {
 #[test]
 fn a_retry_that_repeats_the_connection_id_is_dropped() {
     let mut pair = pair(TransportConfig::default());
-    let (client, original) = (pair.client().local_cids.first(), pair.client().peer_cids.active());
+    let (client, original) =
+        (pair.client().components.local_cids.first(), pair.client().components.peer_cids.active());
     let mut retry = [0; 128];
     let mut writer = Writer::new(&mut retry);
     write_retry(&mut writer, 0, Version::V1, &client, &original, b"token");

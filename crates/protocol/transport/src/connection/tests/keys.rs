@@ -8,7 +8,7 @@ fn connected() -> Pair {
 
 /// Three probe timeouts of the client, and a bit.
 fn three_pto(pair: &mut Pair) -> Duration {
-    pair.client().close_period() + Duration::from_millis(1)
+    closing(pair.client()) + Duration::from_millis(1)
 }
 
 /// With updates at the pace of acknowledgements, packets of the last phase that come late find their keys gone: ngtcp2's client

@@ -48,7 +48,7 @@ fn a_first_destination_is_long_and_another_each_time() {
         for _ in 0..20 {
             let (handle, place) = (slab.insert(()), ("localhost", addresses(1, 2)));
             let connection = endpoint.connect(Instant::ZERO, handle, &config, place).expect("connects");
-            let destination = connection.peer_cids.active();
+            let destination = connection.components.peer_cids.active();
             assert!(destination.as_slice().len() >= 8, "{destination:?}");
             destinations.insert(destination);
         }
@@ -76,8 +76,8 @@ fn a_handshake_packet_from_another_connection_id_is_dropped() {
 
 /// What the peer of this end says truthfully of the connection.
 fn truthful(pair: &mut Pair, of: Side) -> TransportParameters {
-    let original = pair.client().peer_cids.active();
-    let scids = [pair.client().local_cids.first(), pair.server().local_cids.first()];
+    let original = pair.client().components.peer_cids.active();
+    let scids = [pair.client().components.local_cids.first(), pair.server().components.local_cids.first()];
     let version_information = Some(VersionInformation { chosen: Version::V1, available: vec![Version::V1] });
     match of {
         Side::Client => TransportParameters {
@@ -143,8 +143,9 @@ fn a_retry_must_be_confirmed() {
     for confirmed in [true, false] {
         let mut pair = greeted();
         let said = truthful(&mut pair, Side::Server);
-        let (client, original) = (pair.client().local_cids.first(), pair.client().peer_cids.active());
-        let source = pair.server().local_cids.first();
+        let (client, original) =
+            (pair.client().components.local_cids.first(), pair.client().components.peer_cids.active());
+        let source = pair.server().components.local_cids.first();
         let mut retry = [0; 128];
         let mut writer = Writer::new(&mut retry);
         write_retry(&mut writer, 0, Version::V1, &client, &source, b"token");

@@ -49,7 +49,7 @@ fn the_idle_timeout_is_three_probe_timeouts_at_least() {
     let transport = TransportConfig { idle_timeout: MS * 20, ..TransportConfig::default() };
     let mut pair = Pair::connected(&TlsOptions::default(), transport, RetryPolicy::Never);
     pair.run(5);
-    let (three, began) = (pair.client().close_period(), pair.client().timers.active_at());
+    let (three, began) = (closing(pair.client()), pair.client().timers.active_at());
     lonely(&mut pair, MS);
     let lasted = pair.now.saturating_since(began);
     assert!(three > MS * 40 && lasted >= three, "{lasted:?}, three PTO are {three:?}");
@@ -60,14 +60,14 @@ fn the_idle_timeout_is_three_probe_timeouts_at_least() {
 fn the_idle_period_begins_with_the_last_packet_received_and_the_first_question_after_it() {
     let mut pair = connected();
     pair.now = pair.now + Duration::from_secs(20);
-    pair.client().control_frames.ping();
+    pair.client().components.control_frames.ping();
     pair.client.send(pair.now);
     let lasted = lonely(&mut pair, MS * 500);
     assert!((MS * 29_500..MS * 30_600).contains(&lasted), "{lasted:?}");
     let mut pair = connected();
     for _ in 0..3 {
         pair.now = pair.now + Duration::from_secs(20);
-        pair.server().control_frames.ping();
+        pair.server().components.control_frames.ping();
         pair.run(2);
     }
     assert!(!pair.client().is_closed(), "what arrives begins it anew too");
@@ -77,10 +77,10 @@ fn the_idle_period_begins_with_the_last_packet_received_and_the_first_question_a
 #[test]
 fn after_a_stateless_reset_nothing_more_is_sent() {
     let mut pair = connected();
-    let (now, token) = (pair.now, pair.server().local_cids.first_reset_token());
+    let (now, token) = (pair.now, pair.server().components.local_cids.first_reset_token());
     let id = pair.client().open(Dir::Bidi).expect("stream");
     pair.client().write(id, Bytes::from(vec![1; 5_000])).expect("writes");
-    let cid = pair.client().local_cids.first();
+    let cid = pair.client().components.local_cids.first();
     let reset = [&[0x41], cid.as_slice(), &[9; 20], &token[..]].concat();
     pair.client.receive(now, reset, None);
     for _ in 0..100 {
@@ -120,7 +120,7 @@ fn duplicates_are_looked_for_behind_the_seal() {
 #[test]
 fn the_smallest_packet_is_long_enough_to_sample() {
     let mut pair = connected();
-    pair.client().control_frames.ping();
+    pair.client().components.control_frames.ping();
     let datagrams = pair.client.send(pair.now);
     assert_eq!(datagrams.iter().map(Vec::len).collect::<Vec<_>>(), [1 + 8 + 4 + 16]);
     let before = pair.server().counters().received_packets;
@@ -163,7 +163,7 @@ fn delays_count_as_far_as_the_peer_may_wait() {
     // Seven parts of 10 ms and one of 110, though 80 of them are said to be delay.
     assert_eq!(pair.client().rtt(), Duration::from_micros(22_500));
     let mut pair = connected();
-    pair.client().control_frames.ping();
+    pair.client().components.control_frames.ping();
     pair.client.send(pair.now);
     let pn = pair.client().spaces.application.ledger.largest_sent().expect("a packet");
     let before = pair.client().rtt();
@@ -195,7 +195,7 @@ fn a_clients_back_off_lasts_until_the_server_knows_its_address() {
     hostile::frames(&mut pair, Side::Client, SpaceId::Initial, &ack(0, 0)).expect("a fine frame");
     assert_eq!(pair.client().timers.pto_count, 3);
     let mut pair = connected();
-    pair.client().control_frames.ping();
+    pair.client().components.control_frames.ping();
     pair.client.send(pair.now);
     (0..3).for_each(|_| drop(time_out(&mut pair)));
     assert_eq!(pair.client().timers.pto_count, 3);
@@ -211,7 +211,8 @@ fn with_its_keys_a_space_leaves_the_flight_and_the_back_off() {
     pair.client.send(pair.now);
     (0..2).for_each(|_| drop(time_out(&mut pair)));
     assert!(pair.client().spaces.in_flight_bytes() >= 2_400 && pair.client().timers.pto_count == 2);
-    pair.client().discard_space(SpaceId::Initial);
+    let Connection { spaces, keys, timers, .. } = pair.client();
+    crate::connection::handshake::discard_space(SpaceId::Initial, spaces, keys, timers);
     assert_eq!((pair.client().spaces.in_flight_bytes(), pair.client().timers.pto_count), (0, 0));
 }
 
@@ -221,7 +222,8 @@ fn a_retry_begins_recovery_anew() {
     let mut pair = Pair::new(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
     pair.client.send(pair.now);
     (0..2).for_each(|_| drop(time_out(&mut pair)));
-    let (client, original) = (pair.client().local_cids.first(), pair.client().peer_cids.active());
+    let (client, original) =
+        (pair.client().components.local_cids.first(), pair.client().components.peer_cids.active());
     let mut retry = [0; 128];
     let mut writer = Writer::new(&mut retry);
     write_retry(&mut writer, 0, Version::V1, &client, &client, b"token");
@@ -241,7 +243,7 @@ fn a_probe_timeout_asks_once_or_twice_and_by_a_ping_if_by_nothing_else() {
         let transport = TransportConfig { ack_frequency: Switch::Off, ..TransportConfig::default() };
         let mut pair = with(transport);
         if len == 0 {
-            pair.client().control_frames.ping();
+            pair.client().components.control_frames.ping();
         } else {
             let id = pair.client().open(Dir::Uni).expect("stream");
             pair.client().write(id, Bytes::from(vec![1; len])).expect("writes");
@@ -291,7 +293,7 @@ fn what_is_in_flight_leaves_with_the_path() {
     let id = pair.server().open(Dir::Uni).expect("stream");
     pair.server().write(id, Bytes::from(vec![1; 4_000])).expect("writes");
     assert!(pair.server.send(pair.now).len() > 2 && pair.server().spaces.in_flight_bytes() > 4_000);
-    pair.client().control_frames.ping();
+    pair.client().components.control_frames.ping();
     let now = pair.now;
     let mut datagram = pair.client.send(now).pop().expect("a PING");
     let elsewhere = Addresses { peer: core::net::SocketAddr::from(([127, 0, 0, 9], 9)), ..addresses(2, 1) };

@@ -14,7 +14,8 @@ fn told(versions: &[Version]) -> Pair {
     let now = pair.now;
     assert!(!pair.client.send(now).is_empty());
     for version in versions {
-        let (ours, theirs) = (pair.client().local_cids.first(), pair.client().peer_cids.active());
+        let (ours, theirs) =
+            (pair.client().components.local_cids.first(), pair.client().components.peer_cids.active());
         pair.client.receive(now, negotiation(&ours, &theirs, *version), None);
     }
     pair

@@ -24,10 +24,10 @@ fn a_connection_without_any_of_them_carries_the_same_data() {
 fn acknowledged(left_out: &[Technique]) -> (u64, u64) {
     let mut pair = without(left_out);
     pair.transfer(100_000); // the window has grown
-    let before = (pair.client().streams.acked_ranges, pair.client().counters().sent_packets);
+    let before = (pair.client().components.streams.acked_ranges, pair.client().counters().sent_packets);
     pair.transfer(2_000_000);
     let client = pair.client();
-    (client.streams.acked_ranges - before.0, client.counters().sent_packets - before.1)
+    (client.components.streams.acked_ranges - before.0, client.counters().sent_packets - before.1)
 }
 
 /// Adjacent acknowledged ranges merge before a stream hears of them.
