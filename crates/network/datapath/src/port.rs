@@ -104,6 +104,30 @@ pub trait Port: Rx + Tx {
 
     /// What the path can do now; it may become less while running, when the kernel turns something down.
     fn capabilities(&self) -> Capabilities;
+
+    /// How an AF_XDP socket shares packets with the driver: "zero-copy", "driver", "generic"; `None` for every other path.
+    fn xdp_mode(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The packet memory of an AF_XDP port; `None` for every other path.
+    fn frames(&self) -> Option<Frames> {
+        None
+    }
+
+    /// A line for the user when the system grants less than the port asked for: what, and what to type.
+    fn advice(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Packet memory of an AF_XDP port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frames {
+    /// Frames that neither the kernel nor the port holds for a packet.
+    pub free: usize,
+    /// All of them.
+    pub all: usize,
 }
 
 /// The methods of [`Port`] in which middleware is what it wraps: its field `inner` answers. Left to it are the clock, the wait
@@ -140,6 +164,18 @@ macro_rules! ask_inner {
 
         fn capabilities(&self) -> $crate::port::Capabilities {
             self.inner.capabilities()
+        }
+
+        fn xdp_mode(&self) -> Option<&'static str> {
+            self.inner.xdp_mode()
+        }
+
+        fn frames(&self) -> Option<$crate::port::Frames> {
+            self.inner.frames()
+        }
+
+        fn advice(&self) -> Option<String> {
+            self.inner.advice()
         }
     };
 }

@@ -4,12 +4,12 @@
 //! |---|---|
 //! | choice.rs | the names |
 //! | open.rs | a name and an address become ports, one for each worker |
-//! | refusal.rs | what a refusal by AF_XDP means to users |
+//! | open_ports.rs | what is done with ports, whatever their kind |
+//! | open_error.rs | what a refusal by AF_XDP means to users |
 //! | capabilities.rs | the privileges of a process, by name |
 //! | queues.rs | several ports as one, for a worker that has several queues |
-//! | report.rs | what a port tells of itself |
-//! | place.rs | which interface an address means |
-//! | auto.rs, contest.rs, measure.rs | `auto`: where to send, who takes part and who wins, what a datagram costs |
+//! | bind_address.rs | which interface an address means |
+//! | auto.rs, selection.rs, measure.rs | `auto`: where to send, who takes part and who wins, what a datagram costs |
 //! | memory.rs | how much memory this process may take |
 //! | doctor/ | what this machine allows, and what to do about the rest |
 #![forbid(unsafe_code)]
@@ -23,13 +23,13 @@ mod measure;
 mod memory;
 mod open;
 mod open_error;
+mod open_ports;
 mod queues;
-mod report;
 mod selection;
 
 pub use choice::DataPathChoice;
 pub use memory::Memory;
-pub use open::{OpenOptions, OpenOutcome, OpenPorts, Workers, open};
+pub use open::{OpenOptions, OpenOutcome, Workers, open};
+pub use open_ports::{OpenPorts, PortsVisitor};
 pub use queues::Queues;
-pub use report::{Frames, OpenPort};
 pub use selection::{PathCost, Selection};

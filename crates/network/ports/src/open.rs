@@ -1,19 +1,16 @@
 //! A choice and an address become ports, one for each worker.
-//!
-//! The two kinds of ports are two types, so that a worker is compiled for its port and no packet passes an indirect call:
-//! the caller matches on [`OpenPorts`] once and calls the same generic code in both arms.
 
 use crate::auto;
 use crate::bind_address::{self, BindAddress, Interface};
 use crate::choice::DataPathChoice;
 use crate::measure;
 use crate::open_error::explain;
+use crate::open_ports::OpenPorts;
 use crate::queues::Queues;
-use crate::report::OpenPort as _;
 use crate::selection::{Candidate, PathCost, Selection};
 use core::net::{IpAddr, SocketAddr};
 use datapath::Port;
-use udp::{BindOptions, Group, Steering, SteeringChoice, Variant, Without};
+use udp::{BindOptions, Steering, SteeringChoice, Variant, Without};
 use xdp::{BusyPoll, Mode, XdpPort};
 
 /// What is to be opened.
@@ -88,24 +85,6 @@ impl OpenOptions {
     }
 }
 
-/// Ports that are open.
-pub enum OpenPorts {
-    /// Through the kernel's UDP.
-    Udp(Group),
-    /// Past it. A worker that has several queues of the interface drives them as one port.
-    Xdp(Vec<Queues<XdpPort>>),
-}
-
-impl OpenPorts {
-    /// How AF_XDP sockets share packets with the driver: "zero-copy", "driver", "generic"; `None` for kernel UDP.
-    pub fn xdp_mode(&self) -> Option<&'static str> {
-        match self {
-            OpenPorts::Udp(_) => None,
-            OpenPorts::Xdp(ports) => ports.first()?.xdp_mode(),
-        }
-    }
-}
-
 /// What [`open`] did.
 pub struct OpenOutcome {
     /// The ports.
@@ -150,7 +129,7 @@ fn open_udp(options: &OpenOptions, variant: Variant) -> Result<OpenOutcome, Stri
         receive_buffer: options.receive_buffer.unwrap_or(usual.receive_buffer),
         ..usual
     };
-    let mut group = udp::bind_group(&bind, count, options.steering).map_err(|error| error.to_string())?;
+    let group = udp::bind_group(&bind, count, options.steering).map_err(|error| error.to_string())?;
     Ok(OpenOutcome {
         address: group.ports.first().map_or(options.address, Port::local_address),
         workers: group.ports.len(),
@@ -158,8 +137,8 @@ fn open_udp(options: &OpenOptions, variant: Variant) -> Result<OpenOutcome, Stri
         verdict: None,
         interface: None,
         steering: group.steering,
-        declined: core::mem::take(&mut group.declined),
-        opened: OpenPorts::Udp(group),
+        declined: group.declined,
+        opened: OpenPorts::Udp(group.ports),
     })
 }
 
@@ -294,8 +273,8 @@ mod tests {
             let paths = open(&OpenOptions { workers, steering, ..options(variant.into()) }).unwrap();
             assert_eq!((paths.workers, paths.choice), (3, variant.into()));
             assert_ne!(paths.address.port(), 0);
-            let OpenPorts::Udp(group) = paths.opened else { panic!("kernel UDP was asked for") };
-            assert!(group.ports.iter().all(|port| port.local_address() == paths.address));
+            let ports = paths.opened.into_udp().unwrap();
+            assert!(ports.iter().all(|port| port.local_address() == paths.address));
         }
     }
 
@@ -304,8 +283,8 @@ mod tests {
     fn sockets_get_the_receive_buffer_that_is_asked_for() {
         for (receive_buffer, granted) in [(Some(106_496), 212_992..212_993), (None, 212_993..usize::MAX)] {
             let paths = open(&OpenOptions { receive_buffer, ..options(DataPathChoice::Plain) }).unwrap();
-            let OpenPorts::Udp(group) = paths.opened else { panic!("kernel UDP was asked for") };
-            let sizes: Vec<usize> = group.ports.iter().map(|port| port.buffer_sizes().unwrap().0).collect();
+            let ports = paths.opened.into_udp().unwrap();
+            let sizes: Vec<usize> = ports.iter().map(|port| port.buffer_sizes().unwrap().0).collect();
             assert!(sizes.iter().all(|size| granted.contains(size)), "{receive_buffer:?} {sizes:?}");
         }
     }

@@ -13,7 +13,7 @@ use base::net::Train;
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
-use datapath::{Capabilities, Counters, Port, Refused, Rx, Tx, Waker};
+use datapath::{Capabilities, Counters, Frames, Port, Refused, Rx, Tx, Waker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -43,11 +43,6 @@ impl<P: Port> Queues<P> {
         let ends = vec![0; ports.len()];
         let queues = Queues { ports, ends, routes: Box::new([0; PEERS]), open: 0, waits: 0 };
         (!queues.ports.is_empty()).then_some(queues)
-    }
-
-    /// The ports.
-    pub fn ports(&self) -> &[P] {
-        &self.ports
     }
 
     fn wait_for_several(&mut self, deadline: Option<Instant>) -> io::Result<()> {
@@ -193,6 +188,19 @@ impl<P: Port> Port for Queues<P> {
 
     fn capabilities(&self) -> Capabilities {
         self.ports[0].capabilities()
+    }
+
+    fn xdp_mode(&self) -> Option<&'static str> {
+        self.ports[0].xdp_mode()
+    }
+
+    fn frames(&self) -> Option<Frames> {
+        let add = |sum: Frames, next: Frames| Frames { free: sum.free + next.free, all: sum.all + next.all };
+        self.ports.iter().filter_map(Port::frames).reduce(add)
+    }
+
+    fn advice(&self) -> Option<String> {
+        self.ports[0].advice()
     }
 }
 

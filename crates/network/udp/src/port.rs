@@ -99,11 +99,6 @@ impl UdpPort {
         Ok((self.socket.recv_buffer_size()?, self.socket.send_buffer_size()?))
     }
 
-    /// A line for the user when the system grants smaller buffers than were asked for: which, and what to type.
-    pub fn buffer_advice(&self) -> Option<String> {
-        advice(self.asked, self.buffer_sizes().ok()?)
-    }
-
     /// Lets other sockets of this user share the address from now on.
     pub(crate) fn share(&self) -> io::Result<()> {
         self.socket.set_reuse_port(true)
@@ -290,6 +285,11 @@ impl Port for UdpPort {
             ecn: self.granted.ecn,
             departure_times: self.sender.holds_back(),
         }
+    }
+
+    /// Says which buffers are smaller than was asked for.
+    fn advice(&self) -> Option<String> {
+        advice(self.asked, self.buffer_sizes().ok()?)
     }
 }
 

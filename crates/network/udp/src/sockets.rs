@@ -185,6 +185,10 @@ impl Port for Sockets {
     fn capabilities(&self) -> Capabilities {
         self.ports[0].capabilities()
     }
+
+    fn advice(&self) -> Option<String> {
+        self.ports[0].advice()
+    }
 }
 
 #[cfg(test)]

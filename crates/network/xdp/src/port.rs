@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use base::net::Train;
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
-use datapath::trains::MAX_TRAIN_SEGMENTS;
-use datapath::{Capabilities, Counters, Port, Rx, Tx, Waker};
+use datapath::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
+use datapath::{Capabilities, Counters, Frames, Port, Rx, Tx, Waker};
 use ebpf::redirect::XdpProgram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
@@ -97,13 +97,13 @@ impl XdpPort {
     }
 
     /// Frames that this port has.
-    pub fn frames(&self) -> usize {
+    fn all_frames(&self) -> usize {
         self.receiver.frames() + self.sender.frames()
     }
 
     /// Frames that nobody uses: those to send from that are empty, and those that wait for a packet. As many as there are
     /// when nothing is on its way and the last `poll` found nothing.
-    pub fn free_frames(&self) -> usize {
+    fn free_frames(&self) -> usize {
         let returned = self.socket.completions() as usize;
         self.receiver.free_frames() + self.sender.free_frames() + returned
     }
@@ -268,6 +268,27 @@ impl Port for XdpPort {
             ecn: true,
             departure_times: false,
         }
+    }
+
+    fn xdp_mode(&self) -> Option<&'static str> {
+        Some(self.shared.mode.name())
+    }
+
+    fn frames(&self) -> Option<Frames> {
+        Some(Frames { free: self.free_frames(), all: self.all_frames() })
+    }
+
+    /// Says what keeps packets shorter than the MTU allows.
+    fn advice(&self) -> Option<String> {
+        let ((name, mtu), most) = (self.interface(), self.most_payload());
+        // IP and UDP take 28 bytes at least.
+        (mtu > most + 28 && most < MAX_TRAIN_BYTES).then(|| {
+            format!(
+                "{name} carries packets of {mtu} bytes, but AF_XDP in {} mode here no payload beyond {most}: a packet has one frame \
+                 there; for longer ones try --xdp-mode driver or generic (Linux 6.6), or --datapath gso",
+                self.mode()
+            )
+        })
     }
 }
 

@@ -18,7 +18,7 @@ use dash::rule::Rule;
 use dash::{Report, WatchPlan, watch};
 use datapath::Port;
 use load::choose_address;
-use ports::OpenPorts;
+use ports::PortsVisitor;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -136,10 +136,7 @@ impl DashArgs {
         let opened = opened.map_err(GetError::Usage)?;
         opened.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         let stop = stop_flag(|| {}).map_err(usage)?;
-        match opened.opened {
-            OpenPorts::Udp(group) => play_on(group.ports, &plan, &stop),
-            OpenPorts::Xdp(ports) => play_on(ports, &plan, &stop),
-        }
+        opened.opened.run(Play { plan: &plan, stop: &stop })
     }
 
     fn plan(&self) -> Result<WatchPlan, GetError> {
@@ -169,10 +166,19 @@ impl DashArgs {
     }
 }
 
-/// Plays on the first of these ports; there is no other.
-fn play_on<P: Port>(ports: Vec<P>, plan: &WatchPlan, stop: &AtomicBool) -> Result<Report, GetError> {
-    let port = ports.into_iter().next().ok_or_else(|| usage("the data path has no port"))?;
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(usage)?;
-    watch(port, plan, seed, stop).map_err(|error| GetError::Broken(error.to_string()))
+/// Plays on the first of some ports; there is no other.
+struct Play<'a> {
+    plan: &'a WatchPlan,
+    stop: &'a AtomicBool,
+}
+
+impl PortsVisitor for Play<'_> {
+    type Output = Result<Report, GetError>;
+
+    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
+        let port = ports.into_iter().next().ok_or_else(|| usage("the data path has no port"))?;
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(usage)?;
+        watch(port, self.plan, seed, self.stop).map_err(|error| GetError::Broken(error.to_string()))
+    }
 }

@@ -23,9 +23,8 @@ use client::{Client, Settings};
 use console::Console;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use datapath::Port;
-use datapath::hold::Hold;
 use datapath::pcap::{Capture, PcapWriter};
-use ports::{OpenOutcome, OpenPorts};
+use ports::{OpenOutcome, PortsVisitor};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::PathBuf;
@@ -33,6 +32,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use transport::ClientConfig;
+use udp::UdpPort;
 use wire::Version;
 
 /// Versions of HTTP.
@@ -172,15 +172,26 @@ fn get(args: &GetArgs) -> Result<u8, GetError> {
         paths.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         paths.declined.iter().for_each(|line| eprintln!("{line}"));
     }
-    match paths.opened {
-        OpenPorts::Udp(group) => match args.path.hold() {
-            Some(delay) => {
-                let held = |port| Hold::new(port, delay);
-                args.run_on(group.ports.into_iter().map(held).collect(), settings, &jobs)
-            }
-            None => args.run_on(group.ports, settings, &jobs),
-        },
-        OpenPorts::Xdp(ports) => args.run_on(ports, settings, &jobs),
+    paths.opened.run(Get { args, settings, jobs: &jobs })
+}
+
+/// Downloads through ports of any kind.
+struct Get<'a> {
+    args: &'a GetArgs,
+    settings: Settings,
+    jobs: &'a [Job],
+}
+
+impl PortsVisitor for Get<'_> {
+    type Output = Result<u8, GetError>;
+
+    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
+        self.args.run_on(ports, self.settings, self.jobs)
+    }
+
+    fn visit_udp(self, ports: Vec<UdpPort>) -> Self::Output {
+        let path = &self.args.path;
+        path.visit_held(ports, self)
     }
 }
 

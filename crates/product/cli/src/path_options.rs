@@ -5,7 +5,9 @@ use crate::listen::{Listen, Place};
 use base::time::Duration;
 use clap::{Args, ValueEnum};
 use core::net::SocketAddr;
-use ports::DataPathChoice;
+use datapath::Port;
+use datapath::hold::Hold;
+use ports::{DataPathChoice, PortsVisitor};
 use xdp::{BusyPoll, Mode};
 
 /// How datagrams reach the interface.
@@ -116,8 +118,20 @@ impl PathArgs {
     }
 
     /// For how long what arrives is held back, if at all.
-    pub(crate) fn hold(&self) -> Option<Duration> {
+    fn hold(&self) -> Option<Duration> {
         (self.hold_received > 0).then(|| Duration::from_micros(self.hold_received.into()))
+    }
+
+    /// Hands ports to `visitor`; what arrives is held back where these flags say so.
+    pub(crate) fn visit_held<P, V>(&self, ports: Vec<P>, visitor: V) -> V::Output
+    where
+        P: Port + Send,
+        V: PortsVisitor,
+    {
+        match self.hold() {
+            Some(delay) => visitor.visit(ports.into_iter().map(|port| Hold::new(port, delay)).collect()),
+            None => visitor.visit(ports),
+        }
     }
 
     /// Turns down flags that would have no effect.

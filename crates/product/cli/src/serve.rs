@@ -23,9 +23,8 @@ use base::time::Duration;
 use clap::{Args, ValueEnum};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use crypto::{ServerTls, TlsOptions};
-use datapath::Waker;
-use datapath::hold::Hold;
-use ports::{Memory, OpenPort, OpenPorts};
+use datapath::{Port, Waker};
+use ports::{Memory, OpenPorts, PortsVisitor};
 use server::access_log::{AccessLog, Target};
 use server::budget::Budget;
 use server::files::{DotFiles, Root};
@@ -208,16 +207,26 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     let shared_config = args.shared_config(&credentials, &info, warnings)?;
     let server_context =
         ServerContext { args, shared_config: &shared_config, credentials: &credentials, info };
-    match udp.map(|udp| udp.opened) {
-        None => server_context.serve_on(Vec::<UdpPort>::new(), tcp),
-        Some(OpenPorts::Udp(group)) => match args.path.hold() {
-            Some(delay) => {
-                let held = |port| Hold::new(port, delay);
-                server_context.serve_on(group.ports.into_iter().map(held).collect(), tcp)
-            }
-            None => server_context.serve_on(group.ports, tcp),
-        },
-        Some(OpenPorts::Xdp(ports)) => server_context.serve_on(ports, tcp),
+    let ports = udp.map_or_else(|| OpenPorts::Udp(Vec::new()), |udp| udp.opened);
+    ports.run(Serve { context: &server_context, listeners: tcp })
+}
+
+/// Serves on ports of any kind.
+struct Serve<'a> {
+    context: &'a ServerContext<'a>,
+    listeners: Vec<TcpListener>,
+}
+
+impl PortsVisitor for Serve<'_> {
+    type Output = Result<(), String>;
+
+    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
+        self.context.serve_on(ports, self.listeners)
+    }
+
+    fn visit_udp(self, ports: Vec<UdpPort>) -> Self::Output {
+        let path = &self.context.args.path;
+        path.visit_held(ports, self)
     }
 }
 
@@ -332,7 +341,7 @@ enum Report {
 
 impl ServerContext<'_> {
     /// Serves on these ports, one worker on each, until a signal.
-    fn serve_on<P: OpenPort + Send>(&self, ports: Vec<P>, listeners: Vec<TcpListener>) -> Result<(), String> {
+    fn serve_on<P: Port + Send>(&self, ports: Vec<P>, listeners: Vec<TcpListener>) -> Result<(), String> {
         let args = self.args;
         if let Some(advice) = ports.first().and_then(P::advice) {
             eprintln!("{advice}");
@@ -387,11 +396,7 @@ impl ServerContext<'_> {
         report::summarize(&self.info, &records, &tcp_records, args.summary_file.as_deref())
     }
 
-    fn quic_setups<P: OpenPort>(
-        &self,
-        ports: Vec<P>,
-        log: &AccessLog,
-    ) -> Result<Vec<ThreadSetup<P>>, String> {
+    fn quic_setups<P: Port>(&self, ports: Vec<P>, log: &AccessLog) -> Result<Vec<ThreadSetup<P>>, String> {
         let cores = self.cores(ports.len())?;
         // Alone there is nobody to hand anything to.
         let wakers = ports.iter().map(P::waker).collect();

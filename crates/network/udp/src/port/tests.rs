@@ -302,7 +302,7 @@ fn a_port_that_may_not_exceed_the_systems_limits_says_so() {
         options.send_buffer = 4096;
         for (size, small) in [(limit.min(1 << 20), false), (limit + 4096, true)] {
             options.receive_buffer = size;
-            let advice = UdpPort::bind(&options).unwrap().buffer_advice();
+            let advice = UdpPort::bind(&options).unwrap().advice();
             assert_eq!(advice.is_some(), small, "{size} bytes of {limit}: {advice:?}");
             assert!(advice.is_none_or(|advice| advice.contains(&format!("rmem_max={size}"))));
         }

@@ -28,7 +28,8 @@ pub(crate) fn lab_with(options: &LabOptions) -> Option<Lab> {
 
 /// The frames are all where they were at first.
 pub(crate) fn assert_no_leak(port: &XdpPort) {
-    assert_eq!(port.free_frames(), port.frames(), "{:?}", port.counters());
+    let frames = port.frames().unwrap();
+    assert_eq!(frames.free, frames.all, "{:?}", port.counters());
 }
 
 /// One XDP port on `address` in the server's namespace.

@@ -5,9 +5,8 @@ use super::progress::Line;
 use client::error::GetError;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use datapath::Port;
-use datapath::hold::Hold;
 use load::{LoadPlan, Member, Protocol, Report, Run, Watcher};
-use ports::{OpenOutcome, OpenPorts};
+use ports::{OpenOutcome, PortsVisitor};
 use std::sync::atomic::AtomicBool;
 use udp::{Sockets, UdpPort};
 
@@ -33,24 +32,45 @@ pub(super) fn run(
     if !args.quiet {
         first.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
     }
-    match first.opened {
-        OpenPorts::Xdp(_) if args.threads > 1 => Err(usage(
-            "over AF_XDP the generator has one thread, for all queues of the interface: leave -t out",
-        )),
-        OpenPorts::Xdp(_) if args.sockets.is_some() => {
-            Err(usage("--sockets means nothing to AF_XDP, which has none of the kernel's: leave it out"))
+    if first.opened.xdp_mode().is_some() {
+        if args.threads > 1 {
+            let one =
+                "over AF_XDP the generator has one thread, for all queues of the interface: leave -t out";
+            return Err(usage(one));
         }
-        OpenPorts::Xdp(ports) => on(&run, ports, line),
-        OpenPorts::Udp(group) => {
-            let threads = sockets(args, plan, group.ports)?;
-            match args.path.hold() {
-                Some(delay) => {
-                    let held = |sockets| Hold::new(sockets, delay);
-                    on(&run, threads.into_iter().map(held).collect(), line)
-                }
-                None => on(&run, threads, line),
-            }
+        if args.sockets.is_some() {
+            let none = "--sockets means nothing to AF_XDP, which has none of the kernel's: leave it out";
+            return Err(usage(none));
         }
+    }
+    first.opened.run(Generate { args, run: &run, line })
+}
+
+/// Runs the generator on ports of any kind, one for each thread.
+struct Generate<'a, 'b> {
+    args: &'a LoadArgs,
+    run: &'a Run<'a>,
+    line: Option<&'b mut dyn Watcher>,
+}
+
+impl PortsVisitor for Generate<'_, '_> {
+    type Output = Result<Report, GetError>;
+
+    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
+        let member = |port| {
+            let mut seed = [0; 32];
+            getrandom::fill(&mut seed).map_err(usage)?;
+            Ok(Member { port, seed })
+        };
+        let members = ports.into_iter().map(member).collect::<Result<Vec<_>, GetError>>()?;
+        self.run.over_quic(members, self.line).map_err(broken)
+    }
+
+    /// A thread has one or more sockets.
+    fn visit_udp(self, ports: Vec<UdpPort>) -> Self::Output {
+        let threads = sockets(self.args, self.run.plan, ports)?;
+        let path = &self.args.path;
+        path.visit_held(threads, self)
     }
 }
 
@@ -58,10 +78,8 @@ pub(super) fn run(
 fn sockets(args: &LoadArgs, plan: &LoadPlan, mut ports: Vec<UdpPort>) -> Result<Vec<Sockets>, GetError> {
     let each = args.sockets_of_a_thread();
     while ports.len() < each * usize::from(args.threads) {
-        let OpenPorts::Udp(group) = open(args, plan.address)?.opened else {
-            return Err(usage("several sockets have several paths: name one with --datapath"));
-        };
-        ports.extend(group.ports);
+        let several = || usage("several sockets have several paths: name one with --datapath");
+        ports.extend(open(args, plan.address)?.opened.into_udp().ok_or_else(several)?);
     }
     let mut threads = Vec::new();
     while !ports.is_empty() {
@@ -69,20 +87,6 @@ fn sockets(args: &LoadArgs, plan: &LoadPlan, mut ports: Vec<UdpPort>) -> Result<
         threads.extend(Sockets::new(core::mem::replace(&mut ports, rest)));
     }
     Ok(threads)
-}
-
-fn on<P: Port + Send>(
-    run: &Run<'_>,
-    ports: Vec<P>,
-    line: Option<&mut dyn Watcher>,
-) -> Result<Report, GetError> {
-    let member = |port| {
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(usage)?;
-        Ok(Member { port, seed })
-    };
-    let members = ports.into_iter().map(member).collect::<Result<Vec<_>, GetError>>()?;
-    run.over_quic(members, line).map_err(broken)
 }
 
 fn broken(error: std::io::Error) -> GetError {

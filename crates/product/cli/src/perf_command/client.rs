@@ -13,14 +13,16 @@ use client::resolve::resolve;
 use client::target::Target;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use crypto::TlsOptions;
+use datapath::Port;
 use load::choose_address;
 use perf::{Amount, Bound, PerfPlan, Run, Task, ThreadSetup, echo, protocol};
-use ports::{OpenOutcome, OpenPort, OpenPorts};
+use ports::{OpenOutcome, PortsVisitor};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use transport::ClientConfig;
+use udp::UdpPort;
 use wire::Version;
 use worker::HandOff;
 
@@ -127,11 +129,7 @@ impl ClientArgs {
         let threads = usize::from(self.threads);
         let stop = stop_flag(|| {}).map_err(usage)?;
         if self.test == Test::Echo {
-            let path = self.open(address, 1)?;
-            return match path.opened {
-                OpenPorts::Udp(group) => self.echo(group.ports, address, &stop),
-                OpenPorts::Xdp(ports) => self.echo(ports, address, &stop),
-            };
+            return self.open(address, 1)?.opened.run(Echo { args: self, address, stop: &stop });
         }
         let plan = self.plan(&target, address)?;
         plan.check(threads).map_err(usage)?;
@@ -139,19 +137,7 @@ impl ClientArgs {
         let share = if self.path.datapath == Datapath::Xdp { self.threads } else { 1 };
         let first = self.open(address, share)?;
         first.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
-        match first.opened {
-            OpenPorts::Xdp(ports) => self.ask(ports, &plan, &stop),
-            OpenPorts::Udp(group) => {
-                let mut ports = group.ports;
-                while ports.len() < threads {
-                    let OpenPorts::Udp(group) = self.open(address, 1)?.opened else {
-                        return Err(usage("several threads have several paths: name one with --datapath"));
-                    };
-                    ports.extend(group.ports);
-                }
-                self.ask(ports, &plan, &stop)
-            }
-        }
+        first.opened.run(Measure { args: self, plan: &plan, stop: &stop })
     }
 
     /// Ports towards the server.
@@ -214,7 +200,7 @@ impl ClientArgs {
         Ok(ClientConfig { tls, transport: Arc::new(transport), token: Vec::new() })
     }
 
-    fn ask<P: OpenPort + Send>(
+    fn ask<P: Port + Send>(
         &self,
         ports: Vec<P>,
         plan: &PerfPlan,
@@ -249,7 +235,7 @@ impl ClientArgs {
         Ok(ExitCode::FAILURE)
     }
 
-    fn echo<P: OpenPort>(
+    fn echo<P: Port>(
         &self,
         ports: Vec<P>,
         address: SocketAddr,
@@ -297,6 +283,45 @@ impl ClientArgs {
         } else {
             println!("{report}");
         }
+    }
+}
+
+/// Runs the echo through ports of any kind.
+struct Echo<'a> {
+    args: &'a ClientArgs,
+    address: SocketAddr,
+    stop: &'a AtomicBool,
+}
+
+impl PortsVisitor for Echo<'_> {
+    type Output = Result<ExitCode, GetError>;
+
+    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
+        self.args.echo(ports, self.address, self.stop)
+    }
+}
+
+/// Carries a plan out on ports of any kind, one for each thread.
+struct Measure<'a> {
+    args: &'a ClientArgs,
+    plan: &'a PerfPlan,
+    stop: &'a AtomicBool,
+}
+
+impl PortsVisitor for Measure<'_> {
+    type Output = Result<ExitCode, GetError>;
+
+    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
+        self.args.ask(ports, self.plan, self.stop)
+    }
+
+    fn visit_udp(self, mut ports: Vec<UdpPort>) -> Self::Output {
+        while ports.len() < usize::from(self.args.threads) {
+            let more = self.args.open(self.plan.address, 1)?.opened.into_udp();
+            let several = || usage("several threads have several paths: name one with --datapath");
+            ports.extend(more.ok_or_else(several)?);
+        }
+        self.visit(ports)
     }
 }
 

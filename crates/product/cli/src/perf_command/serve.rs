@@ -13,10 +13,10 @@ use base::time::Duration;
 use clap::Args;
 use core::net::SocketAddr;
 use crypto::{ServerTls, TlsOptions};
-use datapath::{Counters, Waker};
+use datapath::{Counters, Port, Waker};
 use perf::protocol;
 use perf::server::Server;
-use ports::{OpenPort, OpenPorts};
+use ports::PortsVisitor;
 use serde_json::json;
 use server::warnings;
 use std::io;
@@ -93,6 +93,22 @@ struct SharedConfig {
     echoes: bool,
 }
 
+/// Serves on ports of any kind.
+struct Serve<'a, R> {
+    args: &'a ServeArgs,
+    shared_config: &'a SharedConfig,
+    /// Called when all threads are about to start.
+    ready: R,
+}
+
+impl<R: FnOnce() -> Result<Option<ReadyFile>, String>> PortsVisitor for Serve<'_, R> {
+    type Output = Result<(), String>;
+
+    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
+        self.args.serve_on(ports, self.shared_config, self.ready)
+    }
+}
+
 impl ServeArgs {
     fn serve(&self) -> Result<(), String> {
         self.path.check()?;
@@ -118,10 +134,7 @@ impl ServeArgs {
         let on = place.describe(address);
         eprintln!("tercel serves {what} on {on}, datapath {datapath}, {} workers", opened.workers);
         let ready = || self.announce(&credentials, address, datapath);
-        match opened.opened {
-            OpenPorts::Udp(group) => self.serve_on(group.ports, &shared_config, ready),
-            OpenPorts::Xdp(ports) => self.serve_on(ports, &shared_config, ready),
-        }
+        opened.opened.run(Serve { args: self, shared_config: &shared_config, ready })
     }
 
     fn shared_config(&self, credentials: &Credentials, workers: usize) -> Result<SharedConfig, String> {
@@ -165,7 +178,7 @@ impl ServeArgs {
     }
 
     /// Serves on these ports, one worker on each, until a signal.
-    fn serve_on<P: OpenPort + Send>(
+    fn serve_on<P: Port + Send>(
         &self,
         ports: Vec<P>,
         shared_config: &SharedConfig,
@@ -217,7 +230,7 @@ impl ServeArgs {
 }
 
 /// One worker, until the order to stop.
-fn work<P: OpenPort>(
+fn work<P: Port>(
     mut worker_setup: WorkerSetup<P>,
     shared_config: &SharedConfig,
     stop: &AtomicBool,

@@ -4,8 +4,7 @@ use super::endpoint_warnings::EndpointWarnings;
 use super::threads::ThreadName;
 use base::time::{Duration, Instant};
 use cpu::thread_seconds;
-use datapath::{Capabilities, Counters};
-use ports::{Frames, OpenPort};
+use datapath::{Capabilities, Counters, Frames, Port};
 use server::access_log::Recorder;
 use server::date::unix_now;
 use server::handler::{Files, Options};
@@ -76,7 +75,7 @@ pub(crate) struct Record {
 ///
 /// # Errors
 /// The core cannot be kept, there is no randomness, or the data path has failed.
-pub(crate) fn work<P: OpenPort>(
+pub(crate) fn work<P: Port>(
     mut worker_setup: WorkerSetup<P>,
     shared_config: &SharedConfig,
     stop: &AtomicBool,
@@ -131,7 +130,7 @@ pub(crate) fn work<P: OpenPort>(
     })
 }
 
-fn serve<P: OpenPort>(
+fn serve<P: Port>(
     worker: &mut Worker<P, Server>,
     endpoint_warnings: &mut EndpointWarnings,
     stop: &AtomicBool,
@@ -143,7 +142,7 @@ fn serve<P: OpenPort>(
 }
 
 /// One turn, and what is done beside it now and then. Sleeps until `until` at most.
-fn turn<P: OpenPort>(
+fn turn<P: Port>(
     worker: &mut Worker<P, Server>,
     endpoint_warnings: &mut EndpointWarnings,
     until: Option<Instant>,
@@ -157,7 +156,7 @@ fn turn<P: OpenPort>(
 }
 
 /// Waits until what was sent has left the interface, and tells how many frames are free then.
-fn settle<P: OpenPort>(worker: &mut Worker<P, Server>, before: Option<Frames>) -> io::Result<Option<Frames>> {
+fn settle<P: Port>(worker: &mut Worker<P, Server>, before: Option<Frames>) -> io::Result<Option<Frames>> {
     let Some(before) = before else { return Ok(None) };
     let deadline = worker.now() + DRAIN;
     while worker.port().frames().is_some_and(|now| now.free < before.free) && worker.now() < deadline {
