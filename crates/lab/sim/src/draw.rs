@@ -4,13 +4,13 @@
 //! does not reshuffle the rest of a seed.
 
 use crate::host::HostOptions;
-use crate::node::{Burst, EventRate, Node, Renewal};
 use crate::port::PortOptions;
 use crate::scenario::{Family, Scenario};
 use crate::tls::TlsChoice;
 use base::rng::Rng;
 use base::time::Duration;
 use crypto::{KeyExchange, Suite, SuiteChoice};
+use link::{Burst, EventRate, Node, Renewal};
 use recovery::congestion::Algorithm;
 use transport::{RetryPolicy, Switch, TransportConfig};
 use wire::Version;

@@ -1,9 +1,9 @@
 //! A host's edge: where its datagrams wait to be taken in, and the address translator before it.
 
-use crate::link::Datagram;
-use crate::node::Renewal;
+use crate::datagram::Datagram;
 use base::time::Duration;
 use core::net::{IpAddr, SocketAddr};
+use link::Renewal;
 use std::collections::VecDeque;
 
 /// Bytes that wait for a host before more are lost: a generous socket buffer.

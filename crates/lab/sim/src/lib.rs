@@ -11,20 +11,18 @@
 //! SIM_ATTACK=10000000 cargo test -p tercel-sim --test attack                             a long siege
 //! ```
 //!
-//! Reading order: node.rs, link.rs, network.rs, port.rs (the network); scenario.rs, lab.rs, draw.rs (a run); transfer/ and
+//! Reading order: the crate `link`, network.rs, port.rs (the network); scenario.rs, lab.rs, draw.rs (a run); transfer/ and
 //! requests/ (what is run); attack/.
 #![forbid(unsafe_code)]
 
 pub mod attack;
 pub mod contest;
+mod datagram;
 pub mod digest;
 pub mod draw;
-mod events;
 pub mod host;
 pub mod lab;
-mod link;
 pub mod network;
-pub mod node;
 mod piece;
 pub mod port;
 pub mod read_behaviour;
@@ -34,14 +32,13 @@ pub mod seeds;
 pub mod tls;
 pub mod trace;
 pub mod transfer;
-pub mod waits;
 
 pub use digest::Digest;
 pub use host::HostOptions;
 pub use lab::{Simulation, StopReason};
-pub use link::LinkCounters;
+pub use link::{Burst, EventRate, LinkCounters, Node, Queue, Renewal};
 pub use network::{HostId, Network};
-pub use node::{Burst, EventRate, Node, Queue, Renewal};
+
 pub use port::{Interface, PortOptions, VirtualPort};
 pub use read_behaviour::ReadBehaviour;
 pub use scenario::{Family, Scenario};

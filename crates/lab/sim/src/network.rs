@@ -4,16 +4,14 @@
 //! it: the scenario's scheduler between turns, or a port that waits. All datagrams under way are events; those of equal time
 //! happen in the order in which they were sent, so that nothing but the seed decides.
 
+use crate::datagram::Datagram;
 use crate::digest::Digest;
-use crate::events::EventQueue;
 use crate::host::{Host, HostOptions, Rebinding};
-use crate::link::{Datagram, Link, LinkCounters, NodeOutcome};
-use crate::node::Node;
-use crate::waits::Waits;
 use base::net::Ecn;
 use base::rng::Rng;
 use base::time::{Duration, Instant};
 use core::net::SocketAddr;
+use link::{EventQueue, Link, LinkCounters, Node, Waits};
 
 /// When a run begins: not at zero, so that a subtraction before the beginning shows.
 const BEGINNING: Instant = Instant::from_nanos(1_000_000_000);
@@ -39,12 +37,26 @@ pub struct CapturedDatagram {
 
 #[derive(Debug)]
 enum NetworkEvent {
-    /// A datagram reaches node `node` of link `link`.
-    Reach { link: usize, node: usize, datagram: Datagram },
+    /// A datagram reaches node `node` of a route's link.
+    Reach { route: usize, node: usize, datagram: Datagram },
     /// A host notices what has arrived.
     Notice(usize),
     /// A datagram departs that its host's port has held back.
     Depart { from: HostId, destination: SocketAddr, ecn: Ecn, bytes: Vec<u8> },
+}
+
+/// The link from one host to another.
+#[derive(Debug)]
+struct Route {
+    from: usize,
+    to: usize,
+    link: Link,
+}
+
+impl Route {
+    fn joins(&self, from: HostId, to: HostId) -> bool {
+        (self.from, self.to) == (from.0, to.0)
+    }
 }
 
 /// The whole virtual world.
@@ -52,8 +64,8 @@ enum NetworkEvent {
 pub struct Network {
     now: Instant,
     hosts: Vec<Host>,
-    /// By sender and receiver: few, so a scan finds them.
-    links: Vec<(usize, Link)>,
+    /// Few, so a scan finds them.
+    routes: Vec<Route>,
     events: EventQueue<NetworkEvent>,
     rng: Rng,
     digest: Digest,
@@ -67,7 +79,7 @@ impl Network {
         Network {
             now: BEGINNING,
             hosts: Vec::new(),
-            links: Vec::new(),
+            routes: Vec::new(),
             events: EventQueue::new(),
             rng: Rng::from_u64(seed),
             digest: Digest::default(),
@@ -93,15 +105,15 @@ impl Network {
             }
         }
         let rng = self.rng.fork();
-        self.links.push((from.0, Link::new(to.0, nodes, rng)));
+        self.routes.push(Route { from: from.0, to: to.0, link: Link::new(nodes, rng) });
     }
 
     /// From now on the link has these nodes, one for each that it had.
     pub fn change_link(&mut self, from: HostId, to: HostId, nodes: Vec<Node>) {
         let rng = self.rng.fork();
-        let link = self.links.iter_mut().find(|(source, link)| *source == from.0 && link.to == to.0);
-        if let Some((_, link)) = link.filter(|(_, link)| link.len() == nodes.len()) {
-            *link = Link::new(to.0, nodes, rng);
+        let route = self.routes.iter_mut().find(|route| route.joins(from, to));
+        if let Some(route) = route.filter(|route| route.link.len() == nodes.len()) {
+            route.link = Link::new(nodes, rng);
         }
     }
 
@@ -146,14 +158,14 @@ impl Network {
 
     /// What happened on the link between two hosts.
     pub fn link_counters(&self, from: HostId, to: HostId) -> LinkCounters {
-        let found = self.links.iter().find(|(sender, link)| *sender == from.0 && link.to == to.0);
-        found.map_or_else(LinkCounters::default, |(_, link)| link.counters)
+        let found = self.routes.iter().find(|route| route.joins(from, to));
+        found.map_or_else(LinkCounters::default, |route| route.link.counters)
     }
 
     /// How long datagrams waited in the marking queues between two hosts, since the last call.
     pub fn take_waits(&mut self, from: HostId, to: HostId) -> Waits {
-        let found = self.links.iter_mut().find(|(sender, link)| *sender == from.0 && link.to == to.0);
-        found.map_or_else(Waits::default, |(_, link)| core::mem::take(&mut link.waits))
+        let found = self.routes.iter_mut().find(|route| route.joins(from, to));
+        found.map_or_else(Waits::default, |route| core::mem::take(&mut route.link.waits))
     }
 
     /// Datagrams lost for want of a receiver, and those that receivers did not take in fast enough.
@@ -208,35 +220,26 @@ impl Network {
         if let Some(tap) = &mut self.tap {
             tap.push(CapturedDatagram { at, source, destination, ecn, bytes: bytes.clone() });
         }
-        let link = self.links.iter().position(|(sender, link)| *sender == from.0 && Some(link.to) == to);
-        let Some(link) = link else {
+        let route = self.routes.iter().position(|route| route.from == from.0 && Some(route.to) == to);
+        let Some(route) = route else {
             self.unroutable += 1;
             return;
         };
-        self.links[link].1.counters.entered += 1;
-        self.travel(link, 0, Datagram { source, destination, ecn, bytes });
+        self.routes[route].link.counters.entered += 1;
+        self.travel(route, 0, Datagram { source, destination, ecn, bytes });
     }
 
     /// Takes a datagram from node to node until one keeps it or it has arrived.
-    fn travel(&mut self, link: usize, first: usize, mut datagram: Datagram) {
+    fn travel(&mut self, route: usize, first: usize, datagram: Datagram) {
         let (now, age) = (self.now, self.age());
-        let Some((_, road)) = self.links.get_mut(link) else { return };
-        for node in first..road.len() {
-            match road.pass(node, now, age, &mut datagram) {
-                NodeOutcome::On => {}
-                NodeOutcome::Gone => return,
-                NodeOutcome::At(then) => {
-                    self.events.schedule(then, NetworkEvent::Reach { link, node: node + 1, datagram });
-                    return;
-                }
-                NodeOutcome::Twice(then) => {
-                    let copy = datagram.clone();
-                    self.events.schedule(then, NetworkEvent::Reach { link, node: node + 1, datagram: copy });
-                }
-            }
+        let Some(Route { to, link, .. }) = self.routes.get_mut(route) else { return };
+        let hold = |at, node, datagram| {
+            self.events.schedule(at, NetworkEvent::Reach { route, node, datagram });
+        };
+        if let Some(datagram) = link.travel(first, (now, age), datagram, hold) {
+            let to = *to;
+            self.arrive(to, datagram);
         }
-        let to = road.to;
-        self.arrive(to, datagram);
     }
 
     fn arrive(&mut self, to: usize, datagram: Datagram) {
@@ -274,7 +277,7 @@ impl Network {
         while let Some((at, happening)) = self.events.take_due(then) {
             self.now = self.now.max(at);
             match happening {
-                NetworkEvent::Reach { link, node, datagram } => self.travel(link, node, datagram),
+                NetworkEvent::Reach { route, node, datagram } => self.travel(route, node, datagram),
                 NetworkEvent::Notice(host) => self.hosts[host].notice(),
                 NetworkEvent::Depart { from, destination, ecn, bytes } => {
                     self.send(from, destination, ecn, &bytes);

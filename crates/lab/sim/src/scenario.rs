@@ -3,12 +3,12 @@
 use crate::host::HostOptions;
 use crate::lab::Simulation;
 use crate::network::{HostId, Network};
-use crate::node::Node;
 use crate::port::{PortOptions, VirtualPort};
 use crate::tls::{self, TlsChoice};
 use base::rng::Rng;
 use base::time::Duration;
 use core::net::SocketAddr;
+use link::Node;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -4,12 +4,12 @@ use super::Attacker;
 use crate::host::HostOptions;
 use crate::lab::StopReason;
 use crate::network::HostId;
-use crate::node::Node;
 use crate::read_behaviour::ReadBehaviour;
 use crate::scenario::Scenario;
 use crate::transfer::{self, Plan, Transfer, TransferPlan, TransferSimulation};
 use base::slab::Handle;
 use base::time::Duration;
+use link::Node;
 
 /// How long and how hard.
 #[derive(Clone, Debug)]

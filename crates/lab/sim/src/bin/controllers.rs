@@ -20,7 +20,7 @@ Takes some minutes and says how many are left. Example: cargo xtask controllers,
 With --again nothing is run: page and plots are made anew from DIRECTORY/results.json.";
 
 /// What the figures depend on, for the question whether they are the revision's.
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 15] = [
     "Cargo.lock",
     "crates/protocol/base",
     "crates/protocol/crypto",
@@ -28,6 +28,7 @@ const SOURCES: [&str; 14] = [
     "crates/http/http3",
     "crates/http/qpack",
     "crates/protocol/recovery",
+    "crates/lab/link",
     "crates/lab/report",
     "crates/lab/sim",
     "crates/protocol/transport",

@@ -1,7 +1,7 @@
 //! What a link is like.
 
-use crate::node::{Burst, EventRate, Node, Queue};
 use base::time::Duration;
+use link::{Burst, EventRate, Node, Queue};
 
 /// Datagrams that the shallowest queue holds: fewer, and not even the trains of a slow sender fit.
 const LEAST_QUEUE_BYTES: u64 = 4 * 1_500;

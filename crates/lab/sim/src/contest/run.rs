@@ -3,10 +3,10 @@
 use super::ends::{Receiver, Sender, Sending};
 use super::link_profile::LinkProfile;
 use crate::lab::{Simulation, StopReason};
-use crate::node::Node;
 use crate::scenario::Scenario;
 use base::slab::Handle;
 use base::time::Duration;
+use link::Node;
 use recovery::congestion::{Algorithm, SlowStart};
 use std::sync::Arc;
 use transport::{StreamConfig, TransportConfig};

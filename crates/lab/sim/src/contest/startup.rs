@@ -5,8 +5,8 @@
 
 use super::link_profile::LinkProfile;
 use super::run::{begin, proceed, received};
-use crate::node::Node;
 use base::time::Duration;
+use link::Node;
 use recovery::congestion::{Algorithm, SlowStart};
 
 /// Round trips watched.

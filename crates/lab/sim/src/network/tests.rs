@@ -1,7 +1,7 @@
 //! Every node alone, then that a seed decides everything. Without these a scenario could pass because its link did nothing.
 
 use super::*;
-use crate::node::{Burst, EventRate, Renewal};
+use link::{Burst, EventRate, Renewal};
 
 fn millis(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -72,8 +72,12 @@ fn delay_and_rate() {
 
 #[test]
 fn loss_has_its_odds_however_it_clusters() {
-    for burst in [Burst::None, Burst::Mean(5), Burst::AtMost(3)] {
-        let odds = EventRate { ppm: 100_000, burst };
+    // A run of five begins after 45 on average: a tenth is lost by Gilbert's model, too.
+    let gilbert = EventRate { ppm: 22_222, burst: Burst::Gilbert { ends_ppm: 200_000 } };
+    let others =
+        [Burst::None, Burst::Mean(5), Burst::AtMost(3)].map(|burst| EventRate { ppm: 100_000, burst });
+    for odds in others.into_iter().chain([gilbert]) {
+        let burst = odds.burst;
         let arrived = Pair::new(vec![Node::Loss(odds)]).numbered(20_000);
         let lost = 20_000 - arrived.len();
         assert!((1_700..2_300).contains(&lost), "{burst:?}: lost {lost}");
@@ -81,7 +85,7 @@ fn loss_has_its_odds_however_it_clusters() {
         let expected = match burst {
             Burst::AtMost(most) => 1..=u64::from(most),
             Burst::None => 2..=6,
-            Burst::Mean(_) => 12..=100,
+            Burst::Mean(_) | Burst::Gilbert { .. } => 12..=100,
         };
         assert!(expected.contains(&longest), "{burst:?}: {longest} in a row");
     }

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::host::HostOptions;
-use crate::node::Node;
 use base::net::Ecn;
 use base::time::Duration;
+use link::Node;
 
 fn ports(options: PortOptions) -> (VirtualPort, VirtualPort) {
     let mut network = Network::new(3);

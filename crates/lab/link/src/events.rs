@@ -34,28 +34,46 @@ impl<T> Ord for Entry<T> {
 
 /// Events to come.
 #[derive(Debug)]
-pub(crate) struct EventQueue<T> {
+pub struct EventQueue<T> {
     heap: BinaryHeap<Entry<T>>,
     sequence: u64,
 }
 
+impl<T> Default for EventQueue<T> {
+    fn default() -> EventQueue<T> {
+        EventQueue::new()
+    }
+}
+
 impl<T> EventQueue<T> {
-    pub(crate) fn new() -> EventQueue<T> {
+    /// None.
+    pub fn new() -> EventQueue<T> {
         EventQueue { heap: BinaryHeap::new(), sequence: 0 }
     }
 
-    pub(crate) fn schedule(&mut self, at: Instant, event: T) {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
+    /// `event` happens at `at`.
+    pub fn schedule(&mut self, at: Instant, event: T) {
         self.sequence += 1;
         self.heap.push(Entry { at, sequence: self.sequence, event });
     }
 
     /// The time of the next event.
-    pub(crate) fn next_at(&self) -> Option<Instant> {
+    pub fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|entry| entry.at)
     }
 
     /// The next event that is not later than `now`, with its time.
-    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(Instant, T)> {
+    pub fn take_due(&mut self, now: Instant) -> Option<(Instant, T)> {
         if self.next_at()? > now {
             return None;
         }

@@ -1,21 +1,22 @@
-//! What a link is made of: a scenario is a short list of these for each direction.
+//! What a link is made of: a short list of these for each direction.
 
 use base::time::Duration;
 
 /// One thing that happens to datagrams on their way. A link passes them from node to node in the order of its list.
-/// Times of day count from the beginning of the run.
+/// Times of day count from the beginning of the run. Bytes are those that the driver counts ([`crate::Datagram::size`]): UDP payload
+/// in the simulator and over a port, frames and IP packets in the emulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// Every datagram takes so long.
     Delay(Duration),
     /// So many bits a second pass, and at most `queue_bytes` wait; more are lost.
     Rate {
-        /// Bits of UDP payload a second.
+        /// Bits a second.
         bits_per_second: u64,
         /// Bytes that may wait.
         queue_bytes: u64,
     },
-    /// The same, with marks, and with an account of how long datagrams waited ([`crate::Network::take_waits`]).
+    /// The same, with marks, and with an account of how long datagrams waited ([`crate::Link::waits`]).
     Queue(Queue),
     /// Some are lost.
     Loss(EventRate),
@@ -37,6 +38,13 @@ pub enum Node {
         /// The longest time.
         by: Duration,
     },
+    /// Some are held back by exactly so long, and so overtaken.
+    Late {
+        /// How often, in millionths.
+        ppm: u32,
+        /// The time.
+        by: Duration,
+    },
     /// Nothing passes from a time to another.
     Blackhole {
         /// The first moment of silence.
@@ -51,13 +59,13 @@ pub enum Node {
         /// How long they do not.
         off: Duration,
     },
-    /// Datagrams larger than so many bytes of UDP payload are lost.
+    /// Datagrams larger than so many bytes are lost.
     Mtu(usize),
     /// The same, from some time on.
     MtuFrom {
         /// The first moment at which they are lost.
         at: Duration,
-        /// Bytes of UDP payload that pass.
+        /// Bytes that pass.
         limit: usize,
     },
     /// Some that are ECN-capable arrive marked CE.
@@ -70,7 +78,7 @@ pub enum Node {
     /// The address translator at the sender's edge forgets its binding: from then on the sender appears to come from
     /// somewhere else, and what is sent to where it was before is lost.
     Rebind {
-        /// When first, counted from [`crate::Network::arm_rebinding`].
+        /// When first, counted from a moment that the driver chooses.
         at: Duration,
         /// And again after every so long.
         every: Duration,
@@ -84,7 +92,7 @@ pub enum Node {
 /// A line, the queue before it, and when the queue marks: by the step, every datagram that waits longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// Bits of UDP payload a second.
+    /// Bits a second.
     pub bits_per_second: u64,
     /// Bytes that may wait.
     pub bytes: u64,
@@ -112,7 +120,7 @@ pub struct EventRate {
     pub burst: Burst,
 }
 
-/// How misfortunes cluster.
+/// How events cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Burst {
     /// Each datagram for itself.
@@ -121,6 +129,11 @@ pub enum Burst {
     Mean(u32),
     /// Each for itself, but never more than so many in a row: what the QUIC interop runner's network does.
     AtMost(u32),
+    /// In runs by the two-state model of Gilbert: the rate is how often a run begins, of datagrams outside of runs.
+    Gilbert {
+        /// How often a run ends, in millionths of the datagrams in it: 1 / its mean length.
+        ends_ppm: u32,
+    },
 }
 
 impl EventRate {

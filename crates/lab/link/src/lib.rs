@@ -1,0 +1,22 @@
+//! What a network does to datagrams: one model for the simulator, the link emulator and middleware over a port.
+//!
+//! | file | holds |
+//! |---|---|
+//! | node.rs | what may happen on the way: a link is a list of nodes |
+//! | link.rs | one direction: what becomes of a datagram, without sockets and clocks |
+//! | waits.rs | how long datagrams waited in a queue |
+//! | events.rs | what will happen when |
+//!
+//! Rates are millionths of all datagrams. All randomness comes from a seed, and the order of draws is part of the model: a change of
+//! it changes what every recorded seed means.
+#![forbid(unsafe_code)]
+
+mod events;
+mod link;
+pub mod node;
+pub mod waits;
+
+pub use events::EventQueue;
+pub use link::{Datagram, Link, LinkCounters, NodeOutcome};
+pub use node::{Burst, EventRate, Node, Queue, Renewal};
+pub use waits::Waits;

@@ -1,0 +1,366 @@
+//! One direction between two ends: the nodes in order, what each remembers, and the randomness that they share.
+//!
+//! A node sees datagrams in the order in which they reach it, at the time at which they do. A node that keeps a datagram back says
+//! when it goes on; the driver brings it to the next node then ([`Link::travel`]), or decides at once ([`Link::pass`]).
+
+use crate::node::{Burst, EventRate, Node, Queue};
+use crate::waits::Waits;
+use base::net::Ecn;
+use base::rng::Rng;
+use base::time::{Duration, Instant};
+
+/// What a link must know of a datagram, and may change in it.
+pub trait Datagram {
+    /// Bytes that it takes of a line, of a queue, and of the limit of [`Node::Mtu`].
+    fn size(&self) -> usize;
+
+    /// Its marking.
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+
+    /// Marks it anew. Without effect where the driver carries no marks.
+    fn set_ecn(&mut self, ecn: Ecn) {
+        let _ = ecn;
+    }
+
+    /// Its bytes, for [`Node::Corrupt`]; none where the driver does not lend them.
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut []
+    }
+}
+
+/// What a link did, in datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Datagrams that entered.
+    pub entered: u64,
+    /// Lost by chance, by list, or in a black hole.
+    pub lost: u64,
+    /// Lost because the queue was full.
+    pub overflowed: u64,
+    /// Lost because they were too large.
+    pub too_large: u64,
+    /// Delivered with a changed byte.
+    pub corrupted: u64,
+    /// Delivered twice.
+    pub duplicated: u64,
+    /// Held back.
+    pub reordered: u64,
+    /// Marked CE.
+    pub marked: u64,
+}
+
+/// Where a datagram is after a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeOutcome {
+    /// At the next node, now.
+    On,
+    /// At the next node, then.
+    At(Instant),
+    /// At the next node now, and a copy of it then.
+    Twice(Instant),
+    /// Nowhere.
+    Gone,
+}
+
+/// What a node remembers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    /// Datagrams seen.
+    seen: u64,
+    /// Datagrams in a row that were affected.
+    run: u32,
+    /// When a datagram was last seen.
+    seen_at: Instant,
+    /// When the line is free.
+    free_at: Instant,
+}
+
+/// A run of affected datagrams ends when the line was quiet for so long: the state of the network is bad for a while. Otherwise a
+/// run would outlast one exponentially backed-off probe after another.
+const RUN_TIMEOUT: Duration = Duration::from_millis(100);
+
+impl Memory {
+    fn on_datagram(&mut self, now: Instant) {
+        self.seen += 1;
+        if now.saturating_since(self.seen_at) > RUN_TIMEOUT {
+            self.run = 0;
+        }
+        self.seen_at = now;
+    }
+}
+
+/// One direction.
+#[derive(Debug)]
+pub struct Link {
+    nodes: Vec<(Node, Memory)>,
+    rng: Rng,
+    /// What happened so far.
+    pub counters: LinkCounters,
+    /// How long datagrams that passed a [`Node::Queue`] waited there.
+    pub waits: Waits,
+}
+
+impl Link {
+    /// A link of `nodes` whose randomness comes from `rng`.
+    pub fn new(nodes: Vec<Node>, rng: Rng) -> Link {
+        let nodes = nodes.into_iter().map(|node| (node, Memory::default())).collect();
+        Link { nodes, rng, counters: LinkCounters::default(), waits: Waits::default() }
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is none: then everything passes.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// New nodes. The sequence of random numbers goes on; a node of the kind that stood in its place keeps its memory.
+    pub fn change(&mut self, nodes: Vec<Node>) {
+        let before = core::mem::take(&mut self.nodes);
+        let mut before = before.into_iter();
+        let kept = |node: Node| {
+            let place = before
+                .next()
+                .filter(|(old, _)| core::mem::discriminant(old) == core::mem::discriminant(&node));
+            (node, place.map_or_else(Memory::default, |(_, memory)| memory))
+        };
+        self.nodes = nodes.into_iter().map(kept).collect();
+    }
+
+    /// A time up to `longest`, from the sequence of this link.
+    pub fn draw_up_to(&mut self, longest: Duration) -> Duration {
+        up_to(longest, &mut self.rng)
+    }
+
+    /// Takes a datagram at `now`, `age` after the beginning of the run, from node `first` to the end, unless a node keeps or loses it. `hold` takes what goes on later: the time, the
+    /// node at which it goes on, and the datagram. Returns the datagram if it has arrived.
+    pub fn travel<D: Datagram + Clone>(
+        &mut self,
+        first: usize,
+        (now, age): (Instant, Duration),
+        mut datagram: D,
+        mut hold: impl FnMut(Instant, usize, D),
+    ) -> Option<D> {
+        for node in first..self.nodes.len() {
+            match self.pass(node, (now, age), &mut datagram) {
+                NodeOutcome::On => {}
+                NodeOutcome::Gone => return None,
+                NodeOutcome::At(then) => {
+                    hold(then, node + 1, datagram);
+                    return None;
+                }
+                NodeOutcome::Twice(then) => hold(then, node + 1, datagram.clone()),
+            }
+        }
+        Some(datagram)
+    }
+
+    /// What node `index` makes of a datagram at a time, and that time since the beginning of the run. Behind the last node everything
+    /// passes.
+    pub fn pass<D: Datagram>(
+        &mut self,
+        index: usize,
+        (now, age): (Instant, Duration),
+        datagram: &mut D,
+    ) -> NodeOutcome {
+        let Link { nodes, rng, counters, waits } = self;
+        let Some((node, memory)) = nodes.get_mut(index) else { return NodeOutcome::On };
+        memory.on_datagram(now);
+        match node {
+            Node::Delay(delay) => NodeOutcome::At(now + *delay),
+            Node::Rate { bits_per_second, queue_bytes } => {
+                let outcome = queue(memory, now, datagram.size() as u64, (*bits_per_second, *queue_bytes));
+                counters.overflowed += u64::from(outcome == NodeOutcome::Gone);
+                outcome
+            }
+            Node::Queue(options) => {
+                let wait = memory.free_at.saturating_since(now);
+                let line = (options.bits_per_second, options.bytes);
+                let outcome = queue(memory, now, datagram.size() as u64, line);
+                if outcome == NodeOutcome::Gone {
+                    counters.overflowed += 1;
+                } else {
+                    waits.note(wait);
+                    counters.marked += u64::from(mark(options, wait, datagram));
+                }
+                outcome
+            }
+            Node::Loss(rate) => lose(counters, is_affected(rate, memory, rng)),
+            Node::Drop(ordinals) => lose(counters, ordinals.contains(&memory.seen)),
+            Node::Blackhole { from, to } => lose(counters, age >= *from && age < *to),
+            Node::Blinking { on, off } => {
+                let period = (*on + *off).as_nanos().max(1);
+                lose(counters, age.as_nanos() % period >= on.as_nanos())
+            }
+            Node::Corrupt(rate) => {
+                if is_affected(rate, memory, rng) {
+                    counters.corrupted += 1;
+                    corrupt(datagram.bytes_mut(), rng);
+                }
+                NodeOutcome::On
+            }
+            Node::Duplicate { ppm, after } => {
+                let (hit, late) = (chance(*ppm, rng), up_to(*after, rng));
+                counters.duplicated += u64::from(hit);
+                if hit { NodeOutcome::Twice(now + late) } else { NodeOutcome::On }
+            }
+            Node::Reorder { ppm, by } => {
+                let (hit, late) = (chance(*ppm, rng), up_to(*by, rng));
+                hold_back(counters, hit.then_some(now + late))
+            }
+            Node::Late { ppm, by } => hold_back(counters, chance(*ppm, rng).then_some(now + *by)),
+            Node::Mtu(limit) => fit(counters, datagram.size(), *limit),
+            Node::MtuFrom { at, limit } => {
+                let limit = if age < *at { usize::MAX } else { *limit };
+                fit(counters, datagram.size(), limit)
+            }
+            Node::EcnMark { ppm } => {
+                if chance(*ppm, rng) && datagram.ecn() != Ecn::NotEct {
+                    counters.marked += 1;
+                    datagram.set_ecn(Ecn::Ce);
+                }
+                NodeOutcome::On
+            }
+            Node::EcnBleach => {
+                datagram.set_ecn(Ecn::NotEct);
+                NodeOutcome::On
+            }
+            // The translator stands at the sender's edge; the driver does its work.
+            Node::Rebind { .. } => NodeOutcome::On,
+        }
+    }
+}
+
+fn fit(counters: &mut LinkCounters, size: usize, limit: usize) -> NodeOutcome {
+    let too_large = size > limit;
+    counters.too_large += u64::from(too_large);
+    if too_large { NodeOutcome::Gone } else { NodeOutcome::On }
+}
+
+fn lose(counters: &mut LinkCounters, is_lost: bool) -> NodeOutcome {
+    counters.lost += u64::from(is_lost);
+    if is_lost { NodeOutcome::Gone } else { NodeOutcome::On }
+}
+
+fn hold_back(counters: &mut LinkCounters, until: Option<Instant>) -> NodeOutcome {
+    counters.reordered += u64::from(until.is_some());
+    until.map_or(NodeOutcome::On, NodeOutcome::At)
+}
+
+/// A line that sends one bit after the other, and the queue before it: a single number, the time at which the line is free. What
+/// waits is the rate times what is left until then. An idle line takes any datagram.
+fn queue(
+    memory: &mut Memory,
+    now: Instant,
+    len: u64,
+    (bits_per_second, queue_bytes): (u64, u64),
+) -> NodeOutcome {
+    let rate = u128::from(bits_per_second.max(1));
+    let wait = memory.free_at.saturating_since(now).as_nanos();
+    let waiting = u128::from(wait) * rate / 8_000_000_000;
+    if waiting + u128::from(len) > u128::from(queue_bytes) && wait > 0 {
+        return NodeOutcome::Gone;
+    }
+    let nanos = u128::from(len) * 8_000_000_000 / rate;
+    let time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+    memory.free_at = memory.free_at.max(now) + time;
+    NodeOutcome::At(memory.free_at)
+}
+
+/// Marks a datagram that waits too long; whether it did.
+fn mark(queue: &Queue, wait: Duration, datagram: &mut impl Datagram) -> bool {
+    let most = match datagram.ecn() {
+        Ecn::Ect1 => queue.mark_ect1_above,
+        Ecn::Ect0 => queue.mark_ect0_above,
+        Ecn::NotEct | Ecn::Ce => None,
+    };
+    let is_marked = most.is_some_and(|most| wait > most);
+    if is_marked {
+        datagram.set_ecn(Ecn::Ce);
+    }
+    is_marked
+}
+
+fn chance(ppm: u32, rng: &mut Rng) -> bool {
+    rng.below(1_000_000) < u64::from(ppm)
+}
+
+fn up_to(longest: Duration, rng: &mut Rng) -> Duration {
+    Duration::from_nanos(rng.below(longest.as_nanos().saturating_add(1)))
+}
+
+/// Whether an event of this rate affects the datagram.
+fn is_affected(rate: &EventRate, memory: &mut Memory, rng: &mut Rng) -> bool {
+    let hit = match rate.burst {
+        Burst::None => chance(rate.ppm, rng),
+        Burst::AtMost(longest) => chance(rate.ppm, rng) && memory.run < longest,
+        Burst::Mean(mean) => {
+            let mean = u64::from(mean.max(1));
+            let likelihood = if memory.run > 0 {
+                1_000_000 - 1_000_000 / mean
+            } else {
+                // A run begins so rarely that the share of affected datagrams is `ppm`.
+                let spared = 1_000_000u64.saturating_sub(u64::from(rate.ppm)).max(1);
+                u64::from(rate.ppm) * 1_000_000 / (mean * spared)
+            };
+            chance(u32::try_from(likelihood).unwrap_or(u32::MAX), rng)
+        }
+        Burst::Gilbert { ends_ppm } => {
+            let is_bad = memory.run > 0;
+            is_bad ^ chance(if is_bad { ends_ppm } else { rate.ppm }, rng)
+        }
+    };
+    memory.run = if hit { memory.run.saturating_add(1) } else { 0 };
+    hit
+}
+
+/// Changes one byte. Of a first byte, not the bits that tell long headers from short ones: what a short header would be
+/// taken for is decided by what was encrypted, and that is not the same in two runs of a seed.
+fn corrupt(bytes: &mut [u8], rng: &mut Rng) {
+    let (place, change) = (rng.below(bytes.len() as u64) as usize, rng.next_u64());
+    if let Some(byte) = bytes.get_mut(place) {
+        *byte ^= if place == 0 { 1 + (change % 0x3f) as u8 } else { 1 + (change % 0xff) as u8 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many bytes, and nothing else.
+    struct Bytes(usize);
+
+    impl Datagram for Bytes {
+        fn size(&self) -> usize {
+            self.0
+        }
+    }
+
+    /// Deleted, a new rate could let what waits overtake itself, or a new option could shift the sequence of losses.
+    #[test]
+    fn new_nodes_of_the_same_kinds_keep_queue_and_sequence() {
+        let nodes = |bits_per_second| {
+            let loss = Node::Loss(EventRate { ppm: 500_000, burst: Burst::None });
+            vec![Node::Rate { bits_per_second, queue_bytes: 1_000_000 }, loss]
+        };
+        let mut link = Link::new(nodes(8_000), Rng::from_u64(5));
+        let pass =
+            |link: &mut Link, node| link.pass(node, (Instant::ZERO, Duration::ZERO), &mut Bytes(1_000));
+        let at = |seconds: u64| NodeOutcome::At(Instant::from_nanos(seconds * 1_000_000_000));
+        assert_eq!((pass(&mut link, 0), pass(&mut link, 0)), (at(1), at(2)));
+        let draws = |link: &mut Link| (0..50).map(|_| pass(link, 1)).collect::<Vec<_>>();
+        let first = draws(&mut link);
+        link.change(nodes(4_000));
+        assert_eq!(pass(&mut link, 0), at(4), "what waited before still does");
+        let second = draws(&mut link);
+        let mut whole = Link::new(nodes(8_000), Rng::from_u64(5));
+        assert_eq!([first, second].concat(), (0..100).map(|_| pass(&mut whole, 1)).collect::<Vec<_>>());
+        link.change(Vec::new());
+        assert_eq!((pass(&mut link, 0), link.is_empty()), (NodeOutcome::On, true));
+    }
+}
