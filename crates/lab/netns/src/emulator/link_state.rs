@@ -1,25 +1,31 @@
-//! What becomes of a datagram: the arithmetic of a link, without sockets and clocks.
+//! What becomes of a datagram: the model of the crate `link`, asked once for each datagram when its frame has come.
 //!
-//! A datagram waits in the queue, is serialised at the rate, may be lost on the line, and arrives after the delay. The queue is
-//! a single number, the time at which the line will be free: what waits is the rate times what is left until then. Every UDP or TCP
-//! datagram draws once from the loss sequence, whatever else becomes of it, so the n-th datagram's luck depends on the seed
-//! and on n alone. Late and doubled datagrams draw from sequences of their own.
+//! A datagram waits in the queue, is serialised at the rate, may be lost on the line, and arrives after the delay. Every UDP or TCP
+//! datagram draws once from the loss sequence, whatever else becomes of it, so the n-th datagram's outcome depends on the seed
+//! and on n alone. Late and doubled datagrams draw from a sequence of their own. Hence three links: losses, line, other events.
 //!
 //! Times are nanoseconds of any clock that does not go backwards.
 
 use base::rng::Rng;
+use base::time::{Duration, Instant};
+use link::{Burst, EventRate, Link, Node, NodeOutcome};
 
-use super::options::LinkOptions;
+use super::options::{LinkOptions, millionths};
 
-const NANOS: u128 = 1_000_000_000;
-
-/// What the judge must know of a datagram.
+/// What the state must know of a datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Datagram {
     /// Its frame on the line, in bytes.
     pub(crate) frame_bytes: u64,
     /// Its IP packet in bytes if it is UDP or TCP, which take part in the lottery. Of a TCP super-packet, its largest segment's.
     pub(crate) ip_bytes: Option<u32>,
+}
+
+/// The line counts frames.
+impl link::Datagram for Datagram {
+    fn size(&self) -> usize {
+        usize::try_from(self.frame_bytes).unwrap_or(usize::MAX)
+    }
 }
 
 /// What becomes of it.
@@ -45,31 +51,21 @@ pub(crate) enum DatagramOutcome {
 #[derive(Debug)]
 pub(crate) struct LinkState {
     options: LinkOptions,
-    losses: Rng,
-    other_events: Rng,
-    is_bad: bool,
-    line_free_at: u64,
-    jitter: u64,
-    last_arrival: u64,
+    losses: Link,
+    line: Link,
+    other_events: Link,
+    jitter: Duration,
+    last_arrival: Instant,
     /// The far host's MTU.
     mtu: u32,
 }
 
 impl LinkState {
     pub(crate) fn new(options: LinkOptions) -> LinkState {
-        let mut losses = Rng::from_u64(options.seed);
-        let other_events = losses.fork();
-        let (line_free_at, jitter, last_arrival) = (0, 0, 0);
-        LinkState {
-            options,
-            losses,
-            other_events,
-            is_bad: false,
-            line_free_at,
-            jitter,
-            last_arrival,
-            mtu: u32::MAX,
-        }
+        let (losses, other_events) = seeded(&options);
+        let line = Link::new(line(&options), Rng::from_u64(options.seed));
+        let (jitter, last_arrival) = (Duration::ZERO, Instant::ZERO);
+        LinkState { options, losses, line, other_events, jitter, last_arrival, mtu: u32::MAX }
     }
 
     /// The far host takes IP packets of up to `mtu` bytes.
@@ -79,93 +75,105 @@ impl LinkState {
 
     /// New options. The sequences go on where they are, unless the seed is new. What is under way stays as it was decided.
     pub(crate) fn change(&mut self, options: &LinkOptions) {
-        if options.seed != self.options.seed {
-            self.losses = Rng::from_u64(options.seed);
-            self.other_events = self.losses.fork();
-            self.is_bad = false;
+        if options.seed == self.options.seed {
+            self.losses.change(losses(options));
+            self.other_events.change(other_events(options));
+        } else {
+            (self.losses, self.other_events) = seeded(options);
         }
-        if options.rate_bits.is_none() {
-            self.line_free_at = 0;
-        }
+        self.line.change(line(options));
         // A shorter delay is not held up by what travels with the longer one.
-        self.last_arrival = 0;
+        self.last_arrival = Instant::ZERO;
         self.options = options.clone();
     }
 
     /// A frame begins: its datagrams share one draw of jitter.
     pub(crate) fn begin_frame(&mut self) {
-        let span = nanos(self.options.jitter);
-        self.jitter = if span == 0 { 0 } else { self.other_events.below(span + 1) };
+        let longest = duration(self.options.jitter);
+        self.jitter = if longest.is_zero() { longest } else { self.other_events.draw_up_to(longest) };
     }
 
     /// Decides on the next datagram, which came at `now`.
-    pub(crate) fn decide(&mut self, now: u64, datagram: Datagram) -> DatagramOutcome {
-        let is_lost_on_line = datagram.ip_bytes.is_some() && self.draws_loss();
-        if let (Some(bytes), Some(limit)) = (datagram.ip_bytes, self.options.drops_above)
-            && bytes > limit
-        {
+    pub(crate) fn decide(&mut self, now: u64, mut datagram: Datagram) -> DatagramOutcome {
+        let is_lost = datagram.ip_bytes.is_some() && self.draws_loss(&mut datagram);
+        let is_above = |limit: u32| datagram.ip_bytes.is_some_and(|bytes| bytes > limit);
+        if self.options.drops_above.is_some_and(is_above) {
             return DatagramOutcome::BlackHole;
         }
-        let Some(sent_at) = self.serialise(now, datagram.frame_bytes) else {
-            return DatagramOutcome::Overflowed;
+        let now = Instant::from_nanos(now);
+        let sent_at = match self.line.pass(0, (now, Duration::ZERO), &mut datagram) {
+            NodeOutcome::Gone => return DatagramOutcome::Overflowed,
+            NodeOutcome::At(then) => then,
+            NodeOutcome::On | NodeOutcome::Twice(_) => now,
         };
-        if is_lost_on_line {
+        if is_lost {
             return DatagramOutcome::Lost;
         }
         // The far host drops it, so it takes its time on the line.
         if datagram.ip_bytes.is_some_and(|bytes| bytes > self.mtu) {
             return DatagramOutcome::TooLong;
         }
-        let at = sent_at
-            .saturating_add(nanos(self.options.delay))
-            .saturating_add(self.jitter)
-            .max(self.last_arrival);
-        if datagram.ip_bytes.is_some() {
-            if let Some(reorder) = self.options.reorder
-                && chance(&mut self.other_events, reorder.share)
-            {
-                return DatagramOutcome::Late { at: at.saturating_add(nanos(reorder.by)) };
-            }
-            if chance(&mut self.other_events, self.options.duplicate) {
-                self.last_arrival = at;
-                return DatagramOutcome::Doubled { at };
+        let at = (sent_at + duration(self.options.delay) + self.jitter).max(self.last_arrival);
+        let others = if datagram.ip_bytes.is_some() { self.other_events.len() } else { 0 };
+        for node in 0..others {
+            match self.other_events.pass(node, (at, Duration::ZERO), &mut datagram) {
+                NodeOutcome::At(late) => return DatagramOutcome::Late { at: late.as_nanos() },
+                NodeOutcome::Twice(_) => {
+                    self.last_arrival = at;
+                    return DatagramOutcome::Doubled { at: at.as_nanos() };
+                }
+                NodeOutcome::On | NodeOutcome::Gone => {}
             }
         }
         self.last_arrival = at;
-        DatagramOutcome::Arrives { at }
+        DatagramOutcome::Arrives { at: at.as_nanos() }
     }
 
-    fn draws_loss(&mut self) -> bool {
-        let is_lost = chance(&mut self.losses, self.options.loss);
-        let Some(burst) = self.options.burst else { return is_lost };
-        let turns = if self.is_bad { burst.ends } else { burst.begins };
-        self.is_bad ^= chance(&mut self.losses, turns);
-        is_lost || self.is_bad
-    }
-
-    /// When the datagram's last bit is sent, or none if it finds no room in the queue.
-    fn serialise(&mut self, now: u64, bytes: u64) -> Option<u64> {
-        let Some(rate) = self.options.rate_bits.filter(|rate| *rate > 0) else { return Some(now) };
-        let begins = self.line_free_at.max(now);
-        let waiting_bytes = u128::from(begins - now) * u128::from(rate) / (8 * NANOS);
-        if begins > now && waiting_bytes + u128::from(bytes) > u128::from(self.options.queue_bytes) {
-            return None;
+    /// Each node draws, so that the sequence does not depend on the outcome. No time passes for them: a burst of losses is as long
+    /// in datagrams on a quiet line as on a busy one.
+    fn draws_loss(&mut self, datagram: &mut Datagram) -> bool {
+        let mut is_lost = false;
+        for node in 0..self.losses.len() {
+            let outcome = self.losses.pass(node, (Instant::ZERO, Duration::ZERO), datagram);
+            is_lost |= outcome == NodeOutcome::Gone;
         }
-        let takes = (u128::from(bytes) * 8 * NANOS).div_ceil(u128::from(rate));
-        self.line_free_at = begins.saturating_add(u64::try_from(takes).unwrap_or(u64::MAX));
-        Some(self.line_free_at)
+        is_lost
     }
 }
 
-/// Nothing is drawn for what cannot happen, so that an option that is not used costs nothing.
-fn chance(rng: &mut Rng, share: f64) -> bool {
-    /// 2^53: how many different numbers there are from 0 to 1 in equal steps.
-    const STEPS: f64 = 9_007_199_254_740_992.0;
-    share > 0.0 && ((rng.next_u64() >> 11) as f64) < share * STEPS
+/// The links that draw, at the beginning of their sequences.
+fn seeded(options: &LinkOptions) -> (Link, Link) {
+    let mut rng = Rng::from_u64(options.seed);
+    let others = Link::new(other_events(options), rng.fork());
+    (Link::new(losses(options), rng), others)
 }
 
-fn nanos(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+/// What cannot happen has no node, and draws nothing.
+fn losses(options: &LinkOptions) -> Vec<Node> {
+    let single = Some(EventRate { ppm: millionths(options.loss), burst: Burst::None });
+    let burst = options.burst.map(|burst| EventRate {
+        ppm: millionths(burst.begins),
+        burst: Burst::Gilbert { ends_ppm: millionths(burst.ends) },
+    });
+    single.into_iter().chain(burst).filter(|rate| rate.ppm > 0).map(Node::Loss).collect()
+}
+
+fn line(options: &LinkOptions) -> Vec<Node> {
+    let rate = options.rate_bits.filter(|rate| *rate > 0);
+    let node = |bits_per_second| Node::Rate { bits_per_second, queue_bytes: options.queue_bytes };
+    rate.map(node).into_iter().collect()
+}
+
+fn other_events(options: &LinkOptions) -> Vec<Node> {
+    let late = options.reorder.map(|reorder| (millionths(reorder.share), duration(reorder.by)));
+    let late = late.filter(|(ppm, _)| *ppm > 0).map(|(ppm, by)| Node::Late { ppm, by });
+    let ppm = millionths(options.duplicate);
+    let doubled = (ppm > 0).then_some(Node::Duplicate { ppm, after: Duration::ZERO });
+    late.into_iter().chain(doubled).collect()
+}
+
+fn duration(duration: std::time::Duration) -> Duration {
+    Duration::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub struct LinkOptions {
     pub rate_bits: Option<u64>,
     /// What may wait for the line, in bytes; more is dropped at the tail. Without a rate nothing waits.
     pub queue_bytes: u64,
-    /// Share of datagrams lost on the line, each by itself: 0 to 1. They take their time on the line.
+    /// Share of datagrams lost on the line, each by itself: 0 to 1, in steps of a millionth. They take their time on the line.
     pub loss: f64,
     /// Losses in bursts, beside `loss`.
     pub burst: Option<BurstLoss>,
@@ -66,12 +66,16 @@ impl Default for LinkOptions {
 }
 
 impl LinkOptions {
-    /// What makes no sense, in one line: probabilities outside 0 to 1, a rate or a queue of nothing.
+    /// What makes no sense, in one line: probabilities outside 0 to 1 or below a millionth, a rate or a queue of nothing.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         let shares = [self.loss, self.duplicate, self.reorder.map_or(0.0, |reorder| reorder.share)];
         let burst = self.burst.map_or([0.0, 0.0], |burst| [burst.begins, burst.ends]);
-        if shares.iter().chain(&burst).any(|share| !(0.0..=1.0).contains(share)) {
+        let all = || shares.iter().chain(&burst);
+        if all().any(|share| !(0.0..=1.0).contains(share)) {
             return Some("loss, duplicate, reorder and burst are probabilities: give numbers from 0 to 1");
+        }
+        if all().any(|share| *share > 0.0 && millionths(*share) == 0) {
+            return Some("the smallest probability of a link is one millionth, which is 0.0001 %");
         }
         if self.rate_bits == Some(0) {
             return Some(
@@ -83,6 +87,11 @@ impl LinkOptions {
         }
         None
     }
+}
+
+/// A probability in millionths, rounded.
+pub(crate) fn millionths(probability: f64) -> u32 {
+    (probability * 1_000_000.0).round() as u32
 }
 
 /// Which way a frame goes.
