@@ -6,17 +6,27 @@
 //! | link.rs | one direction: what becomes of a datagram, without sockets and clocks |
 //! | waits.rs | how long datagrams waited in a queue |
 //! | events.rs | what will happen when |
+//! | injector.rs | the model as middleware over a port |
+//! | hold.rs | middleware that delays what arrives, train by train |
 //!
 //! Rates are millionths of all datagrams. All randomness comes from a seed, and the order of draws is part of the model: a change of
 //! it changes what every recorded seed means.
 #![forbid(unsafe_code)]
 
 mod events;
+pub mod hold;
+pub mod injector;
 mod link;
 pub mod node;
 pub mod waits;
 
+#[cfg(test)]
+#[path = "../../../network/datapath/src/test_port.rs"]
+mod test_port;
+
 pub use events::EventQueue;
+pub use hold::Hold;
+pub use injector::FaultInjector;
 pub use link::{Datagram, Link, LinkCounters, NodeOutcome};
 pub use node::{Burst, EventRate, Node, Queue, Renewal};
 pub use waits::Waits;

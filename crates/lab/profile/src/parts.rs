@@ -126,6 +126,7 @@ const MODULES: &[(&str, Part)] = &[
     ("xdp", Part::DataPath),
     ("ports", Part::DataPath),
     ("datapath", Part::DataPath),
+    ("link", Part::DataPath),
     ("mio", Part::DataPath),
     ("server", Part::Application),
     ("client", Part::Application),

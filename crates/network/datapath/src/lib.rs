@@ -1,5 +1,5 @@
-//! The batch traits behind which kernel UDP, AF_XDP and the simulator are interchangeable, and the middleware that
-//! wraps any of them.
+//! The batch traits behind which kernel UDP, AF_XDP and the simulator are interchangeable, and middleware that writes a capture of
+//! any of them. More middleware is in the laboratory's crate `link`.
 //!
 //! A worker owns one [`Port`] and drives it turn by turn: `poll` takes a batch of trains in, the [`base::sink`] methods
 //! fill trains that leave at the next `flush`, `wait` sleeps until something arrives or a deadline passes. Memory is
@@ -7,8 +7,10 @@
 //! diagnosis.
 #![forbid(unsafe_code)]
 
-pub mod fault;
-pub mod hold;
+/// Lets the crate `link` share `test_port.rs`.
+#[cfg(test)]
+extern crate self as datapath;
+
 pub mod pcap;
 pub mod port;
 #[cfg(test)]

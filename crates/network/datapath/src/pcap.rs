@@ -294,7 +294,7 @@ impl<P: Port, W: Write> Port for Capture<P, W> {
         self.inner.wait(deadline)
     }
 
-    crate::port::ask_inner!();
+    crate::ask_inner!();
 
     fn counters(&self) -> Counters {
         self.inner.counters()

@@ -132,6 +132,7 @@ pub struct Frames {
 
 /// The methods of [`Port`] in which middleware is what it wraps: its field `inner` answers. Left to it are the clock, the wait
 /// and the counters.
+#[macro_export]
 macro_rules! ask_inner {
     () => {
         fn local_address(&self) -> ::core::net::SocketAddr {
@@ -154,7 +155,7 @@ macro_rules! ask_inner {
             self.inner.descriptors()
         }
 
-        fn waker(&self) -> Option<$crate::waker::Waker> {
+        fn waker(&self) -> Option<$crate::Waker> {
             self.inner.waker()
         }
 
@@ -179,8 +180,6 @@ macro_rules! ask_inner {
         }
     };
 }
-pub(crate) use ask_inner;
-
 /// A datagram that was longer than the MTU of the interface by which it should have left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {

@@ -1,4 +1,4 @@
-//! A port in memory for the tests of this crate: what it sends it receives, addresses swapped.
+//! A port in memory for the tests of this crate and of `link`: what it sends it receives, addresses swapped.
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::io;
@@ -7,8 +7,8 @@ use base::net::{Addresses, Ecn, Train};
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 
-use crate::port::{Capabilities, Counters, Port, Rx, Tx};
-use crate::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, TrainQueue};
+use datapath::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, TrainQueue};
+use datapath::{Capabilities, Counters, Port, Rx, Tx};
 
 /// A path between two made-up hosts.
 pub(crate) fn path() -> TrainPath {
@@ -31,12 +31,6 @@ pub(crate) struct TestPort {
     path: Option<TrainPath>,
     sent: TrainQueue,
     arrived: TrainQueue,
-}
-
-impl TestPort {
-    pub(crate) fn limited(capacity: usize, refuse: usize) -> TestPort {
-        TestPort { capacity, refuse, ..TestPort::default() }
-    }
 }
 
 impl PacketSink for TestPort {

@@ -1,12 +1,12 @@
 //! How datagrams travel: the flags that `serve` and `get` share, and what they mean to the room of paths.
 
+#[cfg(feature = "lab")]
 use crate::help::LABORATORY;
 use crate::listen::{Listen, Place};
 use base::time::Duration;
 use clap::{Args, ValueEnum};
 use core::net::SocketAddr;
 use datapath::Port;
-use datapath::hold::Hold;
 use ports::{DataPathChoice, PortsVisitor};
 use xdp::{BusyPoll, Mode};
 
@@ -74,6 +74,7 @@ pub(crate) struct PathArgs {
     /// Hold every datagram that arrives for so many microseconds: a longer path on a machine without spare cores for a lab.
     ///
     /// At most 64 MiB are held; more is dropped and counted as overflowed. With kernel UDP only; tercel lab emulates more.
+    #[cfg(feature = "lab")]
     #[arg(long, default_value_t = 0, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(0..=1_000_000), hide = true, help_heading = LABORATORY)]
     pub(crate) hold_received: u32,
 }
@@ -118,24 +119,27 @@ impl PathArgs {
     }
 
     /// For how long what arrives is held back, if at all.
+    #[cfg(feature = "lab")]
     fn hold(&self) -> Option<Duration> {
         (self.hold_received > 0).then(|| Duration::from_micros(self.hold_received.into()))
     }
 
-    /// Hands ports to `visitor`; what arrives is held back where these flags say so.
+    /// Hands ports to `visitor`; what arrives is held back where these flags say so, which takes the feature `lab`.
     pub(crate) fn visit_held<P, V>(&self, ports: Vec<P>, visitor: V) -> V::Output
     where
         P: Port + Send,
         V: PortsVisitor,
     {
-        match self.hold() {
-            Some(delay) => visitor.visit(ports.into_iter().map(|port| Hold::new(port, delay)).collect()),
-            None => visitor.visit(ports),
+        #[cfg(feature = "lab")]
+        if let Some(delay) = self.hold() {
+            return visitor.visit(ports.into_iter().map(|port| link::Hold::new(port, delay)).collect());
         }
+        visitor.visit(ports)
     }
 
     /// Turns down flags that would have no effect.
     pub(crate) fn check(&self) -> Result<(), String> {
+        #[cfg(feature = "lab")]
         if self.hold().is_some() && matches!(self.datapath, Datapath::Auto | Datapath::Xdp) {
             return Err("--hold-received goes with --datapath gso, mmsg or plain".to_owned());
         }

@@ -22,7 +22,7 @@ use base::net::{Addresses, Ecn, Train};
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 
-use crate::port::{Counters, Port, Rx, Tx};
+use datapath::{Counters, Port, Rx, Tx};
 
 /// Bytes of a chunk: a few of the largest trains.
 const CHUNK: usize = 256 << 10;
@@ -224,7 +224,7 @@ impl<P: Port> Port for Hold<P> {
         self.inner.wait(release.into_iter().chain(deadline).min())
     }
 
-    crate::port::ask_inner!();
+    datapath::ask_inner!();
 
     fn counters(&self) -> Counters {
         let mut counters = self.inner.counters();

@@ -1,136 +1,95 @@
-//! Middleware that makes any port as bad as a network: it drops, duplicates, corrupts and delays datagrams.
+//! Middleware that makes any port as bad as a network: a [`Link`] for each direction.
 //!
-//! Every direction is a lane: datagrams enter one by one, chance decides what happens to each, survivors are rebuilt into
-//! trains and go on. A delayed datagram is held until its time and so overtaken by those behind it. All chance comes from
-//! a seeded generator and all time from the port below, hence a run over a virtual port replays exactly. The same number
-//! of draws is made for every datagram, so that raising one probability does not reshuffle the others.
+//! Datagrams enter one by one. What a link holds back waits in a queue of events until its time; what has passed the link is rebuilt
+//! into trains and goes on. All randomness comes from a seed and all time from the port below, hence a run over a virtual port replays
+//! exactly.
 //!
-//! It copies and, for held datagrams, allocates; it is for tests and diagnosis, not for speed.
+//! It copies and allocates for each datagram: it is for tests and diagnosis, not for speed.
 
 use std::io;
 
-use base::net::Train;
+use base::net::{Ecn, Train};
 use base::rng::Rng;
 use base::sink::{PacketSink, TrainPath};
-use base::time::{Duration, Instant};
+use base::time::Instant;
+use datapath::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, TrainQueue};
+use datapath::{Counters, Port, Rx, Tx};
 
-use crate::port::{Counters, Port, Rx, Tx};
-use crate::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, TrainQueue};
+use crate::events::EventQueue;
+use crate::link::{Datagram, Link, LinkCounters};
+use crate::node::Node;
 
 /// Outgoing bytes that may wait for the port below before `begin` refuses.
 const MAX_QUEUED_BYTES: usize = 1 << 20;
-/// Delayed datagrams per direction; with more, none is delayed.
+/// Datagrams that a direction holds back at most; more are lost, and counted as overflowed.
 const MAX_HELD: usize = 4096;
 
-/// How bad one direction is. Probabilities are per datagram, in millionths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// Lost.
-    pub drop_ppm: u32,
-    /// Delivered twice.
-    pub duplicate_ppm: u32,
-    /// One byte changed.
-    pub corrupt_ppm: u32,
-    /// Held back for up to `reorder_delay`.
-    pub reorder_ppm: u32,
-    /// The longest time that a datagram is held back.
-    pub reorder_delay: Duration,
-}
-
-/// What was done to one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FaultCounters {
-    /// Datagrams lost.
-    pub dropped: u64,
-    /// Datagrams delivered twice.
-    pub duplicated: u64,
-    /// Datagrams with a changed byte.
-    pub corrupted: u64,
-    /// Datagrams held back.
-    pub reordered: u64,
-}
-
-#[derive(Debug)]
-struct Held {
-    release_at: Instant,
+/// A datagram under way.
+#[derive(Clone, Debug)]
+struct Packet {
     path: TrainPath,
     bytes: Vec<u8>,
 }
 
+impl Datagram for Packet {
+    fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.path.ecn
+    }
+
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.path.ecn = ecn;
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
 /// One direction.
 #[derive(Debug)]
-struct FaultDirection {
-    faults: Faults,
-    rng: Rng,
-    held: Vec<Held>,
+struct Direction {
+    link: Link,
+    began: Instant,
+    held: EventQueue<(usize, Packet)>,
     ready: TrainQueue,
-    counters: FaultCounters,
 }
 
-impl FaultDirection {
-    fn new(faults: Faults, rng: Rng) -> FaultDirection {
-        let (held, ready) = (Vec::new(), TrainQueue::new());
-        FaultDirection { faults, rng, held, ready, counters: FaultCounters::default() }
+impl Direction {
+    fn new(nodes: Vec<Node>, rng: Rng, began: Instant) -> Direction {
+        Direction { link: Link::new(nodes, rng), began, held: EventQueue::new(), ready: TrainQueue::new() }
     }
 
-    fn chance(&mut self, ppm: u32) -> bool {
-        self.rng.below(1_000_000) < u64::from(ppm)
+    fn on_datagram(&mut self, now: Instant, path: TrainPath, datagram: &[u8]) {
+        self.link.counters.entered += 1;
+        self.travel(0, now, Packet { path, bytes: datagram.to_vec() });
     }
 
-    fn on_datagram(&mut self, now: Instant, path: &TrainPath, datagram: &[u8]) {
-        let drop = self.chance(self.faults.drop_ppm);
-        let duplicate = self.chance(self.faults.duplicate_ppm);
-        let corrupt = self.chance(self.faults.corrupt_ppm);
-        let reorder = self.chance(self.faults.reorder_ppm);
-        let (place, change, delay) = (self.rng.next_u64(), self.rng.next_u64(), self.rng.next_u64());
-        if drop {
-            self.counters.dropped += 1;
-            return;
-        }
-        if duplicate {
-            self.counters.duplicated += 1;
-            self.ready.push(path, datagram);
-        }
-        let bytes = if reorder && self.held.len() < MAX_HELD {
-            self.counters.reordered += 1;
-            let delay = Duration::from_nanos(scaled(delay, self.faults.reorder_delay.as_nanos()));
-            self.held.push(Held { release_at: now + delay, path: *path, bytes: datagram.to_vec() });
-            self.held.last_mut().map_or(&mut [][..], |held| &mut held.bytes)
-        } else {
-            self.ready.push(path, datagram);
-            self.ready.newest_mut(datagram.len())
-        };
-        if corrupt {
-            self.counters.corrupted += 1;
-            let place = scaled(place, datagram.len() as u64) as usize;
-            if let Some(byte) = bytes.get_mut(place) {
-                *byte ^= 1 + scaled(change, 255) as u8;
+    fn travel(&mut self, first: usize, now: Instant, packet: Packet) {
+        let Direction { link, began, held, ready } = self;
+        let mut overflowed = 0;
+        let arrived = link.travel(first, (now, now.saturating_since(*began)), packet, |at, node, packet| {
+            if held.len() < MAX_HELD {
+                held.schedule(at, (node, packet));
+            } else {
+                overflowed += 1;
             }
+        });
+        link.counters.overflowed += overflowed;
+        if let Some(packet) = arrived {
+            ready.push(&packet.path, &packet.bytes);
         }
     }
 
-    /// Moves held datagrams whose time has come to `ready`, earliest first.
+    /// Lets what is held back and due go on, earliest first.
     fn release(&mut self, now: Instant) {
-        while let Some((index, _)) = self
-            .held
-            .iter()
-            .enumerate()
-            .filter(|(_, held)| held.release_at <= now)
-            .min_by_key(|(_, held)| held.release_at)
-        {
-            let held = self.held.remove(index);
-            self.ready.push(&held.path, &held.bytes);
+        while let Some((at, (node, packet))) = self.held.take_due(now) {
+            self.travel(node, at, packet);
         }
     }
-
-    fn next_release(&self) -> Option<Instant> {
-        self.held.iter().map(|held| held.release_at).min()
-    }
-}
-
-/// A number below `bound` from 64 random bits.
-fn scaled(random: u64, bound: u64) -> u64 {
-    ((u128::from(random) * u128::from(bound)) >> 64) as u64
 }
 
 /// The train that the layer above is building.
@@ -143,22 +102,22 @@ struct Open {
     end: usize,
 }
 
-/// A port that treats datagrams badly.
+/// A port behind a bad network.
 #[derive(Debug)]
 pub struct FaultInjector<P> {
     inner: P,
-    rx: FaultDirection,
-    tx: FaultDirection,
+    rx: Direction,
+    tx: Direction,
     open: Open,
     now: Instant,
 }
 
 impl<P: Port> FaultInjector<P> {
     /// Wraps `inner`; `rx` happens to what arrives, `tx` to what leaves.
-    pub fn new(mut inner: P, rx: Faults, tx: Faults, seed: u64) -> FaultInjector<P> {
+    pub fn new(mut inner: P, rx: Vec<Node>, tx: Vec<Node>, seed: u64) -> FaultInjector<P> {
         let mut rng = Rng::from_u64(seed);
         let now = inner.now();
-        let (rx, tx) = (FaultDirection::new(rx, rng.fork()), FaultDirection::new(tx, rng.fork()));
+        let (rx, tx) = (Direction::new(rx, rng.fork(), now), Direction::new(tx, rng.fork(), now));
         FaultInjector { inner, rx, tx, open: Open::default(), now }
     }
 
@@ -172,9 +131,9 @@ impl<P: Port> FaultInjector<P> {
         &mut self.inner
     }
 
-    /// What was done to arriving and to leaving datagrams.
-    pub fn fault_counters(&self) -> (FaultCounters, FaultCounters) {
-        (self.rx.counters, self.tx.counters)
+    /// What happened to arriving and to leaving datagrams.
+    pub fn link_counters(&self) -> (LinkCounters, LinkCounters) {
+        (self.rx.link.counters, self.tx.link.counters)
     }
 
     /// Hands queued trains to the port below until it has no memory left.
@@ -207,7 +166,7 @@ impl<P: Port> Rx for FaultInjector<P> {
             let train = self.inner.train(index);
             let path = TrainPath::new(train.addresses, train.ecn);
             for datagram in train.bytes.chunks(train.segment_size.max(1)) {
-                self.rx.on_datagram(self.now, &path, datagram);
+                self.rx.on_datagram(self.now, path, datagram);
             }
         }
         self.rx.release(self.now);
@@ -257,7 +216,7 @@ impl<P: Port> PacketSink for FaultInjector<P> {
     fn end(&mut self) {
         let Some(path) = self.open.path.take() else { return };
         for packet in self.open.bytes[..self.open.end].chunks(self.open.segment_size) {
-            self.tx.on_datagram(self.now, &path, packet);
+            self.tx.on_datagram(self.now, path, packet);
         }
     }
 }
@@ -283,12 +242,12 @@ impl<P: Port> Port for FaultInjector<P> {
     }
 
     fn wait(&mut self, deadline: Option<Instant>) -> io::Result<()> {
-        let releases = [self.rx.next_release(), self.tx.next_release()];
+        let releases = [self.rx.held.next_at(), self.tx.held.next_at()];
         let earliest = releases.into_iter().chain([deadline]).flatten().min();
         self.inner.wait(earliest)
     }
 
-    crate::port::ask_inner!();
+    datapath::ask_inner!();
 
     fn counters(&self) -> Counters {
         self.inner.counters()
