@@ -56,6 +56,15 @@ impl Body {
         Body { source: Source::Boxed(Box::pin(Mapped(Box::pin(body)))), trailers: None }
     }
 
+    /// The same content once more, if it is in memory and nothing was read; without a copy.
+    pub fn try_clone(&self) -> Option<Body> {
+        match &self.source {
+            Source::Full(bytes) if self.trailers.is_none() => Some(Body::from(bytes.clone())),
+            _ if http_body::Body::is_end_stream(self) => Some(Body::empty()),
+            _ => None,
+        }
+    }
+
     /// The next chunk, never an empty one; `None` at the end.
     ///
     /// # Errors
@@ -179,6 +188,11 @@ impl http_body::Body for Body {
     }
 }
 
+/// An error of this crate as it is, any other as a source.
+fn of_any(error: BoxError) -> BodyError {
+    error.downcast::<BodyError>().map_or_else(BodyError::Source, |error| *error)
+}
+
 /// Another body, whose errors become sources.
 struct Mapped<B>(Pin<Box<B>>);
 
@@ -195,7 +209,7 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = ready!(self.0.as_mut().poll_frame(cx));
-        Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyError::Source(error.into()))))
+        Poll::Ready(frame.map(|frame| frame.map_err(|error| of_any(error.into()))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -19,7 +19,7 @@ use client::request::parse_headers;
 use client::resolve::{ConnectOverride, Family};
 use client::tally::Check;
 use client::target::Target;
-use client::{Client, Settings};
+use client::{Downloader, Settings};
 use console::Console;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use datapath::Port;
@@ -230,7 +230,7 @@ impl GetArgs {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| GetError::Broken(error.to_string()))?;
         let mut console = Console::new(self, jobs);
-        let outcome = Client::new(port, settings, seed).run(jobs, stop, &mut console);
+        let outcome = Downloader::new(port, settings, seed).run(jobs, stop, &mut console);
         console.finish();
         // Only a port that has failed ends up here; what was received has been kept.
         outcome.map_err(|error| GetError::Broken(error.to_string()))?;

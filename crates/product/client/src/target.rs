@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use url::{Host, ParseError, Position, Url};
 
 /// Whether what is said to a server is secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// `https`: through TLS.
     Https,

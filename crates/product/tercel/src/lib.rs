@@ -1,4 +1,5 @@
-//! The tercel library: an HTTP server of one application over HTTP/1.1, 2 and 3; QUIC without HTTP, by [`quic`].
+//! The tercel library: an HTTP server of one application over HTTP/1.1, 2 and 3; an HTTP client of the same versions; QUIC without
+//! HTTP, by [`quic`].
 //!
 //! A [`Server`] takes any `tower_service::Service` of `http` types, so a `Router` of axum as it is, or an async function by
 //! [`service_fn`]. Content streams in both directions by [`Body`], with backpressure that reaches the peer.
@@ -16,8 +17,23 @@
 //! server.wait()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! A [`Client`] keeps connections, races QUIC with TCP, and follows Alt-Svc and redirects.
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = tercel::Client::new()?;
+//! let mut response = client.get("https://example.org/").await?;
+//! println!("{:?} {}", response.version(), response.status());
+//! while let Some(chunk) = response.body_mut().chunk().await? {
+//!     println!("{} bytes", chunk.len());
+//! }
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
+pub use ::client::Client;
 pub use body::{Body, BodyError, BodySender, BoxError, Closed};
 pub use quic;
 pub use server::service::{ServiceFn, service_fn};
@@ -26,9 +42,21 @@ pub use server::{BindError, Builder, Handle, Running, ServeError, Server};
 /// Where requests are logged.
 pub use server::access_log::Target as AccessLog;
 
-/// Who a server is.
+/// Who a server is, and whom a client trusts.
 pub mod tls {
-    pub use crypto::Identity;
+    pub use crypto::{Identity, Roots};
+}
+
+/// The HTTP client: its settings, its errors, and how a response came.
+///
+/// | dropped | happens |
+/// |---|---|
+/// | the future of a request, the content of a response | the exchange is cancelled: RST_STREAM, RESET_STREAM and STOP_SENDING, or the end of an HTTP/1.1 connection |
+/// | the last [`Client`] | exchanges that run are finished, then all connections are closed |
+pub mod client {
+    pub use ::client::{
+        BuildError, Builder, Client, Error, Family, HttpChoice, Kind, Phase, Pool, Redirects, Used,
+    };
 }
 
 /// The low-level handler: no allocation for each request, no future, no copy of content. HTTP/3 alone, by

@@ -4,7 +4,7 @@
 //! the pieces of large files. A connection is shared by all URLs of its server.
 //!
 //! ```text
-//! jobs ──▶ Server (dial.rs) ──connected──▶ ClientConnection (fleet.rs): requests, answers ──▶ Over ──▶ View
+//! jobs ──▶ Server (dial.rs) ──connected──▶ ClientConnection (download_app.rs): requests, answers ──▶ Over ──▶ View
 //!             ▲                               │
 //!             └────── NeedsConnection: redirects, connections that left ──┘
 //! ```
@@ -57,7 +57,7 @@ pub struct Settings {
 }
 
 /// Downloads on one port.
-pub struct Client<P: Port> {
+pub struct Downloader<P: Port> {
     worker: Worker<P, DownloadApp>,
     settings: Settings,
     http: Arc<http3::Config>,
@@ -71,9 +71,9 @@ pub struct Client<P: Port> {
     next_checkpoint: Instant,
 }
 
-impl<P: Port> Client<P> {
+impl<P: Port> Downloader<P> {
     /// A client on `port`. `seed` is the source of all its randomness and must be secret.
-    pub fn new(port: P, settings: Settings, seed: [u8; 32]) -> Client<P> {
+    pub fn new(port: P, settings: Settings, seed: [u8; 32]) -> Downloader<P> {
         let connect_s = settings.quic.transport.handshake_timeout.as_millis() / 1_000;
         let silence_s = settings.quic.transport.idle_timeout.as_millis() / 1_000;
         let download_app =
@@ -83,7 +83,7 @@ impl<P: Port> Client<P> {
         let worker_config = worker::Config { spin: settings.spin };
         let worker = Worker::new(port, download_app, endpoint, None, worker_config);
         let now = worker.now();
-        Client {
+        Downloader {
             worker,
             settings,
             http: Arc::new(http3::Config::client()),

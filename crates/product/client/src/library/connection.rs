@@ -1,0 +1,126 @@
+//! A connection of any version of HTTP: a request in the form that the version has, and its response.
+
+use super::content::Content;
+use super::error::{Error, Kind};
+use super::quic::{QuicConnection, Refused};
+use super::tcp::{self, Http1, TcpConnection};
+use ::body::Body;
+use http::header::{CONTENT_LENGTH, HOST, HeaderValue};
+use http::uri::PathAndQuery;
+use http::{Method, Request, Response, Uri, Version, request};
+use http_body::Body as _;
+use hyper::client::conn::http2;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is the same for all requests of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) peer: SocketAddr,
+    /// From the resolution of the name to the end of the handshake.
+    pub(crate) connect_time: Duration,
+}
+
+/// How requests are sent.
+pub(crate) enum Channel {
+    Http1(Http1),
+    Http2(http2::SendRequest<Body>),
+    Http3(Arc<QuicConnection>),
+}
+
+impl From<TcpConnection> for Channel {
+    fn from(connection: TcpConnection) -> Channel {
+        match connection {
+            TcpConnection::Http1(connection) => Channel::Http1(connection),
+            TcpConnection::Http2(sender) => Channel::Http2(sender),
+        }
+    }
+}
+
+/// A connection.
+pub(crate) struct Connection {
+    pub(crate) channel: Channel,
+    pub(crate) facts: Facts,
+    /// It has served requests before.
+    pub(crate) is_reused: bool,
+}
+
+impl Connection {
+    /// Another handle, where a connection takes several requests at a time.
+    pub(crate) fn share(&self) -> Option<Connection> {
+        let channel = match &self.channel {
+            Channel::Http1(_) => return None,
+            Channel::Http2(sender) => Channel::Http2(sender.clone()),
+            Channel::Http3(connection) => Channel::Http3(Arc::clone(connection)),
+        };
+        Some(Connection { channel, facts: self.facts, is_reused: true })
+    }
+
+    /// Whether requests can be sent.
+    pub(crate) fn is_open(&self) -> bool {
+        match &self.channel {
+            Channel::Http1(connection) => connection.sender.is_ready(),
+            Channel::Http2(sender) => !sender.is_closed(),
+            Channel::Http3(connection) => connection.is_open(),
+        }
+    }
+
+    /// Whether it is one of HTTP/3.
+    pub(crate) fn is_quic(&self) -> bool {
+        matches!(self.channel, Channel::Http3(_))
+    }
+
+    /// Sends a request. Dropping the future cancels it.
+    pub(crate) async fn send(
+        &mut self,
+        mut head: request::Parts,
+        content: Body,
+    ) -> Result<Response<Content>, Refused> {
+        match &mut self.channel {
+            Channel::Http1(connection) => {
+                if let Err(error) = shape_http1(&mut head) {
+                    return Err(Refused { error, content: Some(Box::new(content)) });
+                }
+                let sent = tcp::send_http1(connection, Request::from_parts(head, content)).await;
+                sent.map(|response| response.map(Content::Hyper))
+            }
+            Channel::Http2(sender) => {
+                head.version = Version::HTTP_2;
+                // The authority of the URI says it.
+                head.headers.remove(HOST);
+                let sent = tcp::send_http2(sender, Request::from_parts(head, content)).await;
+                sent.map(|response| response.map(Content::Hyper))
+            }
+            Channel::Http3(connection) => {
+                add_length(&mut head, &content);
+                connection.send(head, content).await.map(|response| response.map(Content::Queue))
+            }
+        }
+    }
+}
+
+/// RFC 9112 §3.2.1: the target is path and query, and the host stands in a field.
+fn shape_http1(head: &mut request::Parts) -> Result<(), Error> {
+    let unusable = |error| Error::caused(Kind::Request, "HTTP/1.1 cannot carry the request", error);
+    head.version = Version::HTTP_11;
+    if !head.headers.contains_key(HOST)
+        && let Some(authority) = head.uri.authority()
+    {
+        let host = authority.as_str().rsplit('@').next().unwrap_or_default();
+        let value = HeaderValue::from_str(host).map_err(http::Error::from).map_err(unusable)?;
+        head.headers.insert(HOST, value);
+    }
+    let path = head.uri.path_and_query().cloned();
+    let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
+    head.uri = Uri::from(path);
+    Ok(())
+}
+
+/// RFC 9110 §8.6: the length of content, as hyper says it for the other versions.
+fn add_length(head: &mut request::Parts, content: &Body) {
+    let expects = matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
+    if let Some(length) = content.size_hint().exact().filter(|length| *length > 0 || expects) {
+        head.headers.entry(CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(length));
+    }
+}

@@ -1,0 +1,284 @@
+//! Where connections come from: the pool, or an attempt over QUIC, TCP or both. RFC 8305, RFC 9114 §3.1.
+
+use super::alt_svc;
+use super::connection::{Channel, Connection, Facts};
+use super::error::{Error, Kind, Phase};
+use super::knowledge::{Knowledge, Place, Plan};
+use super::origin::Origin;
+use super::pool::{Attempt, Pool, Wanted};
+use super::quic::QuicThread;
+use super::race::{HEAD_START, race};
+use super::settings::{HttpChoice, Settings};
+use super::tcp;
+use crate::dial::speaks_of_the_way;
+use crate::error::GetError;
+use crate::probe::Probe;
+use crate::resolve;
+use crate::target::Target;
+use http::HeaderMap;
+use http::header::ALT_SVC;
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+/// A server that was silent for so long is asked about at the network, and so often after that.
+const PROBE_AFTER: Duration = Duration::from_millis(60);
+
+/// While one of these exists, the thread of TCP connections and timers goes on.
+pub(crate) type Alive = mpsc::Sender<Infallible>;
+
+/// An attempt to connect.
+type Connecting = Pin<Box<dyn Future<Output = Result<Connection, Error>> + Send>>;
+
+/// All that the handles of a client share.
+pub(crate) struct Connector {
+    pub(crate) settings: Settings,
+    pub(crate) runtime: Handle,
+    pub(crate) alive: Alive,
+    pool: Mutex<Pool>,
+    knowledge: Mutex<Knowledge>,
+    /// Started by the first attempt over QUIC.
+    quic: Mutex<Option<Arc<QuicThread>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Connector {
+    pub(crate) fn new(settings: Settings, runtime: Handle, alive: Alive) -> Connector {
+        let pool = Mutex::new(Pool::new(settings.pool));
+        Connector { settings, runtime, alive, pool, knowledge: Mutex::default(), quic: Mutex::default() }
+    }
+
+    pub(crate) fn pool(&self) -> MutexGuard<'_, Pool> {
+        lock(&self.pool)
+    }
+
+    /// A connection to `origin`, out of the pool or a new one.
+    ///
+    /// # Errors
+    /// None can be made.
+    pub(crate) async fn connection(self: &Arc<Self>, origin: &Origin) -> Result<Connection, Error> {
+        loop {
+            let now = Instant::now();
+            if let Some(connection) = self.pool().ready(origin, self.wanted(origin, now), now) {
+                return Ok(connection);
+            }
+            let (told, attempt) = self.pool().wait(origin);
+            if attempt == Attempt::Begin {
+                let (this, origin) = (Arc::clone(self), origin.clone());
+                // It goes on when the request is cancelled: others may wait for it.
+                self.runtime.spawn(async move {
+                    let result = this.connect(&origin).await;
+                    this.pool().on_attempt(&origin, result, Instant::now());
+                });
+            }
+            match told.await {
+                Ok(Ok(Some(connection))) => return Ok(connection),
+                Ok(Ok(None)) => {}
+                Ok(Err(error)) => return Err(error),
+                Err(_) => return Err(Error::new(Kind::Connect, "the thread of the client has ended")),
+            }
+        }
+    }
+
+    /// Which connections of the pool will do. Where HTTP/3 is announced, TCP is asked again only beside QUIC.
+    fn wanted(&self, origin: &Origin, now: Instant) -> Wanted {
+        let is_announced = || matches!(lock(&self.knowledge).plan(origin, now), Plan::Announced(_));
+        match self.settings.http {
+            HttpChoice::Auto if origin.is_secure() && is_announced() => Wanted::Quic,
+            _ => Wanted::Any,
+        }
+    }
+
+    /// A response has come over `connection`.
+    pub(crate) fn on_response(&self, origin: &Origin, connection: &Connection, fields: &HeaderMap) {
+        if self.settings.http != HttpChoice::Auto || !origin.is_secure() {
+            return;
+        }
+        let values = fields.get_all(ALT_SVC).iter().filter_map(|value| value.to_str().ok());
+        let announced = alt_svc::parse(values);
+        if announced.is_some() || !connection.is_quic() {
+            lock(&self.knowledge).on_response(origin, announced, Instant::now());
+        }
+    }
+
+    /// The server wants the request over another version than HTTP/3.
+    pub(crate) fn on_fallback(&self, origin: &Origin) {
+        let (mut known, now) = (lock(&self.knowledge), Instant::now());
+        let place = known.place(origin, now);
+        known.on_quic_failed(origin, place, now);
+        drop(known);
+        self.pool().drop_quic(origin);
+    }
+
+    async fn connect(self: &Arc<Self>, origin: &Origin) -> Result<Connection, Error> {
+        let timeout = self.settings.connect_timeout;
+        let connecting: Connecting = match (self.settings.http, origin.is_secure()) {
+            (HttpChoice::Http1, _) | (HttpChoice::Auto, false) | (HttpChoice::Http2, true) => {
+                Box::pin(Arc::clone(self).connect_tcp(origin.clone()))
+            }
+            (HttpChoice::Http3, true) => {
+                let place = lock(&self.knowledge).place(origin, Instant::now());
+                Box::pin(Arc::clone(self).connect_quic(origin.clone(), place))
+            }
+            (HttpChoice::Auto, true) => Box::pin(Arc::clone(self).connect_both(origin.clone())),
+            (HttpChoice::Http2 | HttpChoice::Http3, false) => {
+                let text = "HTTP/2 and HTTP/3 need TLS: write https:// in the URI";
+                return Err(Error::new(Kind::Request, text));
+            }
+        };
+        tokio::time::timeout(timeout, connecting).await.unwrap_or_else(|_| Err(late(timeout)))
+    }
+
+    /// QUIC and TCP, in the order that is known to be good.
+    async fn connect_both(self: Arc<Self>, origin: Origin) -> Result<Connection, Error> {
+        let (plan, place) = {
+            let (known, now) = (lock(&self.knowledge), Instant::now());
+            (known.plan(&origin, now), known.place(&origin, now))
+        };
+        let tcp: Connecting = Box::pin(Arc::clone(&self).reuse_or_connect_tcp(origin.clone()));
+        if plan == Plan::TcpOnly {
+            return tcp.await;
+        }
+        let quic: Connecting =
+            Box::pin(Arc::clone(&self).connect_quic_to_the_end(origin.clone(), place.clone()));
+        let attempts = if plan == Plan::TcpFirst { [tcp, quic] } else { [quic, tcp] };
+        let connection = race(attempts.into(), HEAD_START).await?;
+        if plan != Plan::TcpFirst && !connection.is_quic() {
+            lock(&self.knowledge).on_quic_failed(&origin, place, Instant::now());
+        }
+        Ok(connection)
+    }
+
+    /// An attempt over QUIC that goes on when TCP was faster: what comes of it serves later requests.
+    async fn connect_quic_to_the_end(
+        self: Arc<Self>,
+        origin: Origin,
+        place: Place,
+    ) -> Result<Connection, Error> {
+        let (tell, told) = oneshot::channel();
+        tokio::spawn(async move {
+            let timeout = self.settings.connect_timeout;
+            let connecting = Arc::clone(&self).connect_quic(origin.clone(), place);
+            let result =
+                tokio::time::timeout(timeout, connecting).await.unwrap_or_else(|_| Err(late(timeout)));
+            let result = match tell.send(result) {
+                Ok(()) => return,
+                Err(unwanted) => unwanted,
+            };
+            if let Ok(connection) = result {
+                lock(&self.knowledge).on_quic_connected(&origin);
+                self.pool().add_quic(&origin, &connection);
+            }
+        });
+        told.await.unwrap_or_else(|_| Err(Error::new(Kind::Connect, "the attempt over QUIC has ended")))
+    }
+
+    async fn connect_quic(self: Arc<Self>, origin: Origin, place: Place) -> Result<Connection, Error> {
+        let began = Instant::now();
+        let addresses = self.resolve(origin.target(place.host.as_deref(), place.port)?).await?;
+        let thread = self.quic_thread()?;
+        let attempts = addresses.into_iter().map(|peer| {
+            let (thread, origin) = (Arc::clone(&thread), origin.clone());
+            async move {
+                let connection = probed(&thread, peer, origin.host()).await?;
+                Ok((peer, Channel::Http3(connection)))
+            }
+        });
+        let (peer, channel) = race(attempts.collect(), HEAD_START).await?;
+        let facts = Facts { peer, connect_time: began.elapsed() };
+        Ok(Connection { channel, facts, is_reused: false })
+    }
+
+    async fn reuse_or_connect_tcp(self: Arc<Self>, origin: Origin) -> Result<Connection, Error> {
+        let now = Instant::now();
+        let found = self.pool().ready(&origin, Wanted::Tcp, now);
+        match found {
+            Some(connection) => Ok(connection),
+            None => self.connect_tcp(origin).await,
+        }
+    }
+
+    async fn connect_tcp(self: Arc<Self>, origin: Origin) -> Result<Connection, Error> {
+        let began = Instant::now();
+        let addresses = self.resolve(origin.target(None, origin.port())?).await?;
+        let attempts = addresses.into_iter().map(|peer| {
+            let tls = origin.is_secure().then(|| Arc::clone(&self.settings.tls));
+            let (origin, alive) = (origin.clone(), self.alive.clone());
+            async move {
+                let connection = tcp::connect(peer, origin.host(), tls, alive).await?;
+                Ok((peer, Channel::from(connection)))
+            }
+        });
+        let (peer, channel) = race(attempts.collect(), HEAD_START).await?;
+        let facts = Facts { peer, connect_time: began.elapsed() };
+        Ok(Connection { channel, facts, is_reused: false })
+    }
+
+    async fn resolve(&self, target: Target) -> Result<Vec<SocketAddr>, Error> {
+        let (family, detours) = (self.settings.family, self.settings.detours.clone());
+        let found = tokio::task::spawn_blocking(move || resolve::resolve(&target, family, &detours)).await;
+        match found {
+            Ok(Ok(addresses)) => Ok(addresses),
+            Ok(Err(GetError::Resolve(host, reason))) => {
+                Err(Error::new(Kind::Resolve, format!("cannot resolve {host}: {reason}")))
+            }
+            Ok(Err(error)) => Err(Error::new(Kind::Resolve, error.to_string())),
+            Err(error) => Err(Error::caused(Kind::Resolve, "the name of the host cannot be resolved", error)),
+        }
+    }
+
+    fn quic_thread(&self) -> Result<Arc<QuicThread>, Error> {
+        let mut place = lock(&self.quic);
+        if let Some(thread) = &*place {
+            return Ok(Arc::clone(thread));
+        }
+        let unavailable =
+            |error| Error::caused(Kind::Connect, "HTTP/3 is not available on this machine", error);
+        let idle = self.settings.pool.idle;
+        let thread = QuicThread::start(self.settings.quic.clone(), idle.into()).map_err(unavailable)?;
+        let thread = Arc::new(thread);
+        *place = Some(Arc::clone(&thread));
+        Ok(thread)
+    }
+}
+
+fn late(timeout: Duration) -> Error {
+    Error::new(Kind::Timeout(Phase::Connect), format!("no connection after {timeout:?}"))
+}
+
+/// Connects to `peer`, unless the network says that nothing is there.
+async fn probed(
+    thread: &QuicThread,
+    peer: SocketAddr,
+    host: &str,
+) -> Result<Arc<super::quic::QuicConnection>, Error> {
+    let mut connecting = std::pin::pin!(thread.connect(peer, host));
+    let mut probe: Option<Probe> = None;
+    loop {
+        if let Ok(result) = tokio::time::timeout(PROBE_AFTER, connecting.as_mut()).await {
+            return result;
+        }
+        let verdict = match &probe {
+            Some(probe) => probe.verdict(),
+            None => match Probe::send(peer) {
+                Ok(sent) => {
+                    probe = Some(sent);
+                    None
+                }
+                Err(error) => Some(error),
+            },
+        };
+        if let Some(error) = verdict.filter(|error| speaks_of_the_way(error.kind())) {
+            return Err(Error::caused(Kind::Connect, &format!("cannot connect to UDP {peer}"), error));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What the handles of an HTTP/3 connection and the worker's thread share: requests that have not begun.
+
+use super::call::Call;
+use crate::library::error::{Error, Kind};
+use ::body::Body;
+use http::{Response, request};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Wake as _;
+use tokio::sync::oneshot;
+
+/// A request that has no response. The content is there if nothing of it was sent.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) error: Error,
+    pub(crate) content: Option<Box<Body>>,
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused { error, content: None }
+    }
+}
+
+/// The response's head with its content, or why there is none.
+pub(crate) type Answer = Result<Response<Body>, Refused>;
+
+/// A request on its way to the worker.
+pub(super) struct Job {
+    pub(super) head: request::Parts,
+    pub(super) content: Body,
+    pub(super) tell: oneshot::Sender<Answer>,
+}
+
+impl Job {
+    /// The server has not seen it.
+    pub(super) fn refuse(self, error: Error) {
+        let refused = Refused { error: error.retryable(), content: Some(Box::new(self.content)) };
+        // Its requester may have gone.
+        let _ = self.tell.send(Err(refused));
+    }
+}
+
+struct State {
+    jobs: Vec<Job>,
+    is_open: bool,
+}
+
+/// An HTTP/3 connection as its handles see it.
+pub(crate) struct QuicConnection {
+    state: Mutex<State>,
+    call: Arc<Call>,
+}
+
+impl QuicConnection {
+    pub(super) fn new(call: Arc<Call>) -> QuicConnection {
+        QuicConnection { state: Mutex::new(State { jobs: Vec::new(), is_open: true }), call }
+    }
+
+    /// Whether it takes requests.
+    pub(crate) fn is_open(&self) -> bool {
+        self.change(|state| state.is_open)
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sends a request. Dropping the future cancels it.
+    pub(crate) async fn send(&self, head: request::Parts, content: Body) -> Answer {
+        let (tell, told) = oneshot::channel();
+        let job = Job { head, content, tell };
+        let refused = self.change(|state| {
+            if state.is_open {
+                state.jobs.push(job);
+                return None;
+            }
+            Some(job)
+        });
+        match refused {
+            Some(job) => job.refuse(Error::new(Kind::Lost, "the connection takes no more requests")),
+            None => self.call.wake_by_ref(),
+        }
+        told.await.unwrap_or_else(|_| Err(Error::new(Kind::Lost, "the connection has ended").into()))
+    }
+
+    /// The requests that have come since the last call.
+    pub(super) fn take(&self) -> Vec<Job> {
+        self.change(|state| std::mem::take(&mut state.jobs))
+    }
+
+    /// Takes no more requests.
+    pub(super) fn close(&self) -> Vec<Job> {
+        self.change(|state| {
+            state.is_open = false;
+            std::mem::take(&mut state.jobs)
+        })
+    }
+
+    pub(super) fn call(&self) -> &Arc<Call> {
+        &self.call
+    }
+}

@@ -1,0 +1,77 @@
+//! What a client was built with.
+
+use crate::resolve::{ConnectOverride, Family};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Which versions of HTTP a client speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HttpChoice {
+    /// All: QUIC and TCP race, and Alt-Svc is followed. `http` URIs are asked by HTTP/1.1.
+    #[default]
+    Auto,
+    /// HTTP/1.1 alone.
+    Http1,
+    /// HTTP/2 alone, over TLS.
+    Http2,
+    /// HTTP/3 alone.
+    Http3,
+}
+
+/// Whether redirects are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Redirects {
+    /// So many; one more is an error.
+    Limit(u32),
+    /// None: the response that redirects is the response.
+    None,
+}
+
+/// How long connections without requests are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pool {
+    /// A connection without requests is closed after so long. Default: 90 s.
+    pub idle: Duration,
+    /// Connections of HTTP/1.1 to one origin that are kept without requests. Default: 32.
+    pub idle_per_origin: usize,
+}
+
+impl Default for Pool {
+    fn default() -> Pool {
+        Pool { idle: Duration::from_secs(90), idle_per_origin: 32 }
+    }
+}
+
+impl Pool {
+    /// A connection without requests is closed after so long.
+    #[must_use]
+    pub fn idle(mut self, after: Duration) -> Pool {
+        self.idle = after;
+        self
+    }
+
+    /// Connections of HTTP/1.1 to one origin that are kept without requests.
+    #[must_use]
+    pub fn idle_per_origin(mut self, count: usize) -> Pool {
+        self.idle_per_origin = count;
+        self
+    }
+}
+
+/// All settings.
+pub(crate) struct Settings {
+    pub(crate) http: HttpChoice,
+    pub(crate) family: Family,
+    pub(crate) detours: Vec<ConnectOverride>,
+    pub(crate) redirects: Redirects,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) silence: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) pool: Pool,
+    /// TLS over TCP.
+    pub(crate) tls: Arc<rustls::ClientConfig>,
+    pub(crate) quic: transport::ClientConfig,
+}

@@ -1,0 +1,167 @@
+//! Connections of HTTP/1.1 and 2, by hyper.
+
+use super::error::{Error, Kind};
+use super::quic::Refused;
+use body::Body;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::pki_types::ServerName;
+use std::error::Error as _;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
+use tokio_rustls::TlsConnector;
+
+/// HTTP/2's window for each stream, in bytes: what waits for a reader at most.
+const STREAM_WINDOW: u32 = 1 << 20;
+/// HTTP/2's window for a connection, in bytes.
+const CONNECTION_WINDOW: u32 = 8 << 20;
+
+/// Which version of HTTP a connection speaks, and how requests are sent on it.
+pub(crate) enum TcpConnection {
+    /// One request at a time.
+    Http1(Http1),
+    Http2(http2::SendRequest<Body>),
+}
+
+/// A connection of HTTP/1.1, and the task that moves its bytes.
+pub(crate) struct Http1 {
+    pub(crate) sender: http1::SendRequest<Body>,
+    task: AbortHandle,
+}
+
+/// Connects to `peer`, with TLS if there is a configuration. `alive` is kept until the connection has ended.
+///
+/// # Errors
+/// Nothing answers, TLS fails, or the server does not agree to a version of HTTP that was offered.
+pub(crate) async fn connect<T: Send + 'static>(
+    peer: SocketAddr,
+    host: &str,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    alive: T,
+) -> Result<TcpConnection, Error> {
+    let unreachable = |error| Error::caused(Kind::Connect, &format!("cannot connect to TCP {peer}"), error);
+    let stream = TcpStream::connect(peer).await.map_err(unreachable)?;
+    stream.set_nodelay(true).map_err(unreachable)?;
+    let Some(config) = tls else { return begin_http1(stream, alive).await };
+    let offers_http1 = config.alpn_protocols.iter().any(|protocol| protocol == b"http/1.1");
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| {
+        Error::caused(Kind::Request, "no certificate can have the name of the host", error)
+    })?;
+    let stream = TlsConnector::from(config).connect(name, stream).await.map_err(|error| of_tls(&error))?;
+    match stream.get_ref().1.alpn_protocol() {
+        Some(b"h2") => begin_http2(stream, alive).await,
+        _ if offers_http1 => begin_http1(stream, alive).await,
+        _ => Err(Error::new(Kind::Protocol, "the server does not speak HTTP/2")),
+    }
+}
+
+async fn begin_http1<S, T>(stream: S, alive: T) -> Result<TcpConnection, Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: Send + 'static,
+{
+    let (sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(|error| of_hyper(&error))?;
+    let task = drive(connection, alive);
+    Ok(TcpConnection::Http1(Http1 { sender, task }))
+}
+
+async fn begin_http2<S, T>(stream: S, alive: T) -> Result<TcpConnection, Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: Send + 'static,
+{
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| of_hyper(&error))?;
+    drive(connection, alive);
+    Ok(TcpConnection::Http2(sender))
+}
+
+/// Moves a connection's bytes until it ends. Its errors are those of its requests.
+fn drive<T: Send + 'static>(connection: impl Future + Send + 'static, alive: T) -> AbortHandle {
+    let task = tokio::spawn(async move {
+        let _ = connection.await;
+        drop(alive);
+    });
+    task.abort_handle()
+}
+
+/// Ends the connection of a request that was cancelled. hyper alone would first send what the server does not read.
+struct AbortOnDrop<'a>(Option<&'a AbortHandle>);
+
+impl Drop for AbortOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|task| task.abort());
+    }
+}
+
+/// Sends a request. Dropping the future, or the content of the response, ends the connection.
+pub(crate) async fn send_http1(
+    connection: &mut Http1,
+    request: Request<Body>,
+) -> Result<Response<Incoming>, Refused> {
+    let mut guard = AbortOnDrop(Some(&connection.task));
+    let sent = connection.sender.try_send_request(request).await.map_err(refused);
+    guard.0 = None;
+    sent
+}
+
+/// Sends a request. Dropping the future, or the content of the response, resets the stream.
+pub(crate) async fn send_http2(
+    sender: &mut http2::SendRequest<Body>,
+    request: Request<Body>,
+) -> Result<Response<Incoming>, Refused> {
+    sender.try_send_request(request).await.map_err(refused)
+}
+
+fn refused(mut refused: TrySendError<Request<Body>>) -> Refused {
+    let content = refused.take_message().map(|request| Box::new(request.into_body()));
+    let error = of_hyper(refused.error());
+    Refused { error: if content.is_some() { error.retryable() } else { error }, content }
+}
+
+/// An error of TLS, which tokio-rustls gives as one of the socket.
+fn of_tls(error: &io::Error) -> Error {
+    let found = error.get_ref().and_then(|source| source.downcast_ref::<rustls::Error>());
+    match found {
+        Some(rustls::Error::InvalidCertificate(reason)) => Error::caused(
+            Kind::Certificate,
+            "the server's certificate is not trusted",
+            reason.clone().to_string(),
+        ),
+        Some(found) => Error::caused(Kind::Tls, "the TLS handshake has failed", found.clone()),
+        None => Error::caused(Kind::Tls, "the TLS handshake has failed", error.to_string()),
+    }
+}
+
+/// An error of hyper.
+pub(crate) fn of_hyper(error: &hyper::Error) -> Error {
+    let cause = error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
+    if error.is_user() {
+        return Error::new(Kind::Body, format!("the request cannot be sent: {cause}"));
+    }
+    if error.is_parse() {
+        return Error::new(Kind::Protocol, format!("the response is not valid HTTP: {cause}"));
+    }
+    let h2 = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
+    if let Some(h2) = h2
+        && h2.is_remote()
+        && h2.reason() == Some(h2::Reason::REFUSED_STREAM)
+    {
+        // RFC 9113 §8.7: the server has not processed it.
+        return Error::new(Kind::Lost, "the server did not process the request (REFUSED_STREAM)").retryable();
+    }
+    Error::new(Kind::Lost, format!("the connection was lost: {cause}"))
+}

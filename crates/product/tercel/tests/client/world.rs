@@ -1,0 +1,97 @@
+//! A server of this library, a client that trusts it, and a relay that stands for a server behind a firewall.
+
+use axum::Router;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tercel::client::{Builder, HttpChoice};
+use tercel::tls::{Identity, Roots};
+use tercel::{Client, Running, Server};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+
+/// The machine may be busy; nothing here takes a second on an idle one.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server and who trusts it.
+pub(crate) struct World {
+    pub(crate) server: Running,
+    certificate: Vec<u8>,
+}
+
+impl World {
+    pub(crate) fn new(app: Router) -> World {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let certificate = made.cert.pem().into_bytes();
+        let identity = Identity::from_pem(&certificate, made.signing_key.serialize_pem().as_bytes());
+        let builder = Server::builder().listen("127.0.0.1:0".parse().unwrap());
+        World { server: builder.identity(identity.unwrap()).serve(app).unwrap(), certificate }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.server.local_addr().port())
+    }
+
+    pub(crate) fn roots(&self) -> Roots {
+        Roots::Pem(self.certificate.clone())
+    }
+
+    /// Trusts the server, and finds it on IPv4.
+    pub(crate) fn builder(&self, http: HttpChoice) -> Builder {
+        Client::builder().roots(self.roots()).http(http).family(tercel::client::Family::V4)
+    }
+
+    pub(crate) fn client(&self, http: HttpChoice) -> Client {
+        self.builder(http).build().unwrap()
+    }
+}
+
+/// What a relay does with datagrams to its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Udp {
+    /// The port is closed.
+    Closed,
+    /// They are lost.
+    Silent,
+}
+
+/// Forwards TCP to a server.
+pub(crate) struct Relay {
+    pub(crate) port: u16,
+    connections: Arc<AtomicUsize>,
+    _silent: Option<UdpSocket>,
+}
+
+impl Relay {
+    pub(crate) async fn new(to: SocketAddr, udp: Udp) -> Relay {
+        let (listener, socket) = loop {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            // A port that is free for TCP may be in use for UDP.
+            if let Ok(socket) = UdpSocket::bind(listener.local_addr().unwrap()) {
+                break (listener, socket);
+            }
+        };
+        let (port, connections) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
+        let count = Arc::clone(&connections);
+        tokio::spawn(async move {
+            while let Ok((mut from, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::Relaxed);
+                tokio::spawn(async move {
+                    let mut to = TcpStream::connect(to).await.unwrap();
+                    let _ = copy_bidirectional(&mut from, &mut to).await;
+                });
+            }
+        });
+        Relay { port, connections, _silent: (udp == Udp::Silent).then_some(socket) }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.port)
+    }
+
+    /// TCP connections so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
