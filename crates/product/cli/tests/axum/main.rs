@@ -1,11 +1,14 @@
-//! An axum application, unchanged, on three versions of HTTP, loaded by tercel's own generator and by curl.
+//! The axum application of the library's example on three versions of HTTP, loaded by tercel's own generator, by curl, and by
+//! the clients of foreign.rs.
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+#[path = "../../../tercel/examples/axum.rs"]
+#[expect(dead_code, reason = "the example's main is not called from here")]
+mod example;
+mod foreign;
+
 use axum::Router;
-use axum::body::Body;
-use axum::extract::Request;
-use axum::http::Response;
-use axum::routing::{get, post};
+use axum::routing::get;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -22,19 +25,20 @@ fn app() -> Router {
         tokio::time::sleep(Duration::from_millis(5)).await;
         tokio::spawn(async { "slept" }).await.unwrap()
     };
-    Router::new()
-        .route("/", get(async || "Hello"))
-        .route("/slow", get(slow))
-        .route("/panic", get(panics))
-        .route("/echo", post(async |request: Request| Response::new(Body::new(request.into_body()))))
+    example::app().route("/slow", get(slow)).route("/panic", get(panics))
+}
+
+/// A server, and its certificate in PEM.
+fn serve_with_certificate() -> (Running, String) {
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = made.cert.pem();
+    let identity = Identity::from_pem(certificate.as_bytes(), made.signing_key.serialize_pem().as_bytes());
+    let builder = Server::builder().listen("127.0.0.1:0".parse().unwrap());
+    (builder.identity(identity.unwrap()).serve(app()).unwrap(), certificate)
 }
 
 fn serve() -> Running {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let identity =
-        Identity::from_pem(made.cert.pem().as_bytes(), made.signing_key.serialize_pem().as_bytes());
-    let builder = Server::builder().listen("127.0.0.1:0".parse().unwrap());
-    builder.identity(identity.unwrap()).serve(app()).unwrap()
+    serve_with_certificate().0
 }
 
 /// Deleted, one of the versions could answer nothing, or a timer or task of tokio could never end.
@@ -94,7 +98,7 @@ fn curl_uploads_and_downloads_at_once() {
             curl(&[version, "-o", "/dev/null", "-w", "%{http_code} %{http_version}"], &url("/panic"), b"");
         let right = format!("500 {}", version.trim_start_matches("--http"));
         assert_eq!(status.map(|text| String::from_utf8_lossy(&text).into_owned()), Some(right));
-        assert_eq!(curl(&[version], &url("/"), b"").as_deref(), Some(&b"Hello"[..]));
+        assert_eq!(curl(&[version], &url("/"), b"").as_deref(), Some(&b"Hello over HTTP/1.1, 2 and 3\n"[..]));
     }
     drop(server);
 }
