@@ -9,6 +9,8 @@ type Check = fn() -> Result<String, String>;
 const CHECKS: &[(&str, Check)] = &[
     ("tidy", crate::tidy::run),
     ("rfc", crate::rfc::run),
+    ("api", || crate::api::run(None)),
+    ("package", crate::package::run),
     ("hollow", crate::hollow::run),
     ("dependencies", crate::dependencies::run),
     ("ebpf", || crate::ebpf::run(Some("--check"))),

@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// Deleted, a licence that asks for more, a crate that nobody maintains, or a second copy could come in with any update.
+    /// Deleted, a licence that asks for more, an unmaintained crate, or a second copy could come in with any update.
     #[test]
     fn findings_name_what_is_not_allowed_and_what_no_longer_applies() {
         let fine = [

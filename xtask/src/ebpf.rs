@@ -1,6 +1,6 @@
 //! `cargo xtask ebpf`: the eBPF objects from their sources.
 //!
-//! The objects are committed, so that nobody who builds tercel needs clang. `--check` builds them again elsewhere and
+//! The objects are committed, so that a build of tercel needs no clang. `--check` builds them again elsewhere and
 //! compares. The compiler is told to leave out what depends on its version or on the place (identification, address tables,
 //! debug information), so the same clang gives the same bytes anywhere. Another version may order symbols differently:
 //! what counts are the sections that are loaded, instructions, constants, maps and licence. It may also choose other

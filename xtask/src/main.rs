@@ -1,5 +1,6 @@
 //! Project automation: `cargo xtask ci` and the commands that it consists of, and others that make things.
 
+mod api;
 mod ci;
 mod controllers;
 mod dependencies;
@@ -14,20 +15,24 @@ mod memcheck;
 mod methods;
 mod miri;
 mod names;
+mod package;
 mod pgo;
 mod rfc;
 mod sources;
 mod tidy;
 mod tokens;
+mod words;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
 usage: cargo xtask COMMAND
 
-  ci     everything that has to pass before a change lands: format, the next five, lints, docs, tests, memcheck, miri
+  ci     everything that has to pass before a change lands: format, the next seven, lints, docs, tests, memcheck, miri
   tidy   walls between crates, cycles between the modules inside them, sizes of files
   rfc    normative rules against the code that cites them and the tests that they and docs/threats.md name
+  api    the public interface of the library against crates/product/tercel/api.txt; --write writes the file anew
+  package  whether what is published can be packaged: descriptions, versions of dependencies
   hollow  tests that pass without having checked anything
   dependencies  licences, bans and duplicates of dependencies against xtask/dependencies.toml
   ebpf   rebuilds the eBPF objects (needs clang); --check compares with what is committed
@@ -39,6 +44,7 @@ usage: cargo xtask COMMAND
 fn main() -> ExitCode {
     let command = std::env::args().nth(1).unwrap_or_default();
     let outcome = match command.as_str() {
+        "api" => api::run(std::env::args().nth(2).as_deref()),
         "ci" => ci::run(),
         "dependencies" => dependencies::run(),
         "hollow" => hollow::run(),
@@ -47,6 +53,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(),
         "rfc" => rfc::run(),
         "ebpf" => ebpf::run(std::env::args().nth(2).as_deref()),
+        "package" => package::run(),
         "pgo" => pgo::run(),
         "controllers" => controllers::run(),
         _ => Err(HELP.to_owned()),

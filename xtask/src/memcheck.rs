@@ -1,7 +1,7 @@
 //! `cargo xtask memcheck`: the tests of the folders that hold `unsafe`, `udp/src/sys` and `xdp/src/sys`, under Valgrind's memcheck.
 //!
 //! The ordinary test programs run, with the kernel's real system calls: memcheck knows what those read and write, and sees
-//! accesses beyond what was allocated or mapped, and uses of what nobody has written.
+//! accesses beyond what was allocated or mapped, and uses of memory that was not written.
 //! What it does not see is aliasing, which pointer may be used after which borrow: that is for Miri, with a stand-in for the kernel.
 
 use std::process::Command;

@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(judge(&BTreeMap::new(), &cited, &toy()), ["rfc1/9#9: cited, not in specs/"]);
     }
 
-    /// Deleted, the table of threats could go on naming tests that nobody runs any more.
+    /// Deleted, the table of threats could go on naming tests that do not run any more.
     #[test]
     fn documents_name_tests_in_full_that_run() {
         let line = |name: &str| misnamed(&format!("| threat | `A` | `unsafe`: `{name}`. |"), &toy());

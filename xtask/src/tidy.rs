@@ -5,8 +5,9 @@
 //! - Inside a crate no cycle between modules, at any level of its tree: neither by imports nor by calls of methods.
 //! - A type at the centre of a crate is taken whole by few modules, which are listed (hubs.rs).
 //! - A file has at most 600 lines; tests are exempt.
+//! - Retired names and phrases do not come back (words.rs).
 
-use crate::{graph, hubs, imports, methods, sources};
+use crate::{graph, hubs, imports, methods, sources, words};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -164,6 +165,7 @@ fn check_sources(root: &Path, directory: &Path, name: &str, findings: &mut Vec<S
     let source = directory.join("src");
     let files = crate::rust_files(&source);
     files.iter().for_each(|path| check_size(root, path, findings));
+    findings.extend(files.iter().flat_map(|path| words::findings(root, path)));
     let modules = sources::modules(&source);
     let arrows = imports::arrows(&modules).into_iter().chain(methods::arrows(&modules));
     findings.extend(graph::cycles(arrows).into_iter().map(|cycle| format!("{name}: cycle: {cycle}")));

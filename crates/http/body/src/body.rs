@@ -41,7 +41,8 @@ impl Body {
         (BodySender { producer }, body)
     }
 
-    /// A body whose content is pushed without waiting, as a connection does that receives it.
+    /// A body whose content is pushed without waiting, as a connection does that receives it. For tercel's own crates.
+    #[doc(hidden)]
     pub fn queue(capacity: usize) -> (Producer, Body) {
         let (producer, consumer) = queue::queue(capacity);
         (producer, Body { source: Source::Queue(consumer), trailers: None })

@@ -75,8 +75,9 @@ pub struct TlsFailure {
     pub reason: String,
 }
 
-impl From<CloseReason> for ConnectionError {
-    fn from(reason: CloseReason) -> ConnectionError {
+impl ConnectionError {
+    /// What the transport's reason means to the application.
+    pub(crate) fn of(reason: CloseReason) -> ConnectionError {
         match reason {
             CloseReason::Local { .. } => ConnectionError::LocallyClosed,
             CloseReason::PeerApplication { code, reason } => {

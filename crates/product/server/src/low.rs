@@ -15,17 +15,19 @@
 //! The head belongs to the handler: it decides what is kept. Heads are boxed and reused. Rejected: one type of head for all,
 //! which costs an allocation or loses fields; `dyn Handler`, an indirect call for each chunk.
 
-use crate::access_log::RequestLine;
-use crate::budget::Budget;
 use crate::date;
 use crate::wake_list::{ConnectionCall, WakeList};
-use crate::warnings::Warnings;
-use base::time::Instant;
 use bytes::Bytes;
 use http::HeaderMap;
-use http3::{RequestHead, Trailers};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+
+// The types that the traits name.
+pub use crate::access_log::RequestLine;
+pub use crate::budget::Budget;
+pub use crate::warnings::Warnings;
+pub use base::time::Instant;
+pub use http3::{RequestHead, Trailers};
 
 /// Answers requests on one worker's thread.
 pub trait Handler: Sized + 'static {

@@ -33,8 +33,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod guide;
+
 pub use ::client::Client;
 pub use body::{Body, BodyError, BodySender, BoxError, Closed};
+#[doc(inline)]
 pub use quic;
 pub use server::service::{ServiceFn, service_fn};
 pub use server::{BindError, Builder, Handle, Running, ServeError, Server};

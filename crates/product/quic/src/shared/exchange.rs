@@ -106,7 +106,7 @@ impl State {
             Event::Writable { id } => self.mark_send(id),
             Event::Finished { id } => self.end_send(id, SendState::Acknowledged),
             Event::StreamsAvailable { .. } | Event::NewToken { .. } => {}
-            Event::Closed(reason) => self.end(ConnectionError::from(reason)),
+            Event::Closed(reason) => self.end(ConnectionError::of(reason)),
         }
     }
 

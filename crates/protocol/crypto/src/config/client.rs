@@ -10,14 +10,15 @@ use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version::TLS13};
 use std::sync::Arc;
 
-/// Whom a client trusts.
+/// The certificate authorities that a client trusts.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Roots {
     /// The authorities that the operating system trusts.
     System,
     /// The authorities in this PEM text, and no others. A server's self-signed certificate may stand for its authority.
     Pem(Vec<u8>),
-    /// Everybody: the certificate is not looked at. For tests only.
+    /// Any certificate, unread. For tests only.
     Insecure,
 }
 
@@ -31,7 +32,7 @@ impl ClientTls {
     /// The configuration of a client that trusts `roots`.
     ///
     /// # Errors
-    /// If there is nobody to trust, the options cannot work, or the key log cannot be opened.
+    /// If there are no trusted roots, the options cannot work, or the key log cannot be opened.
     pub fn new(roots: &Roots, options: &TlsOptions) -> Result<ClientTls, ConfigError> {
         options.check()?;
         //= rfc9001/4.2#1

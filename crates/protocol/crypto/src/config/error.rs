@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 /// A TLS configuration that cannot be used.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum ConfigError {
     /// A file cannot be read.
     Unreadable {

@@ -45,7 +45,7 @@ pub enum KeyExchange {
     X25519,
 }
 
-/// Where the secrets of connections are written, for dissectors. Whoever reads them reads the connections.
+/// Where the secrets of connections are written, for dissectors. With them a reader decrypts the connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeyLog {
     /// Nowhere.

@@ -1,0 +1,85 @@
+//! Words that do not come back: private names that standard terms replaced, and turns of phrase that a reader stumbles over.
+//!
+//! Tests are exempt. A name counts wherever it stands, a phrase in comments only: a string may have to say it.
+
+use std::path::Path;
+
+/// Names of types, fields and functions, each with what to write.
+const NAMES: &[(&str, &str)] = &[
+    ("Tidings", "ControlFrames"),
+    ("Desk", "ThreadState"),
+    ("berth", "connection slot"),
+    ("Outfit", "the shared configuration"),
+    ("Pulse", "ConnectionTimeouts"),
+    ("Bell", "ShutdownSignal"),
+    ("Mood", "ReadBehaviour"),
+    ("Errand", "TransferPlan"),
+    ("Siege", "AttackRun"),
+    ("Parting", "PathSummary"),
+    ("Lesson", "SavedParameters"),
+    ("crew", "threads"),
+];
+
+/// Phrases, each with what to write.
+const PHRASES: &[(&str, &str)] = &[
+    ("nobody", "no peer, no client, none"),
+    ("whoever", "the peer, the caller, the client that"),
+    ("stranger", "unknown peer"),
+    ("strangers", "unknown peers"),
+    ("mail", "handed-over datagrams"),
+    ("scenic route", "general path"),
+    ("reluctance", "the numbers"),
+    ("good-bye", "close"),
+];
+
+/// What a file says that it must not.
+pub(crate) fn findings(root: &Path, path: &Path) -> Vec<String> {
+    let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let is_list = name.ends_with("words.rs");
+    if is_list || name.contains("/tests/") || name.ends_with("tests.rs") {
+        return Vec::new();
+    }
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    in_text(&text).into_iter().map(|(line, told)| format!("{name}:{line}: {told}")).collect()
+}
+
+fn in_text(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    // A file's own tests are at its end.
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+    for (number, line) in (1..).zip(text.lines()) {
+        let comment = line.split_once("//").map_or("", |(_, comment)| comment).to_lowercase();
+        let names = NAMES.iter().filter(|(name, _)| has(line, name));
+        let phrases = PHRASES.iter().filter(|(phrase, _)| has(&comment, phrase));
+        found.extend(names.chain(phrases).map(|(old, new)| (number, format!("not `{old}`: {new}"))));
+    }
+    found
+}
+
+/// Whether a text has a word, or several, as such and not as parts of others.
+fn has(text: &str, word: &str) -> bool {
+    let is_part = |character: Option<char>| character.is_some_and(crate::sources::is_word);
+    text.match_indices(word).any(|(at, _)| {
+        !is_part(text[..at].chars().next_back()) && !is_part(text[at + word.len()..].chars().next())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Deleted, the names and phrases of earlier days could come back.
+    #[test]
+    fn names_count_everywhere_and_phrases_in_comments() {
+        let text = "/// Nobody reads it.\nlet a = Tidings::new(\"nobody\"); // for strangers\nlet email = b; // email\n\
+                    #[cfg(test)]\nmod tests { // whoever\n}";
+        let told: Vec<String> =
+            in_text(text).into_iter().map(|(line, text)| format!("{line} {text}")).collect();
+        let expected = [
+            "1 not `nobody`: no peer, no client, none",
+            "2 not `Tidings`: ControlFrames",
+            "2 not `strangers`: unknown peers",
+        ];
+        assert_eq!(told, expected);
+    }
+}
