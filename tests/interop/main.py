@@ -74,6 +74,6 @@ def main():
 if __name__ == "__main__":
     # Python's own cache belongs below target/ like everything else that is made here.
     sys.pycache_prefix = os.path.join(peers.CACHE, "pycache")
-    # Whoever ends the run with SIGTERM leaves no server and no folder behind.
+    # A run that ends by SIGTERM leaves no server and no folder behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("interop: terminated"))
     sys.exit(main())

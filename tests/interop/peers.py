@@ -139,7 +139,7 @@ def serve_caddy(workshop, serving):
 
 
 def free_port(host):
-    """A port that nobody has at the moment: Caddy cannot tell which one it was given."""
+    """A port that is free at the moment: Caddy cannot tell which one it was given."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.bind((host, 0))

@@ -166,7 +166,7 @@ class Hostile:
             self.note("HTTP/3", began, client.heard)
 
     async def read_nothing(self):
-        """A request over HTTP/1.1 whose response nobody reads."""
+        """A request over HTTP/1.1 whose response is never read."""
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         _, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=context, limit=1)

@@ -14,7 +14,7 @@ pub enum BodyLength {
     Empty,
     /// So many bytes, which become a single DATA frame.
     Known(u64),
-    /// Nobody knows yet.
+    /// Not known yet.
     Unknown,
 }
 

@@ -41,7 +41,7 @@ pub fn write_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether values of this name grant access. Nobody on the way may put them into a dynamic table, where a third party
+/// Whether values of this name grant access. No intermediary may put them into a dynamic table, where a third party
 /// could find them out byte by byte. RFC 9204 §7.1.3.
 fn is_secret(index: Index) -> bool {
     const COOKIE: usize = 5;

@@ -42,7 +42,7 @@ const PAYLOAD_SLACK: f64 = 0.02;
 /// What is measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct DataPathsPlan {
-    /// The tercel program. Where it lies is nobody's business who reads the results.
+    /// The tercel program. Its place is left out of the results.
     #[serde(skip)]
     pub program: PathBuf,
     /// Content of one transfer in bytes.

@@ -46,7 +46,7 @@ impl Estimate {
 mod tests {
     use super::*;
 
-    /// Deleted, whoever waits could be told a time from the first trial of many, or the time since the beginning.
+    /// Deleted, a user who waits could be told a time from the first trial of many, or the time since the beginning.
     #[test]
     fn what_is_left_follows_from_what_was_done() {
         let mut estimate = Estimate { began: 100.0, all: 12.0, trusted: 3.0, done: 0.0 };

@@ -95,7 +95,7 @@ impl App for Fetch {
     type State = State;
 
     fn on_accept(&mut self, now: Instant, _: &mut Connection) -> State {
-        // A client's worker has no server configuration, so nobody gets this far.
+        // Never called: a client's worker has no server configuration.
         let connection = http3::Connection::new(Side::Client, Arc::new(http3::Config::client()), now);
         State { session: Session { connection, messages: Content::default() }, request: None }
     }

@@ -1,6 +1,6 @@
 //! What a server costs that has nothing to do: its share of a core, on each path and in each mode of waiting.
 //!
-//! A server process that nobody talks to, then one with a connection that is open and silent. A client of this process
+//! A server process without clients, then one with a connection that is open and silent. A client of this process
 //! opens it, and takes no more turns while the clock runs, so that nothing but the server's own doing is counted.
 
 use std::fmt;
@@ -70,7 +70,7 @@ impl Mode {
 /// What is measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct IdlePlan {
-    /// The tercel program. Where it lies is nobody's business who reads the results.
+    /// The tercel program. Its place is left out of the results.
     #[serde(skip)]
     pub program: PathBuf,
     /// How long each server is watched.

@@ -23,7 +23,7 @@ use serde::Serialize;
 
 /// How often a parent looks whether a child that tells of itself in a file is ready. Nothing is measured meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How often a parent that waits for a descriptor looks whether all shall end. Rare enough not to disturb whoever shares its core.
+/// How often a parent that waits for a descriptor looks whether all shall end. Rare enough not to disturb other programs on its core.
 const LISTEN_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A child that does not outlive us.
@@ -216,7 +216,7 @@ impl Deadline {
         Deadline { at: cpu::clock_seconds() + patience.as_secs_f64(), patience }
     }
 
-    /// Fails when nobody shall wait any longer for `name`.
+    /// Fails when the wait for `name` is to end.
     fn check(&self, name: &str, stop: &AtomicBool) -> io::Result<()> {
         if stop.load(Ordering::Relaxed) {
             return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted"));

@@ -73,7 +73,7 @@ impl Site {
     fn of(options: &LabOptions) -> Result<Site, LabError> {
         let lab = Lab::new(options)?;
         for side in [lab.server(), lab.client()] {
-            // Refused, they keep what they have: whoever measures TCP says what `tcp_congestion` tells.
+            // Refused, they keep what they have: measurements of TCP state what `tcp_congestion` tells.
             let _ = side.set_tcp_congestion_control(TCP_CONGESTION);
         }
         Ok(Site::Veth(Box::new(lab)))

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// What is done.
 #[derive(Clone, Debug, Serialize)]
 pub struct SoakPlan {
-    /// The tercel program. Where it lies is nobody's business who reads the results.
+    /// The tercel program. Its place is left out of the results.
     #[serde(skip)]
     pub program: PathBuf,
     /// For how long downloads are begun.

@@ -53,7 +53,7 @@ impl Work {
 /// What is measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkersPlan {
-    /// The tercel program. Where it lies is nobody's business who reads the results.
+    /// The tercel program. Its place is left out of the results.
     #[serde(skip)]
     pub program: PathBuf,
     /// Trials of each kind of request with each number of workers.

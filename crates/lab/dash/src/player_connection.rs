@@ -272,7 +272,7 @@ impl App for PlayerApp {
     type State = PlayerConnection;
 
     fn on_accept(&mut self, now: Instant, _: &mut Connection) -> PlayerConnection {
-        // A client's worker has no server configuration, so nobody gets this far.
+        // Never called: a client's worker has no server configuration.
         PlayerConnection::new(0, Arc::new(http3::Config::client()), &self.clock, now)
     }
 

@@ -15,7 +15,7 @@ use worker::Worker;
 
 /// How often the clock and the order to stop are looked at.
 const TICK: Duration = Duration::from_millis(50);
-/// How long the good-bye may take.
+/// How long the close may take.
 const FAREWELL: Duration = Duration::from_millis(50);
 
 /// Lets them watch until the time is over, all have gone, or `stop` is set. `seed` must be secret.

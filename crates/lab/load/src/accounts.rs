@@ -1,7 +1,7 @@
 //! What counts: the books of one thread, whatever its connections speak.
 //!
-//! Whoever asks takes leave to begin from here ([`RequestAccounts::peek`], [`RequestAccounts::begin`]) and tells here what became of it, once for
-//! each request. Time is an argument, so a test can run a day in a moment.
+//! Connections ask here before they begin a request ([`RequestAccounts::peek`], [`RequestAccounts::begin`]). They report its
+//! outcome here, once for each request. Time is an argument, so a test can run a day in a moment.
 
 use super::budget::Budget;
 use super::failure::Failure;

@@ -19,7 +19,7 @@ pub struct GeneratorCost {
     pub sent_bytes: u64,
     /// Bytes that it received.
     pub received_bytes: u64,
-    /// UDP datagrams that it sent. Over TCP the kernel divides the bytes, and nobody knows.
+    /// UDP datagrams that it sent. Over TCP the kernel divides the bytes and does not tell.
     pub sent_datagrams: Option<u64>,
     /// UDP datagrams that it received.
     pub received_datagrams: Option<u64>,

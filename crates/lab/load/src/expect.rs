@@ -170,7 +170,7 @@ impl Metric {
 }
 
 impl Expectation {
-    /// Whether it is about failures: whoever has one says how many are too many.
+    /// Whether it is about failures: it says how many are too many.
     pub fn is_about_errors(&self) -> bool {
         matches!(self.metric, Metric::Errors | Metric::ErrorShare)
     }

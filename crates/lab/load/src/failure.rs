@@ -11,7 +11,7 @@ use client::fault::{self, CERTIFICATE_ALERTS};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
-    /// Nobody listens at the address (any more), or there is no way to it.
+    /// No server listens at the address (any more), or there is no way to it.
     Refused,
     /// No answer in time, or none to the handshake.
     Timeout,

@@ -16,13 +16,13 @@ const CROWDED: f64 = 0.10;
 pub enum Limit {
     /// The generator: more threads or another machine would give more.
     Generator,
-    /// The generator seems to be; nobody knows how busy the server was.
+    /// The generator seems to be. How busy the server was is not known.
     PerhapsGenerator,
     /// The server.
     Server,
     /// Threads waited for cores: this machine is too small for both.
     Cores,
-    /// Nobody was busy: the number of requests at a time, the pace, or the network.
+    /// Neither was busy: the number of requests at a time, the pace, or the network.
     Outstanding,
 }
 

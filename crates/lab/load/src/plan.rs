@@ -49,7 +49,7 @@ pub enum Protocol {
 /// Connections over TCP.
 #[derive(Clone)]
 pub struct Tcp {
-    /// TLS; `None` speaks in the clear. The application protocol is set by whoever connects.
+    /// TLS; `None` speaks in the clear. The code that connects sets the application protocol.
     pub tls: Option<Arc<rustls::ClientConfig>>,
     /// How long a connection may take to be made.
     pub handshake_timeout: Duration,

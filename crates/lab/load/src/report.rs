@@ -149,7 +149,7 @@ pub(super) fn of(plan: &LoadPlan, record: &Record, around: RunContext<'_>) -> Re
         first_fault: record.first_fault.clone(),
         unfinished: record.unfinished,
         oldest_unfinished_s: record.oldest_unfinished.as_secs_f64(),
-        // Whoever ends a run early does not want the rest.
+        // A run that ends early reports no later slices.
         not_begun: if interrupted && matches!(plan.bound, Bound::Requests(_)) { 0 } else { record.not_begun },
         statuses: record.statuses.iter().collect(),
         requests_per_second: per_second(record.succeeded),
@@ -202,7 +202,7 @@ fn without_sliver(slices: &[Slice], length: f64, seconds: f64) -> Vec<Slice> {
 mod tests {
     use super::*;
 
-    /// Deleted, the last line of a series could show a rate that nobody has seen: one answer in some microseconds.
+    /// Deleted, the last line of a series could show a rate that never was: one answer in some microseconds.
     #[test]
     fn a_sliver_belongs_to_the_slice_before() {
         let slice = |succeeded| {

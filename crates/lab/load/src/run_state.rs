@@ -18,9 +18,9 @@ pub(super) struct RunState {
 /// Whether somebody wants to see how far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProgressWatch {
-    /// Somebody does.
+    /// One does.
     Yes,
-    /// Nobody does.
+    /// None does.
     No,
 }
 

@@ -1,7 +1,7 @@
 //! What the threads of a run share whatever they ask for: when all are ready, when measuring began, and the server's CPU time
 //! at both ends.
 //!
-//! Nothing here is touched for a request. Threads look while they wait for each other; none blocks, since whoever is ready must
+//! Nothing here is touched for a request. Threads look while they wait for each other; none blocks, because a thread that is ready must
 //! still answer its server.
 
 use base::time::Instant;

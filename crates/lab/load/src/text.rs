@@ -126,7 +126,7 @@ impl Report {
 mod tests {
     use crate::sample::report;
 
-    /// Deleted, a server that nobody reached would be told to have a latency of 0 µs.
+    /// Deleted, a server without an answer would be reported with a latency of 0 µs.
     #[test]
     fn what_was_not_measured_is_not_told() {
         let text = report().to_string();

@@ -12,7 +12,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
-/// Whoever wants to see how far a run is.
+/// Receives the progress of a run.
 pub trait Watcher {
     /// So much was measured so far, by all threads. Called a few times a second, once measuring has begun.
     fn on_progress(&mut self, record: &Record);
@@ -27,7 +27,7 @@ pub struct Run<'a> {
     pub plan: &'a LoadPlan,
     /// The server's process, if its CPU time is to be taken.
     pub server: Option<u32>,
-    /// Set by whoever has enough: what was measured until then is reported.
+    /// Set to end the run early. The report covers what was measured until then.
     pub stop: &'a AtomicBool,
 }
 
@@ -78,7 +78,7 @@ impl Run<'_> {
                 let builder = std::thread::Builder::new().name(format!("load {index}"));
                 let post = ThreadContext { index, threads, run_state, halt };
                 let started = builder.spawn_scoped(scope, move || {
-                    // Whoever listens does so until the last thread has ended.
+                    // The receiver listens until the last thread has ended.
                     let _ = sender.send(work(member, post));
                 });
                 if let Err(error) = started {

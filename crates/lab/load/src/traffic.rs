@@ -9,7 +9,7 @@ pub struct Traffic {
     pub sent_bytes: u64,
     /// Bytes that were received.
     pub received_bytes: u64,
-    /// Datagrams; nobody tells how TCP divides its bytes.
+    /// Datagrams. How TCP divides its bytes is not known.
     pub datagrams: Option<Datagrams>,
     /// System calls that sent or received. Over TCP, reads that found nothing are not known.
     pub data_calls: u64,

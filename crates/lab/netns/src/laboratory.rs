@@ -216,7 +216,7 @@ fn configure(side: &Namespace, other: &InterfacePlan, options: &LabOptions) -> i
 }
 
 /// Waits until an interface whose other end is up takes packets. The end that was up first gets its carrier from the
-/// other and drops what is sent until the kernel has seen to that, which may take a second if nobody asks.
+/// other and drops what is sent until the kernel has seen to that, which may take a second without a packet.
 fn until_running(interface: &str) -> io::Result<()> {
     until(|| Ok(netlink::ethtool::has_carrier(interface)? && netlink::link_by_name(interface)?.is_running))
 }

@@ -47,7 +47,7 @@ impl<P: Port + Send> Run<'_, P> {
                 let started = builder.spawn_scoped(scope, move || {
                     let driver = Driver::new(thread_setup, plan, (index, threads));
                     let record = prepare(index).and_then(|()| driver.run(gathering, halt));
-                    // Whoever listens does so until the last thread has ended.
+                    // The receiver listens until the last thread has ended.
                     let _ = sender.send(record);
                 });
                 if let Err(error) = started {

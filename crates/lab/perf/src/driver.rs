@@ -24,7 +24,7 @@ use worker::Worker;
 const TICK: Duration = Duration::from_millis(50);
 /// The same while threads wait for each other to begin.
 const START_TICK: Duration = Duration::from_micros(200);
-/// How long the good-bye may take.
+/// How long the close may take.
 const FAREWELL: Duration = Duration::from_millis(20);
 
 /// The place of a connection, which several fill one after the other where handshakes are the task.
@@ -140,7 +140,7 @@ impl<P: Port> Driver<P> {
         if is_handshaking {
             self.dial(now);
         } else {
-            // Whoever waits for the others to be ready looks at once.
+            // A thread that waits for the others to be ready looks at once.
             self.next_tick = now;
         }
     }
@@ -259,7 +259,7 @@ impl<P: Port> Driver<P> {
         }
     }
 
-    /// The last entries of the record, and the good-bye.
+    /// The last entries of the record, and the close of connections.
     fn finish(&mut self, gathering: &StartBarrier) {
         let now = self.worker.now();
         if self.worker.app_mut().phase == Phase::Measuring {
@@ -289,7 +289,7 @@ impl<P: Port> Driver<P> {
             record.packet_size = record.packet_size.max(size);
             record.rtt = record.rtt.max(rtt);
         }
-        // What is left unsaid hurts nobody: the server's timers end it.
+        // Unsent closes do no harm: the server's idle timeout ends those connections.
         let _ = self.worker.run_turn(Some(now + FAREWELL));
     }
 }

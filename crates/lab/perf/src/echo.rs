@@ -4,7 +4,7 @@
 //! of the answer shall be. One request is outstanding. What a perf exchange takes longer is the protocol's: packet protection,
 //! acknowledgements, streams, loss detection.
 //!
-//! Whoever answers like this can be made to flood others with answers to forged requests: for laboratories only, and an answer
+//! Such a server can be made to flood others with answers to forged requests: for laboratories only, and an answer
 //! is [`MAX_ANSWER`] bytes at most.
 
 use crate::protocol::PREFIX;

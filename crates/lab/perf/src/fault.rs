@@ -1,4 +1,4 @@
-//! Why a connection ended, in words for whoever runs the client.
+//! Why a connection ended, in words for the user of the client.
 
 use std::net::SocketAddr;
 use transport::CloseReason;

@@ -1,4 +1,4 @@
-//! The server: whoever asks for bytes gets them.
+//! The server: it sends each client the bytes that it asks for.
 //!
 //! What the end of a request asks for goes into a list while packets are taken in; in the turn that follows, it is answered.
 //! An answer that its stream takes whole, as nearly all requests' are, is in no table at all. A longer one is a [`Reply`],
@@ -189,7 +189,7 @@ fn sooner(one: Next, other: Next) -> Next {
 
 /// What became of an answer in this turn.
 enum SendOutcome {
-    /// All of it was handed over, or nobody wants it any more.
+    /// All of it was handed over, or the client cancelled it.
     Done,
     /// The stream takes no more now.
     Full,

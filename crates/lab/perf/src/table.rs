@@ -2,7 +2,7 @@
 //!
 //! There are few, and they end nearly in the order in which they began: a ring of places, searched from the place where the
 //! stream's number points. It has at least twice as many places as there may be exchanges, so nearly every look-up is one
-//! comparison, and it never allocates. A search goes through the whole ring at worst, since whoever stood at a gap may have
+//! comparison, and it never allocates. A search goes through the whole ring at worst, since an entry at a gap may have
 //! left.
 
 use base::time::Instant;
@@ -57,7 +57,7 @@ impl Table {
     pub(crate) fn insert(&mut self, exchange: Exchange) {
         let is_free = |at: &usize| self.places.get(*at).is_some_and(Option::is_none);
         let free = self.ring(exchange.id).find(is_free);
-        debug_assert!(free.is_some(), "whoever inserts has asked for room");
+        debug_assert!(free.is_some(), "an insertion follows a check for room");
         if let Some(place) = free.and_then(|at| self.places.get_mut(at)) {
             *place = Some(exchange);
             self.len += 1;

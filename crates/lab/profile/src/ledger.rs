@@ -49,7 +49,7 @@ pub struct Work {
 impl Ledger {
     /// Of these stacks, each with how often it was seen.
     pub fn of<'a>(stacks: impl IntoIterator<Item = (&'a [Function], u64)>) -> Ledger {
-        let (mut counts, mut strangers) = (BTreeMap::new(), BTreeMap::new());
+        let (mut counts, mut unknown) = (BTreeMap::new(), BTreeMap::new());
         let (mut samples, mut delivered) = (0, 0);
         for (functions, count) in stacks {
             let part = parts::part(functions);
@@ -60,7 +60,7 @@ impl Ledger {
             }
             if part == Part::Unexplained {
                 let name = functions.first().map_or("[nothing known]", |function| function.name.as_str());
-                *strangers.entry(name.to_owned()).or_insert(0) += count;
+                *unknown.entry(name.to_owned()).or_insert(0) += count;
             }
         }
         let share = |count: u64| if samples == 0 { 0.0 } else { count as f64 / samples as f64 };
@@ -69,7 +69,7 @@ impl Ledger {
             Line { part, samples, share: share(samples) }
         };
         let mut unexplained: Vec<(String, f64)> =
-            strangers.into_iter().map(|(name, count)| (name, share(count))).collect();
+            unknown.into_iter().map(|(name, count)| (name, share(count))).collect();
         unexplained.sort_by(|a, b| b.1.total_cmp(&a.1));
         unexplained.truncate(NAMED);
         let lines = Part::ALL.map(line).to_vec();

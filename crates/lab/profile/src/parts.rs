@@ -3,7 +3,7 @@
 //! Inside the kernel the outermost name decides, since it is the system call: what the kernel does on the way, such as
 //! delivering a datagram to a socket of the same machine, is the price of that call. Outside, the innermost name that the
 //! table knows decides, since helpers are everybody's: memory copies, slabs and the standard library are no part of their own,
-//! and count for whoever calls them. Functions in assembly are often reached without a trace of their callers; they have
+//! and count for their callers. Functions in assembly are often reached without a trace of their callers; they have
 //! names that are only looked at when nothing else is known. A page fault counts for the code that met it.
 
 use crate::inlines::Function;
@@ -227,7 +227,7 @@ mod tests {
         );
         let fault =
             of(&["k:clear_page", "k:asm_exc_page_fault", "memcpy", "http3::body::write", "server::run"]);
-        assert_eq!(part(&fault), Part::Http, "whoever meets a page fault pays for it");
+        assert_eq!(part(&fault), Part::Http, "the code that meets a page fault pays for it");
     }
 
     #[test]

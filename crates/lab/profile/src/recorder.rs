@@ -244,7 +244,7 @@ mod tests {
         panic!("the shell has not started its command");
     }
 
-    /// Whether a process ends soon; one that nobody has taken leave of has ended, too.
+    /// Whether a process ends soon; one that its parent has not waited for has ended, too.
     fn ends(pid: u32) -> bool {
         (0..1_500).any(|_| {
             std::thread::sleep(LOOK_EVERY);

@@ -65,7 +65,7 @@ pub fn fresh(base: &Path, began: &str) -> PathBuf {
     candidates.find(|path| !path.exists()).unwrap_or_else(|| base.join(name))
 }
 
-/// Whether the directory is this run's, or nobody's.
+/// Whether the directory is this run's, or has no owner.
 fn claim(run: &Run, directory: &Path) -> io::Result<()> {
     let is_empty = fs::read_dir(directory)?.next().is_none();
     if is_empty || read(directory).is_ok_and(|there| there.began == run.began) {

@@ -4,7 +4,7 @@
 use base::net::Ecn;
 use base::time::Instant;
 
-/// A running hash. FNV-1a over 64-bit words: short, without state beyond the sum, and nobody attacks it.
+/// A running hash. FNV-1a over 64-bit words: short, without state beyond the sum. No attacker chooses its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest(u64);
 

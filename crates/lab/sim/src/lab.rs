@@ -25,7 +25,7 @@ pub enum StopReason {
     Done,
     /// The virtual time is up.
     OutOfTime,
-    /// Nothing is under way and nobody has a deadline.
+    /// Nothing is under way and no host has a deadline.
     Asleep,
     /// A worker turned and turned, and time stood still.
     BusyLoop(&'static str),
@@ -149,7 +149,7 @@ impl<S: App, C: App> Simulation<S, C> {
         }
     }
 
-    /// Everybody acts until nobody has anything to do at this moment.
+    /// All hosts act until none has anything to do at this moment.
     fn settle(&mut self) -> Result<(), StopReason> {
         for _ in 0..MAX_TURNS_AT_ONCE {
             let due = (self.server.is_due(&self.network), self.client.is_due(&self.network));

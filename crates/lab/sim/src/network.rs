@@ -1,6 +1,6 @@
 //! Hosts, links and the one clock.
 //!
-//! The network is shared by the ports of its hosts and by whoever drives the run. Time stands still unless somebody moves
+//! The network is shared by the ports of its hosts and by the driver of the run. Time stands still unless somebody moves
 //! it: the scenario's scheduler between turns, or a port that waits. All datagrams under way are events; those of equal time
 //! happen in the order in which they were sent, so that nothing but the seed decides.
 
@@ -246,7 +246,7 @@ impl Network {
         let (now, age) = (self.now, self.age());
         let Some(host) = self.hosts.get_mut(to) else { return };
         if host.external(age) != datagram.destination {
-            // The translator has no such binding any more, or nobody listens on the port.
+            // The translator has no such binding any more, or no host listens on the port.
             self.unroutable += 1;
             return;
         }

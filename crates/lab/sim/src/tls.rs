@@ -42,7 +42,7 @@ fn made() -> Result<&'static Made, String> {
 }
 
 fn make() -> Result<Made, rcgen::Error> {
-    // Names that nobody asks for, so that the certificate is as long as many are.
+    // Names that no client asks for, so that the certificate is as long as many are.
     let weight = (0..10).map(|n| format!("{n}.{}.example", "x".repeat(60)));
     let names: Vec<String> = std::iter::once(SERVER_NAME.to_owned()).chain(weight).collect();
     let mut params = CertificateParams::new(names)?;

@@ -2,7 +2,7 @@
 //!
 //! Each serves the same files from one worker on one core, with the same certificate and, where it can be told, the same cipher
 //! and the same size of packets. A study asks [`look`] who is here, and starts each anew for every trial by
-//! [`Installed::start`]. Whoever is missing is told with the way to get it, so that a table without a row is no riddle.
+//! [`Installed::start`]. A missing one is listed with the way to get it.
 
 pub mod client;
 mod config;

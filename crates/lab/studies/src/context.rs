@@ -48,7 +48,7 @@ impl Context<'_> {
         if self.effort == Effort::Full { full } else { quick }
     }
 
-    /// Tells whoever waits.
+    /// Tells the caller.
     pub fn tell(&mut self, line: &str) {
         (self.progress)(line);
     }

@@ -1,7 +1,7 @@
 //! A run of the laboratory: studies one after the other, on one machine, into one report.
 //!
 //! A study that fails is a study with a problem, and the next one runs all the same. When all shall end, the study under way returns
-//! what it has, and the rest is not begun. Whoever keeps the run hears of it after each study.
+//! what it has, and the rest is not begun. The keeper of the run hears of it after each study.
 
 use std::io;
 

@@ -102,7 +102,7 @@ pub fn seconds_of(pid: u32) -> Option<f64> {
     Some(nanoseconds as f64 / 1e9)
 }
 
-/// Seconds that a core has been busy since the machine started, whoever used it: processes, interrupts, the kernel's own
+/// Seconds that a core has been busy since the machine started, for any user: processes, interrupts, the kernel's own
 /// threads. In steps of 10 ms.
 pub fn busy_seconds(core: usize) -> f64 {
     let all = std::fs::read_to_string("/proc/stat").unwrap_or_default();

@@ -5,7 +5,7 @@
 //! correct, checksums included. Outgoing packets are recorded as the train ends, before the data path below
 //! may lose them; incoming ones as they are taken in.
 //!
-//! A capture must never harm the traffic: the first write error ends it, and is kept for whoever asks.
+//! A capture must never harm the traffic: the first write error ends it, and the caller can ask for it.
 //!
 //! Source: draft-ietf-opsawg-pcap; RFC 791 §3.1, RFC 768, RFC 8200 §3 and §8.1.
 

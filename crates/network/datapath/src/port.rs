@@ -80,7 +80,7 @@ pub trait Port: Rx + Tx {
     }
 
     /// A datagram that our own interface has refused as longer than its MTU since the last call; `None` when all are told. Those
-    /// that nobody asks about are forgotten.
+    /// that no call takes are forgotten.
     fn take_refused(&mut self) -> Option<Refused> {
         None
     }
@@ -211,7 +211,7 @@ pub struct Capabilities {
 /// Why a destination did not take a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendFault {
-    /// Nobody listens there (an ICMP error came back for an earlier datagram).
+    /// No socket listens there (an ICMP error came back for an earlier datagram).
     Refused,
     /// No route, or the way is forbidden.
     Unreachable,

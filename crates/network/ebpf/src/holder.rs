@@ -1,7 +1,7 @@
 //! Which process keeps a program on an interface.
 //!
 //! A link lives in a descriptor, and `/proc/PID/fdinfo` tells what a descriptor of a link attaches to. Looked up only to
-//! word an error. A program that was attached by hand (`ip link set dev X xdp …`) belongs to nobody and is not found;
+//! word an error. A program that was attached by hand (`ip link set dev X xdp …`) has no owner and is not found;
 //! neither are processes that we may not look into.
 
 use std::fs;
@@ -18,8 +18,8 @@ pub struct Holder {
 
 /// The process that holds an XDP link to the interface `ifindex`.
 pub(crate) fn of(ifindex: u32) -> Option<Holder> {
-    // An index means something else in another network namespace. Our own threads may be in several, so it is us only
-    // if it is nobody else.
+    // An index means something else in another network namespace. Our own threads may be in several, so this process holds it only
+    // if no other one does.
     let namespace = |process: &str| fs::read_link(Path::new("/proc").join(process).join("ns/net")).ok();
     let here = namespace("thread-self");
     let ours = std::process::id();

@@ -1,6 +1,6 @@
 //! The eBPF programs, and their loading.
 //!
-//! There are two, in C beside this crate (`programs/*.c`), each with its compiled object next to it, so that nobody needs
+//! There are two, in C beside this crate (`programs/*.c`), each with its compiled object next to it, so that no build needs
 //! a compiler for them; `cargo xtask ebpf` rebuilds the objects and `cargo xtask ebpf --check` compares:
 //!
 //! - [`redirect`]: an XDP program that hands our QUIC datagrams to AF_XDP sockets.

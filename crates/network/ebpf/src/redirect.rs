@@ -182,7 +182,7 @@ impl XdpProgram {
         self.change_port(port, |bits, bit| bits & !bit)
     }
 
-    /// Nobody else writes the map, so reading before writing is no race.
+    /// No other code writes the map, so reading before writing is no race.
     fn change_port(&mut self, port: u16, change: impl Fn(u64, u64) -> u64) -> Result<(), EbpfError> {
         let step = Step { doing: "tell the XDP program our ports", needs: NEEDED };
         let (word, bit) = (u32::from(port / 64), 1 << (port % 64));

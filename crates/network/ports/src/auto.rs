@@ -4,8 +4,8 @@
 //! On `lo` to a socket of our own, which merges what arrives as a server or client of ours does; it is emptied between the
 //! bursts, outside what is measured.
 //!
-//! On a real interface they must leave through its driver, or the figures would be of something else, and must bother nobody.
-//! They go to a multicast group that nobody joins: 239.255.84.67 (administratively scoped, RFC 2365) with a TTL of 1, or
+//! On a real interface they must leave through its driver, or the figures would be of something else, and must reach no host.
+//! They go to an empty multicast group: 239.255.84.67 (administratively scoped, RFC 2365) with a TTL of 1, or
 //! ff12::5443 (transient, of this link only, RFC 4291), port 9 (discard). No router forwards them; hosts drop them in the
 //! interface's filter; a switch may copy them to its other ports. They are zeros, about 270 on each path and 1.6 MB in all, in bursts
 //! of 44: less than one page of the web. Wireless interfaces are left in peace: there multicast takes the air from
@@ -21,9 +21,9 @@ use datapath::{Port as _, Rx as _};
 use std::cell::RefCell;
 use udp::{BindOptions, UdpPort, Variant};
 
-/// The group that nobody joins, IPv4.
+/// The empty group, IPv4.
 const GROUP_V4: Ipv4Addr = Ipv4Addr::new(239, 255, 84, 67);
-/// The group that nobody joins, IPv6.
+/// The empty group, IPv6.
 const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff12, 0, 0, 0, 0, 0, 0, 0x5443);
 /// Where hosts discard what they get. Source: RFC 863.
 const DISCARD: u16 = 9;

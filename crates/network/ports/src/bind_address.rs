@@ -85,12 +85,12 @@ pub(crate) fn towards(peer: IpAddr) -> Result<BindAddress, String> {
     place(&link.map_err(|error| format!("the interface towards {peer} cannot be looked at: {error}"))?)
 }
 
-/// The interface that strangers are reached by. Addresses for documentation are nobody's, so that only the default route
+/// The interface of the default route. Addresses for documentation have no host, so that only the default route
 /// can lead there (RFC 5737, RFC 3849); asking sends nothing.
 fn default_route() -> Option<u32> {
-    let strangers =
+    let unknown =
         [Ipv4Addr::new(203, 0, 113, 1).into(), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into()];
-    strangers.into_iter().find_map(|ip| Some(netlink::route_to(ip).ok()?.ifindex))
+    unknown.into_iter().find_map(|ip| Some(netlink::route_to(ip).ok()?.ifindex))
 }
 
 fn links() -> Result<Vec<Link>, String> {

@@ -36,7 +36,7 @@ impl Memory {
         known.min_by_key(|memory| memory.bytes)
     }
 
-    /// What a server's connections may hold together if nobody says otherwise, in bytes: half.
+    /// What a server's connections may hold together by default, in bytes: half.
     pub fn share(self) -> u64 {
         self.bytes / 2
     }

@@ -238,7 +238,7 @@ fn measure(options: &OpenOptions, place: &BindAddress) -> Selection {
 
 /// AF_XDP on the first queue and a free port of the interface, for a measurement.
 ///
-/// Only on an interface that was named: AF_XDP reaches nobody on the others, be it this machine itself, and attaching to a
+/// Only on an interface that was named: AF_XDP reaches no peer on the others, be it this machine itself, and attaching to a
 /// driver interrupts some cards for a moment. A program that is attached already stays where it is, and nothing is measured.
 fn xdp_contestant(options: &OpenOptions, interface: &Interface) -> Result<Candidate<'static>, String> {
     if options.interface.is_none() {

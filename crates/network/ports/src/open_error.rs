@@ -1,4 +1,4 @@
-//! What a refusal by AF_XDP means to whoever runs a program, not a library: everything that is missing at once, with the
+//! What a refusal by AF_XDP means to the user of a program, not of a library: everything that is missing at once, with the
 //! command for all of it. The kernel complains of one thing at a time, and a command for that one alone would take away what
 //! the program has been granted before: `setcap` replaces.
 

@@ -10,7 +10,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses that nobody has (RFC 5737, RFC 3849): the way to them is the default route.
+/// Addresses for documentation (RFC 5737, RFC 3849): the way to them is the default route.
 const ELSEWHERE: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))];
 

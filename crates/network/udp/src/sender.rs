@@ -155,7 +155,7 @@ impl Sender {
         self.holds_back
     }
 
-    /// The latest datagram that an interface refused as too long and nobody has asked about.
+    /// The latest datagram that an interface refused as too long and that no call has taken yet.
     #[inline]
     pub(crate) fn take_refused(&mut self) -> Option<Refused> {
         self.too_large.pop()

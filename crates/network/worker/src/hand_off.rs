@@ -1,15 +1,15 @@
-//! What one worker has for another: datagrams that came in at the wrong socket.
+//! Hand-off between workers: datagrams that arrived at the wrong socket.
 //!
 //! Programs in the kernel bring datagrams to the worker that owns their connection. Where none may be loaded, or a datagram
-//! came from a stack of another opinion, the worker that got it hands it over. It is the only thing that workers share, and
-//! cold: nobody takes a lock as long as nothing is handed over, and a worker looks at one flag in a turn.
+//! arrives at another worker for another reason, that worker hands it over. Workers share nothing else. The path is
+//! cold: no lock is taken while nothing is handed over, and a worker reads one flag per turn.
 //!
-//! Data structure: a mailbox for each worker, an owned queue of trains behind a lock and a flag that says whether it holds
+//! Data structure: each worker has an owned queue of trains behind a lock, and a flag that says whether it holds
 //! any. Its worker exchanges the queue for an empty one and reads at leisure, so that the lock is held for a copy of one
 //! train, or for the exchange.
 //!
 //! Invariants: the flag is raised and lowered under the lock only; a mailbox holds at most [`MAX_BYTES`] and [`MAX_TRAINS`],
-//! what comes on top is dropped as in any full socket buffer; who raises the flag wakes the owner, so that nothing lies
+//! what comes on top is dropped as in any full socket buffer; the sender that raises the flag wakes the owner, so that nothing waits
 //! unread while it sleeps. What was handed over is never handed over again: see `Worker::turn`.
 //!
 //! Rejected: a channel (an allocation by datagram, or a bound by count that says nothing about bytes), and to lend the
@@ -46,7 +46,7 @@ struct HandOffQueue {
 }
 
 impl HandOffQueue {
-    /// A worker that panicked while it held the lock has at worst left half a train: bytes of strangers anyway.
+    /// A worker that panicked under the lock leaves at worst half a train, which its connection drops as unauthentic.
     fn lock(&self) -> MutexGuard<'_, TrainQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -58,7 +58,7 @@ pub struct HandOff;
 
 impl HandOff {
     /// A member for each worker, in the order of their numbers; `wakers` are those of their ports. A worker whose port has
-    /// none finds its mail when it wakes up for another reason.
+    /// none reads its queue when it wakes for another reason.
     pub fn group(wakers: Vec<Option<Waker>>) -> Vec<HandOffMember> {
         let hand_off_queue =
             |waker| HandOffQueue { is_waiting: AtomicBool::new(false), queue: Mutex::default(), waker };
@@ -83,13 +83,13 @@ impl HandOffMember {
         self.number
     }
 
-    /// Whether mail waits.
+    /// Whether handed-over datagrams wait.
     #[inline]
     pub(crate) fn has_handed_over(&self) -> bool {
         self.queues.get(self.number).is_some_and(|own| own.is_waiting.load(Ordering::Acquire))
     }
 
-    /// The mail. To be given back by [`HandOffMember::put_back`] for its memory.
+    /// The handed-over datagrams. [`HandOffMember::put_back`] returns their memory.
     #[cold]
     pub(crate) fn take_handed_over(&mut self) -> TrainQueue {
         let Some(own) = self.queues.get(self.number) else { return TrainQueue::new() };
@@ -98,7 +98,7 @@ impl HandOffMember {
         core::mem::replace(&mut *queue, core::mem::take(&mut self.empty))
     }
 
-    /// The mail has been read.
+    /// The datagrams have been read.
     pub(crate) fn put_back(&mut self, mut handed_over: TrainQueue) {
         handed_over.clear();
         self.empty = handed_over;
@@ -190,7 +190,7 @@ mod tests {
         assert!(hand_off_group.iter().all(|member| !member.has_handed_over()));
     }
 
-    /// Without it a worker sleeps on its mail.
+    /// Without it a worker sleeps although datagrams wait.
     #[test]
     fn the_first_letter_wakes_and_the_others_need_not() {
         let waker = Waker::new().unwrap();
@@ -203,7 +203,7 @@ mod tests {
         assert!(!is_readable());
         send(&hand_off_group[0], 1, 1, 99);
         assert!(is_readable());
-        // The order of a turn: the port notes the wake, then the mail is read. What comes after that wakes again.
+        // The order of a turn: the port notes the wake, then the queue is read. What comes after that wakes again.
         waker.clear();
         send(&hand_off_group[0], 1, 1, 99);
         assert!(!is_readable(), "the flag was up");

@@ -1,8 +1,8 @@
 //! One thread: the turn loop, the timer wheel, connections in a slab.
 //!
 //! A worker knows no HTTP and no kernel: it is generic over the data path that brings packets and over the application
-//! that lives on the connections. All state of a connection is in its slab entry, and nothing else holds any of it. Who owns
-//! the thread, the worker ([`Worker::run_turn`]) or a loop of the caller's own ([`Worker::turn`]), makes no difference to it.
+//! that lives on the connections. All state of a connection is in its slab entry, and nothing else holds any of it. It makes no
+//! difference whether the worker ([`Worker::run_turn`]) or the caller's loop ([`Worker::turn`]) owns the thread.
 #![forbid(unsafe_code)]
 
 mod app;

@@ -1,7 +1,7 @@
-//! Where trains come in: each run of datagrams goes to its connection, to the endpoint's judgement, or to the worker that
-//! it should have come to.
+//! Received trains: each run of datagrams goes to its connection, to the endpoint, or to the worker that
+//! owns the connection.
 //!
-//! Invariant: what came out of a mailbox never goes into another one, so that nothing can go round in circles, whatever
+//! Invariant: a datagram is handed over at most once, so no datagram circulates, whatever
 //! two workers think of a connection ID.
 
 use crate::app::{App, ConnectionEntry};
@@ -45,8 +45,8 @@ impl StreamSink for NoStreams {
 }
 
 impl<A: App> ReceiveContext<'_, A> {
-    /// One train: runs of datagrams to where they belong. Returns to whom the endpoint has an answer. A stranger's train gets
-    /// one at most, whatever it holds.
+    /// Routes the runs of one train. Returns the addresses of a reply, if one is due. A train of an unknown peer gets
+    /// at most one reply.
     #[inline]
     pub(crate) fn receive(&mut self, train: Train<'_>, origin: Origin) -> Option<Addresses> {
         let mut rest = Some(train);

@@ -1,6 +1,6 @@
 //! When the wheel will bring a connection up.
 //!
-//! Entries of the wheel are never cancelled, so whoever is in it must know which entry that comes up is the one it waits
+//! Entries of the wheel are never cancelled, so a connection must know which expired entry is the one it waits
 //! for. Taking any of them for it, and setting the wheel anew each time, makes entries for ever: each time a deadline came
 //! closer one more would stay, and for every one that came up another would go in.
 //!

@@ -81,7 +81,7 @@ pub struct Worker<P, A: App> {
 }
 
 impl<P: Port, A: App> Worker<P, A> {
-    /// A worker on `port`. Without `server` nobody can connect to it, only from it.
+    /// A worker on `port`. Without `server` it accepts no connections.
     pub fn new(
         mut port: P,
         app: A,
@@ -158,12 +158,12 @@ impl<P: Port, A: App> Worker<P, A> {
         self.slab.len()
     }
 
-    /// Connections that have not been closed yet; the others only wait for stragglers.
+    /// Connections that are not closed. Closed ones still wait for late packets.
     pub fn open_connections(&mut self) -> usize {
         self.slab.iter_mut().filter(|(_, entry)| !entry.connection.is_closed()).count()
     }
 
-    /// From now on strangers are turned away.
+    /// From now on the worker refuses new connections.
     pub fn refuse_incoming(&mut self) {
         self.endpoint.set_incoming(IncomingPolicy::Refuse);
     }
@@ -183,7 +183,7 @@ impl<P: Port, A: App> Worker<P, A> {
         self.port.counters()
     }
 
-    /// What strangers sent and why it was dropped.
+    /// The endpoint, with its counters of dropped datagrams.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -417,7 +417,7 @@ impl<P: Port, A: App> Worker<P, A> {
         }
     }
 
-    /// Lets the connections of this turn's round send, arms their timers and buries those that are gone.
+    /// Lets this turn's connections send, sets their timers and removes closed connections.
     fn transmit(&mut self) -> io::Result<()> {
         let round = core::mem::take(&mut self.round);
         self.held_up = 0;

@@ -56,7 +56,7 @@ pub(crate) struct HeaderCache {
 impl HeaderCache {
     /// HeaderCache out of an interface for payloads of up to `most` bytes. Peers that have not shown a VLAN are reached with `tag`.
     pub(crate) fn new(interface: Interface, tag: Option<Tag>, most: usize) -> Option<HeaderCache> {
-        // CachedHeaders for nobody, so that there are always some.
+        // Headers of no peer, so that there are always some.
         let any = SocketAddr::from(([0, 0, 0, 0], 0));
         let path = TrainPath::new(Addresses { local: any, peer: any }, base::net::Ecn::NotEct);
         let blank = Ethernet { destination: [0; 6], source: [0; 6], tags: [None; 2], kind: 0 };

@@ -7,7 +7,7 @@
 //! reasons and the measurements.
 //!
 //! **Checksums.** In copy mode the kernel is asked to complete UDP checksums (Linux 6.8), which between two ends of a veth pair
-//! means that nobody computes them; otherwise we do. *Those of received packets are not verified*: a neighbour on the same
+//! means that they are not computed; otherwise we do. *Those of received packets are not verified*: a neighbour on the same
 //! machine sends half-made ones, which look wrong and are not. QUIC's AEAD authenticates all that is acted on.
 //!
 //! **Limits.** A socket receives from its own queue only: a connection whose packets move to another queue has to be

@@ -1,15 +1,15 @@
 //! Under which Ethernet address each peer is reached.
 //!
 //! A table of fixed size, keyed by the peer's IP address: what arrives tells it, look-ups of clients fill it. Addresses go to
-//! buckets of a few places by a hash with a secret key, so that nobody can aim at a bucket; in a full bucket the least
-//! recently used place is taken. A flood of strangers can therefore at worst push out entries that have to be looked up
+//! buckets of a few places by a hash with a secret key, so that no sender can aim at a bucket; in a full bucket the least
+//! recently used place is taken. A flood from unknown addresses can therefore at worst push out entries that have to be looked up
 //! again, and never makes the table grow.
 //!
 //! What was learned from a packet gives way to newer packets, since a peer may move behind another router. What was looked
 //! up does not: packets with a forged source must not lead a client's packets astray.
 //!
 //! Rejected: keying by next hop, which takes a route look-up of our own; asking the kernel for every new peer, a system
-//! call for each first packet of a stranger.
+//! call for each first packet from an unknown address.
 
 use core::net::IpAddr;
 use std::hash::{BuildHasher, RandomState};
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(table.version(), version);
         table.learn(ip(1), hop(2));
         assert_eq!(table.get(ip(1), Instant::ZERO), Some((hop(2), Freshness::Fresh)));
-        assert_ne!(table.version(), version, "whoever remembers the old way must notice");
+        assert_ne!(table.version(), version, "the holder of the old entry must notice");
     }
 
     #[test]
@@ -183,9 +183,9 @@ mod tests {
     fn a_flood_of_strangers_is_bounded_and_spares_who_is_in_use() {
         let mut table = Neighbours::new();
         table.learn(ip(7), hop(7));
-        for stranger in 0..100_000 {
-            table.learn(ip(1_000_000 + stranger), hop(1));
-            assert!(table.get(ip(7), Instant::ZERO).is_some(), "pushed out by stranger {stranger}");
+        for other in 0..100_000 {
+            table.learn(ip(1_000_000 + other), hop(1));
+            assert!(table.get(ip(7), Instant::ZERO).is_some(), "pushed out by {other}");
         }
         let held: usize = table.buckets.iter().map(|bucket| bucket.iter().flatten().count()).sum();
         assert!(held <= BUCKETS * WAYS);

@@ -53,7 +53,7 @@ impl FromStr for Mode {
 /// Who computes UDP checksums of what is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksums {
-    /// The kernel or the device where they can, otherwise we. On veth nobody then, which is cheapest.
+    /// The kernel or the device where they can, otherwise we. On veth they stay empty, which is cheapest.
     #[default]
     Offloaded,
     /// We, always.

@@ -29,7 +29,7 @@ const LOOK_AFTER: Duration = Duration::from_secs(1);
 pub(crate) struct Shared {
     /// The program that sends packets our way; dropped, it is detached.
     pub(crate) _program: Mutex<XdpProgram>,
-    /// Keeps the UDP port ours, so that nobody else binds it and the kernel answers no stray datagram with an ICMP error.
+    /// Keeps the UDP port ours, so that no other program binds it and the kernel answers no stray datagram with an ICMP error.
     pub(crate) _reservation: UdpSocket,
     pub(crate) local: SocketAddr,
     /// Not [`Mode::Auto`].
@@ -101,7 +101,7 @@ impl XdpPort {
         self.receiver.frames() + self.sender.frames()
     }
 
-    /// Frames that nobody uses: those to send from that are empty, and those that wait for a packet. As many as there are
+    /// Frames without a user: those to send from that are empty, and those that wait for a packet. As many as there are
     /// when nothing is on its way and the last `poll` found nothing.
     fn free_frames(&self) -> usize {
         let returned = self.socket.completions() as usize;

@@ -32,7 +32,7 @@ struct Lent {
     /// `None` if the packet was put together.
     frame: Option<Frame>,
     payload: Range<usize>,
-    /// The length of its packets; that of the payload unless it is a train that nobody cut.
+    /// The length of its packets; that of the payload unless it is a train that was not cut.
     segment: usize,
     addresses: Addresses,
     ecn: Ecn,
@@ -54,7 +54,7 @@ pub(crate) struct Receiver {
     with_kernel: usize,
     port: u16,
     polls_device: bool,
-    /// Longer payloads are looked at, since they may be trains that nobody cut.
+    /// Longer payloads are looked at, since they may be trains that were not cut.
     ordinary: usize,
     pub(crate) counters: RxCounters,
 }
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(calls(Wakeup::Needed, true), 1, "once they are published");
     }
 
-    /// Deleted, a flag that the driver sets just after the frames were published would be seen by nobody.
+    /// Deleted, a flag that the driver sets just after the frames were published would be lost.
     #[test]
     fn a_poll_in_vain_looks_at_the_flag_again() {
         assert_eq!(calls(Wakeup::NotNeeded, false), 0);

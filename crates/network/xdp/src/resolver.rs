@@ -75,7 +75,7 @@ fn provoke(interface: &Interface, next: IpAddr) {
     }
 }
 
-/// The Ethernet address of a multicast group, which nobody needs to be asked for. Source: RFC 1112 §6.4, RFC 2464 §7.
+/// The Ethernet address of a multicast group, which needs no query. Source: RFC 1112 §6.4, RFC 2464 §7.
 fn group_mac(group: IpAddr) -> Option<[u8; 6]> {
     match group {
         IpAddr::V4(ip) if ip.is_multicast() => {

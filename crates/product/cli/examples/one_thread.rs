@@ -1,7 +1,7 @@
 //! An HTTP/3 server and a client in one thread, in a loop that belongs to this program.
 //!
-//! A tercel worker needs no thread, no runtime and no callback of its own: it is a value with a method `turn(now)`. Whoever
-//! calls that method drives it. This program owns two workers, a server's and a client's, each on a UDP socket on loopback,
+//! A tercel worker needs no thread, no runtime and no callback of its own: it is a value with a method `turn(now)`. The code
+//! that calls the method drives it. This program owns two workers, a server's and a client's, each on a UDP socket on loopback,
 //! and asks the kernel itself, by poll(2), when one of them has something to do. A game, a database or an event loop that
 //! has descriptors of its own to watch would add them to the same call.
 //!
@@ -248,7 +248,7 @@ impl App for Client {
     type State = Download;
 
     fn on_accept(&mut self, now: Instant, _: &mut Connection) -> Download {
-        // Nobody can connect to a client; the trait asks all the same.
+        // A client accepts no connections. The trait requires the method.
         let connection = http3::Connection::new(wire::Side::Client, Arc::new(http3::Config::client()), now);
         Download { session: Session { connection, messages: Body::default() }, request: None }
     }

@@ -47,7 +47,7 @@ impl ConnectionArgs {
     /// TLS for QUIC.
     ///
     /// # Errors
-    /// The file of `--cacert` is no use, there is nobody to trust, or the options cannot work.
+    /// The file of `--cacert` is no use, there are no trusted roots, or the options cannot work.
     pub(crate) fn quic_tls(&self, options: &TlsOptions) -> Result<ClientTls, GetError> {
         ClientTls::new(&self.roots()?, options).map_err(|error| self.explain(error))
     }

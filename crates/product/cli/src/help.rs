@@ -29,7 +29,9 @@ pub(crate) fn laboratory(mut command: Command, words: &[String]) -> Option<Strin
         })
         .bin_name(&name)
         .override_usage(format!("{name} [OPTIONS] ..."))
-        .about("Flags for experiments. They change how QUIC behaves, and nobody needs them to serve or to download.")
+        .about(
+            "Flags for experiments. They change how QUIC behaves. Serving and downloading need none of them.",
+        )
         .long_about(None)
         .after_help("")
         .after_long_help(format!("All other flags: {name} --help"))

@@ -169,7 +169,7 @@ Examples:
   tercel load --rate 1000 --expect 'p99<5ms' --expect errors=0 URL    for scripts: the exit code is 4 when it was slower
 
 Exit codes: 0 when every request succeeded, 1 when any failed, 2 when the command line is wrong, 4 when an expectation was
-not met; else as tercel get. Whoever expects something of errors says how many are too many, and 1 is not used.";
+not met; else as tercel get. With an expectation about errors, errors alone do not give exit code 1.";
 
 fn after_long_help() -> String {
     format!(

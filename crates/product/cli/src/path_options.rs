@@ -45,7 +45,7 @@ pub(crate) struct PathArgs {
     /// How datagrams reach the interface.
     ///
     /// gso is the cheapest almost everywhere and is what you get without this flag. auto measures: it sends some hundred
-    /// datagrams to a multicast group that nobody joins, and says what it picked and why; xdp takes part where an interface is
+    /// datagrams to an empty multicast group, and says what it picked and why; xdp takes part where an interface is
     /// named. xdp goes past the kernel's network stack and reaches that one interface only; `tercel doctor` says whether this
     /// machine allows it.
     #[arg(long, value_enum, default_value = "gso", value_name = "PATH")]

@@ -18,7 +18,7 @@ pub(crate) struct PerfArgs {
 
 #[derive(Subcommand)]
 enum Side {
-    /// Answer whoever asks, until Ctrl-C.
+    /// Serve clients until Ctrl-C.
     #[command(visible_alias = "server")]
     Serve(Box<serve::ServeArgs>),
     /// Ask, and measure.

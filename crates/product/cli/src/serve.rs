@@ -126,7 +126,7 @@ pub(crate) struct ServeArgs {
     summary_file: Option<PathBuf>,
     /// Threads that serve, each with connections of its own: a number, or auto for one on each core.
     ///
-    /// There are so many for HTTP/3, and as many again for HTTP/1.1 and 2, which sleep while nobody uses those.
+    /// HTTP/3 gets this number of threads, HTTP/1.1 and 2 the same number again. Threads without connections sleep.
     /// With --datapath xdp there can be no more than the interface has queues.
     #[arg(long, default_value = "1", value_name = "N|auto", help_heading = "Cores")]
     workers: Workers,
@@ -290,8 +290,8 @@ impl ServeArgs {
         bytes.map_or_else(Budget::default, Budget::new)
     }
 
-    /// How the workers treat strangers. They share the keys, so that each takes the tokens and knows the resets of all.
-    /// What strangers may cause is shared out among them.
+    /// How the workers treat unknown peers. They share the keys, so each accepts the tokens and resets of all.
+    /// The limits for unknown peers are divided among them.
     fn endpoint(&self, info: &ServerInfo) -> Result<EndpointConfig, String> {
         let defaults = EndpointConfig::default();
         let keys = keys::find(self.state_dir.as_deref())?;
@@ -318,7 +318,7 @@ impl ServeArgs {
     }
 }
 
-/// Who sits on a thread.
+/// The setup of one thread.
 enum ThreadSetup<P> {
     Quic(WorkerSetup<P>),
     Tcp(Box<TcpSetup>),
@@ -398,7 +398,7 @@ impl ServerContext<'_> {
 
     fn quic_setups<P: Port>(&self, ports: Vec<P>, log: &AccessLog) -> Result<Vec<ThreadSetup<P>>, String> {
         let cores = self.cores(ports.len())?;
-        // Alone there is nobody to hand anything to.
+        // A single worker hands nothing over.
         let wakers = ports.iter().map(P::waker).collect();
         let mut members = if ports.len() > 1 { HandOff::group(wakers) } else { Vec::new() }.into_iter();
         let worker_setup = |(number, port): (u8, P)| {

@@ -10,7 +10,7 @@
 //! | lookout.rs | counters that an operator hears of |
 //! | ready.rs | the ready file |
 //! | limits.rs | how many connections there may be, and from where |
-//! | shift.rs | one worker of HTTP/3 from its first turn to its good-bye |
+//! | shift.rs | one worker of HTTP/3 from its first turn to its last |
 //! | tcp.rs | one thread of HTTP/1.1 and 2 |
 //! | versions.rs | which versions are served |
 //! | report.rs | what is said at the start, the summary, advice |

@@ -1,7 +1,7 @@
 //! Getting a connection to a server that has several addresses.
 //!
 //! The first address gets a head start; then the next one is tried beside it, and whichever completes its handshake first
-//! is used (RFC 8305). An address where nobody listens, or to which there is no way, is given up as soon as the network
+//! is used (RFC 8305). An address where no server listens, or to which there is no way, is given up as soon as the network
 //! says so; see [`crate::probe`].
 
 use crate::error::{GetError, Silence};

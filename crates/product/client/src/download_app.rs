@@ -237,7 +237,7 @@ impl DownloadApp {
     }
 }
 
-/// Gives up the streams whose content nobody wants any more.
+/// Cancels the streams whose content is no longer needed.
 fn give_up_streams(connection: &mut Connection, connection_state: &mut ClientConnection) {
     let Session { connection: http, messages } = &mut connection_state.session;
     let Messages { streams, transfers, .. } = messages;
@@ -256,7 +256,7 @@ impl App for DownloadApp {
     type State = ClientConnection;
 
     fn on_accept(&mut self, now: Instant, _: &mut Connection) -> ClientConnection {
-        // Never called: the endpoint ignores whoever wants to connect.
+        // Never called: the endpoint ignores incoming connections.
         ClientConnection::new("", Arc::new(http3::Config::client()), now)
     }
 

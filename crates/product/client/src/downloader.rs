@@ -34,7 +34,7 @@ const TICK: Duration = Duration::from_millis(100);
 const DIAL_TICK: Duration = Duration::from_millis(20);
 /// How often what was received is saved.
 const CHECKPOINT: Duration = Duration::from_secs(1);
-/// How long the good-bye may take.
+/// How long the close may take.
 const FAREWELL: Duration = Duration::from_millis(20);
 
 /// What a client may be told.

@@ -48,7 +48,7 @@ pub enum GetError {
     Url(String, String),
     /// A host name, and the resolver's words.
     Resolve(String, String),
-    /// The kernel or an ICMP message says that nobody is there.
+    /// The kernel or an ICMP message says that no host is there.
     Refused(SocketAddr),
     /// There is no route, or a firewall forbids it.
     Unreachable(SocketAddr, io::Error),

@@ -257,7 +257,7 @@ impl PartFile {
         if self.received.is_empty() {
             self.dirty = false;
             let _ = std::fs::remove_file(&self.paths.state);
-            // While the lock is held: nobody else's file is removed.
+            // While the lock is held: no other process' file is removed.
             return match std::fs::remove_file(&self.paths.part) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.error(error)),
                 _ => Ok(None),
@@ -318,7 +318,7 @@ impl PartFile {
 impl Drop for PartFile {
     fn drop(&mut self) {
         if self.dirty {
-            // Nobody is left to tell; an explicit `suspend` reports its errors.
+            // No caller is left to tell; an explicit `suspend` reports its errors.
             let _ = self.suspend();
         }
     }

@@ -17,7 +17,7 @@ const PER_STREAM: u64 = 4;
 /// The range to ask for first when the length is not known yet.
 pub const FIRST: Range<u64> = 0..SMALLEST;
 
-/// Ranges that nobody fetches yet.
+/// Ranges without a request.
 #[derive(Clone, Debug)]
 pub struct Pieces {
     waiting: VecDeque<Range<u64>>,

@@ -1,4 +1,4 @@
-//! Finds out that nobody listens at an address, long before a handshake times out.
+//! Finds out that no server listens at an address, long before a handshake times out.
 //!
 //! A closed UDP port answers with an ICMP message, which the kernel reports only to a connected socket. A data path's socket
 //! is not connected, since it serves many peers. So when a server is silent, a second socket that is connected to it sends

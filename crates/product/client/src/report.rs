@@ -1,4 +1,4 @@
-//! What a client tells whoever started it: how downloads go and how they end.
+//! What a client reports: progress and outcome of downloads.
 
 use crate::error::GetError;
 use crate::usage::Usage;
@@ -90,7 +90,7 @@ pub struct Outcome {
     pub ends_within_line: bool,
 }
 
-/// Whoever watches downloads.
+/// Receives the progress of downloads.
 pub trait View {
     /// A job has begun.
     fn on_begin(&mut self, job: usize);

@@ -10,7 +10,7 @@ use base::pattern;
 use base::ranges::RangeSet;
 use core::ops::Range;
 
-/// What is done with bytes that nobody keeps.
+/// What is done with bytes that are not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// Nothing.

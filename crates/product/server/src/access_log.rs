@@ -41,6 +41,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Where the log goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Target {
     /// Nowhere.
     Off,
@@ -179,7 +180,7 @@ impl AccessLog {
         let writer = Background { output, target, shared: Arc::clone(&shared), batches, is_torn: false };
         let thread = std::thread::Builder::new().name("access-log".to_string()).spawn(move || {
             writer.run();
-            // Nobody may be waiting any more.
+            // The receiver may have ended.
             let _ = finished.try_send(());
         })?;
         Ok(AccessLog { shared, queue: Some(queue), thread: Some(thread), done: Some(done) })
@@ -220,7 +221,7 @@ impl Drop for AccessLog {
         match done.recv_timeout(PATIENCE) {
             // A panic in there has been reported by its hook already.
             Ok(()) => drop(thread.join()),
-            // The disk stands still, or nobody reads the pipe.
+            // The disk or the reader of the pipe is blocked.
             Err(_) => self.shared.lose(self.shared.waiting.load(Ordering::Relaxed)),
         }
     }
@@ -238,7 +239,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Whether lines are written at all; otherwise nobody needs to make entries.
+    /// Whether lines are written at all; otherwise no entry is made.
     pub fn is_on(&self) -> bool {
         self.queue.is_some()
     }

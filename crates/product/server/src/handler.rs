@@ -417,7 +417,7 @@ impl Files {
         match error {
             OpenError::Absent => self.error(404, ""),
             OpenError::Forbidden => self.error(403, ""),
-            // Nobody sees what is made while the disk is waited for.
+            // The response is discarded while the request waits for the disk.
             OpenError::Broken | OpenError::Waiting => self.error(500, ""),
             OpenError::Exhausted => {
                 self.warnings.note(Warning::Unavailable, 1);

@@ -79,7 +79,7 @@ impl<F: FieldLines> CachedHead<F> {
     }
 }
 
-/// Mixes what differs between files. Whoever makes all files meet in one place has gained an encoding for each request.
+/// Mixes what differs between files. A client that makes all files collide gains one encoding per request.
 pub(crate) fn place(status: u16, fields: &impl FieldLines, length: u64) -> usize {
     let mixed = fields.key().iter().fold(length ^ u64::from(status) << 32, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

@@ -66,7 +66,7 @@ pub struct Server<H: Handler = Files> {
 enum ConnectionMode {
     /// It serves.
     Serving,
-    /// It says good-bye and answers what was asked.
+    /// It sends GOAWAY and answers the requests under way.
     Leaving,
     /// It closes.
     Over,
@@ -430,7 +430,7 @@ fn resume<H: Handler>(now: Instant, connection: &mut Connection, session: &mut S
 enum SendOutcome {
     /// All of it was handed over.
     Whole,
-    /// It cannot be completed, or nobody wants it.
+    /// It cannot be completed, or the client cancelled it.
     Broken,
     /// The stream takes no more now.
     Full,

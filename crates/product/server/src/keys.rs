@@ -145,7 +145,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Fails without it: each start has other keys, so that nobody can reset the connections of a server that was killed.
+    /// Fails without it: each start has other keys, so that the connections of a server that was killed are not reset.
     #[test]
     fn keys_are_the_same_after_a_restart_and_of_one_server_only() {
         let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Files that are looked up on the disk by other threads, so that a slow one holds up nobody but those who ask for it.
+//! Other threads look files up on the disk, so that a slow file delays only its own requests.
 //!
 //! What the kernel has in memory is found at once. For the rest a thread is asked, once for a path however many wait for it.
 
@@ -24,7 +24,7 @@ pub(crate) enum Opened {
 /// The content of a small file.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// Nobody has tried.
+    /// Not read yet.
     Unread,
     /// It was read; `None` if it could not be, or the file is large.
     Read(Option<Bytes>),

@@ -7,7 +7,7 @@ use std::thread::Thread;
 /// A fall by less is not worth the while, in bytes.
 pub(crate) const LEAST: u64 = 16 << 20;
 
-/// What connections held at most, and who waits for it to fall.
+/// The most memory that connections held, and the thread that waits for it to fall.
 #[derive(Debug, Default)]
 pub(crate) struct PeakMemory {
     /// In bytes, since the last time that memory was returned or the quiet time began.

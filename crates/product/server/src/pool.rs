@@ -5,7 +5,7 @@
 //! chunk (dozens of packets), by one worker unless the other HTTP versions hold bodies, and never while anything blocks. Reads
 //! of less than half a buffer get memory of their own size, so that what a slow client pins is at most twice what it was sent.
 //!
-//! Who may not wait reads what the kernel has in memory (RWF_NOWAIT), and has a thread of [`Readers`] read the rest. File systems
+//! A worker must not wait: it reads what the kernel has in memory (RWF_NOWAIT), and [`Readers`] read the rest. File systems
 //! that cannot tell are of two kinds: those in memory never wait, all others are taken to.
 //!
 //! Where several responses read one file at a time, they read it by whole chunks, and share those: [`Recent`]. A file read by one
@@ -87,8 +87,8 @@ impl Pool {
         Ok(Bytes::from_owner(lent))
     }
 
-    /// The chunk of this number: `CHUNK` bytes from `index * CHUNK` on, fewer at the end of the file, none after. Whoever asks for
-    /// it a little later gets the same memory.
+    /// The chunk of this number: `CHUNK` bytes from `index * CHUNK` on, fewer at the end of the file, none after. A later call
+    /// for the same chunk gets the same memory.
     pub(crate) fn chunk(self: &Arc<Pool>, file: &OpenFile, index: u64, wait: Wait) -> io::Result<Bytes> {
         let recent = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(chunk) = recent().get(file, index) {

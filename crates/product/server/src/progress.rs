@@ -1,4 +1,4 @@
-//! The least that a client takes of what it asked for: who takes less holds what others need.
+//! The minimum rate at which a client takes its response. A slower client holds memory that others need.
 //!
 //! The rule is the one of connections over TCP (tcp/pulse.rs), with its figures: while something is owed to the client, a
 //! minimum of content moves in either direction in a given time. What the client can make us send at will, like the

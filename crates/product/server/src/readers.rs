@@ -5,7 +5,7 @@
 //! wakers are called. A read holds up nothing but its own response, however long the disk takes.
 //!
 //! Data structure: one queue behind a lock for all who serve. Threads begin when there are more jobs than idle threads, at most
-//! [`THREADS`], and end after [`REST`] without work. Nobody waits for them at the end of the process.
+//! [`THREADS`], and end after [`REST`] without work. The process does not wait for them when it ends.
 //!
 //! Invariant: the queue needs no bound of its own. A read belongs to a response that holds its place, at most a few for each
 //! connection; lookups are bounded where they are asked (lookups.rs). A job whose ticket was dropped is not done.

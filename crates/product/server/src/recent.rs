@@ -1,4 +1,4 @@
-//! Chunks of files that several responses read at a time: who comes a little later finds them in memory.
+//! Recently read chunks of files. Responses that read the same file find them in memory.
 //!
 //! Two generations, as in the cache of small files: look-ups go to the young one, then to the old one (a hit moves up); when the
 //! young one is full it becomes the old one, and what was old is forgotten, that is freed when the last response lets go. A file

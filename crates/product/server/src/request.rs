@@ -160,8 +160,8 @@ impl Head {
         self.refusal
     }
 
-    /// Takes in a field in order of arrival. `name` is in lower case, as HTTP/2 and HTTP/3 require. Fields that nobody
-    /// reads are only counted, and nothing is kept of a head that is already too large.
+    /// Takes in a field in order of arrival. `name` is in lower case, as HTTP/2 and HTTP/3 require. Fields without
+    /// a reader are only counted, and nothing is kept of a head that is already too large.
     pub fn on_field(&mut self, name: &[u8], value: &[u8]) {
         self.fields = self.fields.saturating_add(1);
         self.size = self.size.saturating_add(name.len()).saturating_add(value.len()).saturating_add(32);

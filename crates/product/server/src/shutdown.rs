@@ -6,7 +6,7 @@
 //!
 //! Requests that arrive before the final GOAWAY are answered, later ones are rejected with H3_REQUEST_REJECTED, so that clients
 //! may send them again elsewhere. An exchange is over when the client has acknowledged the response and its end, or the reset
-//! in its place: what was handed to the transport may still be lost, and nobody sends it again once the connection is closed.
+//! in its place: what was handed to the transport may still be lost, and a closed connection sends nothing again.
 //! Nothing here ends a client that makes no progress: that is the business of the rule of progress and of the idle timeout.
 
 use base::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! How other threads call a connection back to its worker, when what it waits for is there.
+//! Other threads wake a connection on its worker when its result is ready.
 //!
 //! A connection that waits makes a [`WakeHandle`], which can be made many times and is in the worker's list once.
 

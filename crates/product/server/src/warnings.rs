@@ -10,7 +10,7 @@
 //! What is printed. One line for each kind of warning, at most every ten seconds, with the number of events since the last
 //! such line. The first line follows the first event by a fifth of a second. Nothing runs while nothing is noted.
 //!
-//! A thread of its own prints, since standard error may be a pipe that nobody reads. The end of the program waits for it for
+//! A thread of its own prints, because a write to standard error can block. The end of the program waits for it for
 //! half a second at most.
 
 use rustix::time::{ClockId, clock_gettime};
@@ -74,7 +74,10 @@ const TEXTS: [(&str, &str); 11] = [
     ("responses with status 503", OUT),
     ("requests or connections were ended", "the memory budget is used up"),
     ("connections were ended", "the client made no progress"),
-    ("lines of the access log were lost", "the disk is full or too slow, or nobody reads the log"),
+    (
+        "lines of the access log were lost",
+        "the disk is full or too slow, or the reader of the log has stopped",
+    ),
     ("times the access log could not be opened anew", "lines go on to the old file; look at its folder"),
     ("SIGHUP ignored", "it has no meaning yet; SIGTERM ends the server, SIGUSR1 opens the access log anew"),
     ("SIGUSR2 ignored", "it has no meaning yet; SIGTERM ends the server, SIGUSR1 opens the access log anew"),
@@ -159,11 +162,11 @@ fn start_with(
     let (finished, done) = sync_channel(1);
     let thread = std::thread::Builder::new().name("warnings".to_owned()).spawn(move || {
         Lines { output, shared, interval, due: [None; KINDS], printed: [None; KINDS] }.run();
-        // Nobody may be waiting any more.
+        // The receiver may have ended.
         let _ = finished.try_send(());
     })?;
     let _ = warnings.0.thread.set(thread.thread().clone());
-    // What was noted before the thread was known has woken nobody.
+    // Warnings noted before the thread started have woken no thread.
     thread.thread().unpark();
     Ok((warnings.clone(), Printer { warnings, thread: Some(thread), done }))
 }
@@ -222,7 +225,7 @@ impl<W: Write> Lines<W> {
         (*due, *printed) = (None, Some(now));
         let count = untold.swap(0, Ordering::Relaxed);
         let (what, why) = TEXTS.get(kind)?;
-        // Nobody can be told that nobody can be told.
+        // A failed write to standard error cannot be reported.
         let _ = writeln!(self.output, "tercel: warning: {count} {what}: {why}");
         None
     }

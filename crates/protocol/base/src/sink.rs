@@ -1,4 +1,4 @@
-//! The sink: packet memory lent by a data path to whoever builds packets.
+//! The sink: packet memory that a data path lends to the packet builder.
 //!
 //! A train is packets for one path, all but the last of equal size, that leave in one system call (or one ring kick).
 //! The builder opens a train, asks for room, writes and encrypts a packet in that room, pushes it, and ends the train.

@@ -1,4 +1,4 @@
-//! A slab whose handles carry a generation, so that a stale handle finds nothing instead of a stranger.
+//! A slab whose handles carry a generation, so that a stale handle finds nothing instead of another value.
 
 /// A place in a [`Slab`] and the generation that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! Stateless reset tokens. RFC 9000 §10.3.
 //!
-//! A token is a keyed hash of the connection ID, so that an endpoint that has lost its state can still make it and nobody
-//! else can (RFC 9000 §10.3.2). One key serves one space of connection IDs: two servers that share it and hand out the same
+//! A token is a keyed hash of the connection ID, so that an endpoint that has lost its state can still make it and
+//! no attacker can (RFC 9000 §10.3.2). One key serves one space of connection IDs: two servers that share it and hand out the same
 //! ID could be made to reset each other's connections.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;

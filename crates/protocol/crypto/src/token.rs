@@ -4,7 +4,7 @@
 //! sealed with AES-256-GCM-SIV, which stays safe should a nonce ever come twice. Each kind has one length; anything else is
 //! not ours. An address is written as IPv6, so that a client is the same whichever kind of socket heard it.
 //!
-//! Invariant: bytes that do not authenticate count as no token at all, so that nobody gains by inventing any.
+//! Invariant: bytes that do not authenticate count as no token at all, so that an invented token gains nothing.
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
 use base::rng::Rng;

@@ -45,7 +45,7 @@ impl<'a> PacketBuilder<'a> {
         self.frames.push(SentFrame::Ack { largest });
     }
 
-    /// Notes an ack-eliciting frame that nobody resends (PING, PATH_RESPONSE).
+    /// Records an ack-eliciting frame that is never sent again (PING, PATH_RESPONSE).
     #[inline]
     pub(crate) fn sent_unremembered(&mut self) {
         self.flags = self.flags.with(PacketFlags::DATA);

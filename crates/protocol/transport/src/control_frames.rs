@@ -1,4 +1,4 @@
-//! Small things that a connection must tell its peer once: the handshake is confirmed, here is a token, are you there.
+//! Control frames that a connection sends once: HANDSHAKE_DONE, NEW_TOKEN, and keep-alive PING.
 
 use crate::announce::Announce;
 use crate::builder::PacketBuilder;
@@ -32,7 +32,7 @@ impl ControlFrames {
         self.wanted_token = Some((now, addresses));
     }
 
-    /// Whether the endpoint is to make a token, whose alone the key is.
+    /// Whether the endpoint must make a token. Only the endpoint has the token key.
     #[inline]
     pub(crate) fn take_wanted_token(&mut self) -> Option<(Instant, Addresses)> {
         self.wanted_token.take()

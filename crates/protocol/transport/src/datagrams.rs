@@ -1,7 +1,7 @@
 //! Unreliable datagrams. Source: RFC 9221.
 //!
 //! What waits to be sent is bounded by count and by bytes, overhead included, so that empty datagrams cost too; when
-//! the queue is full the oldest goes, because old news is worth least to whoever chose datagrams. Received ones are
+//! the queue is full the oldest is dropped, because applications that choose datagrams prefer new data. Received ones are
 //! lent to the application at once and never queued.
 
 use crate::builder::PacketBuilder;

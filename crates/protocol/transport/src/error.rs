@@ -1,4 +1,4 @@
-//! Errors by fault. What the peer does wrong closes its connection with a code; what a stranger sends is dropped and
+//! Errors by fault. What the peer does wrong closes its connection with a code; datagrams without a connection are dropped and
 //! counted (`endpoint::DropReason`); what the application does wrong is answered by the error type of the verb it used.
 
 use wire::Malformed;

@@ -5,8 +5,8 @@
 
 use crate::stream_id::{Dir, StreamId};
 
-/// One frame of a sent packet. Frames that nobody would resend or that need no acknowledgement (PADDING, PING,
-/// PATH_RESPONSE, CONNECTION_CLOSE) are not remembered.
+/// One frame of a sent packet. The ledger does not record frames that are never sent again or need no acknowledgement (PADDING, PING,
+/// PATH_RESPONSE, CONNECTION_CLOSE).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentFrame {
     /// Stream data `offset..offset + len`, and the end of the stream if `fin`.

@@ -1,6 +1,6 @@
 //! A cursor that fills a lent buffer.
 //!
-//! Who writes has planned the room beforehand ([`Writer::fits`], the frames' `size`). A write that does not fit is
+//! The caller checks the room beforehand ([`Writer::fits`], the frames' `size`). A write that does not fit is
 //! therefore a broken invariant of ours, not an error to pass on: it asserts in debug builds, and otherwise writes nothing
 //! and sets a flag that [`Writer::overflowed`] tells, so that the packet can be given up as a whole. Rejected: a `Result`
 //! from every write, which is noise at each call for a case that cannot be handled there.

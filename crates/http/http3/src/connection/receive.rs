@@ -362,7 +362,7 @@ impl Connection {
         if answered {
             return Ok(());
         }
-        // RFC 9114 §4.1.1: rejected says that nobody above looked at the request. A client never says so.
+        // RFC 9114 §4.1.1: rejected says that the application did not see the request. A client never says so.
         let code = match (self.side, begun) {
             //= rfc9114/4.1.1#1
             (Side::Server, false) => Code::REQUEST_REJECTED,

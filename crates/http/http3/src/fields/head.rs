@@ -1,6 +1,6 @@
 //! What the application is lent of a message's head: views of a section that was found valid.
 //!
-//! A view costs nothing; who wants to keep the head makes `http` types of it (convert.rs) or copies what it needs.
+//! A view costs nothing. To keep the head, convert it to `http` types (convert.rs) or copy it.
 
 use qpack::{FieldSection, Line};
 use transport::Priority;

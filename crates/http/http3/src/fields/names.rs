@@ -12,7 +12,7 @@ pub(super) enum Name {
     Authority,
     Path,
     Status,
-    /// A pseudo-header field that nobody defined.
+    /// A pseudo-header field that no RFC defines.
     UndefinedPseudo,
     ContentLength,
     Host,

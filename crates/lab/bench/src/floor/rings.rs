@@ -67,7 +67,7 @@ impl BatchReceiver for RingReceiver {
     fn take(&mut self) -> io::Result<u64> {
         let taken = self.receiver.take();
         if taken == 0 {
-            // What the program does not take (it looks for QUIC) would end up here: nobody is to wait for it in vain.
+            // What the program does not take (it looks for QUIC) would end up here: no call waits for it in vain.
             let mut one = [0; 1];
             self.reserved.set_nonblocking(true)?;
             if self.reserved.recv(&mut one).is_ok() {

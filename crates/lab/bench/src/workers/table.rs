@@ -43,7 +43,7 @@ impl fmt::Display for Comparison {
             writeln!(
                 f,
                 "Server and generator shared {} core(s): the measured rates are those of both together, and cannot show what \
-                 a second worker is worth. Whoever waits for a core finds more packets at once, and a request in a larger \
+                 a second worker is worth. A worker that waits for a core finds more packets at once, and a request in a larger \
                  batch costs less: that makes the derived rate of two workers more than twice that of one.",
                 plan.server_cores.len()
             )?;

@@ -21,7 +21,7 @@ const STEP: Duration = Duration::from_millis(5);
 /// The first of the addresses at which a QUIC server answers. A single one is taken as it is: the run itself will tell.
 ///
 /// # Errors
-/// Nobody is at any of them.
+/// No server answers at any of them.
 pub fn choose_address(addresses: &[SocketAddr]) -> Result<SocketAddr, GetError> {
     if let [only] = addresses {
         return Ok(*only);

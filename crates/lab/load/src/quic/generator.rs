@@ -27,7 +27,7 @@ use worker::Worker;
 const EAGER: Duration = Duration::from_micros(200);
 /// The network is asked about a server that was silent for so long while something was asked of it.
 const SILENCE: Duration = Duration::from_millis(200);
-/// How long the good-bye may take.
+/// How long the close may take.
 const FAREWELL: Duration = Duration::from_millis(20);
 
 /// The place of a connection, which several may fill one after the other.
@@ -322,7 +322,7 @@ impl<'a, P: Port> Generator<'a, P> {
         }
     }
 
-    /// The last entries of the record, and the good-bye.
+    /// The last entries of the record, and the close of connections.
     fn finish(&mut self) {
         let now = self.worker.now();
         let traffic = Traffic::of_port(&self.worker.counters());
@@ -343,7 +343,7 @@ impl<'a, P: Port> Generator<'a, P> {
                 client_connection.session.connection.close(connection, now);
             }
         }
-        // What is left unsaid hurts nobody: the server's timers end it.
+        // Unsent closes do no harm: the server's idle timeout ends those connections.
         let _ = self.worker.run_turn(Some(now + FAREWELL));
     }
 }

@@ -210,7 +210,7 @@ impl App for RequestApp {
     type State = ClientConnection;
 
     fn on_accept(&mut self, now: Instant, _: &mut Connection) -> ClientConnection {
-        // A client's worker has no server configuration, so nobody gets this far.
+        // Never called: a client's worker has no server configuration.
         ClientConnection::new(0, 1, std::sync::Arc::new(http3::Config::client()), now)
     }
 

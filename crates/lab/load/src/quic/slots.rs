@@ -54,7 +54,7 @@ impl Slots {
                 return;
             }
         }
-        debug_assert!(false, "whoever inserts has asked for room");
+        debug_assert!(false, "an insertion follows a check for room");
     }
 
     #[inline]

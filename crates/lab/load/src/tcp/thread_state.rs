@@ -26,7 +26,7 @@ pub(super) struct ThreadState {
     pub(super) work: Notify,
     /// How many do.
     idle: Cell<u64>,
-    /// Whoever conducts waits here for something to happen.
+    /// The main task of the thread waits here for an event.
     pub(super) news: Notify,
     /// The pacer waits here for a budget.
     pub(super) paced: Notify,

@@ -166,7 +166,7 @@ impl Bridge {
         if count == 0 {
             return Ok(0);
         }
-        // After the frames: whoever changed an option and then sent one must find the change in force.
+        // After the frames: a frame that was sent after a change of an option must find it in force.
         self.reads_news();
         let far = 1 - index;
         self.lanes[index].judge.limit(self.limits[far].load(Ordering::Relaxed));

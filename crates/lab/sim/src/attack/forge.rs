@@ -26,7 +26,7 @@ pub(super) struct Opened {
     frames: Vec<u8>,
 }
 
-/// Opens the first packet of a datagram if it is a client's Initial and nobody has changed it.
+/// Opens the first packet of a datagram if it is a client's Initial that was not changed.
 pub(super) fn open_initial(datagram: &mut [u8]) -> Option<Opened> {
     let packet = Packet::parse(datagram, CID_LEN).ok()?;
     let Packet::Long { ty: LongType::Initial, version, dcid, scid, token, pn_offset, end, .. } = packet
@@ -110,7 +110,7 @@ fn fresh_cid(rng: &mut Rng) -> ConnectionId {
 /// Changes frames: bytes in them, or other frames before or instead of them.
 fn disturb(rng: &mut Rng, frames: &mut Vec<u8>) {
     match rng.below(6) {
-        // As they were: a handshake that nobody goes on with.
+        // As they were: a handshake that does not go on.
         0 => {}
         1 | 2 => {
             for _ in 0..=rng.below(3) {

@@ -1,8 +1,8 @@
-//! A stranger beside the network who sends what nobody should: datagrams that were seen and changed, made up, or forged as
+//! An attacker off the path that sends what no endpoint should: datagrams that were seen and changed, made up, or forged as
 //! far as that is possible without a connection's keys.
 //!
-//! Initial packets are the exception: their keys follow from what is on the wire, so a stranger can write any frame into
-//! them. The stranger does not see the honest handshakes while they run (whoever does can end them, RFC 9000 §21.2), but
+//! Initial packets are the exception: their keys follow from what is on the wire, so an attacker can write any frame into
+//! them. The attacker does not see the honest handshakes while they run (on the path it could end them, RFC 9000 §21.2), but
 //! does see, copy and change everything that follows them.
 
 mod attack_run;
@@ -20,13 +20,13 @@ use core::net::{IpAddr, SocketAddr};
 /// Datagrams of the honest connections that are remembered.
 const LIVE: usize = 256;
 
-/// The stranger.
+/// An attacker off the path.
 #[derive(Debug)]
 pub struct Attacker {
     rng: Rng,
     /// Whole conversations from before.
     old: Vec<CapturedDatagram>,
-    /// Those of them that a stranger can open.
+    /// Those of them that an attacker can open.
     initials: Vec<forge::Opened>,
     /// What was seen lately.
     live: Vec<CapturedDatagram>,

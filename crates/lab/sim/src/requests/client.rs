@@ -276,7 +276,7 @@ impl Client {
 impl App for Client {
     type State = Session<RequestPlan>;
 
-    /// Nobody connects to a client; its endpoint refuses before it comes to this.
+    /// Never called: a client's endpoint refuses connections.
     fn on_accept(&mut self, now: Instant, connection: &mut Connection) -> Session<RequestPlan> {
         self.failures.push(format!("somebody connected to the client from {}", connection.addresses().peer));
         let client_plan = RequestPlan::new(ReadBehaviour::new(Rng::from_u64(0), 0), [], 1, 0);

@@ -189,7 +189,7 @@ impl StreamSink for TransferPlan {
             self.paused.push(id);
             Fin::Open
         };
-        // What still arrives on a stream that was given up is nobody's.
+        // What still arrives on a stream that was given up is discarded.
         if self.exchanges.contains_key(&id)
             && let Err(failure) = self.on_bytes(id, bytes.get(..taken).unwrap_or(&[]), fin)
         {
@@ -221,7 +221,7 @@ pub struct Client {
 impl App for Client {
     type State = TransferPlan;
 
-    /// Nobody connects to a client; its endpoint refuses before it comes to this.
+    /// Never called: a client's endpoint refuses connections.
     fn on_accept(&mut self, _now: Instant, connection: &mut Connection) -> TransferPlan {
         self.failures.push(format!("somebody connected to the client from {}", connection.addresses().peer));
         TransferPlan::new(ReadBehaviour::new(base::rng::Rng::from_u64(0), 0), [], 1)

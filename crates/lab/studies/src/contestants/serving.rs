@@ -140,7 +140,7 @@ impl Installed {
     }
 }
 
-/// A port that nobody has at the moment, of either kind: those who are given it cannot be given 0.
+/// A port that is free at the moment, of either kind, for programs that cannot be given port 0.
 fn free_port(ground: &TestSite) -> io::Result<SocketAddr> {
     let look = |ip: IpAddr| -> io::Result<Option<SocketAddr>> {
         let address = TcpListener::bind((ip, 0))?.local_addr()?;

@@ -2,7 +2,7 @@
 //!
 //! [`umem::Umem`] is packet memory, cut into frames; a [`umem::Frame`] stands for one of them and cannot be copied.
 //! [`ring::Producer`] and [`ring::Consumer`] are the four rings; frames go into them and come out of them by value. So
-//! whoever holds a frame is the only one who may touch its bytes, the kernel included, and the code above needs no
+//! only the holder of a frame may touch its bytes, the kernel included, and the code above needs no
 //! `unsafe` to keep it so. [`pieces::Pieces`] hands long packets over. [`socket::Socket`] makes all of it.
 
 #[cfg(miri)]

@@ -343,7 +343,7 @@ impl Socket {
     /// Has the kernel send what was published.
     pub(crate) fn kick(&self) -> io::Result<()> {
         let flags = libc::MSG_DONTWAIT;
-        #[expect(unsafe_code, reason = "no safe wrapper sends nothing to nobody")]
+        #[expect(unsafe_code, reason = "no safe wrapper sends zero bytes without an address")]
         // SAFETY: the descriptor is ours and open; there are no bytes to read and no address.
         let result =
             unsafe { libc::sendto(self.fd.as_raw_fd(), std::ptr::null(), 0, flags, std::ptr::null(), 0) };
@@ -404,7 +404,7 @@ impl AsFd for Socket {
 
 fn create() -> io::Result<OwnedFd> {
     #[expect(unsafe_code, reason = "no safe wrapper knows AF_XDP")]
-    // SAFETY: the call takes no pointers; a descriptor that it returns is new and nobody else's.
+    // SAFETY: the call takes no pointers; a descriptor that it returns is new and has no other owner.
     unsafe {
         let fd = libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
@@ -474,7 +474,7 @@ fn get<T: Copy>(socket: BorrowedFd<'_>, option: i32, mut value: T) -> io::Result
     }
 }
 
-/// A socket for tests whose rings lie in memory and are served by nobody.
+/// A socket for tests whose rings lie in memory and have no kernel behind them.
 #[cfg(test)]
 pub(crate) mod in_memory {
     use super::*;

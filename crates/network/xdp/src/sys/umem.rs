@@ -2,7 +2,7 @@
 //!
 //! Invariant: for each frame of the memory there is one [`Frame`] at most, and while the kernel may touch the bytes there is
 //! none. `Umem::new` makes the frames, once; putting one into the fill or TX ring ends it, and the kernel's giving it back
-//! through the RX or completion ring makes it again. A `Frame` is neither copied nor made elsewhere, hence whoever has one
+//! through the RX or completion ring makes it again. A `Frame` is neither copied nor made elsewhere, hence the owner of one
 //! may have its bytes as a plain slice.
 
 use std::io;
@@ -96,7 +96,7 @@ impl Umem {
         let start = first + range.start;
         #[expect(unsafe_code, reason = "the memory is shared with the kernel and known by its address")]
         // SAFETY: by the assert the bytes lie inside the mapping, which lives as long as `self` is borrowed. They are
-        // initialised: anonymous memory begins as zeros. Nobody else touches them: the kernel does not while a `Frame`
+        // initialised: anonymous memory begins as zeros. No other code touches them: the kernel does not while a `Frame`
         // exists, there is one `Frame` for them, which is borrowed mutably, and bytes of other frames do not overlap: of several
         // pages a frame is only made with the number of the first (`new`, `Shape::sender_of`).
         // (A frame of another port's memory would break this; ports do not exchange frames, they have no means to.)

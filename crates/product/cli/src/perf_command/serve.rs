@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 use transport::{Endpoint, EndpointConfig, ServerConfig};
 use worker::{HandOff, HandOffMember, Worker};
 
-/// How long connections have to hear the good-bye.
+/// How long the close of connections may take.
 const GRACE: Duration = Duration::from_millis(200);
 
 /// Flags of `tercel perf serve`.
@@ -191,7 +191,7 @@ impl ServeArgs {
         if let Some(advice) = ports.first().and_then(P::advice) {
             eprintln!("{advice}");
         }
-        // Alone there is nobody to hand anything to.
+        // A single worker hands nothing over.
         let crew =
             if ports.len() > 1 { HandOff::group(ports.iter().map(P::waker).collect()) } else { Vec::new() };
         let mut members = crew.into_iter();

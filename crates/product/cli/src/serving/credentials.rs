@@ -1,4 +1,4 @@
-//! Who the server is, and what clients need to believe it.
+//! The server's certificate and key, and what clients need to verify it.
 
 use crypto::Identity;
 use server::certificate::{self, Development, Validity};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, ScopedJoinHandle};
 
-/// The order to stop, and whom it must wake.
+/// The stop flag, and the threads that it wakes.
 #[derive(Clone)]
 pub(crate) struct Stop {
     pub(crate) flag: Arc<AtomicBool>,
@@ -18,7 +18,7 @@ pub(crate) struct Stop {
     pub(crate) shutdown_signals: Arc<[ShutdownSignal]>,
 }
 
-/// Who sits on a thread, for its name and for messages: `worker 0`.
+/// A thread's name, also in messages: `worker 0`.
 pub(crate) trait ThreadName {
     fn name(&self) -> String;
 }

@@ -94,7 +94,7 @@ impl fmt::Display for CertificateError {
             CertificateError::Damaged(path) => {
                 write!(
                     f,
-                    "the certificate in {} cannot be parsed: get it again from whoever issued it",
+                    "the certificate in {} cannot be parsed: get it again from its issuer",
                     path.display()
                 )
             }

@@ -52,7 +52,7 @@ impl fmt::Display for Validity {
     }
 }
 
-/// Who the server is.
+/// The server's identity: certificate chain and key.
 #[derive(Debug)]
 pub struct Identity {
     /// The chain, the server's own certificate first. Never empty.

@@ -8,7 +8,7 @@
 //! Two generations: look-ups go to the young one, then to the old one (a hit moves up). When the young one holds half of
 //! a limit it becomes the old one, and what was old is forgotten. It bounds count and bytes at the one place of insertion,
 //! needs no links between entries, and a scan of many files costs the hot ones nothing more than a move. Large files are
-//! held weakly, so that a deleted one frees its disk space as soon as nobody reads it.
+//! held weakly, so that a deleted file frees its disk space when its last reader ends.
 
 use crate::body::Source;
 use crate::conditional::Validators;

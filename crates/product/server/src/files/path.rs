@@ -24,7 +24,7 @@ const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_')
 /// Whether files and folders whose names begin with a dot exist for clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DotFiles {
-    /// They are answered with 404, except below `.well-known` (RFC 8615): nobody means to publish `.git` or `.env`.
+    /// They are answered with 404, except below `.well-known` (RFC 8615): `.git` and `.env` are not meant to be published.
     #[default]
     Hide,
     /// They are files like all others.

@@ -1,4 +1,4 @@
-//! One connection from its first byte to its last: handshake, HTTP by hyper, good-bye.
+//! One connection from its first byte to its last: handshake, HTTP by hyper, close.
 
 use super::answer::{Answer, ConnectionPermit};
 use super::limits::Limits;
@@ -191,7 +191,7 @@ pub(super) struct InPlace;
 impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for InPlace {
     fn execute(&self, future: F) {
         let mut future = Box::pin(future);
-        // Whoever is not done is polled again as a task at once, and then registers whom to wake.
+        // A future that is not done becomes a task. Its next poll registers the waker.
         if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
             tokio::task::spawn_local(future);
         }

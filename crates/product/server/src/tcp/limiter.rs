@@ -1,4 +1,4 @@
-//! How many connections a thread has, in all and from each network, and whom to wake when one ends.
+//! How many connections a thread has, in all and from each network, and the waker that runs when one ends.
 
 use super::limits::Limits;
 use base::network::Network;
@@ -14,7 +14,7 @@ pub(super) struct ConnectionLimiter {
     open: usize,
     /// Of the networks that have any.
     networks: HashMap<Network, usize>,
-    /// Who waits for one to end.
+    /// The task that waits for a connection to end.
     pub(super) waiting: Option<Waker>,
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | listen.rs | listening sockets that share a port |
 //! | front.rs, bell.rs | a thread: accepting, looking after connections, ending; the order to end |
-//! | connection.rs | a connection: handshake, hyper, good-bye |
+//! | connection.rs | a connection: handshake, hyper, close |
 //! | stream.rs, frames.rs | TLS between hyper and the socket; what of it is content |
 //! | plain.rs | the answer to a client that speaks no TLS |
 //! | answer.rs | the seam between hyper and what answers |
@@ -12,7 +12,7 @@
 //! | application.rs | a request to a service of the application's and back |
 //! | site.rs | what the connections of a thread share |
 //! | gate.rs | how many connections there may be, in all and from each network |
-//! | pulse.rs, limits.rs | who holds a connection too long, and what that is |
+//! | pulse.rs, limits.rs | time limits of connections |
 //! | tally.rs | what was done, in numbers |
 //!
 //! Each thread has a runtime, a handler and connections of its own and shares nothing with others, HTTP/3's workers included.

@@ -170,7 +170,7 @@ impl Future for Answer {
             timeouts.on_unread();
             tokio::task::spawn_local(discard(content, timeouts));
             if protocol == Protocol::Http1 {
-                // The next request would come behind what nobody reads.
+                // The next request would follow content that is never read.
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
         }

@@ -1,4 +1,4 @@
-//! The order to stop, from any thread to one that serves.
+//! A shutdown signal, sent from any thread to a thread that serves.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

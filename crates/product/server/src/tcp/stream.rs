@@ -2,7 +2,7 @@
 //!
 //! What hyper writes is encrypted at once, into records that rustls keeps; they leave together, at the end of the
 //! connection's turn ([`Stream::poll_send`]) or when [`HELD`] bytes are there, by one vectored write. hyper flushes after each
-//! HTTP/2 frame and would make a system call of each: here its flush costs nothing. The price is that whoever polls hyper must
+//! HTTP/2 frame and would make a system call of each: here its flush costs nothing. In return the code that polls hyper must
 //! call `poll_send` afterwards. Rejected: tokio-rustls, which writes as soon as it has encrypted anything.
 
 use super::frames::Frames;

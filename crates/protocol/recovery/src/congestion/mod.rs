@@ -291,7 +291,7 @@ impl Controller {
         }
     }
 
-    /// How much of the rate may leave at once at most, where nobody has set bursts; `None` is what suits the sender.
+    /// How much of the rate may leave at once at most, where no burst is set; `None` is what suits the sender.
     pub fn longest_burst(&self) -> Option<Duration> {
         matches!(self.kind, Kind::Prague(_)).then_some(LOW_DELAY_BURST)
     }

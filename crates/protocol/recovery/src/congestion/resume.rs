@@ -56,7 +56,7 @@ pub struct SavedParameters {
     pub capacity: u64,
     /// The smallest round trip.
     pub rtt: Duration,
-    /// No jump is made after this. Whoever remembers it sets the limit; what was learned just now has none yet.
+    /// No jump is made after this. The path cache sets the limit. New parameters have none yet.
     pub valid_until: Instant,
 }
 

@@ -106,7 +106,7 @@ impl ProbedSizes {
         Loss::Failed
     }
 
-    /// Nobody will tell what became of the probes under way.
+    /// The fate of the probes under way stays unknown.
     pub(super) fn recall(&mut self) {
         for known in &mut self.list {
             known.flight = ProbeState::Due;

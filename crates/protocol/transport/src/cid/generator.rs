@@ -13,7 +13,7 @@
 //!
 //! All are of one length, so that a short header can be read without state (RFC 9000 §10.3.2), and a length of eight makes
 //! look-ups by a 64-bit number possible. With a server ID 32 bits are left to chance: among a million connections a new ID
-//! is taken already once in 4,000 times. Whoever registers an ID must therefore look, and ask for another one.
+//! is taken already once in 4,000 times. The caller therefore checks each new ID and asks again on a collision.
 //!
 //! Rejected: IDs counted and then encrypted, which cannot collide. Every connection would need the endpoint for each new ID.
 
@@ -26,7 +26,7 @@ use wire::cid::ConnectionId;
 pub(crate) const LOCAL_CID_LEN: usize = 8;
 
 /// Where the number of the worker stands in a connection ID, in bytes: what steers datagrams to workers reads this byte of
-/// the destination connection ID, whoever chose that, modulo the number of workers.
+/// the destination connection ID modulo the number of workers, for IDs of either side.
 pub const CID_WORKER_OFFSET: usize = 3;
 
 /// Bytes of a server ID.
@@ -111,7 +111,7 @@ impl CidGenerator {
         ConnectionId::new(&bytes).unwrap_or(ConnectionId::EMPTY)
     }
 
-    /// The token that resets whoever sends to `cid`. A function of a secret and the ID, so that it is there after the state
+    /// The stateless reset token of `cid`. A function of a secret and the ID, so that it is there after the state
     /// is lost, and cannot be guessed from the ID that everybody sees. Source: RFC 9000 §10.3.2.
     pub(crate) fn reset_token(&self, cid: &ConnectionId) -> [u8; 16] {
         //= rfc9000/10.3.2#1

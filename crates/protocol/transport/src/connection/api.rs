@@ -1,4 +1,4 @@
-//! What the application asks of a connection, and what it may know.
+//! The methods that the application calls: actions and queries.
 
 use super::assembly::Assembly;
 use super::close::close_period;
@@ -19,7 +19,7 @@ use recovery::mtu::MtuReport;
 use wire::Side;
 use wire::version::Version;
 
-/// What a connection leaves behind.
+/// What a closed connection reports about its last path.
 pub(crate) struct PathSummary {
     /// The path in use at last.
     pub(crate) addresses: Addresses,

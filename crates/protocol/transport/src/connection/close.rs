@@ -141,7 +141,7 @@ impl Connection {
         self.lifecycle = Lifecycle::Draining { until };
     }
 
-    /// A packet came for a connection that is over: a closing one repeats itself, with exponential reluctance.
+    /// A packet arrived after the close. A closing connection repeats its CONNECTION_CLOSE after 1, 2, 4, … packets.
     pub(super) fn on_packet_while_closing(&mut self) {
         if let Lifecycle::Closing(closing) = &mut self.lifecycle {
             closing.heard = closing.heard.saturating_add(1);

@@ -1,8 +1,8 @@
 //! From datagrams to frames: unmask, open, dispatch. Source: RFC 9000 §12, RFC 9001 §5.
 //!
 //! A train of short-header datagrams is the common case: all header-protection masks are computed in one pass, then each
-//! packet is opened where it lies and its frames are dispatched. LongPacket headers, packets that come before their keys and
-//! everything odd take the scenic route, which handles one packet at a time.
+//! packet is opened where it lies and its frames are dispatched. Long headers, packets that come before their keys and
+//! all other packets take the general path, which handles one packet at a time.
 
 use super::Connection;
 use super::arrival::{Arrival, LongPacket};
@@ -335,7 +335,7 @@ impl Connection {
             LongType::Handshake => SpaceId::Handshake,
             LongType::ZeroRtt => return Ok(()),
         };
-        // RFC 9000 §12.2: packets behind the first of a datagram are for this connection, or for nobody.
+        // RFC 9000 §12.2: later packets of a datagram are for this connection, or are dropped.
         //= rfc9000/12.2#2
         let is_ours = self.components.local_cids.contains(&long.dcid)
             || (self.side.is_server() && self.handshake.is_first_destination(long.dcid, long.ty));

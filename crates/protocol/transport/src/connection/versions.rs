@@ -2,7 +2,7 @@
 //! that the server asks for by a Version Negotiation packet.
 //!
 //! Version Negotiation is not authentic. A client follows it once, with a first flight of its own, and afterwards holds the
-//! server's authentic list against its choice, so that nobody between them can talk it into a version that it likes less.
+//! server's authentic list against its choice, so that an attacker on the path cannot force a version that the client likes less.
 //! Source: RFC 9000 §6, RFC 9368, RFC 9369.
 
 use super::Connection;

@@ -5,7 +5,7 @@ use crate::cid::CidLayout;
 use base::time::Duration;
 use std::sync::Arc;
 
-/// How an endpoint treats strangers. The defaults suit a server on the open internet.
+/// How an endpoint treats unknown peers. The defaults suit a server on the open internet.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
     /// The number of the worker that owns the endpoint, below `workers`; in every connection ID that it issues, at

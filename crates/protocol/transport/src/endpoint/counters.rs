@@ -1,8 +1,8 @@
-//! What an endpoint counts: why datagrams of strangers were dropped, and what it answered. Plain numbers that only rise.
+//! What an endpoint counts: why it dropped datagrams of unknown peers, and which replies it sent. Counters only rise.
 
 use recovery::congestion::{ResumeOutcome, ResumeReport};
 
-/// Why a datagram was dropped. Nothing a stranger sends has a stronger effect than this.
+/// Why a datagram was dropped. A datagram of an unknown peer has no stronger effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
     /// No bytes.
@@ -13,9 +13,9 @@ pub enum DropReason {
     SourcePort,
     /// To a connection ID of another server.
     OtherServer,
-    /// To nobody here, and not worth a stateless reset.
+    /// To an unknown connection ID, and too short for a stateless reset.
     UnknownConnection,
-    /// A Handshake, 0-RTT, Retry or Version Negotiation packet to nobody here.
+    /// A Handshake, 0-RTT, Retry or Version Negotiation packet to an unknown connection ID.
     Unexpected,
     /// An Initial packet whose destination connection ID has fewer than 8 bytes (RFC 9000 §7.2).
     ShortInitialCid,

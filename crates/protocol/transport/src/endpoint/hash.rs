@@ -4,7 +4,7 @@ use base::rng::Rng;
 use core::hash::{BuildHasher, Hash, Hasher};
 use std::collections::hash_map::DefaultHasher;
 
-/// For what strangers choose: SipHash, whose state is secret after two words of key. Several stacks hashed the connection IDs
+/// For keys that unknown peers choose: SipHash with a secret key of two words. Several stacks hashed the connection IDs
 /// of clients without a key, and could be slowed down by IDs that collide.
 #[derive(Clone, Debug)]
 pub(super) struct KeyedHash([u64; 2]);

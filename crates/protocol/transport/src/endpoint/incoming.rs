@@ -16,8 +16,8 @@ pub enum Route {
     Incoming(Incoming),
     /// To the worker of this number, which issued the connection ID. Never said where there is one worker only.
     Elsewhere(u8),
-    /// To nobody, but an answer is due: [`super::Endpoint::reply`] holds it until the next call of `route`, and it goes back
-    /// where the datagram came from.
+    /// To no connection, but a reply is due. [`super::Endpoint::reply`] holds it until the next call of `route`. It goes back
+    /// to the sender of the datagram.
     Reply,
     /// Nowhere; counted.
     Drop(DropReason),

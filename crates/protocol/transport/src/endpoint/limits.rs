@@ -10,7 +10,7 @@ use base::token_bucket::TokenBucket;
 use core::hash::BuildHasher;
 use core::net::{IpAddr, SocketAddr};
 
-/// Source ports of services that answer whatever they get, or that nobody sends QUIC from: unspecified, quote of the day,
+/// Source ports of services that answer any datagram, or that never send QUIC: unspecified, quote of the day,
 /// chargen, DNS, port mapper, NTP, NetBIOS, SNMP, LDAP, IKE.
 const BLOCKED_PORTS: [u16; 11] = [0, 17, 19, 53, 111, 123, 137, 138, 161, 389, 500];
 /// Source ports that reflect too but that an honest client may happen to have: SSDP, WS-Discovery, mDNS, LLMNR, memcached.
@@ -30,7 +30,7 @@ struct ReplyCount {
     answers: u16,
 }
 
-/// All limits on answers to strangers.
+/// All limits on replies to unknown peers.
 pub(super) struct Limits {
     replies: TokenBucket,
     retries: TokenBucket,
@@ -53,7 +53,7 @@ impl Limits {
         }
     }
 
-    /// Whether a stranger at this port may be heard at all.
+    /// Whether the endpoint processes datagrams from this source port.
     pub(super) fn hears(&mut self, now: Instant, peer: SocketAddr) -> bool {
         let port = peer.port();
         //= rfc9000/21.5.6#1

@@ -1,4 +1,4 @@
-//! The endpoint: finds the connection that a datagram belongs to, and deals with strangers without keeping anything of them.
+//! The endpoint: finds the connection that a datagram belongs to, and answers unknown peers without keeping state for them.
 //!
 //! | file | holds |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | config.rs, counters.rs | settings, counts |
 //! | run.rs | splitting trains that belong to several connections |
 //!
-//! What a stranger can make an endpoint do is: one look-up, one token check, one reply smaller than the datagram it answers
-//! and within a rate, or one handshake within a limit. PathCache grows with connections only. A connection's failure never
+//! A datagram from an unknown peer costs at most one look-up, one token check, one reply smaller than the datagram
+//! and within a rate, or one handshake within a limit. Memory grows with connections only. A connection's failure never
 //! reaches the endpoint. Source: RFC 9000 §5.2, §6, §8.1, §10.3, §14.1.
 
 mod config;
@@ -62,7 +62,7 @@ use wire::packet::{LongType, Packet, is_long};
 /// An Initial packet's destination connection ID has at least so many bytes, unless we chose it. Source: RFC 9000 §7.2.
 const MIN_INITIAL_CID: usize = 8;
 
-/// Routes datagrams to connections, answers strangers, and issues connection IDs and tokens. One per worker.
+/// Routes datagrams to connections, answers unknown peers, and issues connection IDs and tokens. Each worker has one.
 pub struct Endpoint {
     config: EndpointConfig,
     routes: Routes,
@@ -155,7 +155,7 @@ impl Endpoint {
         addresses: Addresses,
     ) -> Result<Route, DropReason> {
         let first = *datagram.first().ok_or(DropReason::Empty)?;
-        // First: what is said of strangers is not said of another worker's connections.
+        // This check comes first: the limits for unknown peers do not apply to another worker's connections.
         if let Some(worker) = self.other_worker(datagram) {
             return Ok(Route::Elsewhere(worker));
         }
@@ -353,7 +353,7 @@ impl Endpoint {
         &self.counters
     }
 
-    /// What an earlier connection has found out about the path; nobody else gets it before this one is over.
+    /// The saved parameters of the path. One connection uses them at a time.
     pub(crate) fn recall(&mut self, now: Instant, addresses: &Addresses) -> Option<SavedParameters> {
         let saved = self.path_cache.recall(now, addresses)?;
         self.counters.resumes.offered += 1;

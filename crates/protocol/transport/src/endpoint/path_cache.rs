@@ -1,4 +1,4 @@
-//! What connections have found out about the paths to their peers, for the connections that follow. Source: RFC 9959.
+//! Saved parameters of paths, for later connections on the same path. Source: RFC 9959.
 //!
 //! One entry for a pair of our address and a peer's network: an IPv4 address, or a /64 of IPv6, behind which one access
 //! line is likely. At most one connection uses an entry at a time, and gives it back when it is over, whatever became

@@ -1,5 +1,5 @@
 //! What the clients of one address, and of one network around it, have of an endpoint: connections, handshakes under way, and
-//! handshakes begun of late. Nobody's share grows so large that nothing is left for others.
+//! handshakes begun of late. No address or network can use all of them.
 //!
 //! *Handshakes under way* follow dynamic thresholds: a network may have as many as a multiple of the places that are free
 //! ([`OF_CLIENT`], [`OF_SITE`]). One that is alone gets most of the places; each further one that asks for as many as it can
@@ -129,7 +129,7 @@ impl Shares {
         let is_large = client.half_open >= most(OF_CLIENT) || site.half_open >= most(OF_SITE);
         let window = window(now);
         let is_fast = client.begun_in(window) >= FEW || site.begun_in(window) >= FEW * OF_SITE as u32;
-        // Alone, a network delays nobody but itself.
+        // A network that is alone delays only itself.
         let is_contended = now < self.contended_until && self.connections > site.connections;
         if is_large || (is_fast && is_contended) { Err(LimitExceeded::Share) } else { Ok(()) }
     }

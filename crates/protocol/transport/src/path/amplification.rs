@@ -1,4 +1,4 @@
-//! The limit on what may be sent to an address that nobody has proved to be at: three times what came from it.
+//! The anti-amplification limit: an endpoint sends at most three times the bytes that it received from an unvalidated address.
 //! Source: RFC 9000 §8.1.
 //!
 //! Bytes are UDP payload, counted once per datagram and not per packet in it. Everything that leaves counts: probes,

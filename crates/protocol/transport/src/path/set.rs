@@ -2,12 +2,12 @@
 //!
 //! Data structure: the active path inline, because every packet asks for it; at most [`MAX_OTHERS`] others; and one
 //! *candidate*, the addresses of the latest datagram that came from somewhere unknown. A candidate costs nothing and becomes
-//! a path only when an authentic packet in the datagram gives a reason, so that a stranger who copies our connection ID can
+//! a path only when an authentic packet in the datagram gives a reason, so an unknown sender that copies our connection ID can
 //! neither make nor push out a path.
 //!
 //! A server follows the highest-numbered non-probing packet at once, but sends no more than three times what it received
 //! there until the peer has answered a challenge. Meanwhile it remembers the last validated path, challenges the peer there
-//! too (RFC 9000 §9.3.3), and goes back when the answer from the new one does not come. A client follows nobody: servers
+//! too (RFC 9000 §9.3.3), and goes back when the answer from the new one does not come. A client follows no address change: servers
 //! do not move.
 //!
 //! A client must not move during the handshake, but an address translator may give it another port or address then. The

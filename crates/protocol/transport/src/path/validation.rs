@@ -88,7 +88,7 @@ impl Validation {
     /// Whether a challenge should leave now.
     #[inline]
     pub(super) fn is_due(&self, now: Instant) -> bool {
-        // Never twice at one instant, also where time has come to its end and `next_at` cannot lie after it: whoever sends
+        // Never twice at one instant, also where time has come to its end and `next_at` cannot lie after it: a loop that sends
         // for as long as something is due must come to an end too.
         self.0.as_ref().is_some_and(|round| now >= round.next_at && round.sent_at != Some(now))
     }

@@ -5,7 +5,7 @@ use crate::error::Malformed;
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// A PATH_CHALLENGE frame: its bytes come back from whoever can read this path.
+/// A PATH_CHALLENGE frame: a peer that receives on this path returns its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathChallenge(pub [u8; 8]);
 

@@ -1,7 +1,7 @@
 //! Whether the queue that marks is an L4S one or a classic one, which does not know ECT(1) from ECT(0) and marks late.
 //!
-//! A classic queue's marks are meant to halve a window; answered as L4S marks they take a few per cent off it, and whoever
-//! shares the queue starves. What tells them apart is how long packets wait: at an L4S queue hardly more than a millisecond, at
+//! A classic queue's marks are meant to halve a window; answered as L4S marks they take a few per cent off it, and other
+//! flows in the queue starve. What tells them apart is how long packets wait: at an L4S queue hardly more than a millisecond, at
 //! a classic one several. So each round with marks is a vote, by the smoothed round trip over the least one; a run of votes
 //! decides, and fewer are needed to stay than to change.
 //! A flow that never finds the queue empty, because others fill it, takes its least round trip too high and is not warned: the
