@@ -29,7 +29,7 @@ pub(crate) fn run() -> Result<String, String> {
     let published: Vec<&str> = manifests.iter().filter_map(|(manifest, _)| published(manifest)).collect();
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["package", "--no-verify", "--allow-dirty", "--locked", "--quiet"]).current_dir(&root);
-    published.iter().for_each(|name| drop(cargo.args(["--package", name])));
+    cargo.args(published.iter().flat_map(|name| ["--package", name]));
     let status = cargo.status().map_err(|error| format!("cargo does not start: {error}"))?;
     if !status.success() {
         return Err("package: cargo package failed".to_owned());

@@ -165,7 +165,8 @@ fn check_sources(root: &Path, directory: &Path, name: &str, findings: &mut Vec<S
     let source = directory.join("src");
     let files = crate::rust_files(&source);
     files.iter().for_each(|path| check_size(root, path, findings));
-    findings.extend(files.iter().flat_map(|path| words::findings(root, path)));
+    let names = words::file_names(root);
+    findings.extend(files.iter().flat_map(|path| words::findings(root, path, &names)));
     let modules = sources::modules(&source);
     let arrows = imports::arrows(&modules).into_iter().chain(methods::arrows(&modules));
     findings.extend(graph::cycles(arrows).into_iter().map(|cycle| format!("{name}: cycle: {cycle}")));

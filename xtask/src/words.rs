@@ -1,14 +1,15 @@
 //! Words that do not come back: private names that standard terms replaced, and turns of phrase that a reader stumbles over.
+//! And comments that name a file which does not exist.
 //!
 //! Tests are exempt. A name counts wherever it stands, a phrase in comments only: a string may have to say it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Names of types, fields and functions, each with what to write.
 const NAMES: &[(&str, &str)] = &[
     ("Tidings", "ControlFrames"),
     ("Desk", "ThreadState"),
-    ("berth", "connection slot"),
     ("Outfit", "the shared configuration"),
     ("Pulse", "ConnectionTimeouts"),
     ("Bell", "ShutdownSignal"),
@@ -17,7 +18,6 @@ const NAMES: &[(&str, &str)] = &[
     ("Siege", "AttackRun"),
     ("Parting", "PathSummary"),
     ("Lesson", "SavedParameters"),
-    ("crew", "threads"),
 ];
 
 /// Phrases, each with what to write.
@@ -32,18 +32,25 @@ const PHRASES: &[(&str, &str)] = &[
     ("good-bye", "close"),
 ];
 
-/// What a file says that it must not.
-pub(crate) fn findings(root: &Path, path: &Path) -> Vec<String> {
+/// The names of all Rust files of the workspace, without folders.
+pub(crate) fn file_names(root: &Path) -> BTreeSet<String> {
+    let files =
+        ["crates", "xtask", "peers", "fuzz"].iter().flat_map(|folder| crate::rust_files(&root.join(folder)));
+    files.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect()
+}
+
+/// What a file says that it must not. `files`: the names that comments may mention.
+pub(crate) fn findings(root: &Path, path: &Path, files: &BTreeSet<String>) -> Vec<String> {
     let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
     let is_list = name.ends_with("words.rs");
     if is_list || name.contains("/tests/") || name.ends_with("tests.rs") {
         return Vec::new();
     }
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    in_text(&text).into_iter().map(|(line, told)| format!("{name}:{line}: {told}")).collect()
+    in_text(&text, files).into_iter().map(|(line, told)| format!("{name}:{line}: {told}")).collect()
 }
 
-fn in_text(text: &str) -> Vec<(usize, String)> {
+fn in_text(text: &str, files: &BTreeSet<String>) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     // A file's own tests are at its end.
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
@@ -52,8 +59,17 @@ fn in_text(text: &str) -> Vec<(usize, String)> {
         let names = NAMES.iter().filter(|(name, _)| has(line, name));
         let phrases = PHRASES.iter().filter(|(phrase, _)| has(&comment, phrase));
         found.extend(names.chain(phrases).map(|(old, new)| (number, format!("not `{old}`: {new}"))));
+        let unknown = mentioned(&comment).filter(|name| !files.contains(*name));
+        found.extend(unknown.map(|name| (number, format!("there is no file {name}"))));
     }
     found
+}
+
+/// The Rust files that a comment names.
+fn mentioned(comment: &str) -> impl Iterator<Item = &str> {
+    let words = comment.split(|character| !crate::sources::is_word(character) && character != '.');
+    let names = words.map(|word| word.trim_end_matches('.'));
+    names.filter(|name| name.strip_suffix(".rs").is_some_and(|stem| !stem.is_empty() && !stem.contains('.')))
 }
 
 /// Whether a text has a word, or several, as such and not as parts of others.
@@ -73,13 +89,24 @@ mod tests {
     fn names_count_everywhere_and_phrases_in_comments() {
         let text = "/// Nobody reads it.\nlet a = Tidings::new(\"nobody\"); // for strangers\nlet email = b; // email\n\
                     #[cfg(test)]\nmod tests { // whoever\n}";
-        let told: Vec<String> =
-            in_text(text).into_iter().map(|(line, text)| format!("{line} {text}")).collect();
+        let told: Vec<String> = in_text(text, &BTreeSet::new())
+            .into_iter()
+            .map(|(line, text)| format!("{line} {text}"))
+            .collect();
         let expected = [
             "1 not `nobody`: no peer, no client, none",
             "2 not `Tidings`: ControlFrames",
             "2 not `strangers`: unknown peers",
         ];
+        assert_eq!(told, expected);
+    }
+
+    /// Deleted, a comment could send its reader to a file that was renamed.
+    #[test]
+    fn files_that_comments_name_exist() {
+        let files = BTreeSet::from(["here.rs".to_owned()]);
+        let told = in_text("//! See here.rs, folder/here.rs, `gone.rs` and no.rs.", &files);
+        let expected = ["gone.rs", "no.rs"].map(|name| (1, format!("there is no file {name}")));
         assert_eq!(told, expected);
     }
 }

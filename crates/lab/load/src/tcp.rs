@@ -1,15 +1,15 @@
 //! Requests over HTTP/1.1 and HTTP/2, by hyper and h2, over TCP and rustls.
 //!
 //! A thread has a runtime of its own (tokio's, for one thread), so nothing is shared on a request's way and no lock is taken
-//! by us. Each connection is kept by a task ([`berth`]); each request that may be outstanding on it is a [`lane`], a task that
-//! asks, reads the answer, books it, and asks again. Open loops are paced by a [`pacer`] with a clock of nanoseconds: the
-//! runtime's own timers know milliseconds only, so they are used for timeouts and pauses.
+//! by us. Each connection is kept by a task ([`connection_slot`]). Each request that may be outstanding on it has a task
+//! ([`request_slot`]) that asks, reads the answer, records it, and asks again. Open loops are paced by a [`pacer`] with a clock
+//! of nanoseconds: the runtime's own timers know milliseconds only, so they are used for timeouts and pauses.
 //!
 //! ```text
 //! conduct ── RunPhase: phases, the other threads
-//!   ├─ pacer: wakes lanes when requests are due
-//!   └─ berth (one for each connection) ─ connect ─▶ Stream ─▶ Sender (hyper, h2)
-//!        └─ lane (one for each request at a time): ThreadState::next ─▶ Sender::exchange ─▶ ThreadState::book
+//!   ├─ pacer: wakes request slots when requests are due
+//!   └─ connection slot (one for each connection) ─ connect ─▶ Stream ─▶ Sender (hyper, h2)
+//!        └─ request slot (one for each request at a time): ThreadState::next ─▶ Sender::exchange ─▶ ThreadState::book
 //! ```
 //!
 //! Rejected: hyper's HTTP/2 client (a task for each request, and a reset is told from an end only by way of error sources; h2

@@ -1,16 +1,16 @@
-//! A server's rooms: who it is, its workers on their threads, what it reports.
+//! A server's parts: its identity, its workers on their threads, its report.
 //!
 //! | file | holds |
 //! |---|---|
 //! | credentials.rs | certificate and key |
 //! | cores.rs | how many workers, and which cores they keep |
-//! | crew.rs | the threads: one worker on each, one order to stop for all |
-//! | doors.rs | the ports, UDP and TCP |
+//! | threads.rs | the threads: one worker on each, one stop flag for all |
+//! | listeners.rs | the ports, UDP and TCP |
 //! | keys.rs | the keys that outlive a restart |
-//! | lookout.rs | counters that an operator hears of |
+//! | endpoint_warnings.rs | counters that become warnings |
 //! | ready.rs | the ready file |
 //! | limits.rs | how many connections there may be, and from where |
-//! | shift.rs | one worker of HTTP/3 from its first turn to its last |
+//! | worker_thread.rs | one worker of HTTP/3 from its first turn to its last |
 //! | tcp.rs | one thread of HTTP/1.1 and 2 |
 //! | versions.rs | which versions are served |
 //! | report.rs | what is said at the start, the summary, advice |

@@ -1,4 +1,4 @@
-//! What connections held at most: an account says what they hold, and a thread hears when it is much less. See surplus.rs.
+//! What connections held at most: an account says what they hold, and a thread hears when it is much less. See memory_trimmer.rs.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! The minimum rate at which a client takes its response. A slower client holds memory that others need.
 //!
-//! The rule is the one of connections over TCP (tcp/pulse.rs), with its figures: while something is owed to the client, a
+//! The rule is the one of connections over TCP (tcp/timeouts.rs), with its figures: while something is owed to the client, a
 //! minimum of content moves in either direction in a given time. What the client can make us send at will, like the
 //! acknowledgement of a PING, is no content.
 

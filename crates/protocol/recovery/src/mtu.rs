@@ -12,7 +12,7 @@
 //! ceiling is given, binary search.
 //!
 //! Invariants: `floor <= works <= ceiling`; `works < fails <= ceiling + 1`; a search sends at most [`MOST_PROBES`] probes and
-//! remembers a fixed number of sizes. After a search, and after a black hole (hole.rs), it rests (PMTU_RAISE_TIMER, RFC 8899
+//! remembers a fixed number of sizes. After a search, and after a black hole (black_hole.rs), it rests (PMTU_RAISE_TIMER, RFC 8899
 //! §5.1.1). Nothing wakes a quiet connection at the end of the rest: the next search begins with the next packet. A silent connection
 //! gains nothing by larger packets, and a timer would keep each idle connection of a server awake, and its peer's radio.
 

@@ -1,7 +1,7 @@
 //! Congestion controllers on links: real endpoints send without end over one bottleneck, alone or two at a time, and what
 //! they make of it is measured once they have settled.
 //!
-//! course.rs says what a link is like, run.rs lets flows run over it, ends.rs holds the two applications. startup.rs watches a
+//! link_profile.rs says what a link is like, run.rs lets flows run over it, ends.rs holds the two applications. startup.rs watches a
 //! first slow start. grid.rs lists what is
 //! run for the published table, record.rs is what is kept of a run, and study.rs makes one study of the records: tables.rs,
 //! plots.rs, findings.rs. markdown.rs writes the page.

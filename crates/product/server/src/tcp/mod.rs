@@ -3,17 +3,17 @@
 //! | file | holds |
 //! |---|---|
 //! | listen.rs | listening sockets that share a port |
-//! | front.rs, bell.rs | a thread: accepting, looking after connections, ending; the order to end |
+//! | tcp_server.rs, shutdown_signal.rs | a thread: accepting, checking connections, ending; the shutdown signal |
 //! | connection.rs | a connection: handshake, hyper, close |
 //! | stream.rs, frames.rs | TLS between hyper and the socket; what of it is content |
 //! | plain.rs | the answer to a client that speaks no TLS |
 //! | answer.rs | the seam between hyper and what answers |
 //! | service.rs, body.rs, fields.rs | a request to the handler of files and back |
 //! | application.rs | a request to a service of the application's and back |
-//! | site.rs | what the connections of a thread share |
-//! | gate.rs | how many connections there may be, in all and from each network |
-//! | pulse.rs, limits.rs | time limits of connections |
-//! | tally.rs | what was done, in numbers |
+//! | thread_state.rs | what the connections of a thread share |
+//! | limiter.rs | how many connections there may be, in all and from each network |
+//! | timeouts.rs, limits.rs | time limits of connections |
+//! | counters.rs | what was done, in numbers |
 //!
 //! Each thread has a runtime, a handler and connections of its own and shares nothing with others, HTTP/3's workers included.
 

@@ -8,7 +8,7 @@
 //! | limits.rs | rates of replies, ports that get none |
 //! | shares.rs | what clients of one address have: connections, handshakes under way |
 //! | used.rs | tokens that were used |
-//! | memory.rs | what is known of paths |
+//! | path_cache.rs | saved parameters of paths |
 //! | config.rs, counters.rs | settings, counts |
 //! | run.rs | splitting trains that belong to several connections |
 //!
