@@ -1,10 +1,11 @@
 # tercel: the main jobs. Each target does its own set-up on a fresh Debian 12 with Rust, cc, make and Python 3.11.
 
-.PHONY: help build dist test datapaths interop soak demo peers clean
+.PHONY: help build dist experiments test datapaths interop soak demo peers clean
 
 help:
 	@echo "make build   the tercel binary, optimised: target/release/tercel"
 	@echo "make dist    the same with link-time optimisation, for measurements and releases: target/dist/tercel"
+	@echo "make experiments  the same for study E6, able to do without techniques of connections: target/experiments/dist/tercel"
 	@echo "make demo    serve, download over HTTP/3, verify, measure, print"
 	@echo "make test    everything that has to pass before a change lands"
 	@echo "make datapaths  only HTTP/3 over every data path (as root: AF_XDP and namespaces too)"
@@ -20,6 +21,9 @@ dist:
 
 demo: build
 	tests/demo/run
+
+experiments:
+	cargo build --profile dist --locked --package tercel-cli --features experiments --target-dir target/experiments
 
 test:
 	tests/setup

@@ -29,9 +29,14 @@ const STEPS: &[Step] = &[
         &["clippy", "--package", "tercel-cli", "--no-default-features", "--locked", "--", "-D", "warnings"],
         &[],
     ),
+    ("the transport for experiments", EXPERIMENTS, &[]),
     ("docs", &["doc", "--workspace", "--no-deps", "--locked", "--quiet"], &[("RUSTDOCFLAGS", DOC_FLAGS)]),
     ("tests", &["test", "--workspace", "--locked"], &[]),
 ];
+
+/// Connections that can do without techniques: the tests of the public interface in that build. The other tests are of the ordinary one.
+const EXPERIMENTS: &[&str] =
+    &["test", "--package", "tercel-transport", "--features", "experiments", "--test", "public", "--locked"];
 
 /// Runs every step; the first failure ends it.
 pub(crate) fn run() -> Result<String, String> {

@@ -2,6 +2,7 @@
 //!
 //! - A crate depends only on the crates that its row names; rows name lower rooms only (docs/decisions/001).
 //! - A crate's folder is its group. It uses its own group and lower ones; no product uses the laboratory (docs/decisions/010).
+//! - The feature `experiments`, which costs the path of a packet, is enabled by features of that name only (docs/decisions/010).
 //! - Inside a crate no cycle between modules, at any level of its tree: neither by imports nor by calls of methods.
 //! - A type at the centre of a crate is taken whole by few modules, which are listed (hubs.rs).
 //! - A file has at most 600 lines; tests are exempt.
@@ -65,7 +66,10 @@ pub(crate) fn run() -> Result<String, String> {
     let groups: Groups = crates.iter().map(|folder| (name_of(folder), group_of(folder))).collect();
     for folder in &crates {
         let name = name_of(folder);
-        let used = dependencies(folder);
+        let manifest = manifest(folder);
+        // For its code and its build script; what only its tests use may come from anywhere below.
+        let used = read_dependencies(&manifest);
+        findings.extend(experiments(&name, &manifest));
         findings.extend(upward(&name, &used));
         findings.extend(outward(&name, &used, &groups));
         files += check_sources(&root, folder, &name, &mut findings);
@@ -131,10 +135,26 @@ struct Dependency {
     is_of_feature_lab: bool,
 }
 
-/// What a crate depends on for its code and its build script; what only its tests use may come from anywhere below.
-fn dependencies(directory: &Path) -> Vec<Dependency> {
+fn manifest(directory: &Path) -> toml::Table {
     let manifest = std::fs::read_to_string(directory.join("Cargo.toml")).unwrap_or_default();
-    read_dependencies(&manifest.parse().unwrap_or_default())
+    manifest.parse().unwrap_or_default()
+}
+
+/// Features other than `experiments` and dependencies that enable a feature of that name.
+fn experiments(name: &str, manifest: &toml::Table) -> Vec<String> {
+    let table = |name| manifest.get(name).and_then(toml::Value::as_table).into_iter().flatten();
+    let names_it = |list: Option<&toml::Value>| {
+        let entries =
+            list.and_then(toml::Value::as_array).into_iter().flatten().filter_map(toml::Value::as_str);
+        entries.map(|entry| entry.rsplit('/').next().unwrap_or(entry)).any(|entry| entry == "experiments")
+    };
+    let features =
+        table("features").filter(|(feature, list)| *feature != "experiments" && names_it(Some(list)));
+    let dependencies = table("dependencies").filter(|(_, value)| names_it(value.get("features")));
+    let enabling = features.chain(dependencies);
+    enabling
+        .map(|(what, _)| format!("{name}: {what} enables the feature experiments for ordinary builds"))
+        .collect()
 }
 
 fn read_dependencies(manifest: &toml::Table) -> Vec<Dependency> {
@@ -207,6 +227,16 @@ mod tests {
         assert_eq!(outward_of("wire", &used(["server", "clap"])).len(), 1);
         assert!(outward_of("toy", "")[0].contains("none of the groups"));
         assert_eq!(outward_of("server", "[build-dependencies]\nreport = {}").len(), 1);
+    }
+
+    /// Deleted, an ordinary build could ask for each packet whether an experiment does without something.
+    #[test]
+    fn only_a_feature_of_its_name_enables_experiments() {
+        let found = |manifest: &str| experiments("cli", &manifest.parse().unwrap()).len();
+        assert_eq!(found("[features]\nexperiments = [\"transport/experiments\"]\ndefault = [\"lab\"]"), 0);
+        assert_eq!(found("[features]\ndefault = [\"experiments\"]"), 1);
+        assert_eq!(found("[features]\nlab = [\"transport/experiments\"]"), 1);
+        assert_eq!(found("[dependencies]\ntransport = { features = [\"experiments\"] }"), 1);
     }
 
     /// Deleted, a command without the feature `lab` could carry the laboratory.

@@ -27,7 +27,10 @@ fn main() {
     let profile = out.ancestors().nth(3).and_then(Path::file_name);
     let profile = profile.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let is_guided = variable("CARGO_ENCODED_RUSTFLAGS").contains("profile-use");
-    println!("cargo::rustc-env=TERCEL_PROFILE={profile}{}", if is_guided { "+pgo" } else { "" });
+    let has_experiments = !variable("CARGO_FEATURE_EXPERIMENTS").is_empty();
+    let extras = [(is_guided, "+pgo"), (has_experiments, "+experiments")];
+    let extras: String = extras.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
+    println!("cargo::rustc-env=TERCEL_PROFILE={profile}{extras}");
     println!("cargo::rustc-env=TERCEL_SOURCES={sources}");
 }
 

@@ -23,7 +23,7 @@ use report::model::{Block, Cell, Row, Study, Table};
 
 use self::builds::{BUILD_TECHNIQUES, Builds};
 use self::pairing::Pairing;
-use self::techniques::{ELSEWHERE, PAYLOAD, SIZE, TECHNIQUES, Technique};
+use self::techniques::{ELSEWHERE, IN_CONNECTIONS, PAYLOAD, SIZE, TECHNIQUES, Technique};
 use crate::ceiling::{self, Ceiling};
 use crate::context::Context;
 use crate::downloads::{Asker, Course, DownloadSeries};
@@ -49,6 +49,8 @@ struct Measured {
     everything: Vec<DownloadSeries>,
     /// In the order of [`TECHNIQUES`].
     ablation: Vec<DownloadSeries>,
+    /// Of a build for experiments: with everything, then in the order of [`IN_CONNECTIONS`]. Empty without such a build.
+    experimental: Vec<DownloadSeries>,
     /// Other builds.
     built: Vec<DownloadSeries>,
     builds: Builds,
@@ -101,6 +103,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         raw: serde_json::json!({
             "everything": measured.everything,
             "ablation": measured.ablation,
+            "experiments": measured.experimental,
             "builds": measured.built,
             "apart": measured.apart,
             "versions": measured.versions,
@@ -124,11 +127,15 @@ impl Measured {
         self.notes.append(&mut self.builds.notes);
         let mut lanes = vec![DownloadSeries::new("everything", Method::Gso, &SIZE)];
         lanes.extend(TECHNIQUES.iter().map(Technique::lane));
+        let experimental = experimental(&self.builds);
+        let (from, built_from) = (1 + TECHNIQUES.len(), 1 + TECHNIQUES.len() + experimental.len());
+        lanes.extend(experimental);
         lanes.extend(self.builds.lanes());
         self.measure_ceiling(context, bytes)?;
         let done = course.run(&mut lanes, context);
         self.note_problems(&lanes);
-        self.built = lanes.split_off(1 + TECHNIQUES.len());
+        self.built = lanes.split_off(built_from);
+        self.experimental = lanes.split_off(from);
         self.ablation = lanes.split_off(1);
         self.everything = lanes;
         done?;
@@ -171,14 +178,30 @@ impl Measured {
             with: everything,
             without: lane,
         });
+        let in_connections = self.experimental.split_first().into_iter().flat_map(|(with, without)| {
+            without.iter().zip(&IN_CONNECTIONS).map(move |(without, technique)| Pairing {
+                name: technique.name,
+                published: technique.published,
+                with,
+                without,
+            })
+        });
         let built = BUILD_TECHNIQUES.iter().filter_map(|technique| {
             let [with, without] = self.builds.pair(technique, everything, &self.built)?;
             Some(Pairing { name: technique.name, published: technique.published, with, without })
         });
         let apart =
             self.apart.iter().map(|(name, [with, without])| Pairing { name, published: None, with, without });
-        left_out.chain(built).chain(apart).collect()
+        left_out.chain(in_connections).chain(built).chain(apart).collect()
     }
+}
+
+/// The lanes of a build for experiments, if there is one.
+fn experimental(builds: &Builds) -> Vec<DownloadSeries> {
+    let Some(program) = &builds.experimental else { return Vec::new() };
+    let everything = DownloadSeries::new("everything, built for experiments", Method::Gso, &SIZE);
+    let lanes = core::iter::once(everything).chain(IN_CONNECTIONS.iter().map(Technique::lane));
+    lanes.map(|lane| DownloadSeries { program: Some(program.clone()), ..lane }).collect()
 }
 
 fn method(bytes: u64, trials: usize, site: &Site) -> Vec<String> {
@@ -200,7 +223,8 @@ fn method(bytes: u64, trials: usize, site: &Site) -> Vec<String> {
             SIZE[1],
             site.tcp_congestion()
         ),
-        "Link-time and profile-guided optimisation are other builds of the same sources, at both ends. Steering is measured with a \
+        "Link-time and profile-guided optimisation are other builds of the same sources, at both ends. What a connection does without is \
+         compared within a build that can do so, with the feature experiments. Steering is measured with a \
          server of two workers and 16 connections of tercel load whose ports change soon after the beginning, over an emulated link, in CPU \
          seconds for 10^9 bytes as well."
             .to_owned(),

@@ -4,7 +4,7 @@ use crate::help::LABORATORY;
 use crate::techniques::{DisabledTechnique, DisabledTechniques};
 use clap::{Args, ValueEnum};
 use crypto::{KeyExchange, KeyLog, Suite, SuiteChoice, TlsOptions};
-use transport::{Burst, MtuConfig, MtuMode, Pacing, Switch, TransportConfig};
+use transport::{Burst, MtuConfig, MtuMode, Pacing, Switch, TransportConfig, Without};
 use wire::Version;
 
 /// Cipher suites to offer or accept.
@@ -36,7 +36,7 @@ pub(crate) enum Congestion {
 /// Searches for the largest packet that a path carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MtuSearch {
-    /// SeveralRuns sizes at once, a round trip apart.
+    /// Several sizes at once, a round trip apart.
     Fast,
     /// One size at a time, a second apart: the Ethernet maximum first, or halving what is left if a ceiling is given.
     Classic,
@@ -147,6 +147,10 @@ pub(crate) struct QuicArgs {
     help_lab: bool,
 }
 
+/// An ordinary build has no branches for these, so that they cost a packet nothing.
+const NOT_BUILT: &str = "--without train-masks, merged-acks, lent-data and shared-buffers need a build with the feature experiments: \
+                         cargo build --release --package tercel-cli --features experiments";
+
 /// UDP payloads that QUIC and IP permit.
 fn size() -> clap::builder::RangedI64ValueParser<u16> {
     clap::value_parser!(u16)
@@ -162,6 +166,10 @@ impl QuicArgs {
         {
             return Err(transport::InvalidConfig("--mtu-floor is above --mtu-ceiling"));
         }
+        let without = self.techniques().transport();
+        if without != Without::default() && !Without::IS_BUILT {
+            return Err(transport::InvalidConfig(NOT_BUILT));
+        }
         TransportConfig {
             version,
             idle_timeout: base::time::Duration::from_secs(self.idle_timeout),
@@ -171,7 +179,7 @@ impl QuicArgs {
             careful_resume: self.careful_resume.switch(),
             ack_frequency: self.ack_frequency.switch(),
             ack_every: self.ack_every,
-            without: self.techniques().transport(),
+            without,
             congestion: match self.congestion {
                 Congestion::Cubic => recovery::congestion::Algorithm::Cubic,
                 Congestion::Newreno => recovery::congestion::Algorithm::NewReno,

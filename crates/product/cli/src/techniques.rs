@@ -14,9 +14,9 @@ pub(crate) enum DisabledTechnique {
     Gso,
     /// Merging by the kernel: each datagram is taken in by itself, many per call. For --datapath gso.
     Gro,
-    /// SeveralRuns trains or datagrams per system call when sending.
+    /// Several trains or datagrams per system call when sending.
     Sendmmsg,
-    /// SeveralRuns trains or datagrams per system call when receiving.
+    /// Several trains or datagrams per system call when receiving.
     Recvmmsg,
     /// Taking in many packets before acting on them: one message at a time instead, be it a datagram or a merged train.
     ReceiveBatches,

@@ -217,8 +217,11 @@ fn what_cannot_be_served_is_said_in_one_line() {
         (&["--spin", "often"], 2, "microseconds, or always"),
         (&["--steering", "magic"], 2, "auto, ebpf, classic, hand-off"),
     ];
+    let of_experiments: &[(&[&str], i32, &str)] =
+        &[(&["--without", "lent-data"], 1, "build --release --package tercel-cli --features experiments")];
+    let of_experiments = if cfg!(feature = "experiments") { &[] } else { of_experiments };
     let data = TempDir::new().expect("a folder");
-    for (arguments, code, text) in table {
+    for (arguments, code, text) in table.iter().chain(of_experiments) {
         let mut command = Command::new(PROGRAM);
         command.args(["serve", "--listen", "127.0.0.1:0", "--access-log", "off"]).args(*arguments);
         let output = run(command.env("XDG_DATA_HOME", data.path()));
@@ -272,13 +275,16 @@ fn the_doctor_tells_programs_and_people_of_the_machine_and_its_interfaces() {
 /// Flags that change how packets leave and are acknowledged, and techniques that are left out: the bytes are the same.
 #[test]
 fn what_is_tuned_or_left_out_carries_the_same_bytes() {
-    let tuned = [
-        &["--pacing-burst", "4", "--pacing-burst-us", "500", "--ack-frequency", "off", "--ack-every", "2"][..],
+    let tuned: &[&[&str]] = &[
+        &["--pacing-burst", "4", "--pacing-burst-us", "500", "--ack-frequency", "off", "--ack-every", "2"],
         &["--pacing", "off", "--congestion", "bbr"],
         &["--without", "gso,gro,sendmmsg,recvmmsg,receive-batches,departure-times"],
-        &["--without", "train-masks,merged-acks,lent-data,shared-buffers,head-cache"],
+        &["--without", "head-cache"],
+        // Last, because an ordinary build refuses it.
+        &["--without", "train-masks,merged-acks,lent-data,shared-buffers"],
     ];
-    for flags in tuned {
+    let ordinary = if cfg!(feature = "experiments") { tuned.len() } else { tuned.len() - 1 };
+    for flags in &tuned[..ordinary] {
         let server = Server::start(flags);
         server.check("3MB", flags);
         server.stop();

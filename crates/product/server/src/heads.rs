@@ -36,7 +36,8 @@ pub enum HeadCache {
 /// The table.
 #[derive(Debug)]
 pub(crate) struct Heads<F> {
-    cache: HeadCache,
+    /// Heads whose fields are this long together, or longer, are not kept. 0 keeps none.
+    too_long: usize,
     places: Vec<CachedHead<F>>,
     /// One that is not kept.
     passing: Option<EncodedHead>,
@@ -44,14 +45,18 @@ pub(crate) struct Heads<F> {
 
 impl<F: FieldLines> Heads<F> {
     pub(crate) fn new(cache: HeadCache) -> Heads<F> {
-        Heads { cache, places: Vec::new(), passing: None }
+        let too_long = match cache {
+            HeadCache::On => LONGEST + 1,
+            HeadCache::Off => 0,
+        };
+        Heads { too_long, places: Vec::new(), passing: None }
     }
 
     /// The head, encoded now or before.
     pub(crate) fn encoded(&mut self, status: u16, fields: F, length: BodyLength) -> &EncodedHead {
         let encode = |fields: &F| EncodedHead::response(status, fields.lines(), length);
         let size: usize = fields.lines().map(|(_, value)| value.len()).sum();
-        if size > LONGEST || self.cache == HeadCache::Off {
+        if size >= self.too_long {
             return self.passing.insert(encode(&fields));
         }
         if self.places.is_empty() {

@@ -141,6 +141,9 @@ impl TransportConfig {
         if !self.version.is_supported() {
             return Err(InvalidConfig("version must be QUIC 1 or 2"));
         }
+        if self.without != Without::default() && !Without::IS_BUILT {
+            return Err(InvalidConfig("without needs a build with the feature experiments"));
+        }
         Ok(self)
     }
 }

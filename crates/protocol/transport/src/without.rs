@@ -1,7 +1,8 @@
 //! Techniques that a connection can do without, for experiments that ask what each is worth.
 //!
-//! A set in one byte, looked at where the technique is, once per train, frame or write. What has a setting of its own (pacing,
-//! ACK frequency, ECN, the congestion controller) is not here.
+//! A set in one byte, looked at where the technique is, once per train, frame or write. Only a build with the feature
+//! `experiments` looks: elsewhere [`Without::has`] is a constant, and the compiler removes the branches (docs/decisions/010).
+//! What has a setting of its own (pacing, ACK frequency, ECN, the congestion controller) is not here.
 
 /// A technique whose absence changes nothing but the cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,9 @@ pub enum Technique {
 pub struct Without(u8);
 
 impl Without {
+    /// Whether this build can do without techniques: it has the feature `experiments`. Elsewhere a set has no effect.
+    pub const IS_BUILT: bool = cfg!(any(test, feature = "experiments"));
+
     /// This one as well.
     #[must_use]
     pub const fn with(self, technique: Technique) -> Without {
@@ -30,6 +34,6 @@ impl Without {
     /// Whether this one is done without.
     #[inline]
     pub const fn has(self, technique: Technique) -> bool {
-        self.0 & 1 << technique as u8 != 0
+        Self::IS_BUILT && self.0 & 1 << technique as u8 != 0
     }
 }

@@ -23,6 +23,8 @@ struct Way {
 
 const USUAL: Way = Way { profile: "dist", place: "dist/tercel", command: "make dist" };
 const GUIDED: Way = Way { profile: "dist+pgo", place: "pgo/tercel", command: "cargo xtask pgo" };
+const EXPERIMENTAL: Way =
+    Way { profile: "dist+experiments", place: "experiments/dist/tercel", command: "make experiments" };
 const UNLINKED: Way = Way { profile: "release", place: "release/tercel", command: "make build" };
 
 /// A technique: the build that has it, and one without it.
@@ -67,6 +69,8 @@ pub(super) struct Builds {
     base: String,
     /// The others: profile and program.
     others: Vec<(&'static str, PathBuf)>,
+    /// A program whose connections can do without techniques.
+    pub(super) experimental: Option<PathBuf>,
     /// Why others are missing.
     pub(super) notes: Vec<String>,
 }
@@ -91,6 +95,14 @@ impl Builds {
                 Ok(file) => found.others.push((way.profile, file)),
                 Err(note) => found.notes.push(note),
             }
+        }
+        if own.profile == EXPERIMENTAL.profile {
+            found.experimental = Some(program.to_owned());
+            return found;
+        }
+        match find(program, EXPERIMENTAL, (&own, ask)) {
+            Ok(file) => found.experimental = Some(file),
+            Err(note) => found.notes.push(note),
         }
         found
     }
@@ -172,12 +184,13 @@ mod tests {
 
         let folder = bench::folder::Folder::make().unwrap();
         let file = |place: &str| folder.path().join(place);
-        for place in ["dist", "pgo", "release", "debug"] {
-            std::fs::create_dir(file(place)).unwrap();
+        for place in ["dist", "pgo", "release", "debug", "experiments/dist"] {
+            std::fs::create_dir_all(file(place)).unwrap();
             std::fs::write(file(place).join("tercel"), "").unwrap();
         }
         let ask = |program: &Path| {
             let said = match program.parent()?.file_name()?.to_str()? {
+                "dist" if program.ends_with("experiments/dist/tercel") => "profile dist+experiments\nsources abc\n",
                 "dist" => "profile dist\nsources abc\n",
                 "pgo" => "profile dist+pgo\nsources abc\n",
                 "release" => "profile release\nsources abd\n",
@@ -187,6 +200,9 @@ mod tests {
         };
         let builds = Builds::among(&file("dist/tercel"), &ask);
         assert_eq!(builds.others.iter().map(|(profile, _)| *profile).collect::<Vec<_>>(), ["dist+pgo"]);
+        assert_eq!(builds.experimental, Some(file("experiments/dist/tercel")));
+        let own = Builds::among(&file("experiments/dist/tercel"), &ask);
+        assert_eq!(own.experimental, Some(file("experiments/dist/tercel")));
         assert!(builds.notes.len() == 1 && builds.notes[0].contains("abd instead of abc"), "{builds:?}");
 
         let everything = DownloadSeries::new("everything", Method::Gso, &SIZE);

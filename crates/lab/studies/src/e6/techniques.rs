@@ -52,7 +52,7 @@ const fn both(
 }
 
 /// All that are left out, one at a time.
-pub(super) const TECHNIQUES: [Technique; 17] = [
+pub(super) const TECHNIQUES: [Technique; 13] = [
     sending("without GSO on send", Some("about 5 times in typical cases"), &["--without", "gso"]),
     sending("without sendmmsg", Some("a saved system call per packet only"), &["--without", "sendmmsg"]),
     sending("without GSO and sendmmsg", None, &["--without", "gso,sendmmsg"]),
@@ -75,6 +75,18 @@ pub(super) const TECHNIQUES: [Technique; 17] = [
     },
     sending("bursts of 4 packets a send", None, &["--pacing-burst", "4"]),
     sending("bursts of 16 packets a send", None, &["--pacing-burst", "16"]),
+    both(
+        "an acknowledgement for every second packet",
+        Some("25 % of the sender's CPU"),
+        &["--ack-frequency", "off", "--ack-every", "2"],
+    ),
+    both("no ACK frequency, every 10th packet", None, &["--ack-frequency", "off", "--ack-every", "10"]),
+    both("BBR instead of CUBIC", None, &["--congestion", "bbr"]),
+];
+
+/// Those of connections. Only a build with the feature `experiments` can do without them: each is compared with everything in that
+/// build.
+pub(super) const IN_CONNECTIONS: [Technique; 4] = [
     both("header protection packet by packet", None, &["--without", "train-masks"]),
     both("acknowledged ranges not merged", None, &["--without", "merged-acks"]),
     both(
@@ -83,13 +95,6 @@ pub(super) const TECHNIQUES: [Technique; 17] = [
         &["--without", "lent-data"],
     ),
     both("the application's buffers copied", None, &["--without", "shared-buffers"]),
-    both(
-        "an acknowledgement for every second packet",
-        Some("25 % of the sender's CPU"),
-        &["--ack-frequency", "off", "--ack-every", "2"],
-    ),
-    both("no ACK frequency, every 10th packet", None, &["--ack-frequency", "off", "--ack-every", "10"]),
-    both("BBR instead of CUBIC", None, &["--congestion", "bbr"]),
 ];
 
 /// What is not in the table, and why.

@@ -33,6 +33,8 @@ fn only_what_an_interval_shows_is_worth_something() {
     });
     let pair = [lane("steered", &[2.0, 2.01, 1.99]), lane(steering::NAME, &[8.0, 8.1, 7.9])];
     measured.apart.push((steering::NAME, pair));
+    let names = core::iter::once("everything").chain(IN_CONNECTIONS.iter().map(|technique| technique.name));
+    measured.experimental = names.map(|name| lane(name, &[1.5, 1.51, 1.49])).collect();
     let pairings = measured.pairings();
     let said = pairing::findings(&pairings);
     assert!(
@@ -44,9 +46,9 @@ fn only_what_an_interval_shows_is_worth_something() {
     assert!(said[3].starts_with("No measurable difference to the server: without GSO and sendmmsg; "));
 
     let table = pairing::table(&pairings, &Ceiling::default());
-    assert_eq!(table.rows.len(), TECHNIQUES.len() + 1);
+    assert_eq!(table.rows.len(), TECHNIQUES.len() + IN_CONNECTIONS.len() + 1);
     assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
-    assert_eq!(pairing::plot(&pairings).series[0].points.len(), TECHNIQUES.len() + 1);
+    assert_eq!(pairing::plot(&pairings).series[0].points.len(), TECHNIQUES.len() + IN_CONNECTIONS.len() + 1);
 }
 
 #[test]

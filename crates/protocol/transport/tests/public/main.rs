@@ -14,4 +14,5 @@ mod network;
 mod setup;
 mod streams;
 mod tls;
+mod without;
 mod world;
