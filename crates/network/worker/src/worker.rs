@@ -247,9 +247,7 @@ impl<P: Port, A: App> Worker<P, A> {
         let took = if self.busy_at == last { self.now.saturating_since(last) } else { Duration::ZERO };
         self.endpoint.on_turn(self.now, took);
         let mut trains = self.port.poll()?;
-        for index in 0..trains {
-            self.receive(index);
-        }
+        self.receive(trains);
         if self.has_handed_over() {
             trains += self.receive_mail();
         }
@@ -323,12 +321,14 @@ impl<P: Port, A: App> Worker<P, A> {
         (port, receive_context)
     }
 
-    /// A train that came in.
+    /// The trains that came in.
     #[inline]
-    fn receive(&mut self, index: usize) {
-        let (port, mut receive_context) = self.receive_context();
-        if let Some(addresses) = receive_context.receive(port.train(index), Origin::Port) {
-            self.send_reply(addresses);
+    fn receive(&mut self, trains: usize) {
+        let (port, mut context) = self.receive_context();
+        for index in 0..trains {
+            if let Some(addresses) = context.receive(port.train(index), Origin::Port) {
+                send_reply(port, context.endpoint.reply(), addresses);
+            }
         }
     }
 
@@ -339,29 +339,18 @@ impl<P: Port, A: App> Worker<P, A> {
             return 0;
         };
         let trains = handed_over.len();
+        let (port, mut context) = self.receive_context();
         for index in 0..trains {
             let train = handed_over.train(index);
-            self.hand_off.handed_in += train.bytes.len().div_ceil(train.segment_size.max(1)) as u64;
-            if let Some(addresses) = self.receive_context().1.receive(train, Origin::Worker) {
-                self.send_reply(addresses);
+            context.counters.handed_in += train.bytes.len().div_ceil(train.segment_size.max(1)) as u64;
+            if let Some(addresses) = context.receive(train, Origin::Worker) {
+                send_reply(port, context.endpoint.reply(), addresses);
             }
         }
         if let Some(hand_off_group) = &mut self.hand_off_group {
             hand_off_group.put_back(handed_over);
         }
         trains
-    }
-
-    /// The endpoint's stateless reply: a train of one datagram.
-    fn send_reply(&mut self, addresses: Addresses) {
-        let reply = self.endpoint.reply();
-        let path = TrainPath::new(addresses, Ecn::NotEct);
-        if reply.is_empty() || self.port.begin(path, reply.len()).is_none() {
-            return;
-        }
-        self.port.room().copy_from_slice(reply);
-        self.port.push(reply.len());
-        self.port.end();
     }
 
     fn activate(&mut self, handle: Handle) {
@@ -489,4 +478,15 @@ impl<P: Port, A: App> Worker<P, A> {
             self.wheel.schedule(at, handle);
         }
     }
+}
+
+/// The endpoint's stateless reply: a train of one datagram.
+fn send_reply(port: &mut impl Port, reply: &[u8], addresses: Addresses) {
+    let path = TrainPath::new(addresses, Ecn::NotEct);
+    if reply.is_empty() || port.begin(path, reply.len()).is_none() {
+        return;
+    }
+    port.room().copy_from_slice(reply);
+    port.push(reply.len());
+    port.end();
 }

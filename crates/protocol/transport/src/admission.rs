@@ -1,7 +1,7 @@
 //! Where endpoint and connection meet: connections begin, their connection IDs are registered, and they are forgotten.
 
 use crate::config::{Switch, TransportConfig};
-use crate::connection::{Connection, ConnectionSetup, FirstInitial};
+use crate::connection::{Connection, ConnectionSetup, FirstInitial, News};
 use crate::endpoint::{Endpoint, Incoming};
 use base::net::Addresses;
 use base::slab::Handle;
@@ -118,21 +118,20 @@ impl Endpoint {
     /// handshake is complete; and, when it is over, what is to be remembered of its path. Makes a token for a client that has moved.
     #[inline]
     pub fn update(&mut self, handle: Handle, connection: &mut Connection) {
-        if connection.has_cid_changes() {
-            connection.take_cid_changes(|change| self.register(handle, change));
-            if connection.is_connected() {
-                self.on_established(handle);
+        while let Some(news) = connection.take_news() {
+            match news {
+                News::LocalCids { cids, is_connected } => {
+                    cids.take_changes(|change| self.register(handle, change));
+                    if is_connected {
+                        self.on_established(handle);
+                    }
+                }
+                News::TokenWanted { proved_at, addresses, control_frames } => {
+                    control_frames.announce_token(self.new_token(proved_at, addresses));
+                }
+                News::Closed(summary) => self.learn(&summary),
+                News::ResetTokens(tokens) => self.register_resets(handle, tokens),
             }
-        }
-        if let Some((now, addresses)) = connection.take_wanted_token() {
-            let token = self.new_token(now, addresses);
-            connection.announce_token(token);
-        }
-        if let Some(path_summary) = connection.take_path_summary() {
-            self.learn(&path_summary);
-        }
-        if let Some(tokens) = connection.take_reset_tokens() {
-            self.register_resets(handle, tokens);
         }
     }
 }

@@ -6,16 +6,13 @@
 //! randomness that a seed did not provide.
 #![forbid(unsafe_code)]
 
-mod ack_frequency;
 mod admission;
 mod announce;
 mod builder;
 mod cid;
 mod config;
 mod connection;
-mod control_frames;
 mod crypto_stream;
-mod datagrams;
 mod endpoint;
 mod error;
 mod event;
@@ -31,9 +28,8 @@ mod without;
 pub use admission::{ClientConfig, ServerConfig};
 pub use cid::CID_WORKER_OFFSET;
 pub use config::{InvalidConfig, MAX_PACKET_SIZE, MIN_PACKET_SIZE, Switch, TransportConfig};
-pub use connection::{Connection, Counters, Transmitted};
+pub use connection::{Connection, Counters, DatagramError, Transmitted};
 pub use crypto::TlsError;
-pub use datagrams::DatagramError;
 pub use endpoint::{
     DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, ResumeCounters,
     RetryPolicy, Route, UsedTokens, split_run,

@@ -2,9 +2,9 @@
 
 use super::assembly::Assembly;
 use super::close::close_period;
+use super::components::{ControlFrames, DatagramError};
 use super::{Connection, Counters, Transmitted};
-use crate::cid::{CidChange, Registration, ResetToken};
-use crate::datagrams::DatagramError;
+use crate::cid::{LocalCids, ResetToken};
 use crate::error::AlreadySending;
 use crate::event::{Event, StreamSink};
 use crate::stream_id::{Dir, StreamId};
@@ -30,6 +30,18 @@ pub(crate) struct PathSummary {
     pub(crate) report: ResumeReport,
     /// When the peer was last heard of.
     pub(crate) seen_at: Instant,
+}
+
+/// What the endpoint has to learn of a connection, with the component that takes its answer.
+pub(crate) enum News<'a> {
+    /// IDs of ours have come or gone.
+    LocalCids { cids: &'a mut LocalCids, is_connected: bool },
+    /// A client that moved needs a token for its new address, which was proved at this time.
+    TokenWanted { proved_at: Instant, addresses: Addresses, control_frames: &'a mut ControlFrames },
+    /// The connection is over.
+    Closed(PathSummary),
+    /// The tokens by which the peer may end the connection are others.
+    ResetTokens([Option<ResetToken>; 2]),
 }
 
 impl Connection {
@@ -244,9 +256,26 @@ impl Connection {
         self.paths.resume_from(saved);
     }
 
+    /// What the endpoint has to learn of the connection, one thing at a time; `None` when all is told.
+    #[inline]
+    pub(crate) fn take_news(&mut self) -> Option<News<'_>> {
+        let is_connected = self.is_connected();
+        if self.components.local_cids.has_changes() {
+            return Some(News::LocalCids { cids: &mut self.components.local_cids, is_connected });
+        }
+        if let Some((proved_at, addresses)) = self.components.control_frames.take_wanted_token() {
+            let control_frames = &mut self.components.control_frames;
+            return Some(News::TokenWanted { proved_at, addresses, control_frames });
+        }
+        if let Some(summary) = self.take_path_summary() {
+            return Some(News::Closed(summary));
+        }
+        self.components.peer_cids.take_reset_tokens().map(News::ResetTokens)
+    }
+
     /// What is to be remembered of the path, told once, when the connection is over.
     #[inline]
-    pub(crate) fn take_path_summary(&mut self) -> Option<PathSummary> {
+    fn take_path_summary(&mut self) -> Option<PathSummary> {
         if !self.lifecycle.is_over() || core::mem::replace(&mut self.has_parted, true) {
             return None;
         }
@@ -277,31 +306,6 @@ impl Connection {
     /// How the stream shares the connection with others; the default when there is no such stream.
     pub fn priority(&mut self, id: StreamId) -> Priority {
         self.components.streams.priority(id)
-    }
-
-    /// Whether connection IDs have come or gone since the last look.
-    #[inline]
-    pub(crate) fn has_cid_changes(&self) -> bool {
-        self.components.local_cids.has_changes()
-    }
-
-    pub(crate) fn take_cid_changes(&mut self, visit: impl FnMut(CidChange) -> Registration) {
-        self.components.local_cids.take_changes(visit);
-    }
-
-    /// A client that moved needs a token for its new address, which was proved at this time.
-    #[inline]
-    pub(crate) fn take_wanted_token(&mut self) -> Option<(Instant, Addresses)> {
-        self.components.control_frames.take_wanted_token()
-    }
-
-    pub(crate) fn announce_token(&mut self, token: Box<[u8]>) {
-        self.components.control_frames.announce_token(token);
-    }
-
-    #[inline]
-    pub(crate) fn take_reset_tokens(&mut self) -> Option<[Option<ResetToken>; 2]> {
-        self.components.peer_cids.take_reset_tokens()
     }
 
     /// Client or server.

@@ -11,12 +11,18 @@
 //!
 //! Path challenges, MTU probes and CONNECTION_CLOSE share no packet with others: they are plans of their own (plan.rs).
 
-use crate::ack_frequency::AckFrequency;
+mod ack_frequency;
+mod control_frames;
+mod datagrams;
+
+pub(super) use ack_frequency::AckFrequency;
+pub(crate) use control_frames::ControlFrames;
+pub use datagrams::DatagramError;
+pub(super) use datagrams::Datagrams;
+
 use crate::builder::PacketBuilder;
 use crate::cid::{LocalCids, PeerCids};
-use crate::control_frames::ControlFrames;
 use crate::crypto_stream::CryptoStream;
-use crate::datagrams::Datagrams;
 use crate::sent::SentFrame;
 use crate::space::{Space, SpaceId, Spaces};
 use crate::stream_id::StreamId;

@@ -5,8 +5,8 @@
 //! parse and hand over.
 
 use super::arrival::Arrival;
+use super::components::Datagrams;
 use super::{Connection, handshake};
-use crate::datagrams::Datagrams;
 use crate::error::TransportError;
 use crate::event::StreamSink;
 use crate::space::SpaceId;

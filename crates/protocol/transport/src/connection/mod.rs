@@ -37,7 +37,8 @@ mod versions;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use api::PathSummary;
+pub(crate) use api::{News, PathSummary};
+pub use components::DatagramError;
 pub use counters::Counters;
 pub(crate) use open::{ConnectionSetup, FirstInitial};
 pub use transmit::Transmitted;

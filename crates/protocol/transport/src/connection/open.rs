@@ -2,16 +2,13 @@
 
 use super::Connection;
 use super::close::Lifecycle;
-use super::components::Components;
+use super::components::{AckFrequency, Components, ControlFrames, Datagrams};
 use super::counters::Counters;
 use super::handshake::{Handshake, HandshakeCids};
 use super::keys::KeyRing;
 use super::timer_state::Timers;
-use crate::ack_frequency::AckFrequency;
 use crate::cid::{LocalCids, MAX_ACTIVE, PeerCids};
 use crate::config::TransportConfig;
-use crate::control_frames::ControlFrames;
-use crate::datagrams::Datagrams;
 use crate::path::{AddressState, Paths};
 use crate::space::{Space, SpaceId, Spaces};
 use crate::streams::Streams;
