@@ -190,7 +190,9 @@ mod tests {
         }
         let ask = |program: &Path| {
             let said = match program.parent()?.file_name()?.to_str()? {
-                "dist" if program.ends_with("experiments/dist/tercel") => "profile dist+experiments\nsources abc\n",
+                "dist" if program.ends_with("experiments/dist/tercel") => {
+                    "profile dist+experiments\nsources abc\n"
+                }
                 "dist" => "profile dist\nsources abc\n",
                 "pgo" => "profile dist+pgo\nsources abc\n",
                 "release" => "profile release\nsources abd\n",
