@@ -64,7 +64,11 @@ impl ConnectionArgs {
         crypto::tcp_client(&self.roots()?, options).map_err(|error| self.explain(error))
     }
 
-    fn roots(&self) -> Result<Roots, GetError> {
+    /// Whom to trust.
+    ///
+    /// # Errors
+    /// The file of `--cacert` cannot be read.
+    pub(crate) fn roots(&self) -> Result<Roots, GetError> {
         match &self.cacert {
             _ if self.insecure => Ok(Roots::Insecure),
             None => Ok(Roots::System),
@@ -75,7 +79,8 @@ impl ConnectionArgs {
         }
     }
 
-    fn explain(&self, error: ConfigError) -> GetError {
+    /// What is wrong with the settings of TLS, in terms of the flags.
+    pub(crate) fn explain(&self, error: ConfigError) -> GetError {
         match (error, &self.cacert) {
             (
                 error @ (ConfigError::NoCertificate

@@ -1,4 +1,4 @@
-//! `tercel get`: downloads over HTTP/3.
+//! `tercel get`: downloads over HTTP/3 by the downloader, whose content is lent; over other versions by the library's client.
 //!
 //! This file turns the command line into jobs and settings; what they mean is in the `load` room.
 
@@ -19,7 +19,7 @@ use client::request::parse_headers;
 use client::resolve::{ConnectOverride, Family};
 use client::tally::Check;
 use client::target::Target;
-use client::{Downloader, Settings};
+use client::{BuildError, Client, Downloader, Fetcher, HttpChoice, Redirects, Settings};
 use console::Console;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use datapath::Port;
@@ -38,6 +38,14 @@ use wire::Version;
 /// Versions of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Http {
+    /// What the server speaks: QUIC and TCP race.
+    Auto,
+    /// HTTP/1.1, over TCP.
+    #[value(name = "1")]
+    One,
+    /// HTTP/2, over TCP.
+    #[value(name = "2")]
+    Two,
     /// HTTP/3, over QUIC.
     #[value(name = "3")]
     Three,
@@ -88,14 +96,16 @@ pub(crate) struct GetArgs {
     /// Add a field to every request: 'Name: value'. 'Name:' removes one that would be sent. Repeatable.
     #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = "Request")]
     headers: Vec<String>,
-    /// The version of HTTP. Only 3 is there yet.
+    /// The version of HTTP: 3, 2, 1 (for HTTP/1.1), or auto, which races QUIC with TCP and follows Alt-Svc.
+    ///
+    /// The flags of QUIC and of the data path, and the counts of datagrams and system calls in --json, are for --http 3.
     #[arg(
         long,
         value_enum,
         default_value = "3",
-        value_name = "VERSION",
-        help_heading = "Request",
-        hide_short_help = true
+        value_name = "auto|1|2|3",
+        hide_possible_values = true,
+        help_heading = "Request"
     )]
     http: Http,
 
@@ -162,13 +172,18 @@ pub(crate) fn run(args: &GetArgs) -> ExitCode {
 
 fn get(args: &GetArgs) -> Result<u8, GetError> {
     let jobs = args.jobs()?;
+    match args.http {
+        Http::Auto => return args.fetch(HttpChoice::Auto, &jobs),
+        Http::One => return args.fetch(HttpChoice::Http1, &jobs),
+        Http::Two => return args.fetch(HttpChoice::Http2, &jobs),
+        Http::Three => {}
+    }
     let settings = args.settings()?;
     args.path.check().map_err(GetError::Usage)?;
     args.quic.techniques().check(args.path.datapath).map_err(GetError::Usage)?;
     let paths = args.open(&jobs).map_err(GetError::Usage)?;
+    args.tell_of_proxy(&jobs);
     if !args.quiet {
-        let targets: Vec<Target> = jobs.iter().map(|job| job.target.clone()).collect();
-        ConnectionArgs::tell_of_proxy("get", &targets);
         paths.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         paths.declined.iter().for_each(|line| eprintln!("{line}"));
     }
@@ -220,6 +235,55 @@ impl GetArgs {
         self.download(Capture::new(port, writer, origin), settings, jobs, &stop)
     }
 
+    /// Downloads by the library's client, over the version that is chosen or that the server speaks.
+    fn fetch(&self, http: HttpChoice, jobs: &[Job]) -> Result<u8, GetError> {
+        if self.pcap.is_some() {
+            return Err(GetError::Usage("--pcap captures datagrams of QUIC: add --http 3".to_owned()));
+        }
+        let seconds = std::time::Duration::from_secs;
+        let client = Client::builder()
+            .roots(self.connection.roots()?)
+            .tls_options(self.quic.tls())
+            .http(http)
+            .family(self.connection.family())
+            .detours(self.detours()?)
+            .redirects(Redirects::None)
+            .connect_timeout(seconds(self.connect_timeout))
+            .silence(Some(seconds(self.timeout)).filter(|silence| !silence.is_zero()))
+            .build()
+            .map_err(|error| match error {
+                BuildError::Tls(error) => self.connection.explain(error),
+                error => GetError::Usage(error.to_string()),
+            })?;
+        self.tell_of_proxy(jobs);
+        let broken = |error: std::io::Error| GetError::Usage(error.to_string());
+        let stop = stop_flag(|| {}).map_err(broken)?;
+        let mut console = Console::new(self, jobs);
+        let fetcher = Fetcher::new(client, usize::from(self.parallel), parse_headers(&self.headers)?);
+        let outcome = fetcher.run(jobs, &stop, &mut console);
+        console.finish();
+        outcome.map_err(broken)?;
+        Ok(console.exit_code())
+    }
+
+    fn tell_of_proxy(&self, jobs: &[Job]) {
+        if !self.quiet {
+            let targets: Vec<Target> = jobs.iter().map(|job| job.target.clone()).collect();
+            ConnectionArgs::tell_of_proxy("get", &targets);
+        }
+    }
+
+    fn detours(&self) -> Result<Vec<ConnectOverride>, GetError> {
+        let mut detours = Vec::new();
+        for text in &self.resolve {
+            detours.extend(ConnectOverride::parse_resolve(text)?);
+        }
+        for text in &self.connect_to {
+            detours.push(ConnectOverride::parse_connect_to(text)?);
+        }
+        Ok(detours)
+    }
+
     fn download<P: Port>(
         &self,
         port: P,
@@ -264,13 +328,6 @@ impl GetArgs {
         let usage = |error: transport::InvalidConfig| GetError::Usage(error.to_string());
         let mut transport = self.quic.transport(version).map_err(usage)?;
         transport.handshake_timeout = Duration::from_secs(self.connect_timeout);
-        let mut detours = Vec::new();
-        for text in &self.resolve {
-            detours.extend(ConnectOverride::parse_resolve(text)?);
-        }
-        for text in &self.connect_to {
-            detours.push(ConnectOverride::parse_connect_to(text)?);
-        }
         // One that asks for more patience than QUIC has gets it.
         let silence = Duration::from_secs(self.timeout);
         transport.idle_timeout = match (silence, transport.idle_timeout) {
@@ -281,7 +338,7 @@ impl GetArgs {
             parallel: usize::from(self.parallel),
             headers: parse_headers(&self.headers)?,
             family: self.connection.family(),
-            detours,
+            detours: self.detours()?,
             silence,
             quic: ClientConfig {
                 tls: self.connection.quic_tls(&self.quic.tls())?,

@@ -365,3 +365,67 @@ fn captures_and_key_logs_are_written() {
     let text = fs::read_to_string(keys).expect("a key log");
     assert!(text.contains("SERVER_TRAFFIC_SECRET_0 "), "{text}");
 }
+
+/// Deleted, a version of HTTP could lose what the others have: ranges, heads, exit codes, JSON.
+#[test]
+fn each_version_of_http_downloads_the_same() {
+    let bench = Bench::new();
+    let large = content(3_654_321);
+    bench.file("large", &large);
+    bench.file("none", b"");
+    let (url, none, missing) = (bench.url("large"), bench.url("none"), bench.url("missing"));
+    let (generated, closed) = (bench.url("bytes/5MB"), format!("https://localhost:{}/", free_port()));
+    for (version, spoken, name) in
+        [("1", "1.1", "HTTP/1.1 200"), ("2", "2.0", "HTTP/2 200"), ("auto", "3.0", "HTTP/3 200")]
+    {
+        let folder = format!("http{version}/");
+        fs::create_dir(bench.place.path().join(&folder)).expect("a folder");
+        bench.fetch(&[&url, &none, "-o", &folder, "--http", version, "--parallel", "3"]);
+        assert!(bench.downloaded(&format!("{folder}large")) == large, "{version}");
+        assert!(bench.downloaded(&format!("{folder}none")).is_empty(), "{version}");
+        let output = bench.fetch(&[&generated, "--verify-pattern", "--json", "--http", version]);
+        let line: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+        assert_eq!((&line["bytes"], &line["http_version"]), (&5_000_000.into(), &spoken.into()), "{line}");
+        assert!(line["received_datagrams"].is_null() && line["seconds"].as_f64() > Some(0.0), "{line}");
+        let range = bench.fetch(&[&url, "--range", "1000-1999", "-o", "-", "--http", version]);
+        assert!(range.stdout == large[1_000..2_000], "{version}");
+        let head = bench.fetch(&[&url, "-I", "--http", version]);
+        let head = String::from_utf8_lossy(&head.stdout).into_owned();
+        assert!(head.starts_with(name) && head.contains("content-length: 3654321"), "{head}");
+        for (arguments, expected) in [(&missing, 22), (&closed, 7)] {
+            let output = bench.get(&[arguments, "-o", "x", "--http", version]);
+            assert_eq!(code(&output), Some(expected), "{version}: {}", said(&output));
+        }
+        let untrusting =
+            get(bench.place.path(), &[&url, "-o", "x", "--http", version]).output().expect("it runs");
+        assert_eq!(code(&untrusting), Some(60), "{version}: {}", said(&untrusting));
+    }
+    let capture = bench.get(&[&url, "--pcap", "x", "--http", "2"]);
+    assert_eq!(code(&capture), Some(2), "{}", said(&capture));
+}
+
+/// Deleted, a download over TCP that was interrupted could begin anew.
+#[test]
+fn a_download_over_http2_that_was_interrupted_is_continued() {
+    let bench = Bench::new();
+    let url = bench.url("bytes/100GB");
+    let mut resumed = Vec::new();
+    for _ in 0..2 {
+        let before = bench.part_length("file");
+        let process = Process::start(&mut bench.command(&[&url, "-o", "file", "--http", "2", "--json"]));
+        let mut waited = Duration::ZERO;
+        while bench.part_length("file") == before {
+            assert!(waited < PATIENCE, "nothing is received");
+            sleep(STEP);
+            waited += STEP;
+        }
+        process.signal("-INT");
+        let output = process.wait();
+        assert_eq!(code(&output), Some(130), "{}", said(&output));
+        let line: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+        resumed.push(line["resumed_from"].as_u64());
+    }
+    assert!(resumed[0] == Some(0) && resumed[1] > Some(0), "{resumed:?}");
+    let mut part = fs::File::open(bench.place.path().join("file.part")).expect("what was received");
+    assert_eq!(first_difference(&mut part), None);
+}

@@ -140,20 +140,7 @@ impl<P: Port> Downloader<P> {
                     let transfer = Transfer::new(download, self.worker.now(), self.usage());
                     self.route(transfer, view);
                 }
-                Err(error) => view.on_end(Outcome {
-                    job: number,
-                    url: job.target.to_string(),
-                    status: 0,
-                    result: Err(error),
-                    bytes: 0,
-                    resumed_from: 0,
-                    elapsed: Duration::ZERO,
-                    first_answer: None,
-                    usage: Usage::default(),
-                    path: None,
-                    head: String::new(),
-                    ends_within_line: false,
-                }),
+                Err(error) => view.on_end(Outcome::not_begun(number, job, error)),
             }
         }
     }
@@ -303,6 +290,7 @@ impl<P: Port> Downloader<P> {
             first_answer: answered.map(|at| at.saturating_since(began)),
             usage: self.usage().since(&usage),
             path,
+            version: None,
             head: download.take_head(),
             ends_within_line: download.ends_within_line(),
             result: download.finish(),

@@ -50,6 +50,8 @@ pub enum GetError {
     Resolve(String, String),
     /// The kernel or an ICMP message says that no host is there.
     Refused(SocketAddr),
+    /// Nothing answers at any address. The text says what was tried.
+    NoConnection(String),
     /// There is no route, or a firewall forbids it.
     Unreachable(SocketAddr, io::Error),
     /// The body ended early (bytes expected and received).
@@ -62,6 +64,8 @@ pub enum GetError {
     Write(PathBuf, io::Error),
     /// Nothing was heard for so many seconds.
     Timeout(Silence, u64),
+    /// Nothing was heard for too long. The text says for how long.
+    Silent(Silence, String),
     /// A range that was not asked for, in the server's words.
     Range(String),
     /// The file changed between two requests of one download.
@@ -93,11 +97,11 @@ impl GetError {
             GetError::Usage(_) => 2,
             GetError::Url(..) => 3,
             GetError::Resolve(..) => 6,
-            GetError::Refused(_) | GetError::Unreachable(..) => 7,
+            GetError::Refused(_) | GetError::Unreachable(..) | GetError::NoConnection(_) => 7,
             GetError::Short(..) => 18,
             GetError::Status(_) => 22,
             GetError::Write(..) => 23,
-            GetError::Timeout(..) => 28,
+            GetError::Timeout(..) | GetError::Silent(..) => 28,
             GetError::Range(_) | GetError::Changed => 33,
             GetError::Tls(_) => 35,
             GetError::Redirects(_) => 47,
@@ -175,6 +179,15 @@ impl GetError {
     fn write_fault(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GetError::Tls(what) => write!(f, "the TLS handshake failed: {}", shown(what)),
+            GetError::NoConnection(what) => {
+                write!(f, "{}; check the port, the network and the firewall", shown(what))
+            }
+            GetError::Silent(Silence::Connecting, what) => {
+                write!(f, "{}: the server may be down, or a firewall may be in between", shown(what))
+            }
+            GetError::Silent(Silence::Transferring, what) => {
+                write!(f, "{}: run the same command again to fetch the rest", shown(what))
+            }
             GetError::Redirects(count) => {
                 write!(f, "gave up after {count} redirects: the server may send us in circles")
             }

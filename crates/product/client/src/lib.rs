@@ -22,6 +22,7 @@ mod downloader;
 pub mod error;
 pub mod exchange;
 pub mod fault;
+mod fetch;
 pub mod job;
 mod library;
 mod messages;
@@ -40,5 +41,6 @@ pub mod usage;
 
 pub use crypto::Roots;
 pub use downloader::{Downloader, Settings};
+pub use fetch::Fetcher;
 pub use library::{BuildError, Builder, Client, Error, HttpChoice, Kind, Phase, Pool, Redirects, Used};
 pub use resolve::Family;

@@ -1,6 +1,7 @@
 //! What a client reports: progress and outcome of downloads.
 
 use crate::error::GetError;
+use crate::job::Job;
 use crate::usage::Usage;
 use base::time::Duration;
 use crypto::Suite;
@@ -84,10 +85,33 @@ pub struct Outcome {
     pub usage: Usage,
     /// The connection it ended on; `None` if there was none.
     pub path: Option<PathReport>,
+    /// The version of HTTP of the last answer, where the client chose it; then datagrams and system calls were not counted.
+    pub version: Option<http::Version>,
     /// The heads of the answers, when only heads were wanted.
     pub head: String,
     /// Whether content went to standard output or a device, and its last byte was no line's end.
     pub ends_within_line: bool,
+}
+
+impl Outcome {
+    /// A job that could not begin.
+    pub(crate) fn not_begun(number: usize, job: &Job, error: GetError) -> Outcome {
+        Outcome {
+            job: number,
+            url: job.target.to_string(),
+            status: 0,
+            result: Err(error),
+            bytes: 0,
+            resumed_from: 0,
+            elapsed: Duration::ZERO,
+            first_answer: None,
+            usage: Usage::default(),
+            path: None,
+            version: None,
+            head: String::new(),
+            ends_within_line: false,
+        }
+    }
 }
 
 /// Receives the progress of downloads.

@@ -3,6 +3,18 @@
 use client::report::Outcome;
 use serde_json::{Value, json};
 
+/// What the library's client does not count.
+const NOT_COUNTED: [&str; 8] = [
+    "received_datagrams",
+    "sent_datagrams",
+    "receive_calls",
+    "send_calls",
+    "waits",
+    "system_calls",
+    "datagrams_per_call",
+    "overflowed_datagrams",
+];
+
 /// What became of `url`, as the user wrote it.
 pub(super) fn of(url: &str, outcome: &Outcome) -> Value {
     let seconds = outcome.elapsed.as_secs_f64();
@@ -37,6 +49,12 @@ pub(super) fn of(url: &str, outcome: &Outcome) -> Value {
         "datagrams_per_call": datagrams as f64 / usage.calls().max(1) as f64,
         "overflowed_datagrams": usage.overflowed,
     });
+    if let (Some(version), Value::Object(fields)) = (outcome.version, &mut line) {
+        let name = format!("{version:?}");
+        let known = outcome.status != 0;
+        fields.insert("http_version".into(), json!(known.then(|| name.trim_start_matches("HTTP/"))));
+        NOT_COUNTED.iter().for_each(|name| drop(fields.insert((*name).into(), Value::Null)));
+    }
     if let (Some(path), Value::Object(fields)) = (&outcome.path, &mut line) {
         let version = if path.version == wire::Version::V2.0 { 2 } else { path.version };
         fields.insert("quic_version".into(), json!(version));
