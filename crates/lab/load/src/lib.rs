@@ -1,7 +1,7 @@
 //! The load generator: many requests over HTTP/1.1, HTTP/2 or HTTP/3, each timed, none kept.
 //!
 //! Each thread has connections of its own and shares nothing on a request's way. What they speak differs (quic.rs, tcp.rs);
-//! what may begin, what counts and when a run is over does not: the [`books`], their [`budget`] and the [`course`] are the
+//! what may begin, what counts and when a run is over does not: the [`accounts`], their [`budget`] and the [`run_phase`] are the
 //! same for all. Threads meet three times: to begin asking together, to begin measuring together, and at the end, when their
 //! [`record::Record`]s are merged.
 //!

@@ -5,7 +5,7 @@
 //! - **Protection.** [`suite`] names the AEADs and their limits, [`secret`] is the key schedule, [`packet`] seals and opens
 //!   packets in place, [`header`] makes masks for a whole batch in one pass, [`keys`] puts them together.
 //! - **TLS.** [`config`] says what an endpoint offers and trusts, [`session`] drives rustls and turns what it agreed on into
-//!   our keys. rustls knows how to do QUIC packet protection, but one packet at a time and behind a trait object; [`carrier`]
+//!   our keys. rustls knows how to do QUIC packet protection, but one packet at a time and behind a trait object; [`key_capture`]
 //!   explains how the secrets get out instead.
 //! - **Statements about addresses.** [`retry`], [`token`] and [`reset`]: what an endpoint without connection state can seal
 //!   into a datagram and recognise later.
