@@ -21,6 +21,8 @@ pub(crate) const CONNECTION_LIMIT: usize = 16 << 20;
 const SMALL: usize = 64 << 10;
 /// Sizes of chunks in bytes: small for connections that receive little.
 const CHUNK: Range<usize> = 4 << 10..64 << 10;
+/// Chunks that are kept to be used again, at most, while many bytes arrive.
+const MAX_SPENT: usize = 4;
 /// Datagrams that a turn keeps.
 const MAX_DATAGRAMS: usize = 1_024;
 
@@ -51,6 +53,9 @@ pub(crate) struct Arrivals {
     chunk: BytesMut,
     /// What the next chunk holds at least, in bytes.
     next_chunk: usize,
+    /// Full chunks of the largest size, which are used again once their readers are done with them: fresh memory costs page
+    /// faults, and more time in caches that do not know it.
+    spent: Vec<BytesMut>,
     current: Option<Current>,
     arrived: Vec<Arrived>,
     /// Streams that were paused since the last look.
@@ -59,6 +64,8 @@ pub(crate) struct Arrivals {
     backlog: HashMap<StreamId, usize>,
     /// Unread bytes of all streams.
     total: usize,
+    /// Bytes that arrived since the turn began.
+    in_turn: usize,
     datagrams: Vec<Bytes>,
 }
 
@@ -67,11 +74,13 @@ impl Arrivals {
         Arrivals {
             chunk: BytesMut::new(),
             next_chunk: CHUNK.start,
+            spent: Vec::new(),
             current: None,
             arrived: Vec::new(),
             paused: Vec::new(),
             backlog: HashMap::new(),
             total: 0,
+            in_turn: 0,
             datagrams: Vec::new(),
         }
     }
@@ -103,21 +112,43 @@ impl Arrivals {
     fn make_room(&mut self, len: usize) {
         if self.chunk.capacity() - self.chunk.len() < len {
             self.cut();
-            self.chunk.reserve(self.next_chunk.max(len));
-            self.next_chunk = (2 * self.next_chunk).min(CHUNK.end);
+            self.replace_chunk(len);
         }
     }
 
-    /// The streams' bytes since the last call, in the order in which they arrived. When there are none, the memory for the next
-    /// ones is given back.
+    /// Another chunk, with room for `len` bytes at least.
+    fn replace_chunk(&mut self, len: usize) {
+        let needed = self.next_chunk.max(len);
+        self.next_chunk = (2 * self.next_chunk).min(CHUNK.end);
+        if self.chunk.try_reclaim(needed) {
+            return;
+        }
+        // The last one first: it is the one that caches know best.
+        let unread = self.spent.iter_mut().rposition(|chunk| chunk.try_reclaim(needed));
+        let chunk = match unread {
+            Some(place) => self.spent.remove(place),
+            None => BytesMut::with_capacity(needed),
+        };
+        let left = core::mem::replace(&mut self.chunk, chunk);
+        if needed == CHUNK.end && self.spent.len() < MAX_SPENT {
+            self.spent.push(left);
+        }
+    }
+
+    /// The streams' bytes since the last call, in the order in which they arrived.
     pub(crate) fn take_arrived(&mut self, into: &mut Vec<Arrived>) {
         self.cut();
         self.current = None;
-        if self.arrived.is_empty() && self.chunk.capacity() > 0 {
+        into.append(&mut self.arrived);
+    }
+
+    /// The turn ends. Memory for the next one is kept only where many bytes have arrived in this one.
+    pub(crate) fn end_turn(&mut self) {
+        if core::mem::take(&mut self.in_turn) < CHUNK.end && self.chunk.capacity() > 0 {
             self.chunk = BytesMut::new();
+            self.spent = Vec::new();
             self.next_chunk = CHUNK.start;
         }
-        into.append(&mut self.arrived);
     }
 
     /// A stream that was paused since the last look.
@@ -161,6 +192,7 @@ impl StreamSink for Arrivals {
         self.make_room(bytes.len());
         self.chunk.extend_from_slice(bytes);
         self.total += bytes.len();
+        self.in_turn += bytes.len();
         self.current = Some(Current { id, unread: unread + bytes.len() });
         if fin == Fin::End {
             let bytes = self.chunk.split().freeze();
@@ -174,5 +206,60 @@ impl StreamSink for Arrivals {
         if self.datagrams.len() < MAX_DATAGRAMS {
             self.datagrams.push(Bytes::copy_from_slice(bytes));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use transport::Dir;
+    use wire::Side;
+
+    /// What arrives in a turn of three chunks, in slices as a packet lends them.
+    fn turn(arrivals: &mut Arrivals, value: u8) -> Vec<Arrived> {
+        let id = StreamId::new(Side::Client, Dir::Bidi, 0);
+        for _ in 0..3 * CHUNK.end / 1_024 {
+            assert_eq!(arrivals.on_stream_data(id, &[value; 1_024], Fin::Open), 1_024);
+        }
+        let mut arrived = Vec::new();
+        arrivals.take_arrived(&mut arrived);
+        arrivals.set_unread(id, 0, 0);
+        arrivals.end_turn();
+        arrived
+    }
+
+    /// Deleted, a fast stream would be copied into fresh memory for ever: a page fault for each 4 KiB.
+    #[test]
+    fn memory_is_used_again_once_it_was_read() {
+        let mut arrivals = Arrivals::new();
+        for _ in 0..4 {
+            drop(turn(&mut arrivals, 1));
+        }
+        let places = |arrived: &[Arrived]| -> HashSet<usize> {
+            arrived.iter().map(|piece| piece.bytes.as_ptr() as usize / CHUNK.end).collect()
+        };
+        let known = places(&turn(&mut arrivals, 2));
+        for value in 3..20 {
+            let next = places(&turn(&mut arrivals, value));
+            assert!(next.iter().all(|place| known.contains(place)), "{next:x?} {known:x?}");
+        }
+    }
+
+    #[test]
+    fn memory_that_was_not_read_is_not_written_to() {
+        let mut arrivals = Arrivals::new();
+        let kept: Vec<(u8, Vec<Arrived>)> =
+            (0..20).map(|value| (value, turn(&mut arrivals, value))).collect();
+        for (value, arrived) in &kept {
+            assert!(arrived.iter().all(|piece| piece.bytes.iter().all(|byte| byte == value)));
+        }
+        assert!(arrivals.spent.len() <= MAX_SPENT);
+        arrivals.end_turn();
+        assert_eq!(
+            (arrivals.spent.capacity(), arrivals.chunk.capacity()),
+            (0, 0),
+            "a quiet connection keeps nothing"
+        );
     }
 }

@@ -21,6 +21,7 @@ impl State {
         self.apply_sends(verbs);
         self.apply_recvs(verbs, arrivals);
         self.resume(verbs, arrivals);
+        arrivals.end_turn();
         self.datagrams.exchange(verbs, arrivals, &mut self.woken);
         for dir in Dir::ALL {
             for _ in 0..core::mem::take(&mut self.kind(dir).released) {
