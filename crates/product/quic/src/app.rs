@@ -12,7 +12,7 @@ use base::time::Instant;
 use bytes::Bytes;
 use core::task::Waker;
 use std::sync::Arc;
-use transport::{Connection, Dir, Event, Priority, StreamId};
+use transport::{Connection, DatagramRoom, Dir, Event, Priority, StreamId};
 use wire::Side;
 use worker::{App, Next};
 
@@ -71,7 +71,10 @@ impl App for Application {
         });
         match ending {
             Some(Ending::Close { code, reason }) => connection.close(now, code.into_inner(), &reason),
-            Some(Ending::Refuse) => connection.refuse(now),
+            Some(Ending::Refuse) => {
+                connection.refuse(now);
+                self.hub.on_refused();
+            }
             None => {}
         }
         if let Some((code, reason)) = &self.closing {
@@ -141,6 +144,10 @@ impl Verbs for Live<'_> {
     fn send_datagram(&mut self, datagram: Bytes) {
         // Its size was checked against what the peer takes.
         let _ = self.connection.send_datagram(datagram);
+    }
+
+    fn datagram_room(&self) -> DatagramRoom {
+        self.connection.datagram_room()
     }
 
     fn export(&self, len: usize, label: &[u8], context: &[u8]) -> Option<Vec<u8>> {

@@ -112,6 +112,11 @@ impl Connection {
         self.stats().rtt
     }
 
+    /// The least round-trip time of late; zero before the first sample. Source: RFC 9002 §5.2.
+    pub fn min_rtt(&self) -> Duration {
+        self.stats().min_rtt
+    }
+
     /// Counts and estimates, as of the last turn of the connection.
     pub fn stats(&self) -> ConnectionStats {
         self.guard.0.change(|state| state.facts.stats)
@@ -135,6 +140,19 @@ impl Connection {
     /// The peer takes none, or none so large, or the connection is over.
     pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
         self.guard.0.change(|state| state.send_datagram(data))
+    }
+
+    /// As [`Connection::send_datagram`], but waits until no other datagram has to give way. Dropping the future sends nothing.
+    ///
+    /// # Errors
+    /// As [`Connection::send_datagram`].
+    pub async fn send_datagram_wait(&self, data: Bytes) -> Result<(), SendDatagramError> {
+        poll_fn(|context| self.guard.0.change(|state| state.poll_send_datagram(&data, context))).await
+    }
+
+    /// The payload in bytes of a datagram for which no other has to give way, as of the last turn of the connection.
+    pub fn datagram_send_buffer_space(&self) -> usize {
+        self.guard.0.change(|state| state.datagram_space())
     }
 
     /// The next datagram from the peer. Dropping the future loses none.

@@ -9,6 +9,7 @@ use crate::facts::Facts;
 use crate::hub::{Connect, Course, Hub};
 use crate::incoming::Incoming;
 use crate::shared::{Guard, Shared};
+use crate::stats::EndpointStats;
 use crate::varint::VarInt;
 use bytes::Bytes;
 use core::future::poll_fn;
@@ -164,6 +165,11 @@ impl Endpoint {
     /// None at present.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.hub().local)
+    }
+
+    /// Counts of handshakes.
+    pub fn stats(&self) -> EndpointStats {
+        self.hub().stats()
     }
 
     /// Connections that have state, closed ones included.

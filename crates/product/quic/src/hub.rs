@@ -6,6 +6,7 @@
 use crate::calls::Calls;
 use crate::config::ClientConfig;
 use crate::shared::{Guard, Shared};
+use crate::stats::EndpointStats;
 use crate::varint::VarInt;
 use crate::wakers::Wakers;
 use bytes::Bytes;
@@ -55,6 +56,7 @@ struct State {
     connections: usize,
     idle: Wakers,
     default_client: Option<ClientConfig>,
+    stats: EndpointStats,
     /// What to wake once the mutex is free.
     woken: Vec<Waker>,
 }
@@ -109,6 +111,7 @@ impl Hub {
             let is_open = !state.is_over && !matches!(state.course, Course::Closed { .. });
             if is_open {
                 state.connects.push(connect);
+                state.stats.outgoing_handshakes += 1;
                 state.connections += 1;
             }
             is_open
@@ -184,6 +187,7 @@ impl Hub {
     pub(crate) fn poll_accept(&self, context: &Context<'_>) -> Poll<Option<Arc<Guard>>> {
         self.change(|state| {
             if let Some(guard) = state.incoming.pop_front() {
+                state.stats.accepted_handshakes += 1;
                 return Poll::Ready(Some(guard));
             }
             if state.is_over || state.course != Course::Open {
@@ -202,6 +206,15 @@ impl Hub {
                 state.idle.hand_to(&mut state.woken);
             }
         });
+    }
+
+    /// A client was told CONNECTION_REFUSED.
+    pub(crate) fn on_refused(&self) {
+        self.change(|state| state.stats.refused_handshakes += 1);
+    }
+
+    pub(crate) fn stats(&self) -> EndpointStats {
+        self.change(|state| state.stats)
     }
 
     pub(crate) fn connections(&self) -> usize {

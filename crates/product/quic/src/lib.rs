@@ -14,6 +14,30 @@
 //! | the last [`Endpoint`] | connections live on; the driver ends after the last |
 //! | a future of `open_bi`, `accept_bi`, `read`, `write` | nothing is lost; `write_all` and `write_chunk` may have written a part |
 //!
+//! # Porting a program from quinn
+//!
+//! Replace `quinn::` by `quic::`. What carries data needs no other change: `examples/ported` has a file transfer and remote calls whose
+//! source files compile with either crate. These differ:
+//!
+//! | quinn 0.11 | here |
+//! |---|---|
+//! | `ServerConfig::with_crypto`, `ClientConfig::new`, `with_root_certificates` | [`ServerConfig::with_identity`], [`ClientConfig::with_roots`]; `alpn_protocols` of either |
+//! | `EndpointConfig`, `Endpoint::new` with a socket and a runtime | [`Endpoint::builder`]: data path, driver, receive buffer |
+//! | ALPN is optional | always negotiated; `tercel` where a configuration names none (RFC 9001 §8.1) |
+//! | `Endpoint::set_default_client_config(&mut self)` | takes `&self` |
+//! | `TransportConfig::max_idle_timeout(Option<IdleTimeout>)` | `Option<Duration>` |
+//! | `congestion_controller_factory` | [`TransportConfig::congestion`] |
+//! | `mtu_discovery_config`, `min_mtu` | [`TransportConfig::max_mtu`], [`TransportConfig::initial_mtu`] |
+//! | `datagram_receive_buffer_size` | [`TransportConfig::receive_datagrams`] |
+//! | `SendStream::set_priority(i32)` | [`Priority`]: urgency and incremental (RFC 9218) |
+//! | `RecvStream::read_chunk(max, ordered)` gives a `Chunk` with an offset | `read_chunk(max)` gives `Bytes`, in order |
+//! | `handshake_data`, `peer_identity`: `Box<dyn Any>` | [`HandshakeData`]; a list of certificates |
+//! | `export_keying_material` | `async`: the driver answers |
+//! | `Incoming::retry`, `may_retry`, `ignore`, `accept_with` | [`EndpointBuilder::retry`] decides; a handshake begins before it is accepted |
+//! | `StreamId` of quinn, with `index()` | [`StreamId`] |
+//! | `ConnectionStats { path, frame_tx, .. }` | one flat [`ConnectionStats`] |
+//! | client certificates, 0-RTT, `rebind`, `set_server_config`, windows that change during a connection, `congestion_state`, qlog | absent |
+//!
 //! | file | holds |
 //! |---|---|
 //! | endpoint.rs, builder.rs, incoming.rs, connection.rs, send_stream.rs, recv_stream.rs | the handles |
@@ -62,8 +86,8 @@ pub use error::{
 pub use facts::{HandshakeData, PathEvent};
 pub use incoming::{Incoming, IncomingFuture};
 pub use recv_stream::RecvStream;
-pub use send_stream::SendStream;
-pub use stats::ConnectionStats;
+pub use send_stream::{SendStream, Written};
+pub use stats::{ConnectionStats, EndpointStats};
 pub use stream_error::{
     ClosedStream, ReadError, ReadExactError, ReadToEndError, ResetError, StoppedError, WriteError,
 };

@@ -108,6 +108,33 @@ impl RecvStream {
         .await
     }
 
+    /// Puts the next pieces into `chunks`, without a copy, and returns how many; `None` at the end of the stream. Waits for at
+    /// least one. Dropping the future loses none.
+    ///
+    /// # Errors
+    /// As [`RecvStream::read`].
+    pub async fn read_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Option<usize>, ReadError> {
+        if chunks.is_empty() {
+            return Ok(Some(0));
+        }
+        let mut filled = 0;
+        poll_fn(|context| {
+            for chunk in chunks.iter_mut().skip(filled) {
+                match self.poll_front(context) {
+                    Poll::Ready(Ok(true)) => *chunk = core::mem::take(&mut self.front),
+                    // The end and an error are told by the next call.
+                    _ if filled > 0 => break,
+                    Poll::Ready(Ok(false)) => return Poll::Ready(Ok(None)),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending => return Poll::Pending,
+                }
+                filled += 1;
+            }
+            Poll::Ready(Ok(Some(filled)))
+        })
+        .await
+    }
+
     /// All bytes up to the end of the stream. If the future is dropped, bytes are lost.
     ///
     /// # Errors

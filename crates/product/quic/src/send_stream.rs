@@ -18,6 +18,15 @@ const LARGE: usize = 8 << 10;
 /// Bytes of memory that smaller pieces share.
 const CHUNK: usize = 16 << 10;
 
+/// What [`SendStream::write_chunks`] has taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes.
+    pub bytes: usize,
+    /// Chunks of which nothing is left.
+    pub chunks: usize,
+}
+
 /// The sending part of a stream. Source: RFC 9000 §3.1.
 ///
 /// When it is dropped, the stream is finished: what was written is delivered, unless the stream was finished or reset before.
@@ -105,6 +114,38 @@ impl SendStream {
             .await?;
         }
         Ok(())
+    }
+
+    /// Hands over as many of `chunks` as there is room for, without a copy; waits for room for at least one byte. What was taken
+    /// is gone from `chunks`. Dropping the future writes nothing.
+    ///
+    /// # Errors
+    /// As [`SendStream::write`].
+    pub async fn write_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Written, WriteError> {
+        let id = self.id;
+        if chunks.iter().all(Bytes::is_empty) {
+            return Ok(Written { bytes: 0, chunks: chunks.len() });
+        }
+        poll_fn(|context| {
+            self.guard.0.change(|state| {
+                let mut room = ready!(state.poll_room(id, context))?;
+                let mut written = Written::default();
+                for chunk in chunks.iter_mut() {
+                    let piece = chunk.split_to(chunk.len().min(room));
+                    room -= piece.len();
+                    written.bytes += piece.len();
+                    if !piece.is_empty() {
+                        state.write(id, piece)?;
+                    }
+                    if !chunk.is_empty() {
+                        break;
+                    }
+                    written.chunks += 1;
+                }
+                Poll::Ready(Ok(written))
+            })
+        })
+        .await
     }
 
     /// Hands over all of `chunks` without a copy, one after the other, and leaves empty ones behind. If the future is dropped,

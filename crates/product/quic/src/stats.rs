@@ -35,6 +35,19 @@ pub struct ConnectionStats {
     pub dropped_datagrams: u64,
 }
 
+/// Counts of an endpoint since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndpointStats {
+    /// Clients that [`crate::Endpoint::accept`] has returned.
+    pub accepted_handshakes: u64,
+    /// Connections that [`crate::Endpoint::connect`] has begun.
+    pub outgoing_handshakes: u64,
+    /// Clients that were told CONNECTION_REFUSED by [`crate::Incoming`]'s drop or refusal, or that of a server's
+    /// [`crate::Connecting`].
+    pub refused_handshakes: u64,
+}
+
 impl ConnectionStats {
     pub(crate) fn of(connection: &Connection) -> ConnectionStats {
         let counters = connection.counters();

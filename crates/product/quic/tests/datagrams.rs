@@ -67,6 +67,30 @@ fn datagrams_that_are_not_read_give_way_to_later_ones() {
     });
 }
 
+/// As quinn's `send_datagram_wait`. What does not wait makes older ones give way.
+#[test]
+fn a_sender_that_waits_loses_no_datagram_before_it_is_sent() {
+    run(|| async {
+        let Pair { client, server, endpoints: _endpoints } = pair().await;
+        let most = client.datagram_send_buffer_space();
+        assert!(most > 100_000, "{most}");
+        for _ in 0..4_000 {
+            client.send_datagram_wait(Bytes::from(vec![1; 1_000])).await.unwrap();
+            assert!(client.datagram_send_buffer_space() <= most);
+        }
+        let (mut send, mut recv) = client.open_bi().await.unwrap();
+        send.finish().unwrap();
+        drop(server.accept_bi().await.unwrap());
+        recv.read_to_end(0).await.unwrap();
+        assert_eq!(client.stats().dropped_datagrams, 0);
+        let large = client.send_datagram_wait(Bytes::from(vec![0; 65_000])).await;
+        assert_eq!(large, Err(SendDatagramError::TooLarge));
+        client.close(0_u8.into(), b"");
+        let lost = SendDatagramError::ConnectionLost(ConnectionError::LocallyClosed);
+        assert_eq!(client.send_datagram_wait(Bytes::new()).await, Err(lost));
+    });
+}
+
 /// RFC 8446 §7.5.
 #[test]
 fn keying_material_is_the_same_at_both_ends_and_depends_on_label_and_context() {

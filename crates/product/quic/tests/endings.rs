@@ -83,6 +83,9 @@ fn a_client_that_is_not_accepted_is_refused() {
                 ConnectionError::ConnectionClosed(close) => assert_eq!(close.error_code, 2, "RFC 9000 §20.1"),
                 other => panic!("{how}: {other:?}"),
             }
+            let stats = server.stats();
+            assert_eq!((stats.accepted_handshakes, stats.refused_handshakes), (1, 1));
+            assert_eq!(client.stats().outgoing_handshakes, 1);
         }
     });
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use common::{Pair, pair, pair_with, run};
 use quic::{
     ClosedStream, Priority, ReadError, ReadExactError, ReadToEndError, TransportConfig, VarInt, WriteError,
+    Written,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -65,6 +66,40 @@ fn a_unidirectional_stream_is_read_in_every_way() {
         assert_eq!([&buffer[..read], &chunk, &rest].concat(), sent[1_000..]);
         assert_eq!(recv.read(&mut buffer).await, Ok(None), "the end stays the end");
         assert_eq!(recv.read_exact(&mut buffer).await, Err(ReadExactError::FinishedEarly(0)));
+    });
+}
+
+/// As quinn's `write_chunks` and `read_chunks`.
+#[test]
+fn many_chunks_are_written_and_read_in_one_call() {
+    run(|| async {
+        let Pair { client, server, endpoints: _endpoints } = pair().await;
+        let sent = Bytes::from(pattern(3_000_000));
+        let mut send = client.open_uni().await.unwrap();
+        let all = sent.clone();
+        let writer = tokio::spawn(async move {
+            assert_eq!(send.write_chunks(&mut []).await.unwrap(), Written::default());
+            let mut chunks: Vec<Bytes> =
+                (0..30).map(|part| all.slice(part * 100_000..(part + 1) * 100_000)).collect();
+            chunks.insert(3, Bytes::new());
+            let (mut bytes, mut done) = (0, 0);
+            while done < chunks.len() {
+                let written = send.write_chunks(&mut chunks[done..]).await.unwrap();
+                assert!(written.bytes > 0 && chunks[done..done + written.chunks].iter().all(Bytes::is_empty));
+                (bytes, done) = (bytes + written.bytes, done + written.chunks);
+            }
+            assert_eq!(bytes, all.len());
+            send.finish().unwrap();
+        });
+        let mut recv = server.accept_uni().await.unwrap();
+        assert_eq!(recv.read_chunks(&mut []).await.unwrap(), Some(0));
+        let (mut received, mut chunks) = (Vec::new(), vec![Bytes::new(); 8]);
+        while let Some(count) = recv.read_chunks(&mut chunks).await.unwrap() {
+            assert!((1..=8).contains(&count) && chunks[..count].iter().all(|chunk| !chunk.is_empty()));
+            chunks[..count].iter().for_each(|chunk| received.extend_from_slice(chunk));
+        }
+        writer.await.unwrap();
+        assert!(received == sent);
     });
 }
 

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use core::task::{Context, Poll, Waker};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use transport::DatagramRoom;
 
 /// Bytes that wait to be read, and to be passed on, at most.
 const MAX_BYTES: usize = 1 << 20;
@@ -90,6 +91,9 @@ pub(super) struct Datagrams {
     incoming: Queue,
     outgoing: Queue,
     readers: Wakers,
+    /// What the transport takes before older datagrams give way, less what waits to be passed on.
+    room: DatagramRoom,
+    senders: Wakers,
     exports: Vec<ExportRequest>,
     wants_key_update: bool,
 }
@@ -97,6 +101,7 @@ pub(super) struct Datagrams {
 impl Datagrams {
     pub(super) fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         self.readers.hand_to(woken);
+        self.senders.hand_to(woken);
         for request in self.exports.drain(..) {
             request.export.answer(None, woken);
         }
@@ -116,6 +121,10 @@ impl Datagrams {
         while let Some(datagram) = self.outgoing.pop() {
             verbs.send_datagram(datagram);
         }
+        let room = verbs.datagram_room();
+        if core::mem::replace(&mut self.room, room) != room {
+            self.senders.hand_to(woken);
+        }
         for request in self.exports.drain(..) {
             let answer = verbs.export(request.len, &request.label, &request.context);
             request.export.answer(answer, woken);
@@ -127,8 +136,27 @@ impl Datagrams {
 }
 
 impl State {
-    /// Takes a datagram to be sent.
-    pub(crate) fn send_datagram(&mut self, datagram: Bytes) -> Result<(), SendDatagramError> {
+    /// Bytes of a datagram that makes no other give way.
+    pub(crate) fn datagram_space(&self) -> usize {
+        self.datagrams.room.payload()
+    }
+
+    /// Takes a datagram to be sent once no other has to give way for it.
+    pub(crate) fn poll_send_datagram(
+        &mut self,
+        datagram: &Bytes,
+        context: &Context<'_>,
+    ) -> Poll<Result<(), SendDatagramError>> {
+        let room = self.datagrams.room;
+        if self.judge_datagram(datagram).is_ok() && (room.datagrams == 0 || room.payload() < datagram.len()) {
+            self.datagrams.senders.note(context);
+            return Poll::Pending;
+        }
+        Poll::Ready(self.send_datagram(datagram.clone()))
+    }
+
+    /// Whether a datagram can be sent at all.
+    fn judge_datagram(&self, datagram: &Bytes) -> Result<(), SendDatagramError> {
         if let Some(error) = &self.error {
             return Err(SendDatagramError::ConnectionLost(error.clone()));
         }
@@ -136,6 +164,13 @@ impl State {
         if datagram.len() > most {
             return Err(SendDatagramError::TooLarge);
         }
+        Ok(())
+    }
+
+    /// Takes a datagram to be sent.
+    pub(crate) fn send_datagram(&mut self, datagram: Bytes) -> Result<(), SendDatagramError> {
+        self.judge_datagram(&datagram)?;
+        self.datagrams.room.take(datagram.len());
         self.datagrams.outgoing.push(datagram);
         self.wants_call = true;
         Ok(())

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
-use transport::{CloseReason, Dir, Event, Fin, Priority, StreamId, StreamSink};
+use transport::{CloseReason, DatagramRoom, Dir, Event, Fin, Priority, StreamId, StreamSink};
 use wire::Side;
 
 #[derive(Default)]
@@ -121,6 +121,9 @@ impl Verbs for Fake {
         self.released += 1;
     }
     fn send_datagram(&mut self, _: Bytes) {}
+    fn datagram_room(&self) -> DatagramRoom {
+        DatagramRoom::default()
+    }
     fn export(&self, _: usize, _: &[u8], _: &[u8]) -> Option<Vec<u8>> {
         None
     }

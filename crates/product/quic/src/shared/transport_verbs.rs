@@ -3,7 +3,7 @@
 use crate::arrivals::Arrivals;
 use crate::varint::VarInt;
 use bytes::Bytes;
-use transport::{Dir, Event, Priority, StreamId};
+use transport::{DatagramRoom, Dir, Event, Priority, StreamId};
 
 /// What the shared state asks of the transport.
 pub(crate) trait Verbs {
@@ -31,6 +31,8 @@ pub(crate) trait Verbs {
     fn release(&mut self, dir: Dir);
     /// Sends a datagram.
     fn send_datagram(&mut self, datagram: Bytes);
+    /// What [`Verbs::send_datagram`] takes before older datagrams give way.
+    fn datagram_room(&self) -> DatagramRoom;
     /// So many bytes of keying material, if there are any.
     fn export(&self, len: usize, label: &[u8], context: &[u8]) -> Option<Vec<u8>>;
     /// Starts a key update, if one may start.

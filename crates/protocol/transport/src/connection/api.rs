@@ -2,7 +2,7 @@
 
 use super::assembly::Assembly;
 use super::close::close_period;
-use super::components::{ControlFrames, DatagramError};
+use super::components::{ControlFrames, DatagramError, DatagramRoom};
 use super::{Connection, Counters, Transmitted};
 use crate::cid::{LocalCids, ResetToken};
 use crate::error::AlreadySending;
@@ -152,6 +152,11 @@ impl Connection {
         // First byte, connection ID, packet number and tag.
         let overhead = 1 + self.components.peer_cids.active().len() + 4 + crypto::TAG_LEN;
         self.components.datagrams.max_size(usize::from(self.packet_size()).saturating_sub(overhead))
+    }
+
+    /// What `send_datagram` takes before the oldest datagrams that wait give way. It grows when packets are sent.
+    pub fn datagram_room(&self) -> DatagramRoom {
+        self.components.datagrams.room()
     }
 
     /// DATAGRAM frames that gave way to later ones before they were sent.

@@ -17,8 +17,8 @@ mod datagrams;
 
 pub(super) use ack_frequency::AckFrequency;
 pub(crate) use control_frames::ControlFrames;
-pub use datagrams::DatagramError;
 pub(super) use datagrams::Datagrams;
+pub use datagrams::{DatagramError, DatagramRoom};
 
 use crate::builder::PacketBuilder;
 use crate::cid::{LocalCids, PeerCids};

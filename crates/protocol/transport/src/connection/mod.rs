@@ -38,7 +38,7 @@ mod versions;
 mod tests;
 
 pub(crate) use api::{News, PathSummary};
-pub use components::DatagramError;
+pub use components::{DatagramError, DatagramRoom};
 pub use counters::Counters;
 pub(crate) use open::{ConnectionSetup, FirstInitial};
 pub use transmit::Transmitted;

@@ -40,6 +40,28 @@ impl core::fmt::Display for DatagramError {
 
 impl core::error::Error for DatagramError {}
 
+/// What the queue takes before the oldest datagrams give way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatagramRoom {
+    /// Datagrams.
+    pub datagrams: usize,
+    /// Bytes: of each datagram its payload, and what it costs beside.
+    pub bytes: usize,
+}
+
+impl DatagramRoom {
+    /// Bytes of payload that one datagram may have.
+    pub fn payload(&self) -> usize {
+        if self.datagrams == 0 { 0 } else { self.bytes.saturating_sub(OVERHEAD) }
+    }
+
+    /// A datagram with a payload of `len` bytes goes into the queue.
+    pub fn take(&mut self, len: usize) {
+        self.datagrams = self.datagrams.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(len + OVERHEAD);
+    }
+}
+
 /// Datagrams to be sent, and what each side accepts.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
@@ -125,6 +147,14 @@ impl Datagrams {
         self.queued_bytes as u64
     }
 
+    /// What the queue takes before the oldest give way.
+    pub(crate) fn room(&self) -> DatagramRoom {
+        DatagramRoom {
+            datagrams: MAX_QUEUED.saturating_sub(self.queue.len()),
+            bytes: MAX_QUEUED_BYTES.saturating_sub(self.queued_bytes),
+        }
+    }
+
     /// How many datagrams gave way or never fitted a packet.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
@@ -169,6 +199,24 @@ mod tests {
         let parameters = TransportParameters { max_datagram_frame_size: peer_limit, ..Default::default() };
         datagrams.on_peer_parameters(&parameters);
         datagrams
+    }
+
+    /// Deleted, a program that waits for room could lose datagrams to its own later ones.
+    #[test]
+    fn what_has_room_makes_nothing_give_way() {
+        for len in [0, 100, 60_000] {
+            let mut datagrams = queue(65_535);
+            let (mut room, mut sent) = (datagrams.room(), 0);
+            while room.datagrams > 0 && room.payload() >= len {
+                room.take(len);
+                datagrams.send(Bytes::from(vec![0; len])).unwrap();
+                sent += 1;
+                assert_eq!((datagrams.room(), datagrams.dropped()), (room, 0));
+            }
+            assert!(sent > 0 && sent <= MAX_QUEUED);
+            datagrams.send(Bytes::from(vec![0; len])).unwrap();
+            assert_eq!(datagrams.dropped(), 1, "the room was used up");
+        }
     }
 
     /// Writes one packet; returns the payload lengths that a parser finds in it.
