@@ -1,6 +1,6 @@
 //! `get`: requests over one HTTP/3 connection, one after the other; what came back is told as a JSON list.
 
-use crate::{Error, quic, tls};
+use crate::{Error, endpoint, tls};
 use bytes::{Buf, Bytes};
 use clap::Args;
 use http::{Method, Request, Uri, header};
@@ -39,7 +39,7 @@ fn server_of(url: &Uri) -> Result<(String, SocketAddr), Error> {
     Ok((host, address.ok_or("the host has no address")?))
 }
 
-pub(crate) async fn run(options: Options, quic: quic::Options, tls: tls::Options) -> Result<(), Error> {
+pub(crate) async fn run(options: Options, quic: endpoint::Options, tls: tls::Options) -> Result<(), Error> {
     let (host, address) = server_of(options.urls.first().ok_or("no URL")?)?;
     let endpoint = quic.client(address, tls.client(options.cacert.as_deref(), b"h3")?)?;
     let connection = endpoint.connect(address, &host)?.await?;

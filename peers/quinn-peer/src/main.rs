@@ -1,11 +1,16 @@
 //! `quinn-peer`: the published quinn and h3 crates as a peer that shares no code with tercel.
 //!
 //! `serve` and `get` are the two ends of interop tests; `perf-serve` and `perf-get` move N bytes over one connection and
-//! one stream, for benchmarks. What a program wants to know is printed as one line of JSON on standard output.
+//! one stream, for benchmarks; `ported` runs two of tercel's example programs on quinn. What a program wants
+//! to know is printed as one line of JSON on standard output.
 
+// The name under which the ported programs use it.
+extern crate quinn as quic;
+
+mod endpoint;
 mod get;
 mod perf;
-mod quic;
+mod ported;
 mod serve;
 mod tls;
 mod usage;
@@ -28,7 +33,7 @@ struct Cli {
     #[arg(long, value_enum, default_value = "current", global = true)]
     runtime: Runtime,
     #[command(flatten)]
-    quic: quic::Options,
+    quic: endpoint::Options,
     #[command(flatten)]
     tls: tls::Options,
 }
@@ -51,6 +56,8 @@ enum Command {
     PerfServe(perf::ServeOptions),
     /// Ask for BYTES and discard them
     PerfGet(perf::GetOptions),
+    /// Run programs of tercel's examples on quinn: a file transfer and remote calls
+    Ported(ported::Options),
 }
 
 /// Where a server listens, and how it tells.
@@ -104,6 +111,7 @@ async fn run(cli: Cli) -> Result<(), Error> {
         Command::Get(options) => get::run(options, quic, tls).await,
         Command::PerfServe(options) => until_stopped(perf::serve(options, quic, tls)).await,
         Command::PerfGet(options) => perf::get(options, quic, tls).await,
+        Command::Ported(options) => ported::run(options).await,
     }
 }
 

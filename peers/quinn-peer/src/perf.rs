@@ -5,7 +5,7 @@
 //! offers both and takes what the client's ALPN names. Both ends print a measurement when the stream is done.
 
 use crate::usage::Stretch;
-use crate::{Error, Listen, quic, tls};
+use crate::{Error, Listen, endpoint, tls};
 use bytes::{Buf, Bytes};
 use clap::{Args, ValueEnum};
 use quinn::crypto::rustls::HandshakeData;
@@ -49,7 +49,7 @@ enum Protocol {
 
 pub(crate) async fn serve(
     options: ServeOptions,
-    quic: quic::Options,
+    quic: endpoint::Options,
     tls: tls::Options,
 ) -> Result<(), Error> {
     let quic = quic.with_payload_size(PAYLOAD_SIZE);
@@ -111,7 +111,11 @@ async fn serve_http3(connection: &quinn::Connection) -> Result<u64, Error> {
     Ok(wanted)
 }
 
-pub(crate) async fn get(options: GetOptions, quic: quic::Options, tls: tls::Options) -> Result<(), Error> {
+pub(crate) async fn get(
+    options: GetOptions,
+    quic: endpoint::Options,
+    tls: tls::Options,
+) -> Result<(), Error> {
     let alpn = match options.protocol {
         Protocol::Raw => RAW,
         Protocol::Http3 => HTTP3,

@@ -1,6 +1,6 @@
 //! `serve`: files below a folder and generated bodies, over HTTP/3, with single byte ranges.
 
-use crate::{Error, Listen, quic, tls};
+use crate::{Error, Listen, endpoint, tls};
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use http::{Method, Request, Response, StatusCode, header};
@@ -41,7 +41,7 @@ struct Shared {
 
 type Stream = h3::server::RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
 
-pub(crate) async fn run(options: Options, quic: quic::Options, tls: tls::Options) -> Result<(), Error> {
+pub(crate) async fn run(options: Options, quic: endpoint::Options, tls: tls::Options) -> Result<(), Error> {
     let endpoint = quic.server(options.listen.listen, tls.server(&options.identity, &[b"h3"])?)?;
     let root = std::fs::canonicalize(&options.root)
         .map_err(|error| format!("{}: {error}", options.root.display()))?;

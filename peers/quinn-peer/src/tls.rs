@@ -39,7 +39,7 @@ enum Cipher {
 }
 
 /// A certificate chain and its key in PEM; without, a server makes one for itself.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct Identity {
     #[arg(long, requires = "key")]
     cert: Option<PathBuf>,
@@ -48,6 +48,11 @@ pub(crate) struct Identity {
 }
 
 impl Options {
+    /// What the flags say by default.
+    pub(crate) fn usual() -> Options {
+        Options { provider: Provider::Ring, cipher: None }
+    }
+
     fn whole_provider(&self) -> CryptoProvider {
         match self.provider {
             Provider::Ring => rustls::crypto::ring::default_provider(),

@@ -1,17 +1,21 @@
 //! The examples do what they say. Programs of the kind that are written on quinn: what would break them would break a port.
+#![expect(clippy::duplicate_mod, reason = "each example has the module of its own")]
 
+#[path = "../examples/datagrams.rs"]
+#[expect(dead_code, reason = "the example's main is not called from here")]
+mod datagrams;
 #[path = "../examples/echo.rs"]
 #[expect(dead_code, reason = "the example's main is not called from here")]
 mod echo;
-#[path = "../examples/file_transfer.rs"]
-#[expect(dead_code, reason = "the example's main is not called from here")]
+#[path = "../examples/ported/file_transfer.rs"]
 mod file_transfer;
-#[path = "../examples/rpc.rs"]
+#[path = "../examples/own_loop.rs"]
 #[expect(dead_code, reason = "the example's main is not called from here")]
+mod own_loop;
+#[path = "../examples/ported/rpc.rs"]
 mod rpc;
-#[path = "../examples/speed.rs"]
-#[expect(dead_code, reason = "the example's main is not called from here")]
-mod speed;
+#[path = "../examples/setup/mod.rs"]
+mod setup;
 
 #[tokio::test]
 async fn the_echo_sends_back_what_it_is_sent() {
@@ -34,9 +38,13 @@ async fn a_thousand_calls_at_the_same_time_are_answered() {
     assert_eq!(rpc::run(1_000).await.unwrap(), 999_000);
 }
 
+/// On loopback the last one arrives, though others may give way.
+#[tokio::test]
+async fn the_newest_datagram_arrives() {
+    assert_eq!(datagrams::run(50).await.unwrap(), 50);
+}
+
 #[test]
-fn the_measure_of_one_stream_counts_all_bytes_with_each_driver() {
-    for driver in [quic::Driver::Thread, quic::Driver::Current] {
-        speed::run(20_000_000, driver, 1_472).unwrap();
-    }
+fn a_loop_of_the_programs_own_serves_endpoints_and_a_device() {
+    assert_eq!(own_loop::run("21 degrees").unwrap(), "21 degrees");
 }

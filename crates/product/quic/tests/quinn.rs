@@ -1,0 +1,111 @@
+//! Handles against quinn, an implementation that shares no code with this one: `peers/quinn-peer`.
+#![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
+
+use quic::{ClientConfig, Endpoint, Roots, ServerConfig};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Bytes of a transfer.
+const BYTES: u64 = 3_000_000;
+/// Longer than this no test waits.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The program, unless it is not built: then the test says so.
+fn quinn_peer() -> Option<PathBuf> {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/peers/release/quinn-peer");
+    if !program.is_file() {
+        requirements::missing("quinn-peer is not built: tests/setup does that");
+        return None;
+    }
+    Some(program)
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn run<F: Future<Output = ()>>(test: F) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let outcome = runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await });
+    assert!(outcome.is_ok(), "the test takes too long");
+}
+
+/// draft-banks-quic-performance: eight bytes say how many are wanted.
+#[test]
+fn our_client_reads_a_stream_of_quinns_server() {
+    let Some(program) = quinn_peer() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let ready = folder.path().join("ready.json");
+    let mut command = Command::new(program);
+    command.args(["perf-serve", "--connections", "1", "--ready-file"]).arg(&ready);
+    let _server = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    run(async {
+        while !ready.is_file() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let told: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&ready).unwrap()).unwrap();
+        let address = told["address"].as_str().unwrap().parse().unwrap();
+        let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+        let config = ClientConfig::with_roots(Roots::Insecure).unwrap().alpn_protocols(&[b"perf"]).unwrap();
+        let connection = endpoint.connect_with(config, address, "localhost").unwrap().await.unwrap();
+        let (mut send, mut recv) = connection.open_bi().await.unwrap();
+        send.write_all(&BYTES.to_be_bytes()).await.unwrap();
+        send.finish().unwrap();
+        assert_eq!(recv.read_to_end(BYTES as usize).await.unwrap().len() as u64, BYTES);
+        assert_eq!(endpoint.stats().outgoing_handshakes, 1);
+        connection.close(0_u8.into(), b"done");
+        endpoint.wait_idle().await;
+    });
+}
+
+#[test]
+fn quinns_client_reads_a_stream_of_our_server() {
+    let Some(program) = quinn_peer() else { return };
+    run(async {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let config = ServerConfig::with_single_cert(vec![CertificateDer::from(made.cert)], key).unwrap();
+        let config = config.alpn_protocols(&[b"perf"]).unwrap();
+        let endpoint = Endpoint::server(config, "127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = endpoint.local_addr().unwrap().to_string();
+        let mut command = Command::new(program);
+        command.args(["perf-get", "--connect", &address, &BYTES.to_string()]);
+        let client = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let connection = endpoint.accept().await.unwrap().await.unwrap();
+        let (mut send, mut recv) = connection.accept_bi().await.unwrap();
+        let wanted: [u8; 8] = recv.read_to_end(8).await.unwrap().try_into().unwrap();
+        send.write_all(&vec![7; u64::from_be_bytes(wanted) as usize]).await.unwrap();
+        send.finish().unwrap();
+        assert_eq!(send.stopped().await, Ok(None), "quinn has acknowledged all of it");
+        // quinn's client closes the connection only after it has counted the bytes.
+        connection.closed().await;
+        assert_eq!(endpoint.stats().accepted_handshakes, 1);
+        drop(client);
+    });
+}
+
+/// `examples/ported`: the same source files, compiled with quinn in the place of this crate.
+#[test]
+fn the_ported_programs_run_on_quinn_as_they_are() {
+    let Some(program) = quinn_peer() else { return };
+    let help = Command::new(&program).arg("--help").output().unwrap();
+    if !String::from_utf8_lossy(&help.stdout).contains("ported") {
+        return requirements::missing("quinn-peer is of an earlier version: tests/setup builds it again");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), vec![9; 300_000]).unwrap();
+    let output = Command::new(program).arg("ported").arg(folder.path()).output().unwrap();
+    let (said, complained) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{complained}");
+    assert_eq!(said, "300000 bytes, a file that is missing, and the sum 9900\n");
+}
