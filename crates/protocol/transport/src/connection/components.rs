@@ -22,6 +22,7 @@ pub use datagrams::{DatagramError, DatagramRoom};
 
 use crate::builder::PacketBuilder;
 use crate::cid::{LocalCids, PeerCids};
+use crate::config::TransportConfig;
 use crate::crypto_stream::CryptoStream;
 use crate::sent::SentFrame;
 use crate::space::{Space, SpaceId, Spaces};
@@ -32,6 +33,7 @@ use base::time::Instant;
 use core::ops::Range;
 use recovery::ack::{AckTracker, AckUrgency};
 use recovery::ledger::Ledger;
+use wire::Side;
 
 /// The components that own what frames of 1-RTT packets say.
 pub(super) struct Components {
@@ -41,6 +43,24 @@ pub(super) struct Components {
     pub(super) peer_cids: PeerCids,
     pub(super) control_frames: ControlFrames,
     pub(super) ack_frequency: AckFrequency,
+}
+
+impl Components {
+    pub(super) fn new(
+        side: Side,
+        config: &TransportConfig,
+        local_cids: LocalCids,
+        peer_cids: PeerCids,
+    ) -> Components {
+        Components {
+            streams: Streams::new(side, &config.streams),
+            datagrams: Datagrams::new(config.max_datagram_frame_size),
+            local_cids,
+            peer_cids,
+            control_frames: ControlFrames::default(),
+            ack_frequency: AckFrequency::new(config),
+        }
+    }
 }
 
 /// The components that a plan permits to write.

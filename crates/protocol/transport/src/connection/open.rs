@@ -2,7 +2,7 @@
 
 use super::Connection;
 use super::close::Lifecycle;
-use super::components::{AckFrequency, Components, ControlFrames, Datagrams};
+use super::components::{AckFrequency, Components, Datagrams};
 use super::counters::Counters;
 use super::handshake::{Handshake, HandshakeCids};
 use super::keys::KeyRing;
@@ -129,14 +129,7 @@ impl Connection {
             lifecycle: Lifecycle::Alive,
             keys: KeyRing::default(),
             spaces: Spaces::new(early, application),
-            components: Components {
-                streams: Streams::new(side, &config.streams),
-                datagrams: Datagrams::new(config.max_datagram_frame_size),
-                local_cids,
-                peer_cids,
-                control_frames: ControlFrames::default(),
-                ack_frequency: AckFrequency::new(&config),
-            },
+            components: Components::new(side, &config, local_cids, peer_cids),
             paths: Paths::new(now, side, &config, addresses, address),
             timers: Timers::new(now, &config),
             handshake: Box::new(handshake),
