@@ -35,17 +35,17 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("http3", 3, &["transport", "qpack", "wire", "base"]),
     ("worker", 3, &["transport", "datapath", "base"]),
     ("quic", 4, &["*"]),
-    ("server", 4, &["*"]),
+    ("server", 5, &["*"]),
     ("client", 4, &["*"]),
     ("load", 5, &["*"]),
     ("sim", 4, &["*"]),
     ("perf", 6, &["*"]),
     ("dash", 6, &["*"]),
-    ("bench", 5, &["*"]),
+    ("bench", 6, &["*"]),
     ("profile", 5, &["*"]),
-    ("studies", 6, &["*"]),
-    ("tercel", 5, &["*"]),
-    ("cli", 7, &["*"]),
+    ("studies", 7, &["*"]),
+    ("tercel", 6, &["*"]),
+    ("cli", 8, &["*"]),
 ];
 
 /// The groups, lowest first: the folders of `crates/`.

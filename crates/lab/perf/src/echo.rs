@@ -52,14 +52,14 @@ impl EchoPort {
     }
 }
 
-/// Answers until `stop`.
+/// Answers until `is_over` says so, which is asked at least ten times a second.
 ///
 /// # Errors
 /// Only when the port itself has failed.
-pub fn serve<P: Port>(port: &mut P, spin: Duration, stop: &AtomicBool) -> io::Result<()> {
+pub fn serve<P: Port>(port: &mut P, spin: Duration, is_over: impl Fn() -> bool) -> io::Result<()> {
     let mut ear = EchoPort { spin, busy_at: port.now() };
     let mut wanted = Vec::new();
-    while !stop.load(Ordering::Relaxed) {
+    while !is_over() {
         let until = port.now() + LOOK_EVERY;
         for index in 0..ear.listen(port, until)? {
             let train = port.train(index);
@@ -271,7 +271,7 @@ mod tests {
             server: None,
         };
         std::thread::scope(|scope| {
-            scope.spawn(|| serve(&mut server, Duration::ZERO, &stop));
+            scope.spawn(|| serve(&mut server, Duration::ZERO, || stop.load(Ordering::Relaxed)));
             let echoed = measure(&mut client, &plan, &AtomicBool::new(false));
             stop.store(true, Ordering::Relaxed);
             let echoed = echoed.unwrap();

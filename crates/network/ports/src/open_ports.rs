@@ -22,7 +22,7 @@ pub trait PortsVisitor: Sized {
     type Output;
 
     /// Takes ports of any kind.
-    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output;
+    fn visit<P: Port + Send + 'static>(self, ports: Vec<P>) -> Self::Output;
 
     /// Takes ports of the kernel's UDP. Without an implementation of its own they are treated as all others.
     fn visit_udp(self, ports: Vec<UdpPort>) -> Self::Output {

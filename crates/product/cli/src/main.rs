@@ -12,7 +12,6 @@ mod help;
 mod lab_command;
 #[cfg(feature = "lab")]
 mod laboratory;
-mod listen;
 #[cfg(feature = "lab")]
 mod load_command;
 mod options;

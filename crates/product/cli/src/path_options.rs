@@ -2,12 +2,13 @@
 
 #[cfg(feature = "lab")]
 use crate::help::LABORATORY;
-use crate::listen::{Listen, Place};
 use base::time::Duration;
 use clap::{Args, ValueEnum};
-use core::net::SocketAddr;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use datapath::Port;
 use ports::{DataPathChoice, PortsVisitor};
+#[cfg(feature = "lab")]
+use server::listen::{Listen, ListenAddress};
 use xdp::{BusyPoll, Mode};
 
 /// How datagrams reach the interface.
@@ -91,14 +92,21 @@ impl PathArgs {
         }
     }
 
-    /// The places of `listen` that this data path can take.
-    pub(crate) fn places(&self, listen: Listen) -> Vec<Place> {
-        let mut places = listen.places();
+    /// The addresses of `listen` that this data path can take.
+    #[cfg(feature = "lab")]
+    pub(crate) fn addresses(&self, listen: Listen) -> Vec<ListenAddress> {
+        let mut addresses = listen.addresses();
         if self.datapath == Datapath::Xdp {
             // AF_XDP has an interface already.
-            places.retain(|place| place.device.is_none());
+            addresses.retain(|address| address.device.is_none());
         }
-        places
+        addresses
+    }
+
+    /// Ports of a server, which knows the address.
+    pub(crate) fn server_options(&self, packet_size: u16) -> ports::OpenOptions {
+        const UNBOUND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        self.options(UNBOUND, packet_size)
     }
 
     /// One port at `address` as these flags say, for datagrams of `packet_size` bytes.
@@ -127,7 +135,7 @@ impl PathArgs {
     /// Hands ports to `visitor`; what arrives is held back where these flags say so, which takes the feature `lab`.
     pub(crate) fn visit_held<P, V>(&self, ports: Vec<P>, visitor: V) -> V::Output
     where
-        P: Port + Send,
+        P: Port + Send + 'static,
         V: PortsVisitor,
     {
         #[cfg(feature = "lab")]

@@ -1,45 +1,33 @@
 //! `tercel serve`: files and generated bodies over HTTP/1.1, 2 and 3.
 //!
-//! This file turns the command line into a server; its workers and reports are in `serving`.
+//! This file turns the command line into a server; its threads are in the crate `server`, its reports in `serving`.
 
-use crate::listen::Listen;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
 use crate::print_error;
-use crate::serving::cores::{Pin, Workers};
-use crate::serving::credentials::{Credentials, Expired};
-use crate::serving::keys;
 use crate::serving::limits::LimitArgs;
-use crate::serving::listeners::{self, Listeners};
+use crate::serving::process;
 use crate::serving::ready::ReadyFile;
-use crate::serving::report::{self, ServerInfo};
-use crate::serving::tcp::{self, TcpRecord, TcpSetup};
-use crate::serving::threads::{self, Stop, ThreadName};
-use crate::serving::versions::Versions;
-use crate::serving::worker_thread::{Record, SharedConfig, WorkerSetup, work};
-use crate::signals::{ServerDuties, server_stop_flag};
+use crate::serving::report;
+use crate::signals::{ServerDuties, heed};
 use crate::units;
-use base::time::Duration;
 use clap::{Args, ValueEnum};
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
-use crypto::{ServerTls, TlsOptions};
-use datapath::{Port, Waker};
-use ports::{Memory, OpenPorts, PortsVisitor};
-use server::access_log::{AccessLog, Target};
-use server::budget::Budget;
+use datapath::Port;
+use ports::PortsVisitor;
+use server::access_log::Target;
+use server::credentials::{Credentials, Expired};
 use server::files::{DotFiles, Root};
-use server::handler::{Files, Listing, Options};
-use server::memory_trimmer::{MemoryTrimmer, QUIET};
-use server::tcp::{Limits, Setup, ShutdownSignal};
-use server::warnings::{self, Warnings};
+use server::handler::{Listing, Options};
+use server::{
+    AltSvc, BindError, Bound, Builder, Cores, DataPath, Handle, Listen, Running, Server, Versions, Workers,
+};
 use std::io;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
-use transport::{EndpointConfig, RetryPolicy, ServerConfig};
-use udp::{SteeringChoice, UdpPort};
-use worker::HandOff;
+use std::time::Duration;
+use transport::RetryPolicy;
+use udp::UdpPort;
 
 /// When clients must prove their address before anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -142,7 +130,7 @@ pub(crate) struct ServeArgs {
     steering: Steering,
     /// Keep each worker on a core: auto, or cores such as 0,2-5 for the first worker, the second and so on.
     #[arg(long, value_name = "CORES|auto", num_args = 0..=1, default_missing_value = "auto", help_heading = "Cores")]
-    pin: Option<Pin>,
+    pin: Option<Cores>,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -150,9 +138,6 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     quic: QuicArgs,
 }
-
-/// Stands for the address until a place is chosen.
-const UNBOUND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// Stands below the short help.
 const MORE: &str = "Examples, and what the flags mean in full: tercel serve --help";
@@ -167,306 +152,143 @@ Examples:
 
 /// Runs the server until SIGINT or SIGTERM, and until running requests are answered.
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
-    match serve(args) {
+    match args.serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => print_error(problem),
     }
 }
 
-fn serve(args: &ServeArgs) -> Result<(), String> {
-    args.path.check()?;
-    args.quic.techniques().check(args.path.datapath)?;
-    let credentials = match (&args.cert, &args.key) {
-        (Some(certificate), Some(key)) => {
-            let expired = if args.allow_expired_certificate { Expired::Allow } else { Expired::Refuse };
-            Credentials::given(certificate, key, expired)?
+impl ServeArgs {
+    fn serve(&self) -> Result<(), String> {
+        self.path.check()?;
+        self.quic.techniques().check(self.path.datapath)?;
+        let credentials = self.credentials()?;
+        let root = self.root.as_deref().map(Root::open).transpose().map_err(text)?;
+        if self.http.over_tcp() {
+            process::raise_descriptors();
+            process::keep_memory();
         }
-        _ => Credentials::development()?,
-    };
-    let threads = match args.paths().workers {
-        ports::Workers::Exactly(count) | ports::Workers::OnePerCore(count) => usize::from(count.max(1)),
-    };
-    let places = args.path.places(args.listen);
-    let Listeners { udp, tcp, address, place } = listeners::open(&places, &args.paths(), args.http, threads)?;
-    if let Some(udp) = &udp {
-        udp.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
-        udp.declined.iter().for_each(|line| eprintln!("{line}"));
+        let mut bound = self.builder(&credentials)?.bind().map_err(|error| self.explain(&error))?;
+        let report = bound.report().clone();
+        report.notes.iter().for_each(|note| eprintln!("{note}"));
+        let options = Options {
+            root,
+            dot_files: if self.dot_files { DotFiles::Serve } else { DotFiles::Hide },
+            listing: if self.no_listing { Listing::Off } else { Listing::On },
+            ..Options::default()
+        };
+        let running = bound
+            .take_ports()
+            .run(Serve { path: &self.path, bound, options })
+            .map_err(|error| self.explain(&error))?;
+        let ready: Arc<OnceLock<ReadyFile>> = Arc::default();
+        heed_signals(&running.handle(), &ready)?;
+        if let Some(file) = report::announce(&report, &credentials, self.ready_file.as_deref())? {
+            let _ = ready.set(file);
+        }
+        let summary = running.wait();
+        ready.get().into_iter().for_each(ReadyFile::remove);
+        report::summarize(&report, &summary.map_err(text)?, self.summary_file.as_deref())
     }
-    let info = ServerInfo {
-        listening: address,
-        place,
-        versions: args.http,
-        datapath: udp.as_ref().map(|udp| udp.choice.name()),
-        xdp_mode: udp.as_ref().and_then(|udp| udp.opened.xdp_mode()),
-        interface: udp.as_ref().and_then(|udp| udp.interface.clone()),
-        workers: udp.as_ref().map_or(threads, |udp| udp.workers),
-        steering: udp.as_ref().map(|udp| udp.steering.name()),
-    };
-    // Dropped last: it prints what was noted until the end.
-    let (warnings, _printer) = warnings::start(io::stderr()).map_err(text)?;
-    let shared_config = args.shared_config(&credentials, &info, warnings)?;
-    let server_context =
-        ServerContext { args, shared_config: &shared_config, credentials: &credentials, info };
-    let ports = udp.map_or_else(|| OpenPorts::Udp(Vec::new()), |udp| udp.opened);
-    ports.run(Serve { context: &server_context, listeners: tcp })
+
+    fn credentials(&self) -> Result<Credentials, String> {
+        let (Some(certificate), Some(key)) = (&self.cert, &self.key) else {
+            return Credentials::development();
+        };
+        let expired = if self.allow_expired_certificate { Expired::Allow } else { Expired::Refuse };
+        let credentials = Credentials::load(certificate, key, expired)?;
+        credentials.warning.iter().for_each(|warning| eprintln!("tercel: warning: {warning}"));
+        Ok(credentials)
+    }
+
+    fn builder(&self, credentials: &Credentials) -> Result<Builder, String> {
+        let transport = self.quic.transport(wire::Version::V1).map_err(text)?;
+        let builder = Server::builder()
+            .listen_on(self.listen)
+            .identity(credentials.identity.clone())
+            .versions(self.http)
+            .workers(self.workers)
+            .cores(self.pin.clone().unwrap_or_default())
+            .data_path(self.data_path())
+            .limits(self.limits.of_clients(self.memory))
+            .alt_svc(if self.no_alt_svc { AltSvc::Off } else { AltSvc::default() })
+            .drain(self.drain_timeout.map(Duration::from_secs))
+            .access_log(Target::parse(&self.access_log))
+            .transport(transport)
+            .tls(self.quic.tls())
+            .head_cache(self.quic.techniques().heads());
+        let builder = match &self.state_dir {
+            Some(folder) => builder.state_dir(folder),
+            None => builder.default_state_dir(),
+        };
+        Ok(match self.retry {
+            Retry::Auto => builder,
+            Retry::Always => builder.retry(RetryPolicy::Always),
+            Retry::Never => builder.retry(RetryPolicy::Never),
+        })
+    }
+
+    fn data_path(&self) -> DataPath {
+        let options = self.path.server_options(self.quic.demanded_payload());
+        let path = DataPath::of(self.quic.techniques().paths(options));
+        path.spin(self.path.spin.into()).steering(match self.steering {
+            Steering::Auto => server::Steering::Auto,
+            Steering::Ebpf => server::Steering::Ebpf,
+            Steering::Classic => server::Steering::Classic,
+            Steering::HandOff => server::Steering::HandOff,
+        })
+    }
+
+    /// Why the server cannot begin, with the flags that help.
+    fn explain(&self, error: &BindError) -> String {
+        let alone =
+            if self.http.contains(Versions::HTTP3) { ", or serve HTTP/3 alone with --http 3" } else { "" };
+        match error {
+            BindError::Listen(_, cause) if cause.kind() == io::ErrorKind::AddrInUse => {
+                format!("{error} with --listen{alone}")
+            }
+            BindError::Listen(_, cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
+                format!("{error}; --listen chooses the port{alone}")
+            }
+            BindError::Cores(text) => format!("--pin: {text}"),
+            BindError::AccessLog(cause) => {
+                format!("cannot write the access log to {}: {cause}", self.access_log)
+            }
+            _ => error.to_string(),
+        }
+    }
 }
 
 /// Serves on ports of any kind.
 struct Serve<'a> {
-    context: &'a ServerContext<'a>,
-    listeners: Vec<TcpListener>,
+    path: &'a PathArgs,
+    bound: Bound,
+    options: Options,
 }
 
 impl PortsVisitor for Serve<'_> {
-    type Output = Result<(), String>;
+    type Output = Result<Running, BindError>;
 
-    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
-        self.context.serve_on(ports, self.listeners)
+    fn visit<P: Port + Send + 'static>(self, ports: Vec<P>) -> Self::Output {
+        self.bound.serve_files_on(ports, self.options)
     }
 
     fn visit_udp(self, ports: Vec<UdpPort>) -> Self::Output {
-        let path = &self.context.args.path;
+        let path = self.path;
         path.visit_held(ports, self)
     }
 }
 
-/// What is known when the ports are open, whatever their kind.
-struct ServerContext<'a> {
-    args: &'a ServeArgs,
-    shared_config: &'a SharedConfig,
-    credentials: &'a Credentials,
-    info: ServerInfo,
-}
-
-impl ServeArgs {
-    fn paths(&self) -> ports::OpenOptions {
-        let cores = cpu::allowed().len().max(1);
-        ports::OpenOptions {
-            workers: match self.workers {
-                Workers::Exactly(count) => ports::Workers::Exactly(count),
-                Workers::Auto => ports::Workers::OnePerCore(u8::try_from(cores).unwrap_or(u8::MAX)),
-            },
-            steering: match self.steering {
-                Steering::Auto => SteeringChoice::Auto,
-                Steering::Ebpf => SteeringChoice::Ebpf,
-                Steering::Classic => SteeringChoice::Classic,
-                Steering::HandOff => SteeringChoice::HandOff,
-            },
-            ..self.quic.techniques().paths(self.path.options(UNBOUND, self.quic.demanded_payload()))
-        }
-    }
-
-    /// What all workers have in common.
-    fn shared_config(
-        &self,
-        credentials: &Credentials,
-        info: &ServerInfo,
-        warnings: Warnings,
-    ) -> Result<SharedConfig, String> {
-        let root = self.root.as_deref().map(Root::open).transpose().map_err(text)?;
-        let tls = ServerTls::new(&credentials.tls, &self.quic.tls()).map_err(text)?;
-        let transport = self.quic.transport(wire::Version::V1).map_err(text)?;
-        let dot_files = if self.dot_files { DotFiles::Serve } else { DotFiles::Hide };
-        let listing = if self.no_listing { Listing::Off } else { Listing::On };
-        Ok(SharedConfig {
-            handler: Options {
-                root,
-                dot_files,
-                listing,
-                warnings,
-                budget: self.budget(),
-                ..Options::default()
-            },
-            endpoint: self.endpoint(info)?,
-            server: ServerConfig { tls, transport: Arc::new(transport) },
-            config: worker::Config { spin: self.path.spin },
-            heads: self.quic.techniques().heads(),
-            drain_timeout: self.drain_timeout.map(Duration::from_secs),
-        })
-    }
-
-    fn budget(&self) -> Budget {
-        let bytes = self.memory.or_else(|| Memory::available().map(Memory::share));
-        bytes.map_or_else(Budget::default, Budget::new)
-    }
-
-    /// How the workers treat unknown peers. They share the keys, so each accepts the tokens and resets of all.
-    /// The limits for unknown peers are divided among them.
-    fn endpoint(&self, info: &ServerInfo) -> Result<EndpointConfig, String> {
-        let defaults = EndpointConfig::default();
-        let keys = keys::find(self.state_dir.as_deref())?;
-        let workers = info.workers;
-        let retry = match self.retry {
-            Retry::Auto => defaults.retry,
-            Retry::Always => RetryPolicy::Always,
-            Retry::Never => RetryPolicy::Never,
-        };
-        let share = |whole: u64| whole.div_ceil(workers as u64);
-        Ok(EndpointConfig {
-            workers: u8::try_from(workers).unwrap_or(u8::MAX),
-            retry,
-            token_key: Some(keys.token_key()),
-            reset_key: Some(keys.reset_key(info.listening)),
-            max_half_open: defaults.max_half_open.div_ceil(workers),
-            max_connections: self.limits.in_all(workers),
-            max_connections_per_address: self.limits.per_address(workers),
-            max_connections_per_prefix: self.limits.per_prefix(workers),
-            replies_per_second: share(defaults.replies_per_second),
-            retries_per_second: share(defaults.retries_per_second),
-            ..defaults
-        })
-    }
-}
-
-/// The setup of one thread.
-enum ThreadSetup<P> {
-    Quic(WorkerSetup<P>),
-    Tcp(Box<TcpSetup>),
-}
-
-impl<P> ThreadName for ThreadSetup<P> {
-    fn name(&self) -> String {
-        match self {
-            ThreadSetup::Quic(worker_setup) => worker_setup.name(),
-            ThreadSetup::Tcp(worker_setup) => worker_setup.name(),
-        }
-    }
-}
-
-/// What a thread did.
-enum Report {
-    Quic(Box<Record>),
-    Tcp(TcpRecord),
-}
-
-impl ServerContext<'_> {
-    /// Serves on these ports, one worker on each, until a signal.
-    fn serve_on<P: Port + Send>(&self, ports: Vec<P>, listeners: Vec<TcpListener>) -> Result<(), String> {
-        let args = self.args;
-        if let Some(advice) = ports.first().and_then(P::advice) {
-            eprintln!("{advice}");
-        }
-        let wakers: Arc<[Waker]> = ports.iter().filter_map(P::waker).collect();
-        let shutdown_signals: Arc<[ShutdownSignal]> =
-            listeners.iter().map(|_| ShutdownSignal::default()).collect();
-        let warnings = self.shared_config.handler.warnings.clone();
-        let log = AccessLog::start_with(Target::parse(&args.access_log), warnings.clone())
-            .map_err(|error| format!("cannot write the access log to {}: {error}", args.access_log))?;
-        let ready: Arc<OnceLock<ReadyFile>> = Arc::default();
-        let to_wake = Stop {
-            flag: Arc::default(),
-            wakers: Arc::clone(&wakers),
-            shutdown_signals: Arc::clone(&shutdown_signals),
-        };
-        let (reopener, to_remove) = (log.reopener(), Arc::clone(&ready));
-        let duties = ServerDuties {
-            wake: Box::new(move || to_wake.wake()),
-            reopen: Box::new(move || reopener.reopen()),
-            tidy: Box::new(move || to_remove.get().into_iter().for_each(ReadyFile::remove)),
-            warnings,
-        };
-        let flag = server_stop_flag(duties).map_err(text)?;
-        let stop = Stop { flag, wakers, shutdown_signals };
-        let mut thread_setups = self.quic_setups(ports, &log)?;
-        thread_setups.extend(self.tcp_setups(listeners, &log, &stop.shutdown_signals)?);
-        if let Some(file) = report::announce(&self.info, self.credentials, args.ready_file.as_deref())? {
-            let _ = ready.set(file);
-        }
-        let job = |thread_setup: ThreadSetup<P>| -> io::Result<Report> {
-            match thread_setup {
-                ThreadSetup::Quic(worker_setup) => {
-                    work(worker_setup, self.shared_config, &stop.flag).map(Box::new).map(Report::Quic)
-                }
-                ThreadSetup::Tcp(worker_setup) => tcp::work(*worker_setup).map(Report::Tcp),
-            }
-        };
-        // Without a thread the server does what it did, and keeps its memory.
-        let _surplus =
-            MemoryTrimmer::start(&self.shared_config.handler.budget, QUIET, udp::return_freed_memory);
-        let (mut records, mut tcp_records) = (Vec::new(), Vec::new());
-        let reports = threads::run(thread_setups, &stop, job);
-        ready.get().into_iter().for_each(ReadyFile::remove);
-        for report in reports? {
-            match report {
-                Report::Quic(record) => records.push(*record),
-                Report::Tcp(record) => tcp_records.push(record),
-            }
-        }
-        drop(log);
-        report::summarize(&self.info, &records, &tcp_records, args.summary_file.as_deref())
-    }
-
-    fn quic_setups<P: Port>(&self, ports: Vec<P>, log: &AccessLog) -> Result<Vec<ThreadSetup<P>>, String> {
-        let cores = self.cores(ports.len())?;
-        // A single worker hands nothing over.
-        let wakers = ports.iter().map(P::waker).collect();
-        let mut members = if ports.len() > 1 { HandOff::group(wakers) } else { Vec::new() }.into_iter();
-        let worker_setup = |(number, port): (u8, P)| {
-            let core = cores.get(usize::from(number)).copied();
-            ThreadSetup::Quic(WorkerSetup {
-                number,
-                port,
-                recorder: log.recorder(),
-                member: members.next(),
-                core,
-            })
-        };
-        Ok((0..).zip(ports).map(worker_setup).collect())
-    }
-
-    fn tcp_setups<P>(
-        &self,
-        listeners: Vec<TcpListener>,
-        log: &AccessLog,
-        shutdown_signals: &[ShutdownSignal],
-    ) -> Result<Vec<ThreadSetup<P>>, String> {
-        if listeners.is_empty() {
-            return Ok(Vec::new());
-        }
-        tcp::raise_descriptors();
-        tcp::keep_memory();
-        let args = self.args;
-        let cores = self.cores(listeners.len())?;
-        let options = TlsOptions { alpn: args.http.alpn(), ..args.quic.tls() };
-        let tls = crypto::tcp_server(&self.credentials.tls, &options).map_err(text)?;
-        let defaults = Limits::default();
-        let limits = Limits {
-            connections: args.limits.in_all(listeners.len()),
-            connections_per_address: args.limits.per_address(listeners.len()),
-            connections_per_prefix: args.limits.per_prefix(listeners.len()),
-            idle: Duration::from_secs(args.quic.idle_timeout),
-            drain: self.shared_config.drain_timeout,
-            ..defaults
-        };
-        let is_announced = args.http.http3 && !args.no_alt_svc;
-        let alt_svc = server::tcp::alt_svc(self.info.listening.port());
-        let worker_setup =
-            |(number, (listener, shutdown_signal)): (usize, (TcpListener, &ShutdownSignal))| {
-                let setup = Setup {
-                    tls: Arc::clone(&tls),
-                    handler: Files::new(self.shared_config.handler.clone()),
-                    recorder: log.recorder(),
-                    limits,
-                    alt_svc: is_announced.then(|| alt_svc.clone()),
-                    shutdown_signal: shutdown_signal.clone(),
-                };
-                ThreadSetup::Tcp(Box::new(TcpSetup {
-                    number,
-                    listener,
-                    setup,
-                    core: cores.get(number).copied(),
-                }))
-            };
-        Ok((0..).zip(listeners.into_iter().zip(shutdown_signals)).map(worker_setup).collect())
-    }
-
-    /// The cores of so many threads; none where they are not to be kept.
-    fn cores(&self, threads: usize) -> Result<Vec<usize>, String> {
-        match &self.args.pin {
-            Some(pin) => pin.assign(threads, &cpu::allowed()),
-            None => Ok(Vec::new()),
-        }
-    }
+/// What signals mean to a server: see `signals.rs`.
+fn heed_signals(handle: &Handle, ready: &Arc<OnceLock<ReadyFile>>) -> Result<(), String> {
+    let (to_stop, to_reopen, to_remove) = (handle.clone(), handle.clone(), Arc::clone(ready));
+    let duties = ServerDuties {
+        stop: Box::new(move || to_stop.stop()),
+        reopen: Box::new(move || to_reopen.reopen_access_log()),
+        tidy: Box::new(move || to_remove.get().into_iter().for_each(ReadyFile::remove)),
+        warnings: handle.warnings().clone(),
+    };
+    heed(duties).map_err(text)
 }
 
 fn text(error: impl core::fmt::Display) -> String {

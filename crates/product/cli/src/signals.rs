@@ -33,12 +33,12 @@ pub(crate) fn stop_flag(wake: impl Fn() + Send + 'static) -> std::io::Result<Arc
     wait_for(&[SIGINT, SIGTERM], wake)
 }
 
-/// The same for a server.
+/// Does a server's duties when signals arrive.
 ///
 /// # Errors
 /// The operating system takes no handler or no thread.
-pub(crate) fn server_stop_flag(duties: ServerDuties) -> std::io::Result<Arc<AtomicBool>> {
-    wait_for(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2], duties)
+pub(crate) fn heed(duties: ServerDuties) -> std::io::Result<()> {
+    wait_for(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2], duties).map(drop)
 }
 
 fn wait_for(signals: &[i32], duties: impl OnSignal) -> std::io::Result<Arc<AtomicBool>> {
@@ -62,8 +62,8 @@ fn wait_for(signals: &[i32], duties: impl OnSignal) -> std::io::Result<Arc<Atomi
 
 /// What a server does about signals.
 pub(crate) struct ServerDuties {
-    /// Wakes its threads, so that they see the flag.
-    pub(crate) wake: Box<dyn Fn() + Send>,
+    /// Tells it to stop.
+    pub(crate) stop: Box<dyn Fn() + Send>,
     /// Opens the access log anew (SIGUSR1).
     pub(crate) reopen: Box<dyn Fn() + Send>,
     /// What must not be left behind when a second signal ends the process.
@@ -74,7 +74,7 @@ pub(crate) struct ServerDuties {
 
 impl OnSignal for ServerDuties {
     fn stop(&self) {
-        (self.wake)();
+        (self.stop)();
     }
 
     fn end(&self) {

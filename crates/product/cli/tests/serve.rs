@@ -212,7 +212,7 @@ fn what_cannot_be_served_is_said_in_one_line() {
         (&["--without", "gro", "--datapath", "mmsg"], 1, "--without gro means nothing to --datapath mmsg"),
         (&["--careful-resume", "on", "--pacing", "off"], 1, "careful_resume needs pacing"),
         (&["--workers", "0"], 2, "from 1 to 255, or auto"),
-        (&["--pin", "4000"], 1, "core 4000 is not there"),
+        (&["--pin", "4000"], 1, "core 4000 does not exist"),
         (&["--pin", "x"], 2, "cores such as 0,2-5"),
         (&["--spin", "often"], 2, "microseconds, or always"),
         (&["--steering", "magic"], 2, "auto, ebpf, classic, hand-off"),

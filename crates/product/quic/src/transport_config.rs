@@ -148,4 +148,10 @@ impl TransportConfig {
     pub(crate) fn settings(&self) -> Arc<transport::TransportConfig> {
         Arc::new(self.settings.clone())
     }
+
+    /// The same for a server of HTTP. Outside semver.
+    #[doc(hidden)]
+    pub fn to_transport(&self) -> transport::TransportConfig {
+        self.settings.clone()
+    }
 }

@@ -96,6 +96,11 @@ impl<H: Handler> Server<H> {
     /// A server that answers by `handler` and writes what it did to `recorder`.
     pub fn new(handler: H, recorder: Recorder) -> Server<H> {
         let shared = handler.shared();
+        Server::with_shared(handler, recorder, shared)
+    }
+
+    /// The same with memory, warnings and clock of the caller's choice.
+    pub fn with_shared(handler: H, recorder: Recorder, shared: Shared) -> Server<H> {
         Server {
             ledger: HeldMemory::new(&shared.budget),
             clock: Clock::new(shared.clock),
@@ -124,6 +129,13 @@ impl<H: Handler> Server<H> {
     #[must_use]
     pub fn with_progress(mut self, rule: Progress) -> Server<H> {
         self.progress = rule;
+        self
+    }
+
+    /// Bounds heads and contents of requests by `config`. Default: [`Config::server`].
+    #[must_use]
+    pub fn with_config(mut self, config: Arc<Config>) -> Server<H> {
+        self.config = config;
         self
     }
 

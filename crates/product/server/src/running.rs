@@ -1,94 +1,76 @@
-//! A server that runs: its address, its end.
+//! A server that runs: its address, its counters, its end.
 
-use crate::tcp::ShutdownSignal;
-use datapath::Waker;
+use crate::access_log::Reopener;
+use crate::counters::{CounterBoard, Counters};
+use crate::records::{Summary, ThreadRecord};
+use crate::stop::{Phase, Stop};
+use crate::threads::{Reports, ThreadError};
+use crate::warnings::Warnings;
 use std::fmt;
 use std::future::{Future, IntoFuture};
-use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::oneshot::Receiver;
-
-/// How far the order to end goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub(crate) enum Phase {
-    Serving,
-    /// What was asked is answered.
-    Draining,
-    /// Everything closes.
-    Over,
-}
-
-/// The order to end, and what must hear it. Clones are the same.
-#[derive(Clone, Debug)]
-pub(crate) struct Stop(Arc<Shared>);
-
-struct Shared {
-    phase: AtomicU8,
-    wakers: Vec<Waker>,
-    shutdown_signals: Vec<ShutdownSignal>,
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Stop").field("phase", &self.phase).finish_non_exhaustive()
-    }
-}
-
-impl Stop {
-    pub(crate) fn new(wakers: Vec<Waker>, shutdown_signals: Vec<ShutdownSignal>) -> Stop {
-        Stop(Arc::new(Shared { phase: AtomicU8::new(Phase::Serving as u8), wakers, shutdown_signals }))
-    }
-
-    /// Orders it. A stricter order stays.
-    pub(crate) fn order(&self, phase: Phase) {
-        self.0.phase.fetch_max(phase as u8, Ordering::AcqRel);
-        self.0.wakers.iter().for_each(Waker::wake);
-        self.0.shutdown_signals.iter().for_each(ShutdownSignal::shut_down);
-    }
-
-    pub(crate) fn is_ordered(&self, phase: Phase) -> bool {
-        self.0.phase.load(Ordering::Acquire) >= phase as u8
-    }
-
-    /// What the TCP thread listens to.
-    pub(crate) fn shutdown_signal(&self) -> ShutdownSignal {
-        self.0.shutdown_signals.first().cloned().unwrap_or_default()
-    }
-}
+use tokio::sync::oneshot::error::RecvError;
 
 /// A thread of the server has failed; the others have ended in good order.
 #[derive(Debug)]
-pub struct ServeError(io::Error);
+pub struct ServeError(Option<ThreadError>);
 
 impl fmt::Display for ServeError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "the server has failed: {}", self.0)
+        match &self.0 {
+            Some(error) => error.fmt(out),
+            None => out.write_str("the server ended without a report"),
+        }
     }
 }
 
 impl std::error::Error for ServeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
+        self.0.as_ref().and_then(std::error::Error::source)
     }
 }
 
-/// Ends a server, from any thread. Clones are the same.
+/// Ends a server and reads its counters, from any thread. Clones are the same.
 #[derive(Clone, Debug)]
-pub struct Handle(Stop);
+pub struct Handle {
+    stop: Stop,
+    board: CounterBoard,
+    reopener: Reopener,
+    warnings: Warnings,
+}
 
 impl Handle {
+    pub(crate) fn new(stop: Stop, board: CounterBoard, reopener: Reopener, warnings: Warnings) -> Handle {
+        Handle { stop, board, reopener, warnings }
+    }
+
     /// Takes no more requests, answers those that were asked, and ends.
     pub fn stop(&self) {
-        self.0.order(Phase::Draining);
+        self.stop.drain();
     }
 
     /// Closes everything now. Connections of HTTP/1.1 and 2 have the time that [`crate::Builder::drain`] gives them.
     pub fn abort(&self) {
-        self.0.order(Phase::Over);
+        self.stop.order(Phase::Over);
+    }
+
+    /// What the server did so far, summed over its threads. Each thread says it at most once a second and within a second of
+    /// its last turn, so that counting costs nothing on the path of a request.
+    pub fn counters(&self) -> Counters {
+        self.board.sum()
+    }
+
+    /// Where the program notes warnings of its own. Outside semver.
+    #[doc(hidden)]
+    pub fn warnings(&self) -> &Warnings {
+        &self.warnings
+    }
+
+    /// Opens the access log anew, after a rotation.
+    pub fn reopen_access_log(&self) {
+        self.reopener.reopen();
     }
 }
 
@@ -97,13 +79,17 @@ impl Handle {
 #[must_use = "a server that is dropped ends"]
 pub struct Running {
     address: SocketAddr,
-    stop: Stop,
-    result: Option<Receiver<io::Result<()>>>,
+    handle: Handle,
+    ended: Option<Receiver<Reports<ThreadRecord>>>,
 }
 
 impl Running {
-    pub(crate) fn new(address: SocketAddr, stop: Stop, result: Receiver<io::Result<()>>) -> Running {
-        Running { address, stop, result: Some(result) }
+    pub(crate) fn new(
+        address: SocketAddr,
+        handle: Handle,
+        ended: Receiver<Reports<ThreadRecord>>,
+    ) -> Running {
+        Running { address, handle, ended: Some(ended) }
     }
 
     /// Where it listens, with the port that the system chose.
@@ -111,9 +97,9 @@ impl Running {
         self.address
     }
 
-    /// What ends it.
+    /// What ends it, and its counters.
     pub fn handle(&self) -> Handle {
-        Handle(self.stop.clone())
+        self.handle.clone()
     }
 
     /// Blocks until the server has ended: for programs without a runtime.
@@ -123,26 +109,28 @@ impl Running {
     ///
     /// # Panics
     /// In an async function, which must await the server instead.
-    pub fn wait(mut self) -> Result<(), ServeError> {
-        let result = self.result.take().map(Receiver::blocking_recv);
-        ended(result.unwrap_or(Ok(Ok(()))))
+    pub fn wait(mut self) -> Result<Summary, ServeError> {
+        self.ended.take().map_or_else(|| Err(ServeError(None)), |ended| summary(ended.blocking_recv()))
     }
 }
 
-fn ended(result: Result<io::Result<()>, impl Sized>) -> Result<(), ServeError> {
-    // Without a word the thread has panicked.
-    result.unwrap_or_else(|_| Err(io::Error::other("a thread has panicked"))).map_err(ServeError)
+fn summary(ended: Result<Reports<ThreadRecord>, RecvError>) -> Result<Summary, ServeError> {
+    match ended {
+        Ok(Ok(records)) => Ok(Summary::new(records)),
+        Ok(Err(error)) => Err(ServeError(Some(error))),
+        Err(_) => Err(ServeError(None)),
+    }
 }
 
 impl IntoFuture for Running {
-    type Output = Result<(), ServeError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Result<(), ServeError>> + Send>>;
+    type Output = Result<Summary, ServeError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Summary, ServeError>> + Send>>;
 
     fn into_future(mut self) -> Self::IntoFuture {
         Box::pin(async move {
-            match self.result.take() {
-                Some(result) => ended(result.await),
-                None => Ok(()),
+            match self.ended.take() {
+                Some(ended) => summary(ended.await),
+                None => Err(ServeError(None)),
             }
         })
     }
@@ -150,6 +138,6 @@ impl IntoFuture for Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.stop.order(Phase::Over);
+        self.handle.abort();
     }
 }

@@ -1,220 +1,209 @@
-//! The threads of a server that a program starts: one for HTTP/3, one for HTTP/1.1 and 2, one that waits for both.
+//! The threads of a server. They end together: on the order to stop, and when one of them fails or panics.
+//!
+//! Each thread holds a [`Guard`]. Its end, be it by a panic, gives the order to stop to the others. The guard that goes last
+//! releases what the threads share, such as the access log, and then hands over the reports. So no thread only waits for others.
 
-use crate::access_log::{AccessLog, Recorder};
-use crate::drain::drain;
-use crate::http3;
-use crate::low::{Handler, Shared};
-use crate::running::{Phase, Stop};
-use crate::service::ServiceHandler;
-use crate::tcp::{self, ApplicationSetup, Limits};
-use ::http::{Request, Response};
-use base::time::{Duration, Instant};
-use body::Body;
-use bytes::Bytes;
-use crypto::ServerTls;
-use datapath::Port as _;
-use std::fmt::Display;
+use crate::stop::Stop;
+use std::fmt;
 use std::io;
-use std::net::TcpListener;
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::thread::{Builder, Scope, ScopedJoinHandle};
-use tokio::runtime::Handle;
-use tokio::sync::oneshot::{self, Receiver};
-use tower_service::Service;
-use transport::{Endpoint, EndpointConfig, ServerConfig, TransportConfig};
-use udp::UdpPort;
-use worker::Worker;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+use tokio::sync::oneshot::{self, Receiver, Sender};
 
-/// How often the worker of a server that is told to close looks up, without a packet or a timer.
-const LOOK: Duration = Duration::from_millis(100);
-
-/// What the thread of HTTP/3 is given.
-pub(crate) struct Quic<S> {
-    pub(crate) port: UdpPort,
-    pub(crate) tls: ServerTls,
-    pub(crate) service: S,
-    pub(crate) recorder: Recorder,
-    pub(crate) shared: Shared,
+/// A thread to start.
+pub struct Job<R> {
+    name: String,
+    work: Box<dyn FnOnce() -> io::Result<R> + Send>,
 }
 
-/// What the thread of HTTP/1.1 and 2 is given.
-pub(crate) struct Tcp<S> {
-    pub(crate) listener: TcpListener,
-    pub(crate) tls: Arc<rustls::ServerConfig>,
-    pub(crate) service: S,
-    pub(crate) recorder: Recorder,
-    pub(crate) shared: Shared,
+impl<R> Job<R> {
+    /// A thread that is called `name` in messages, such as `worker 0`. `work` goes on until the order to stop.
+    pub fn new(name: String, work: impl FnOnce() -> io::Result<R> + Send + 'static) -> Job<R> {
+        Job { name, work: Box::new(work) }
+    }
 }
 
-/// A server that has begun.
-pub(crate) struct Begun {
-    pub(crate) stop: Stop,
-    pub(crate) result: Receiver<io::Result<()>>,
+impl<R> fmt::Debug for Job<R> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Job").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
-/// Starts the threads. The log ends with the last of them.
+/// Which thread has failed, and why, in one line. The others were stopped in good order.
+#[derive(Debug)]
+pub struct ThreadError {
+    thread: String,
+    /// `None`: it has panicked.
+    error: Option<io::Error>,
+}
+
+impl fmt::Display for ThreadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.error {
+            Some(error) => write!(out, "{} has failed: {error}", self.thread),
+            None => write!(out, "{} has panicked; the lines above say where", self.thread),
+        }
+    }
+}
+
+impl std::error::Error for ThreadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.as_ref().map(|error| error as _)
+    }
+}
+
+/// The reports of all threads, in the order of their jobs; or the first failure.
+pub type Reports<R> = Result<Vec<R>, ThreadError>;
+
+/// Starts a thread for each job. When the last one has ended, `shared` is dropped, and then the reports arrive.
 ///
 /// # Errors
-/// The system gives no thread.
-pub(crate) fn start<S, B>(
-    quic: Quic<S>,
-    tcp: Tcp<S>,
+/// The system gives no thread. Those that were started are told to stop.
+pub fn start<R: Send + 'static>(
+    jobs: Vec<Job<R>>,
+    stop: &Stop,
+    shared: impl Send + 'static,
+) -> io::Result<Receiver<Reports<R>>> {
+    let (sender, receiver) = oneshot::channel();
+    let reports = jobs.iter().map(|job| Report { thread: job.name.clone(), result: None }).collect();
+    let state = State { reports, running: jobs.len(), shared: Some(Box::new(shared)), sender: Some(sender) };
+    let state = Arc::new(Mutex::new(state));
+    for (index, Job { name, work }) in jobs.into_iter().enumerate() {
+        let guard = Guard { state: Arc::clone(&state), index, stop: stop.clone() };
+        let run = move || guard.report(work());
+        if let Err(error) = Builder::new().name(name.replace(' ', "-")).spawn(run) {
+            stop.drain();
+            return Err(error);
+        }
+    }
+    Ok(receiver)
+}
+
+struct Report<R> {
+    thread: String,
+    /// `None` until the thread has ended, and when it has panicked.
+    result: Option<io::Result<R>>,
+}
+
+struct State<R> {
+    reports: Vec<Report<R>>,
+    running: usize,
+    shared: Option<Box<dyn Send>>,
+    sender: Option<Sender<Reports<R>>>,
+}
+
+/// What each thread holds.
+struct Guard<R> {
+    state: Arc<Mutex<State<R>>>,
+    index: usize,
     stop: Stop,
-    drain: Option<std::time::Duration>,
-    log: AccessLog,
-) -> io::Result<Begun>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Error: Display,
-    S::Future: 'static,
-    B: http_body::Body<Data = Bytes> + 'static,
-    B::Error: Display,
-{
-    let (told, result) = oneshot::channel();
-    let ours = stop.clone();
-    let around = Handle::try_current().ok();
-    let drain = drain.map(Duration::from);
-    Builder::new().name("tercel".to_owned()).spawn(move || {
-        let result = std::thread::scope(|scope| run(scope, (quic, tcp), &ours, drain, around));
-        drop(log);
-        // The program may have dropped the server.
-        let _ = told.send(result);
-    })?;
-    Ok(Begun { stop, result })
 }
 
-/// Runs both threads to their ends. One that fails ends the other.
-fn run<'scope, 'env, S, B>(
-    scope: &'scope Scope<'scope, 'env>,
-    (quic, tcp): (Quic<S>, Tcp<S>),
-    stop: &'scope Stop,
-    drain: Option<Duration>,
-    around: Option<Handle>,
-) -> io::Result<()>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Error: Display,
-    S::Future: 'static,
-    B: http_body::Body<Data = Bytes> + 'static,
-    B::Error: Display,
-{
-    let (over, ended) = oneshot::channel::<()>();
-    let (runtime, clock) = match around {
-        Some(around) => (around, None),
-        None => start_runtime(scope, ended).map(|(handle, thread)| (handle, Some(thread)))?,
-    };
-    let first = named(scope, "tercel-http3", move || {
-        let _last = Last(stop);
-        let _entered = runtime.enter();
-        serve_quic(quic, stop, drain)
-    });
-    let second = named(scope, "tercel-tcp", move || {
-        let _last = Last(stop);
-        serve_tcp(tcp, stop, drain)
-    });
-    if first.is_err() || second.is_err() {
-        stop.order(Phase::Over);
+impl<R> Guard<R> {
+    /// Nothing under the lock panics.
+    fn lock(&self) -> MutexGuard<'_, State<R>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    let results = [first, second].map(|thread| thread.and_then(joined));
-    drop(over);
-    clock.into_iter().try_for_each(joined)?;
-    results.into_iter().collect()
+
+    fn report(self, result: io::Result<R>) {
+        if let Some(report) = self.lock().reports.get_mut(self.index) {
+            report.result = Some(result);
+        }
+    }
 }
 
-/// A runtime of tokio on a thread of its own, for programs that have none.
-fn start_runtime<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    ended: Receiver<()>,
-) -> io::Result<(Handle, ScopedJoinHandle<'scope, io::Result<()>>)> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let handle = runtime.handle().clone();
-    let thread = named(scope, "tercel-tokio", move || {
-        // Until the other end is dropped.
-        let _ = runtime.block_on(ended);
-        Ok(())
-    })?;
-    Ok((handle, thread))
-}
-
-fn named<'scope, T: Send + 'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    name: &str,
-    job: impl FnOnce() -> T + Send + 'scope,
-) -> io::Result<ScopedJoinHandle<'scope, T>> {
-    Builder::new().name(name.to_owned()).spawn_scoped(scope, job)
-}
-
-fn joined(thread: ScopedJoinHandle<'_, io::Result<()>>) -> io::Result<()> {
-    thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread has panicked")))
-}
-
-/// Ends the other threads in good order when one goes.
-struct Last<'a>(&'a Stop);
-
-impl Drop for Last<'_> {
+impl<R> Drop for Guard<R> {
     fn drop(&mut self) {
-        self.0.order(Phase::Draining);
+        self.stop.drain();
+        let (shared, reports, sender) = {
+            let mut state = self.lock();
+            state.running -= 1;
+            if state.running > 0 {
+                return;
+            }
+            (state.shared.take(), std::mem::take(&mut state.reports), state.sender.take())
+        };
+        drop(shared);
+        let results = reports.into_iter().map(|Report { thread, result }| match result {
+            Some(Ok(report)) => Ok(report),
+            Some(Err(error)) => Err(ThreadError { thread, error: Some(error) }),
+            None => Err(ThreadError { thread, error: None }),
+        });
+        if let Some(sender) = sender {
+            // The program may have dropped the server.
+            let _ = sender.send(results.collect());
+        }
     }
 }
 
-fn serve_tcp<S, B>(tcp: Tcp<S>, stop: &Stop, drain: Option<Duration>) -> io::Result<()>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
-    S::Error: Display,
-    S::Future: 'static,
-    B: http_body::Body<Data = Bytes> + 'static,
-    B::Error: Display,
-{
-    let Tcp { listener, tls, service, recorder, shared } = tcp;
-    let port = listener.local_addr()?.port();
-    let setup = ApplicationSetup {
-        tls,
-        service,
-        shared,
-        recorder,
-        limits: Limits { drain, ..Limits::default() },
-        alt_svc: Some(tcp::alt_svc(port)),
-        shutdown_signal: stop.shutdown_signal(),
-    };
-    tcp::serve_application(listener, setup).map(drop)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datapath::Waker;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
 
-fn serve_quic<S, B>(quic: Quic<S>, stop: &Stop, timeout: Option<Duration>) -> io::Result<()>
-where
-    S: Service<Request<Body>, Response = Response<B>> + 'static,
-    S::Error: Display,
-    S::Future: 'static,
-    B: http_body::Body<Data = Bytes> + 'static,
-{
-    let Quic { port, tls, service, recorder, shared } = quic;
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(io::Error::other)?;
-    let endpoint = Endpoint::new(EndpointConfig::default(), seed);
-    let mut app = http3::Server::new(ServiceHandler::new(service, shared), recorder);
-    if let Some(waker) = port.waker() {
-        app = app.with_wake(Box::new(move || waker.wake()));
+    fn stop(wakers: Vec<Waker>) -> Stop {
+        Stop::new(wakers, 0)
     }
-    let config = ServerConfig { tls, transport: Arc::new(TransportConfig::default()) };
-    let mut worker = Worker::new(port, app, endpoint, Some(config), worker::Config::default());
-    while !stop.is_ordered(Phase::Draining) {
-        turn(&mut worker, None)?;
-    }
-    drain(&mut worker, timeout, |worker, until| {
-        let look = worker.now() + LOOK;
-        turn(worker, Some(until.map_or(look, |until| until.min(look))))?;
-        Ok(if stop.is_ordered(Phase::Over) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    })
-}
 
-/// One turn, which sleeps until `until` at most. The log writes what it holds back when its time has come.
-fn turn<H: Handler>(
-    worker: &mut Worker<UdpPort, http3::Server<H>>,
-    until: Option<Instant>,
-) -> io::Result<()> {
-    let log_at = worker.app_mut().next_timeout();
-    worker.run_turn([log_at, until].into_iter().flatten().min())?;
-    let now = worker.now();
-    worker.app_mut().on_time(now);
-    Ok(())
+    fn job<R>(number: usize, work: impl FnOnce() -> io::Result<R> + Send + 'static) -> Job<R> {
+        Job::new(format!("worker {number}"), work)
+    }
+
+    /// What a worker does when nothing fails: it goes on until it is told to stop, for ten seconds at most.
+    fn until_stopped(stop: &Stop) -> impl FnOnce() -> io::Result<bool> + Send + 'static {
+        let stop = stop.clone();
+        move || {
+            for _ in 0..10_000 {
+                if stop.is_ordered() {
+                    return Ok(true);
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(false)
+        }
+    }
+
+    #[test]
+    fn a_thread_that_fails_stops_and_wakes_all_and_is_named() {
+        let waker = Waker::new().unwrap();
+        let stop = stop(vec![waker.clone()]);
+        let fails = || Err(io::Error::other("the interface is gone"));
+        let jobs = vec![job(0, until_stopped(&stop)), job(1, fails), job(2, until_stopped(&stop))];
+        let failed = start(jobs, &stop, ()).unwrap().blocking_recv().unwrap();
+        assert_eq!(failed.unwrap_err().to_string(), "worker 1 has failed: the interface is gone");
+        assert!(stop.is_ordered());
+        let mut count = [0; 8];
+        assert!(rustix::io::read(&waker, &mut count).is_ok(), "a thread that sleeps is woken");
+    }
+
+    #[test]
+    fn a_thread_that_panics_stops_all_too() {
+        let stop = stop(Vec::new());
+        let jobs = vec![job(0, || panic!("on purpose")), job(1, until_stopped(&stop))];
+        let failed = start(jobs, &stop, ()).unwrap().blocking_recv().unwrap();
+        assert!(failed.unwrap_err().to_string().starts_with("worker 0 has panicked"));
+    }
+
+    /// Deleted, the end of a server could be told while its log is still written.
+    #[test]
+    fn reports_come_in_the_order_of_jobs_when_what_is_shared_has_ended() {
+        struct Log(Arc<AtomicBool>);
+        impl Drop for Log {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Release);
+            }
+        }
+        let is_over = Arc::new(AtomicBool::new(false));
+        let jobs = [5, 6, 7].map(|number| {
+            job(number, move || {
+                std::thread::sleep(Duration::from_millis(10 * (8 - number as u64)));
+                Ok(number)
+            })
+        });
+        let reports = start(jobs.into(), &stop(Vec::new()), Log(Arc::clone(&is_over))).unwrap();
+        assert_eq!(reports.blocking_recv().unwrap().unwrap(), [5, 6, 7]);
+        assert!(is_over.load(Ordering::Acquire));
+    }
 }

@@ -13,5 +13,6 @@ pub(crate) fn app() -> Router {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = tercel::Server::builder().serve(app())?;
     println!("https://localhost:{}/", server.local_addr().port());
-    Ok(server.wait()?)
+    server.wait()?;
+    Ok(())
 }

@@ -40,7 +40,10 @@ pub use body::{Body, BodyError, BodySender, BoxError, Closed};
 #[doc(inline)]
 pub use quic;
 pub use server::service::{ServiceFn, service_fn};
-pub use server::{BindError, Builder, Handle, Running, ServeError, Server};
+pub use server::{
+    AltSvc, BindError, Bound, Builder, Cores, Counters, DataPath, Handle, Limits, Listen, Report, Running,
+    ServeError, Server, Steering, Summary, ThreadIndex, Versions, Workers,
+};
 
 /// Where requests are logged.
 pub use server::access_log::Target as AccessLog;

@@ -4,7 +4,7 @@ use crate::connection_options::ConnectionArgs;
 use crate::load_command::span;
 use crate::options::QuicArgs;
 use crate::path_options::{Datapath, PathArgs};
-use crate::serving::cores::Pin;
+
 use crate::signals::stop_flag;
 use base::time::Duration;
 use clap::{Args, ValueEnum};
@@ -18,6 +18,7 @@ use load::choose_address;
 use perf::{Amount, Bound, PerfPlan, Run, Task, ThreadSetup, echo, protocol};
 use ports::{OpenOutcome, PortsVisitor};
 use serde::Serialize;
+use server::Cores;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -83,7 +84,7 @@ pub(crate) struct ClientArgs {
     warm_up: Duration,
     /// Keep each thread on a core: auto, or cores such as 0,2-5 for the first thread, the second and so on.
     #[arg(long, value_name = "CORES|auto", num_args = 0..=1, default_missing_value = "auto", help_heading = "Load")]
-    pin: Option<Pin>,
+    pin: Option<Cores>,
 
     /// Print one JSON object instead of text.
     #[arg(long, help_heading = "Output")]
@@ -207,7 +208,10 @@ impl ClientArgs {
         stop: &AtomicBool,
     ) -> Result<ExitCode, GetError> {
         let cores = match &self.pin {
-            Some(pin) => pin.assign(ports.len(), &cpu::allowed()).map_err(GetError::Usage)?,
+            Some(pin) => {
+                let refused = |text| GetError::Usage(format!("--pin: {text}"));
+                pin.assign(ports.len(), &cpu::allowed()).map_err(refused)?
+            }
             None => Vec::new(),
         };
         let is_one_address = self.path.datapath == Datapath::Xdp && ports.len() > 1;
@@ -250,7 +254,7 @@ impl ClientArgs {
                 echo::MAX_ANSWER
             )));
         }
-        if let Some(Pin::Cores(cores)) = &self.pin
+        if let Some(Cores::These(cores)) = &self.pin
             && let Some(core) = cores.first()
         {
             cpu::pin(*core).map_err(usage)?;

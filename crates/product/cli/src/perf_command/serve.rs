@@ -1,28 +1,25 @@
 //! `tercel perf serve`.
 
-use crate::listen::{self, Listen};
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
 use crate::print_error;
-use crate::serving::cores::{Pin, Workers};
-use crate::serving::credentials::{Credentials, Expired};
 use crate::serving::ready::ReadyFile;
-use crate::serving::threads::{self, Stop};
-use crate::signals::{ServerDuties, server_stop_flag};
+use crate::signals::{ServerDuties, heed};
 use base::time::Duration;
 use clap::Args;
 use core::net::SocketAddr;
 use crypto::{ServerTls, TlsOptions};
-use datapath::{Counters, Port, Waker};
+use datapath::{Counters, Port};
 use perf::protocol;
 use perf::server::Server;
 use ports::PortsVisitor;
 use serde_json::json;
-use server::warnings;
+use server::credentials::{Credentials, Expired};
+use server::threads::{self, Job};
+use server::{Cores, Listen, Stop, Workers, listen, warnings};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use transport::{Endpoint, EndpointConfig, ServerConfig};
 use worker::{HandOff, HandOffMember, Worker};
@@ -59,7 +56,7 @@ pub(crate) struct ServeArgs {
     workers: Workers,
     /// Keep each worker on a core: auto, or cores such as 0,2-5 for the first worker, the second and so on.
     #[arg(long, value_name = "CORES|auto", num_args = 0..=1, default_missing_value = "auto", help_heading = "Cores")]
-    pin: Option<Pin>,
+    pin: Option<Cores>,
     #[command(flatten)]
     path: PathArgs,
     #[command(flatten)]
@@ -79,12 +76,6 @@ struct WorkerSetup<P> {
     core: Option<usize>,
 }
 
-impl<P> threads::ThreadName for WorkerSetup<P> {
-    fn name(&self) -> String {
-        format!("worker {}", self.number)
-    }
-}
-
 /// What all workers have in common.
 struct SharedConfig {
     endpoint: EndpointConfig,
@@ -96,15 +87,15 @@ struct SharedConfig {
 /// Serves on ports of any kind.
 struct Serve<'a, R> {
     args: &'a ServeArgs,
-    shared_config: &'a SharedConfig,
-    /// Called when all threads are about to start.
+    shared_config: SharedConfig,
+    /// Called when all threads have started.
     ready: R,
 }
 
 impl<R: FnOnce() -> Result<Option<ReadyFile>, String>> PortsVisitor for Serve<'_, R> {
     type Output = Result<(), String>;
 
-    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
+    fn visit<P: Port + Send + 'static>(self, ports: Vec<P>) -> Self::Output {
         self.args.serve_on(ports, self.shared_config, self.ready)
     }
 }
@@ -113,19 +104,24 @@ impl ServeArgs {
     fn serve(&self) -> Result<(), String> {
         self.path.check()?;
         let credentials = match (&self.cert, &self.key) {
-            (Some(certificate), Some(key)) => Credentials::given(certificate, key, Expired::Allow)?,
+            (Some(certificate), Some(key)) => {
+                let given = Credentials::load(certificate, key, Expired::Allow)?;
+                given.warning.iter().for_each(|warning| eprintln!("tercel: warning: {warning}"));
+                given
+            }
             _ => Credentials::development()?,
         };
         let cores = u8::try_from(cpu::allowed().len().max(1)).unwrap_or(u8::MAX);
         let workers = match self.workers {
-            Workers::Exactly(count) => ports::Workers::Exactly(count),
-            Workers::Auto => ports::Workers::OnePerCore(cores),
+            Workers::Exactly(count) => ports::Workers::Exactly(count.get()),
+            _ => ports::Workers::OnePerCore(cores),
         };
-        let (place, opened) = listen::first(&self.path.places(self.listen), |place| {
+        let (place, opened) = listen::first(&self.path.addresses(self.listen), |place| {
             let options = self.path.options(place.address, self.quic.demanded_payload());
             let options = self.quic.techniques().paths(options);
             ports::open(&ports::OpenOptions { workers, device: place.device.map(str::to_owned), ..options })
-        })?;
+        })
+        .unwrap_or_else(|| Err("there is no address to listen on".to_owned()))?;
         opened.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         opened.declined.iter().for_each(|line| eprintln!("{line}"));
         let shared_config = self.shared_config(&credentials, opened.workers)?;
@@ -134,12 +130,12 @@ impl ServeArgs {
         let on = place.describe(address);
         eprintln!("tercel serves {what} on {on}, datapath {datapath}, {} workers", opened.workers);
         let ready = || self.announce(&credentials, address, datapath);
-        opened.opened.run(Serve { args: self, shared_config: &shared_config, ready })
+        opened.opened.run(Serve { args: self, shared_config, ready })
     }
 
     fn shared_config(&self, credentials: &Credentials, workers: usize) -> Result<SharedConfig, String> {
         let options = TlsOptions { alpn: vec![protocol::ALPN.to_vec()], ..self.quic.tls() };
-        let tls = ServerTls::new(&credentials.tls, &options).map_err(text)?;
+        let tls = ServerTls::new(&credentials.identity, &options).map_err(text)?;
         let mut transport = self.quic.transport(wire::Version::V1).map_err(text)?;
         transport.streams.max_bidi_streams = self.max_streams;
         transport.streams.max_uni_streams = self.max_streams;
@@ -178,51 +174,48 @@ impl ServeArgs {
     }
 
     /// Serves on these ports, one worker on each, until a signal.
-    fn serve_on<P: Port + Send>(
+    fn serve_on<P: Port + Send + 'static>(
         &self,
         ports: Vec<P>,
-        shared_config: &SharedConfig,
+        shared_config: SharedConfig,
         ready: impl FnOnce() -> Result<Option<ReadyFile>, String>,
     ) -> Result<(), String> {
-        let cores = match &self.pin {
-            Some(pin) => pin.assign(ports.len(), &cpu::allowed())?,
-            None => Vec::new(),
-        };
+        let cores = self.pin.clone().unwrap_or_default();
+        let cores = cores.assign(ports.len(), &cpu::allowed()).map_err(|text| format!("--pin: {text}"))?;
         if let Some(advice) = ports.first().and_then(P::advice) {
             eprintln!("{advice}");
         }
         // A single worker hands nothing over.
-        let crew =
+        let group =
             if ports.len() > 1 { HandOff::group(ports.iter().map(P::waker).collect()) } else { Vec::new() };
-        let mut members = crew.into_iter();
-        let wakers: Arc<[Waker]> = ports.iter().filter_map(P::waker).collect();
-        let to_wake = Arc::clone(&wakers);
-        let (warnings, _printer) = warnings::start(io::stderr()).map_err(text)?;
+        let mut members = group.into_iter();
+        let stop = Stop::new(ports.iter().filter_map(P::waker).collect(), 0);
         let ready_file: Arc<OnceLock<ReadyFile>> = Arc::default();
-        let to_remove = Arc::clone(&ready_file);
+        let (warnings, _printer) = warnings::start(io::stderr()).map_err(text)?;
+        let (to_stop, to_remove) = (stop.clone(), Arc::clone(&ready_file));
         let duties = ServerDuties {
-            wake: Box::new(move || to_wake.iter().for_each(Waker::wake)),
+            stop: Box::new(move || to_stop.drain()),
             reopen: Box::new(|| ()),
             tidy: Box::new(move || to_remove.get().into_iter().for_each(ReadyFile::remove)),
             warnings,
         };
-        let flag = server_stop_flag(duties).map_err(text)?;
-        let worker_setups = ports.into_iter().enumerate().map(|(number, port)| WorkerSetup {
-            number,
-            port,
-            member: members.next(),
-            core: cores.get(number).copied(),
-        });
-        let worker_setups = worker_setups.collect();
+        heed(duties).map_err(text)?;
+        let shared_config = Arc::new(shared_config);
+        let job = |(number, port)| {
+            let core = cores.get(number).copied();
+            let worker_setup = WorkerSetup { number, port, member: members.next(), core };
+            let (shared_config, stop) = (Arc::clone(&shared_config), stop.clone());
+            Job::new(format!("worker {number}"), move || work(worker_setup, &shared_config, &stop))
+        };
+        let jobs = ports.into_iter().enumerate().map(job).collect();
+        let ended = threads::start(jobs, &stop, ()).map_err(text)?;
         if let Some(file) = ready()? {
             let _ = ready_file.set(file);
         }
-        let stop = Stop { flag, wakers, shutdown_signals: Arc::default() };
-        let counters =
-            threads::run(worker_setups, &stop, |worker_setup| work(worker_setup, shared_config, &stop.flag));
+        let counters = ended.blocking_recv().map_err(text)?;
         ready_file.get().into_iter().for_each(ReadyFile::remove);
         let mut total = Counters::default();
-        counters?.into_iter().for_each(|counters| total += counters);
+        counters.map_err(text)?.into_iter().for_each(|counters| total += counters);
         let (sent, heard, cpu_s) = (total.tx.datagrams, total.rx.datagrams, cpu::process_seconds());
         eprintln!("tercel sent {sent} datagrams, heard {heard}, {cpu_s:.2} s of CPU");
         Ok(())
@@ -233,13 +226,13 @@ impl ServeArgs {
 fn work<P: Port>(
     mut worker_setup: WorkerSetup<P>,
     shared_config: &SharedConfig,
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> io::Result<Counters> {
     if let Some(core) = worker_setup.core {
         cpu::pin(core)?;
     }
     if shared_config.echoes {
-        perf::echo::serve(&mut worker_setup.port, shared_config.spin, stop)?;
+        perf::echo::serve(&mut worker_setup.port, shared_config.spin, || stop.is_ordered())?;
         return Ok(worker_setup.port.counters());
     }
     let mut seed = [0; 32];
@@ -257,7 +250,7 @@ fn work<P: Port>(
     if let Some(member) = worker_setup.member {
         worker = worker.with_hand_off(member);
     }
-    while !stop.load(Ordering::Relaxed) {
+    while !stop.is_ordered() {
         worker.run_turn(None)?;
     }
     worker.app_mut().stop();

@@ -1,6 +1,7 @@
 //! What clients may have of a server at a time.
 
 use clap::Args;
+use server::Limits;
 
 /// Limits on connections. Each holds for HTTP/3, and again for HTTP/1.1 and 2.
 #[derive(Args)]
@@ -21,28 +22,21 @@ pub(crate) struct LimitArgs {
     max_connections_per_prefix: Option<usize>,
 }
 
-/// Each of so many threads has its part, rounded up: clients are spread over them by their ports.
 impl LimitArgs {
-    /// Connections of a thread.
-    pub(crate) fn in_all(&self, threads: usize) -> usize {
-        part(self.max_connections, threads)
+    /// The server's limits, with `memory` bytes for all connections.
+    pub(crate) fn of_clients(&self, memory: Option<u64>) -> Limits {
+        let mut limits = Limits::default().connections(self.max_connections);
+        if let Some(bytes) = memory {
+            limits = limits.memory(bytes);
+        }
+        if let Some(count) = self.max_connections_per_address {
+            limits = limits.connections_per_address(count);
+        }
+        if let Some(count) = self.max_connections_per_prefix {
+            limits = limits.connections_per_prefix(count);
+        }
+        limits
     }
-
-    /// Connections of a thread from one address.
-    pub(crate) fn per_address(&self, threads: usize) -> usize {
-        let usual = self.max_connections.div_ceil(2);
-        part(self.max_connections_per_address.unwrap_or(usual), threads)
-    }
-
-    /// Connections of a thread from one network.
-    pub(crate) fn per_prefix(&self, threads: usize) -> usize {
-        let usual = self.max_connections.saturating_mul(3).div_ceil(4);
-        part(self.max_connections_per_prefix.unwrap_or(usual), threads)
-    }
-}
-
-fn part(whole: usize, threads: usize) -> usize {
-    whole.div_ceil(threads.max(1))
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -57,16 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_limit_follows_the_first_and_is_shared_out() {
-        let mut limits = LimitArgs {
-            max_connections: 10,
-            max_connections_per_address: None,
-            max_connections_per_prefix: None,
-        };
-        assert_eq!((limits.in_all(1), limits.per_address(1), limits.per_prefix(1)), (10, 5, 8));
-        assert_eq!((limits.in_all(3), limits.per_address(3), limits.per_prefix(3)), (4, 2, 3));
-        limits.max_connections_per_address = Some(1);
-        assert_eq!(limits.per_address(4), 1, "at least one for each thread");
+    fn a_limit_is_a_number_above_zero() {
         assert!(at_least_one("0").is_err() && at_least_one("x").is_err() && at_least_one("7") == Ok(7));
     }
 }

@@ -1,66 +1,43 @@
 //! What a server says of itself: what is in the ready file, the summary, advice about socket buffers.
 
-use super::credentials::Credentials;
 use super::ready::{ReadyFile, replace};
-use super::tcp::TcpRecord;
-use super::versions::Versions;
-use super::worker_thread::Record;
-use crate::listen::Place;
-use core::net::SocketAddr;
 use datapath::Counters;
 use serde_json::{Value, json};
+use server::credentials::Credentials;
 use server::packet_sizes::PacketSizes;
 use server::served::Served;
 use server::tcp::ThreadCounters;
+use server::{Report, Summary, TcpRecord, WorkerRecord};
 use std::path::Path;
 use transport::{DropReason, EndpointCounters, ResumeCounters};
-
-/// What is the same for all workers of a server.
-pub(crate) struct ServerInfo {
-    pub(crate) listening: SocketAddr,
-    pub(crate) place: Place,
-    pub(crate) versions: Versions,
-    /// The path's name as users choose it; none without HTTP/3.
-    pub(crate) datapath: Option<&'static str>,
-    /// How AF_XDP sockets share packets with the driver.
-    pub(crate) xdp_mode: Option<&'static str>,
-    pub(crate) interface: Option<String>,
-    pub(crate) workers: usize,
-    /// How datagrams find their worker.
-    pub(crate) steering: Option<&'static str>,
-}
 
 /// Says on standard error where the server listens and how to reach it, and writes the ready file.
 ///
 /// # Errors
 /// The file cannot be written.
 pub(crate) fn announce(
-    info: &ServerInfo,
+    info: &Report,
     credentials: &Credentials,
     ready_file: Option<&Path>,
 ) -> Result<Option<ReadyFile>, String> {
     let on = info.interface.as_ref().map_or(String::new(), |name| format!(" of {name}"));
     let mode = info.xdp_mode.map_or(String::new(), |mode| format!(", {mode} mode"));
-    let datapath = info.datapath.map_or(String::new(), |name| format!(", datapath {name}{on}{mode}"));
+    let datapath = info.data_path.map_or(String::new(), |name| format!(", datapath {name}{on}{mode}"));
     let several = match (info.workers, info.steering) {
         (1, _) => String::new(),
         (workers, Some(steering)) => format!(", {workers} workers, steering {steering}"),
         (workers, None) => format!(", {workers} workers"),
     };
-    eprintln!(
-        "tercel serves {} on {}{datapath}{several}",
-        info.versions.text(),
-        info.place.describe(info.listening)
-    );
+    eprintln!("tercel serves {} on {}{datapath}{several}", info.versions, info.place.describe(info.address));
     if let Some(development) = &credentials.development {
-        eprint!("{}", development.how_to_use(info.listening));
+        eprint!("{}", development.how_to_use(info.address));
     }
     let ready = json!({
-        "port": info.listening.port(),
-        "tcp_port": info.versions.over_tcp().then_some(info.listening.port()),
+        "port": info.address.port(),
+        "tcp_port": info.versions.over_tcp().then_some(info.address.port()),
         "pid": std::process::id(),
         "certificate": credentials.certificate,
-        "datapath": info.datapath,
+        "datapath": info.data_path,
         "interface": info.interface,
         "xdp_mode": info.xdp_mode,
         "workers": info.workers,
@@ -73,12 +50,8 @@ pub(crate) fn announce(
 ///
 /// # Errors
 /// The file cannot be written.
-pub(crate) fn summarize(
-    info: &ServerInfo,
-    records: &[Record],
-    tcp: &[TcpRecord],
-    summary_file: Option<&Path>,
-) -> Result<(), String> {
+pub(crate) fn summarize(info: &Report, done: &Summary, summary_file: Option<&Path>) -> Result<(), String> {
+    let (records, tcp) = (done.workers(), done.tcp_threads());
     let mut total = Counters::default();
     records.iter().for_each(|record| total += record.counters);
     let cpu_s = cpu::process_seconds();
@@ -92,7 +65,7 @@ pub(crate) fn summarize(
         cpu_s,
     );
     let mut tally = ThreadCounters::default();
-    tcp.iter().for_each(|record| tally += record.tally);
+    tcp.iter().for_each(|record| tally += record.counters);
     if tally.accepted > 0 {
         eprintln!(
             "over TCP {} connections, {} requests of HTTP/1.1 and {} of HTTP/2, {} bytes",
@@ -128,12 +101,12 @@ fn version(served: &Served) -> Value {
 }
 
 fn tcp_thread(record: &TcpRecord) -> Value {
-    let mut line = tcp_flows(&record.tally);
+    let mut line = tcp_flows(&record.counters);
     let more = json!({
         "thread": record.number,
         "core": record.core,
         "cpu_s": record.cpu_s,
-        "http": { "1": version(&record.tally.http1), "2": version(&record.tally.http2) },
+        "http": { "1": version(&record.counters.http1), "2": version(&record.counters.http2) },
     });
     extend(&mut line, more);
     line
@@ -153,7 +126,7 @@ fn tcp_flows(tally: &ThreadCounters) -> Value {
     })
 }
 
-fn summary(info: &ServerInfo, records: &[Record], total: &Counters, cpu_s: f64) -> Value {
+fn summary(info: &Report, records: &[WorkerRecord], total: &Counters, cpu_s: f64) -> Value {
     let frames = |place: usize| -> Option<usize> {
         records.iter().map(|record| record.frames.map(|frames| frames[place].free)).sum()
     };
@@ -182,7 +155,7 @@ fn summary(info: &ServerInfo, records: &[Record], total: &Counters, cpu_s: f64) 
 }
 
 /// Clients that were not let in, by what there was too much of.
-fn refused(records: &[Record]) -> Value {
+fn refused(records: &[WorkerRecord]) -> Value {
     let sum = |count: fn(&EndpointCounters) -> u64| -> u64 {
         records.iter().map(|record| count(&record.endpoint)).sum()
     };
@@ -194,7 +167,7 @@ fn refused(records: &[Record]) -> Value {
 }
 
 /// How large packets were in the connections that have closed, and what it cost to find out.
-fn packet_sizes(records: &[Record]) -> Value {
+fn packet_sizes(records: &[WorkerRecord]) -> Value {
     let mut all = PacketSizes::default();
     records.iter().for_each(|record| all.merge(&record.packet_sizes));
     json!({
@@ -208,7 +181,7 @@ fn packet_sizes(records: &[Record]) -> Value {
     })
 }
 
-fn worker(record: &Record) -> Value {
+fn worker(record: &WorkerRecord) -> Value {
     let mut line = flows(&record.counters);
     let more = json!({
         "worker": record.number,

@@ -7,12 +7,9 @@
 use super::answer::{Answer, ConnectionPermit};
 use super::body::RequestGuard;
 use super::counters::ThreadCounters;
-use super::limits::Limits;
-use super::shutdown_signal::ShutdownSignal;
-use super::tcp_server::{CommonSetup, serve_by};
+use super::tcp_server::{Setup, serve_by};
 use super::timeouts::ConnectionTimeouts;
-use crate::access_log::{Protocol, Recorder};
-use crate::low::Shared;
+use crate::access_log::Protocol;
 use crate::monotonic;
 use crate::service::{caught, poll_caught};
 use ::body::{Body, BodyError};
@@ -21,7 +18,6 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
-use rustls::ServerConfig;
 use std::fmt::Display;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -32,32 +28,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use tower_service::Service;
 
-/// What a thread needs to serve an application over TCP.
-pub struct ApplicationSetup<S> {
-    /// Certificate, suites and application protocols.
-    pub tls: Arc<ServerConfig>,
-    /// Answers requests.
-    pub service: S,
-    /// Memory, warnings and clock.
-    pub shared: Shared,
-    /// Logs requests.
-    pub recorder: Recorder,
-    /// What clients may hold.
-    pub limits: Limits,
-    /// The value of Alt-Svc, if HTTP/3 is announced.
-    pub alt_svc: Option<String>,
-    /// Tells the thread to stop.
-    pub shutdown_signal: ShutdownSignal,
-}
-
 /// Accepts from `listener` and serves until the shutdown_signal is rung; then waits for what is under way, for [`Limits::drain`] at most.
 ///
 /// # Errors
 /// The operating system has no descriptors or memory left to begin with.
-pub fn serve_application<S, B>(
-    listener: TcpListener,
-    setup: ApplicationSetup<S>,
-) -> io::Result<ThreadCounters>
+pub fn serve_application<S, B>(listener: TcpListener, setup: Setup, service: S) -> io::Result<ThreadCounters>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
     S::Error: Display,
@@ -65,8 +40,6 @@ where
     B: http_body::Body<Data = Bytes> + 'static,
     B::Error: Display,
 {
-    let ApplicationSetup { tls, service, shared, recorder, limits, alt_svc, shutdown_signal } = setup;
-    let setup = CommonSetup { tls, recorder, limits, alt_svc, shutdown_signal, shared };
     serve_by(listener, setup, Application(service))
 }
 

@@ -1,5 +1,6 @@
 //! What a thread that serves TCP has done, in numbers.
 
+use crate::counters::Counters;
 use crate::served::Served;
 use std::cell::Cell;
 use std::ops::AddAssign;
@@ -58,6 +59,13 @@ pub struct ThreadCounters {
     pub received_bytes: u64,
     /// System calls that gave some, or the end; those that found nothing are not counted.
     pub receive_calls: u64,
+}
+
+impl ThreadCounters {
+    /// What it did, for the counters of the server.
+    pub(crate) fn sums(&self) -> Counters {
+        Counters { http1: self.http1, http2: self.http2, refused: self.refused, ..Counters::default() }
+    }
 }
 
 impl AddAssign for ThreadCounters {

@@ -11,9 +11,9 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 /// How many maps are remembered by a thread. A power of two.
 const PLACES: usize = 64;
 
-/// The value of Alt-Svc that announces HTTP/3 at `port` of the same host for a day. RFC 7838 §3.
-pub fn alt_svc(port: u16) -> String {
-    format!("h3=\":{port}\"; ma=86400")
+/// The value of Alt-Svc that announces HTTP/3 at `port` of the same host for so long. RFC 7838 §3.
+pub fn alt_svc(port: u16, max_age: std::time::Duration) -> String {
+    format!("h3=\":{port}\"; ma={}", max_age.as_secs())
 }
 
 /// Maps that were made, each in the place that its response chooses.

@@ -36,7 +36,7 @@ mod tcp_server;
 mod thread_state;
 mod timeouts;
 
-pub use application::{ApplicationSetup, serve_application};
+pub use application::serve_application;
 pub use counters::ThreadCounters;
 pub use fields::alt_svc;
 pub use limits::Limits;

@@ -13,8 +13,9 @@ use super::shutdown_signal::ShutdownSignal;
 use super::thread_state::ThreadState;
 use super::timeouts::{ConnectionTimeouts, NextAction};
 use crate::access_log::Recorder;
+use crate::counters::BoardEntry;
 use crate::handler::Files;
-use crate::low::{Handler as _, Shared};
+use crate::low::Shared;
 use crate::monotonic;
 use crate::warnings::Warning;
 use base::time::{Duration, Instant};
@@ -38,13 +39,11 @@ const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
 /// How long accepting pauses when descriptors or memory have run out.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a thread needs to serve.
+/// What a thread needs beside what answers.
 pub struct Setup {
     /// Certificate, suites and application protocols.
     pub tls: Arc<ServerConfig>,
-    /// Answers requests.
-    pub handler: Files,
-    /// Logs them.
+    /// Logs requests.
     pub recorder: Recorder,
     /// What clients may hold.
     pub limits: Limits,
@@ -52,33 +51,24 @@ pub struct Setup {
     pub alt_svc: Option<String>,
     /// Tells the thread to stop.
     pub shutdown_signal: ShutdownSignal,
+    /// Memory, warnings and clock.
+    pub shared: Shared,
+    /// Where the thread publishes its counters.
+    pub board: BoardEntry,
 }
 
-/// What a thread needs beside what answers.
-pub(super) struct CommonSetup {
-    pub(super) tls: Arc<ServerConfig>,
-    pub(super) recorder: Recorder,
-    pub(super) limits: Limits,
-    pub(super) alt_svc: Option<String>,
-    pub(super) shutdown_signal: ShutdownSignal,
-    pub(super) shared: Shared,
-}
-
-/// Accepts from `listener` and serves until the bell is rung; then waits for what is under way, for [`Limits::drain`] at most.
+/// Accepts from `listener` and serves until the order to stop; then waits for what is under way, for [`Limits::drain`] at most.
 ///
 /// # Errors
 /// The operating system has no descriptors or memory left to begin with.
-pub fn serve(listener: TcpListener, setup: Setup) -> io::Result<ThreadCounters> {
-    let Setup { tls, handler, recorder, limits, alt_svc, shutdown_signal } = setup;
-    let shared = handler.shared();
-    let setup = CommonSetup { tls, recorder, limits, alt_svc, shutdown_signal, shared };
-    serve_by(listener, setup, Rc::new(RefCell::new(handler)))
+pub fn serve(listener: TcpListener, setup: Setup, files: Files) -> io::Result<ThreadCounters> {
+    serve_by(listener, setup, Rc::new(RefCell::new(files)))
 }
 
 /// As [`serve`], by anything that answers.
 pub(super) fn serve_by<A: Answer>(
     listener: TcpListener,
-    setup: CommonSetup,
+    setup: Setup,
     answer: A,
 ) -> io::Result<ThreadCounters>
 where
@@ -105,6 +95,7 @@ where
             paused_until: None,
             is_leaving: false,
             deadline: None,
+            board: setup.board.clone(),
         };
         front.await;
         io::Result::Ok(())
@@ -114,6 +105,7 @@ where
     thread_state.recorder.borrow_mut().flush();
     let mut counters = *thread_state.counters.borrow();
     traffic.add_to(&mut counters);
+    setup.board.publish(counters.sums());
     Ok(counters)
 }
 
@@ -124,6 +116,7 @@ struct TcpServer<A> {
     shutdown_signal: ShutdownSignal,
     manner: Rc<ConnectionOptions<A>>,
     traffic: Rc<Traffic>,
+    board: BoardEntry,
     limiter: Rc<RefCell<ConnectionLimiter>>,
     pulses: Vec<Weak<ConnectionTimeouts>>,
     holding: Holding,
@@ -249,6 +242,7 @@ where
             self.manner.thread_state.warnings.note(Warning::BudgetExceeded, evicted);
             expired += evicted;
             self.manner.thread_state.counters.borrow_mut().expired += expired;
+            self.board.publish(self.manner.thread_state.counters.borrow().sums());
             self.manner.thread_state.recorder.borrow_mut().on_timeout(now);
             self.is_timed = false;
             if self.paused_until.is_some_and(|until| now >= until) {

@@ -1,4 +1,4 @@
-//! `--listen`: where a server listens.
+//! Where a server listens.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::str::FromStr;
@@ -9,9 +9,10 @@ const LOOPBACK: &str = "lo";
 const EXAMPLES: &str =
     "a port such as 4433, or ADDRESS:PORT such as 127.0.0.1:4433, [::1]:4433 or localhost:4433";
 
-/// Where a server listens.
+/// Where a server listens, over TCP and UDP. Port 0 is any free one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listen {
+#[non_exhaustive]
+pub enum Listen {
     /// At every address of this machine: `4433`, `:4433` or `*:4433`.
     Everywhere(u16),
     /// At 127.0.0.1 and ::1: `localhost:4433`.
@@ -22,10 +23,11 @@ pub(crate) enum Listen {
 
 /// What is bound for a [`Listen`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) address: SocketAddr,
+pub struct ListenAddress {
+    /// The address.
+    pub address: SocketAddr,
     /// The interface by which clients come, if others are refused.
-    pub(crate) device: Option<&'static str>,
+    pub device: Option<&'static str>,
 }
 
 impl FromStr for Listen {
@@ -44,19 +46,25 @@ impl FromStr for Listen {
     }
 }
 
+impl From<SocketAddr> for Listen {
+    fn from(address: SocketAddr) -> Listen {
+        Listen::At(address)
+    }
+}
+
 impl Listen {
     /// What to bind, the best first. The next one is for systems that refuse the one before.
     ///
     /// `localhost` is two addresses. One socket takes both: bound to the wildcard, and to the loopback interface, so that no
     /// packet from elsewhere reaches it.
-    pub(crate) fn places(self) -> Vec<Place> {
-        let at = |ip: IpAddr, port, device| Place { address: SocketAddr::new(ip, port), device };
+    pub fn addresses(self) -> Vec<ListenAddress> {
+        let at = |ip: IpAddr, port, device| ListenAddress { address: SocketAddr::new(ip, port), device };
         let any = || match has_ipv6() {
             true => Ipv6Addr::UNSPECIFIED.into(),
             false => Ipv4Addr::UNSPECIFIED.into(),
         };
         match self {
-            Listen::At(address) => vec![Place { address, device: None }],
+            Listen::At(address) => vec![ListenAddress { address, device: None }],
             Listen::Everywhere(port) => vec![at(any(), port, None)],
             Listen::Localhost(port) => {
                 vec![at(any(), port, Some(LOOPBACK)), at(Ipv4Addr::LOCALHOST.into(), port, None)]
@@ -65,9 +73,9 @@ impl Listen {
     }
 }
 
-impl Place {
+impl ListenAddress {
     /// As people read it.
-    pub(crate) fn describe(self, bound: SocketAddr) -> String {
+    pub fn describe(self, bound: SocketAddr) -> String {
         match self.device {
             Some(_) if bound.is_ipv6() => {
                 format!("localhost:{0} (127.0.0.1:{0} and [::1]:{0})", bound.port())
@@ -78,19 +86,19 @@ impl Place {
     }
 }
 
-/// Opens at the first of `places` where `open` succeeds. Returns the last error where none does.
-pub(crate) fn first<T>(
-    places: &[Place],
-    mut open: impl FnMut(Place) -> Result<T, String>,
-) -> Result<(Place, T), String> {
-    let mut failure = String::new();
-    for place in places {
-        match open(*place) {
-            Ok(opened) => return Ok((*place, opened)),
-            Err(error) => failure = error,
+/// Opens at the first of `addresses` where `open` succeeds. Returns the last error where none does; `None` without addresses.
+pub fn first<T, E>(
+    addresses: &[ListenAddress],
+    mut open: impl FnMut(ListenAddress) -> Result<T, E>,
+) -> Option<Result<(ListenAddress, T), E>> {
+    let mut failure = None;
+    for address in addresses {
+        match open(*address) {
+            Ok(opened) => return Some(Ok((*address, opened))),
+            Err(error) => failure = Some(Err(error)),
         }
     }
-    Err(failure)
+    failure
 }
 
 fn has_ipv6() -> bool {
@@ -124,14 +132,14 @@ mod tests {
 
     #[test]
     fn localhost_is_bound_to_the_loopback_interface_or_else_to_one_address() {
-        let [first, second] = Listen::Localhost(7).places().try_into().unwrap();
+        let [first, second] = Listen::Localhost(7).addresses().try_into().unwrap();
         assert_eq!((first.device, first.address.port()), (Some("lo"), 7));
         assert!(first.address.ip().is_unspecified());
-        assert_eq!(second, Place { address: ([127, 0, 0, 1], 7).into(), device: None });
+        assert_eq!(second, ListenAddress { address: ([127, 0, 0, 1], 7).into(), device: None });
         let text = first.describe("[::]:7".parse().unwrap());
         assert_eq!(text, "localhost:7 (127.0.0.1:7 and [::1]:7)");
         assert_eq!(second.describe(second.address), "127.0.0.1:7");
-        let refused = |_| Err::<(), _>("why".to_owned());
-        assert_eq!(super::first(&[first, second], refused).unwrap_err(), "why");
+        let refused = |_| Err::<(), _>("why");
+        assert_eq!(super::first(&[first, second], refused), Some(Err("why")));
     }
 }

@@ -1,8 +1,8 @@
 //! Counters of a worker that an operator hears of: looked at once a second while anything happens, never on the path of a
 //! packet.
 
+use crate::warnings::{Warning, Warnings, Watch};
 use base::time::{Duration, Instant};
-use server::warnings::{Warning, Warnings, Watch};
 use transport::{DropReason, EndpointCounters};
 
 /// How often counters are looked at.
@@ -21,14 +21,15 @@ impl EndpointWarnings {
         EndpointWarnings { watch: warnings.watch(), next_at: Instant::ZERO, is_due: false }
     }
 
-    /// A turn was made.
+    /// A turn was made. Returns whether counters were looked at, which happens at most once a second.
     #[inline]
-    pub(crate) fn on_turn(&mut self, now: Instant, counters: &EndpointCounters) {
+    pub(crate) fn on_turn(&mut self, now: Instant, counters: &EndpointCounters) -> bool {
         self.is_due = now < self.next_at;
         if !self.is_due {
             self.next_at = now + LOOK_EVERY;
             self.look(counters);
         }
+        !self.is_due
     }
 
     /// When another turn is needed, so that nothing waits for the next packet.
@@ -57,11 +58,11 @@ mod tests {
         let mut endpoint_warnings = EndpointWarnings::new(&Warnings::default());
         let counters = EndpointCounters::default();
         let at = |millis| Instant::from_nanos(1) + Duration::from_millis(millis);
-        endpoint_warnings.on_turn(at(10), &counters);
+        _ = endpoint_warnings.on_turn(at(10), &counters);
         assert_eq!(endpoint_warnings.next_timeout(), None);
-        endpoint_warnings.on_turn(at(20), &counters);
+        _ = endpoint_warnings.on_turn(at(20), &counters);
         assert_eq!(endpoint_warnings.next_timeout(), Some(at(1_010)));
-        endpoint_warnings.on_turn(at(1_010), &counters);
+        _ = endpoint_warnings.on_turn(at(1_010), &counters);
         assert_eq!(endpoint_warnings.next_timeout(), None);
     }
 }

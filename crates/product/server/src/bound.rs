@@ -1,0 +1,270 @@
+//! A server whose ports are open. Nothing is served before one of the `serve` functions is called.
+
+use crate::access_log::{AccessLog, Target};
+use crate::application::{Application, FileServer, Handlers, Services, ThreadIndex};
+use crate::bind_error::BindError;
+use crate::counters::CounterBoard;
+use crate::handler::Options;
+use crate::low::Handler;
+use crate::memory_trimmer::{MemoryTrimmer, QUIET};
+use crate::records::ThreadRecord;
+use crate::report::Report;
+use crate::running::{Handle, Running};
+use crate::runtime::Runtime;
+use crate::stop::Stop;
+use crate::tcp::{Setup, ShutdownSignal};
+use crate::tcp_thread;
+use crate::threads::{self, Job};
+use crate::versions::Versions;
+use crate::warnings::Printer;
+use crate::worker_thread::{SharedConfig, WorkerSetup};
+use ::http::{Request, Response};
+use body::Body;
+use bytes::Bytes;
+use datapath::Port;
+use ports::{OpenPorts, PortsVisitor};
+use std::fmt::{self, Display};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, PoisonError};
+use tower_service::Service;
+use worker::HandOff;
+
+/// A server whose ports are open: [`crate::Builder::bind`].
+#[must_use = "nothing is served before `serve`"]
+pub struct Bound {
+    pub(crate) report: Report,
+    pub(crate) ports: Option<OpenPorts>,
+    pub(crate) listeners: Vec<TcpListener>,
+    /// The cores of the threads, in their order; none if they are not pinned.
+    pub(crate) cores: Vec<usize>,
+    pub(crate) worker: SharedConfig,
+    /// `None` without HTTP/1.1 and 2.
+    pub(crate) tcp: Option<TcpConfig>,
+    pub(crate) access_log: Target,
+    pub(crate) printer: Option<Printer>,
+}
+
+/// What all threads of HTTP/1.1 and 2 have in common.
+pub(crate) struct TcpConfig {
+    pub(crate) tls: Arc<rustls::ServerConfig>,
+    pub(crate) limits: crate::tcp::Limits,
+    pub(crate) alt_svc: Option<String>,
+}
+
+impl fmt::Debug for Bound {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Bound").field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+impl Bound {
+    /// Where it listens, with the port that the system chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.report.address
+    }
+
+    /// The data path in use, how datagrams find their worker, and what the system declined.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Serves by a service, such as a `Router` of axum. Its clones serve the threads. Futures run on the thread of their
+    /// connection and need not be `Send`.
+    ///
+    /// Tasks, timers and sockets of tokio work in them: those of the runtime in which this is called, or else of one that the
+    /// server starts on a thread of its own.
+    ///
+    /// # Errors
+    /// The access log cannot be written, or the system has no threads left.
+    pub fn serve<S, B>(self, service: S) -> Result<Running, BindError>
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+        S::Error: Display,
+        S::Future: 'static,
+        B: http_body::Body<Data = Bytes> + 'static,
+        B::Error: Display,
+    {
+        let original = Mutex::new(service);
+        self.serve_with(move |_| original.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// The same with a service that `make` makes on each thread. It need not be `Send`.
+    ///
+    /// # Errors
+    /// As [`Bound::serve`].
+    pub fn serve_with<S, B>(
+        self,
+        make: impl Fn(ThreadIndex) -> S + Send + Sync + 'static,
+    ) -> Result<Running, BindError>
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
+        S::Error: Display,
+        S::Future: 'static,
+        B: http_body::Body<Data = Bytes> + 'static,
+        B::Error: Display,
+    {
+        let runtime = Runtime::find().map_err(BindError::System)?;
+        self.start(Services { make, runtime })
+    }
+
+    /// Serves files and generated bodies, as `tercel serve` does. Budget, warnings and clock of `options` are those of the server.
+    ///
+    /// # Errors
+    /// As [`Bound::serve`].
+    pub fn serve_files(self, options: Options) -> Result<Running, BindError> {
+        self.start(FileServer(options))
+    }
+
+    /// Takes the ports out, for [`Bound::serve_files_on`]. Outside semver.
+    #[doc(hidden)]
+    pub fn take_ports(&mut self) -> OpenPorts {
+        self.ports.take().unwrap_or(OpenPorts::Udp(Vec::new()))
+    }
+
+    /// As [`Bound::serve_files`], on ports that were taken out, and perhaps wrapped. Outside semver.
+    ///
+    /// # Errors
+    /// As [`Bound::serve`].
+    #[doc(hidden)]
+    pub fn serve_files_on<P: Port + Send + 'static>(
+        self,
+        ports: Vec<P>,
+        options: Options,
+    ) -> Result<Running, BindError> {
+        self.start_on(ports, FileServer(options))
+    }
+
+    /// Serves by a low-level handler, which `make` makes on each worker: HTTP/3 alone.
+    ///
+    /// # Errors
+    /// As [`Bound::serve`]; or the server has other versions than HTTP/3.
+    pub fn serve_handler<H: Handler>(
+        self,
+        make: impl Fn(ThreadIndex) -> H + Send + Sync + 'static,
+    ) -> Result<Running, BindError> {
+        if self.report.versions != Versions::HTTP3 {
+            let text = "a low-level handler serves HTTP/3 alone: add versions(Versions::HTTP3)";
+            return Err(BindError::Setting(text.to_owned()));
+        }
+        self.start(Handlers(make))
+    }
+
+    fn start<A: Application>(mut self, application: A) -> Result<Running, BindError> {
+        self.take_ports().run(Start { bound: self, application })
+    }
+
+    /// Starts a worker on each of `ports`, and a thread on each listener.
+    fn start_on<A: Application, P: Port + Send + 'static>(
+        self,
+        ports: Vec<P>,
+        application: A,
+    ) -> Result<Running, BindError> {
+        let Bound { report, listeners, cores, worker, tcp, access_log, printer, .. } = self;
+        let warnings = worker.shared.warnings.clone();
+        let log = AccessLog::start_with(access_log, warnings.clone());
+        let log = log.map_err(BindError::AccessLog)?;
+        let stop = Stop::new(ports.iter().filter_map(P::waker).collect(), listeners.len());
+        let board = CounterBoard::new(ports.len() + listeners.len());
+        // Without this thread the server does what it did, and keeps its memory.
+        let trimmer = MemoryTrimmer::start(&worker.shared.budget, QUIET, udp::return_freed_memory).ok();
+        let threads = Threads {
+            application: Arc::new(application),
+            worker,
+            tcp,
+            cores,
+            log: &log,
+            stop: &stop,
+            board: &board,
+        };
+        let jobs = threads.jobs(ports, listeners);
+        let reopener = log.reopener();
+        // Dropped in this order: the printer prints what was noted until the end.
+        let ended = threads::start(jobs, &stop, (log, trimmer, printer)).map_err(BindError::System)?;
+        Ok(Running::new(report.address, Handle::new(stop, board, reopener, warnings), ended))
+    }
+}
+
+/// Starts a server on ports of any kind.
+struct Start<A> {
+    bound: Bound,
+    application: A,
+}
+
+impl<A: Application> PortsVisitor for Start<A> {
+    type Output = Result<Running, BindError>;
+
+    fn visit<P: Port + Send + 'static>(self, ports: Vec<P>) -> Self::Output {
+        self.bound.start_on(ports, self.application)
+    }
+}
+
+/// What the threads of a server are made of.
+struct Threads<'a, A> {
+    application: Arc<A>,
+    worker: SharedConfig,
+    tcp: Option<TcpConfig>,
+    cores: Vec<usize>,
+    log: &'a AccessLog,
+    stop: &'a Stop,
+    board: &'a CounterBoard,
+}
+
+impl<A: Application> Threads<'_, A> {
+    fn jobs<P: Port + Send + 'static>(
+        self,
+        ports: Vec<P>,
+        listeners: Vec<TcpListener>,
+    ) -> Vec<Job<ThreadRecord>> {
+        let workers = ports.len();
+        let mut jobs = self.tcp_threads(listeners, workers);
+        let workers = self.workers(ports);
+        jobs.splice(0..0, workers);
+        jobs
+    }
+
+    fn workers<P: Port + Send + 'static>(self, ports: Vec<P>) -> Vec<Job<ThreadRecord>> {
+        // A single worker hands nothing over.
+        let wakers = ports.iter().map(P::waker).collect();
+        let mut members = if ports.len() > 1 { HandOff::group(wakers) } else { Vec::new() }.into_iter();
+        let config = Arc::new(self.worker);
+        let job = |(number, port): (u8, P)| {
+            let setup = WorkerSetup {
+                number,
+                port,
+                recorder: self.log.recorder(),
+                member: members.next(),
+                core: self.cores.get(usize::from(number)).copied(),
+                stop: self.stop.clone(),
+                board: self.board.entry(number.into()),
+            };
+            let (application, config) = (Arc::clone(&self.application), Arc::clone(&config));
+            Job::new(format!("worker {number}"), move || {
+                application.work(setup, &config).map(Box::new).map(ThreadRecord::Worker)
+            })
+        };
+        (0..).zip(ports).map(job).collect()
+    }
+
+    /// Threads of HTTP/1.1 and 2, whose counters follow those of `workers` workers.
+    fn tcp_threads(&self, listeners: Vec<TcpListener>, workers: usize) -> Vec<Job<ThreadRecord>> {
+        let Some(tcp) = &self.tcp else { return Vec::new() };
+        let job = |(number, (listener, shutdown_signal)): (usize, (TcpListener, &ShutdownSignal))| {
+            let setup = Setup {
+                tls: Arc::clone(&tcp.tls),
+                recorder: self.log.recorder(),
+                limits: tcp.limits,
+                alt_svc: tcp.alt_svc.clone(),
+                shutdown_signal: shutdown_signal.clone(),
+                shared: self.worker.shared.clone(),
+                board: self.board.entry(workers + number),
+            };
+            let core = self.cores.get(number).copied();
+            let application = Arc::clone(&self.application);
+            Job::new(format!("tcp {number}"), move || {
+                tcp_thread::run(number, core, || application.serve_tcp(number, listener, setup))
+                    .map(ThreadRecord::Tcp)
+            })
+        };
+        (0..).zip(listeners.into_iter().zip(self.stop.shutdown_signals())).map(job).collect()
+    }
+}

@@ -1,0 +1,337 @@
+//! The settings of a server, and the opening of its ports.
+
+use crate::access_log::Target;
+use crate::bind_error::BindError;
+use crate::bound::{Bound, TcpConfig};
+use crate::budget::Budget;
+use crate::certificate;
+use crate::cores::{Cores, Workers};
+use crate::credentials::Credentials;
+use crate::data_path::DataPath;
+use crate::http3::HeadCache;
+use crate::keys::Keys;
+use crate::limits::Limits;
+use crate::listen::Listen;
+use crate::listeners::{self, Listeners};
+use crate::low::Shared;
+use crate::report::Report;
+use crate::tcp;
+use crate::versions::Versions;
+use crate::warnings::{self, Printer, Warnings};
+use crate::worker_thread::SharedConfig;
+use crypto::{Identity, ServerTls, TlsOptions};
+use datapath::Port as _;
+use ports::{Memory, OpenPorts};
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use transport::{EndpointConfig, RetryPolicy, ServerConfig, TransportConfig};
+
+/// The default port.
+const PORT: u16 = 4_433;
+/// What a server without kept keys cannot do.
+const CONSEQUENCE: &str = "after a crash clients notice by a timeout only";
+
+/// Whether responses over HTTP/1.1 and 2 announce HTTP/3. Source: RFC 7838 §3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AltSvc {
+    /// Clients may remember it for so long, in whole seconds.
+    On {
+        /// `ma`, the default is a day.
+        max_age: Duration,
+    },
+    /// It is not announced.
+    Off,
+}
+
+impl Default for AltSvc {
+    fn default() -> AltSvc {
+        AltSvc::On { max_age: Duration::from_secs(86_400) }
+    }
+}
+
+/// Where warnings go.
+pub(crate) enum WarningsTo {
+    StandardError,
+    Writer(Box<dyn Write + Send>),
+    Nowhere,
+}
+
+impl fmt::Debug for WarningsTo {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            WarningsTo::StandardError => "StandardError",
+            WarningsTo::Writer(_) => "Writer",
+            WarningsTo::Nowhere => "Nowhere",
+        })
+    }
+}
+
+/// Where keys are kept.
+#[derive(Debug)]
+pub(crate) enum State {
+    Nowhere,
+    Folder(PathBuf),
+    /// In the folder of the development certificate, if that can be used.
+    Default,
+}
+
+/// What a server is made with.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) listen: Listen,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) versions: Versions,
+    pub(crate) workers: Workers,
+    pub(crate) cores: Cores,
+    pub(crate) data_path: DataPath,
+    pub(crate) limits: Limits,
+    pub(crate) transport: TransportConfig,
+    pub(crate) retry: Option<RetryPolicy>,
+    pub(crate) tls: TlsOptions,
+    pub(crate) heads: HeadCache,
+    pub(crate) alt_svc: AltSvc,
+    pub(crate) drain: Option<Duration>,
+    pub(crate) access_log: Target,
+    pub(crate) warnings: WarningsTo,
+    pub(crate) state: State,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            listen: Listen::Everywhere(PORT),
+            identity: None,
+            versions: Versions::default(),
+            workers: Workers::default(),
+            cores: Cores::default(),
+            data_path: DataPath::default(),
+            limits: Limits::default(),
+            transport: TransportConfig::default(),
+            retry: None,
+            tls: TlsOptions::default(),
+            heads: HeadCache::default(),
+            alt_svc: AltSvc::default(),
+            drain: None,
+            access_log: Target::Off,
+            warnings: WarningsTo::StandardError,
+            state: State::Nowhere,
+        }
+    }
+}
+
+impl Settings {
+    /// Opens the ports.
+    pub(crate) fn bind(self) -> Result<Bound, BindError> {
+        let identity = self.identity.clone().map_or_else(development, Ok)?;
+        let allowed = cpu::allowed();
+        let workers = match self.workers {
+            Workers::Exactly(count) => ports::Workers::Exactly(count.get()),
+            Workers::OnePerCore => {
+                ports::Workers::OnePerCore(u8::try_from(allowed.len().max(1)).unwrap_or(u8::MAX))
+            }
+        };
+        let threads = match workers {
+            ports::Workers::Exactly(count) | ports::Workers::OnePerCore(count) => usize::from(count.max(1)),
+        };
+        let (tls, tcp_tls) = self.tls(&identity)?;
+        let options = ports::OpenOptions { workers, ..self.data_path.options.clone() };
+        let opened = listeners::open(self.listen, &options, self.versions, threads)?;
+        let mut report = self.report(&opened, threads);
+        let keys = self.keys(&mut report)?;
+        let tcp = |tls| TcpConfig { tls, limits: self.tcp_limits(threads), alt_svc: self.alt_svc(&report) };
+        let tcp = tcp_tls.map(tcp);
+        let endpoint = self.endpoint(&keys, &report);
+        let cores = self.cores.assign(threads.max(report.workers), &allowed).map_err(BindError::Cores)?;
+        let quic = self.quic_settings();
+        let (warnings, printer) = start_warnings(self.warnings).map_err(BindError::System)?;
+        let memory = self.limits.memory_limit().or_else(|| Memory::available().map(Memory::share));
+        let worker = SharedConfig {
+            endpoint,
+            server: ServerConfig { tls, transport: Arc::new(quic) },
+            worker: worker::Config { spin: self.data_path.spin },
+            http3: Arc::new(self.limits.http3()),
+            heads: self.heads,
+            progress: self.limits.response_progress(),
+            drain: self.drain.map(Into::into),
+            shared: Shared {
+                budget: memory.map_or_else(Budget::default, Budget::new),
+                warnings,
+                ..Shared::default()
+            },
+        };
+        Ok(Bound {
+            report,
+            ports: opened.udp.map(|udp| udp.opened),
+            listeners: opened.tcp,
+            cores,
+            worker,
+            tcp,
+            access_log: self.access_log,
+            printer,
+        })
+    }
+
+    /// The configurations of QUIC and, if it is needed, of TLS over TCP.
+    fn tls(&self, identity: &Identity) -> Result<(ServerTls, Option<Arc<rustls::ServerConfig>>), BindError> {
+        let refused = |error: crypto::ConfigError| BindError::Identity(error.to_string());
+        let quic = ServerTls::new(identity, &self.tls).map_err(refused)?;
+        let options = TlsOptions { alpn: self.versions.alpn(), ..self.tls.clone() };
+        let tcp = self.versions.over_tcp().then(|| crypto::tcp_server(identity, &options));
+        Ok((quic, tcp.transpose().map_err(refused)?))
+    }
+
+    fn report(&self, opened: &Listeners, threads: usize) -> Report {
+        let udp = opened.udp.as_ref();
+        let selection = udp.and_then(|udp| udp.verdict.as_ref()).map(ToString::to_string);
+        let declined = udp.iter().flat_map(|udp| udp.declined.iter().cloned());
+        let advice = udp.and_then(|udp| match &udp.opened {
+            OpenPorts::Udp(ports) => ports.first()?.advice(),
+            OpenPorts::Xdp(ports) => ports.first()?.advice(),
+        });
+        Report {
+            address: opened.address,
+            place: opened.place,
+            versions: self.versions,
+            data_path: udp.map(|udp| udp.choice.name()),
+            xdp_mode: udp.and_then(|udp| udp.opened.xdp_mode()),
+            interface: udp.and_then(|udp| udp.interface.clone()),
+            workers: udp.map_or(threads, |udp| udp.workers),
+            steering: udp.map(|udp| udp.steering.name()),
+            notes: selection.into_iter().chain(declined).chain(advice).collect(),
+        }
+    }
+
+    fn keys(&self, report: &mut Report) -> Result<Keys, BindError> {
+        let fresh = || Keys::fresh().map_err(BindError::System);
+        let keys = match &self.state {
+            State::Nowhere => return fresh(),
+            State::Folder(folder) => Keys::load_or_make(folder).map_err(BindError::State)?,
+            State::Default => match default_keys() {
+                Ok(keys) => keys,
+                Err(problem) => {
+                    report.notes.push(format!("tercel: warning: {problem}: {CONSEQUENCE}"));
+                    return fresh();
+                }
+            },
+        };
+        if keys.was_damaged {
+            let note = "tercel: warning: the file of kept keys was damaged and is replaced: connections of before are not reset";
+            report.notes.push(note.to_owned());
+        }
+        Ok(keys)
+    }
+
+    /// How the workers treat unknown peers. They share the keys, so each accepts the tokens and resets of all. The limits for
+    /// unknown peers are divided among them.
+    fn endpoint(&self, keys: &Keys, report: &Report) -> EndpointConfig {
+        let defaults = EndpointConfig::default();
+        let workers = report.workers;
+        let share = |whole: u64| whole.div_ceil(workers as u64);
+        let limits = self.limits.of_thread(workers);
+        EndpointConfig {
+            workers: u8::try_from(workers).unwrap_or(u8::MAX),
+            retry: self.retry.unwrap_or(defaults.retry),
+            token_key: Some(keys.token_key()),
+            reset_key: Some(keys.reset_key(report.address)),
+            max_half_open: defaults.max_half_open.div_ceil(workers),
+            max_connections: limits.connections,
+            max_connections_per_address: limits.per_address,
+            max_connections_per_prefix: limits.per_prefix,
+            replies_per_second: share(defaults.replies_per_second),
+            retries_per_second: share(defaults.retries_per_second),
+            ..defaults
+        }
+    }
+
+    fn quic_settings(&self) -> TransportConfig {
+        let mut settings = self.transport.clone();
+        if let Some(at_most) = self.limits.handshake_timeout() {
+            settings.handshake_timeout = at_most.into();
+        }
+        settings
+    }
+
+    fn tcp_limits(&self, threads: usize) -> tcp::Limits {
+        let never = base::time::Duration::MAX;
+        let idle = Some(self.transport.idle_timeout).filter(|idle| *idle > base::time::Duration::ZERO);
+        tcp::Limits {
+            idle: idle.unwrap_or(never),
+            drain: self.drain.map(Into::into),
+            ..self.limits.tcp(threads)
+        }
+    }
+
+    fn alt_svc(&self, report: &Report) -> Option<String> {
+        match self.alt_svc {
+            AltSvc::On { max_age } if self.versions.contains(Versions::HTTP3) => {
+                Some(tcp::alt_svc(report.address.port(), max_age))
+            }
+            AltSvc::On { .. } | AltSvc::Off => None,
+        }
+    }
+}
+
+fn start_warnings(to: WarningsTo) -> io::Result<(Warnings, Option<Printer>)> {
+    let (warnings, printer) = match to {
+        WarningsTo::StandardError => warnings::start(io::stderr())?,
+        WarningsTo::Writer(writer) => warnings::start(writer)?,
+        WarningsTo::Nowhere => return Ok((Warnings::default(), None)),
+    };
+    Ok((warnings, Some(printer)))
+}
+
+fn default_keys() -> Result<Keys, String> {
+    let Ok(folder) = certificate::default_folder(|name| std::env::var_os(name)) else {
+        return Err(
+            "no place for keys: set HOME or XDG_DATA_HOME, or name a folder with --state-dir".to_owned()
+        );
+    };
+    Keys::load_or_make(&folder).map_err(|error| error.to_string())
+}
+
+fn development() -> Result<Identity, BindError> {
+    Credentials::development().map(|made| made.identity).map_err(BindError::Identity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Level;
+
+    fn bound(limits: Limits) -> Bound {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let key = made.signing_key.serialize_pem();
+        let identity = Identity::from_pem(made.cert.pem().as_bytes(), key.as_bytes()).ok();
+        let listen = Listen::At(([127, 0, 0, 1], 0).into());
+        Settings { identity, listen, limits, warnings: WarningsTo::Nowhere, ..Settings::default() }
+            .bind()
+            .unwrap()
+    }
+
+    /// Deleted, clients of a library server could take all memory of the machine.
+    #[test]
+    fn connections_hold_half_of_the_machine_unless_told_otherwise() {
+        let budget = bound(Limits::default()).worker.shared.budget;
+        let share = Memory::available().map(Memory::share).unwrap();
+        assert!(budget.limit() / 2 < share && share / 2 < budget.limit(), "{} of {share}", budget.limit());
+        assert_eq!(budget.level(), Level::Ample);
+        assert_eq!(bound(Limits::default().memory(1 << 20)).worker.shared.budget.limit(), 1 << 20);
+    }
+
+    #[test]
+    fn limits_reach_every_thread() {
+        let limits = Limits::default().connections(7).handshake(Duration::from_secs(3));
+        let bound = bound(limits.progress(Duration::from_secs(9), 5));
+        let tcp = bound.tcp.as_ref().unwrap();
+        let seconds = base::time::Duration::from_secs;
+        assert_eq!((bound.worker.endpoint.max_connections, tcp.limits.connections), (7, 7));
+        assert_eq!(bound.worker.server.transport.handshake_timeout, seconds(3));
+        assert_eq!((tcp.limits.handshake, tcp.limits.idle), (seconds(3), seconds(30)));
+        assert_eq!((bound.worker.progress.within, bound.worker.progress.bytes), (seconds(9), 5));
+        assert_eq!(bound.worker.http3.body_timeout, Some(seconds(9)));
+    }
+}

@@ -1,0 +1,23 @@
+//! One thread of HTTP/1.1 and 2.
+
+use crate::records::TcpRecord;
+use crate::tcp::ThreadCounters;
+use cpu::thread_seconds;
+use std::io;
+
+/// Serves by `serve`, which goes on until the order to stop.
+///
+/// # Errors
+/// The core cannot be kept, or those of `serve`.
+pub(crate) fn run(
+    number: usize,
+    core: Option<usize>,
+    serve: impl FnOnce() -> io::Result<ThreadCounters>,
+) -> io::Result<TcpRecord> {
+    let began = thread_seconds();
+    if let Some(core) = core {
+        cpu::pin(core)?;
+    }
+    let counters = serve()?;
+    Ok(TcpRecord { number, core, cpu_s: thread_seconds() - began, counters })
+}

@@ -1,0 +1,221 @@
+//! One worker of HTTP/3 from its first turn to its last: it serves until the order to stop, lets its connections end, and
+//! reports. The only place that makes a server's worker.
+
+use crate::access_log::Recorder;
+use crate::counters::{BoardEntry, Counters};
+use crate::date::unix_now;
+use crate::drain;
+use crate::endpoint_warnings::EndpointWarnings;
+use crate::http3::{HeadCache, Server};
+use crate::low::{Handler, Shared};
+use crate::progress::Progress;
+use crate::records::WorkerRecord;
+use crate::stop::{Phase, Stop};
+use base::time::{Duration, Instant};
+use cpu::thread_seconds;
+use datapath::{Frames, Port};
+use std::io;
+use std::sync::Arc;
+use transport::{Endpoint, EndpointConfig, ServerConfig};
+use worker::{HandOffMember, Worker};
+
+/// How long packets that have been sent may take to leave the interface.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// What all workers of a server have in common.
+pub(crate) struct SharedConfig {
+    /// With keys that all workers share, so that one takes the tokens of another.
+    pub(crate) endpoint: EndpointConfig,
+    pub(crate) server: ServerConfig,
+    pub(crate) worker: worker::Config,
+    pub(crate) http3: Arc<http3::Config>,
+    pub(crate) heads: HeadCache,
+    pub(crate) progress: Progress,
+    /// How long connections have to finish after the order to stop; none: as long as they take.
+    pub(crate) drain: Option<Duration>,
+    pub(crate) shared: Shared,
+}
+
+/// What one worker is given for itself.
+pub(crate) struct WorkerSetup<P> {
+    pub(crate) number: u8,
+    pub(crate) port: P,
+    pub(crate) recorder: Recorder,
+    /// Its part in the hand-off of datagrams, when there are several workers.
+    pub(crate) member: Option<HandOffMember>,
+    /// The core to keep, if any.
+    pub(crate) core: Option<usize>,
+    pub(crate) stop: Stop,
+    pub(crate) board: BoardEntry,
+}
+
+/// A worker that serves.
+pub(crate) struct ServingWorker<P: Port, H: Handler> {
+    number: u8,
+    core: Option<usize>,
+    /// CPU seconds of the thread when it began.
+    began_cpu_s: f64,
+    worker: Worker<P, Server<H>>,
+    warnings: EndpointWarnings,
+    frames_before: Option<Frames>,
+    stop: Stop,
+    board: BoardEntry,
+    drain: Option<Duration>,
+    phase: WorkerPhase,
+}
+
+/// What the worker does about the order to stop.
+#[derive(Clone, Copy)]
+enum WorkerPhase {
+    Serving,
+    /// Until then at most.
+    Draining(Option<Instant>),
+}
+
+/// Whether a worker goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Go {
+    On,
+    Over,
+}
+
+impl<P: Port, H: Handler> ServingWorker<P, H> {
+    /// Makes the worker, on its thread. `handler` is made there too.
+    ///
+    /// # Errors
+    /// The core cannot be kept, or there is no randomness.
+    pub(crate) fn new(
+        mut setup: WorkerSetup<P>,
+        config: &SharedConfig,
+        handler: impl FnOnce(u8) -> H,
+    ) -> io::Result<ServingWorker<P, H>> {
+        let began_cpu_s = thread_seconds();
+        if let Some(core) = setup.core {
+            cpu::pin(core)?;
+        }
+        let frames_before = setup.port.frames();
+        let handler = handler(setup.number);
+        let mut app = Server::with_shared(handler, setup.recorder, config.shared.clone())
+            .with_config(Arc::clone(&config.http3))
+            .with_head_cache(config.heads)
+            .with_progress(config.progress);
+        if let Some(waker) = setup.port.waker() {
+            app = app.with_wake(Box::new(move || waker.wake()));
+        }
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(io::Error::other)?;
+        // Tokens outlive the process and the machine's uptime: they are dated by the calendar.
+        let clock_offset =
+            Duration::from_secs(unix_now()).saturating_sub(setup.port.now().saturating_since(Instant::ZERO));
+        let endpoint = EndpointConfig { worker: setup.number, clock_offset, ..config.endpoint.clone() };
+        let endpoint = Endpoint::new(endpoint, seed);
+        let mut worker = Worker::new(setup.port, app, endpoint, Some(config.server.clone()), config.worker);
+        if let Some(member) = setup.member {
+            worker = worker.with_hand_off(member);
+        }
+        Ok(ServingWorker {
+            number: setup.number,
+            core: setup.core,
+            began_cpu_s,
+            worker,
+            warnings: EndpointWarnings::new(&config.shared.warnings),
+            frames_before,
+            stop: setup.stop,
+            board: setup.board,
+            drain: config.drain,
+            phase: WorkerPhase::Serving,
+        })
+    }
+
+    /// Serves to the end, on a thread that does nothing else.
+    ///
+    /// # Errors
+    /// The data path has failed.
+    pub(crate) fn run(mut self) -> io::Result<WorkerRecord> {
+        while self.obey() == Go::On {
+            let until = self.next_timeout();
+            self.worker.run_turn(until)?;
+            self.after_turn();
+        }
+        self.finish()
+    }
+
+    /// Heeds the order to stop. To be called before each turn.
+    #[inline]
+    pub(crate) fn obey(&mut self) -> Go {
+        match self.phase {
+            WorkerPhase::Serving if !self.stop.is_ordered() => Go::On,
+            WorkerPhase::Serving => {
+                drain::begin(&mut self.worker);
+                self.phase = WorkerPhase::Draining(self.drain.map(|drain| self.worker.now() + drain));
+                self.obey()
+            }
+            WorkerPhase::Draining(deadline) => {
+                let is_late = deadline.is_some_and(|deadline| self.worker.now() >= deadline);
+                let is_over = is_late || self.stop.has_reached(Phase::Over);
+                if is_over || self.worker.app_mut().open_connections() == 0 { Go::Over } else { Go::On }
+            }
+        }
+    }
+
+    /// When a turn is due beside what the worker knows of.
+    fn next_timeout(&mut self) -> Option<Instant> {
+        let log_at = self.worker.app_mut().next_timeout();
+        let deadline = match self.phase {
+            WorkerPhase::Serving => None,
+            WorkerPhase::Draining(deadline) => deadline,
+        };
+        [log_at, self.warnings.next_timeout(), deadline].into_iter().flatten().min()
+    }
+
+    /// What is done beside a turn now and then.
+    #[inline]
+    fn after_turn(&mut self) {
+        let now = self.worker.now();
+        self.worker.app_mut().on_time(now);
+        if self.warnings.on_turn(now, self.worker.endpoint().counters()) {
+            self.publish();
+        }
+    }
+
+    fn publish(&mut self) {
+        let counters = Counters::of_worker(self.worker.app_mut().served(), self.worker.endpoint().counters());
+        self.board.publish(counters);
+    }
+
+    /// Closes what is left, and reports.
+    ///
+    /// # Errors
+    /// The data path has failed.
+    pub(crate) fn finish(mut self) -> io::Result<WorkerRecord> {
+        drain::finish(&mut self.worker)?;
+        self.warnings.look(self.worker.endpoint().counters());
+        self.publish();
+        let frames_after = self.settle()?;
+        let ServingWorker { mut worker, number, core, began_cpu_s, frames_before, .. } = self;
+        Ok(WorkerRecord {
+            number,
+            core,
+            cpu_s: thread_seconds() - began_cpu_s,
+            counters: worker.counters(),
+            hand_offs: worker.hand_off_counters(),
+            endpoint: *worker.endpoint().counters(),
+            served: worker.app_mut().served(),
+            packet_sizes: worker.app_mut().packet_sizes(),
+            capabilities: worker.port().capabilities(),
+            xdp_mode: worker.port().xdp_mode(),
+            frames: frames_before.zip(frames_after).map(|(before, after)| [before, after]),
+        })
+    }
+
+    /// Waits until what was sent has left the interface, and tells how many frames are free then.
+    fn settle(&mut self) -> io::Result<Option<Frames>> {
+        let Some(before) = self.frames_before else { return Ok(None) };
+        let worker = &mut self.worker;
+        let deadline = worker.now() + SETTLE;
+        while worker.port().frames().is_some_and(|now| now.free < before.free) && worker.now() < deadline {
+            worker.run_turn(Some(worker.now() + Duration::from_millis(1)))?;
+        }
+        Ok(worker.port().frames())
+    }
+}
