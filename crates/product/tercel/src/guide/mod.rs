@@ -11,6 +11,7 @@
 //! | [Limits and memory](_05_limits_and_memory) | what a peer can make a program hold, and the settings that bound it |
 //! | [QUIC without HTTP](_06_quic) | endpoints, connections, streams, datagrams |
 //! | [HTTP client](_07_client) | requests, versions, redirects, time limits |
+//! | [The low-level handler](_08_low_level_handler) | HTTP/3 without futures, allocations and copies |
 //! | [Data paths and tuning](_09_data_paths_and_tuning) | how datagrams reach the kernel, and settings that change speed |
 //! | [Operation](_10_operation) | logs, the end of a server, what the system must allow |
 //! | [Dropped handles](_11_dropped_handles) | what happens when a value goes out of scope |
@@ -29,6 +30,8 @@ pub mod _05_limits_and_memory {}
 pub mod _06_quic {}
 #[doc = include_str!("07_client.md")]
 pub mod _07_client {}
+#[doc = include_str!("08_low_level_handler.md")]
+pub mod _08_low_level_handler {}
 #[doc = include_str!("09_data_paths_and_tuning.md")]
 pub mod _09_data_paths_and_tuning {}
 #[doc = include_str!("10_operation.md")]
