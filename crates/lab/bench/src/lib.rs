@@ -8,6 +8,7 @@ pub mod fetch;
 pub mod floor;
 pub mod folder;
 pub mod idle;
+pub mod library;
 pub mod method;
 pub mod pair;
 pub mod peers;

@@ -4,6 +4,7 @@ mod compare;
 mod datapaths;
 mod floor;
 mod idle;
+mod library;
 mod method;
 mod report;
 mod soak;
@@ -52,6 +53,13 @@ enum BenchCommand {
     /// socket has the buffer of a socket that asks for nothing (212,992 bytes) instead of a large one. tests/setup builds
     /// quinn-peer, peers/build quiche-peer, without which quiche is left out.
     Peers(PeersArgs),
+    /// What the library costs: axum beside the native handler, async streams beside the sans-IO transport, and both beside quinn.
+    ///
+    /// Over loopback, the server on one core and the client on another. hello: one generator asks for a few bytes over HTTP/3, of
+    /// tercel serve, of an axum application on our server, and of the same application on quinn and h3. stream: so many bytes on
+    /// one stream, by tercel perf, by the crate quic with two of its drivers, and by quinn. Ratios have 95 % intervals and stand
+    /// beside their aims. tests/setup builds quinn-peer, peers/build quinn-axum-peer; what is absent is left out.
+    Library(library::LibraryArgs),
     /// Measure what a transfer costs without a protocol.
     Roofline(RooflineArgs),
     /// Measure bare system calls per datagram, and beside them the same through our data paths.
@@ -68,6 +76,12 @@ enum BenchCommand {
     Report(report::ReportArgs),
     /// Two runs side by side: what changed beyond doubt.
     Compare(compare::CompareArgs),
+    /// One process of the library's comparison.
+    #[command(hide = true)]
+    LibraryChild {
+        /// What it does, as JSON.
+        role: String,
+    },
     /// One process of a floor.
     #[command(hide = true)]
     FloorChild {
@@ -146,6 +160,7 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
         BenchCommand::E6(args) => study::run("e6", args),
         BenchCommand::Acks(args) => study::run("acks", args),
         BenchCommand::Peers(args) => compare_peers(args),
+        BenchCommand::Library(args) => library::run(args),
         BenchCommand::Roofline(args) => measure_roofline(args),
         BenchCommand::Floor(args) => floor::run(args),
         BenchCommand::Datapaths(args) => datapaths::run(args),
@@ -154,6 +169,7 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
         BenchCommand::Workers(args) => workers::run(args),
         BenchCommand::Report(args) => report::run(args),
         BenchCommand::Compare(args) => compare::run(args),
+        BenchCommand::LibraryChild { role } => library::child(role),
         BenchCommand::FloorChild { role } => floor::child(role),
         BenchCommand::Child { role } => roofline::child(role).map_err(|error| error.to_string()),
     };
