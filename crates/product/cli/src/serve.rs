@@ -22,8 +22,9 @@ use server::{
     AltSvc, BindError, Bound, Builder, Cores, DataPath, Handle, Listen, Running, Server, Versions, Workers,
 };
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use transport::RetryPolicy;
@@ -74,6 +75,11 @@ pub(crate) struct ServeArgs {
     /// The certificate's private key, PEM.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+    /// The certificate and key, PEM, for clients that ask for NAME: example.org, or *.example.org. May be given for many names.
+    ///
+    /// Clients that ask for another name, or none, get the one of --cert, or the development certificate.
+    #[arg(long, value_name = "NAME=CERT,KEY", hide_short_help = true)]
+    identity: Vec<NamedFiles>,
     /// Serve a certificate that has expired or is not valid yet, which clients refuse.
     #[arg(long, requires = "cert")]
     allow_expired_certificate: bool,
@@ -139,6 +145,30 @@ pub(crate) struct ServeArgs {
     quic: QuicArgs,
 }
 
+/// A certificate and key for a name: `NAME=CERT,KEY`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NamedFiles {
+    name: String,
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl FromStr for NamedFiles {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<NamedFiles, String> {
+        let parts = text.split_once('=').and_then(|(name, files)| Some((name, files.split_once(',')?)));
+        match parts {
+            Some((name, (certificate, key)))
+                if !name.is_empty() && !certificate.is_empty() && !key.is_empty() =>
+            {
+                Ok(NamedFiles { name: name.to_owned(), certificate: certificate.into(), key: key.into() })
+            }
+            _ => Err("write NAME=CERT,KEY, such as example.org=example.crt,example.key".to_owned()),
+        }
+    }
+}
+
 /// Stands below the short help.
 const MORE: &str = "Examples, and what the flags mean in full: tercel serve --help";
 
@@ -192,9 +222,13 @@ impl ServeArgs {
     }
 
     fn credentials(&self) -> Result<Credentials, String> {
-        let (Some(certificate), Some(key)) = (&self.cert, &self.key) else {
-            return Credentials::development();
-        };
+        match (&self.cert, &self.key) {
+            (Some(certificate), Some(key)) => self.load(certificate, key),
+            _ => Credentials::development(),
+        }
+    }
+
+    fn load(&self, certificate: &Path, key: &Path) -> Result<Credentials, String> {
         let expired = if self.allow_expired_certificate { Expired::Allow } else { Expired::Refuse };
         let credentials = Credentials::load(certificate, key, expired)?;
         credentials.warning.iter().for_each(|warning| eprintln!("tercel: warning: {warning}"));
@@ -217,6 +251,11 @@ impl ServeArgs {
             .transport(transport)
             .tls(self.quic.tls())
             .head_cache(self.quic.techniques().heads());
+        let builder =
+            self.identity.iter().try_fold(builder, |builder, NamedFiles { name, certificate, key }| {
+                let named = self.load(certificate, key)?;
+                Ok::<_, String>(builder.identity_for(name, named.identity))
+            })?;
         let builder = match &self.state_dir {
             Some(folder) => builder.state_dir(folder),
             None => builder.default_state_dir(),
@@ -248,7 +287,7 @@ impl ServeArgs {
                 format!("{error} with --listen{alone}")
             }
             BindError::Listen(_, cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
-                format!("{error}; --listen chooses the port{alone}")
+                format!("{error}; --listen chooses the port")
             }
             BindError::Cores(text) => format!("--pin: {text}"),
             BindError::AccessLog(cause) => {
@@ -293,4 +332,18 @@ fn heed_signals(handle: &Handle, ready: &Arc<OnceLock<ReadyFile>>) -> Result<(),
 
 fn text(error: impl core::fmt::Display) -> String {
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_for_a_name_has_three_parts() {
+        let files = NamedFiles { name: "*.a.org".into(), certificate: "c.pem".into(), key: "d/k.pem".into() };
+        assert_eq!("*.a.org=c.pem,d/k.pem".parse(), Ok(files));
+        for text in ["", "a.org", "a.org=c.pem", "=c,k", "a=,k", "a=c,"] {
+            assert!(text.parse::<NamedFiles>().is_err(), "{text}");
+        }
+    }
 }

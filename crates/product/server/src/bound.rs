@@ -11,6 +11,7 @@ use crate::records::ThreadRecord;
 use crate::report::Report;
 use crate::running::{Handle, Running};
 use crate::runtime::Runtime;
+use crate::service::OnRuntime;
 use crate::stop::Stop;
 use crate::tcp::{Setup, ShutdownSignal};
 use crate::tcp_thread;
@@ -105,6 +106,24 @@ impl Bound {
     {
         let runtime = Runtime::find().map_err(BindError::System)?;
         self.start(Services { make, runtime })
+    }
+
+    /// Serves by a service whose futures run as tasks of the runtime `at`, so that they may block, or use many threads for one
+    /// request. A panic in one is answered with 500. When the client gives a request up, its task is cancelled.
+    ///
+    /// # Errors
+    /// As [`Bound::serve`].
+    pub fn serve_on<S, B>(self, at: tokio::runtime::Handle, service: S) -> Result<Running, BindError>
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+        S::Error: Display + Send + 'static,
+        S::Future: Send,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Display,
+    {
+        let original = Mutex::new(OnRuntime::new(service, at.clone()));
+        let make = move |_| original.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.start(Services { make, runtime: Runtime::of(at) })
     }
 
     /// Serves files and generated bodies, as `tercel serve` does. Budget, warnings and clock of `options` are those of the server.

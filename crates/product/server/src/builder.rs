@@ -67,6 +67,13 @@ impl Builder {
         self
     }
 
+    /// The certificate for clients that ask for `name`: exact, or `*.example.org` for all names with one label more. Clients that
+    /// ask for another name, or none, get the default one. May be called for many names. Source: RFC 6066 §3.
+    pub fn identity_for(mut self, name: &str, of: Identity) -> Builder {
+        self.settings.named.push((name.to_owned(), of));
+        self
+    }
+
     /// The versions of HTTP that are served. Default: all.
     pub fn versions(mut self, of_http: Versions) -> Builder {
         self.settings.versions = of_http;

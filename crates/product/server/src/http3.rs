@@ -6,6 +6,7 @@
 
 use crate::access_log::Recorder;
 use crate::budget::{Held, HeldMemory};
+use crate::connection_info::QuicConnection;
 use crate::date::Clock;
 use crate::handler::Files;
 pub use crate::heads::HeadCache;
@@ -221,7 +222,12 @@ impl<H: Handler> Server<H> {
             self.handler.put_off(&cx)
         } else {
             let received = asked.stage.received();
-            let request = Request { head: &mut *asked.head, upload: &mut asked.upload, received };
+            let request = Request {
+                head: &mut *asked.head,
+                upload: &mut asked.upload,
+                received,
+                connection: QuicConnection(connection),
+            };
             match self.handler.handle(request, &cx) {
                 Poll::Ready(response) => response,
                 Poll::Pending => return put_back(connection, state, asked),

@@ -12,9 +12,55 @@
 //!                 Content::poll_chunk, as room appears; Content::trailers
 //! ```
 //!
+//! The methods without a default are what a first handler needs:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http::header::{CONTENT_LENGTH, HeaderMap};
+//! use server::low::{Context, Handler, Head, Request, RequestHead, Response};
+//! use std::task::Poll;
+//!
+//! /// The status of the response is all that is kept of a request.
+//! #[derive(Default)]
+//! struct Status(u16);
+//!
+//! impl Head for Status {
+//!     fn on_request(&mut self, _: &RequestHead<'_>) {
+//!         self.0 = 200;
+//!     }
+//!
+//!     fn on_refused(&mut self, status: u16) {
+//!         self.0 = status;
+//!     }
+//! }
+//!
+//! struct Hello;
+//!
+//! fn respond(status: u16, text: &'static str) -> Response<HeaderMap, Bytes> {
+//!     let fields = HeaderMap::from_iter([(CONTENT_LENGTH, text.len().into())]);
+//!     Response { status, fields, body: Bytes::from_static(text.as_bytes()) }
+//! }
+//!
+//! impl Handler for Hello {
+//!     type Head = Status;
+//!     type Upload = ();
+//!     type Content = Bytes;
+//!     type Fields = HeaderMap;
+//!
+//!     fn handle(&mut self, request: Request<'_, Hello>, _: &Context<'_>) -> Poll<Response<HeaderMap, Bytes>> {
+//!         Poll::Ready(respond(request.head.0, "hello"))
+//!     }
+//!
+//!     fn put_off(&mut self, _: &Context<'_>) -> Response<HeaderMap, Bytes> {
+//!         respond(503, "")
+//!     }
+//! }
+//! ```
+//!
 //! The head belongs to the handler: it decides what is kept. Heads are boxed and reused. Rejected: one type of head for all,
 //! which costs an allocation or loses fields; `dyn Handler`, an indirect call for each chunk.
 
+use crate::connection_info::QuicConnection;
 use crate::date;
 use crate::wake_list::{ConnectionCall, WakeList};
 use bytes::Bytes;
@@ -85,14 +131,20 @@ pub trait Head: Default {
     /// The request must be answered by `status`: its head is too large (431). Nothing else of it is known.
     fn on_refused(&mut self, status: u16);
 
-    /// Forgets the request, keeps the memory unless it is much.
-    fn recycle(&mut self);
+    /// Forgets the request. An implementation keeps the memory for the next one, unless it is much.
+    fn recycle(&mut self) {
+        *self = Self::default();
+    }
 
     /// Bytes that it holds.
-    fn memory(&self) -> usize;
+    fn memory(&self) -> usize {
+        size_of::<Self>()
+    }
 
     /// Whether the client waits for 100 (Continue) before it sends content. RFC 9110 §10.1.1.
-    fn expects_continue(&self) -> bool;
+    fn expects_continue(&self) -> bool {
+        false
+    }
 
     /// Whether the answer means that all content has arrived, so that [`Handler::handle`] is not called before. A client that
     /// expects 100 (Continue) gets it if the handler would answer with a status below 300.
@@ -105,15 +157,19 @@ pub trait Head: Default {
         false
     }
 
-    /// What the access log says of the request.
-    fn line(&self) -> RequestLine<'_>;
+    /// What the access log says of the request. Default: nothing.
+    fn line(&self) -> RequestLine<'_> {
+        RequestLine::default()
+    }
 }
 
 /// Takes a request's content as it is lent, on the worker's thread, while the connection receives.
 pub trait Upload: Default {
     /// Takes the next bytes, at least one; returns how many were taken. When fewer than all are taken the stream pauses, and
-    /// no more credit is given for it, until [`Upload::has_room`] is found true after a wake.
-    fn on_body(&mut self, bytes: &[u8]) -> usize;
+    /// no more credit is given for it, until [`Upload::has_room`] is found true after a wake. Default: all are discarded.
+    fn on_body(&mut self, bytes: &[u8]) -> usize {
+        bytes.len()
+    }
 
     /// The fields that follow the content.
     fn on_trailers(&mut self, _trailers: &Trailers<'_>) {}
@@ -151,6 +207,9 @@ pub trait Upload: Default {
     }
 }
 
+/// Discards content.
+impl Upload for () {}
+
 /// Gives a response's content.
 pub trait Content {
     /// The next at most `max` bytes (`max` ≥ 1), never an empty chunk; `None` at the end. After `Pending` it is called again
@@ -163,6 +222,18 @@ pub trait Content {
     /// The fields that follow content of unknown length. Asked once, at the end.
     fn trailers(&mut self) -> Option<HeaderMap> {
         None
+    }
+}
+
+/// Content that is there as a whole.
+impl Content for Bytes {
+    fn poll_chunk(&mut self, max: usize, _: &Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
+        let len = self.len().min(max);
+        Poll::Ready(Ok((len > 0).then(|| self.split_to(len))))
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        Some(self.len() as u64)
     }
 }
 
@@ -208,6 +279,8 @@ pub struct Request<'a, H: Handler> {
     pub upload: &'a mut H::Upload,
     /// How much of the content has arrived.
     pub received: Received,
+    /// The connection on which it arrived.
+    pub connection: QuicConnection<'a>,
 }
 
 /// How much of a request's content has arrived.

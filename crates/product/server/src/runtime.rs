@@ -31,6 +31,11 @@ impl Runtime {
         Ok(Runtime { handle, _keeper: Some(keeper) })
     }
 
+    /// That of the program.
+    pub(crate) fn of(handle: Handle) -> Runtime {
+        Runtime { handle, _keeper: None }
+    }
+
     pub(crate) fn enter(&self) -> EnterGuard<'_> {
         self.handle.enter()
     }

@@ -19,7 +19,7 @@ use crate::tcp;
 use crate::versions::Versions;
 use crate::warnings::{self, Printer, Warnings};
 use crate::worker_thread::SharedConfig;
-use crypto::{Identity, ServerTls, TlsOptions};
+use crypto::{Identities, Identity, ServerTls, TlsOptions};
 use datapath::Port as _;
 use ports::{Memory, OpenPorts};
 use std::fmt;
@@ -84,6 +84,8 @@ pub(crate) enum State {
 pub(crate) struct Settings {
     pub(crate) listen: Listen,
     pub(crate) identity: Option<Identity>,
+    /// Those for names of their own.
+    pub(crate) named: Vec<(String, Identity)>,
     pub(crate) versions: Versions,
     pub(crate) workers: Workers,
     pub(crate) cores: Cores,
@@ -105,6 +107,7 @@ impl Default for Settings {
         Settings {
             listen: Listen::Everywhere(PORT),
             identity: None,
+            named: Vec::new(),
             versions: Versions::default(),
             workers: Workers::default(),
             cores: Cores::default(),
@@ -126,7 +129,7 @@ impl Default for Settings {
 impl Settings {
     /// Opens the ports.
     pub(crate) fn bind(self) -> Result<Bound, BindError> {
-        let identity = self.identity.clone().map_or_else(development, Ok)?;
+        let identities = self.identities()?;
         let allowed = cpu::allowed();
         let workers = match self.workers {
             Workers::Exactly(count) => ports::Workers::Exactly(count.get()),
@@ -137,7 +140,7 @@ impl Settings {
         let threads = match workers {
             ports::Workers::Exactly(count) | ports::Workers::OnePerCore(count) => usize::from(count.max(1)),
         };
-        let (tls, tcp_tls) = self.tls(&identity)?;
+        let (tls, tcp_tls) = self.tls(&identities)?;
         let options = ports::OpenOptions { workers, ..self.data_path.options.clone() };
         let opened = listeners::open(self.listen, &options, self.versions, threads)?;
         let mut report = self.report(&opened, threads);
@@ -175,12 +178,24 @@ impl Settings {
         })
     }
 
+    fn identities(&self) -> Result<Identities, BindError> {
+        let default = self.identity.clone().map_or_else(development, Ok)?;
+        let mut identities = Identities::from(&default);
+        for (name, identity) in &self.named {
+            identities.insert(name, identity).map_err(|error| BindError::Identity(error.to_string()))?;
+        }
+        Ok(identities)
+    }
+
     /// The configurations of QUIC and, if it is needed, of TLS over TCP.
-    fn tls(&self, identity: &Identity) -> Result<(ServerTls, Option<Arc<rustls::ServerConfig>>), BindError> {
+    fn tls(
+        &self,
+        identities: &Identities,
+    ) -> Result<(ServerTls, Option<Arc<rustls::ServerConfig>>), BindError> {
         let refused = |error: crypto::ConfigError| BindError::Identity(error.to_string());
-        let quic = ServerTls::new(identity, &self.tls).map_err(refused)?;
+        let quic = ServerTls::new(identities, &self.tls).map_err(refused)?;
         let options = TlsOptions { alpn: self.versions.alpn(), ..self.tls.clone() };
-        let tcp = self.versions.over_tcp().then(|| crypto::tcp_server(identity, &options));
+        let tcp = self.versions.over_tcp().then(|| crypto::tcp_server(identities, &options));
         Ok((quic, tcp.transpose().map_err(refused)?))
     }
 

@@ -41,8 +41,8 @@ pub use body::{Body, BodyError, BodySender, BoxError, Closed};
 pub use quic;
 pub use server::service::{ServiceFn, service_fn};
 pub use server::{
-    AltSvc, BindError, Bound, Builder, Cores, Counters, DataPath, Handle, Limits, Listen, Report, Running,
-    ServeError, Server, Steering, Summary, ThreadIndex, Versions, Workers,
+    AltSvc, BindError, Bound, Builder, ConnectionInfo, Cores, Counters, DataPath, Handle, Limits, Listen,
+    Report, Running, ServeError, Server, Steering, Summary, ThreadIndex, Versions, Workers,
 };
 
 /// Where requests are logged.

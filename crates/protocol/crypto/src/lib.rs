@@ -33,8 +33,8 @@ pub mod token;
 mod vectors;
 
 pub use config::{
-    ClientTls, ConfigError, Identity, KeyExchange, KeyLog, Roots, ServerTls, TlsOptions, tcp_client,
-    tcp_server,
+    ClientTls, ConfigError, Identities, Identity, KeyExchange, KeyLog, Roots, ServerTls, TlsOptions,
+    tcp_client, tcp_server,
 };
 pub use header::{HeaderKey, SAMPLE_LEN};
 pub use keys::{DirectionalKeys, Keys, OneRttSecrets, initial_keys};

@@ -10,10 +10,12 @@
 //! | upload.rs | its content, by a queue to a [`Body`] |
 //! | content.rs | the response's content |
 //! | function.rs | an async function as a service |
+//! | shared.rs | a service whose futures run on a runtime of the program's |
 
 mod content;
 mod function;
 mod request;
+mod shared;
 mod upload;
 
 pub use content::ServiceContent;
@@ -21,13 +23,15 @@ pub use function::{ServiceFn, service_fn};
 pub use request::ServiceHead;
 pub use upload::Inlet;
 
+pub(crate) use shared::OnRuntime;
+
 use crate::date::Clock;
 use crate::low::{Context, Handler, Request, Response, Shared};
 use body::Body;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
-use request::Polled;
+use request::{Arrival, Polled};
 use std::fmt::Display;
 use std::task::Poll;
 use tower_service::Service;
@@ -124,11 +128,11 @@ where
         request: Request<'_, Self>,
         cx: &Context<'_>,
     ) -> Poll<Response<HeaderMap, ServiceContent<B>>> {
-        let Request { head, upload, received } = request;
+        let Request { head, upload, received, connection } = request;
         if let Some(status) = head.refusal() {
             return Poll::Ready(self.plain(status, cx));
         }
-        match head.poll(&mut self.service, (upload, received), cx) {
+        match head.poll(&mut self.service, Arrival { upload, received, connection }, cx) {
             Polled::Pending => Poll::Pending,
             Polled::Answered(response) => Poll::Ready(self.respond(head.method(), response, cx)),
             Polled::Unready => Poll::Ready(self.plain(StatusCode::SERVICE_UNAVAILABLE, cx)),

@@ -3,6 +3,7 @@
 use super::upload::Inlet;
 use super::{caught, poll_caught};
 use crate::access_log::RequestLine;
+use crate::connection_info::{ConnectionInfo, QuicConnection};
 use crate::low::{Context, Head, Received};
 use body::Body;
 use http::header::{self, HeaderValue};
@@ -30,6 +31,15 @@ pub struct ServiceHead<F> {
     future: Pin<Box<Option<F>>>,
     /// Made when it is first needed. Heads stay with their connection.
     call: Option<(Arc<WakeHandle>, Waker)>,
+    /// The name that the client asked for, once it is read. It stays, as heads stay with their connection.
+    server_name: Option<Option<Arc<str>>>,
+}
+
+/// What arrived of a request beside its head.
+pub(super) struct Arrival<'a> {
+    pub(super) upload: &'a mut Inlet,
+    pub(super) received: Received,
+    pub(super) connection: QuicConnection<'a>,
 }
 
 /// What the log says of a request. Clones of it share its memory.
@@ -79,6 +89,7 @@ impl<F> Default for ServiceHead<F> {
             logged: Logged::default(),
             future: Box::pin(None),
             call: None,
+            server_name: None,
         }
     }
 }
@@ -103,12 +114,7 @@ impl<F> ServiceHead<F> {
     }
 
     /// WakeList the service, or polls its future if that was woken.
-    pub(super) fn poll<S, B>(
-        &mut self,
-        service: &mut S,
-        (upload, received): (&mut Inlet, Received),
-        cx: &Context<'_>,
-    ) -> Polled<B>
+    pub(super) fn poll<S, B>(&mut self, service: &mut S, arrival: Arrival<'_>, cx: &Context<'_>) -> Polled<B>
     where
         S: Service<http::Request<Body>, Response = http::Response<B>, Future = F>,
         F: Future<Output = Result<http::Response<B>, S::Error>>,
@@ -123,8 +129,9 @@ impl<F> ServiceHead<F> {
                 Poll::Ready(Err(())) => return Polled::Failed,
             }
         }
-        if let Some(request) = self.request.take() {
-            let content = upload.body(received, &cx.waker());
+        if let Some(mut request) = self.request.take() {
+            request.extensions_mut().insert(self.info(arrival.connection));
+            let content = arrival.upload.body(arrival.received, &cx.waker());
             let Ok(future) = caught(|| service.call(request.map(|()| content))) else {
                 return Polled::Failed;
             };
@@ -138,6 +145,12 @@ impl<F> ServiceHead<F> {
         };
         self.end();
         polled
+    }
+
+    fn info(&mut self, connection: QuicConnection<'_>) -> ConnectionInfo {
+        let server_name = self.server_name.get_or_insert_with(|| connection.server_name().map(Arc::from));
+        let server_name = server_name.clone();
+        ConnectionInfo { peer: connection.peer(), local: connection.local(), alpn: "h3", server_name }
     }
 
     /// Drops the future. A panic in there must not end more than the request.

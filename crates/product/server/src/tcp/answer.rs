@@ -4,6 +4,7 @@ use super::body::RequestGuard;
 use super::thread_state::ThreadState;
 use super::timeouts::ConnectionTimeouts;
 use crate::access_log::Protocol;
+use crate::connection_info::ConnectionInfo;
 use crate::target;
 use base::time::Instant;
 use bytes::Bytes;
@@ -12,7 +13,6 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use std::future::Future;
 use std::io;
-use std::net::IpAddr;
 use std::rc::Rc;
 
 /// Answers the requests of a thread's connections.
@@ -30,18 +30,18 @@ pub(super) trait Answer: 'static {
         > + 'static;
 
     /// What answers the requests of a connection.
-    fn service(&self, place: ConnectionPermit) -> Self::Service;
+    fn service(&self, context: ConnectionContext) -> Self::Service;
 }
 
 /// A connection as its requests see it.
-pub(super) struct ConnectionPermit {
+pub(super) struct ConnectionContext {
     pub(super) thread_state: Rc<ThreadState>,
     pub(super) timeouts: Rc<ConnectionTimeouts>,
-    pub(super) peer: IpAddr,
+    pub(super) info: ConnectionInfo,
     pub(super) protocol: Protocol,
 }
 
-impl ConnectionPermit {
+impl ConnectionContext {
     /// A request has arrived. Refuses what must be refused.
     pub(super) fn account<B>(&self, request: &Request<B>, began: Instant) -> RequestGuard {
         self.timeouts.on_request(began);
@@ -51,7 +51,7 @@ impl ConnectionPermit {
             thread_state: Rc::clone(&self.thread_state),
             timeouts: Rc::clone(&self.timeouts),
             head,
-            peer: self.peer,
+            peer: self.info.peer.ip(),
             protocol: self.protocol,
             began,
             status: 0,

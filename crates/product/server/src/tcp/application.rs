@@ -4,7 +4,7 @@
 //! application does not read. A panic ends one request: 500 if no head of a response has left, else the stream over HTTP/2 and
 //! the connection over HTTP/1.1.
 
-use super::answer::{Answer, ConnectionPermit};
+use super::answer::{Answer, ConnectionContext};
 use super::body::RequestGuard;
 use super::counters::ThreadCounters;
 use super::tcp_server::{Setup, serve_by};
@@ -49,7 +49,7 @@ struct Application<S>(S);
 /// The application for one connection.
 struct Requests<S> {
     service: S,
-    place: ConnectionPermit,
+    context: ConnectionContext,
 }
 
 /// A response to come.
@@ -67,8 +67,8 @@ where
     type Future = Coming<B>;
     type Service = Requests<S>;
 
-    fn service(&self, place: ConnectionPermit) -> Requests<S> {
-        Requests { service: self.0.clone(), place }
+    fn service(&self, context: ConnectionContext) -> Requests<S> {
+        Requests { service: self.0.clone(), context }
     }
 }
 
@@ -84,8 +84,9 @@ where
     type Error = io::Error;
     type Future = Coming<B>;
 
-    fn call(&self, request: Request<Incoming>) -> Coming<B> {
-        let account = self.place.account(&request, monotonic::now());
+    fn call(&self, mut request: Request<Incoming>) -> Coming<B> {
+        request.extensions_mut().insert(self.context.info.clone());
+        let account = self.context.account(&request, monotonic::now());
         Box::pin(answer(self.service.clone(), request, account))
     }
 }

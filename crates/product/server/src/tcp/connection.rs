@@ -1,12 +1,13 @@
 //! One connection from its first byte to its last: handshake, HTTP by hyper, close.
 
-use super::answer::{Answer, ConnectionPermit};
+use super::answer::{Answer, ConnectionContext};
 use super::limits::Limits;
 use super::plain;
 use super::stream::{Handshake, Stream};
 use super::thread_state::ThreadState;
 use super::timeouts::{ConnectionTimeouts, NextAction};
 use crate::access_log::Protocol;
+use crate::connection_info::ConnectionInfo;
 use crate::monotonic;
 use crate::request::{MAX_FIELDS, MAX_FIELDS_SIZE};
 use bytes::Bytes;
@@ -77,6 +78,7 @@ pub(super) async fn serve<A: Answer>(
 ) where
     InPlace: Http2ServerConnExec<A::Future, A::Content>,
 {
+    let local = socket.local_addr().unwrap_or(peer);
     let Ok(stream) = Stream::new(socket, &options.tls, Rc::clone(&timeouts)) else { return };
     let handshake = poll_fn(|cx| match timeouts.order(cx.waker()) {
         NextAction::Serve => stream.poll_handshake(cx),
@@ -96,9 +98,11 @@ pub(super) async fn serve<A: Answer>(
     }
     timeouts.on_secure(monotonic::now());
     let protocol = if stream.speaks(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
+    let alpn = if protocol == Protocol::Http2 { "h2" } else { "http/1.1" };
+    let info = ConnectionInfo { peer, local, alpn, server_name: stream.server_name() };
     let thread_state = Rc::clone(&options.thread_state);
-    let place = ConnectionPermit { thread_state, timeouts: Rc::clone(&timeouts), peer: peer.ip(), protocol };
-    let service = options.answer.service(place);
+    let context = ConnectionContext { thread_state, timeouts: Rc::clone(&timeouts), info, protocol };
+    let service = options.answer.service(context);
     let end = if protocol == Protocol::Http2 {
         options.thread_state.counters.borrow_mut().http2.connections += 1;
         drive(options.http2.serve_connection(stream.clone(), service), &stream, &timeouts).await

@@ -4,7 +4,7 @@
 //! request follows it, and an answer to a POST means that it has arrived. After an answer that does not wait for it, it is
 //! received and thrown away too, within bounds.
 
-use super::answer::{Answer as Answers, ConnectionPermit};
+use super::answer::{Answer as Answers, ConnectionContext};
 use super::body::{Content, RequestGuard};
 use super::timeouts::ConnectionTimeouts;
 use crate::access_log::Protocol;
@@ -37,15 +37,15 @@ impl Answers for SharedFiles {
     type Future = Answer;
     type Service = Requests;
 
-    fn service(&self, place: ConnectionPermit) -> Requests {
-        Requests { handler: Rc::clone(self), place }
+    fn service(&self, context: ConnectionContext) -> Requests {
+        Requests { handler: Rc::clone(self), context }
     }
 }
 
 /// Answers the requests of one connection.
 pub(super) struct Requests {
     handler: SharedFiles,
-    place: ConnectionPermit,
+    context: ConnectionContext,
 }
 
 impl Service<Request<Incoming>> for Requests {
@@ -55,7 +55,7 @@ impl Service<Request<Incoming>> for Requests {
 
     fn call(&self, request: Request<Incoming>) -> Answer {
         let began = monotonic::now();
-        let mut account = self.place.account(&request, began);
+        let mut account = self.context.account(&request, began);
         if account.head.announces_too_much() {
             account.head.refuse(413, "");
         }

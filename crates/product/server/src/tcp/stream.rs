@@ -146,6 +146,11 @@ impl Stream {
         }
     }
 
+    /// The name that the client asked for. RFC 6066 §3.
+    pub(super) fn server_name(&self) -> Option<Arc<str>> {
+        self.0.borrow().session.server_name().map(Arc::from)
+    }
+
     /// Whether the ends agreed to speak `protocol`.
     pub(super) fn speaks(&self, protocol: &[u8]) -> bool {
         self.0.borrow().session.alpn_protocol() == Some(protocol)

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod client;
+mod names;
 
 use body::Body;
 use client::{certificate, get};
@@ -11,6 +12,7 @@ use server::{AltSvc, BindError, Builder, Cores, Server, Versions, Workers};
 use std::convert::Infallible;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::num::NonZeroU8;
+use std::time::{Duration, Instant};
 
 fn builder() -> Builder {
     let builder = Server::builder().listen(([127, 0, 0, 1], 0).into()).no_warnings();
@@ -90,6 +92,39 @@ fn every_thread_serves_and_reports() {
     assert_eq!((counters.http1.connections, counters.http1.requests), (8, 8), "{counters:?}");
     assert_eq!(counters.http1.content_bytes, 40);
     assert_eq!(handle.counters(), counters, "those of a server that has ended are whole");
+}
+
+/// Deleted, a handler that blocks could hold up its connection's thread, or a panic there the whole server.
+#[test]
+fn futures_on_a_shared_runtime_may_block_and_panic() {
+    async fn app(request: Request<Body>) -> Result<Response<Body>, Infallible> {
+        match request.uri().path() {
+            "/block" => std::thread::sleep(Duration::from_secs(2)),
+            "/panic" => panics(),
+            _ => {}
+        }
+        Ok(Response::new(format!("{:?}", std::thread::current().name()).into()))
+    }
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).thread_name("shared").enable_all().build().unwrap();
+    let bound = builder().bind().unwrap();
+    let server = bound.serve_on(runtime.handle().clone(), service_fn(app)).unwrap();
+    let address = server.local_addr();
+    let ask = move |path| {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        client::ask(address, "localhost", &request).0
+    };
+    let began = Instant::now();
+    let blocked = std::thread::spawn(move || ask("/block"));
+    assert!(ask("/panic").starts_with("HTTP/1.1 500"));
+    assert!(ask("/").ends_with("Some(\"shared\")"));
+    assert!(began.elapsed() < Duration::from_secs(2), "nothing waits for the blocked handler");
+    assert!(blocked.join().unwrap().ends_with("Some(\"shared\")"));
+}
+
+#[expect(clippy::panic, reason = "what a panic does is tested")]
+fn panics() {
+    panic!("on purpose");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use body::{Body, BodyError};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http3::{Abort, BodyLength, Code};
+use server::ConnectionInfo;
 use server::access_log::{AccessLog, Target};
 use server::http3::Server;
 use server::low::{Handler, Shared};
@@ -96,6 +97,23 @@ fn a_service_gets_the_request_and_its_response_arrives() {
         assert_eq!(world.field(id, "connection"), None, "RFC 9114 §4.2");
     }
     assert_eq!(world.field(get, "x-yours").as_deref(), Some("5"));
+}
+
+/// Deleted, an application could not tell its clients or names apart.
+#[test]
+fn a_request_carries_its_connection() {
+    async fn app(request: Request<Body>) -> Outcome {
+        let info = request.extensions().get::<ConnectionInfo>().unwrap();
+        let name = info.server_name.as_deref().unwrap_or_default();
+        let text = format!("{} {} {} {name}", info.peer.port(), info.local.port(), info.alpn);
+        Ok(Response::builder().header("x-info", text).body(Body::empty()).unwrap())
+    }
+    let mut world = world(service_fn(app));
+    let [first, second] = ["/a", "/b"].map(|path| world.get(path, &[]));
+    world.finish(SECONDS);
+    for id in [first, second] {
+        assert_eq!(world.field(id, "x-info").as_deref(), Some("1 2 h3 localhost"));
+    }
 }
 
 /// Deleted, content or trailers could be lost, or wait for the end of the other direction.

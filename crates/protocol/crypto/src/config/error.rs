@@ -43,6 +43,8 @@ pub enum ConfigError {
         /// What the operating system says.
         error: io::Error,
     },
+    /// A name for a certificate is no DNS name.
+    BadName(String),
     /// rustls refuses the configuration.
     Refused(String),
 }
@@ -80,6 +82,9 @@ impl fmt::Display for ConfigError {
             }
             ConfigError::KeyLog { path, error } => {
                 write!(f, "cannot write key log {}: {error}: set SSLKEYLOGFILE to a writable file or unset it", path.display())
+            }
+            ConfigError::BadName(name) => {
+                write!(f, "{name:?} is no DNS name: give one such as example.org or *.example.org")
             }
             ConfigError::Refused(reason) => write!(f, "the TLS settings cannot work together: {reason}"),
         }

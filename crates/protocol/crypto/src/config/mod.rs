@@ -2,6 +2,7 @@
 
 mod client;
 mod error;
+mod identities;
 mod identity;
 mod keylog;
 mod options;
@@ -11,6 +12,7 @@ mod verify;
 
 pub use client::{ClientTls, Roots, tcp_client};
 pub use error::ConfigError;
+pub use identities::Identities;
 pub use identity::Identity;
 pub use options::{KeyExchange, KeyLog, TlsOptions};
 pub use server::{ServerTls, tcp_server};

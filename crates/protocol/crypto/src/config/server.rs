@@ -1,11 +1,10 @@
 //! A server's TLS configuration.
 
 use super::error::ConfigError;
-use super::identity::Identity;
+use super::identities::Identities;
 use super::options::TlsOptions;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::NoServerSessionStorage;
-use rustls::sign::SingleCertAndKey;
 use rustls::{ServerConfig, version::TLS13};
 use std::sync::Arc;
 
@@ -16,17 +15,17 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// The configuration of a server with one certificate.
+    /// The configuration of a server with one certificate ([`Identity`](super::Identity)), or one for each name.
     ///
     /// # Errors
     /// If the options cannot work, or the key log cannot be opened.
-    pub fn new(identity: &Identity, options: &TlsOptions) -> Result<ServerTls, ConfigError> {
+    pub fn new(identities: impl Into<Identities>, options: &TlsOptions) -> Result<ServerTls, ConfigError> {
         options.check()?;
         let builder = ServerConfig::builder_with_provider(options.provider())
             //= rfc9001/4.2#2
             .with_protocol_versions(&[&TLS13])
             .map_err(|error| ConfigError::Refused(error.to_string()))?;
-        let resolver = Arc::new(SingleCertAndKey::from(identity.certified()));
+        let resolver = Arc::new(identities.into());
         let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
         config.alpn_protocols.clone_from(&options.alpn);
         // No resumption yet, so tickets would be bytes for nothing. 0-RTT needs max_early_data_size = u32::MAX and a ticketer.
@@ -49,12 +48,15 @@ impl ServerTls {
 ///
 /// # Errors
 /// As [`ServerTls::new`].
-pub fn tcp_server(identity: &Identity, options: &TlsOptions) -> Result<Arc<ServerConfig>, ConfigError> {
+pub fn tcp_server(
+    identities: impl Into<Identities>,
+    options: &TlsOptions,
+) -> Result<Arc<ServerConfig>, ConfigError> {
     options.check()?;
     let refused = |error: rustls::Error| ConfigError::Refused(error.to_string());
     let builder = ServerConfig::builder_with_provider(options.tcp_provider());
     let builder = builder.with_protocol_versions(rustls::ALL_VERSIONS).map_err(refused)?;
-    let resolver = Arc::new(SingleCertAndKey::from(identity.certified()));
+    let resolver = Arc::new(identities.into());
     let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
     config.alpn_protocols.clone_from(&options.alpn);
     config.ignore_client_order = true;

@@ -1,0 +1,47 @@
+//! The connection on which a request arrived, for applications.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use transport::Connection;
+
+/// The connection on which a request arrived: in `request.extensions()` of every service, over all versions of HTTP.
+///
+/// ```
+/// use server::ConnectionInfo;
+/// fn peer<B>(request: &http::Request<B>) -> Option<std::net::SocketAddr> {
+///     request.extensions().get::<ConnectionInfo>().map(|info| info.peer)
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectionInfo {
+    /// The client's address at the time of the request. Over HTTP/3 it may change. Source: RFC 9000 §9.
+    pub peer: SocketAddr,
+    /// The address that the client reached.
+    pub local: SocketAddr,
+    /// The application protocol: `h3`, `h2`, or `http/1.1`, also where the client named none. Source: RFC 7301.
+    pub alpn: &'static str,
+    /// The name that the client asked for in TLS. Source: RFC 6066 §3.
+    pub server_name: Option<Arc<str>>,
+}
+
+/// A connection of HTTP/3 as handlers see it. Reading it costs nothing where it is not asked.
+#[derive(Clone, Copy)]
+pub struct QuicConnection<'a>(pub(crate) &'a Connection);
+
+impl QuicConnection<'_> {
+    /// The client's address.
+    pub fn peer(&self) -> SocketAddr {
+        self.0.addresses().peer
+    }
+
+    /// The address that the client reached.
+    pub fn local(&self) -> SocketAddr {
+        self.0.addresses().local
+    }
+
+    /// The name that the client asked for in TLS. Source: RFC 6066 §3.
+    pub fn server_name(&self) -> Option<&str> {
+        self.0.server_name()
+    }
+}

@@ -1,0 +1,100 @@
+//! Certificates by the name that a client asks for. RFC 6066 §3.
+//!
+//! A name is looked up as it is, then with its first label replaced by `*`; any other name, and none, gets the default. Rejected:
+//! an alert for unknown names, which RFC 6066 permits and clients that connect by address would get.
+
+use super::error::ConfigError;
+use super::identity::Identity;
+use rustls::pki_types::DnsName;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A server's default certificate, and those for names of their own.
+#[derive(Clone, Debug)]
+pub struct Identities {
+    default: Arc<CertifiedKey>,
+    /// By names in lower case, `*.example.org` among them.
+    named: BTreeMap<String, Arc<CertifiedKey>>,
+}
+
+impl From<&Identity> for Identities {
+    fn from(default: &Identity) -> Identities {
+        Identities { default: default.certified(), named: BTreeMap::new() }
+    }
+}
+
+impl From<&Identities> for Identities {
+    fn from(identities: &Identities) -> Identities {
+        identities.clone()
+    }
+}
+
+impl Identities {
+    /// Adds the certificate for `name`: exact, or `*.example.org` for all names with one label more. Case does not matter.
+    ///
+    /// # Errors
+    /// It is no DNS name.
+    pub fn insert(&mut self, name: &str, identity: &Identity) -> Result<(), ConfigError> {
+        let name = name.to_ascii_lowercase();
+        let plain = name.strip_prefix("*.").unwrap_or(&name);
+        if DnsName::try_from(plain).is_err() || plain.ends_with('.') {
+            return Err(ConfigError::BadName(name));
+        }
+        self.named.insert(name, identity.certified());
+        Ok(())
+    }
+
+    /// The certificate for a client that asks for `name`.
+    fn find(&self, name: Option<&str>) -> Arc<CertifiedKey> {
+        let Some(name) = name.filter(|_| !self.named.is_empty()) else { return Arc::clone(&self.default) };
+        let name = name.to_ascii_lowercase();
+        let parent = name.split_once('.').map(|(_, parent)| format!("*.{parent}"));
+        let found = self.named.get(&name).or_else(|| self.named.get(&parent?));
+        Arc::clone(found.unwrap_or(&self.default))
+    }
+}
+
+impl ResolvesServerCert for Identities {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.find(hello.server_name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(name: &str) -> Identity {
+        let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+        Identity::from_pem(made.cert.pem().as_bytes(), made.signing_key.serialize_pem().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_name_is_matched_exactly_then_by_its_parent_and_else_gets_the_default() {
+        let [default, exact, wildcard] = ["default", "exact", "wildcard"].map(identity);
+        let mut identities = Identities::from(&default);
+        identities.insert("One.Example.org", &exact).unwrap();
+        identities.insert("*.example.org", &wildcard).unwrap();
+        for (name, expected) in [
+            (Some("one.example.org"), &exact),
+            (Some("ONE.EXAMPLE.ORG"), &exact),
+            (Some("two.example.org"), &wildcard),
+            (Some("example.org"), &default),
+            (Some("a.two.example.org"), &default),
+            (Some("localhost"), &default),
+            (None, &default),
+        ] {
+            assert!(Arc::ptr_eq(&identities.find(name), &expected.certified()), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        let mut identities = Identities::from(&identity("default"));
+        for name in ["", "*", "*.", "*.*.org", "a b", "a..b", "example.org.", "*example.org", "192.0.2.1/"] {
+            assert!(identities.insert(name, &identity("x")).is_err(), "{name}");
+        }
+    }
+}
