@@ -78,7 +78,7 @@ fn serve_axum(on_stop: impl FnOnce(Box<dyn Fn() + Send>) -> io::Result<()>) -> i
     let handle = running.handle();
     on_stop(Box::new(move || handle.stop()))?;
     announce(running.local_addr())?;
-    running.wait().map_err(io::Error::other)
+    running.wait().map(drop).map_err(io::Error::other)
 }
 
 fn block_on<T>(
