@@ -4,7 +4,7 @@ use crate::served::Served;
 use std::sync::{Arc, Mutex, PoisonError};
 use transport::EndpointCounters;
 
-/// What a server did: a moment ago by [`crate::Handle::counters`], in all by [`Summary::counters`].
+/// What a server did: a moment ago by [`crate::Handle::counters`], in all by [`crate::Summary::counters`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {

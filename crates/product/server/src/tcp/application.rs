@@ -28,7 +28,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use tower_service::Service;
 
-/// Accepts from `listener` and serves until the shutdown_signal is rung; then waits for what is under way, for [`Limits::drain`] at most.
+/// Accepts from `listener` and serves until the order to stop; then waits for what is under way, for `drain` of
+/// [`super::Limits`] at most.
 ///
 /// # Errors
 /// The operating system has no descriptors or memory left to begin with.
