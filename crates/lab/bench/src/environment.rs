@@ -1,4 +1,4 @@
-//! Where a measurement was made: what somebody needs who wants to see the same figures.
+//! Where a measurement was made: what is needed to repeat it.
 
 use std::fmt;
 use std::process::{Command, Stdio};

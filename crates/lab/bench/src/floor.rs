@@ -242,17 +242,17 @@ fn pusher(role: &Role, peer: SocketAddr) -> io::Result<Box<dyn BatchSender>> {
 fn taker(role: &Role) -> io::Result<Box<dyn BatchReceiver>> {
     let size = role.datagram_size;
     // A receiver sends nothing, so any address will do.
-    let nobody = SocketAddr::new(role.local, 9);
+    let discard = SocketAddr::new(role.local, 9);
     Ok(match (role.way, role.means()) {
         (MeasuredCode::Raw, Means::Calls(calls, _)) => Box::new(RawReceiver::new(role.local, calls, size)?),
         (MeasuredCode::Port, Means::Calls(_, variant)) => {
-            Box::new(PortThroughput::new(role.udp(variant)?, nobody, size))
+            Box::new(PortThroughput::new(role.udp(variant)?, discard, size))
         }
         (MeasuredCode::Raw, Means::Rings(mode)) => {
             Box::new(RingReceiver::new(role.local, role.interface()?, mode)?)
         }
         (MeasuredCode::Port, Means::Rings(mode)) => {
-            Box::new(PortThroughput::new(rings::port(role.local, role.interface()?, mode)?, nobody, size))
+            Box::new(PortThroughput::new(rings::port(role.local, role.interface()?, mode)?, discard, size))
         }
     })
 }

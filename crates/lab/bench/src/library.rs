@@ -138,8 +138,6 @@ impl Plan {
     /// Five trials of 4 s with 100 connections and 10 requests at a time, and of 2 GB on a stream, on the first two cores that
     /// there are (or on the only one).
     pub fn new(tercel: PathBuf, quinn_peer: PathBuf, quinn_axum_peer: PathBuf) -> Plan {
-        let allowed = cpu::allowed();
-        let first = allowed.first().copied().unwrap_or(0);
         Plan {
             parts: Part::ALL.to_vec(),
             trials: 5,
@@ -148,7 +146,7 @@ impl Plan {
             streams: 10,
             gigabytes: 2.0,
             payload_size: 1_472,
-            cores: [first, allowed.get(1).copied().unwrap_or(first)],
+            cores: cpu::first_two(),
             tercel,
             quinn_peer,
             quinn_axum_peer,

@@ -55,9 +55,7 @@ pub struct PeersPlan {
 impl PeersPlan {
     /// Five trials of 2 GB with 1,472 bytes of payload on the first two cores that there are (or on the only one).
     pub fn new(tercel: PathBuf, quinn_peer: PathBuf, quiche_peer: PathBuf) -> PeersPlan {
-        let allowed = cpu::allowed();
-        let first = allowed.first().copied().unwrap_or(0);
-        let cores = [first, allowed.get(1).copied().unwrap_or(first)];
+        let cores = cpu::first_two();
         PeersPlan { gigabytes: 2.0, trials: 5, payload_size: 1_472, cores, tercel, quinn_peer, quiche_peer }
     }
 

@@ -61,15 +61,13 @@ impl RooflinePlan {
     /// there are (or on the only one).
     pub fn new(datagram_size: usize, gigabytes: f64, work: Work, variant: Variant) -> RooflinePlan {
         let port = BindOptions::new((Ipv4Addr::LOCALHOST, 0).into(), variant);
-        let allowed = cpu::allowed();
-        let first = allowed.first().copied().unwrap_or(0);
         RooflinePlan {
             datagram_size,
             datagrams: (gigabytes * 1e9 / datagram_size as f64) as u64,
             trials: 3,
             work,
             variant: variant.name().to_owned(),
-            cores: [first, allowed.get(1).copied().unwrap_or(first)],
+            cores: cpu::first_two(),
             window: 1 << 20,
             send_memory: port.send_memory,
             receive_batch: port.receive_batch,

@@ -15,7 +15,7 @@ struct Shared {
 }
 
 /// Interrupts the wait of the port that it came from: the present one, or the next. Whatever the worker should find
-/// then must be in its mailbox before `wake` is called.
+/// then must be in its queue before `wake` is called.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<Shared>);
 
@@ -38,7 +38,7 @@ impl Waker {
     }
 
     /// Makes the waker ready for the next wake. Called by the port alone, before it returns to its worker, which then
-    /// reads its mailbox: a wake that comes in between is served by that reading.
+    /// reads its queue: a wake that comes in between is served by that reading.
     pub fn clear(&self) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.0.event, &mut count);

@@ -8,7 +8,7 @@
 //! any. Its worker exchanges the queue for an empty one and reads at leisure, so that the lock is held for a copy of one
 //! train, or for the exchange.
 //!
-//! Invariants: the flag is raised and lowered under the lock only; a mailbox holds at most [`MAX_BYTES`] and [`MAX_TRAINS`],
+//! Invariants: the flag is raised and lowered under the lock only; a queue holds at most [`MAX_BYTES`] and [`MAX_TRAINS`],
 //! what comes on top is dropped as in any full socket buffer; the sender that raises the flag wakes the owner, so that nothing waits
 //! unread while it sleeps. What was handed over is never handed over again: see `Worker::turn`.
 //!
@@ -30,11 +30,11 @@ pub const MAX_TRAINS: usize = 1_024;
 /// Datagrams that came to the wrong worker, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandOffCounters {
-    /// Put into another worker's mailbox.
+    /// Put into another worker's queue.
     pub handed_out: u64,
-    /// Taken out of the own mailbox.
+    /// Taken out of the own queue.
     pub handed_in: u64,
-    /// Lost: the mailbox was full, there is no such worker, or they had been handed over before.
+    /// Lost: the queue was full, there is no such worker, or they had been handed over before.
     pub hand_off_dropped: u64,
 }
 
@@ -73,7 +73,7 @@ impl HandOff {
 pub struct HandOffMember {
     number: usize,
     queues: Arc<[HandOffQueue]>,
-    /// What goes into the mailbox in exchange for what is in it.
+    /// What goes into the queue in exchange for what is in it.
     empty: TrainQueue,
 }
 
@@ -104,7 +104,7 @@ impl HandOffMember {
         self.empty = handed_over;
     }
 
-    /// Copies a train into the mailbox of worker `to`. Returns how many datagrams found room there.
+    /// Copies a train into the queue of worker `to`. Returns how many datagrams found room there.
     #[cold]
     pub(crate) fn send(&self, to: u8, train: &Train<'_>) -> u64 {
         let to = usize::from(to);

@@ -38,9 +38,7 @@ impl ConnectionArgs {
     /// Says once on standard error that a proxy of the environment is not used.
     pub(crate) fn tell_of_proxy(command: &str, targets: &[Target]) {
         if let Some(variable) = client::proxy::ignored(|name| std::env::var(name).ok(), targets) {
-            eprintln!(
-                "tercel {command}: {variable} is ignored: the connection is direct, since HTTP/3 goes through no such proxy"
-            );
+            eprintln!("tercel {command}: {variable} is ignored: tercel connects directly and uses no proxy");
         }
     }
 

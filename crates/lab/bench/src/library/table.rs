@@ -40,16 +40,7 @@ fn digits(part: Part) -> usize {
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Comparison { plan, environment, .. } = self;
-        writeln!(
-            f,
-            "{}, {}, {} cores, tercel {} {}, load {}",
-            environment.kernel,
-            environment.cpu,
-            environment.cores,
-            environment.version,
-            environment.revision,
-            environment.load
-        )?;
+        writeln!(f, "{environment}")?;
         writeln!(
             f,
             "over loopback, AES-128-GCM, CUBIC, {} bytes of UDP payload, servers on core {}, clients on core {}, {} trials",

@@ -27,16 +27,7 @@ impl fmt::Display for Comparison {
             "{} GB on one connection and one stream, over loopback, {} trials",
             plan.gigabytes, plan.trials
         )?;
-        writeln!(
-            f,
-            "{}, {}, {} cores, tercel {} {}, load {}",
-            environment.kernel,
-            environment.cpu,
-            environment.cores,
-            environment.version,
-            environment.revision,
-            environment.load
-        )?;
+        writeln!(f, "{environment}")?;
         writeln!(
             f,
             "{}, {}, {} bytes of UDP payload, servers on core {}, clients on core {}",

@@ -13,16 +13,7 @@ impl fmt::Display for Comparison {
             "requests on {} connections x {} streams from {} threads, {} s a trial, loopback, gso",
             plan.connections, plan.streams, plan.threads, plan.seconds
         )?;
-        writeln!(
-            f,
-            "{}, {}, {} cores, tercel {} {}, load {}",
-            environment.kernel,
-            environment.cpu,
-            environment.cores,
-            environment.version,
-            environment.revision,
-            environment.load
-        )?;
+        writeln!(f, "{environment}")?;
         writeln!(f, "server on cores {:?}, generator on cores {:?}\n", plan.server_cores, plan.client_cores)?;
         writeln!(
             f,

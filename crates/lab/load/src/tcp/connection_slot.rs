@@ -47,9 +47,9 @@ pub(super) async fn once_each(thread_state: Rc<ThreadState>, number: usize) {
     let mut state = SlotState::default();
     let mut pause = PAUSES[0];
     let mut request = number;
-    let nobody = ConnectionHandle::default();
+    let no_connection = ConnectionHandle::default();
     loop {
-        let Some(times) = thread_state.next(&nobody).await else { return };
+        let Some(times) = thread_state.next(&no_connection).await else { return };
         place.set(Some(&times));
         let began = clock::now();
         let outcome = match dial(&thread_state, &mut state).await {

@@ -70,7 +70,7 @@ async fn a_hundred_requests_at_a_time_share_a_connection() {
 
 /// Deleted, a firewall that drops UDP would cut a client off, or each of its connections would wait.
 #[tokio::test]
-async fn where_udp_is_blocked_tcp_is_used_and_quic_is_not_tried_again() {
+async fn where_udp_is_blocked_tcp_is_used() {
     let world = World::new(hello());
     for udp in [Udp::Silent, Udp::Closed] {
         let relay = Relay::new(world.server.local_addr(), udp).await;

@@ -184,7 +184,7 @@ fn a_retreat_halves_what_had_arrived_and_waits_for_the_rest_to_leave_the_path() 
     assert_eq!(
         sender.resume.saved_parameters(),
         Some(SavedParametersUpdate::Forget),
-        "nobody is to try that again"
+        "no later connection tries that again"
     );
 }
 
