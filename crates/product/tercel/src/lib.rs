@@ -45,10 +45,9 @@ pub use server::{
     Report, Running, ServeError, Server, Steering, Summary, ThreadIndex, Versions, Workers,
 };
 
-/// Where requests are logged.
 pub use server::access_log::Target as AccessLog;
 
-/// Who a server is, and whom a client trusts.
+/// Certificates of servers and the roots that clients trust.
 pub mod tls {
     pub use crypto::{Identity, Roots};
 }
@@ -66,7 +65,7 @@ pub mod client {
 }
 
 /// The low-level handler: no allocation for each request, no future, no copy of content. HTTP/3 alone, by
-/// [`http3::Server`](server::http3::Server) on a worker.
+/// [`Bound::serve_handler`].
 pub mod low {
     pub use server::low::*;
 }
