@@ -5,7 +5,7 @@
 
 use super::budget::Budget;
 use super::failure::Failure;
-use super::plan::{Bound, LoadPlan};
+use super::plan::{Bound, RunRules};
 use super::record::Record;
 use base::time::{Duration, Instant};
 
@@ -47,13 +47,13 @@ pub(super) struct RequestAccounts {
 }
 
 impl RequestAccounts {
-    pub(super) fn new(plan: &LoadPlan) -> RequestAccounts {
+    pub(super) fn new(rules: &RunRules) -> RequestAccounts {
         RequestAccounts {
-            bound: plan.bound,
+            bound: rules.bound,
             phase: Phase::Connecting,
             budget: Budget::NONE,
             outstanding: 0,
-            record: Record::with_series(plan.series),
+            record: Record::with_series(rules.series),
             last_answer: Instant::ZERO,
         }
     }
@@ -80,7 +80,7 @@ impl RequestAccounts {
     /// Whether a request counts that ends now. A span of time counts what ends in it, a number what begins after the
     /// warm-up, so that exactly so many are counted.
     #[inline]
-    fn counts(&self, asked: &RequestTimes) -> bool {
+    pub(super) fn counts(&self, asked: &RequestTimes) -> bool {
         self.phase == Phase::Measuring && (asked.is_counted || matches!(self.bound, Bound::Span(_)))
     }
 
@@ -95,7 +95,15 @@ impl RequestAccounts {
         }
     }
 
-    /// An answer is complete.
+    /// Bytes of requests were acknowledged.
+    #[inline]
+    pub(super) fn on_upload(&mut self, bytes: u64) {
+        if self.phase == Phase::Measuring {
+            self.record.uploaded_bytes += bytes;
+        }
+    }
+
+    /// An answer is complete. The perf protocol has no status: 0.
     #[inline]
     pub(super) fn on_answer(&mut self, now: Instant, asked: &RequestTimes, status: u16) {
         let succeeds = status < 400;

@@ -1,6 +1,6 @@
-//! The load generator: many requests over HTTP/1.1, HTTP/2 or HTTP/3, each timed, none kept.
+//! The load generator: many requests over HTTP/1.1, HTTP/2, HTTP/3 or the perf protocol, each timed, none kept.
 //!
-//! Each thread has connections of its own and shares nothing on a request's way. What they speak differs (quic.rs, tcp.rs);
+//! Each thread has connections of its own and shares nothing on a request's way. What they speak differs (quic.rs, tcp.rs, perf.rs);
 //! what may begin, what counts and when a run is over does not: the [`accounts`], their [`budget`] and the [`run_phase`] are the
 //! same for all. Threads meet three times: to begin asking together, to begin measuring together, and at the end, when their
 //! [`record::Record`]s are merged.
@@ -8,7 +8,7 @@
 //! ```text
 //! LoadPlan ─▶ Run ─▶ a thread: quic (Worker<P, RequestApp>) or tcp (tokio, hyper, h2) ─▶ Record ─┐
 //!           │              ▲ next request          RequestAccounts, Budget                       ├─▶ Report ─▶ Trials, Expectation
-//!           └──▶ RunState ────┴─ RunPhase: gathering, warm-up, measuring, over ─────────────┘
+//!           └──▶ RunState ────┴─ RunPhase: connecting, warm-up, measuring, over ─────────────┘
 //! ```
 //!
 //! Closed loop: an answer makes room for the next request, so a slow server is asked less. Open loop: requests have a time
@@ -27,6 +27,7 @@ mod expect;
 mod failure;
 mod latency;
 mod limit;
+pub mod perf;
 mod plan;
 #[cfg(test)]
 mod proof;
@@ -40,6 +41,7 @@ mod sample;
 mod series;
 mod spans;
 mod start_barrier;
+mod stream_table;
 mod tcp;
 mod text;
 mod threads;
@@ -58,7 +60,6 @@ pub use record::Record;
 pub use report::{Report, SliceReport};
 pub use series::{Series, Slice};
 pub use spans::Spans;
-pub use start_barrier::StartBarrier;
 pub use tcp::choose_tcp_address;
 pub use threads::{Run, Watcher};
 pub use traffic::{Datagrams, Traffic};

@@ -75,6 +75,17 @@ impl Protocol {
     }
 }
 
+/// When a thread may begin something and when it is over, whatever it asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunRules {
+    pub(super) bound: Bound,
+    pub(super) pace: Pace,
+    pub(super) reuse: Reuse,
+    pub(super) warm_up: Duration,
+    /// How long a slice of the series is; none without series.
+    pub(super) series: Option<Duration>,
+}
+
 /// A run.
 #[derive(Clone)]
 pub struct LoadPlan {
@@ -119,6 +130,11 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl LoadPlan {
+    pub(super) fn rules(&self) -> RunRules {
+        let LoadPlan { bound, pace, reuse, warm_up, series, .. } = *self;
+        RunRules { bound, pace, reuse, warm_up, series }
+    }
+
     /// Whether it can be carried out by so many threads.
     ///
     /// # Errors

@@ -47,9 +47,9 @@ fn run(plan: &LoadPlan, mut answered_at: impl FnMut(Instant) -> Instant) -> (Rep
     let post = ThreadContext { index: 0, threads: 1, run_state: &run_state, halt: &halt };
     let share = plan.share(0, 1);
     let mut now = Instant::from_nanos(1_000_000_007);
-    let mut run_phase = RunPhase::new(&share, post, now);
+    let mut run_phase = RunPhase::new(share.rules(), post, now);
     run_phase.on_up(now);
-    let mut accounts = RequestAccounts::new(&share);
+    let mut accounts = RequestAccounts::new(&share.rules());
     let connection_summary =
         ConnectionSummary { is_settled: true, has_up: true, is_under_way: true, has_failed: false };
     let mut outstanding: BinaryHeap<Reverse<(Instant, u64)>> = BinaryHeap::new();

@@ -8,7 +8,6 @@ mod address;
 mod connection;
 mod generator;
 mod request_app;
-mod slots;
 
 pub use address::choose_address;
 

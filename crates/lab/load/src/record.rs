@@ -41,6 +41,8 @@ pub struct Record {
     pub statuses: Statuses,
     /// Content that arrived.
     pub content_bytes: u64,
+    /// Bytes of requests that were acknowledged; of the perf protocol only.
+    pub uploaded_bytes: u64,
     /// From the intended beginning to the end of the answer; of a request that timed out, to its giving up.
     pub latency: Spans,
     /// From the first packet to the end of the handshake: of every connection that was made, or where each request has one of
@@ -70,6 +72,10 @@ pub struct Record {
     pub traffic: Traffic,
     /// QUIC packets of ours that were lost, handshakes and warm-up included.
     pub lost_packets: u64,
+    /// The largest packet that any connection sent at the end, in bytes of UDP payload; of the perf protocol only.
+    pub packet_size: u16,
+    /// The smoothed round-trip time of one connection at the end; of the perf protocol only.
+    pub rtt: Duration,
 }
 
 impl Record {
@@ -86,6 +92,7 @@ impl Record {
             warm_up_failures: 0,
             statuses: Statuses(Box::new([0; STATUSES])),
             content_bytes: 0,
+            uploaded_bytes: 0,
             latency: Spans::new(),
             handshake: Spans::new(),
             connection_failures: PerFailure::default(),
@@ -100,6 +107,8 @@ impl Record {
             busiest: [0.0; 2],
             traffic: Traffic::default(),
             lost_packets: 0,
+            packet_size: 0,
+            rtt: Duration::ZERO,
         }
     }
 
@@ -123,6 +132,7 @@ impl Record {
         self.warm_up_failures += other.warm_up_failures;
         self.statuses.0.iter_mut().zip(other.statuses.0.iter()).for_each(|(mine, theirs)| *mine += theirs);
         self.content_bytes += other.content_bytes;
+        self.uploaded_bytes += other.uploaded_bytes;
         self.latency.merge(&other.latency);
         self.handshake.merge(&other.handshake);
         self.connection_failures.merge(&other.connection_failures);
@@ -144,6 +154,8 @@ impl Record {
         }
         self.traffic = self.traffic.plus(&other.traffic);
         self.lost_packets += other.lost_packets;
+        self.packet_size = self.packet_size.max(other.packet_size);
+        self.rtt = self.rtt.max(other.rtt);
     }
 }
 
@@ -168,6 +180,8 @@ mod tests {
             record.busiest = [ms as f64, 0.5];
             record.times = Times { cpu_s: 1.0, waited_s: 0.25 };
             record.traffic.sent_bytes = 3;
+            (record.uploaded_bytes, record.packet_size, record.rtt) =
+                (ms, ms as u16, Duration::from_nanos(ms));
             record
         };
         let mut all = Record::new();
@@ -177,6 +191,7 @@ mod tests {
         assert_eq!((all.latency.count(), all.handshake.count(), all.failures.of(Failure::Reset)), (2, 2, 4));
         assert_eq!(all.statuses.iter().collect::<Vec<_>>(), [(200, 2)]);
         assert_eq!((all.elapsed().as_nanos(), all.busiest, all.times.cpu_s), (3, [3.0, 0.5], 2.0));
+        assert_eq!((all.uploaded_bytes, all.packet_size, all.rtt.as_nanos()), (4, 3, 3));
         assert_eq!((all.traffic.sent_bytes, all.traffic.datagrams), (6, None));
         let median = all.latency.quantile(0.5).as_micros();
         assert!((999..=1_001).contains(&median), "{median}");

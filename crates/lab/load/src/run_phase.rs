@@ -5,7 +5,7 @@
 
 use super::accounts::{Phase, RequestAccounts};
 use super::budget::Budget;
-use super::plan::{Bound, LoadPlan, Reuse};
+use super::plan::{Bound, Reuse, RunRules};
 use super::record::Record;
 use super::run_state::RunState;
 use super::traffic::Traffic;
@@ -58,9 +58,7 @@ pub(super) enum PhaseChange {
 /// One thread's course.
 pub(super) struct RunPhase<'a> {
     thread_context: ThreadContext<'a>,
-    bound: Bound,
-    warm_up: Duration,
-    plan: LoadPlan,
+    rules: RunRules,
     arrived: bool,
     has_worked: bool,
     /// When a connection last was up.
@@ -71,13 +69,11 @@ pub(super) struct RunPhase<'a> {
 }
 
 impl<'a> RunPhase<'a> {
-    /// `plan` is the thread's share.
-    pub(super) fn new(plan: &LoadPlan, thread_context: ThreadContext<'a>, now: Instant) -> RunPhase<'a> {
+    /// `rules` are of the thread's share.
+    pub(super) fn new(rules: RunRules, thread_context: ThreadContext<'a>, now: Instant) -> RunPhase<'a> {
         RunPhase {
             thread_context,
-            bound: plan.bound,
-            warm_up: plan.warm_up,
-            plan: plan.clone(),
+            rules,
             arrived: false,
             has_worked: false,
             up_at: now,
@@ -109,13 +105,13 @@ impl<'a> RunPhase<'a> {
         connection_summary: ConnectionSummary,
         traffic: Traffic,
     ) -> PhaseChange {
-        let is_resting = self.plan.reuse == Reuse::Never && !connection_summary.has_failed;
+        let is_resting = self.rules.reuse == Reuse::Never && !connection_summary.has_failed;
         if connection_summary.has_up || is_resting {
             self.up_at = now;
         }
         match accounts.phase {
             Phase::Connecting
-                if !self.arrived && (connection_summary.is_settled || self.plan.reuse == Reuse::Never) =>
+                if !self.arrived && (connection_summary.is_settled || self.rules.reuse == Reuse::Never) =>
             {
                 self.arrived = true;
                 self.thread_context.run_state.start_barrier.arrive(now);
@@ -131,22 +127,22 @@ impl<'a> RunPhase<'a> {
         let Some(start) = self.thread_context.run_state.start_barrier.start() else {
             return PhaseChange::Same;
         };
-        let measure = start + self.warm_up;
+        let measure = start + self.rules.warm_up;
         match accounts.phase {
             Phase::Connecting if now < measure => {
                 (accounts.phase, accounts.budget) =
-                    (Phase::WarmUp, Budget::new(u64::MAX, self.plan.pace, now));
+                    (Phase::WarmUp, Budget::new(u64::MAX, self.rules.pace, now));
                 PhaseChange::Begin
             }
             Phase::Connecting | Phase::WarmUp if now >= measure => {
                 self.thread_context.run_state.start_barrier.on_measuring();
                 self.before = (Times::of_this_thread(), traffic);
-                let count = match self.bound {
+                let count = match self.rules.bound {
                     Bound::Requests(count) => count,
                     Bound::Span(_) => u64::MAX,
                 };
                 (accounts.phase, accounts.budget) =
-                    (Phase::Measuring, Budget::new(count, self.plan.pace, now));
+                    (Phase::Measuring, Budget::new(count, self.rules.pace, now));
                 (accounts.record.began, accounts.record.ended, accounts.last_answer) = (now, now, now);
                 PhaseChange::Begin
             }
@@ -159,8 +155,8 @@ impl<'a> RunPhase<'a> {
         let tick = now + TICK;
         match (accounts.phase, self.thread_context.run_state.start_barrier.start()) {
             (Phase::Connecting, _) if self.arrived => now + eager,
-            (Phase::WarmUp, Some(start)) => tick.min(start + self.warm_up),
-            (Phase::Measuring, _) => match self.bound {
+            (Phase::WarmUp, Some(start)) => tick.min(start + self.rules.warm_up),
+            (Phase::Measuring, _) => match self.rules.bound {
                 Bound::Span(span) => tick.min(accounts.record.began + span),
                 Bound::Requests(_) => tick,
             },
@@ -179,7 +175,7 @@ impl<'a> RunPhase<'a> {
             return true;
         }
         if accounts.phase == Phase::Measuring {
-            let is_done = match self.bound {
+            let is_done = match self.rules.bound {
                 Bound::Requests(_) => accounts.is_done(),
                 Bound::Span(span) => now >= accounts.record.began + span,
             };
@@ -191,7 +187,7 @@ impl<'a> RunPhase<'a> {
             return now.saturating_since(self.up_at) >= PATIENCE;
         }
         // Not before the others are ready too: they may have a connection.
-        let has_tried = match self.plan.reuse {
+        let has_tried = match self.rules.reuse {
             Reuse::Always => true,
             Reuse::Never => connection_summary.has_failed && !connection_summary.is_under_way,
         };
@@ -223,7 +219,7 @@ impl<'a> RunPhase<'a> {
         let overdue_for = longest_overdue.map_or(Duration::ZERO, |due| now.saturating_since(due));
         record.oldest_unfinished = oldest.max(overdue_for);
         record.unfinished = accounts.outstanding as u64;
-        match self.bound {
+        match self.rules.bound {
             Bound::Requests(count) => {
                 record.not_begun = if measured { accounts.budget.left() } else { count };
                 record.ended = accounts.last_answer;

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Shared by the threads of one run.
 #[derive(Debug)]
-pub struct StartBarrier {
+pub(super) struct StartBarrier {
     threads: usize,
     arrived: AtomicUsize,
     /// Nanoseconds of the ports' clock; 0 before the start.
@@ -23,7 +23,7 @@ pub struct StartBarrier {
 
 impl StartBarrier {
     /// For so many threads. `server` is the process whose CPU time is taken at the beginning and at the end.
-    pub fn new(threads: usize, server: Option<u32>) -> StartBarrier {
+    pub(super) fn new(threads: usize, server: Option<u32>) -> StartBarrier {
         StartBarrier {
             threads,
             arrived: AtomicUsize::new(0),
@@ -35,26 +35,26 @@ impl StartBarrier {
     }
 
     /// A thread is ready, or will never be. The last one to arrive starts them all.
-    pub fn arrive(&self, now: Instant) {
+    pub(super) fn arrive(&self, now: Instant) {
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.start.store(now.as_nanos().max(1), Ordering::Release);
         }
     }
 
     /// When all began; `None` before.
-    pub fn start(&self) -> Option<Instant> {
+    pub(super) fn start(&self) -> Option<Instant> {
         Some(self.start.load(Ordering::Acquire)).filter(|at| *at > 0).map(Instant::from_nanos)
     }
 
     /// A thread begins to measure; the first one looks at the server.
-    pub fn on_measuring(&self) {
+    pub(super) fn on_measuring(&self) {
         if !self.measuring.swap(true, Ordering::AcqRel) {
             self.sample(0);
         }
     }
 
     /// A thread is done; the last one's look at the server counts.
-    pub fn on_done(&self) {
+    pub(super) fn on_done(&self) {
         self.sample(1);
     }
 
@@ -67,7 +67,7 @@ impl StartBarrier {
     }
 
     /// What each of the server's threads used while measuring.
-    pub fn server_times(&self) -> Option<Vec<Times>> {
+    pub(super) fn server_times(&self) -> Option<Vec<Times>> {
         let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         let [Some(before), Some(after)] = &*samples else { return None };
         Some(after.since(before))

@@ -7,6 +7,7 @@ use super::report::{self, Report, RunContext};
 use super::run_phase::ThreadContext;
 use super::run_state::{ProgressWatch, RunState};
 use super::tcp;
+use cpu::times::Times;
 use datapath::Port;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,24 +63,62 @@ impl Run<'_> {
         &self,
         members: Vec<M>,
         work: impl Fn(M, ThreadContext<'_>) -> io::Result<Record> + Sync,
-        mut watcher: Option<&mut dyn Watcher>,
+        watcher: Option<&mut dyn Watcher>,
     ) -> io::Result<Report> {
         let threads = members.len();
         self.plan.check(threads).map_err(invalid)?;
+        let group = ThreadGroup { name: "load", server: self.server, stop: self.stop };
+        let Measured { record, server, interrupted } = group.run(members, work, watcher)?;
+        Ok(report::of(self.plan, &record, RunContext { threads, server: server.as_deref(), interrupted }))
+    }
+}
+
+/// The threads of a run, whatever they ask for.
+pub(super) struct ThreadGroup<'a> {
+    /// What the threads' names begin with.
+    pub(super) name: &'static str,
+    /// The server's process, if its CPU time is to be taken.
+    pub(super) server: Option<u32>,
+    /// Ends the run when set.
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// What the threads of a run have measured.
+pub(super) struct Measured {
+    /// All threads together.
+    pub(super) record: Record,
+    /// What each of the server's threads used.
+    pub(super) server: Option<Vec<Times>>,
+    /// Whether the run was ended early.
+    pub(super) interrupted: bool,
+}
+
+impl ThreadGroup<'_> {
+    /// Starts a thread for each member and follows them to their end.
+    ///
+    /// # Errors
+    /// A thread cannot be started, or has failed.
+    pub(super) fn run<M: Send>(
+        &self,
+        members: Vec<M>,
+        work: impl Fn(M, ThreadContext<'_>) -> io::Result<Record> + Sync,
+        mut watcher: Option<&mut dyn Watcher>,
+    ) -> io::Result<Measured> {
+        let threads = members.len();
         let watching = if watcher.is_some() { ProgressWatch::Yes } else { ProgressWatch::No };
         let run_state = RunState::new(threads, self.server, watching);
         let halt = AtomicBool::new(false);
         let (sender, results) = channel();
-        std::thread::scope(|scope| {
+        let record = std::thread::scope(|scope| {
             let (run_state, halt, work) = (&run_state, &halt, &work);
             let mut unstarted = None;
             for (index, member) in members.into_iter().enumerate() {
                 let sender = sender.clone();
-                let builder = std::thread::Builder::new().name(format!("load {index}"));
-                let post = ThreadContext { index, threads, run_state, halt };
+                let builder = std::thread::Builder::new().name(format!("{} {index}", self.name));
+                let thread_context = ThreadContext { index, threads, run_state, halt };
                 let started = builder.spawn_scoped(scope, move || {
                     // The receiver listens until the last thread has ended.
-                    let _ = sender.send(work(member, post));
+                    let _ = sender.send(work(member, thread_context));
                 });
                 if let Err(error) = started {
                     halt.store(true, Ordering::Relaxed);
@@ -92,12 +131,9 @@ impl Run<'_> {
                 Some(error) => Err(error),
                 None => record,
             }
-        })
-        .map(|record| {
-            let server = run_state.start_barrier.server_times();
-            let interrupted = self.stop.load(Ordering::Relaxed);
-            report::of(self.plan, &record, RunContext { threads, server: server.as_deref(), interrupted })
-        })
+        })?;
+        let server = run_state.start_barrier.server_times();
+        Ok(Measured { record, server, interrupted: self.stop.load(Ordering::Relaxed) })
     }
 
     /// Collects what the threads have measured, shows how far they are, and stops them.
@@ -132,6 +168,6 @@ impl Run<'_> {
     }
 }
 
-fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+pub(super) fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error)
 }

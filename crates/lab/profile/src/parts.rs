@@ -131,7 +131,6 @@ const MODULES: &[(&str, Part)] = &[
     ("server", Part::Application),
     ("client", Part::Application),
     ("load", Part::Application),
-    ("perf", Part::Application),
     ("dash", Part::Application),
     ("sim", Part::Application),
     ("bench", Part::Application),

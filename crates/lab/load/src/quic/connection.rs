@@ -3,14 +3,32 @@
 //! While packets are taken in, the [`Inbox`] notes; in the turn that follows, the [`super::asker::RequestApp`] books. Content is
 //! counted where it lies and taken in full at once, so no stream ever pauses.
 
-use super::slots::{Slot, Slots};
 use crate::accounts::RequestTimes;
 use crate::failure::Failure;
+use crate::stream_table::{OnStream, StreamTable};
 use base::time::{Duration, Instant};
 use http3::{Abort, Code, MessageSink, ResponseHead, Session};
 use std::sync::Arc;
 use transport::{CloseReason, Connection, Event, Fin, StreamId, StreamSink};
 use wire::Side;
+
+/// A request without its answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub(super) id: StreamId,
+    pub(super) times: RequestTimes,
+    /// The status of its answer; 0 until the head has arrived.
+    pub(super) status: u16,
+    /// Content of the request that was not handed over yet.
+    pub(super) unsent: u64,
+}
+
+impl OnStream for Slot {
+    #[inline]
+    fn id(&self) -> StreamId {
+        self.id
+    }
+}
 
 /// What a connection keeps.
 #[derive(Debug)]
@@ -46,7 +64,7 @@ pub(super) enum ConnectionState {
 /// What has come since the last turn.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    pub(super) slots: Slots,
+    pub(super) slots: StreamTable<Slot>,
     /// Answered.
     pub(super) finished: Vec<Slot>,
     pub(super) failed: Vec<(Slot, Failure)>,
@@ -128,7 +146,7 @@ impl ClientConnection {
         now: Instant,
     ) -> ClientConnection {
         let inbox = Inbox {
-            slots: Slots::new(streams),
+            slots: StreamTable::new(streams),
             finished: Vec::new(),
             failed: Vec::new(),
             content_bytes: 0,

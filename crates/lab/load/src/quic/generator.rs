@@ -86,7 +86,7 @@ impl<'a, P: Port> Generator<'a, P> {
         Generator {
             connection_slots: vec![connection_slot; plan.connections],
             worker,
-            run_phase: RunPhase::new(&plan, thread_context, now),
+            run_phase: RunPhase::new(plan.rules(), thread_context, now),
             plan,
             quic,
             http: Arc::new(http3::Config::client()),

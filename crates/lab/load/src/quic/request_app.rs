@@ -1,7 +1,6 @@
 //! The generator as a worker's application: answers are booked, and the requests that follow are sent.
 
-use super::connection::{ClientConnection, ConnectionState};
-use super::slots::Slot;
+use super::connection::{ClientConnection, ConnectionState, Slot};
 use crate::accounts::{Phase, RequestAccounts};
 use crate::failure::Failure;
 use crate::plan::{LoadPlan, Reuse};
@@ -44,7 +43,7 @@ impl RequestApp {
             content: plan.content,
             reuse: plan.reuse,
             host: (plan.server_name.clone(), handshake_timeout_s),
-            accounts: RequestAccounts::new(plan),
+            accounts: RequestAccounts::new(&plan.rules()),
             news: Vec::new(),
         }
     }

@@ -21,7 +21,7 @@ const EAGER: Duration = Duration::from_millis(1);
 
 /// Carries out `plan`, a thread's share.
 pub(super) fn run(plan: LoadPlan, thread_context: ThreadContext<'_>) -> io::Result<Record> {
-    let mut run_phase = RunPhase::new(&plan, thread_context, clock::now());
+    let mut run_phase = RunPhase::new(plan.rules(), thread_context, clock::now());
     let tcp = match &plan.protocol {
         Protocol::Http1(tcp) | Protocol::Http2(tcp) => tcp.clone(),
         Protocol::Http3(_) => {

@@ -70,7 +70,7 @@ impl ThreadState {
         let requests = plan.requests.iter().map(|head| shaped(&plan.protocol, head)).collect();
         let tally = ConnectionCounts { unsettled: plan.connections, ..ConnectionCounts::default() };
         ThreadState {
-            accounts: RefCell::new(RequestAccounts::new(&plan)),
+            accounts: RefCell::new(RequestAccounts::new(&plan.rules())),
             requests,
             tcp,
             meter: Rc::default(),

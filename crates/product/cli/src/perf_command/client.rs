@@ -14,8 +14,8 @@ use client::target::Target;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use crypto::TlsOptions;
 use datapath::Port;
-use load::choose_address;
-use perf::{Amount, Bound, PerfPlan, Run, Task, ThreadSetup, echo, protocol};
+use load::perf::{Amount, PerfPlan, Run, Task, ThreadSetup, echo, protocol};
+use load::{Bound, choose_address};
 use ports::{OpenOutcome, PortsVisitor};
 use serde::Serialize;
 use server::Cores;
@@ -171,13 +171,13 @@ impl ClientArgs {
         let is_bulk = matches!(self.test, Test::Download | Test::Upload);
         let places = u64::from(self.connections) * u64::from(self.outstanding);
         let bound = match (self.count, self.duration) {
-            (Some(count), _) => Bound::Count(count),
-            (None, None) if is_bulk && self.size.is_some() => Bound::Count(places),
+            (Some(count), _) => Bound::Requests(count),
+            (None, None) if is_bulk && self.size.is_some() => Bound::Requests(places),
             (None, span) => Bound::Span(span.unwrap_or(DEFAULT_SPAN)),
         };
         // What is to be transferred once is measured from its beginning.
         let warm_up = match bound {
-            Bound::Count(_) if is_bulk => Duration::ZERO,
+            Bound::Requests(_) if is_bulk => Duration::ZERO,
             _ => self.warm_up,
         };
         Ok(PerfPlan {

@@ -10,8 +10,8 @@ use clap::Args;
 use core::net::SocketAddr;
 use crypto::{ServerTls, TlsOptions};
 use datapath::{Counters, Port};
-use perf::protocol;
-use perf::server::Server;
+use load::perf::protocol;
+use load::perf::server::Server;
 use ports::PortsVisitor;
 use serde_json::json;
 use server::credentials::{Credentials, Expired};
@@ -232,7 +232,7 @@ fn work<P: Port>(
         cpu::pin(core)?;
     }
     if shared_config.echoes {
-        perf::echo::serve(&mut worker_setup.port, shared_config.spin, || stop.is_ordered())?;
+        load::perf::echo::serve(&mut worker_setup.port, shared_config.spin, || stop.is_ordered())?;
         return Ok(worker_setup.port.counters());
     }
     let mut seed = [0; 32];

@@ -11,7 +11,7 @@
 //! wait for a stream than [`MOST_WAITING`]. What is sent is lent from one block that all share, so an answer of any size pins
 //! nothing.
 
-use crate::protocol::{NO_ERROR, NO_STREAMS, Prefix};
+use super::protocol::{NO_ERROR, NO_STREAMS, Prefix};
 use base::pattern;
 use base::time::Instant;
 use bytes::Bytes;

@@ -8,8 +8,9 @@
 use base::time::Duration;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
-use perf::server::Server;
-use perf::{Amount, Bound, PerfPlan, Run, Task, ThreadSetup, protocol};
+use load::Bound;
+use load::perf::server::Server;
+use load::perf::{Amount, PerfPlan, Run, Task, ThreadSetup, protocol};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -75,7 +76,7 @@ fn allocations(server: SocketAddr, count: u64, outstanding: usize) -> u64 {
         task: Task::Exchanges { request: Amount::Bytes(512), response: Amount::Bytes(8_192) },
         connections: 1,
         outstanding,
-        bound: Bound::Count(count),
+        bound: Bound::Requests(count),
         // In which windows, tables and queues grow.
         warm_up: Duration::from_millis(200),
         quic: ClientConfig {

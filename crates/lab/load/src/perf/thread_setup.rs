@@ -1,4 +1,4 @@
-//! What one thread of the client is given.
+//! What one thread of the perf client is given.
 
 use worker::HandOffMember;
 
@@ -8,6 +8,6 @@ pub struct ThreadSetup<P> {
     pub port: P,
     /// From which its randomness comes; secret.
     pub seed: [u8; 32],
-    /// Its part in a crew, where all threads have the same address.
+    /// Its part in a group, where all threads have the same address.
     pub member: Option<HandOffMember>,
 }

@@ -5,7 +5,7 @@ use crate::{Serving, port, seed, tls};
 use base::time::{Duration, Instant};
 use bytes::Bytes;
 use crypto::{ClientTls, Roots};
-use perf::protocol::{ALPN, ENDLESS};
+use load::perf::protocol::{ALPN, ENDLESS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use transport::{

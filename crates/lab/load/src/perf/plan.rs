@@ -1,8 +1,8 @@
 //! What is to be measured: whom to ask, for what, how much of it at a time, and until when.
 
-use crate::protocol::{ENDLESS, MAX_SIZE, PREFIX};
+use super::protocol::{ENDLESS, MAX_SIZE, PREFIX};
+use crate::plan::{Bound, Pace, PlanError, Reuse, RunRules};
 use base::time::Duration;
-use core::fmt;
 use std::net::SocketAddr;
 use transport::ClientConfig;
 
@@ -31,14 +31,14 @@ pub enum Amount {
 
 impl Amount {
     /// How many; `None` for as many as time allows.
-    pub(crate) fn bytes(self) -> Option<u64> {
+    pub(super) fn bytes(self) -> Option<u64> {
         match self {
             Amount::Bytes(bytes) => Some(bytes),
             Amount::UntilOver => None,
         }
     }
 
-    pub(crate) fn limit(self) -> u64 {
+    pub(super) fn limit(self) -> u64 {
         match self {
             Amount::Bytes(bytes) => bytes,
             Amount::UntilOver => MAX_SIZE,
@@ -46,21 +46,12 @@ impl Amount {
     }
 
     /// What a request says that it wants back.
-    pub(crate) fn wanted(self) -> u64 {
+    pub(super) fn wanted(self) -> u64 {
         match self {
             Amount::Bytes(bytes) => bytes,
             Amount::UntilOver => ENDLESS,
         }
     }
-}
-
-/// When a run is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// When so many exchanges, or handshakes, have ended.
-    Count(u64),
-    /// After so long.
-    Span(Duration),
 }
 
 /// A run.
@@ -76,27 +67,15 @@ pub struct PerfPlan {
     pub connections: usize,
     /// Exchanges at a time on each connection, unless the server allows fewer.
     pub outstanding: usize,
-    /// When it is over.
+    /// When it is over: after so many exchanges or handshakes, or so long.
     pub bound: Bound,
     /// How long before anything is counted.
     pub warm_up: Duration,
-    /// TLS, with the application protocol [`crate::protocol::ALPN`], and QUIC.
+    /// TLS, with the application protocol [`super::protocol::ALPN`], and QUIC.
     pub quic: ClientConfig,
     /// How long a worker polls before it sleeps.
     pub spin: Duration,
 }
-
-/// Why a plan cannot be carried out: one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanError(pub &'static str);
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for PlanError {}
 
 impl PerfPlan {
     /// Whether it can be carried out by so many threads.
@@ -114,7 +93,7 @@ impl PerfPlan {
                 "there are more threads than connections: each thread needs one of its own",
             ));
         }
-        if self.bound == Bound::Count(0) {
+        if self.bound == Bound::Requests(0) {
             return Err(PlanError("there is nothing to do: the number of exchanges is 0"));
         }
         let Task::Exchanges { request, response } = self.task else { return Ok(()) };
@@ -125,7 +104,7 @@ impl PerfPlan {
             return Err(PlanError("no stream carries 2^62 bytes and more"));
         }
         let never_ends = [request, response].contains(&Amount::UntilOver);
-        if never_ends && matches!(self.bound, Bound::Count(_)) {
+        if never_ends && matches!(self.bound, Bound::Requests(_)) {
             return Err(PlanError(
                 "exchanges that last until time is over cannot be counted: give a size, or a time",
             ));
@@ -133,13 +112,22 @@ impl PerfPlan {
         Ok(())
     }
 
+    /// When a thread may begin an exchange or handshake, and when it is over.
+    pub(super) fn rules(&self) -> RunRules {
+        let reuse = match self.task {
+            Task::Handshakes => Reuse::Never,
+            Task::Exchanges { .. } => Reuse::Always,
+        };
+        RunRules { bound: self.bound, pace: Pace::Closed, reuse, warm_up: self.warm_up, series: None }
+    }
+
     /// The part of thread `index` of `threads`: its connections and its count.
-    pub(crate) fn share(&self, index: usize, threads: usize) -> PerfPlan {
+    pub(super) fn share(&self, index: usize, threads: usize) -> PerfPlan {
         let part = |all: u64| all / threads as u64 + u64::from((index as u64) < all % threads as u64);
         PerfPlan {
             connections: part(self.connections as u64) as usize,
             bound: match self.bound {
-                Bound::Count(all) => Bound::Count(part(all)),
+                Bound::Requests(all) => Bound::Requests(part(all)),
                 span @ Bound::Span(_) => span,
             },
             ..self.clone()

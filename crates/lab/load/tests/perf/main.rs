@@ -7,8 +7,9 @@ mod draft;
 use base::time::Duration;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
-use perf::server::Server;
-use perf::{Amount, Bound, PerfPlan, Report, Run, Task, ThreadSetup, protocol};
+use load::Bound;
+use load::perf::server::Server;
+use load::perf::{Amount, PerfPlan, Report, Run, Task, ThreadSetup, protocol};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -134,7 +135,7 @@ fn every_exchange_is_counted_once_and_has_its_size() {
     for (request, response, count) in
         [(8, 1, 500), (512, 8_192, 2_000), (5_000, 0, 200), (3_000_000, 5_000_000, 6)]
     {
-        let report = run(&serving.plan(exchanges(request, response), Bound::Count(count)));
+        let report = run(&serving.plan(exchanges(request, response), Bound::Requests(count)));
         assert!(report.is_clean(), "{report:?}");
         assert_eq!((report.completed, report.latency.count), (count, count));
         assert_eq!(report.received_bytes, count * response);
@@ -159,12 +160,14 @@ fn what_has_no_end_ends_with_the_time() {
 #[test]
 fn handshakes_are_counted_and_timed() {
     let serving = Serving::start(protocol::ALPN);
-    let report = run(&serving.plan(Task::Handshakes, Bound::Count(40)));
+    let report = run(&serving.plan(Task::Handshakes, Bound::Requests(40)));
     assert!(report.is_clean(), "{report:?}");
     assert_eq!((report.completed, report.handshake.count, report.latency.count), (40, 40, 0));
     // Those of the warm-up are not among them.
-    let plan =
-        PerfPlan { warm_up: Duration::from_millis(20), ..serving.plan(Task::Handshakes, Bound::Count(200)) };
+    let plan = PerfPlan {
+        warm_up: Duration::from_millis(20),
+        ..serving.plan(Task::Handshakes, Bound::Requests(200))
+    };
     let report = run(&plan);
     assert!(report.is_clean() && report.completed == 200, "{report:?}");
     // Deleted, clients could leave before the server has heard the end of their handshake: it would keep each as one that is
@@ -207,12 +210,12 @@ fn a_server_that_leaves_ends_the_run() {
 #[test]
 fn plans_that_cannot_be_carried_out_are_refused() {
     let serving = Serving::start(protocol::ALPN);
-    let good = serving.plan(exchanges(512, 8_192), Bound::Count(1));
+    let good = serving.plan(exchanges(512, 8_192), Bound::Requests(1));
     assert!(good.check(3).is_ok());
     let endless = Task::Exchanges { request: Amount::UntilOver, response: Amount::Bytes(0) };
     let bad = [
         PerfPlan { outstanding: 0, ..good.clone() },
-        PerfPlan { bound: Bound::Count(0), ..good.clone() },
+        PerfPlan { bound: Bound::Requests(0), ..good.clone() },
         PerfPlan { task: exchanges(7, 1), ..good.clone() },
         PerfPlan { task: exchanges(8, u64::MAX), ..good.clone() },
         PerfPlan { task: endless, ..good.clone() },

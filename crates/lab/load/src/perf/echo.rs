@@ -7,15 +7,16 @@
 //! Such a server can be made to flood others with answers to forged requests: for laboratories only, and an answer
 //! is [`MAX_ANSWER`] bytes at most.
 
-use crate::protocol::PREFIX;
-use crate::report::{curve, line};
+use super::protocol::PREFIX;
+use super::report::{curve, line};
+use crate::latency::Latency;
+use crate::spans::Spans;
 use base::net::{Addresses, Ecn};
 use base::sink::TrainPath;
 use base::time::{Duration, Instant};
 use core::fmt;
 use cpu::times::{ProcessTimes, Times};
 use datapath::Port;
-use load::{Latency, Spans};
 use serde::Serialize;
 use std::io;
 use std::net::SocketAddr;
@@ -161,7 +162,7 @@ pub struct Echoed {
     pub per_second: f64,
     /// From the sending of a request to the last byte of its answer.
     pub latency: Latency,
-    /// The distribution, as in [`crate::Report::curve`].
+    /// The distribution, as in [`super::Report::curve`].
     pub curve: Vec<[f64; 2]>,
     /// CPU time of the client for each exchange, in microseconds.
     pub client_us: f64,

@@ -1,40 +1,59 @@
 //! One connection of the client: what is outstanding on it, and what has come of it since its last turn.
 //!
-//! While packets are taken in, the lane notes; in the turn that follows, the [`crate::client::Client`] books.
+//! While packets are taken in, the connection notes; in the turn that follows, the [`super::app::PerfApp`] books.
 
-use crate::table::{Exchange, Table};
+use crate::accounts::RequestTimes;
+use crate::stream_table::{OnStream, StreamTable};
 use base::time::{Duration, Instant};
 use transport::{Fin, StreamId, StreamSink};
 
+/// An exchange that has begun.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exchange {
+    pub(super) id: StreamId,
+    pub(super) times: RequestTimes,
+    /// Bytes of the request that were not handed over yet.
+    pub(super) unsent: u64,
+    /// Bytes of the answer that have not come yet.
+    pub(super) missing: u64,
+}
+
+impl OnStream for Exchange {
+    #[inline]
+    fn id(&self) -> StreamId {
+        self.id
+    }
+}
+
 /// What a connection keeps.
 #[derive(Debug)]
-pub struct ClientConnection {
+pub(super) struct ClientConnection {
     /// Which of the thread's connections it is.
-    pub(crate) number: usize,
-    pub(crate) opened: Instant,
+    pub(super) number: usize,
+    pub(super) opened: Instant,
     /// How long its handshake took; none as long as it takes.
-    pub(crate) shook: Option<Duration>,
-    /// Begun while everything is counted.
-    pub(crate) is_counted: bool,
-    pub(crate) standing: Standing,
-    pub(crate) table: Table,
+    pub(super) shook: Option<Duration>,
+    /// The handshake that it was made for, where handshakes are the task, until it is complete.
+    pub(super) booked: Option<RequestTimes>,
+    pub(super) standing: Standing,
+    pub(super) table: StreamTable<Exchange>,
     /// Answered in full since the last turn.
-    pub(crate) finished: Vec<Exchange>,
+    pub(super) finished: Vec<Exchange>,
     /// Answered with too few bytes or too many since the last turn.
-    pub(crate) broken: Vec<Exchange>,
+    pub(super) broken: Vec<Exchange>,
     /// Bytes of answers since the last turn.
-    pub(crate) received: u64,
+    pub(super) received: u64,
     /// Bytes of requests that were handed over since the beginning.
-    pub(crate) written: u64,
+    pub(super) written: u64,
     /// Those of them that were acknowledged, as of the last turn.
-    pub(crate) acknowledged: u64,
+    pub(super) acknowledged: u64,
     /// Streams that take more of their request.
-    pub(crate) writable: Vec<StreamId>,
+    pub(super) writable: Vec<StreamId>,
 }
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(super) enum Standing {
     /// The handshake is under way; where handshakes are the task, until the server is known to have completed it, too.
     Connecting,
     /// It carries exchanges.
@@ -45,14 +64,14 @@ pub(crate) enum Standing {
 
 impl ClientConnection {
     /// A connection that has done nothing yet, for up to `outstanding` exchanges at a time.
-    pub(crate) fn new(number: usize, outstanding: usize, now: Instant) -> ClientConnection {
+    pub(super) fn new(number: usize, outstanding: usize, now: Instant) -> ClientConnection {
         ClientConnection {
             number,
             opened: now,
             shook: None,
-            is_counted: false,
+            booked: None,
             standing: Standing::Connecting,
-            table: Table::new(outstanding),
+            table: StreamTable::new(outstanding),
             finished: Vec::with_capacity(outstanding),
             broken: Vec::new(),
             received: 0,
@@ -68,7 +87,7 @@ impl StreamSink for ClientConnection {
     fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
         let len = bytes.len() as u64;
         self.received += len;
-        let Some(exchange) = self.table.get_mut(id) else { return bytes.len() };
+        let Some(exchange) = self.table.entry_mut(id) else { return bytes.len() };
         let is_too_long = exchange.missing < len;
         exchange.missing = exchange.missing.saturating_sub(len);
         if (fin == Fin::End || is_too_long)

@@ -1,10 +1,12 @@
 //! The figures of a run, as machines read them; `Display` is for people.
 
-use crate::plan::{PerfPlan, Task};
+use super::plan::{PerfPlan, Task};
+use crate::cost::{generated, server_share};
+use crate::latency::Latency;
 use crate::record::Record;
+use crate::spans::Spans;
 use core::fmt;
 use cpu::times::Times;
-use load::{Latency, Spans};
 use serde::Serialize;
 
 /// What the client cost while measuring.
@@ -114,7 +116,7 @@ const CURVE: [f64; 17] = [
 ];
 
 /// As far as so many spans tell a percentile from the longest.
-pub(crate) fn curve(spans: &Spans) -> Vec<[f64; 2]> {
+pub(super) fn curve(spans: &Spans) -> Vec<[f64; 2]> {
     let count = spans.count() as f64;
     let tells = |percent: &f64| count * (1.0 - percent / 100.0) >= 1.0;
     let at = |percent: f64| [percent, spans.quantile(percent / 100.0).as_nanos() as f64 / 1e3];
@@ -122,15 +124,15 @@ pub(crate) fn curve(spans: &Spans) -> Vec<[f64; 2]> {
 }
 
 /// The report of `threads` threads that have measured `record` in all.
-pub(crate) fn of(plan: &PerfPlan, threads: usize, record: &Record, server: Option<&[Times]>) -> Report {
+pub(super) fn of(plan: &PerfPlan, threads: usize, record: &Record, server: Option<&[Times]>) -> Report {
     let seconds = record.elapsed().as_secs_f64();
     let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-    let per_exchange = |cpu_s: f64| cpu_s * 1e6 / record.completed.max(1) as f64;
-    let (task, amounts) = match plan.task {
-        Task::Handshakes => ("handshakes", [None; 2]),
-        Task::Exchanges { request, response } => ("exchanges", [request.bytes(), response.bytes()]),
+    let (task, amounts, latency) = match plan.task {
+        Task::Handshakes => ("handshakes", [None; 2], Latency::default()),
+        Task::Exchanges { request, response } => {
+            ("exchanges", [request.bytes(), response.bytes()], Latency::of(&record.latency))
+        }
     };
-    let usage = &record.usage;
     Report {
         task,
         request_bytes: amounts[0],
@@ -141,47 +143,50 @@ pub(crate) fn of(plan: &PerfPlan, threads: usize, record: &Record, server: Optio
         datapath: String::new(),
         interrupted: false,
         seconds,
-        completed: record.completed,
-        failed: record.failed,
+        completed: record.succeeded,
+        failed: record.failures.total(),
         unfinished: record.unfinished,
-        unconnected: record.unconnected,
+        unconnected: record.connection_failures.total(),
         first_fault: record.first_fault.clone(),
-        per_second: per_second(record.completed),
-        received_bytes: record.received_bytes,
-        received_gbit_per_second: per_second(record.received_bytes) * 8e-9,
-        sent_bytes: record.sent_bytes,
-        sent_gbit_per_second: per_second(record.sent_bytes) * 8e-9,
-        latency: Latency::of(&record.latency),
+        per_second: per_second(record.succeeded),
+        received_bytes: record.content_bytes,
+        received_gbit_per_second: per_second(record.content_bytes) * 8e-9,
+        sent_bytes: record.uploaded_bytes,
+        sent_gbit_per_second: per_second(record.uploaded_bytes) * 8e-9,
+        latency,
         curve: curve(if plan.task == Task::Handshakes { &record.handshake } else { &record.latency }),
         handshake: Latency::of(&record.handshake),
         packet_bytes: record.packet_size,
         rtt_us: record.rtt.as_nanos() as f64 / 1e3,
-        client: Cost {
-            cpu_s: record.times.cpu_s,
-            cpu_us_per_exchange: per_exchange(record.times.cpu_s),
-            busiest_thread: record.busiest[0],
-            waited_for_core: record.busiest[1],
-            sent_datagrams: usage.sent_datagrams,
-            received_datagrams: usage.received_datagrams,
-            lost_packets: record.lost_packets,
-            overflowed_datagrams: usage.overflowed,
-            data_calls: usage.send_calls + usage.receive_calls,
-            waits: usage.waits,
-        },
-        server: server.map(|threads| server_cost(threads, record.completed, seconds)),
+        client: cost(record),
+        server: server.map(|threads| server_cost(threads, record.succeeded, seconds)),
+    }
+}
+
+fn cost(record: &Record) -> Cost {
+    let generated = generated(record, record.succeeded);
+    Cost {
+        cpu_s: generated.cpu_s,
+        cpu_us_per_exchange: generated.cpu_us_per_request,
+        busiest_thread: generated.busiest_thread,
+        waited_for_core: generated.waited_for_core,
+        sent_datagrams: generated.sent_datagrams.unwrap_or(0),
+        received_datagrams: generated.received_datagrams.unwrap_or(0),
+        lost_packets: record.lost_packets,
+        overflowed_datagrams: generated.overflowed_datagrams.unwrap_or(0),
+        data_calls: generated.data_calls,
+        waits: generated.waits,
     }
 }
 
 fn server_cost(threads: &[Times], completed: u64, seconds: f64) -> ServerCost {
-    let cpu_s: f64 = threads.iter().map(|times| times.cpu_s).sum();
-    let largest =
-        |figure: fn(&Times) -> f64| threads.iter().map(figure).fold(0.0, f64::max) / seconds.max(1e-9);
+    let share = server_share(threads, completed, seconds.max(1e-9));
     ServerCost {
-        cpu_s,
-        cpu_us_per_exchange: cpu_s * 1e6 / completed.max(1) as f64,
-        busiest_thread: largest(|times| times.cpu_s),
-        waited_for_core: largest(|times| times.waited_s),
-        busy_threads: threads.iter().filter(|times| times.cpu_s > 0.1 * seconds).count(),
+        cpu_s: share.cpu_s,
+        cpu_us_per_exchange: share.cpu_us_per_request,
+        busiest_thread: share.busiest_thread,
+        waited_for_core: share.waited_for_core,
+        busy_threads: share.busy_threads,
     }
 }
 
@@ -212,7 +217,7 @@ impl Report {
 }
 
 /// Percentiles of spans in microseconds on one line.
-pub(crate) fn line(latency: &Latency) -> String {
+pub(super) fn line(latency: &Latency) -> String {
     let spans = [
         ("p50", latency.p50_us),
         ("p90", latency.p90_us),

@@ -7,7 +7,7 @@ use transport::CloseReason;
 const NO_PROTOCOL: u8 = 120;
 
 /// One line.
-pub(crate) fn words(address: SocketAddr, reason: &CloseReason) -> String {
+pub(super) fn words(address: SocketAddr, reason: &CloseReason) -> String {
     let said = |reason: &str| if reason.is_empty() { String::new() } else { format!(" ({reason})") };
     match reason {
         CloseReason::Local { .. } => format!("the connection to {address} was closed here"),
