@@ -20,7 +20,7 @@ mod config;
 mod connection;
 mod control;
 mod error;
-mod exchanges;
+mod exchange;
 mod fields;
 mod frame;
 #[doc(hidden)]
@@ -32,6 +32,7 @@ mod quic;
 mod session;
 mod settings;
 mod sink;
+mod stream_table;
 #[cfg(test)]
 mod testing;
 mod unidirectional;
@@ -48,3 +49,4 @@ pub use quic::QuicConnection;
 pub use session::Session;
 pub use settings::Settings;
 pub use sink::{Abort, MessageSink, Refused};
+pub use stream_table::StreamTable;

@@ -1,5 +1,7 @@
 //! HTTP clients: that of programs, over HTTP/1.1, 2 and 3, and downloads over HTTP/3.
 //!
+//! [`app`] is the worker's application of HTTP/3 clients, with what each of them does on a connection.
+//!
 //! [`Client`] is the library's: it keeps connections, races QUIC with TCP, follows Alt-Svc and redirects (library/). The rest
 //! of this page is about downloads.
 //!
@@ -14,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+pub mod app;
 pub mod destination;
 pub mod dial;
 pub mod download;

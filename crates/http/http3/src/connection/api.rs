@@ -2,7 +2,7 @@
 
 use super::Connection;
 use crate::error::Code;
-use crate::exchanges::Exchange;
+use crate::exchange::Exchange;
 use crate::fields;
 use crate::message::{Answers, Message};
 use crate::outgoing::{Arena, BodyLength, Framing, Outgoing, SendError};

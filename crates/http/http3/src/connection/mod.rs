@@ -21,9 +21,10 @@ pub use local::Goaway;
 use crate::abuse_budgets::AbuseBudgets;
 use crate::config::Config;
 use crate::error::ConnectionError;
-use crate::exchanges::Exchanges;
+use crate::exchange::Exchange;
 use crate::outgoing::Arena;
 use crate::settings::Settings;
+use crate::stream_table::StreamTable;
 use crate::unidirectional::PeerStreams;
 use base::time::Instant;
 use local::LocalStreams;
@@ -38,7 +39,7 @@ use wire::Side;
 pub struct Connection {
     side: Side,
     config: Arc<Config>,
-    exchanges: Exchanges,
+    exchanges: StreamTable<Exchange>,
     /// Decoded into for every head of every stream.
     section: FieldSection,
     /// What `section` was decoded from, if it may come again; else empty.
@@ -71,7 +72,7 @@ impl Connection {
         Connection {
             side,
             config,
-            exchanges: Exchanges::new(),
+            exchanges: StreamTable::default(),
             section: FieldSection::new(),
             encoded: Vec::new(),
             buffered: 0,

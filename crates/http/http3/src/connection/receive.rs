@@ -3,7 +3,7 @@
 use super::Connection;
 use crate::control::ControlFrame;
 use crate::error::{Code, ConnectionError, Violation};
-use crate::exchanges::Exchange;
+use crate::exchange::Exchange;
 use crate::message::{Answers, Message, Shared};
 use crate::outgoing::Outgoing;
 use crate::sink::{Abort, MessageSink, Refused};

@@ -37,7 +37,7 @@ impl Connection {
 
     /// When [`Connection::on_turn`] must be called at the latest.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let waiting = self.exchanges.len() > 0 && !self.closed && self.config.scan_interval().is_some();
+        let waiting = !self.exchanges.is_empty() && !self.closed && self.config.scan_interval().is_some();
         waiting.then_some(self.next_scan)
     }
 

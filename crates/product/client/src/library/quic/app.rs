@@ -1,28 +1,29 @@
-//! The HTTP/3 connections of a client as the application of a worker.
+//! The HTTP/3 connections of a client: requests that handles hand over are sent, and their exchanges served.
 
-use super::call::Calls;
+use super::call::{Call, Calls};
+use super::exchange::Exchange;
 use super::fault;
 use super::link::{Job, QuicConnection};
-use super::messages::{Exchange, Messages};
 use super::upload::{self, Upload};
+use crate::app::{self, Content, End, Failure, Requests, Responses};
 use crate::library::error::{Error, Kind};
 use base::slab::Handle;
 use base::time::{Duration, Instant};
-use http3::{BodyLength, Code, RequestError, Session};
+use http3::{BodyLength, RequestError, ResponseHead, Trailers};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use tokio::sync::oneshot;
-use transport::{Connection, Fin, StreamId, StreamSink};
-use wire::Side;
-use worker::{App, Next};
+use transport::{Connection, StreamId};
 
 /// Hears whether a handshake succeeds.
 pub(super) type TellConnected = oneshot::Sender<Result<Arc<QuicConnection>, Error>>;
 
-/// What the worker keeps for a connection.
+/// A connection on which the client acts.
+type Active<'a> = app::Active<'a, State>;
+
+/// What the client keeps for a connection.
 pub(super) struct State {
-    session: Session<Messages>,
     handle: Arc<QuicConnection>,
     /// Until the handshake is over.
     connecting: Option<TellConnected>,
@@ -30,21 +31,11 @@ pub(super) struct State {
     waiting: VecDeque<Job>,
     /// Since when there is no request.
     idle_since: Option<Instant>,
+    /// Makes the connection act.
+    waker: Waker,
 }
 
 impl State {
-    pub(super) fn new(
-        handle: Arc<QuicConnection>,
-        connecting: Option<TellConnected>,
-        config: Arc<http3::Config>,
-        now: Instant,
-    ) -> State {
-        let waker = Waker::from(Arc::clone(handle.call()));
-        let connection = http3::Connection::new(Side::Client, config, now);
-        let session = Session { connection, messages: Messages::new(waker) };
-        State { session, handle, connecting, waiting: VecDeque::new(), idle_since: None }
-    }
-
     /// The worker keeps it here.
     pub(super) fn set_slot(&self, slot: Handle) {
         self.handle.call().set_slot(slot);
@@ -62,123 +53,46 @@ impl State {
             let _ = connecting.send(Err(error.clone()));
         }
         self.refuse_requests(error);
-        self.session.messages.exchanges.drain().for_each(|(_, mut exchange)| exchange.fail(error.clone()));
     }
 
-    /// Looks at everything beside content that arrived.
-    fn act(&mut self, now: Instant, connection: &mut Connection) {
-        self.session.messages.needs_attention = false;
-        if let Some(reason) = &self.session.messages.closed {
-            let error = fault::of_close(reason, self.session.connection.failure());
-            return self.end(&error);
-        }
-        let waker = self.session.messages.waker.clone();
-        let mut cx = Context::from_waker(&waker);
-        if self.session.messages.is_connected
-            && let Some(connecting) = self.connecting.take()
-        {
-            // A connection that came too late has no other handle, and is closed below.
-            let _ = connecting.send(Ok(Arc::clone(&self.handle)));
-        }
-        if let Some(connecting) = &mut self.connecting
-            && connecting.poll_closed(&mut cx).is_ready()
-        {
-            self.session.connection.close(connection, now);
-        }
-        if self.session.messages.is_going_away {
-            self.refuse_requests(&Error::new(
-                Kind::Lost,
-                "the server takes no more requests on the connection",
-            ));
-        }
-        self.waiting.extend(self.handle.take());
-        self.begin_requests(connection, &mut cx);
-        self.serve_exchanges(now, connection, &mut cx);
-    }
-
-    fn begin_requests(&mut self, connection: &mut Connection, cx: &mut Context<'_>) {
-        let Session { connection: http, messages } = &mut self.session;
-        while let Some(mut job) = self.waiting.pop_front() {
-            if job.tell.poll_closed(cx).is_ready() {
-                continue;
-            }
-            let length = upload::length(&job.head, &job.content);
-            match http.request(connection, &job.head, length) {
-                Ok(id) => {
-                    let upload = (length != BodyLength::Empty).then(|| Upload::new(job.content));
-                    messages.exchanges.insert(id, Exchange::new(job.tell, upload));
-                }
-                // An event tells when there is room again, or that the connection is over.
-                Err(RequestError::NoStream) => {
-                    self.waiting.push_front(job);
-                    break;
-                }
-                Err(RequestError::HeadTooLarge) => {
-                    let text = "the server takes no request with so much in its head";
-                    let _ = job.tell.send(Err(Error::new(Kind::Request, text).into()));
-                }
-                Err(error @ (RequestError::GoingAway | RequestError::Closed)) => {
-                    let error = Error::caused(Kind::Lost, "the connection takes no more requests", error);
-                    job.refuse(error.clone());
-                    return self.refuse_requests(&error);
-                }
-            }
-        }
-    }
-
-    /// Sends content, lets paused responses go on, and gives up what has no reader.
-    fn serve_exchanges(&mut self, now: Instant, connection: &mut Connection, cx: &mut Context<'_>) {
-        let Session { connection: http, messages } = &mut self.session;
-        let mut resumed = Vec::new();
-        messages.exchanges.retain(|id, exchange| {
-            if let Some(upload) = &mut exchange.upload {
-                match upload.poll_write(http, connection, *id, cx) {
-                    Poll::Pending => {}
-                    Poll::Ready(Ok(())) => exchange.upload = None,
-                    Poll::Ready(Err(error)) => {
-                        exchange.fail(error);
-                        http.cancel(connection, *id, Code::REQUEST_CANCELLED);
-                        return false;
-                    }
-                }
-            }
-            if exchange.is_unwanted(cx) {
-                http.cancel(connection, *id, Code::REQUEST_CANCELLED);
-                return false;
-            }
-            if exchange.takes_more() {
-                resumed.push(*id);
-            }
-            !exchange.is_over()
-        });
-        resumed.into_iter().for_each(|id| self.session.deliver(connection, now, id));
-    }
-
-    /// Closes the connection when it has had no request for `idle`. Returns when to look again.
-    fn rest(&mut self, now: Instant, connection: &mut Connection, idle: Duration) -> Next {
-        if self.is_busy() {
-            self.idle_since = None;
-            return Next::Wait;
-        }
-        let until = *self.idle_since.get_or_insert(now) + idle;
-        if now < until {
-            return Next::At(until);
-        }
-        self.refuse_requests(&Error::new(Kind::Lost, "the connection is closed"));
-        self.session.connection.close(connection, now);
-        Next::Wait
-    }
-
-    /// Whether requests are under way.
-    fn is_busy(&self) -> bool {
-        self.connecting.is_some() || !self.waiting.is_empty() || !self.session.messages.exchanges.is_empty()
+    /// Whether the one who wanted the connection has given it up.
+    fn is_given_up(&mut self) -> bool {
+        let mut cx = Context::from_waker(&self.waker);
+        self.connecting.as_mut().is_some_and(|connecting| connecting.poll_closed(&mut cx).is_ready())
     }
 }
 
-impl StreamSink for State {
+impl Responses for State {
+    type Request = Exchange;
+
+    fn on_head(&mut self, exchange: &mut Exchange, head: &ResponseHead<'_>) {
+        exchange.on_head(head, &self.waker);
+    }
+
     #[inline]
-    fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
-        self.session.on_stream_data(id, bytes, fin)
+    fn on_body(&mut self, exchange: &mut Exchange, bytes: &[u8]) -> usize {
+        exchange.on_body(bytes)
+    }
+
+    fn on_trailers(&mut self, exchange: &mut Exchange, trailers: &Trailers<'_>) {
+        exchange.on_trailers(trailers);
+    }
+
+    fn on_end(&mut self, mut exchange: Exchange) -> Option<Exchange> {
+        exchange.on_end();
+        exchange.is_sending().then_some(exchange)
+    }
+
+    fn on_failure(&mut self, mut exchange: Exchange, failure: Failure<'_>) {
+        exchange.fail(fault::of(failure));
+    }
+
+    fn on_stop_sending(&mut self, exchange: &mut Exchange) {
+        exchange.end_upload();
+    }
+
+    fn next_content(&mut self, exchange: &mut Exchange, room: usize) -> Content {
+        exchange.next_content(room, &self.waker)
     }
 }
 
@@ -189,10 +103,52 @@ impl Drop for State {
     }
 }
 
+/// Sends requests as long as the server permits more.
+fn begin_requests(active: &mut Active<'_>) {
+    while active.is_open()
+        && let Some(mut job) = active.state().waiting.pop_front()
+    {
+        let waker = active.state().waker.clone();
+        if job.tell.poll_closed(&mut Context::from_waker(&waker)).is_ready() {
+            continue;
+        }
+        let length = upload::length(&job.head, &job.content);
+        match active.request(&job.head, length) {
+            Ok(id) => {
+                let upload = (length != BodyLength::Empty).then(|| Upload::new(job.content));
+                active.keep(id, Exchange::new(job.tell, upload));
+                serve(active, id);
+            }
+            // An event tells when there is room again, or that the connection is over.
+            Err(RequestError::NoStream) => return active.state().waiting.push_front(job),
+            Err(RequestError::HeadTooLarge) => {
+                let text = "the server takes no request with so much in its head";
+                let _ = job.tell.send(Err(Error::new(Kind::Request, text).into()));
+            }
+            Err(error @ (RequestError::GoingAway | RequestError::Closed)) => {
+                let error = Error::caused(Kind::Lost, "the connection takes no more requests", error);
+                job.refuse(error.clone());
+                return active.state().refuse_requests(&error);
+            }
+        }
+    }
+}
+
+/// Sends content of a request, lets its response go on where that was paused, and gives it up if it has no reader.
+fn serve(active: &mut Active<'_>, id: StreamId) {
+    active.feed(id);
+    let Some((state, exchange)) = active.entry(id) else { return };
+    if exchange.is_unwanted(&mut Context::from_waker(&state.waker)) {
+        active.cancel(id);
+    } else if exchange.takes_more() {
+        active.resume(id);
+    }
+}
+
 /// All connections together.
 pub(super) struct Connections {
     calls: Arc<Calls>,
-    config: Arc<http3::Config>,
+    pub(super) config: Arc<http3::Config>,
     /// A connection without requests is closed after so long.
     idle: Duration,
     /// No handle of the client is left: connections end when they are idle.
@@ -204,43 +160,72 @@ impl Connections {
         Connections { calls, config: Arc::new(http3::Config::client()), idle, is_abandoned: false }
     }
 
-    pub(super) fn calls(&self) -> &Arc<Calls> {
-        &self.calls
+    /// The state of a connection that `connecting` waits for.
+    pub(super) fn state(&self, connecting: Option<TellConnected>) -> State {
+        let call = Call::new(Arc::clone(&self.calls));
+        let waker = Waker::from(Arc::clone(&call));
+        let handle = Arc::new(QuicConnection::new(call));
+        State { handle, connecting, waiting: VecDeque::new(), idle_since: None, waker }
     }
 
-    pub(super) fn config(&self) -> &Arc<http3::Config> {
-        &self.config
+    /// Closes the connection when it has had no request for a while. Returns when to look again.
+    fn rest(&self, active: &mut Active<'_>) -> Option<Instant> {
+        let (now, is_used) = (active.now, active.outstanding() > 0);
+        let state = active.state();
+        if is_used || state.connecting.is_some() || !state.waiting.is_empty() {
+            state.idle_since = None;
+            return None;
+        }
+        let idle = if self.is_abandoned { Duration::ZERO } else { self.idle };
+        let until = *state.idle_since.get_or_insert(now) + idle;
+        if now < until {
+            return Some(until);
+        }
+        state.refuse_requests(&Error::new(Kind::Lost, "the connection is closed"));
+        active.close();
+        None
     }
 }
 
-impl App for Connections {
-    type State = State;
+impl Requests for Connections {
+    type Connection = State;
 
-    fn on_accept(&mut self, now: Instant, _: &mut Connection) -> State {
-        // Never called: the endpoint ignores incoming connections.
-        let handle = QuicConnection::new(super::call::Call::new(Arc::clone(&self.calls)));
-        State::new(Arc::new(handle), None, Arc::clone(&self.config), now)
+    fn on_accept(&mut self, _: Instant) -> State {
+        self.state(None)
     }
 
-    fn take_called(&mut self, _: Instant, handles: &mut Vec<Handle>) {
+    fn take_called(&mut self, handles: &mut Vec<Handle>) {
         self.calls.take(handles);
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut State) -> Next {
-        state.session.on_turn(connection, now);
-        if state.handle.call().take() || state.session.messages.needs_attention || self.is_abandoned {
-            state.act(now, connection);
+    fn on_connected(&mut self, active: &mut Active<'_>) {
+        let state = active.state();
+        let handle = Arc::clone(&state.handle);
+        let is_wanted = state.connecting.take().is_some_and(|connecting| connecting.send(Ok(handle)).is_ok());
+        if !is_wanted {
+            active.close();
         }
-        let messages = &state.session.messages;
-        if messages.closed.is_some() {
-            return Next::Wait;
-        }
-        if state.session.connection.failure().is_some() || messages.needs_attention {
-            return Next::Again;
-        }
-        let idle = if self.is_abandoned || messages.is_going_away { Duration::ZERO } else { self.idle };
-        state.rest(now, connection, idle)
     }
 
-    fn on_gone(&mut self, _: Instant, _: &Connection, _: State) {}
+    fn on_turn(&mut self, active: &mut Active<'_>) -> Option<Instant> {
+        if active.state().is_given_up() {
+            active.close();
+        }
+        if active.is_leaving() {
+            let text = "the server takes no more requests on the connection";
+            active.state().refuse_requests(&Error::new(Kind::Lost, text));
+        }
+        if active.state().handle.call().take() {
+            let state = active.state();
+            state.waiting.extend(state.handle.take());
+            let ids: Vec<StreamId> = active.requests().map(|(id, _)| id).collect();
+            ids.into_iter().for_each(|id| serve(active, id));
+        }
+        begin_requests(active);
+        self.rest(active)
+    }
+
+    fn on_closed(&mut self, _: Instant, _: &Connection, state: &mut State, end: &End) {
+        state.end(&fault::of_close(end));
+    }
 }

@@ -1,15 +1,26 @@
 //! Why an HTTP/3 connection or exchange has ended, as errors of requests.
 
+use crate::app::{End, Failure};
 use crate::fault::CERTIFICATE_ALERTS;
 use crate::library::error::{Error, Kind, Phase};
-use http3::{Abort, Code, ConnectionError};
+use http3::{Abort, Code};
 use transport::CloseReason;
 
-/// The error of all requests of a connection that has ended. `failure`: what the server did, if the HTTP of this side has closed
-/// the connection for it.
-pub(super) fn of_close(reason: &CloseReason, failure: Option<ConnectionError>) -> Error {
-    match reason {
-        CloseReason::Local { .. } => match failure {
+/// The error of a request.
+pub(super) fn of(failure: Failure<'_>) -> Error {
+    match failure {
+        Failure::Aborted(abort) => of_abort(abort),
+        Failure::Unsendable(error) => {
+            Error::caused(Kind::Body, "the content of the request cannot be sent", error)
+        }
+        Failure::Closed(end) => of_close(end),
+    }
+}
+
+/// The error of all requests of a connection that has ended.
+pub(super) fn of_close(end: &End) -> Error {
+    match &end.reason {
+        CloseReason::Local { .. } => match end.failure {
             Some(failure) => Error::caused(Kind::Protocol, "the server broke the rules of HTTP/3", failure),
             None => Error::new(Kind::Lost, "the connection was closed"),
         },
@@ -55,7 +66,7 @@ fn said(text: String, reason: &str) -> String {
 }
 
 /// The error of one request whose exchange was given up.
-pub(super) fn of_abort(abort: Abort) -> Error {
+fn of_abort(abort: Abort) -> Error {
     match abort {
         // RFC 9114 §4.1.1: the server has not processed it, or wants it over HTTP/1.1.
         Abort::Peer(code @ (Code::REQUEST_REJECTED | Code::VERSION_FALLBACK)) => {

@@ -1,15 +1,15 @@
 //! HTTP/3 connections on a thread of their own.
 //!
 //! ```text
-//! QuicThread::connect ─▶ thread.rs ─▶ app.rs: State, one for each connection ─▶ QuicConnection
-//! QuicConnection::send ─▶ link.rs ─▶ State ─▶ http3 ─▶ messages.rs ─▶ response
+//! QuicThread::connect ─▶ thread.rs ─▶ app.rs: State, one for each connection of client::app ─▶ QuicConnection
+//! QuicConnection::send ─▶ link.rs ─▶ State ─▶ http3 ─▶ exchange.rs ─▶ response
 //! ```
 
 mod app;
 mod call;
+mod exchange;
 mod fault;
 mod link;
-mod messages;
 mod thread;
 mod upload;
 

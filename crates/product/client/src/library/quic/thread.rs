@@ -2,9 +2,10 @@
 //!
 //! Invariant: an order is carried out or refused. The thread that ends refuses later orders, so no handle waits for it.
 
-use super::app::{Connections, State, TellConnected};
-use super::call::{Call, Calls};
+use super::app::{Connections, TellConnected};
+use super::call::Calls;
 use super::link::QuicConnection;
+use crate::app::{ClientApp, ClientConnection};
 use crate::library::error::{Error, Kind};
 use datapath::Port as _;
 use std::io;
@@ -78,7 +79,7 @@ impl QuicThread {
             has_orders: AtomicBool::new(false),
             calls: Arc::clone(&calls),
         });
-        let app = Connections::new(calls, idle);
+        let app = ClientApp(Connections::new(calls, idle));
         let worker = Worker::new(port, app, Endpoint::new(incoming, seed), None, worker::Config::default());
         let engine = Engine { worker, hub: Arc::clone(&hub), config };
         Builder::new().name("tercel-client-3".to_owned()).spawn(move || engine.run())?;
@@ -113,7 +114,7 @@ impl Drop for QuicThread {
 
 /// The worker and its orders.
 struct Engine {
-    worker: Worker<UdpPort, Connections>,
+    worker: Worker<UdpPort, ClientApp<Connections>>,
     hub: Arc<Hub>,
     config: ClientConfig,
 }
@@ -143,14 +144,13 @@ impl Engine {
     fn begin(&mut self, dial: Dial) {
         let Dial { peer, server_name, tell } = dial;
         let app = self.worker.app_mut();
-        let (call, config) = (Call::new(Arc::clone(app.calls())), Arc::clone(app.config()));
-        let handle = Arc::new(QuicConnection::new(call));
-        let state = State::new(handle, Some(tell), config, self.worker.now());
+        let config = Arc::clone(&app.config);
+        let state = ClientConnection::new(config, app.state(Some(tell)), 0, self.worker.now());
         // The name was checked before. Should TLS refuse all the same, the end of `state` tells its requester.
         if let Ok(slot) = self.worker.connect(&self.config, &server_name, peer, state)
-            && let Some((_, state)) = self.worker.connection(slot)
+            && let Some((_, connection)) = self.worker.connection(slot)
         {
-            state.set_slot(slot);
+            connection.state().set_slot(slot);
         }
     }
 }

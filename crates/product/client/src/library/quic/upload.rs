@@ -1,15 +1,15 @@
 //! The content of a request on its way to the transport.
 
+use crate::app::Content;
 use crate::library::error::{Error, Kind};
 use ::body::Body;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, request};
-use http_body::Body as _;
-use http3::{BodyLength, SendError};
+use http_body::{Body as _, Frame};
+use http3::BodyLength;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use transport::{Connection, StreamId};
 
 /// How much content a request has, by its field or else by what the content says of itself.
 pub(super) fn length(head: &request::Parts, content: &Body) -> BodyLength {
@@ -34,73 +34,29 @@ impl Upload {
         Upload { content, held: Bytes::new(), trailers: None, is_read: false }
     }
 
-    /// Writes as much as the stream takes. Ready when all was written, or the server wants no more. The task of `cx` is called
-    /// when there is more content; the transport tells when there is more room.
+    /// What the stream shall take next. The task of `cx` is called when there is more content.
     ///
     /// # Errors
-    /// The content has failed, or is not as long as was said.
-    pub(super) fn poll_write(
-        &mut self,
-        http: &mut http3::Connection,
-        connection: &mut Connection,
-        id: StreamId,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Error>> {
-        loop {
-            let room = connection.send_capacity(id);
-            if room == 0 {
-                return Poll::Pending;
+    /// The content has failed.
+    pub(super) fn next(&mut self, room: usize, cx: &mut Context<'_>) -> Result<Content, Error> {
+        if room == 0 && !self.is_read {
+            return Ok(Content::Wait);
+        }
+        while self.held.is_empty() {
+            if self.is_read {
+                return Ok(Content::Last(Bytes::new(), self.trailers.take()));
             }
-            if self.held.is_empty() && !self.is_read {
-                match self.poll_read(cx) {
-                    Poll::Ready(result) => result?,
-                    Poll::Pending => return Poll::Pending,
-                }
-            }
-            let written = if !self.held.is_empty() {
-                let bytes = self.held.split_to(self.held.len().min(room));
-                http.write_body(connection, id, bytes)
-            } else if self.is_read {
-                let end = match self.trailers.take() {
-                    Some(trailers) => http.write_trailers(connection, id, &trailers),
-                    None => http.finish(connection, id),
-                };
-                return Poll::Ready(end.or_else(outcome));
-            } else {
-                Ok(())
+            let Poll::Ready(frame) = Pin::new(&mut self.content).poll_frame(cx) else {
+                return Ok(Content::Wait);
             };
-            if let Err(error) = written {
-                return Poll::Ready(outcome(error));
+            let failed =
+                |error| Error::caused(Kind::Body, "the content of the request cannot be read", error);
+            match frame.transpose().map_err(failed)?.map(Frame::into_data) {
+                None => self.is_read = true,
+                Some(Ok(bytes)) => self.held = bytes,
+                Some(Err(frame)) => (self.trailers, self.is_read) = (frame.into_trailers().ok(), true),
             }
         }
-    }
-
-    /// Reads the next frame of the content.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let frame = match Pin::new(&mut self.content).poll_frame(cx) {
-            Poll::Ready(frame) => frame,
-            Poll::Pending => return Poll::Pending,
-        };
-        match frame {
-            None => self.is_read = true,
-            Some(Ok(frame)) => match frame.into_data() {
-                Ok(bytes) => self.held = bytes,
-                Err(frame) => (self.trailers, self.is_read) = (frame.into_trailers().ok(), true),
-            },
-            Some(Err(error)) => {
-                let text = "the content of the request cannot be read";
-                return Poll::Ready(Err(Error::caused(Kind::Body, text, error)));
-            }
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-/// What an error of the stream means for the request.
-fn outcome(error: SendError) -> Result<(), Error> {
-    match error {
-        // The server wants no more: its response, or an abort, says why.
-        SendError::NoSuchExchange => Ok(()),
-        error => Err(Error::caused(Kind::Body, "the content of the request cannot be sent", error)),
+        Ok(Content::Bytes(self.held.split_to(self.held.len().min(room))))
     }
 }

@@ -1,16 +1,14 @@
-//! The exchanges of one HTTP/3 connection: responses on their way to those who wait for them.
+//! One exchange: a request whose content leaves, and its response on its way to the handle that waits for it.
 
-use super::fault;
 use super::link::{Answer, Refused};
 use super::upload::Upload;
+use crate::app::Content;
 use crate::library::error::{Error, Kind};
 use ::body::queue::Producer;
 use ::body::{Body, BodyError};
-use http3::{Abort, MessageSink, ResponseHead, Trailers};
-use std::collections::HashMap;
+use http3::{ResponseHead, Trailers};
 use std::task::{Context, Waker};
 use tokio::sync::oneshot;
-use transport::{CloseReason, Event, StreamId};
 
 /// So many bytes of a response wait for their reader. What the server may send beyond them is its window.
 const CAPACITY: usize = 256 << 10;
@@ -31,7 +29,7 @@ enum Response {
 pub(super) struct Exchange {
     response: Response,
     /// Until all of the request was sent.
-    pub(super) upload: Option<Upload>,
+    upload: Option<Upload>,
     /// The queue of the content was full.
     is_paused: bool,
 }
@@ -41,9 +39,31 @@ impl Exchange {
         Exchange { response: Response::Awaited(tell), upload, is_paused: false }
     }
 
-    /// Whether both directions are complete.
-    pub(super) fn is_over(&self) -> bool {
-        self.upload.is_none() && matches!(self.response, Response::Complete)
+    /// Whether content of the request is left to send.
+    pub(super) fn is_sending(&self) -> bool {
+        self.upload.is_some()
+    }
+
+    /// No more content of the request is sent.
+    pub(super) fn end_upload(&mut self) {
+        self.upload = None;
+    }
+
+    /// The next of the request's content. The task of `waker` is called when there is more.
+    pub(super) fn next_content(&mut self, room: usize, waker: &Waker) -> Content {
+        let Some(upload) = &mut self.upload else { return Content::Wait };
+        match upload.next(room, &mut Context::from_waker(waker)) {
+            Ok(content) => {
+                if matches!(content, Content::Last(..)) {
+                    self.upload = None;
+                }
+                content
+            }
+            Err(error) => {
+                self.fail(error);
+                Content::Broken
+            }
+        }
     }
 
     /// Whether nothing more of it is wanted. The task of `cx` is called when that changes, and when there is room.
@@ -78,7 +98,8 @@ impl Exchange {
         }
     }
 
-    fn on_head(&mut self, head: &ResponseHead<'_>, waker: &Waker) {
+    /// The head has come. Calls `waker` where the response is not wanted.
+    pub(super) fn on_head(&mut self, head: &ResponseHead<'_>, waker: &Waker) {
         let Response::Awaited(tell) = std::mem::replace(&mut self.response, Response::Unwanted) else {
             return;
         };
@@ -96,99 +117,30 @@ impl Exchange {
         if tell.send(answer).is_err() {
             self.response = Response::Unwanted;
         }
-    }
-}
-
-/// All exchanges of a connection, and what has happened to it.
-pub(super) struct Messages {
-    pub(super) exchanges: HashMap<StreamId, Exchange>,
-    /// Something happened beside content that arrived: the turn must look at all exchanges.
-    pub(super) needs_attention: bool,
-    pub(super) is_connected: bool,
-    pub(super) is_going_away: bool,
-    pub(super) closed: Option<CloseReason>,
-    /// Makes the connection act.
-    pub(super) waker: Waker,
-}
-
-impl Messages {
-    pub(super) fn new(waker: Waker) -> Messages {
-        Messages {
-            exchanges: HashMap::new(),
-            needs_attention: false,
-            is_connected: false,
-            is_going_away: false,
-            closed: None,
-            waker,
-        }
-    }
-}
-
-impl MessageSink for Messages {
-    fn on_response(&mut self, id: StreamId, head: &ResponseHead<'_>) {
-        if head.is_interim() {
-            return;
-        }
-        if let Some(exchange) = self.exchanges.get_mut(&id) {
-            exchange.on_head(head, &self.waker);
-            self.needs_attention |= matches!(exchange.response, Response::Unwanted);
+        if matches!(self.response, Response::Unwanted) {
+            waker.wake_by_ref();
         }
     }
 
     #[inline]
-    fn on_body(&mut self, id: StreamId, bytes: &[u8]) -> usize {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return bytes.len() };
-        let Response::Content(producer) = &mut exchange.response else { return bytes.len() };
+    pub(super) fn on_body(&mut self, bytes: &[u8]) -> usize {
+        let Response::Content(producer) = &mut self.response else { return bytes.len() };
         let taken = producer.push_copy(bytes);
-        exchange.is_paused = taken < bytes.len();
+        self.is_paused = taken < bytes.len();
         taken
     }
 
-    fn on_trailers(&mut self, id: StreamId, trailers: &Trailers<'_>) {
+    pub(super) fn on_trailers(&mut self, trailers: &Trailers<'_>) {
         // Fields that cannot be expressed are left out, as RFC 9110 §6.5.1 permits.
-        if let Some(Exchange { response: Response::Content(producer), .. }) = self.exchanges.get_mut(&id) {
+        if let Response::Content(producer) = &mut self.response {
             producer.end(trailers.to_headers().ok());
         }
     }
 
-    fn on_end(&mut self, id: StreamId) {
-        self.needs_attention = true;
-        if let Some(exchange) = self.exchanges.get_mut(&id)
-            && let Response::Content(producer) = &mut exchange.response
-        {
+    pub(super) fn on_end(&mut self) {
+        if let Response::Content(producer) = &mut self.response {
             producer.end(None);
-            exchange.response = Response::Complete;
+            self.response = Response::Complete;
         }
-    }
-
-    fn on_abort(&mut self, id: StreamId, abort: Abort) {
-        self.needs_attention = true;
-        if let Some(mut exchange) = self.exchanges.remove(&id) {
-            exchange.fail(fault::of_abort(abort));
-        }
-    }
-
-    fn on_stop_sending(&mut self, id: StreamId, _: http3::Code) {
-        self.needs_attention = true;
-        if let Some(exchange) = self.exchanges.get_mut(&id) {
-            exchange.upload = None;
-        }
-    }
-
-    fn on_writable(&mut self, _: StreamId) {
-        self.needs_attention = true;
-    }
-
-    fn on_goaway(&mut self) {
-        (self.is_going_away, self.needs_attention) = (true, true);
-    }
-
-    fn on_event(&mut self, event: &Event) {
-        match event {
-            Event::Connected => self.is_connected = true,
-            Event::Closed(reason) => self.closed = Some(reason.clone()),
-            _ => {}
-        }
-        self.needs_attention = true;
     }
 }

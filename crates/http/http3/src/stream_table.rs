@@ -1,78 +1,73 @@
-//! The exchanges in progress, by stream: a hash table without a hash.
+//! What is kept for each open stream of one kind: a hash table without a hash.
 //!
 //! Stream indices are given out in sequence, so an index modulo the table's size is a place that its neighbours leave
 //! free, as in a ring; but a stream that stays open for long does not hold up the others, as it would in a ring. Where two
-//! meet, the next free place is taken; removal closes the gap, where any exchange stands beside its own place. The table never
-//! holds more than half its places. The peer chooses which streams stay open and could make a run of full places, but one no longer than the number of its
-//! open streams.
+//! meet, the next free place is taken; removal closes the gap, where any value stands beside its own place. The table never
+//! holds more than half its places. The peer chooses which streams stay open and could make a run of full places, but one no
+//! longer than the number of its open streams.
 
-use crate::message::Message;
-use crate::outgoing::Outgoing;
-
-/// A request and its response.
+/// Values by the index of their stream.
 #[derive(Debug)]
-pub(crate) struct Exchange {
-    /// What arrives.
-    pub(crate) incoming: Message,
-    /// What leaves.
-    pub(crate) outgoing: Outgoing,
-}
-
-impl Exchange {
-    /// Whether both halves are over, so that nothing can happen any more.
-    #[inline]
-    pub(crate) fn is_over(&self) -> bool {
-        self.incoming.is_ended() && self.outgoing.is_done()
-    }
-}
-
-/// Exchanges by the index of their stream.
-#[derive(Debug)]
-pub(crate) struct Exchanges<T = Exchange> {
+pub struct StreamTable<T> {
     /// A power of two, or empty.
     places: Vec<Option<(u64, T)>>,
     len: usize,
-    /// Exchanges that do not stand at their own place.
+    /// Values that do not stand at their own place.
     displaced: usize,
     /// The lowest index that was never opened.
     next: u64,
+    /// An empty table with more places gives its memory back.
+    kept: usize,
 }
 
 const FIRST_SIZE: usize = 8;
-/// An empty table larger than this gives its memory back.
+/// The places that an empty table keeps at least.
 const KEPT_SIZE: usize = 32;
 
-impl<T> Exchanges<T> {
-    pub(crate) fn new() -> Exchanges<T> {
-        Exchanges { places: Vec::new(), len: 0, displaced: 0, next: 0 }
+impl<T> Default for StreamTable<T> {
+    fn default() -> StreamTable<T> {
+        StreamTable::keeping(0)
+    }
+}
+
+impl<T> StreamTable<T> {
+    /// An empty table, which keeps its memory as long as it holds no more than `streams` at a time.
+    pub fn keeping(streams: usize) -> StreamTable<T> {
+        let kept = streams.saturating_mul(2).checked_next_power_of_two().unwrap_or(usize::MAX).max(KEPT_SIZE);
+        StreamTable { places: Vec::new(), len: 0, displaced: 0, next: 0, kept }
     }
 
-    /// How many are in progress.
-    pub(crate) fn len(&self) -> usize {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
         self.len
     }
 
     /// The lowest index that was never opened: an index below it that is not found is over.
-    pub(crate) fn next(&self) -> u64 {
+    pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Puts in an exchange that was not there. Indices need not come in order.
-    pub(crate) fn insert(&mut self, index: u64, exchange: T) {
+    /// Puts in a value for a stream that has none. Indices need not come in order.
+    pub fn insert(&mut self, index: u64, value: T) {
         self.next = self.next.max(index + 1);
         if 2 * (self.len + 1) > self.places.len() {
             self.grow();
         }
-        self.put(index, exchange);
+        self.put(index, value);
         self.len += 1;
     }
 
-    /// Notes that a stream was opened of which no exchange comes.
-    pub(crate) fn skip(&mut self, index: u64) {
+    /// Notes that a stream was opened that gets no value.
+    pub fn skip(&mut self, index: u64) {
         self.next = self.next.max(index + 1);
     }
 
-    fn put(&mut self, index: u64, exchange: T) {
+    fn put(&mut self, index: u64, value: T) {
         let mask = self.places.len() - 1;
         let wanted = index as usize & mask;
         let mut at = wanted;
@@ -81,7 +76,7 @@ impl<T> Exchanges<T> {
         }
         self.displaced += usize::from(at != wanted);
         if let Some(place) = self.places.get_mut(at) {
-            *place = Some((index, exchange));
+            *place = Some((index, value));
         }
     }
 
@@ -90,7 +85,7 @@ impl<T> Exchanges<T> {
         let old = core::mem::take(&mut self.places);
         self.displaced = 0;
         self.places.resize_with(size, || None);
-        old.into_iter().flatten().for_each(|(index, exchange)| self.put(index, exchange));
+        old.into_iter().flatten().for_each(|(index, value)| self.put(index, value));
     }
 
     #[inline]
@@ -110,15 +105,15 @@ impl<T> Exchanges<T> {
         None
     }
 
-    /// The exchange, if it is in progress.
+    /// The value of a stream, if it has one.
     #[inline]
-    pub(crate) fn entry_mut(&mut self, index: u64) -> Option<&mut T> {
+    pub fn entry_mut(&mut self, index: u64) -> Option<&mut T> {
         let at = self.find(index)?;
-        self.places.get_mut(at)?.as_mut().map(|(_, exchange)| exchange)
+        self.places.get_mut(at)?.as_mut().map(|(_, value)| value)
     }
 
-    /// Takes an exchange out.
-    pub(crate) fn remove(&mut self, index: u64) -> Option<T> {
+    /// Takes a value out.
+    pub fn remove(&mut self, index: u64) -> Option<T> {
         let gap = self.find(index)?;
         let (_, removed) = self.places.get_mut(gap)?.take()?;
         self.len -= 1;
@@ -126,13 +121,13 @@ impl<T> Exchanges<T> {
         if self.displaced > 0 {
             self.close(gap, index);
         }
-        if self.len == 0 && self.places.len() > KEPT_SIZE {
+        if self.len == 0 && self.places.len() > self.kept {
             self.places = Vec::new();
         }
         Some(removed)
     }
 
-    /// Moves back the exchanges that stand behind the gap which `index` left and could have stood in it.
+    /// Moves back the values that stand behind the gap which `index` left and could have stood in it.
     fn close(&mut self, mut gap: usize, index: u64) {
         let mask = self.places.len() - 1;
         self.displaced -= usize::from(gap != index as usize & mask);
@@ -150,9 +145,15 @@ impl<T> Exchanges<T> {
         }
     }
 
-    /// All exchanges in progress, in no order.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
-        self.places.iter_mut().flatten().map(|(index, exchange)| (*index, exchange))
+    /// Takes all values out.
+    pub fn drain(&mut self) -> impl Iterator<Item = (u64, T)> + use<T> {
+        (self.len, self.displaced) = (0, 0);
+        core::mem::take(&mut self.places).into_iter().flatten()
+    }
+
+    /// All indices with their values, in no order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
+        self.places.iter_mut().flatten().map(|(index, value)| (*index, value))
     }
 }
 
@@ -165,7 +166,7 @@ mod tests {
     /// 100,000 requests beside one that stays open must not take memory for each.
     #[test]
     fn a_stream_that_stays_does_not_hold_the_others() {
-        let mut table = Exchanges::<u64>::new();
+        let mut table = StreamTable::<u64>::default();
         table.insert(0, 0);
         for index in 1..100_000 {
             table.insert(index, index);
@@ -176,15 +177,10 @@ mod tests {
         assert_eq!(table.next(), 100_000);
     }
 
-    #[test]
-    fn an_exchange_is_small() {
-        assert!(size_of::<Option<(u64, Exchange)>>() <= 168, "{}", size_of::<Option<(u64, Exchange)>>());
-    }
-
     proptest! {
         #[test]
         fn it_is_a_map(steps in proptest::collection::vec((0_u64..80, any::<bool>()), 0..400), stride in 1_u64..70) {
-            let mut table = Exchanges::<u64>::new();
+            let mut table = StreamTable::<u64>::default();
             let mut model = BTreeMap::new();
             for (step, (number, insert)) in steps.into_iter().enumerate() {
                 let index = number * stride;
@@ -205,7 +201,9 @@ mod tests {
                 }
             }
             let all: BTreeMap<u64, u64> = table.iter_mut().map(|(index, value)| (index, *value)).collect();
-            prop_assert_eq!(all, model);
+            prop_assert_eq!(&all, &model);
+            prop_assert_eq!(table.drain().collect::<BTreeMap<_, _>>(), model);
+            prop_assert_eq!((table.len(), table.entry_mut(0)), (0, None));
         }
     }
 }
