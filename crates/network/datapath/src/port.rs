@@ -99,6 +99,15 @@ pub trait Port: Rx + Tx {
     /// Takes note that a descriptor was readable; for owners of their own event loop, as `wait` does it itself.
     fn on_woken(&mut self) {}
 
+    /// When a turn is due for the port's own sake; for owners of their own event loop, to be asked before each sleep, as `wait`
+    /// heeds it itself. `None` for ports whose descriptors tell everything.
+    ///
+    /// # Errors
+    /// Only when the port itself has failed.
+    fn next_timeout(&mut self) -> io::Result<Option<Instant>> {
+        Ok(None)
+    }
+
     /// What has happened so far.
     fn counters(&self) -> Counters;
 
@@ -161,6 +170,10 @@ macro_rules! ask_inner {
 
         fn on_woken(&mut self) {
             self.inner.on_woken();
+        }
+
+        fn next_timeout(&mut self) -> ::std::io::Result<Option<::base::time::Instant>> {
+            self.inner.next_timeout()
         }
 
         fn capabilities(&self) -> $crate::port::Capabilities {

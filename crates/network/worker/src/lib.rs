@@ -9,6 +9,8 @@ mod app;
 mod call_list;
 pub mod hand_off;
 mod receive_context;
+#[cfg(feature = "tokio")]
+pub mod task;
 pub mod wheel;
 mod wheel_entries;
 mod worker;

@@ -213,6 +213,14 @@ impl<P: Port, A: App> Worker<P, A> {
         self.port.on_woken();
     }
 
+    /// When a turn is due for the data path's own sake, for a loop of its own. See [`Port::next_timeout`].
+    ///
+    /// # Errors
+    /// The data path has failed.
+    pub fn port_timeout(&mut self) -> io::Result<Option<Instant>> {
+        self.port.next_timeout()
+    }
+
     /// The time of the last turn.
     pub fn now(&self) -> Instant {
         self.now
@@ -233,6 +241,18 @@ impl<P: Port, A: App> Worker<P, A> {
             self.port.wait(deadline)?;
         }
         Ok(turn)
+    }
+
+    /// One turn, without sleep. Returns the time, and when the next turn is due if nothing arrives: at that time or earlier when
+    /// there is more to do at once.
+    ///
+    /// # Errors
+    /// Only when the data path itself has failed.
+    pub fn turn_once(&mut self) -> io::Result<(Instant, Option<Instant>)> {
+        let now = self.clock();
+        let turn = self.turn(now)?;
+        let deadline = if turn.trains > 0 { Some(self.now) } else { self.next_deadline() };
+        Ok((self.now, deadline))
     }
 
     /// One turn at `now` (see [`Worker::clock`]), without sleeping: for an application that owns the thread. Time that steps

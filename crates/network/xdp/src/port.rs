@@ -48,6 +48,8 @@ pub struct XdpPort {
     queue: u32,
     waker: Waker,
     waits: u64,
+    /// When a loop that is not ours last looked whether the interface is still there.
+    looked_at: Instant,
     shared: Arc<Shared>,
 }
 
@@ -65,8 +67,10 @@ pub(crate) struct Parts {
 impl XdpPort {
     pub(crate) fn new(parts: Parts) -> XdpPort {
         let Parts { socket, receiver, sender, header_cache, queue, waker, shared } = parts;
-        let mut port = XdpPort { socket, receiver, sender, header_cache, queue, waker, waits: 0, shared };
-        port.now();
+        let looked_at = Instant::ZERO;
+        let mut port =
+            XdpPort { socket, receiver, sender, header_cache, queue, waker, waits: 0, looked_at, shared };
+        port.looked_at = port.now();
         port
     }
 
@@ -243,6 +247,19 @@ impl Port for XdpPort {
 
     fn on_woken(&mut self) {
         self.waker.clear();
+    }
+
+    fn next_timeout(&mut self) -> io::Result<Option<Instant>> {
+        let now = self.now();
+        if self.sender.has_room_again(&mut self.socket) {
+            return Ok(Some(now));
+        }
+        if now.saturating_since(self.looked_at) >= LOOK_AFTER {
+            self.socket.check()?;
+            self.looked_at = now;
+        }
+        let look = self.looked_at + LOOK_AFTER;
+        Ok(self.sender.next_attempt(now).into_iter().chain([look]).min())
     }
 
     fn counters(&self) -> Counters {

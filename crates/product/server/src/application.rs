@@ -1,36 +1,44 @@
-//! What answers the requests of a server, on each of its threads: a service, the handler of files, or a low-level handler.
+//! What answers the requests of a server, on each of its threads: the handler of files, or a low-level handler. Services have
+//! threads of another kind (service_thread.rs).
 
 use crate::handler::{Files, Options};
 use crate::low::{Handler, Shared};
-use crate::records::WorkerRecord;
-use crate::runtime::Runtime;
-use crate::service::ServiceHandler;
+use crate::records::ThreadRecord;
+use crate::stop::Stop;
 use crate::tcp::{self, Setup, ThreadCounters};
+use crate::tcp_thread::{self, TcpSetup};
+use crate::threads::Job;
 use crate::worker_thread::{ServingWorker, SharedConfig, WorkerSetup};
-use ::http::{Request, Response};
-use body::Body;
-use bytes::Bytes;
 use datapath::Port;
-use std::fmt::Display;
 use std::io;
 use std::net::TcpListener;
-use tower_service::Service;
+use std::sync::Arc;
 
 /// The number of a thread of a server, from 0. A worker of HTTP/3 and a thread of HTTP/1.1 and 2 may have the same.
 pub type ThreadIndex = usize;
 
-/// What answers requests. Each thread makes its own part.
-pub(crate) trait Application: Send + Sync + 'static {
+/// What the threads of a server are started with.
+pub(crate) struct ThreadSetups<P> {
+    pub(crate) config: Arc<SharedConfig>,
+    /// Of the workers of HTTP/3.
+    pub(crate) workers: Vec<WorkerSetup<P>>,
+    /// Of HTTP/1.1 and 2.
+    pub(crate) tcp: Vec<TcpSetup>,
+    pub(crate) stop: Stop,
+}
+
+/// What answers the requests of a server.
+pub(crate) trait Application {
+    /// The threads that serve.
+    fn jobs<P: Port + Send + 'static>(self, setups: ThreadSetups<P>) -> Vec<Job<Vec<ThreadRecord>>>;
+}
+
+/// What answers requests by a low-level handler. Each thread makes its own part.
+pub(crate) trait Handlers: Send + Sync + 'static {
     type Handler: Handler;
 
     /// The handler of a worker of HTTP/3. Called on the worker's thread.
     fn handler(&self, thread: ThreadIndex, shared: &Shared) -> Self::Handler;
-
-    /// Serves HTTP/3 by a worker on this thread, until the order to stop and to the end of its connections.
-    fn work<P: Port>(&self, setup: WorkerSetup<P>, config: &SharedConfig) -> io::Result<WorkerRecord> {
-        let handler = |number: u8| self.handler(number.into(), &config.shared);
-        ServingWorker::new(setup, config, handler)?.run()
-    }
 
     /// Serves HTTP/1.1 and 2 on this thread until the order to stop.
     fn serve_tcp(
@@ -41,41 +49,28 @@ pub(crate) trait Application: Send + Sync + 'static {
     ) -> io::Result<ThreadCounters>;
 }
 
-/// A service, made for each thread.
-pub(crate) struct Services<M> {
-    pub(crate) make: M,
-    /// Tasks, timers and sockets of tokio work in it.
-    pub(crate) runtime: Runtime,
-}
+/// A thread for each worker, and one for each listener: nothing of tokio is on the path of HTTP/3.
+pub(crate) struct Apart<A>(pub(crate) A);
 
-impl<M, S, B> Application for Services<M>
-where
-    M: Fn(ThreadIndex) -> S + Send + Sync + 'static,
-    S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
-    S::Error: Display,
-    S::Future: 'static,
-    B: http_body::Body<Data = Bytes> + 'static,
-    B::Error: Display,
-{
-    type Handler = ServiceHandler<S>;
-
-    fn handler(&self, thread: ThreadIndex, shared: &Shared) -> ServiceHandler<S> {
-        ServiceHandler::new((self.make)(thread), shared.clone())
-    }
-
-    fn work<P: Port>(&self, setup: WorkerSetup<P>, config: &SharedConfig) -> io::Result<WorkerRecord> {
-        let _entered = self.runtime.enter();
-        let handler = |number: u8| self.handler(number.into(), &config.shared);
-        ServingWorker::new(setup, config, handler)?.run()
-    }
-
-    fn serve_tcp(
-        &self,
-        thread: ThreadIndex,
-        listener: TcpListener,
-        setup: Setup,
-    ) -> io::Result<ThreadCounters> {
-        tcp::serve_application(listener, setup, (self.make)(thread))
+impl<A: Handlers> Application for Apart<A> {
+    fn jobs<P: Port + Send + 'static>(self, setups: ThreadSetups<P>) -> Vec<Job<Vec<ThreadRecord>>> {
+        let handlers = Arc::new(self.0);
+        let worker = |setup: WorkerSetup<P>| {
+            let (handlers, config) = (Arc::clone(&handlers), Arc::clone(&setups.config));
+            Job::new(format!("worker {}", setup.number), move || {
+                let handler = |number: u8| handlers.handler(number.into(), &config.shared);
+                let record = ServingWorker::alone(setup, &config, handler)?.run()?;
+                Ok(vec![ThreadRecord::Worker(Box::new(record))])
+            })
+        };
+        let tcp = |TcpSetup { number, core, listener, setup }: TcpSetup| {
+            let handlers = Arc::clone(&handlers);
+            Job::new(format!("tcp {number}"), move || {
+                let serve = || handlers.serve_tcp(number, listener, setup);
+                Ok(vec![ThreadRecord::Tcp(tcp_thread::run(number, core, serve)?)])
+            })
+        };
+        setups.workers.into_iter().map(worker).chain(setups.tcp.into_iter().map(tcp)).collect()
     }
 }
 
@@ -89,7 +84,7 @@ impl FileServer {
     }
 }
 
-impl Application for FileServer {
+impl Handlers for FileServer {
     type Handler = Files;
 
     fn handler(&self, _: ThreadIndex, shared: &Shared) -> Files {
@@ -103,9 +98,9 @@ impl Application for FileServer {
 }
 
 /// A low-level handler, made for each thread. Its server serves HTTP/3 alone.
-pub(crate) struct Handlers<M>(pub(crate) M);
+pub(crate) struct EachThread<M>(pub(crate) M);
 
-impl<M, H> Application for Handlers<M>
+impl<M, H> Handlers for EachThread<M>
 where
     M: Fn(ThreadIndex) -> H + Send + Sync + 'static,
     H: Handler,

@@ -1,21 +1,20 @@
 //! A server whose ports are open. Nothing is served before one of the `serve` functions is called.
 
 use crate::access_log::{AccessLog, Target};
-use crate::application::{Application, FileServer, Handlers, Services, ThreadIndex};
+use crate::application::{Apart, Application, EachThread, FileServer, ThreadIndex, ThreadSetups};
 use crate::bind_error::BindError;
 use crate::counters::CounterBoard;
 use crate::handler::Options;
 use crate::low::Handler;
 use crate::memory_trimmer::{MemoryTrimmer, QUIET};
-use crate::records::ThreadRecord;
 use crate::report::Report;
 use crate::running::{Handle, Running};
-use crate::runtime::Runtime;
 use crate::service::OnRuntime;
+use crate::service_thread::Services;
 use crate::stop::Stop;
 use crate::tcp::{Setup, ShutdownSignal};
-use crate::tcp_thread;
-use crate::threads::{self, Job};
+use crate::tcp_thread::TcpSetup;
+use crate::threads;
 use crate::versions::Versions;
 use crate::warnings::Printer;
 use crate::worker_thread::{SharedConfig, WorkerSetup};
@@ -72,8 +71,9 @@ impl Bound {
     /// Serves by a service, such as a `Router` of axum. Its clones serve the threads. Futures run on the thread of their
     /// connection and need not be `Send`.
     ///
-    /// Tasks, timers and sockets of tokio work in them: those of the runtime in which this is called, or else of one that the
-    /// server starts on a thread of its own.
+    /// Each thread has a current-thread runtime of tokio's, whose tasks its connections are. Tasks that a handler spawns, by
+    /// `tokio::spawn` or `spawn_local`, its timers and its sockets belong to that runtime and run on that thread. Tasks that have not
+    /// ended when the server ends are dropped; what `spawn_blocking` has begun goes on.
     ///
     /// # Errors
     /// The access log cannot be written, or the system has no threads left.
@@ -89,7 +89,7 @@ impl Bound {
         self.serve_with(move |_| original.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// The same with a service that `make` makes on each thread. It need not be `Send`.
+    /// The same with a service that `make` makes on each thread, in its runtime. It need not be `Send`.
     ///
     /// # Errors
     /// As [`Bound::serve`].
@@ -104,12 +104,12 @@ impl Bound {
         B: http_body::Body<Data = Bytes> + 'static,
         B::Error: Display,
     {
-        let runtime = Runtime::find().map_err(BindError::System)?;
-        self.start(Services { make, runtime })
+        self.start(Services(make))
     }
 
     /// Serves by a service whose futures run as tasks of the runtime `at`, so that they may block, or use many threads for one
-    /// request. A panic in one is answered with 500. When the client gives a request up, its task is cancelled.
+    /// request. A panic in one is answered with 500. When the client gives a request up, its task is cancelled. Content of responses
+    /// is polled on the thread of the connection, in the runtime of [`Bound::serve`].
     ///
     /// # Errors
     /// As [`Bound::serve`].
@@ -121,9 +121,9 @@ impl Bound {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Display,
     {
-        let original = Mutex::new(OnRuntime::new(service, at.clone()));
+        let original = Mutex::new(OnRuntime::new(service, at));
         let make = move |_| original.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.start(Services { make, runtime: Runtime::of(at) })
+        self.start(Services(make))
     }
 
     /// Serves files and generated bodies, as `tercel serve` does. Budget, warnings and clock of `options` are those of the server.
@@ -131,7 +131,7 @@ impl Bound {
     /// # Errors
     /// As [`Bound::serve`].
     pub fn serve_files(self, options: Options) -> Result<Running, BindError> {
-        self.start(FileServer(options))
+        self.start(Apart(FileServer(options)))
     }
 
     /// Takes the ports out, for [`Bound::serve_files_on`]. Outside semver.
@@ -150,7 +150,7 @@ impl Bound {
         ports: Vec<P>,
         options: Options,
     ) -> Result<Running, BindError> {
-        self.start_on(ports, FileServer(options))
+        self.start_on(ports, Apart(FileServer(options)))
     }
 
     /// Serves by a low-level handler, which `make` makes on each worker: HTTP/3 alone.
@@ -165,7 +165,7 @@ impl Bound {
             let text = "a low-level handler serves HTTP/3 alone: add versions(Versions::HTTP3)";
             return Err(BindError::Setting(text.to_owned()));
         }
-        self.start(Handlers(make))
+        self.start(Apart(EachThread(make)))
     }
 
     fn start<A: Application>(mut self, application: A) -> Result<Running, BindError> {
@@ -186,16 +186,8 @@ impl Bound {
         let board = CounterBoard::new(ports.len() + listeners.len());
         // Without this thread the server does what it did, and keeps its memory.
         let trimmer = MemoryTrimmer::start(&worker.shared.budget, QUIET, udp::return_freed_memory).ok();
-        let threads = Threads {
-            application: Arc::new(application),
-            worker,
-            tcp,
-            cores,
-            log: &log,
-            stop: &stop,
-            board: &board,
-        };
-        let jobs = threads.jobs(ports, listeners);
+        let threads = Threads { worker, tcp, cores, log: &log, stop: &stop, board: &board };
+        let jobs = application.jobs(threads.setups(ports, listeners));
         let reopener = log.reopener();
         // Dropped in this order: the printer prints what was noted until the end.
         let ended = threads::start(jobs, &stop, (log, trimmer, printer)).map_err(BindError::System)?;
@@ -218,8 +210,7 @@ impl<A: Application> PortsVisitor for Start<A> {
 }
 
 /// What the threads of a server are made of.
-struct Threads<'a, A> {
-    application: Arc<A>,
+struct Threads<'a> {
     worker: SharedConfig,
     tcp: Option<TcpConfig>,
     cores: Vec<usize>,
@@ -228,46 +219,33 @@ struct Threads<'a, A> {
     board: &'a CounterBoard,
 }
 
-impl<A: Application> Threads<'_, A> {
-    fn jobs<P: Port + Send + 'static>(
-        self,
-        ports: Vec<P>,
-        listeners: Vec<TcpListener>,
-    ) -> Vec<Job<ThreadRecord>> {
-        let workers = ports.len();
-        let mut jobs = self.tcp_threads(listeners, workers);
-        let workers = self.workers(ports);
-        jobs.splice(0..0, workers);
-        jobs
+impl Threads<'_> {
+    fn setups<P: Port>(self, ports: Vec<P>, listeners: Vec<TcpListener>) -> ThreadSetups<P> {
+        let tcp = self.tcp_setups(listeners, ports.len());
+        let workers = self.worker_setups(ports);
+        ThreadSetups { config: Arc::new(self.worker), workers, tcp, stop: self.stop.clone() }
     }
 
-    fn workers<P: Port + Send + 'static>(self, ports: Vec<P>) -> Vec<Job<ThreadRecord>> {
+    fn worker_setups<P: Port>(&self, ports: Vec<P>) -> Vec<WorkerSetup<P>> {
         // A single worker hands nothing over.
         let wakers = ports.iter().map(P::waker).collect();
         let mut members = if ports.len() > 1 { HandOff::group(wakers) } else { Vec::new() }.into_iter();
-        let config = Arc::new(self.worker);
-        let job = |(number, port): (u8, P)| {
-            let setup = WorkerSetup {
-                number,
-                port,
-                recorder: self.log.recorder(),
-                member: members.next(),
-                core: self.cores.get(usize::from(number)).copied(),
-                stop: self.stop.clone(),
-                board: self.board.entry(number.into()),
-            };
-            let (application, config) = (Arc::clone(&self.application), Arc::clone(&config));
-            Job::new(format!("worker {number}"), move || {
-                application.work(setup, &config).map(Box::new).map(ThreadRecord::Worker)
-            })
+        let setup = |(number, port): (u8, P)| WorkerSetup {
+            number,
+            port,
+            recorder: self.log.recorder(),
+            member: members.next(),
+            core: self.cores.get(usize::from(number)).copied(),
+            stop: self.stop.clone(),
+            board: self.board.entry(number.into()),
         };
-        (0..).zip(ports).map(job).collect()
+        (0..).zip(ports).map(setup).collect()
     }
 
-    /// Threads of HTTP/1.1 and 2, whose counters follow those of `workers` workers.
-    fn tcp_threads(&self, listeners: Vec<TcpListener>, workers: usize) -> Vec<Job<ThreadRecord>> {
+    /// Of threads of HTTP/1.1 and 2, whose counters follow those of `workers` workers.
+    fn tcp_setups(&self, listeners: Vec<TcpListener>, workers: usize) -> Vec<TcpSetup> {
         let Some(tcp) = &self.tcp else { return Vec::new() };
-        let job = |(number, (listener, shutdown_signal)): (usize, (TcpListener, &ShutdownSignal))| {
+        let setup = |(number, (listener, shutdown_signal)): (usize, (TcpListener, &ShutdownSignal))| {
             let setup = Setup {
                 tls: Arc::clone(&tcp.tls),
                 recorder: self.log.recorder(),
@@ -277,13 +255,8 @@ impl<A: Application> Threads<'_, A> {
                 shared: self.worker.shared.clone(),
                 board: self.board.entry(workers + number),
             };
-            let core = self.cores.get(number).copied();
-            let application = Arc::clone(&self.application);
-            Job::new(format!("tcp {number}"), move || {
-                tcp_thread::run(number, core, || application.serve_tcp(number, listener, setup))
-                    .map(ThreadRecord::Tcp)
-            })
+            TcpSetup { number, core: self.cores.get(number).copied(), listener, setup }
         };
-        (0..).zip(listeners.into_iter().zip(self.stop.shutdown_signals())).map(job).collect()
+        (0..).zip(listeners.into_iter().zip(self.stop.shutdown_signals())).map(setup).collect()
     }
 }

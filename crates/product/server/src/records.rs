@@ -42,7 +42,7 @@ pub struct TcpRecord {
     pub number: usize,
     /// The core that it kept, if any.
     pub core: Option<usize>,
-    /// CPU seconds of the thread.
+    /// CPU seconds of the thread; 0 if it is that of a worker, whose record has them.
     pub cpu_s: f64,
     /// What it did.
     pub counters: ThreadCounters,
@@ -63,7 +63,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub(crate) fn new(records: Vec<ThreadRecord>) -> Summary {
+    pub(crate) fn new(records: impl Iterator<Item = ThreadRecord>) -> Summary {
         let mut summary = Summary::default();
         for record in records {
             match record {

@@ -80,14 +80,14 @@ impl Handle {
 pub struct Running {
     address: SocketAddr,
     handle: Handle,
-    ended: Option<Receiver<Reports<ThreadRecord>>>,
+    ended: Option<Receiver<Reports<Vec<ThreadRecord>>>>,
 }
 
 impl Running {
     pub(crate) fn new(
         address: SocketAddr,
         handle: Handle,
-        ended: Receiver<Reports<ThreadRecord>>,
+        ended: Receiver<Reports<Vec<ThreadRecord>>>,
     ) -> Running {
         Running { address, handle, ended: Some(ended) }
     }
@@ -114,9 +114,9 @@ impl Running {
     }
 }
 
-fn summary(ended: Result<Reports<ThreadRecord>, RecvError>) -> Result<Summary, ServeError> {
+fn summary(ended: Result<Reports<Vec<ThreadRecord>>, RecvError>) -> Result<Summary, ServeError> {
     match ended {
-        Ok(Ok(records)) => Ok(Summary::new(records)),
+        Ok(Ok(records)) => Ok(Summary::new(records.into_iter().flatten())),
         Ok(Err(error)) => Err(ServeError(Some(error))),
         Err(_) => Err(ServeError(None)),
     }

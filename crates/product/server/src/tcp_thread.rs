@@ -1,9 +1,19 @@
 //! One thread of HTTP/1.1 and 2.
 
 use crate::records::TcpRecord;
-use crate::tcp::ThreadCounters;
+use crate::tcp::{Setup, ThreadCounters};
 use cpu::thread_seconds;
 use std::io;
+use std::net::TcpListener;
+
+/// What one thread of HTTP/1.1 and 2 is given for itself.
+pub(crate) struct TcpSetup {
+    pub(crate) number: usize,
+    /// The core to keep, if any.
+    pub(crate) core: Option<usize>,
+    pub(crate) listener: TcpListener,
+    pub(crate) setup: Setup,
+}
 
 /// Serves by `serve`, which goes on until the order to stop.
 ///

@@ -6,7 +6,7 @@ use crate::counters::{BoardEntry, Counters};
 use crate::date::unix_now;
 use crate::drain;
 use crate::endpoint_warnings::EndpointWarnings;
-use crate::http3::{HeadCache, Server};
+use crate::http3::{HeadCache, Server, WakeWorker};
 use crate::low::{Handler, Shared};
 use crate::progress::Progress;
 use crate::records::WorkerRecord;
@@ -14,13 +14,19 @@ use crate::stop::{Phase, Stop};
 use base::time::{Duration, Instant};
 use cpu::thread_seconds;
 use datapath::{Frames, Port};
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use transport::{Endpoint, EndpointConfig, ServerConfig};
+use worker::task::{Sleep, TaskSleep, TaskWaker, yield_now};
 use worker::{HandOffMember, Worker};
 
 /// How long packets that have been sent may take to leave the interface.
 const SETTLE: Duration = Duration::from_millis(200);
+/// A worker that is a task looks at the descriptors and timers of others after so many turns without a pause. A look is an
+/// `epoll_wait`.
+const TURNS_PER_LOOK: u32 = 8;
 
 /// What all workers of a server have in common.
 pub(crate) struct SharedConfig {
@@ -80,14 +86,38 @@ pub(crate) enum Go {
 }
 
 impl<P: Port, H: Handler> ServingWorker<P, H> {
-    /// Makes the worker, on its thread. `handler` is made there too.
+    /// Makes a worker whose thread does nothing else, on that thread. `handler` is made there too.
     ///
     /// # Errors
     /// The core cannot be kept, or there is no randomness.
-    pub(crate) fn new(
+    pub(crate) fn alone(
+        setup: WorkerSetup<P>,
+        config: &SharedConfig,
+        handler: impl FnOnce(u8) -> H,
+    ) -> io::Result<ServingWorker<P, H>> {
+        let wake = setup.port.waker().map(|waker| -> WakeWorker { Box::new(move || waker.wake()) });
+        ServingWorker::new(setup, config, handler, wake)
+    }
+
+    /// Makes a worker that will be a task, on its thread. `waker` wakes the task.
+    ///
+    /// # Errors
+    /// As [`ServingWorker::alone`].
+    pub(crate) fn as_task(
+        setup: WorkerSetup<P>,
+        config: &SharedConfig,
+        handler: impl FnOnce(u8) -> H,
+        waker: &Arc<TaskWaker>,
+    ) -> io::Result<ServingWorker<P, H>> {
+        let waker = Arc::clone(waker);
+        ServingWorker::new(setup, config, handler, Some(Box::new(move || waker.wake())))
+    }
+
+    fn new(
         mut setup: WorkerSetup<P>,
         config: &SharedConfig,
         handler: impl FnOnce(u8) -> H,
+        wake: Option<WakeWorker>,
     ) -> io::Result<ServingWorker<P, H>> {
         let began_cpu_s = thread_seconds();
         if let Some(core) = setup.core {
@@ -99,8 +129,8 @@ impl<P: Port, H: Handler> ServingWorker<P, H> {
             .with_config(Arc::clone(&config.http3))
             .with_head_cache(config.heads)
             .with_progress(config.progress);
-        if let Some(waker) = setup.port.waker() {
-            app = app.with_wake(Box::new(move || waker.wake()));
+        if let Some(wake) = wake {
+            app = app.with_wake(wake);
         }
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(io::Error::other)?;
@@ -138,6 +168,54 @@ impl<P: Port, H: Handler> ServingWorker<P, H> {
             self.after_turn();
         }
         self.finish()
+    }
+
+    /// Serves to the end, as a task on a tokio runtime whose tasks share the thread. `waker` will wake it.
+    ///
+    /// # Errors
+    /// The data path has failed, or the system has no descriptors left.
+    pub(crate) async fn run_as_task(mut self, waker: Arc<TaskWaker>) -> io::Result<WorkerRecord> {
+        let mut sleep = TaskSleep::new(&self.worker)?;
+        let mut turns = 0;
+        while self.obey() == Go::On {
+            let mut is_over = false;
+            poll_fn(|cx| {
+                if core::mem::replace(&mut is_over, true) {
+                    return Poll::Ready(Ok(()));
+                }
+                // Before the turn looks for calls: what comes later wakes this task again.
+                waker.set(cx.waker());
+                if let Err(error) = self.turn_as_task(&mut sleep, &mut turns, cx) {
+                    return Poll::Ready(Err(error));
+                }
+                Poll::Pending
+            })
+            .await?;
+        }
+        self.finish()
+    }
+
+    /// One turn, and what has the task polled when the next one is due.
+    fn turn_as_task(
+        &mut self,
+        sleep: &mut TaskSleep,
+        turns: &mut u32,
+        cx: &mut Context<'_>,
+    ) -> io::Result<()> {
+        let (now, deadline) = self.worker.turn_once()?;
+        self.after_turn();
+        let deadline = deadline.into_iter().chain(self.next_timeout()).min();
+        if sleep.begin(&mut self.worker, now, deadline, cx)? == Sleep::Sound {
+            *turns = 0;
+            return Ok(());
+        }
+        *turns += 1;
+        if turns.is_multiple_of(TURNS_PER_LOOK) {
+            yield_now(cx);
+        } else {
+            cx.waker().wake_by_ref();
+        }
+        Ok(())
     }
 
     /// Heeds the order to stop. To be called before each turn.

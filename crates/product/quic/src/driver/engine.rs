@@ -4,7 +4,6 @@ use crate::app::Application;
 use crate::error::ConnectionError;
 use crate::hub::{Connect, Course, Hub};
 use crate::presence::Presence;
-use base::time::Instant;
 use datapath::Port;
 use std::io;
 use std::sync::Arc;
@@ -49,18 +48,6 @@ impl<P: Port> Engine<P> {
     /// Only when the data path itself has failed.
     pub(crate) fn run_turn(&mut self) -> io::Result<Turn> {
         self.worker.run_turn(None)
-    }
-
-    /// One turn, without sleep. Returns the time, and when the next turn is due if nothing arrives: at that time or earlier when
-    /// there is more to do at once.
-    ///
-    /// # Errors
-    /// Only when the data path itself has failed.
-    pub(crate) fn turn_once(&mut self) -> io::Result<(Instant, Option<Instant>)> {
-        let now = self.worker.clock();
-        let turn = self.worker.turn(now)?;
-        let deadline = if turn.trains > 0 { Some(now) } else { self.worker.next_deadline() };
-        Ok((now, deadline))
     }
 
     fn begin(&mut self, connect: Connect) {

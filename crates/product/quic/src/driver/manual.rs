@@ -56,7 +56,7 @@ impl ManualDriver {
         if !self.engine.obey() {
             return Ok(Progress::Ended);
         }
-        let (now, deadline) = self.engine.turn_once()?;
+        let (now, deadline) = self.engine.worker.turn_once()?;
         Ok(match deadline {
             Some(at) if at <= now => Progress::Again,
             Some(at) => Progress::Wait(Some(at.saturating_since(now).into())),

@@ -6,8 +6,7 @@
 
 use super::answer::{Answer, ConnectionContext};
 use super::body::RequestGuard;
-use super::counters::ThreadCounters;
-use super::tcp_server::{Setup, serve_by};
+use super::tcp_server::{Served, Setup, serve_here};
 use super::timeouts::ConnectionTimeouts;
 use crate::access_log::Protocol;
 use crate::monotonic;
@@ -29,11 +28,15 @@ use std::task::{Context, Poll, ready};
 use tower_service::Service;
 
 /// Accepts from `listener` and serves until the order to stop; then waits for what is under way, for `drain` of
-/// [`super::Limits`] at most.
+/// [`super::Limits`] at most. To be awaited in a local runtime, which others may share.
 ///
 /// # Errors
 /// The operating system has no descriptors or memory left to begin with.
-pub fn serve_application<S, B>(listener: TcpListener, setup: Setup, service: S) -> io::Result<ThreadCounters>
+pub(crate) async fn serve_application_here<S, B>(
+    listener: TcpListener,
+    setup: Setup,
+    service: S,
+) -> io::Result<Served>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
     S::Error: Display,
@@ -41,7 +44,7 @@ where
     B: http_body::Body<Data = Bytes> + 'static,
     B::Error: Display,
 {
-    serve_by(listener, setup, Application(service))
+    serve_here(listener, setup, Application(service)).await
 }
 
 /// The application of a thread.

@@ -15,7 +15,8 @@
 //! | timeouts.rs, limits.rs | time limits of connections |
 //! | counters.rs | what was done, in numbers |
 //!
-//! Each thread has a runtime, a handler and connections of its own and shares nothing with others, HTTP/3's workers included.
+//! Each thread has a handler and connections of its own and shares nothing with others. It has a runtime of its own, which a worker
+//! of HTTP/3 shares where services answer (service_thread.rs).
 
 mod answer;
 mod application;
@@ -36,7 +37,7 @@ mod tcp_server;
 mod thread_state;
 mod timeouts;
 
-pub use application::serve_application;
+pub(crate) use application::serve_application_here;
 pub use counters::ThreadCounters;
 pub use fields::alt_svc;
 pub use limits::Limits;

@@ -74,39 +74,63 @@ pub(super) fn serve_by<A: Answer>(
 where
     InPlace: Http2ServerConnExec<A::Future, A::Content>,
 {
+    let runtime =
+        Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
+    let served = runtime.block_on(serve_here(listener, setup, answer))?;
+    // What is still open ends now.
+    drop(runtime);
+    Ok(served.finish())
+}
+
+/// As [`serve_by`], in a runtime of this thread's that others share.
+pub(super) async fn serve_here<A: Answer>(
+    listener: TcpListener,
+    setup: Setup,
+    answer: A,
+) -> io::Result<Served>
+where
+    InPlace: Http2ServerConnExec<A::Future, A::Content>,
+{
     let holding = Holding::new(&setup.shared.budget);
     let alt_svc = setup.alt_svc.map(HeaderValue::try_from).transpose().map_err(io::Error::other)?;
     let thread_state = Rc::new(ThreadState::new(&setup.shared, setup.recorder, alt_svc));
     let traffic = Rc::new(Traffic::default());
-    let runtime =
-        Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
     let manner = Rc::new(ConnectionOptions::new(setup.tls, Rc::clone(&thread_state), answer, setup.limits));
-    runtime.block_on(async {
-        let front = TcpServer {
-            listener: Some(tokio::net::TcpListener::from_std(listener)?),
-            shutdown_signal: setup.shutdown_signal,
-            manner,
-            traffic: Rc::clone(&traffic),
-            limiter: Rc::default(),
-            pulses: Vec::new(),
-            holding,
-            timer: Box::pin(tokio::time::sleep(LOOK_EVERY)),
-            is_timed: false,
-            paused_until: None,
-            is_leaving: false,
-            deadline: None,
-            board: setup.board.clone(),
-        };
-        front.await;
-        io::Result::Ok(())
-    })?;
-    // What is still open ends now.
-    drop(runtime);
-    thread_state.recorder.borrow_mut().flush();
-    let mut counters = *thread_state.counters.borrow();
-    traffic.add_to(&mut counters);
-    setup.board.publish(counters.sums());
-    Ok(counters)
+    let front = TcpServer {
+        listener: Some(tokio::net::TcpListener::from_std(listener)?),
+        shutdown_signal: setup.shutdown_signal,
+        manner,
+        traffic: Rc::clone(&traffic),
+        limiter: Rc::default(),
+        pulses: Vec::new(),
+        holding,
+        timer: Box::pin(tokio::time::sleep(LOOK_EVERY)),
+        is_timed: false,
+        paused_until: None,
+        is_leaving: false,
+        deadline: None,
+        board: setup.board.clone(),
+    };
+    front.await;
+    Ok(Served { thread_state, traffic, board: setup.board })
+}
+
+/// What was done, once the runtime has ended.
+pub(crate) struct Served {
+    thread_state: Rc<ThreadState>,
+    traffic: Rc<Traffic>,
+    board: BoardEntry,
+}
+
+impl Served {
+    /// Writes what the log holds back, and publishes the counters.
+    pub(crate) fn finish(self) -> ThreadCounters {
+        self.thread_state.recorder.borrow_mut().flush();
+        let mut counters = *self.thread_state.counters.borrow();
+        self.traffic.add_to(&mut counters);
+        self.board.publish(counters.sums());
+        counters
+    }
 }
 
 /// The thread's own future.
