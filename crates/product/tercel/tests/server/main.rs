@@ -1,5 +1,5 @@
 //! The server of the library as applications and clients see it, over all versions of HTTP.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that meets an error has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod threads;
 mod world;
