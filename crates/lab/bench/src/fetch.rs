@@ -3,18 +3,19 @@
 //! `tercel get` is what users run and what comparisons measure. This is for measurements inside one process, where nothing
 //! but the protocol must be in the picture: whether it allocates, and what each layer costs.
 
+use base::time::Instant;
+use client::app::{Active, ClientApp, ClientConnection, End, Failure, Requests, Responses};
+use http3::{BodyLength, ResponseHead};
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-use base::time::Instant;
-use http3::{Abort, BodyLength, MessageSink, ResponseHead, Session};
-use transport::{Connection, Event, Fin, StreamId, StreamSink};
-use wire::Side;
-use worker::{App, Next};
+use transport::Connection;
 
 /// The application of a client's worker.
+pub type Fetch = ClientApp<Progress>;
+
+/// How far the fetch is.
 #[derive(Debug, Default)]
-pub struct Fetch {
+pub struct Progress {
     /// Content bytes that have come.
     pub received: u64,
     /// Set once the connection has gone, or the response is over.
@@ -31,95 +32,83 @@ pub enum Outcome {
 }
 
 /// What is kept for the connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct State {
-    session: Session<Content>,
     request: Option<http::request::Parts>,
+    progress: Progress,
 }
 
-#[derive(Debug, Default)]
-struct Content {
-    received: u64,
-    outcome: Option<Outcome>,
+/// A connection that will ask `authority` for `path`.
+///
+/// # Errors
+/// When the two make no URL.
+pub fn connection(
+    authority: SocketAddr,
+    path: &str,
+    now: Instant,
+) -> Result<ClientConnection<State>, http::Error> {
+    let request = http::Request::get(format!("https://{authority}{path}")).body(())?.into_parts().0;
+    let state = State { request: Some(request), progress: Progress::default() };
+    Ok(ClientConnection::new(Arc::new(http3::Config::client()), state, 1, now))
 }
 
 impl State {
-    /// The state of a connection that will ask `authority` for `path`.
-    ///
-    /// # Errors
-    /// When the two make no URL.
-    pub fn new(authority: SocketAddr, path: &str, now: Instant) -> Result<State, http::Error> {
-        let request = http::Request::get(format!("https://{authority}{path}")).body(())?.into_parts().0;
-        let connection = http3::Connection::new(Side::Client, Arc::new(http3::Config::client()), now);
-        let session = Session { connection, messages: Content::default() };
-        Ok(State { session, request: Some(request) })
+    fn fail(&mut self, why: String) {
+        self.progress.outcome.get_or_insert(Outcome::Failed(why));
     }
 }
 
-impl MessageSink for Content {
-    fn on_response(&mut self, _: StreamId, head: &ResponseHead<'_>) {
+impl Responses for State {
+    type Request = ();
+
+    fn on_head(&mut self, (): &mut (), head: &ResponseHead<'_>) {
         if head.status() != 200 {
-            self.outcome = Some(Outcome::Failed(format!("status {}", head.status())));
+            self.fail(format!("status {}", head.status()));
         }
     }
 
     #[inline]
-    fn on_body(&mut self, _: StreamId, bytes: &[u8]) -> usize {
-        self.received += bytes.len() as u64;
+    fn on_body(&mut self, (): &mut (), bytes: &[u8]) -> usize {
+        self.progress.received += bytes.len() as u64;
         bytes.len()
     }
 
-    fn on_event(&mut self, event: &Event) {
-        if let Event::Closed(reason) = event {
-            self.outcome.get_or_insert_with(|| Outcome::Failed(format!("{reason:?}")));
-        }
+    fn on_end(&mut self, (): ()) -> Option<()> {
+        self.progress.outcome.get_or_insert(Outcome::Complete);
+        None
     }
 
-    fn on_end(&mut self, _: StreamId) {
-        self.outcome.get_or_insert(Outcome::Complete);
-    }
-
-    fn on_abort(&mut self, _: StreamId, abort: Abort) {
-        self.outcome.get_or_insert(Outcome::Failed(format!("{abort:?}")));
+    fn on_failure(&mut self, (): (), failure: Failure<'_>) {
+        self.fail(format!("{failure:?}"));
     }
 }
 
-impl StreamSink for State {
-    #[inline]
-    fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
-        self.session.on_stream_data(id, bytes, fin)
-    }
-}
+impl Requests for Progress {
+    type Connection = State;
 
-impl App for Fetch {
-    type State = State;
-
-    fn on_accept(&mut self, now: Instant, _: &mut Connection) -> State {
-        // Never called: a client's worker has no server configuration.
-        let connection = http3::Connection::new(Side::Client, Arc::new(http3::Config::client()), now);
-        State { session: Session { connection, messages: Content::default() }, request: None }
+    fn on_accept(&mut self, _: Instant) -> State {
+        State::default()
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut State) -> Next {
-        let State { session, request } = state;
-        session.on_turn(connection, now);
-        if connection.is_connected()
-            && let Some(head) = request.take()
-            && let Err(error) = session.connection.request(connection, &head, BodyLength::Empty)
-        {
-            session.messages.outcome = Some(Outcome::Failed(format!("{error:?}")));
+    fn on_connected(&mut self, active: &mut Active<'_, State>) {
+        let Some(head) = active.state().request.take() else { return };
+        match active.request(&head, BodyLength::Empty) {
+            Ok(id) => active.keep(id, ()),
+            Err(error) => active.state().fail(format!("{error:?}")),
         }
-        self.received = session.messages.received;
-        if self.outcome.is_none()
-            && let Some(outcome) = session.messages.outcome.take()
-        {
-            self.outcome = Some(outcome);
-            session.connection.close(connection, now);
-        }
-        session.connection.next_timeout().map_or(Next::Wait, Next::At)
     }
 
-    fn on_gone(&mut self, _: Instant, _: &Connection, _: State) {
-        self.outcome.get_or_insert_with(|| Outcome::Failed("the connection ended".to_owned()));
+    fn on_turn(&mut self, active: &mut Active<'_, State>) -> Option<Instant> {
+        self.received = active.state().progress.received;
+        if self.outcome.is_none() && active.state().progress.outcome.is_some() {
+            self.outcome = active.state().progress.outcome.take();
+            active.close();
+        }
+        None
+    }
+
+    fn on_closed(&mut self, _: Instant, _: &Connection, state: &mut State, end: &End) {
+        state.fail(format!("{:?}", end.reason));
+        self.outcome = self.outcome.take().or(state.progress.outcome.take());
     }
 }

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use base::time::Duration;
-use bench::fetch::{Fetch, Outcome, State};
+use bench::fetch::{self, Fetch, Outcome};
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
 use server::access_log::{AccessLog, Target};
@@ -77,7 +77,7 @@ fn client(peer: std::net::SocketAddr) -> Worker<UdpPort, Fetch> {
     let transport = Arc::new(TransportConfig::default().build().unwrap());
     let endpoint = Endpoint::new(EndpointConfig::default(), [2; 32]);
     let mut worker = Worker::new(port(), Fetch::default(), endpoint, None, Config::default());
-    let state = State::new(peer, &format!("/bytes/{TOTAL}"), worker.now()).unwrap();
+    let state = fetch::connection(peer, &format!("/bytes/{TOTAL}"), worker.now()).unwrap();
     let config = ClientConfig { tls, transport, token: Vec::new() };
     worker.connect(&config, "localhost", peer, state).unwrap();
     worker
