@@ -1,19 +1,17 @@
 //! One viewer: a connection, a request at a time, and the player behind it; all of them are a worker's application.
 //!
-//! While packets are taken in, the [`Inbox`] counts what comes; in the turn that follows, the player hears of what is complete and
-//! says what is next.
+//! While packets are taken in, the connection counts what comes; in the turn that follows, the player hears of what is complete
+//! and says what is next.
 
 use crate::manifest::Presentation;
 use crate::player::{PlaybackRecord, Player, Settings, Step};
 use base::time::{Duration, Instant};
-use client::fault;
+use client::app::{Active, End, Failure, Requests, Responses};
+use client::fault::ConnectionEnd;
 use client::target::Target;
 use http::{Request, Uri};
-use http3::{Abort, BodyLength, EncodedRequest, MessageSink, ResponseHead, Session};
-use std::sync::Arc;
-use transport::{CloseReason, Connection, Event, Fin, StreamId, StreamSink};
-use wire::Side;
-use worker::{App, Next};
+use http3::{BodyLength, ResponseHead};
+use transport::Connection;
 
 /// The longest manifest, in bytes.
 const LONGEST_MANIFEST: usize = 4 << 20;
@@ -64,34 +62,23 @@ pub(crate) struct Outcome {
 /// What a connection keeps.
 #[derive(Debug)]
 pub(crate) struct PlayerConnection {
-    session: Session<Inbox>,
     number: usize,
     began: Instant,
     stage: Stage,
-    /// The request under way.
-    asked: Option<StreamId>,
+    /// What has come of the request under way: the status, the length of the content, and the content of a manifest.
+    status: u16,
+    bytes: u64,
+    text: Vec<u8>,
+    /// It is complete, or will never be.
+    ended: Option<Ended>,
 }
 
 #[derive(Debug)]
 enum Stage {
-    Connecting,
-    /// The manifest is under way.
+    /// The manifest is awaited.
     Reading,
     Playing(Box<Player>),
     Over,
-}
-
-/// What has come of the request under way.
-#[derive(Debug, Default)]
-struct Inbox {
-    status: u16,
-    bytes: u64,
-    /// The content, where it is kept.
-    text: Vec<u8>,
-    keeps: bool,
-    /// It is complete, or will never be.
-    ended: Option<Ended>,
-    closed: Option<CloseReason>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,152 +87,102 @@ enum Ended {
     Not,
 }
 
-impl MessageSink for Inbox {
-    fn on_response(&mut self, _: StreamId, head: &ResponseHead<'_>) {
-        if !head.is_interim() {
-            self.status = head.status();
-        }
+impl Responses for PlayerConnection {
+    /// One at a time: the connection keeps it.
+    type Request = ();
+
+    fn on_head(&mut self, (): &mut (), head: &ResponseHead<'_>) {
+        self.status = head.status();
     }
 
     #[inline]
-    fn on_body(&mut self, _: StreamId, bytes: &[u8]) -> usize {
+    fn on_body(&mut self, (): &mut (), bytes: &[u8]) -> usize {
         self.bytes += bytes.len() as u64;
-        if self.keeps && self.text.len() + bytes.len() <= LONGEST_MANIFEST {
+        if matches!(self.stage, Stage::Reading) && self.text.len() + bytes.len() <= LONGEST_MANIFEST {
             self.text.extend_from_slice(bytes);
         }
         bytes.len()
     }
 
-    fn on_end(&mut self, _: StreamId) {
+    fn on_end(&mut self, (): ()) -> Option<()> {
         self.ended = Some(Ended::Whole);
+        None
     }
 
-    fn on_abort(&mut self, _: StreamId, _: Abort) {
+    fn on_failure(&mut self, (): (), _: Failure<'_>) {
         self.ended = Some(Ended::Not);
-    }
-
-    fn on_event(&mut self, event: &Event) {
-        if let Event::Closed(reason) = event {
-            self.closed = Some(reason.clone());
-        }
-    }
-}
-
-impl StreamSink for PlayerConnection {
-    #[inline]
-    fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
-        self.session.on_stream_data(id, bytes, fin)
     }
 }
 
 impl PlayerConnection {
-    /// PlayerConnection `number`, who begins to wait now.
-    pub(crate) fn new(
-        number: usize,
-        config: Arc<http3::Config>,
-        clock: &Clock,
-        now: Instant,
-    ) -> PlayerConnection {
-        let connection = http3::Connection::new(Side::Client, config, now);
-        PlayerConnection {
-            session: Session { connection, messages: Inbox::default() },
-            number,
-            began: clock.of(now),
-            stage: Stage::Connecting,
-            asked: None,
-        }
-    }
-
-    fn ask(&mut self, connection: &mut Connection, target: &Target) -> Result<(), String> {
-        let uri = Uri::builder().scheme("https").authority(target.authority()).path_and_query(target.path());
-        let uri = uri.build().map_err(|error| format!("{target} cannot be asked for: {error}"))?;
-        let mut request = Request::new(());
-        *request.uri_mut() = uri;
-        let encoded = EncodedRequest::new(&request.into_parts().0, BodyLength::Empty);
-        let keeps = matches!(self.stage, Stage::Reading);
-        let inbox = &mut self.session.messages;
-        (inbox.status, inbox.bytes, inbox.keeps, inbox.ended) = (0, 0, keeps, None);
-        let asked = self.session.connection.request_encoded(connection, &encoded);
-        self.asked = Some(asked.map_err(|error| format!("{target} cannot be asked for: {error:?}"))?);
-        Ok(())
+    /// The state of connection `number`, whose viewer begins to wait now.
+    pub(crate) fn new(number: usize, clock: &Clock, now: Instant) -> PlayerConnection {
+        let (began, stage) = (clock.of(now), Stage::Reading);
+        PlayerConnection { number, began, stage, status: 0, bytes: 0, text: Vec::new(), ended: None }
     }
 
     /// The request that has ended, if one has: its length, or `None` when it has failed.
     fn take_ended(&mut self) -> Option<Option<u64>> {
-        let inbox = &mut self.session.messages;
-        let ended = inbox.ended.take()?;
-        self.asked.take()?;
-        let is_good = ended == Ended::Whole && (200..300).contains(&inbox.status);
-        Some(is_good.then_some(inbox.bytes))
-    }
-}
-
-impl PlayerApp {
-    /// Why a connection ended, in words.
-    #[cold]
-    fn ended(&self, reason: &CloseReason) -> String {
-        let host = self.manifest.host();
-        fault::ConnectionEnd { host, connect_s: self.connect_s, silence_s: self.silence_s, failure: None }
-            .error(reason)
-            .to_string()
+        let is_good = self.ended.take()? == Ended::Whole && (200..300).contains(&self.status);
+        Some(is_good.then_some(self.bytes))
     }
 
     /// The viewer has had enough, or gets no more.
     #[cold]
-    fn leave(
-        &mut self,
-        now: Instant,
-        connection: &mut Connection,
-        player_connection: &mut PlayerConnection,
-        fault: Option<String>,
-    ) {
-        let playback_record = match core::mem::replace(&mut player_connection.stage, Stage::Over) {
-            Stage::Over => return,
-            Stage::Playing(player) => Some(player.finish(self.clock.of(now))),
-            Stage::Connecting | Stage::Reading => None,
+    fn leave(&mut self, time: Instant, fault: Option<String>) -> Option<(usize, Outcome)> {
+        let playback_record = match core::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Over => return None,
+            Stage::Playing(player) => Some(player.finish(time)),
+            Stage::Reading => None,
         };
-        self.outcomes.push((player_connection.number, Outcome { playback_record, fault }));
-        player_connection.session.connection.close(connection, now);
+        Some((self.number, Outcome { playback_record, fault }))
+    }
+}
+
+fn ask(active: &mut Active<'_, PlayerConnection>, target: &Target) -> Result<(), String> {
+    let uri = Uri::builder().scheme("https").authority(target.authority()).path_and_query(target.path());
+    let uri = uri.build().map_err(|error| format!("{target} cannot be asked for: {error}"))?;
+    let mut request = Request::new(());
+    *request.uri_mut() = uri;
+    let state = active.state();
+    (state.status, state.bytes) = (0, 0);
+    let asked = active.request(&request.into_parts().0, BodyLength::Empty);
+    active.keep(asked.map_err(|error| format!("{target} cannot be asked for: {error:?}"))?, ());
+    Ok(())
+}
+
+impl PlayerApp {
+    /// The viewer leaves, and the connection is closed.
+    fn leave(&mut self, active: &mut Active<'_, PlayerConnection>, fault: Option<String>) {
+        let time = self.clock.of(active.now);
+        self.outcomes.extend(active.state().leave(time, fault));
+        active.close();
     }
 
     /// As far as it goes now. Returns when there is more to do.
-    fn go_on(
-        &mut self,
-        now: Instant,
-        connection: &mut Connection,
-        player_connection: &mut PlayerConnection,
-    ) -> Result<Option<Instant>, String> {
-        let time = self.clock.of(now);
-        if matches!(player_connection.stage, Stage::Connecting) && connection.is_connected() {
-            player_connection.stage = Stage::Reading;
-            player_connection.ask(connection, &self.manifest.clone())?;
-        }
-        if let Some(ended) = player_connection.take_ended() {
-            match (&mut player_connection.stage, ended) {
+    fn go_on(&mut self, active: &mut Active<'_, PlayerConnection>) -> Result<Option<Instant>, String> {
+        let time = self.clock.of(active.now);
+        let is_waiting = active.outstanding() > 0;
+        let state = active.state();
+        if let Some(ended) = state.take_ended() {
+            match (&mut state.stage, ended) {
                 (Stage::Reading, None) => {
-                    return Err(format!(
-                        "{}: status {}",
-                        self.manifest, player_connection.session.messages.status
-                    ));
+                    return Err(format!("{}: status {}", self.manifest, state.status));
                 }
                 (Stage::Reading, Some(_)) => {
-                    let text = core::mem::take(&mut player_connection.session.messages.text);
+                    let text = core::mem::take(&mut state.text);
                     let film = Presentation::parse(&String::from_utf8_lossy(&text));
                     let film = film.map_err(|error| format!("{}: {error}", self.manifest))?;
-                    player_connection.stage = Stage::Playing(Box::new(Player::new(
-                        film,
-                        self.settings,
-                        player_connection.began,
-                        time,
-                    )));
+                    let player = Player::new(film, self.settings, state.began, time);
+                    state.stage = Stage::Playing(Box::new(player));
                 }
                 (Stage::Playing(player), Some(bytes)) => player.on_fetched(time, bytes),
                 (Stage::Playing(player), None) => player.on_failed(time),
-                (Stage::Connecting | Stage::Over, _) => {}
+                (Stage::Over, _) => {}
             }
         }
-        let Stage::Playing(player) = &mut player_connection.stage else { return Ok(None) };
-        if player_connection.asked.is_some() {
+        let Stage::Playing(player) = &mut state.stage else { return Ok(None) };
+        if is_waiting {
             return Ok(None);
         }
         match player.next(time) {
@@ -256,57 +193,47 @@ impl PlayerApp {
                         "{target} is at another server than the manifest, which is not followed"
                     ));
                 }
-                player_connection.ask(connection, &target)?;
+                ask(active, &target)?;
                 Ok(None)
             }
             Step::Wait(at) => Ok(Some(self.clock.until(at))),
             Step::Over => {
-                self.leave(now, connection, player_connection, None);
+                self.leave(active, None);
                 Ok(None)
             }
         }
     }
 }
 
-impl App for PlayerApp {
-    type State = PlayerConnection;
+impl Requests for PlayerApp {
+    type Connection = PlayerConnection;
 
-    fn on_accept(&mut self, now: Instant, _: &mut Connection) -> PlayerConnection {
-        // Never called: a client's worker has no server configuration.
-        PlayerConnection::new(0, Arc::new(http3::Config::client()), &self.clock, now)
+    fn on_accept(&mut self, now: Instant) -> PlayerConnection {
+        PlayerConnection::new(0, &self.clock, now)
     }
 
-    fn on_turn(
-        &mut self,
-        now: Instant,
-        connection: &mut Connection,
-        player_connection: &mut PlayerConnection,
-    ) -> Next {
-        player_connection.session.on_turn(connection, now);
-        let mut at = None;
+    fn on_connected(&mut self, active: &mut Active<'_, PlayerConnection>) {
+        if let Err(fault) = ask(active, &self.manifest) {
+            self.leave(active, Some(fault));
+        }
+    }
+
+    fn on_turn(&mut self, active: &mut Active<'_, PlayerConnection>) -> Option<Instant> {
         if self.is_over {
-            self.leave(now, connection, player_connection, None);
-        } else if let Some(reason) = player_connection.session.messages.closed.take() {
-            let fault = self.ended(&reason);
-            self.leave(now, connection, player_connection, Some(fault));
-        } else {
-            match self.go_on(now, connection, player_connection) {
-                Ok(next) => at = next,
-                Err(fault) => self.leave(now, connection, player_connection, Some(fault)),
-            }
+            self.leave(active, None);
+            return None;
         }
-        let deadline = [at, player_connection.session.connection.next_timeout()].into_iter().flatten().min();
-        deadline.map_or(Next::Wait, Next::At)
+        self.go_on(active).unwrap_or_else(|fault| {
+            self.leave(active, Some(fault));
+            None
+        })
     }
 
-    fn on_gone(&mut self, now: Instant, _: &Connection, mut player_connection: PlayerConnection) {
-        if let Stage::Playing(player) = core::mem::replace(&mut player_connection.stage, Stage::Over) {
-            let playback_record = Some(player.finish(self.clock.of(now)));
-            self.outcomes.push((
-                player_connection.number,
-                Outcome { playback_record, fault: Some("the connection ended".to_owned()) },
-            ));
-        }
+    fn on_closed(&mut self, now: Instant, _: &Connection, state: &mut PlayerConnection, end: &End) {
+        let (host, connect_s, silence_s) = (self.manifest.host(), self.connect_s, self.silence_s);
+        let ended = ConnectionEnd { host, connect_s, silence_s, failure: end.failure };
+        let fault = ended.error(&end.reason).to_string();
+        self.outcomes.extend(state.leave(self.clock.of(now), Some(fault)));
     }
 }
 

@@ -5,6 +5,7 @@ use crate::player_connection::{Clock, Outcome, PlayerApp, PlayerConnection};
 use crate::report::{self, Report};
 use base::slab::Handle;
 use base::time::{Duration, Instant};
+use client::app::{ClientApp, ClientConnection};
 use cpu::times::{ProcessTimes, Times};
 use datapath::Port;
 use std::io;
@@ -35,7 +36,7 @@ pub fn watch<P: Port>(port: P, plan: &WatchPlan, seed: [u8; 32], stop: &AtomicBo
         outcomes: Vec::new(),
     };
     let worker_config = worker::Config { spin: plan.spin };
-    let mut worker = Worker::new(port, audience, Endpoint::new(config, seed), None, worker_config);
+    let mut worker = Worker::new(port, ClientApp(audience), Endpoint::new(config, seed), None, worker_config);
     let began = worker.clock();
     worker.app_mut().clock.origin = began;
     let before = (Times::of_this_thread(), plan.server.and_then(ProcessTimes::of));
@@ -47,9 +48,9 @@ pub fn watch<P: Port>(port: P, plan: &WatchPlan, seed: [u8; 32], stop: &AtomicBo
     loop {
         let now = worker.clock();
         while seated.len() < plan.players && began + step * (seated.len() as u64) <= now {
-            let player_connection =
-                PlayerConnection::new(seated.len(), Arc::clone(&http), &worker.app_mut().clock, now);
-            let made = worker.connect(&plan.quic, plan.manifest.host(), plan.address, player_connection);
+            let state = PlayerConnection::new(seated.len(), &worker.app_mut().clock, now);
+            let state = ClientConnection::new(Arc::clone(&http), state, 1, now);
+            let made = worker.connect(&plan.quic, plan.manifest.host(), plan.address, state);
             if let Err(error) = &made {
                 let outcome = Outcome { playback_record: None, fault: Some(error.to_string()) };
                 worker.app_mut().outcomes.push((seated.len(), outcome));
