@@ -44,6 +44,7 @@ pub struct Line<'a> {
     pub value: &'a [u8],
     /// The static table's entry that gave the name: the name is then known without looking at it. `None` says nothing,
     /// a peer may spell any name out.
+    #[doc(hidden)]
     pub static_name: Option<Index>,
     /// The sender forbids that anybody on the way puts the line into a dynamic table. RFC 9204 §7.1.3.
     pub never_indexed: bool,

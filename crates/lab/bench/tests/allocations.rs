@@ -14,7 +14,7 @@ use bench::fetch::{self, Fetch, Outcome};
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
 use server::access_log::{AccessLog, Target};
-use server::handler::{Files, Options};
+use server::handler::{FileOptions, Files};
 use server::http3::Server;
 use transport::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TransportConfig};
 use udp::{BindOptions, UdpPort, Variant};
@@ -67,7 +67,7 @@ fn server() -> Worker<UdpPort, Server> {
     let tls = ServerTls::new(&identity, &TlsOptions::default()).unwrap();
     let transport = Arc::new(TransportConfig::default().build().unwrap());
     let log = AccessLog::start(Target::Off).unwrap();
-    let app = Server::new(Files::new(Options::default()), log.recorder());
+    let app = Server::new(Files::new(FileOptions::default()), log.recorder());
     let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
     Worker::new(port(), app, endpoint, Some(ServerConfig { tls, transport }), Config::default())
 }

@@ -10,7 +10,7 @@ use dash::rule::Rule;
 use dash::{Report, WatchPlan, watch};
 use datapath::Port as _;
 use server::access_log::{AccessLog, Target as Log};
-use server::handler::{Files, Options};
+use server::handler::{FileOptions, Files};
 use server::http3::Server;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn play(path: &str, rule: Rule, (span, speed): (Duration, f64)) -> Report {
         scope.spawn(|| {
             let tls = ServerTls::new(&identity, &TlsOptions::default()).unwrap();
             let log = AccessLog::start(Log::Off).unwrap();
-            let app = Server::new(Files::new(Options::default()), log.recorder());
+            let app = Server::new(Files::new(FileOptions::default()), log.recorder());
             let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
             let server = Some(ServerConfig { tls, transport: transport(30) });
             let mut worker = Worker::new(server_port, app, endpoint, server, Config::default());

@@ -7,7 +7,7 @@ use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
 use load::{Bound, Failure, LoadPlan, Member, Pace, Protocol, Quic, Report, Reuse, Run};
 use server::access_log::{AccessLog, Target};
-use server::handler::{Files, Options};
+use server::handler::{FileOptions, Files};
 use server::http3::Server;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Serving {
         let orders = Arc::clone(&end);
         let thread = std::thread::spawn(move || {
             let log = AccessLog::start(Target::Off).unwrap();
-            let app = Server::new(Files::new(Options::default()), log.recorder());
+            let app = Server::new(Files::new(FileOptions::default()), log.recorder());
             let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
             let server = Some(ServerConfig { tls, transport });
             let mut worker = Worker::new(port, app, endpoint, server, Config::default());

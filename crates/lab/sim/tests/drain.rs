@@ -7,7 +7,7 @@ use base::slab::Handle;
 use base::time::{Duration, Instant};
 use http3::{Abort, BodyLength, Code, Config, MessageSink, ResponseHead, Session};
 use server::access_log::{AccessLog, Target};
-use server::handler::{Files, Options};
+use server::handler::{FileOptions, Files};
 use server::http3::Server;
 use sim::{Burst, EventRate, Node, Scenario, Simulation, StopReason};
 use std::collections::BTreeMap;
@@ -128,7 +128,7 @@ impl Run {
     /// Begins to download bodies of these sizes at once.
     fn start(scenario: &Scenario, downloads: Downloads) -> Run {
         let log = AccessLog::start(Target::Off).unwrap();
-        let server = Server::new(Files::new(Options::default()), log.recorder());
+        let server = Server::new(Files::new(FileOptions::default()), log.recorder());
         let mut lab = scenario.build(server, Client::default()).unwrap();
         let now = lab.network().borrow().now();
         let handle = lab.connect(session(downloads, now)).unwrap();

@@ -123,7 +123,7 @@ pub(crate) fn burst_on(interface: &Interface) -> Result<Burst, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::choice::DataPathChoice;
+    use crate::kinds::DataPathChoice;
 
     fn interface() -> Interface {
         Interface {

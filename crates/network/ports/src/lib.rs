@@ -2,9 +2,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | choice.rs | the names |
+//! | kinds.rs | the names, and what is done with open ports, whatever their kind |
 //! | open.rs | a name and an address become ports, one for each worker |
-//! | open_ports.rs | what is done with ports, whatever their kind |
 //! | open_error.rs | what a refusal by AF_XDP means to users |
 //! | capabilities.rs | the privileges of a process, by name |
 //! | queues.rs | several ports as one, for a worker that has several queues |
@@ -17,19 +16,17 @@
 mod auto;
 mod bind_address;
 mod capabilities;
-mod choice;
 pub mod doctor;
+mod kinds;
 mod measure;
 mod memory;
 mod open;
 mod open_error;
-mod open_ports;
 mod queues;
 mod selection;
 
-pub use choice::DataPathChoice;
+pub use kinds::{DataPathChoice, OpenPorts, PortsVisitor};
 pub use memory::Memory;
 pub use open::{OpenOptions, OpenOutcome, Workers, open};
-pub use open_ports::{OpenPorts, PortsVisitor};
 pub use queues::Queues;
 pub use selection::{PathCost, Selection};

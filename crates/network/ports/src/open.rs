@@ -2,10 +2,9 @@
 
 use crate::auto;
 use crate::bind_address::{self, BindAddress, Interface};
-use crate::choice::DataPathChoice;
+use crate::kinds::{DataPathChoice, OpenPorts};
 use crate::measure;
 use crate::open_error::explain;
-use crate::open_ports::OpenPorts;
 use crate::queues::Queues;
 use crate::selection::{Candidate, PathCost, Selection};
 use core::net::{IpAddr, SocketAddr};

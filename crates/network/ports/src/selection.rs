@@ -8,7 +8,7 @@
 //!
 //! Only sending is compared. Receiving would need a sender that is no part of the machine; it follows the same order.
 
-use crate::choice::DataPathChoice;
+use crate::kinds::DataPathChoice;
 use crate::measure::clock;
 use base::time::{Duration, Instant};
 use core::fmt;

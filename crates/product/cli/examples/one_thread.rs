@@ -18,7 +18,7 @@ use datapath::Port as _;
 use http3::{Abort, BodyLength, MessageSink, ResponseHead, Session};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use server::access_log::{AccessLog, Target};
-use server::handler::{Files, Options};
+use server::handler::{FileOptions, Files};
 use server::http3::Server;
 use std::error::Error;
 use std::net::SocketAddr;
@@ -152,7 +152,7 @@ fn server() -> Result<Worker<UdpPort, Server>, Box<dyn Error>> {
     let tls = ServerTls::new(&identity, &TlsOptions::default())?;
     let config = ServerConfig { tls, transport: Arc::new(TransportConfig::default()) };
     let log = AccessLog::start(Target::Off)?;
-    let app = Server::new(Files::new(Options::default()), log.recorder());
+    let app = Server::new(Files::new(FileOptions::default()), log.recorder());
     // All randomness of an endpoint comes from its seed, which must be secret.
     let endpoint = Endpoint::new(EndpointConfig::default(), seed()?);
     Ok(Worker::new(port()?, app, endpoint, Some(config), worker::Config::default()))

@@ -3,6 +3,7 @@
 #[cfg(feature = "lab")]
 use crate::help::LABORATORY;
 use base::time::Duration;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use datapath::Port;
@@ -10,21 +11,6 @@ use ports::{DataPathChoice, PortsVisitor};
 #[cfg(feature = "lab")]
 use server::listen::{Listen, ListenAddress};
 use xdp::{BusyPoll, Mode};
-
-/// How datagrams reach the interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Datapath {
-    /// Measure which of the others costs least on the interface, and take that.
-    Auto,
-    /// Trains of datagrams, segmented and merged by the kernel (GSO, GRO).
-    Gso,
-    /// Many datagrams per system call (sendmmsg, recvmmsg).
-    Mmsg,
-    /// One datagram per system call.
-    Plain,
-    /// Past the kernel's network stack (AF_XDP); needs privileges, a real interface, one queue for each worker.
-    Xdp,
-}
 
 /// How an AF_XDP socket shares packets with the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -49,8 +35,8 @@ pub(crate) struct PathArgs {
     /// datagrams to an empty multicast group, and says what it picked and why; xdp takes part where an interface is
     /// named. xdp goes past the kernel's network stack and reaches that one interface only; `tercel doctor` says whether this
     /// machine allows it.
-    #[arg(long, value_enum, default_value = "gso", value_name = "PATH")]
-    pub(crate) datapath: Datapath,
+    #[arg(long, value_parser = data_path(), default_value = "gso", value_name = "PATH")]
+    pub(crate) datapath: DataPathChoice,
     /// The interface, for xdp and auto: as `ip link` names it.
     ///
     /// Without it, the one that has the address or the default route.
@@ -81,22 +67,11 @@ pub(crate) struct PathArgs {
 }
 
 impl PathArgs {
-    /// The data path that was asked for.
-    pub(crate) fn choice(&self) -> DataPathChoice {
-        match self.datapath {
-            Datapath::Auto => DataPathChoice::Auto,
-            Datapath::Gso => DataPathChoice::Gso,
-            Datapath::Mmsg => DataPathChoice::Mmsg,
-            Datapath::Plain => DataPathChoice::Plain,
-            Datapath::Xdp => DataPathChoice::Xdp,
-        }
-    }
-
     /// The addresses of `listen` that this data path can take.
     #[cfg(feature = "lab")]
     pub(crate) fn addresses(&self, listen: Listen) -> Vec<ListenAddress> {
         let mut addresses = listen.addresses();
-        if self.datapath == Datapath::Xdp {
+        if self.datapath == DataPathChoice::Xdp {
             // AF_XDP has an interface already.
             addresses.retain(|address| address.device.is_none());
         }
@@ -122,13 +97,13 @@ impl PathArgs {
             busy_poll: self.busy_poll.map(|microseconds| BusyPoll { microseconds, ..BusyPoll::default() }),
             largest_payload: packet_size.into(),
             receive_buffer: self.receive_buffer.and_then(|bytes| usize::try_from(bytes).ok()),
-            ..ports::OpenOptions::new(self.choice(), address)
+            ..ports::OpenOptions::new(self.datapath, address)
         }
     }
 
     /// For how long what arrives is held back, if at all.
     #[cfg(feature = "lab")]
-    fn hold(&self) -> Option<Duration> {
+    pub(crate) fn hold(&self) -> Option<Duration> {
         (self.hold_received > 0).then(|| Duration::from_micros(self.hold_received.into()))
     }
 
@@ -148,13 +123,13 @@ impl PathArgs {
     /// Turns down flags that would have no effect.
     pub(crate) fn check(&self) -> Result<(), String> {
         #[cfg(feature = "lab")]
-        if self.hold().is_some() && matches!(self.datapath, Datapath::Auto | Datapath::Xdp) {
+        if self.hold().is_some() && matches!(self.datapath, DataPathChoice::Auto | DataPathChoice::Xdp) {
             return Err("--hold-received goes with --datapath gso, mmsg or plain".to_owned());
         }
-        if self.receive_buffer.is_some() && self.datapath == Datapath::Xdp {
+        if self.receive_buffer.is_some() && self.datapath == DataPathChoice::Xdp {
             return Err("--receive-buffer goes with --datapath gso, mmsg or plain".to_owned());
         }
-        if matches!(self.datapath, Datapath::Auto | Datapath::Xdp) {
+        if matches!(self.datapath, DataPathChoice::Auto | DataPathChoice::Xdp) {
             return Ok(());
         }
         let idle = [
@@ -165,11 +140,17 @@ impl PathArgs {
         match idle.into_iter().find(|(_, is_given)| *is_given) {
             Some((flag, _)) => Err(format!(
                 "{flag} means nothing to --datapath {}: add --datapath xdp, or leave it out",
-                self.choice()
+                self.datapath
             )),
             None => Ok(()),
         }
     }
+}
+
+/// The names of data paths.
+fn data_path() -> impl TypedValueParser<Value = DataPathChoice> {
+    let names = DataPathChoice::ALL.map(|choice| PossibleValue::new(choice.name()).help(choice.about()));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<DataPathChoice>())
 }
 
 /// Microseconds, or `always`.

@@ -12,12 +12,10 @@ use crate::serving::report;
 use crate::signals::{ServerDuties, heed};
 use crate::units;
 use clap::{Args, ValueEnum};
-use datapath::Port;
-use ports::PortsVisitor;
 use server::access_log::Target;
 use server::credentials::{Credentials, Expired};
-use server::files::{DotFiles, Root};
-use server::handler::{Listing, Options};
+use server::files::DotFiles;
+use server::handler::{FileOptions, Listing};
 use server::{
     AltSvc, BindError, Bound, Builder, Cores, DataPath, Handle, Listen, Running, Server, Versions, Workers,
 };
@@ -28,6 +26,7 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use transport::RetryPolicy;
+#[cfg(feature = "lab")]
 use udp::UdpPort;
 
 /// When clients must prove their address before anything else.
@@ -193,24 +192,18 @@ impl ServeArgs {
         self.path.check()?;
         self.quic.techniques().check(self.path.datapath)?;
         let credentials = self.credentials()?;
-        let root = self.root.as_deref().map(Root::open).transpose().map_err(text)?;
+        let options = self.root.as_deref().map(FileOptions::folder).transpose().map_err(text)?;
+        let mut options = options.unwrap_or_default();
         if self.http.over_tcp() {
             process::raise_descriptors();
             process::keep_memory();
         }
-        let mut bound = self.builder(&credentials)?.bind().map_err(|error| self.explain(&error))?;
+        let bound = self.builder(&credentials)?.bind().map_err(|error| self.explain(&error))?;
         let report = bound.report().clone();
         report.notes.iter().for_each(|note| eprintln!("{note}"));
-        let options = Options {
-            root,
-            dot_files: if self.dot_files { DotFiles::Serve } else { DotFiles::Hide },
-            listing: if self.no_listing { Listing::Off } else { Listing::On },
-            ..Options::default()
-        };
-        let running = bound
-            .take_ports()
-            .run(Serve { path: &self.path, bound, options })
-            .map_err(|error| self.explain(&error))?;
+        options.dot_files = if self.dot_files { DotFiles::Serve } else { DotFiles::Hide };
+        options.listing = if self.no_listing { Listing::Off } else { Listing::On };
+        let running = self.start(bound, options).map_err(|error| self.explain(&error))?;
         let ready: Arc<OnceLock<ReadyFile>> = Arc::default();
         heed_signals(&running.handle(), &ready)?;
         if let Some(file) = report::announce(&report, &credentials, self.ready_file.as_deref())? {
@@ -219,6 +212,16 @@ impl ServeArgs {
         let summary = running.wait();
         ready.get().into_iter().for_each(ReadyFile::remove);
         report::summarize(&report, &summary.map_err(text)?, self.summary_file.as_deref())
+    }
+
+    fn start(&self, bound: Bound, options: FileOptions) -> Result<Running, BindError> {
+        #[cfg(feature = "lab")]
+        if let Some(delay) = self.path.hold() {
+            let hold =
+                |ports: Vec<UdpPort>| ports.into_iter().map(|port| link::Hold::new(port, delay)).collect();
+            return bound.serve_files_on(hold, options);
+        }
+        bound.serve_files(options)
     }
 
     fn credentials(&self) -> Result<Credentials, String> {
@@ -295,26 +298,6 @@ impl ServeArgs {
             }
             _ => error.to_string(),
         }
-    }
-}
-
-/// Serves on ports of any kind.
-struct Serve<'a> {
-    path: &'a PathArgs,
-    bound: Bound,
-    options: Options,
-}
-
-impl PortsVisitor for Serve<'_> {
-    type Output = Result<Running, BindError>;
-
-    fn visit<P: Port + Send + 'static>(self, ports: Vec<P>) -> Self::Output {
-        self.bound.serve_files_on(ports, self.options)
-    }
-
-    fn visit_udp(self, ports: Vec<UdpPort>) -> Self::Output {
-        let path = self.path;
-        path.visit_held(ports, self)
     }
 }
 

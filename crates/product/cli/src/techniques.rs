@@ -3,8 +3,8 @@
 //! This is the one table of their names. Where each of them works is told by [`DisabledTechniques`]: the sockets, the connection, the
 //! server. What has a flag of its own (the data path, pacing, ACK frequency, the congestion controller, steering) is not here.
 
-use crate::path_options::Datapath;
 use clap::ValueEnum;
+use ports::DataPathChoice;
 use transport::{Technique, Without};
 
 /// What can be left out.
@@ -82,17 +82,17 @@ impl DisabledTechniques<'_> {
     }
 
     /// Turns down what the data path has none of: leaving it out would show that it is worth nothing.
-    pub(crate) fn check(self, datapath: Datapath) -> Result<(), String> {
+    pub(crate) fn check(self, datapath: DataPathChoice) -> Result<(), String> {
         let absent: &[DisabledTechnique] = match datapath {
-            Datapath::Gso | Datapath::Auto => &[],
-            Datapath::Mmsg => &[DisabledTechnique::Gso, DisabledTechnique::Gro],
-            Datapath::Plain => &[
+            DataPathChoice::Gso | DataPathChoice::Auto => &[],
+            DataPathChoice::Mmsg => &[DisabledTechnique::Gso, DisabledTechnique::Gro],
+            DataPathChoice::Plain => &[
                 DisabledTechnique::Gso,
                 DisabledTechnique::Gro,
                 DisabledTechnique::Sendmmsg,
                 DisabledTechnique::Recvmmsg,
             ],
-            Datapath::Xdp => &[
+            DataPathChoice::Xdp => &[
                 DisabledTechnique::Gso,
                 DisabledTechnique::Gro,
                 DisabledTechnique::Sendmmsg,
@@ -103,9 +103,9 @@ impl DisabledTechniques<'_> {
         };
         match absent.iter().find(|technique| self.lack(**technique)) {
             Some(technique) => {
-                let (name, path) = (value_name(*technique), value_name(datapath));
+                let name = value_name(*technique);
                 Err(format!(
-                    "--without {name} means nothing to --datapath {path}, which has none: leave it out"
+                    "--without {name} means nothing to --datapath {datapath}, which has none: leave it out"
                 ))
             }
             None => Ok(()),
@@ -137,10 +137,10 @@ mod tests {
                 set.heads() == server::http3::HeadCache::Off,
             ];
             assert_eq!(effects.iter().filter(|effect| **effect).count(), 1, "{technique:?}");
-            assert!(set.check(Datapath::Gso).is_ok());
+            assert!(set.check(DataPathChoice::Gso).is_ok());
         }
-        let refused =
-            DisabledTechniques(&[DisabledTechnique::LentData, DisabledTechnique::Gro]).check(Datapath::Mmsg);
+        let refused = DisabledTechniques(&[DisabledTechnique::LentData, DisabledTechnique::Gro])
+            .check(DataPathChoice::Mmsg);
         assert_eq!(
             refused,
             Err("--without gro means nothing to --datapath mmsg, which has none: leave it out".to_owned())

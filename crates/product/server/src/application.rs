@@ -1,7 +1,7 @@
 //! What answers the requests of a server, on each of its threads: the handler of files, or a low-level handler. Services have
 //! threads of another kind (service_thread.rs).
 
-use crate::handler::{Files, Options};
+use crate::handler::{FileOptions, Files};
 use crate::low::{Handler, Shared};
 use crate::records::ThreadRecord;
 use crate::stop::Stop;
@@ -75,12 +75,12 @@ impl<A: Handlers> Application for Apart<A> {
 }
 
 /// Files and generated bodies.
-pub(crate) struct FileServer(pub(crate) Options);
+pub(crate) struct FileServer(pub(crate) FileOptions);
 
 impl FileServer {
     fn files(&self, shared: &Shared) -> Files {
         let Shared { budget, warnings, clock } = shared.clone();
-        Files::new(Options { budget, warnings, clock, ..self.0.clone() })
+        Files::new(FileOptions { budget, warnings, clock, ..self.0.clone() })
     }
 }
 

@@ -4,7 +4,7 @@ use crate::access_log::{AccessLog, Target};
 use crate::application::{Apart, Application, EachThread, FileServer, ThreadIndex, ThreadSetups};
 use crate::bind_error::BindError;
 use crate::counters::CounterBoard;
-use crate::handler::Options;
+use crate::handler::FileOptions;
 use crate::low::Handler;
 use crate::memory_trimmer::{MemoryTrimmer, QUIET};
 use crate::report::Report;
@@ -27,6 +27,7 @@ use std::fmt::{self, Display};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use tower_service::Service;
+use udp::UdpPort;
 use worker::HandOff;
 
 /// A server whose ports are open: [`crate::Builder::bind`].
@@ -130,27 +131,28 @@ impl Bound {
     ///
     /// # Errors
     /// As [`Bound::serve`].
-    pub fn serve_files(self, options: Options) -> Result<Running, BindError> {
+    pub fn serve_files(self, options: FileOptions) -> Result<Running, BindError> {
         self.start(Apart(FileServer(options)))
     }
 
-    /// Takes the ports out, for [`Bound::serve_files_on`]. Outside semver.
-    #[doc(hidden)]
-    pub fn take_ports(&mut self) -> OpenPorts {
-        self.ports.take().unwrap_or(OpenPorts::Udp(Vec::new()))
-    }
-
-    /// As [`Bound::serve_files`], on ports that were taken out, and perhaps wrapped. Outside semver.
+    /// As [`Bound::serve_files`], on ports of the kernel's UDP that `wrap` changes. Outside semver.
     ///
     /// # Errors
-    /// As [`Bound::serve`].
+    /// As [`Bound::serve`]; or the data path is another.
     #[doc(hidden)]
     pub fn serve_files_on<P: Port + Send + 'static>(
-        self,
-        ports: Vec<P>,
-        options: Options,
+        mut self,
+        wrap: impl FnOnce(Vec<UdpPort>) -> Vec<P>,
+        options: FileOptions,
     ) -> Result<Running, BindError> {
-        self.start_on(ports, Apart(FileServer(options)))
+        let ports = match self.ports.take().map(OpenPorts::into_udp) {
+            None => Vec::new(),
+            Some(Some(ports)) => ports,
+            Some(None) => {
+                return Err(BindError::Setting("only ports of the kernel's UDP are wrapped".to_owned()));
+            }
+        };
+        self.start_on(wrap(ports), Apart(FileServer(options)))
     }
 
     /// Serves by a low-level handler, which `make` makes on each worker: HTTP/3 alone.
@@ -169,7 +171,8 @@ impl Bound {
     }
 
     fn start<A: Application>(mut self, application: A) -> Result<Running, BindError> {
-        self.take_ports().run(Start { bound: self, application })
+        let ports = self.ports.take().unwrap_or(OpenPorts::Udp(Vec::new()));
+        ports.run(Start { bound: self, application })
     }
 
     /// Starts a worker on each of `ports`, and a thread on each listener.

@@ -13,7 +13,7 @@ use crate::dash_content;
 use crate::date::{self, Clock};
 use crate::files::cache::{Cache, CacheLimits, Entry, Identity};
 use crate::files::path::{self, DotFiles, PathError, Shape};
-use crate::files::root::{Found, OpenError, Root};
+use crate::files::root::{Found, OpenError, Root, RootError};
 use crate::generated;
 pub use crate::listing::Listing;
 use crate::listing::{self, Listed, Listings, View};
@@ -30,6 +30,7 @@ use bytes::Bytes;
 use core::ops::Range;
 use rustix::fs::Advice;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -41,9 +42,10 @@ const ALLOWED: &str = "GET, HEAD, OPTIONS";
 const ALLOWED_GENERATED: &str = "GET, HEAD, OPTIONS, POST";
 const INDEX: &[u8] = b"index.html";
 
-/// What a handler serves and how.
+/// Which files are served, and how.
 #[derive(Clone, Debug)]
-pub struct Options {
+#[non_exhaustive]
+pub struct FileOptions {
     /// The folder whose files are served; none: only generated bodies. Default none.
     pub root: Option<Root>,
     /// Whether names that begin with a dot are served. Default: hidden.
@@ -53,18 +55,22 @@ pub struct Options {
     /// Bounds of what is remembered of files.
     pub cache: CacheLimits,
     /// Seconds since 1970. Default: the operating system's clock.
+    #[doc(hidden)]
     pub clock: fn() -> u64,
     /// Where responses with status 503 are noted. Default: nothing is printed.
+    #[doc(hidden)]
     pub warnings: Warnings,
     /// Threads that wait for the disk. Default: threads of their own for each set of options, shared by its clones.
+    #[doc(hidden)]
     pub readers: Readers,
     /// The memory that all connections may hold together. Default: without a limit.
+    #[doc(hidden)]
     pub budget: Budget,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for FileOptions {
+    fn default() -> FileOptions {
+        FileOptions {
             root: None,
             dot_files: DotFiles::default(),
             listing: Listing::default(),
@@ -74,6 +80,16 @@ impl Default for Options {
             readers: Readers::default(),
             budget: Budget::default(),
         }
+    }
+}
+
+impl FileOptions {
+    /// The files of the folder at `path`. Symbolic links on the way to it are followed.
+    ///
+    /// # Errors
+    /// The folder cannot be opened; the text names it.
+    pub fn folder(path: impl AsRef<Path>) -> Result<FileOptions, RootError> {
+        Ok(FileOptions { root: Some(Root::open(path.as_ref())?), ..FileOptions::default() })
     }
 }
 
@@ -114,7 +130,7 @@ enum Lookup {
 
 impl Files {
     /// A handler with empty caches.
-    pub fn new(options: Options) -> Files {
+    pub fn new(options: FileOptions) -> Files {
         let mut random = [0; 16];
         // Without randomness a boundary could be guessed, which confuses a client that asked for parts of a hostile file.
         let _ = getrandom::fill(&mut random);

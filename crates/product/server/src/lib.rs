@@ -77,11 +77,13 @@ pub use connection_info::ConnectionInfo;
 pub use cores::{Cores, Workers};
 pub use counters::Counters;
 pub use data_path::{DataPath, Steering};
+pub use keys::KeysError;
 pub use limits::Limits;
-pub use listen::Listen;
+pub use listen::{Listen, ListenAddress};
 pub use records::{Summary, TcpRecord, WorkerRecord};
 pub use report::Report;
 pub use running::{Handle, Running, ServeError};
+pub use served::Served;
 pub use settings::AltSvc;
 #[doc(hidden)]
 pub use stop::Stop;

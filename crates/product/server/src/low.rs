@@ -60,7 +60,6 @@
 //! The head belongs to the handler: it decides what is kept. Heads are boxed and reused. Rejected: one type of head for all,
 //! which costs an allocation or loses fields; `dyn Handler`, an indirect call for each chunk.
 
-use crate::connection_info::QuicConnection;
 use crate::date;
 use crate::wake_list::{ConnectionCall, WakeList};
 use bytes::Bytes;
@@ -70,10 +69,11 @@ use std::task::{Poll, Waker};
 
 // The types that the traits name.
 pub use crate::access_log::RequestLine;
-pub use crate::budget::Budget;
-pub use crate::warnings::Warnings;
-pub use base::time::Instant;
-pub use http3::{RequestHead, Trailers};
+pub use crate::budget::{Budget, Level};
+pub use crate::connection_info::QuicConnection;
+pub use crate::warnings::{Warning, Warnings, Watch};
+pub use base::time::{Duration, Instant};
+pub use http3::{Line, RequestHead, Trailers};
 
 /// Answers requests on one worker's thread.
 pub trait Handler: Sized + 'static {

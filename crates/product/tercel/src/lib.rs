@@ -41,8 +41,9 @@ pub use body::{Body, BodyError, BodySender, BoxError, Closed};
 pub use quic;
 pub use server::service::{ServiceFn, service_fn};
 pub use server::{
-    AltSvc, BindError, Bound, Builder, ConnectionInfo, Cores, Counters, DataPath, Handle, Limits, Listen,
-    Report, Running, ServeError, Server, Steering, Summary, ThreadIndex, Versions, Workers,
+    AltSvc, BindError, Bound, Builder, ConnectionInfo, Cores, Counters, DataPath, Handle, KeysError, Limits,
+    Listen, ListenAddress, Report, Running, ServeError, Served, Server, Steering, Summary, ThreadIndex,
+    Versions, Workers,
 };
 
 pub use server::access_log::Target as AccessLog;
@@ -62,6 +63,12 @@ pub mod client {
     pub use ::client::{
         BuildError, Builder, Client, Error, Family, HttpChoice, Kind, Phase, Pool, Redirects, Used,
     };
+}
+
+/// What a server of files serves, for [`Bound::serve_files`].
+pub mod files {
+    pub use server::files::{CacheLimits, DotFiles, Root, RootError};
+    pub use server::handler::{FileOptions, Listing};
 }
 
 /// The low-level handler: no allocation for each request, no future, no copy of content. HTTP/3 alone, by

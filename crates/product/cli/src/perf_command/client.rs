@@ -3,7 +3,8 @@
 use crate::connection_options::ConnectionArgs;
 use crate::load_command::span;
 use crate::options::QuicArgs;
-use crate::path_options::{Datapath, PathArgs};
+use crate::path_options::PathArgs;
+use ports::DataPathChoice;
 
 use crate::signals::stop_flag;
 use base::time::Duration;
@@ -135,7 +136,7 @@ impl ClientArgs {
         let plan = self.plan(&target, address)?;
         plan.check(threads).map_err(usage)?;
         // All queues of an interface are one path; sockets of the kernel's are as many as there are threads.
-        let share = if self.path.datapath == Datapath::Xdp { self.threads } else { 1 };
+        let share = if self.path.datapath == DataPathChoice::Xdp { self.threads } else { 1 };
         let first = self.open(address, share)?;
         first.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         first.opened.run(Measure { args: self, plan: &plan, stop: &stop })
@@ -214,7 +215,7 @@ impl ClientArgs {
             }
             None => Vec::new(),
         };
-        let is_one_address = self.path.datapath == Datapath::Xdp && ports.len() > 1;
+        let is_one_address = self.path.datapath == DataPathChoice::Xdp && ports.len() > 1;
         let crew = match is_one_address {
             true => HandOff::group(ports.iter().map(P::waker).collect()),
             false => Vec::new(),

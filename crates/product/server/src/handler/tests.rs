@@ -20,7 +20,7 @@ impl Site {
         std::fs::create_dir(&root).unwrap();
         std::fs::write(folder.path().join("secret"), "secret").unwrap();
         let options =
-            Options { root: Some(Root::open(&root).unwrap()), clock: || TODAY, ..Options::default() };
+            FileOptions { root: Some(Root::open(&root).unwrap()), clock: || TODAY, ..FileOptions::default() };
         let site = Site { folder, handler: Files::new(options), now: Instant::from_nanos(1) };
         files.iter().for_each(|(path, content)| site.write(path, content, TODAY - 1_000));
         site
@@ -186,7 +186,8 @@ fn a_folder_without_an_index_is_listed() {
     assert_eq!(site.status("/none/"), 404);
     assert_eq!(site.request("PUT", "/bare/", &[]).response.status, 405);
     let root = Some(Root::open(&site.path("")).unwrap());
-    site.handler = Files::new(Options { root, listing: Listing::Off, clock: || TODAY, ..Options::default() });
+    site.handler =
+        Files::new(FileOptions { root, listing: Listing::Off, clock: || TODAY, ..FileOptions::default() });
     assert_eq!(site.status("/bare/"), 404, "--no-listing");
 }
 
@@ -309,7 +310,7 @@ fn generated_bodies() {
     assert_eq!(site.request("HEAD", "/bytes/2GB", &[]).field("content-length"), "2000000000");
     assert_eq!(site.status("/bytes/2XB"), 404);
     assert_eq!(site.status("/bytes/"), 200, "the folder of the file");
-    let mut bare = Files::new(Options::default());
+    let mut bare = Files::new(FileOptions::default());
     assert_eq!(bare.handle(&Head::of("GET", "/bytes/10"), Instant::ZERO).body.remaining(), 10);
     assert_eq!(bare.handle(&Head::of("GET", "/index.html"), Instant::ZERO).status, 404);
 }
@@ -377,7 +378,7 @@ fn a_root_that_is_switched_is_seen_within_seconds_and_its_caches_with_it() {
     };
     switch("one");
     let options =
-        Options { root: Some(Root::open(&current).unwrap()), clock: || TODAY, ..Options::default() };
+        FileOptions { root: Some(Root::open(&current).unwrap()), clock: || TODAY, ..FileOptions::default() };
     let mut site = Site {
         folder: tempfile::tempdir().unwrap(),
         handler: Files::new(options),

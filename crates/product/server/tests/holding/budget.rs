@@ -4,12 +4,17 @@ use super::client::Pace;
 use super::{Peer, World, connected, folder, options, pass, server, world};
 use base::time::{Duration, Instant};
 use server::budget::{Budget, Level};
-use server::handler::Options;
+use server::handler::FileOptions;
 use sim::StopReason;
 use std::sync::Arc;
 use transport::TransportConfig;
 
 const LIMIT: u64 = 6 << 20;
+
+fn within(budget: &Budget, mut options: FileOptions) -> FileOptions {
+    options.budget = budget.clone();
+    options
+}
 
 /// Connections with a hundred requests each and windows of 300 bytes; those who are not let in any more are not among them.
 fn besiege(world: &mut World, count: usize) -> Vec<Peer> {
@@ -31,7 +36,7 @@ fn besiege(world: &mut World, count: usize) -> Vec<Peer> {
 fn a_small_budget_is_kept_and_honest_clients_are_served() {
     let folder = folder();
     let budget = Budget::new(LIMIT);
-    let mut world = world(server(Options { budget: budget.clone(), ..options(folder.path()) }), 300);
+    let mut world = world(server(within(&budget, options(folder.path()))), 300);
     let besiegers = besiege(&mut world, 60);
     assert!(besiegers.len() > 20, "{} got in", besiegers.len());
     assert!(budget.held() <= LIMIT && budget.held() > LIMIT / 2, "{} held", budget.held());
@@ -69,7 +74,7 @@ fn a_small_budget_is_kept_and_honest_clients_are_served() {
 fn the_books_are_empty_when_all_have_gone() {
     let folder = folder();
     let budget = Budget::new(1 << 30);
-    let mut world = world(server(Options { budget: budget.clone(), ..options(folder.path()) }), 1 << 20);
+    let mut world = world(server(within(&budget, options(folder.path()))), 1 << 20);
     let peers: Vec<Peer> = (0..3).map(|_| connected(&mut world, Pace::All)).collect();
     for peer in &peers {
         for _ in 0..20 {
@@ -92,7 +97,7 @@ fn the_books_are_empty_when_all_have_gone() {
 #[test]
 fn requests_and_clients_are_put_off_when_memory_is_short() {
     let budget = Budget::new(100 << 10);
-    let mut world = world(server(Options { budget: budget.clone(), ..Options::default() }), 1 << 20);
+    let mut world = world(server(within(&budget, FileOptions::default())), 1 << 20);
     let peers: Vec<Peer> = (0..4).map(|_| Peer::begin(&mut world, Pace::All)).collect();
     let halt = world.run(Duration::from_secs(1), |_| budget.level() == Level::Short);
     assert_eq!(halt, StopReason::Done);

@@ -5,7 +5,7 @@ use super::{LARGE, Peer, World, connected, folder, options, pass, server, world}
 use base::time::Duration;
 use rustix::fd::OwnedFd;
 use server::access_log::{AccessLog, Target};
-use server::handler::{Files, Options};
+use server::handler::{FileOptions, Files};
 use server::http3::Server;
 use server::readers::{InjectedDelay, Readers};
 use sim::StopReason;
@@ -49,9 +49,11 @@ impl InjectedDelay for Stuck {
     }
 }
 
-fn behind(root: &Path, stuck: &Arc<Stuck>) -> Options {
+fn behind(root: &Path, stuck: &Arc<Stuck>) -> FileOptions {
     let obstacle: Arc<dyn InjectedDelay> = stuck.clone();
-    Options { readers: Readers::with_obstacle(obstacle), ..options(root) }
+    let mut options = options(root);
+    options.readers = Readers::with_obstacle(obstacle);
+    options
 }
 
 /// Runs in virtual time until `done`, and lets other threads run meanwhile. On a busy machine those need much virtual time.

@@ -12,8 +12,7 @@ use base::time::Duration;
 use client::{Clients, Pace, Shared, State};
 use counting::held;
 use server::access_log::{AccessLog, Target};
-use server::files::Root;
-use server::handler::{Files, Options};
+use server::handler::{FileOptions, Files};
 use server::http3::Server;
 use sim::{Scenario, Simulation, StopReason};
 use std::path::Path;
@@ -21,11 +20,11 @@ use transport::{StreamConfig, StreamId, TransportConfig};
 
 pub(crate) type World = Simulation<Server, Clients>;
 
-pub(crate) fn options(root: &Path) -> Options {
-    Options { root: Some(Root::open(root).unwrap()), ..Options::default() }
+pub(crate) fn options(root: &Path) -> FileOptions {
+    FileOptions::folder(root).unwrap()
 }
 
-pub(crate) fn server(options: Options) -> Server {
+pub(crate) fn server(options: FileOptions) -> Server {
     let log = AccessLog::start(Target::Off).unwrap();
     Server::new(Files::new(options), log.recorder())
 }
@@ -142,7 +141,7 @@ fn a_slow_reader_is_not_cut() {
 /// A connection that is kept alive by PINGs and asks for nothing holds nothing, and is left alone.
 #[test]
 fn who_asks_for_nothing_is_not_cut() {
-    let mut world = world(server(Options::default()), 1 << 20);
+    let mut world = world(server(FileOptions::default()), 1 << 20);
     let peer = connected(&mut world, Pace::All);
     let id = peer.get(&mut world, "/bytes/100000");
     pass(&mut world, Duration::from_secs(300));

@@ -9,7 +9,7 @@ use base::time::Duration;
 use bytes::Bytes;
 use http3::{Abort, BodyLength, Code, MessageSink, ResponseHead, Trailers};
 use server::access_log::{AccessLog, Target};
-use server::handler::{Files, Options};
+use server::handler::{FileOptions, Files};
 use server::http3::Server;
 use server::low::Handler;
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ impl MessageSink for Client {
 
 fn world(config: http3::Config) -> World<Client> {
     let log = AccessLog::start(Target::Off).unwrap();
-    let server = Server::new(Files::new(Options::default()), log.recorder());
+    let server = Server::new(Files::new(FileOptions::default()), log.recorder());
     let mut world = World::new(server, config, Client::default());
     world.connect();
     world
@@ -274,7 +274,7 @@ fn the_log_says_how_long_it_took() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("log");
     let log = AccessLog::start(Target::File(path.clone())).unwrap();
-    let server = Server::new(Files::new(Options::default()), log.recorder());
+    let server = Server::new(Files::new(FileOptions::default()), log.recorder());
     let mut world = World::new(server, http3::Config::client(), Client::default());
     world.connect();
     world.get("/bytes/10", &[]);
