@@ -130,7 +130,7 @@ mod tests {
 
     /// Deleted, a test could again pass in CI without having run.
     #[test]
-    fn nobody_says_skipped_on_his_own() {
+    fn no_test_says_skipped_by_itself() {
         let text = "eprintln!(\"skipped: needs root\");\nprintln!(\"it is not there: skipped\");\n// println!(\"skipped\")\nlet skipped = 1;";
         assert_eq!(skipping(text), [1, 2]);
     }

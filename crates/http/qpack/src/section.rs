@@ -1,8 +1,8 @@
 //! A decoded field section: one text and a list of spans into it, both reused from section to section.
 //!
 //! Lines that the static table knows are spans into the table's own text and cost no copy. Rejected: a list of slices,
-//! whose lifetime would forbid to keep the list's memory; a visitor, since a section must be judged whole before anybody
-//! hears of it.
+//! whose lifetime would forbid to keep the list's memory; a visitor, since a section must be judged whole before its
+//! lines are used.
 
 use crate::static_table::{self, Index};
 
@@ -46,7 +46,7 @@ pub struct Line<'a> {
     /// a peer may spell any name out.
     #[doc(hidden)]
     pub static_name: Option<Index>,
-    /// The sender forbids that anybody on the way puts the line into a dynamic table. RFC 9204 §7.1.3.
+    /// The sender forbids that an intermediary puts the line into a dynamic table. RFC 9204 §7.1.3.
     pub never_indexed: bool,
 }
 

@@ -205,7 +205,7 @@ impl Drop for Running {
     }
 }
 
-/// Until when somebody waits.
+/// Until when the caller waits.
 struct Deadline {
     at: f64,
     patience: Duration,

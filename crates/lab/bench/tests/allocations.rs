@@ -1,7 +1,7 @@
 //! In steady state neither side of a transfer allocates per packet.
 //!
 //! A server and a client take turns on one thread, over the real port on loopback, and a counting allocator books what is
-//! asked of it to whoever's turn it is. Deleted, an allocation per packet could creep in unseen, in any layer from the socket
+//! asked of it to the side whose turn it is. Deleted, an allocation per packet could creep in unseen, in any layer from the socket
 //! to HTTP/3.
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 

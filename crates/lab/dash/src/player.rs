@@ -108,7 +108,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// A player of whom somebody has wanted something since `began`, which now has the manifest.
+    /// A player that was started at `began` and now has the manifest.
     pub fn new(film: Presentation, settings: Settings, began: Instant, now: Instant) -> Player {
         let bitrates: Vec<u64> = film.video.iter().map(|track| track.bits_per_second).collect();
         Player {

@@ -108,7 +108,7 @@ fn what_is_no_manifest_is_said() {
 
 #[test]
 fn a_server_that_does_not_answer_is_said_in_words() {
-    // Bound, and nobody reads.
+    // Bound, and never read.
     let silent = port();
     let manifest = "https://localhost/manifest.mpd";
     let plan = WatchPlan { ramp: Duration::ZERO, ..plan(manifest, silent.local_address(), transport(1)) };

@@ -47,7 +47,7 @@ impl Limit {
     }
 }
 
-/// Who was busy all the time, if anybody was.
+/// Which side was busy all the time, if one was.
 pub(super) fn limit(generator: &GeneratorCost, server: Option<&ServerShare>) -> Limit {
     let is_generator_busy = generator.busiest_thread > GENERATOR_BUSY;
     match server {

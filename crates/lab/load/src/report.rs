@@ -109,7 +109,7 @@ impl Report {
     }
 }
 
-/// What is known beside the record: threads of the generator and of the server, and whether somebody ended the run.
+/// What is known beside the record: threads of the generator and of the server, and whether the user ended the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunContext<'a> {
     pub(super) threads: usize,

@@ -10,12 +10,12 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub(super) struct RunState {
     pub(super) start_barrier: StartBarrier,
-    /// One for each thread, when somebody watches.
+    /// One for each thread, when there is a watcher.
     progress: Vec<Mutex<Option<Record>>>,
     watched: bool,
 }
 
-/// Whether somebody wants to see how far a run is.
+/// Whether progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProgressWatch {
     /// One does.
@@ -34,7 +34,7 @@ impl RunState {
         }
     }
 
-    /// Shows how far thread `index` is, if somebody watches.
+    /// Shows how far thread `index` is, if there is a watcher.
     pub(super) fn show(&self, index: usize, record: impl FnOnce() -> Record) {
         if self.watched
             && let Some(board) = self.progress.get(index)

@@ -22,7 +22,7 @@ pub trait Watcher {
 /// How often progress is told.
 const PROGRESS: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// A plan, about to be carried out until it is fulfilled or somebody has enough.
+/// A plan, about to be carried out until it is fulfilled or the user interrupts it.
 pub struct Run<'a> {
     /// The plan.
     pub plan: &'a LoadPlan,

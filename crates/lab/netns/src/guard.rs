@@ -64,7 +64,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
-        // it cannot fail but for a shell that somebody else reaped, and then there is nothing to wait for
+        // it cannot fail but for a shell that was reaped elsewhere, and then there is nothing to wait for
         let _ = self.shell.wait();
     }
 }

@@ -364,7 +364,7 @@ fn it_stops_when_dropped_and_says_what_is_wrong() {
     let begins = Instant::now();
     drop(emulator);
     assert!(begins.elapsed() < Duration::from_secs(10), "it does not wait for what it holds");
-    client.send(b"nobody carries this").unwrap();
+    client.send(b"no link carries this").unwrap();
     assert_eq!(read_all(&server).len(), 0);
     let missing = wire.wire.run(|| {
         Emulator::start(&EmulatorOptions {

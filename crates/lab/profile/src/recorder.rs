@@ -1,7 +1,7 @@
 //! perf at work: it watches a process, or a command that it starts, and afterwards says where it was.
 //!
 //! The event is the clock of the CPU, which virtual machines have too. Everything perf writes is in a folder that goes with
-//! the [`Recorder`]; nothing is left in anybody's home.
+//! the [`Recorder`]; nothing is left in the user's home.
 
 use crate::script::{self, Stack};
 use rustix::process::{Pid, Signal, kill_process};

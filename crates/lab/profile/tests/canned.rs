@@ -6,8 +6,8 @@ use profile::parts::Part;
 use profile::script::{Frame, Side, Stack, stacks};
 use profile::{Ledger, Profile};
 
-/// Six samples: two of a send, one of which delivers; a receive; sealing, whose innermost function is assembly; a mask; and a
-/// stranger.
+/// Six samples: two of a send, one of which delivers; a receive; sealing, whose innermost function is assembly; a mask; and an
+/// unknown function.
 const PRINTED: &str = "\
 tercel-0 14350 13823.200056: cpu-clock: \n\
 \tffffffff8162f4ab __slab_free ([kernel.kallsyms])\n\

@@ -1,4 +1,4 @@
-//! What stands in a table's cell, before anybody decides how it looks: a figure, what goes with it, and how sure it is.
+//! What stands in a table's cell, before it is laid out: a figure, what goes with it, and how sure it is.
 
 use crate::model::{Cell, Row, Table};
 

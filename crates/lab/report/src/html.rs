@@ -16,7 +16,7 @@ use crate::plot::{self, Width};
 use std::collections::BTreeSet;
 use std::fmt::{Display, Write as _};
 
-/// What frames may be as high as, in pixels: a drawing of somebody else's is not trusted with more.
+/// What frames may be as high as, in pixels: a foreign drawing is not trusted with more.
 const HIGHEST: u32 = 4_000;
 
 /// What the page allows itself: styles and scripts that are in it, frames and pictures that are in it.

@@ -136,7 +136,7 @@ impl<S: App, C: App> Simulation<S, C> {
             if done(self) {
                 return StopReason::Done;
             }
-            // `done` may have given somebody work.
+            // `done` may have given a host work.
             if self.server.is_due(&self.network) || self.client.is_due(&self.network) {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! Hosts, links and the one clock.
 //!
-//! The network is shared by the ports of its hosts and by the driver of the run. Time stands still unless somebody moves
+//! The network is shared by the ports of its hosts and by the driver of the run. Time stands still unless the driver moves
 //! it: the scenario's scheduler between turns, or a port that waits. All datagrams under way are events; those of equal time
 //! happen in the order in which they were sent, so that nothing but the seed decides.
 

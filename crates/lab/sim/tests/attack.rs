@@ -1,4 +1,4 @@
-//! A server and a client under a flood of datagrams that were changed, made up or forged: nobody panics, memory stays within
+//! A server and a client under a flood of datagrams that were changed, made up or forged: neither side panics, memory stays within
 //! what the limits on half-open connections allow, and an honest client is served all the while.
 //!
 //! `SIM_ATTACK=10000000 cargo test --release -p tercel-sim --test attack` for the long run.
@@ -64,7 +64,7 @@ fn a_server_that_asks_for_proof_when_pressed() {
     assert!(peak < 12 * MIB, "{} MiB", peak / MIB);
 }
 
-/// Every handshake starts with a Retry: strangers get no state at all.
+/// Every handshake starts with a Retry: unknown clients get no state at all.
 #[test]
 fn a_server_that_always_asks_for_proof() {
     let (_, peak) = besiege(RetryPolicy::Always, 100_000, 20_000);

@@ -124,7 +124,7 @@ fn bbr_and_cubic_leave_each_other_a_share() {
     }
 }
 
-/// Answered as an L4S queue's, the marks of a classic queue leave nothing to anybody else.
+/// Answered as an L4S queue's, the marks of a classic queue leave nothing to other flows.
 #[test]
 fn prague_leaves_others_a_share_of_a_queue_that_marks_late() {
     let link_profile = LinkProfile::new(20, 40, 4.0).with_marking(Marking::Classic);

@@ -1,5 +1,5 @@
 //! The loss of every single datagram, and of every pair in a row: handshake, Retry, key updates, path challenges, MTU probes,
-//! the close. Others have crashed or stalled when the one packet was lost whose loss nobody had tried.
+//! the close. Others have crashed or stalled when the one packet was lost whose loss was never tried.
 
 use base::time::Duration;
 use crypto::KeyExchange;

@@ -223,7 +223,7 @@ fn short(worker: u8, counter: u64) -> Vec<u8> {
 }
 
 impl World {
-    /// The client's host sends datagrams as anybody may.
+    /// The client's host sends datagrams as any host may.
     fn flood(&mut self, worker: u8, datagrams: u64) {
         for counter in 0..datagrams {
             let datagram = short(worker, counter);
@@ -286,5 +286,5 @@ fn nothing_is_handed_over_twice() {
     assert_eq!((second.handed_out, first.handed_in), (0, 0));
     assert!(world.workers.iter().all(|worker| worker.next_deadline().is_none()));
     let resets = world.workers.iter().map(|worker| worker.endpoint().counters().stateless_resets);
-    assert_eq!(resets.sum::<u64>(), 0, "nobody speaks for the connections of another");
+    assert_eq!(resets.sum::<u64>(), 0, "no worker answers for the connections of another");
 }

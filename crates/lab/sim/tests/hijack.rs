@@ -56,7 +56,7 @@ fn download(every: u64) -> (Duration, Traffic) {
                 }
             }
         }
-        // Nobody is at home there; what is sent is counted above.
+        // No host is there; what is sent is counted above.
         drop(network);
         lab.client().app_mut().done == 1 || !lab.client().app_mut().failures.is_empty()
     });

@@ -1,5 +1,5 @@
-//! How many round trips the fast search takes where everything passes: while one side sends as much as it may, and while nobody
-//! has anything to say. Each size is asserted, for both sides.
+//! How many round trips the fast search takes where everything passes: while one side sends as much as it may, and while
+//! neither side sends. Each size is asserted, for both sides.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test may panic as the test itself may")]
 
@@ -108,7 +108,7 @@ fn a_saturated_connection_searches_within_three_round_trips() {
     }
 }
 
-/// From a local network to the other side of the world, over IPv6, and whoever controls congestion.
+/// From a local network to the other side of the world, over IPv6, with any congestion controller.
 #[test]
 fn neither_distance_nor_controller_makes_it_longer() {
     for rtt in [1, 5, 100, 300].map(Duration::from_millis) {

@@ -118,7 +118,7 @@ fn ask(at: Duration) -> Duration {
     lab.age()
 }
 
-/// The client has said all it has to say, and the server's answer goes to where nobody is.
+/// The client has said all it has to say, and the server's answer goes to an address without a host.
 #[test]
 fn a_client_that_only_waits_finds_out_that_its_binding_is_lost() {
     for seconds in [1, 4, 6, 7, 8] {

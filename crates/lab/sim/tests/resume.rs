@@ -90,7 +90,7 @@ fn a_client_that_comes_again_is_served_faster() {
     assert_eq!(without.counters(), ResumeCounters::default());
 }
 
-/// The jump is a guess. What it costs where it is wrong must be bounded by its size, and nobody is to guess the same again.
+/// The jump is a guess. What it costs where it is wrong must be bounded by its size, and no connection may guess the same again.
 #[test]
 fn on_a_path_that_has_become_slower_the_loss_is_bounded_and_the_memory_corrected() {
     let slow = (5, 40, 50_000); // a product of 50,000 bytes and as long a queue

@@ -126,7 +126,7 @@ fn neighbours_are_remembered_and_provoked() {
             add_neighbour(near, ip, MACS[0]).unwrap();
             assert_eq!(neighbour(near, ip).unwrap(), Some(MACS[0]), "replaced");
         }
-        // nobody answers for this one: it is being asked for, so not known
+        // no neighbour has this address: the kernel still asks, so it is unknown
         let silent = IpAddr::V4(Ipv4Addr::new(198, 18, 0, 9));
         provoke_neighbour(near, silent).unwrap();
         assert_eq!(neighbour(near, silent).unwrap(), None);
@@ -161,7 +161,7 @@ fn offloads_are_told_and_switched() {
         ethtool::set_feature("near", name, Switch::On).unwrap();
         assert_eq!(ethtool::feature("near", name).unwrap().switch, Switch::On);
         assert_eq!(ethtool::feature("near", "no-such").unwrap_err().kind(), io::ErrorKind::NotFound);
-        assert!(ethtool::feature("nobody", name).is_err());
+        assert!(ethtool::feature("absent", name).is_err());
     });
 }
 

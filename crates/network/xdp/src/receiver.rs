@@ -244,7 +244,7 @@ mod tests {
     use crate::interface::Interface;
     use crate::sys::socket::in_memory;
 
-    /// System calls of a port that spins: three polls in vain, with one packet for somebody else before them if `arrives`.
+    /// System calls of a port that spins: three polls in vain, with one packet for another socket before them if `arrives`.
     fn calls(wakeup: Wakeup, arrives: bool) -> usize {
         let (mut socket, frames, mut kernel) = in_memory::socket();
         let interface = Interface {

@@ -114,7 +114,7 @@ impl Loop {
         // With nothing due the loop would sleep for ever, if it were not for its own patience.
         let deadline = deadlines.into_iter().flatten().min().unwrap_or(now + PATIENCE);
         if deadline <= now {
-            return Ok(()); // somebody has more to do at once
+            return Ok(()); // a connection has more to do at once
         }
         self.waits += 1;
         let timeout = Timespec::try_from(core::time::Duration::from(deadline.saturating_since(now)))?;
@@ -145,7 +145,7 @@ fn port() -> Result<UdpPort, Box<dyn Error>> {
     Ok(UdpPort::bind(&BindOptions::new("127.0.0.1:0".parse()?, Variant::Gso))?)
 }
 
-/// Tercel's own server: `/bytes/123` is a body of 123 bytes that anybody can compute.
+/// Tercel's own server: `/bytes/123` is a body of 123 bytes that every client can compute.
 fn server() -> Result<Worker<UdpPort, Server>, Box<dyn Error>> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
     let identity = Identity::from_der(vec![made.cert.der().to_vec()], made.signing_key.serialize_der())?;

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ConnectionArgs {
-    /// Do not check the server's certificate. For tests: anybody in between can read and change everything.
+    /// Do not check the server's certificate. For tests: every host in between can read and change everything.
     #[arg(short = 'k', long, conflicts_with = "cacert")]
     insecure: bool,
     /// Trust the certificates in this PEM file, and no others.

@@ -218,7 +218,7 @@ struct SeveralRuns<'a> {
 }
 
 impl LoadArgs {
-    /// All trials, or as many as there are until somebody has enough.
+    /// All trials, or as many as there are until the user interrupts.
     fn measure(&self) -> Result<Vec<Report>, GetError> {
         let plan = self.plan()?;
         let stop = stop_flag(|| {}).map_err(|error| GetError::Usage(error.to_string()))?;

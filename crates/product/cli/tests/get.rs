@@ -326,7 +326,7 @@ fn what_goes_wrong_is_said_in_one_line_with_its_own_exit_code() {
     assert_eq!(bench.downloaded("file"), b"content", "one failure does not stop the others");
 }
 
-/// A UDP port where nobody listens.
+/// A UDP port that is closed.
 fn free_port() -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.local_addr().expect("an address").port()

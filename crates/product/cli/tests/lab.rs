@@ -46,7 +46,7 @@ fn inhabitants(namespace: u64) -> Vec<String> {
     processes.filter(|path| lives_there(path)).map(|path| path.display().to_string()).collect()
 }
 
-/// Waits until nobody lives in a namespace.
+/// Waits until no process lives in a namespace.
 fn becomes_empty(namespace: u64) -> bool {
     (0..500).any(|_| {
         std::thread::sleep(Duration::from_millis(10));

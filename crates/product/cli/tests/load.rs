@@ -139,7 +139,7 @@ fn await_hanging(child: &mut Child, wanted: usize) {
     }
 }
 
-/// Deleted, somebody who has waited for an hour could be left with nothing.
+/// Deleted, an hour of waiting could end with nothing.
 #[test]
 fn an_interrupt_prints_what_was_measured() {
     let address = serve();

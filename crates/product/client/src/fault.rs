@@ -1,4 +1,4 @@
-//! How a connection's end reads to somebody who wanted a file.
+//! How a connection's end reads to a user who wanted a file.
 
 use crate::error::{GetError, Silence};
 use http3::{Abort, Code, ConnectionError};

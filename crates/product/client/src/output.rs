@@ -1,6 +1,6 @@
 //! Where a download is put: `-o FILE`, `-o FOLDER/`, `-o -`, or a name taken from the URL.
 //!
-//! A name from a URL is somebody else's text: it can name no folder, no hidden file and nothing longer than a file name,
+//! A name from a URL is foreign text: it can name no folder, no hidden file and nothing longer than a file name,
 //! so that a download never lands where the user did not look.
 
 use crate::error::GetError;

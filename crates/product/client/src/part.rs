@@ -4,7 +4,7 @@
 //! Order makes it safe. The state is replaced by rename and only ever names bytes that were written before. Ctrl-C and
 //! every error, even a panic, end in [`PartFile::suspend`] (by drop), which keeps all that was received. After a crash of
 //! the machine, bytes that were written may be missing although the state names them, so a state that was not synced
-//! counts only for the boot that wrote it. Nothing is ever overwritten that might be somebody's: a `.part` that is not
+//! counts only for the boot that wrote it. Nothing is ever overwritten that might be the user's: a `.part` that is not
 //! ours, or of another URL, is an error and not an empty file.
 //!
 //! Bytes are gathered in a [`Run`] per stream and written 256 KiB at a time: packets are small, system calls are not.
@@ -263,7 +263,7 @@ impl PartFile {
                 _ => Ok(None),
             };
         }
-        // At once what survives everything but a crash: somebody may press Ctrl-C again while the disk is busy.
+        // At once what survives everything but a crash: the user may press Ctrl-C again while the disk is busy.
         self.checkpoint()?;
         self.file.sync_data().map_err(|error| self.error(error))?;
         self.save(None)?;

@@ -13,7 +13,7 @@ pub(crate) struct Transfer {
     pub(crate) usage: Usage,
     /// When the first answer came.
     pub(crate) answered: Option<Instant>,
-    /// What had arrived when somebody last looked: bytes, and the last status.
+    /// What had arrived when it was last looked at: bytes, and the last status.
     seen: (u64, u16),
     /// When it came to its connection.
     waits_since: Instant,

@@ -9,7 +9,7 @@
 //! and connections that have made no progress for [`PATIENCE`] are ended, those that hold most first. An address or network
 //! that holds more than its share (shares.rs) finds memory scarce or short before others do.
 //!
-//! Invariant: nothing here refuses memory to anybody. The levels lie so far below the limit that what is under way fits.
+//! Invariant: nothing here refuses memory. The levels lie so far below the limit that what is under way fits.
 
 use crate::peak::PeakMemory;
 use base::slab::Handle;

@@ -149,7 +149,7 @@ impl ConnectionCall {
         self.call.get().is_some_and(|call| call.take())
     }
 
-    /// Whether somebody wakes the worker when something comes.
+    /// Whether the worker is woken when something comes.
     pub(crate) fn calls_back(&self) -> bool {
         self.call.get().is_some_and(|call| call.reaches())
     }

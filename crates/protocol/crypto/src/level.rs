@@ -3,7 +3,7 @@
 /// How a packet, and the part of the handshake in it, is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// With keys that anybody who saw the first packet can derive.
+    /// With keys that every reader of the first packet can derive.
     Initial,
     /// With keys from an earlier connection.
     ZeroRtt,

@@ -1,4 +1,4 @@
-//! Judges a whole field section before anybody else sees it. RFC 9114 §4.1.2, §4.2, §4.3, §4.4.
+//! Judges a whole field section before the application sees it. RFC 9114 §4.1.2, §4.2, §4.3, §4.4.
 //!
 //! The three entries differ in the pseudo-header fields they permit; the rules for all other lines are one function.
 //! What is wrong is a sentence; the caller makes a stream error H3_MESSAGE_ERROR of it.

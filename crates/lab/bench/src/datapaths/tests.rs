@@ -61,7 +61,7 @@ fn the_gain_is_told_with_its_interval_and_doubts_are_named() {
     assert!(grey.contains("\x1b[90m111 / 98 / 97\x1b[0m"));
 }
 
-/// Deleted, whoever publishes results would publish how the folders of a machine are called.
+/// Deleted, published results would tell the names of a machine's folders.
 #[test]
 fn results_do_not_say_where_the_program_lies() {
     let plan = serde_json::to_string(&DataPathsPlan::new("/somewhere/tercel".into())).unwrap();

@@ -2,7 +2,7 @@
 
 use base::time::{Duration, Instant};
 
-/// What somebody in front of the screen has had.
+/// What a viewer has seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlaybackRecord {
     /// When it was wanted.

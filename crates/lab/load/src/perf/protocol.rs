@@ -11,7 +11,7 @@
 /// The application protocol's name for TLS.
 pub const ALPN: &[u8] = b"perf";
 
-/// The UDP port on which servers are expected here: that of MsQuic's secnetperf, which anybody may bind. The draft has 443.
+/// The UDP port on which servers are expected here: that of MsQuic's secnetperf, which needs no privilege. The draft has 443.
 pub const PORT: u16 = 4433;
 
 /// Bytes of the number in front of every request.
@@ -20,8 +20,8 @@ pub const PREFIX: usize = 8;
 /// The code with which either end closes in good order.
 pub const NO_ERROR: u64 = 0;
 
-/// The code with which a connection is closed whose client wants more answers on streams that it does not let us open than
-/// anybody keeps.
+/// The code with which a connection is closed whose client wants more answers, on streams that it does not let us
+/// open, than are kept.
 pub const NO_STREAMS: u64 = 2;
 
 /// The number that asks for bytes without end.

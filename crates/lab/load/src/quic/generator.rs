@@ -272,7 +272,7 @@ impl<'a, P: Port> Generator<'a, P> {
         }
     }
 
-    /// When something should have arrived and did not, asks the network whether anybody is there.
+    /// When something should have arrived and did not, asks the network whether a server is there.
     fn listen(&mut self, now: Instant) {
         let received = self.worker.counters().rx.datagrams;
         let is_asking = self.worker.app_mut().accounts.outstanding > 0

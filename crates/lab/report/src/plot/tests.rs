@@ -1,4 +1,4 @@
-//! What would break a page, or lie, without anybody noticing.
+//! What would break a page, or lie, unnoticed.
 
 use super::*;
 use crate::model::{Axis, Point, Scale, Series};

@@ -39,7 +39,7 @@ fn another_run_is_not_overwritten() {
     let error = write(&run, folder.path()).unwrap_err();
     assert!(error.to_string().ends_with("is not empty: name another directory"), "{error}");
     fs::remove_file(folder.path().join(RESULTS)).unwrap();
-    assert!(write(&run, folder.path()).is_err(), "somebody's files that are no run");
+    assert!(write(&run, folder.path()).is_err(), "files that are no run");
 }
 
 #[test]

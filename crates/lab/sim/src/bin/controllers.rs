@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     let made = if again {
         read(directory)
     } else {
-        // Before the run: it takes minutes, in which somebody may commit.
+        // Before the run: it takes minutes, in which a commit may be made.
         let revision = revision();
         run_all(&items()).map(|records| (revision, records))
     };

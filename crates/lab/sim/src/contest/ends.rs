@@ -58,7 +58,7 @@ impl App for Sender {
     type State = Sending;
 
     fn on_accept(&mut self, _now: Instant, _connection: &mut Connection) -> Sending {
-        self.failures.push("somebody connected to the sender".to_owned());
+        self.failures.push("a peer connected to the sender".to_owned());
         Sending::new(u8::MAX)
     }
 

@@ -278,7 +278,7 @@ impl App for Client {
 
     /// Never called: a client's endpoint refuses connections.
     fn on_accept(&mut self, now: Instant, connection: &mut Connection) -> Session<RequestPlan> {
-        self.failures.push(format!("somebody connected to the client from {}", connection.addresses().peer));
+        self.failures.push(format!("a peer connected to the client from {}", connection.addresses().peer));
         let client_plan = RequestPlan::new(ReadBehaviour::new(Rng::from_u64(0), 0), [], 1, 0);
         client_plan.into_session(&Arc::new(Config::client()), now)
     }

@@ -223,7 +223,7 @@ impl App for Client {
 
     /// Never called: a client's endpoint refuses connections.
     fn on_accept(&mut self, _now: Instant, connection: &mut Connection) -> TransferPlan {
-        self.failures.push(format!("somebody connected to the client from {}", connection.addresses().peer));
+        self.failures.push(format!("a peer connected to the client from {}", connection.addresses().peer));
         TransferPlan::new(ReadBehaviour::new(base::rng::Rng::from_u64(0), 0), [], 1)
     }
 

@@ -137,7 +137,7 @@ fn name(profile: &str) -> String {
 
 /// The program that was built this way from the same sources, or why there is none.
 fn find(program: &Path, way: Way, (own, ask): (&Build, &Ask)) -> Result<PathBuf, String> {
-    // Beside this program only: what lies below the working directory may be anybody's.
+    // Beside this program only: what lies below the working directory may be another user's.
     let file = program.parent().and_then(Path::parent).unwrap_or(Path::new("")).join(way.place);
     let (shown, Way { profile, command, .. }) = (file.display(), way);
     if !file.is_file() {

@@ -362,7 +362,7 @@ const VICTIM: &str = "TERCEL_TEST_HOLDS_XDP_ON";
 
 #[test]
 fn a_killed_process_leaves_no_program_behind() {
-    // Deleted, nobody would notice that a server which is killed keeps its ports from its successor.
+    // Deleted, a server that is killed could keep its ports from its successor.
     if !is_root() {
         return;
     }

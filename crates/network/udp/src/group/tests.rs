@@ -94,7 +94,7 @@ fn check(group: &mut Group, to: SocketAddr, context: &str) {
 
 #[test]
 fn a_datagram_lands_at_the_worker_that_its_connection_id_names() {
-    // Deleted, nobody would notice that a client which changes its port changes its worker, but by the speed.
+    // Deleted, a client that changes its port could change its worker, and only the speed would show it.
     for &(choice, steering) in steerings() {
         for workers in [2, 3, 255] {
             for (address, targets) in [

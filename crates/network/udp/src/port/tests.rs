@@ -176,7 +176,7 @@ fn a_destination_that_cannot_be_reached_harms_no_other() {
     let (mut a, mut b) = (port("127.0.0.1:0", Variant::Gso), port("127.0.0.1:0", Variant::Gso));
     let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let packets = numbered(4, 100);
-    // Broadcast is not permitted, an IPv6 address has the wrong family, at the closed port nobody listens.
+    // Broadcast is not permitted, an IPv6 address has the wrong family, and one port is closed.
     let unreachable = ["255.255.255.255:9".parse().unwrap(), "[::1]:9".parse().unwrap(), closed];
     for _ in 0..3 {
         for peer in unreachable.into_iter().chain([b.local_address()]) {
@@ -195,11 +195,11 @@ fn a_destination_that_cannot_be_reached_harms_no_other() {
 #[test]
 fn worthless_datagrams_cost_a_bounded_turn_and_are_counted() {
     let mut a = port("127.0.0.1:0", Variant::Gso);
-    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let unknown = UdpSocket::bind("127.0.0.1:0").unwrap();
     for _ in 0..20 {
-        stranger.send_to(&[], a.local_address()).unwrap();
+        unknown.send_to(&[], a.local_address()).unwrap();
     }
-    stranger.send_to(b"x", a.local_address()).unwrap();
+    unknown.send_to(b"x", a.local_address()).unwrap();
     assert_eq!(a.poll().unwrap(), 0);
     assert_eq!(a.counters().rx.calls, 1);
     assert_eq!(receive(&mut a, 1).len(), 1);

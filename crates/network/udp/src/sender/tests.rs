@@ -137,7 +137,7 @@ fn when_many_destinations_refuse_the_socket_stops_asking() {
     let mut bench = Bench::refusing(refuse(libc::EIO, is_segmented));
     let port = bench.peers[0].local_addr().unwrap().port();
     for host in 1..=20 {
-        // Nobody listens at most of these; that does not matter here.
+        // Most of these ports are closed; that does not matter here.
         let peer = SocketAddr::new([127, 0, 1, host].into(), port);
         let addresses = Addresses { local: bench.socket.local_addr().unwrap(), peer };
         bench.sender.begin(TrainPath::new(addresses, Ecn::NotEct), 10).unwrap();

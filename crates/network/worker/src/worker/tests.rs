@@ -127,9 +127,9 @@ fn the_owner_of_the_thread_says_what_time_it_is() {
     worker.on_woken();
 }
 
-/// Mail is a reason to turn at once, and is read in the turn.
+/// A datagram that was handed over is a reason to turn at once, and is read in the turn.
 #[test]
-fn mail_is_due_at_once() {
+fn a_datagram_that_was_handed_over_is_due_at_once() {
     let mut hand_off_group = crate::HandOff::group(vec![None, None]);
     let (second, first) = (hand_off_group.pop().expect("two"), hand_off_group.pop().expect("two"));
     let config = EndpointConfig { worker: 1, workers: 2, ..EndpointConfig::default() };

@@ -42,7 +42,7 @@ pub(crate) struct ServeArgs {
     /// Streams that a client may have open at a time.
     #[arg(long, default_value_t = 1_024, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     max_streams: u64,
-    /// Answer bare datagrams instead, without QUIC: for tercel perf client HOST echo. In a laboratory only: anybody can make
+    /// Answer bare datagrams instead, without QUIC: for tercel perf client HOST echo. In a laboratory only: any host can make
     /// this flood others.
     #[arg(long)]
     echo: bool,

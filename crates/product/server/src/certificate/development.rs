@@ -178,7 +178,7 @@ fn kept_in(folder: &Path) -> Option<Identity> {
         // Cut short, or a pair that does not fit: made anew.
         Err(_) => None,
     };
-    // Somebody may have copied it around with looser permissions. If they cannot be mended, reading works all the same.
+    // It may have been copied with looser permissions. If they cannot be mended, reading works all the same.
     if found.is_some() {
         let _ = std::fs::set_permissions(&path, Permissions::from_mode(0o600));
     }

@@ -149,7 +149,7 @@ fn only_regular_files_and_without_waiting() {
     }
 }
 
-/// Whoever serves `/` still does not serve the kernel's own file systems and devices.
+/// A server of `/` still does not serve the kernel's own file systems and devices.
 #[test]
 fn kernel_files_are_no_files() {
     let root = Root::open(Path::new("/")).unwrap();

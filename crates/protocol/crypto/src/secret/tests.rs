@@ -1,4 +1,4 @@
-//! Against the examples of both RFCs: without these nobody else could read our packets.
+//! Against the examples of both RFCs: without these no other implementation could read our packets.
 
 use super::*;
 use crate::vectors::{DCID, both};

@@ -107,7 +107,7 @@ fn the_first_choice_wins() {
 /// The alert and the words of each failure that a user can cause.
 #[test]
 fn failures_have_their_alert_and_say_what_to_do() {
-    let (authority, stranger) = (Authority::new(), Authority::new());
+    let (authority, unknown) = (Authority::new(), Authority::new());
     let options = TlsOptions::default();
     let fail = |roots: &Roots, client: &TlsOptions, server: &TlsOptions, name: &str| {
         let client = ClientTls::new(roots, client).unwrap();
@@ -118,7 +118,7 @@ fn failures_have_their_alert_and_say_what_to_do() {
         (error.alert, error.reason)
     };
     // unknown_ca
-    let (alert, reason) = fail(&stranger.roots(), &options, &options, "localhost");
+    let (alert, reason) = fail(&unknown.roots(), &options, &options, "localhost");
     assert!(alert == 48 && reason.contains("not from a trusted authority"), "{alert} {reason}");
     // bad_certificate
     let (alert, reason) = fail(&authority.roots(), &options, &options, "example.com");

@@ -174,7 +174,7 @@ fn the_peer_limits_the_search() {
     assert_eq!((report.size, report.probes_lost), (1_452, 0));
 }
 
-/// A path that is thought to be the same carries on with the search, although nobody tells what became of the probes.
+/// A path that is thought to be the same carries on with the search, although no acknowledgement tells what became of the probes.
 #[test]
 fn probes_that_nobody_tells_of_leave_again() {
     let mut search = MtuSearch::new(config(Mode::Fast, None), Headers::Ipv4, (1_200, 1_280));
@@ -334,7 +334,7 @@ fn no_sequence_of_events_breaks_the_search() {
     }
 }
 
-/// Without a search nothing is known of the path but what IPv6 demands of every link; whoever says so knows better.
+/// Without a search nothing is known of the path but what IPv6 demands of every link; a caller who says more knows better.
 #[test]
 fn without_a_search_packets_have_the_size_that_every_ipv6_path_carries() {
     for (headers, size) in [(Headers::Ipv4, 1_252), (Headers::Ipv6, 1_232)] {

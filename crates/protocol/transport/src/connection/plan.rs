@@ -159,8 +159,8 @@ impl Assembly<'_> {
         }
     }
 
-    /// Which spaces share the next datagram. An Initial that fills it goes alone: what stands beside half a ServerHello could
-    /// not be read by anybody.
+    /// Which spaces share the next datagram. An Initial that fills it goes alone: the peer could not
+    /// read what stands beside half a ServerHello.
     fn spaces_with_something(&self, now: Instant, permission: Permission) -> SpaceSet {
         let fills =
             self.spaces.space(SpaceId::Initial).is_some_and(|space| space.crypto.unsent() > LARGE_HELLO);

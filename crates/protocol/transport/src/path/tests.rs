@@ -120,7 +120,7 @@ fn an_unvalidated_address_gets_three_times_what_it_sent() {
 }
 
 /// An address translator may change the peer's address during the handshake. Dropped, the peer waits until it gives up; believed,
-/// whoever holds the keys directs a flight of any length at anybody.
+/// a peer with the keys directs a flight of any length at any address.
 #[test]
 fn an_address_that_changes_in_the_handshake_is_followed_under_the_threefold_limit() {
     for home in [AddressState::Validated, AddressState::Unvalidated] {
@@ -239,7 +239,7 @@ fn a_port_change_keeps_what_was_learned_and_an_address_change_does_not() {
     }
 }
 
-/// Spurious migration: somebody copies one packet from another address.
+/// Spurious migration: a third party copies one packet from another address.
 #[test]
 fn a_path_that_does_not_answer_is_given_up() {
     let mut server = Server::connected();
@@ -293,7 +293,7 @@ fn going_on_from_an_unvalidated_address_still_knows_the_way_back() {
     assert_eq!(server.peer(), HOME);
 }
 
-/// Strangers can copy our connection ID; what they send makes no path and drives none out.
+/// A third party can copy our connection ID; what it sends makes no path and drives none out.
 #[test]
 fn datagrams_without_an_authentic_packet_leave_no_trace() {
     let mut server = Server::connected();
@@ -531,7 +531,7 @@ fn data_waits_for_a_probe_for_half_a_round_trip_at_most() {
     assert_eq!((path.next_mtu_probe(at(50), nearly), path.probe_wait_ends()), (MtuProbe::Go(1_472), None));
     path.on_mtu_probe_sent(at(50), 1_472);
     path.note_mtu_probe(at(50), nearly + 1_472);
-    assert_eq!(path.next_mtu_probe(at(50), nearly + 1_472), MtuProbe::None, "nothing fits, nobody waits");
+    assert_eq!(path.next_mtu_probe(at(50), nearly + 1_472), MtuProbe::None, "nothing fits, no packet waits");
     path.on_mtu_probe_acked(at(150), 1_472);
     path.congestion.on_mtu_change(13_000);
     let nearly = path.congestion.window() - 1_500;

@@ -14,7 +14,7 @@ fn frames_that_nobody_reads_are_counted() {
         let descriptor = socket.descriptor().unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         let blast = || {
-            // Nobody listens at the port; that the kernel says so is no matter.
+            // The port is closed; that the kernel says so is no matter.
             let _ = sender.send_to(&[0; 60_000], "127.0.0.1:9");
         };
         blast();

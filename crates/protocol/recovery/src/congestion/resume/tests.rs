@@ -127,7 +127,7 @@ fn nothing_jumps_before_the_initial_window_has_arrived_or_without_more_to_send()
     assert_eq!(sender.phase(), Phase::Reconnaissance);
     let last = AckedBytes { app_limited: true, ..sender.acked(1, sent_at, 0) };
     sender.resume.on_ack(sender.now, &last, sender.window);
-    assert_eq!(sender.phase(), Phase::Reconnaissance, "nobody asks for more");
+    assert_eq!(sender.phase(), Phase::Reconnaissance, "no data waits");
     assert_eq!(
         sender.resume.saved_parameters(),
         Some(SavedParametersUpdate::Unused),
@@ -200,7 +200,7 @@ fn a_jump_that_is_not_used_is_taken_back() {
     assert_eq!((sender.outcome(), sender.window), (Outcome::RateLimited, initial_window(MTU)));
 }
 
-/// Blocked by the peer's flow control for long, it would otherwise leave on a path that nobody has seen since.
+/// Blocked by the peer's flow control for long, it would otherwise leave on a path that was not used since.
 #[test]
 fn a_jump_is_not_used_more_than_a_round_trip_later() {
     for (waited, expected) in [
@@ -287,7 +287,7 @@ fn resumed(algorithm: Algorithm, saved: Option<SavedParameters>) -> Controller {
     Controller::new(algorithm, MTU).with_resume(saved, MTU)
 }
 
-/// What one connection has learned helps the next on the same path, and hurts nobody on one that has become slower.
+/// What one connection has learned helps the next on the same path, and does no harm on one that has become slower.
 #[test]
 fn a_second_connection_is_faster_on_the_same_path_and_harmless_on_a_slower_one() {
     // 50 Mbit/s and 100 ms hold 625,000 bytes.

@@ -1,4 +1,4 @@
-//! What a peer with keys, or a stranger without, sends to do harm. Each row was a bug of some other implementation.
+//! What a peer with keys, or a third party without, sends to do harm. Each row was a bug of some other implementation.
 
 use super::*;
 use crate::TransportError;
@@ -241,7 +241,7 @@ fn a_packet_for_another_connection_behind_the_first_is_dropped() {
     let (now, config) = (pair.now, pair.config.clone());
     pair.transfer(1_000);
     let id = pair.client().open(Dir::Uni).expect("stream");
-    pair.client().write(id, Bytes::from_static(b"for somebody else")).expect("writes");
+    pair.client().write(id, Bytes::from_static(b"for another client")).expect("writes");
     let short = pair.client.send(pair.now).pop().expect("a packet");
     let (client, server) =
         (pair.client().components.local_cids.first(), pair.server().components.local_cids.first());

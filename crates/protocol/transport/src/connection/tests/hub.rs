@@ -130,7 +130,7 @@ fn a_retry_that_repeats_the_connection_id_is_dropped() {
     assert!(pair.client.events.contains(&Event::Connected));
 }
 
-/// RFC 9001 §6.6: the end comes while packets are made, when nobody looks for events.
+/// RFC 9001 §6.6: the end comes while packets are made, when the application takes no events.
 #[test]
 fn an_end_without_words_is_told_before_the_state_goes() {
     let mut pair = connected();

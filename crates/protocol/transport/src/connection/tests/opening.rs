@@ -247,7 +247,7 @@ fn a_handshake_packet_proves_the_address_and_ends_the_initial_keys() {
     assert!(!server.keys.has(SpaceId::Initial) && server.keys.has(SpaceId::Handshake));
 }
 
-/// RFC 9001 §4.9: keys go when nobody needs them any more, and not before.
+/// RFC 9001 §4.9: keys go when neither side needs them any more, and not before.
 #[test]
 fn a_client_drops_initial_keys_with_its_first_handshake_packet_and_handshake_keys_when_confirmed() {
     let mut pair = answered();
@@ -323,7 +323,7 @@ fn kinds(datagram: &[u8]) -> Vec<Option<LongType>> {
     kinds
 }
 
-/// RFC 9000 §10.2.3: before the handshake is confirmed nobody knows which keys the peer has, nor who reads those it has.
+/// RFC 9000 §10.2.3: before the handshake is confirmed it is unknown which keys the peer has.
 #[test]
 fn an_early_close_goes_in_every_space_and_says_nothing_of_the_application() {
     let mut pair = greeted();

@@ -51,7 +51,11 @@ fn close(pair: &mut Pair) {
 fn a_handshake_that_dies_gives_the_path_back() {
     let mut pair = accepted();
     close(&mut pair);
-    assert_eq!(pair.server.endpoint.counters().resumes.learned, 1, "nothing was learned of a stranger");
+    assert_eq!(
+        pair.server.endpoint.counters().resumes.learned,
+        1,
+        "nothing was learned of an unknown client"
+    );
     assert!(is_free(&mut pair));
 }
 

@@ -95,7 +95,7 @@ fn a_client_whose_address_changes_in_the_handshake_completes_it() {
 fn a_peer_that_does_not_answer_at_its_only_address_is_lost_and_not_idle() {
     let mut pair = Pair::new(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
     pair.step();
-    // The end of the handshake comes from elsewhere, and nobody is there to be challenged.
+    // The end of the handshake comes from elsewhere, where no peer answers a challenge.
     let now = pair.now;
     pair.client.send(now).into_iter().for_each(|datagram| pair.deliver_from(elsewhere(), datagram));
     for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! The endpoint against strangers, and against clients that behave. Here: what the tests share.
+//! The endpoint against unknown peers, and against clients that behave. Here: what the tests share.
 
 use super::reply::MIN_RESET;
 use super::*;

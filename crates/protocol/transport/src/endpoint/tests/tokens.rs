@@ -55,8 +55,8 @@ fn a_retry_token_of_ours_that_does_not_fit_is_refused() {
 fn foreign_tokens_count_as_none() {
     let mut server = Server::new(EndpointConfig { retry: RetryPolicy::Never, ..EndpointConfig::default() });
     let mut strict = Server::new(EndpointConfig { retry: RetryPolicy::Always, ..EndpointConfig::default() });
-    let mut stranger = Endpoint::new(EndpointConfig::default(), [4; 32]);
-    let mut tokens = vec![stranger.new_token(at(0), from(CLIENT)).to_vec()];
+    let mut foreign = Endpoint::new(EndpointConfig::default(), [4; 32]);
+    let mut tokens = vec![foreign.new_token(at(0), from(CLIENT)).to_vec()];
     let (_, genuine) = strict.retry(0, CLIENT, DCID);
     for len in 1..genuine.len() + 3 {
         let mut token = genuine.clone();
@@ -110,7 +110,7 @@ fn a_new_token_spares_the_retry_for_a_day() {
     }
 }
 
-/// RFC 9000 §8.1.4: a token that was seen on the wire, or given away, spares nobody a second Retry, whichever worker it reaches.
+/// RFC 9000 §8.1.4: a token that was seen on the wire, or given away, spares no other client a second Retry, whichever worker it reaches.
 #[test]
 fn a_new_token_counts_once_among_all_workers() {
     let config = EndpointConfig {
