@@ -96,7 +96,7 @@ mod tests {
             "1 not `nobody`: no peer, no client, none",
             "2 not `Tidings`: ControlFrames",
             "2 not `strangers`: unknown peers",
-            "3 not `whoever`: the peer, the caller, the client that",
+            "4 not `whoever`: the peer, the caller, the client that",
         ];
         assert_eq!(told, expected);
     }

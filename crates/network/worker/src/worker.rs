@@ -269,7 +269,7 @@ impl<P: Port, A: App> Worker<P, A> {
         let mut trains = self.port.poll()?;
         self.receive(trains);
         if self.has_handed_over() {
-            trains += self.receive_mail();
+            trains += self.receive_handed_over();
         }
         self.expire();
         self.hear_calls();
@@ -354,7 +354,7 @@ impl<P: Port, A: App> Worker<P, A> {
 
     /// What other workers have handed over. Returns how many trains.
     #[cold]
-    fn receive_mail(&mut self) -> usize {
+    fn receive_handed_over(&mut self) -> usize {
         let Some(mut handed_over) = self.hand_off_group.as_mut().map(HandOffMember::take_handed_over) else {
             return 0;
         };
