@@ -41,7 +41,6 @@ mod sample;
 mod series;
 mod spans;
 mod start_barrier;
-mod stream_table;
 mod tcp;
 mod text;
 mod threads;

@@ -1,8 +1,7 @@
 //! Requests over HTTP/3, on tercel's own stack.
 //!
-//! A thread has a worker and a port of its own. A connection is a [`lane::ClientConnection`]: what is outstanding on it stands in a small
-//! table, an answer's content is counted where it lies in the packet, and its end becomes an entry of a histogram in the turn
-//! it arrived in.
+//! A thread has a worker and a port of its own, and its connections are those of [`client::app`]. An answer's content is counted
+//! where it lies in the packet, and its end becomes an entry of a histogram in the turn it arrived in.
 
 mod address;
 mod connection;

@@ -26,6 +26,8 @@ pub(super) enum News {
 #[derive(Debug)]
 pub(super) struct PerfApp {
     task: Task,
+    /// Exchanges at a time on a connection.
+    outstanding: usize,
     address: SocketAddr,
     /// Of exchanges; of handshakes where they are the task.
     pub(super) accounts: RequestAccounts,
@@ -35,7 +37,8 @@ pub(super) struct PerfApp {
 impl PerfApp {
     pub(super) fn new(plan: &PerfPlan) -> PerfApp {
         let accounts = RequestAccounts::new(&plan.rules());
-        PerfApp { task: plan.task, address: plan.address, accounts, news: Vec::new() }
+        let (task, outstanding, address) = (plan.task, plan.outstanding, plan.address);
+        PerfApp { task, outstanding, address, accounts, news: Vec::new() }
     }
 
     #[inline]
@@ -46,13 +49,13 @@ impl PerfApp {
                 Event::Writable { id } => state.writable.push(id),
                 Event::Connected => self.on_connected(now, state),
                 Event::StreamReset { id, .. } => {
-                    if let Some(exchange) = state.table.remove(id) {
+                    if let Some(exchange) = state.table.remove(id.index()) {
                         state.broken.push(exchange);
                     }
                 }
                 Event::StopSending { id, .. } => {
                     // The server answers without the rest of the request.
-                    if let Some(exchange) = state.table.entry_mut(id) {
+                    if let Some(exchange) = state.table.entry_mut(id.index()) {
                         exchange.unsent = 0;
                     }
                 }
@@ -102,8 +105,7 @@ impl PerfApp {
             self.accounts.on_connection_failure(Failure::Closed);
         }
         self.accounts.on_fault(|| words(self.address, reason));
-        let ids: Vec<StreamId> = state.table.iter().map(|exchange| exchange.id).collect();
-        let ended = ids.into_iter().filter_map(|id| state.table.remove(id)).map(|exchange| exchange.times);
+        let ended = state.table.drain().map(|(_, exchange)| exchange.times);
         for times in ended.chain(state.booked.take()) {
             self.accounts.on_failure(now, &times, Failure::Closed);
         }
@@ -137,17 +139,17 @@ impl PerfApp {
     fn ask(&mut self, now: Instant, connection: &mut Connection, state: &mut ClientConnection) {
         let Task::Exchanges { request, response } = self.task else { return };
         let (request, wanted) = (request.limit(), response.wanted());
-        while state.standing == Standing::Up && state.table.has_room() {
+        while state.standing == Standing::Up && state.table.len() < self.outstanding {
             let Some(intended) = self.accounts.peek(now) else { return };
             // The transport tells when the server allows more.
             let Ok(id) = connection.open(Dir::Bidi) else { return };
             let prefix = wanted.to_be_bytes();
-            state.table.insert(Exchange {
-                id,
+            let exchange = Exchange {
                 times: self.accounts.begin(now, intended),
                 unsent: request.saturating_sub(prefix.len() as u64),
                 missing: response.limit(),
-            });
+            };
+            state.table.insert(id.index(), exchange);
             if connection.write_slice(id, &prefix).is_ok() {
                 state.written += prefix.len() as u64;
                 feed(connection, state, id);
@@ -159,7 +161,7 @@ impl PerfApp {
 /// Hands over as much of a request as its stream takes.
 #[inline]
 fn feed(connection: &mut Connection, state: &mut ClientConnection, id: StreamId) {
-    let Some(exchange) = state.table.entry_mut(id) else { return };
+    let Some(exchange) = state.table.entry_mut(id.index()) else { return };
     while exchange.unsent > 0 {
         let room = connection.send_capacity(id).min(pattern::PERIOD) as u64;
         let len = exchange.unsent.min(room);
@@ -199,7 +201,7 @@ impl App for PerfApp {
         if !state.writable.is_empty() {
             let mut writable = core::mem::take(&mut state.writable);
             for id in writable.drain(..) {
-                if state.table.entry_mut(id).is_some_and(|exchange| exchange.unsent > 0) {
+                if state.table.entry_mut(id.index()).is_some_and(|exchange| exchange.unsent > 0) {
                     feed(connection, state, id);
                 }
             }

@@ -3,26 +3,18 @@
 //! While packets are taken in, the connection notes; in the turn that follows, the [`super::app::PerfApp`] books.
 
 use crate::accounts::RequestTimes;
-use crate::stream_table::{OnStream, StreamTable};
 use base::time::{Duration, Instant};
+use http3::StreamTable;
 use transport::{Fin, StreamId, StreamSink};
 
 /// An exchange that has begun.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exchange {
-    pub(super) id: StreamId,
     pub(super) times: RequestTimes,
     /// Bytes of the request that were not handed over yet.
     pub(super) unsent: u64,
     /// Bytes of the answer that have not come yet.
     pub(super) missing: u64,
-}
-
-impl OnStream for Exchange {
-    #[inline]
-    fn id(&self) -> StreamId {
-        self.id
-    }
 }
 
 /// What a connection keeps.
@@ -71,7 +63,7 @@ impl ClientConnection {
             shook: None,
             booked: None,
             standing: Standing::Connecting,
-            table: StreamTable::new(outstanding),
+            table: StreamTable::keeping(outstanding),
             finished: Vec::with_capacity(outstanding),
             broken: Vec::new(),
             received: 0,
@@ -87,11 +79,11 @@ impl StreamSink for ClientConnection {
     fn on_stream_data(&mut self, id: StreamId, bytes: &[u8], fin: Fin) -> usize {
         let len = bytes.len() as u64;
         self.received += len;
-        let Some(exchange) = self.table.entry_mut(id) else { return bytes.len() };
+        let Some(exchange) = self.table.entry_mut(id.index()) else { return bytes.len() };
         let is_too_long = exchange.missing < len;
         exchange.missing = exchange.missing.saturating_sub(len);
         if (fin == Fin::End || is_too_long)
-            && let Some(exchange) = self.table.remove(id)
+            && let Some(exchange) = self.table.remove(id.index())
         {
             let list =
                 if exchange.missing > 0 || is_too_long { &mut self.broken } else { &mut self.finished };

@@ -5,7 +5,7 @@
 //! gone is noticed by asking the network (see [`client::probe`]) once nothing has arrived for [`SILENCE`]. Where each request
 //! has a connection of its own, a connection is made when its request is due, not before.
 
-use super::connection::{ClientConnection, ConnectionState};
+use super::connection::{self, LoadConnection};
 use super::request_app::{RequestApp, SlotEvent};
 use crate::accounts::Phase;
 use crate::failure::Failure;
@@ -15,6 +15,7 @@ use crate::run_phase::{ConnectionSummary, PAUSES, PhaseChange, RunPhase, TICK, T
 use crate::traffic::Traffic;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
+use client::app::{ClientApp, ClientConnection};
 use client::dial::{Fault, speaks_of_the_way};
 use client::probe::Probe;
 use datapath::Port;
@@ -45,7 +46,7 @@ struct ConnectionSlot {
 
 /// One thread's generator.
 pub(super) struct Generator<'a, P: Port> {
-    worker: Worker<P, RequestApp>,
+    worker: Worker<P, ClientApp<RequestApp>>,
     plan: LoadPlan,
     quic: Quic,
     run_phase: RunPhase<'a>,
@@ -72,7 +73,8 @@ impl<'a, P: Port> Generator<'a, P> {
     ) -> Generator<'a, P> {
         let config = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
         let worker_config = worker::Config { spin: quic.spin };
-        let request_app = RequestApp::new(&plan, quic.config.transport.handshake_timeout.as_millis() / 1_000);
+        let handshake_s = quic.config.transport.handshake_timeout.as_millis() / 1_000;
+        let request_app = ClientApp(RequestApp::new(&plan, handshake_s));
         let worker = Worker::new(port, request_app, Endpoint::new(config, seed), None, worker_config);
         let now = worker.now();
         let connection_slot = ConnectionSlot {
@@ -176,8 +178,8 @@ impl<'a, P: Port> Generator<'a, P> {
                 .get(number)
                 .filter(|connection_slot| connection_slot.is_up)
                 .and_then(|connection_slot| connection_slot.handle);
-            if let Some((_, client_connection)) = handle.and_then(|handle| self.worker.connection(handle))
-                && client_connection.session.messages.slots.has_room()
+            if let Some((quic, connection)) = handle.and_then(|handle| self.worker.connection(handle))
+                && connection.active(quic, now).outstanding() < self.plan.streams
             {
                 self.turn_of = number + 1;
                 overdue -= 1;
@@ -240,24 +242,20 @@ impl<'a, P: Port> Generator<'a, P> {
             let Some(connection_slot) = self.connection_slots.get_mut(number).filter(is_due) else {
                 continue;
             };
-            let mut client_connection =
-                ClientConnection::new(number, self.plan.streams, Arc::clone(&self.http), now);
+            let mut state = LoadConnection::new(number, now);
             if self.plan.reuse == Reuse::Never {
                 let accounts = &mut self.worker.app_mut().accounts;
                 let Some(intended) = accounts.peek(now) else { return };
-                client_connection.booked = Some(accounts.begin(now, intended));
+                state.booked = Some(accounts.begin(now, intended));
                 // Each connection is a new one, so it is the place that takes the requests in turn.
-                client_connection.next_request = self.turn_of;
+                state.next_request = self.turn_of;
                 self.turn_of = self.turn_of.wrapping_add(1);
             }
-            let booked = client_connection.booked;
+            let booked = state.booked;
             connection_slot.retry_at = None;
-            match self.worker.connect(
-                &self.quic.config,
-                &self.plan.server_name,
-                self.plan.address,
-                client_connection,
-            ) {
+            let state = ClientConnection::new(Arc::clone(&self.http), state, self.plan.streams, now);
+            let (config, name) = (&self.quic.config, &self.plan.server_name);
+            match self.worker.connect(config, name, self.plan.address, state) {
                 Ok(handle) => connection_slot.handle = Some(handle),
                 Err(error) => {
                     (connection_slot.is_settled, connection_slot.has_failed) = (true, true);
@@ -303,8 +301,8 @@ impl<'a, P: Port> Generator<'a, P> {
             self.worker.app_mut().accounts.on_fault(words);
             (self.heard, self.probe) = ((received, now), None);
             for handle in self.connection_slots.iter().filter_map(|connection_slot| connection_slot.handle) {
-                if let Some((connection, client_connection)) = self.worker.connection(handle) {
-                    client_connection.give_up(connection, Failure::Refused, now);
+                if let Some((quic, connection)) = self.worker.connection(handle) {
+                    connection::give_up(&mut connection.active(quic, now), Failure::Refused);
                 }
             }
         }
@@ -316,8 +314,8 @@ impl<'a, P: Port> Generator<'a, P> {
             return;
         }
         for handle in self.connection_slots.iter().filter_map(|connection_slot| connection_slot.handle) {
-            if let Some((connection, client_connection)) = self.worker.connection(handle) {
-                client_connection.on_tick(connection, now, self.plan.timeout);
+            if let Some((quic, connection)) = self.worker.connection(handle) {
+                connection::on_tick(&mut connection.active(quic, now), self.plan.timeout);
             }
         }
     }
@@ -328,10 +326,11 @@ impl<'a, P: Port> Generator<'a, P> {
         let traffic = Traffic::of_port(&self.worker.counters());
         let (mut oldest, mut lost) = (Duration::ZERO, 0);
         for handle in self.connection_slots.iter().filter_map(|connection_slot| connection_slot.handle) {
-            let Some((connection, client_connection)) = self.worker.connection(handle) else { continue };
-            oldest = oldest.max(client_connection.oldest(now));
-            if client_connection.state != ConnectionState::Down {
-                lost += connection.counters().lost_packets;
+            let Some((quic, connection)) = self.worker.connection(handle) else { continue };
+            let mut active = connection.active(quic, now);
+            oldest = oldest.max(connection::oldest(&mut active));
+            if !active.is_closed() {
+                lost += active.quic.counters().lost_packets;
             }
         }
         let accounts = &mut self.worker.app_mut().accounts;
@@ -339,8 +338,8 @@ impl<'a, P: Port> Generator<'a, P> {
         self.run_phase.finish(now, accounts, oldest, traffic);
         debug_assert_eq!(accounts.phase, Phase::Over);
         for handle in self.connection_slots.iter().filter_map(|connection_slot| connection_slot.handle) {
-            if let Some((connection, client_connection)) = self.worker.connection(handle) {
-                client_connection.session.connection.close(connection, now);
+            if let Some((quic, connection)) = self.worker.connection(handle) {
+                connection.active(quic, now).close();
             }
         }
         // Unsent closes do no harm: the server's idle timeout ends those connections.
