@@ -19,7 +19,7 @@ use crate::tcp;
 use crate::versions::Versions;
 use crate::warnings::{self, Printer, Warnings};
 use crate::worker_thread::SharedConfig;
-use crypto::{Identities, Identity, ServerTls, TlsOptions};
+use crypto::{Identities, Identity, ServerTls, TicketKeys, TicketOptions, TlsOptions};
 use datapath::Port as _;
 use ports::{Memory, OpenPorts};
 use std::fmt;
@@ -193,9 +193,11 @@ impl Settings {
         identities: &Identities,
     ) -> Result<(ServerTls, Option<Arc<rustls::ServerConfig>>), BindError> {
         let refused = |error: crypto::ConfigError| BindError::Identity(error.to_string());
+        let keys = Arc::new(TicketKeys::in_memory(TicketKeys::DEFAULT_LIFETIME_S));
         let quic = ServerTls::new(identities, &self.tls).map_err(refused)?;
+        let quic = quic.with_tickets(TicketOptions::new(Arc::clone(&keys)));
         let options = TlsOptions { alpn: self.versions.alpn(), ..self.tls.clone() };
-        let tcp = self.versions.over_tcp().then(|| crypto::tcp_server(identities, &options));
+        let tcp = self.versions.over_tcp().then(|| crypto::tcp_server(identities, &options, keys));
         Ok((quic, tcp.transpose().map_err(refused)?))
     }
 

@@ -6,12 +6,12 @@
 //!   packets in place, [`header`] makes masks for a whole batch in one pass, [`keys`] puts them together.
 //! - **TLS.** [`config`] says what an endpoint offers and trusts, [`session`] drives rustls and turns what it agreed on into
 //!   our keys. rustls knows how to do QUIC packet protection, but one packet at a time and behind a trait object; [`key_capture`]
-//!   explains how the secrets get out instead.
+//!   explains how the secrets get out instead. [`resumption`] is what both ends keep between connections.
 //! - **Statements about addresses.** [`retry`], [`token`] and [`reset`]: what an endpoint without connection state can seal
 //!   into a datagram and recognise later.
 //!
 //! Nothing here reads a clock or holds a generator of random numbers of its own; rustls does both, for certificates' dates
-//! and for key shares.
+//! and for key shares, and tickets use the same.
 #![forbid(unsafe_code)]
 
 pub mod config;
@@ -22,6 +22,7 @@ pub mod keys;
 pub mod level;
 pub mod packet;
 pub mod reset;
+pub mod resumption;
 pub mod retry;
 mod secret;
 pub mod session;
@@ -41,7 +42,11 @@ pub use keys::{DirectionalKeys, Keys, OneRttSecrets, initial_keys};
 pub use level::Level;
 pub use packet::{OpenError, PacketKey, TAG_LEN};
 pub use reset::StatelessResetKey;
+pub use resumption::{
+    EarlyTerms, MemorySessions, ServerKey, SessionStore, SessionTicket, StrikeRegister, TicketFileError,
+    TicketKeys, TicketOptions,
+};
 pub use retry::RetryIntegrity;
-pub use session::{KeyChange, TlsError, TlsSession};
+pub use session::{EarlyStatus, KeyChange, ServerId, TlsError, TlsSession};
 pub use suite::{Suite, SuiteChoice};
 pub use token::{AddressToken, TokenCheck, TokenKey};

@@ -9,12 +9,14 @@ use crate::hello;
 use crate::key_capture::{suite_of, take_secret};
 use crate::keys::{DirectionalKeys, Keys, OneRttSecrets};
 use crate::level::Level;
+use crate::resumption::{EarlyTerms, IssuedTickets, OfferedTickets};
 use crate::suite::Suite;
 use core::fmt;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::quic::{ClientConnection, Connection, ServerConnection};
-use rustls::{CertificateError, Error};
+use rustls::{CertificateError, Error, HandshakeKind};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use wire::{Code, Version};
 
 /// The longest handshake message that is accepted, in bytes after its four-byte header.
@@ -74,9 +76,43 @@ struct Flight {
     change: Option<rustls::quic::KeyChange>,
 }
 
+/// The server that a client connects to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerId<'a> {
+    /// A host name, or an IP address without brackets: what its certificate must be for.
+    pub name: &'a str,
+    /// Its port: tickets and tokens of one port are not for another.
+    pub port: u16,
+}
+
+/// What became of early data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlyStatus {
+    /// There is none.
+    #[default]
+    None,
+    /// A client may send it and does not know yet whether the server takes it.
+    Offered,
+    /// The server takes it.
+    Accepted,
+    /// The server does not take it.
+    Rejected,
+}
+
+/// What an end keeps between connections.
+enum Tickets {
+    Off,
+    Issued(Arc<IssuedTickets>),
+    Offered(Arc<OfferedTickets>),
+}
+
 /// One connection's TLS.
 pub struct TlsSession {
     tls: Box<Connection>,
+    tickets: Tickets,
+    early: EarlyStatus,
+    /// The peer's transport parameters of this connection are there; before, a client may have those that it remembers.
+    has_parameters: bool,
     version: Version,
     /// The level that bytes come from now.
     level: Level,
@@ -89,40 +125,52 @@ pub struct TlsSession {
 }
 
 impl TlsSession {
-    /// A client's session with `server_name`, a host name or an IP address without brackets. `params` are the encoded
-    /// transport parameters.
+    /// A client's session with `server`. `params` are the encoded transport parameters.
     ///
     /// # Errors
-    /// If the name is neither, or rustls refuses.
+    /// If the name is neither a host name nor an address, or rustls refuses.
     pub fn client(
         config: &ClientTls,
         version: Version,
-        server_name: &str,
+        server: &ServerId<'_>,
         params: &[u8],
     ) -> Result<TlsSession, TlsError> {
-        let name = ServerName::try_from(server_name.to_owned()).map_err(|_| {
-            let reason = format!("{server_name:?} is neither a host name nor an IP address");
+        let name = ServerName::try_from(server.name.to_owned()).map_err(|_| {
+            let reason = format!("{:?} is neither a host name nor an IP address", server.name);
             TlsError::new(alert::UNRECOGNISED_NAME, reason)
         })?;
+        let (config, offered) = config.connection(server.name, server.port, version);
         // Version 1 whatever the version: see the carrier.
-        ClientConnection::new(config.config(), rustls::quic::Version::V1, name, params.to_vec())
-            .map(|tls| TlsSession::new(tls.into(), version))
-            .map_err(|error| TlsError::new(alert::INTERNAL_ERROR, error.to_string()))
+        let tls = ClientConnection::new(config, rustls::quic::Version::V1, name, params.to_vec())
+            .map_err(|error| TlsError::new(alert::INTERNAL_ERROR, error.to_string()))?;
+        let tickets = offered.map_or(Tickets::Off, Tickets::Offered);
+        let early = if tls.zero_rtt_keys().is_some() { EarlyStatus::Offered } else { EarlyStatus::None };
+        Ok(TlsSession { tickets, early, ..TlsSession::new(tls.into(), version) })
     }
 
-    /// A server's session. `params` are the encoded transport parameters.
+    /// A server's session. `params` are the encoded transport parameters, `terms` what early data is held to.
     ///
     /// # Errors
     /// If rustls refuses.
-    pub fn server(config: &ServerTls, version: Version, params: &[u8]) -> Result<TlsSession, TlsError> {
-        ServerConnection::new(config.config(), rustls::quic::Version::V1, params.to_vec())
-            .map(|tls| TlsSession::new(tls.into(), version))
-            .map_err(|error| TlsError::new(alert::INTERNAL_ERROR, error.to_string()))
+    pub fn server(
+        config: &ServerTls,
+        version: Version,
+        params: &[u8],
+        terms: EarlyTerms,
+    ) -> Result<TlsSession, TlsError> {
+        let (config, issued) = config.connection(version, terms);
+        let tls = ServerConnection::new(config, rustls::quic::Version::V1, params.to_vec())
+            .map_err(|error| TlsError::new(alert::INTERNAL_ERROR, error.to_string()))?;
+        let tickets = issued.map_or(Tickets::Off, Tickets::Issued);
+        Ok(TlsSession { tickets, ..TlsSession::new(tls.into(), version) })
     }
 
     fn new(tls: Connection, version: Version) -> TlsSession {
         TlsSession {
             tls: Box::new(tls),
+            tickets: Tickets::Off,
+            early: EarlyStatus::None,
+            has_parameters: false,
             version,
             level: Level::Initial,
             partial: Vec::new(),
@@ -134,6 +182,9 @@ impl TlsSession {
     /// The connection settled on another version, before any key came out. RFC 9369 §4.1.
     pub fn set_version(&mut self, version: Version) {
         self.version = version;
+        if let Tickets::Offered(offered) = &self.tickets {
+            offered.set_version(version);
+        }
     }
 
     /// Takes bytes of CRYPTO frames, in order and each once, that came in packets of `level`.
@@ -202,13 +253,52 @@ impl TlsSession {
                 "the peer sends no QUIC transport parameters",
             ));
         }
+        let permits = self.judge_early_data(message);
         let outcome = self.tls.read_hs(message);
         outcome.map_err(|error| {
             let alert = self.tls.alert().map_or(alert::INTERNAL_ERROR, u8::from);
             TlsError::new(alert, in_words(&error))
         })?;
+        self.note_outcome(message, permits);
         self.collect();
         Ok(())
+    }
+
+    /// On a server, whether the early data that a ClientHello announces may be taken; `None` where none is announced.
+    fn judge_early_data(&mut self, message: &[u8]) -> Option<bool> {
+        let (Tickets::Issued(issued), Connection::Server(tls)) = (&self.tickets, &mut *self.tls) else {
+            return None;
+        };
+        let permits = issued.judge_early_data(message).filter(|_| tls.is_handshaking())?;
+        if !permits {
+            tls.reject_early_data();
+        }
+        Some(permits)
+    }
+
+    /// What a message that rustls has taken has settled.
+    fn note_outcome(&mut self, message: &[u8], permits: Option<bool>) {
+        match &*self.tls {
+            Connection::Server(tls) => {
+                self.has_parameters = true;
+                if permits.is_some() {
+                    let is_taken = permits == Some(true) && tls.zero_rtt_keys().is_some();
+                    self.early = if is_taken { EarlyStatus::Accepted } else { EarlyStatus::Rejected };
+                }
+            }
+            Connection::Client(tls) => {
+                let has_parameters = hello::is_encrypted_extensions(message);
+                self.has_parameters |= has_parameters;
+                if self.early == EarlyStatus::Offered {
+                    if has_parameters && tls.is_early_data_accepted() {
+                        self.early = EarlyStatus::Accepted;
+                    } else if has_parameters || hello::is_retry_request(message) {
+                        // RFC 9001 §4.6.2; RFC 8446 §4.2.10: no early data goes with a second ClientHello.
+                        self.early = EarlyStatus::Rejected;
+                    }
+                }
+            }
+        }
     }
 
     /// Fetches what rustls has to say. After every message, because rustls counts the first bytes that it has not handed out
@@ -217,6 +307,11 @@ impl TlsSession {
         loop {
             let mut bytes = Vec::new();
             let change = self.tls.write_hs(&mut bytes);
+            if let Tickets::Issued(issued) = &self.tickets
+                && !bytes.is_empty()
+            {
+                issued.rewrite(&mut bytes);
+            }
             let last = change.is_none();
             if !bytes.is_empty() || !last {
                 self.flights.push_back(Flight { bytes, change });
@@ -264,7 +359,53 @@ impl TlsSession {
 
     /// The peer's transport parameters, encoded; authentic only once the handshake is complete.
     pub fn peer_parameters(&self) -> Option<&[u8]> {
-        self.tls.quic_transport_parameters()
+        self.tls.quic_transport_parameters().filter(|_| self.has_parameters)
+    }
+
+    /// On a client that resumes, the transport parameters of the server that came with the ticket, encoded; until the server has
+    /// sent those of this connection. RFC 9000 §7.4.1.
+    pub fn remembered_parameters(&self) -> Option<&[u8]> {
+        self.tls.quic_transport_parameters().filter(|_| !self.has_parameters)
+    }
+
+    /// What became of early data so far.
+    pub fn early_status(&self) -> EarlyStatus {
+        self.early
+    }
+
+    /// On a server, whether a ClientHello may still come that announces early data which would be taken.
+    pub fn awaits_early_data(&self) -> bool {
+        match &self.tickets {
+            Tickets::Issued(issued) => !self.has_parameters && issued.takes_early_data(),
+            Tickets::Off | Tickets::Offered(_) => false,
+        }
+    }
+
+    /// Whether the handshake has used a ticket and no certificate.
+    pub fn is_resumed(&self) -> bool {
+        self.tls.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// On a client, keeps an address token for the next connection to this server, if there is a store.
+    pub fn keep_token(&self, token: &[u8]) {
+        if let Tickets::Offered(offered) = &self.tickets {
+            offered.keep_token(token);
+        }
+    }
+
+    /// On a client, keeps what the application must know of this server before it answers, if there is a store.
+    pub fn keep_application(&self, state: &[u8]) {
+        if let Tickets::Offered(offered) = &self.tickets {
+            offered.keep_application(state);
+        }
+    }
+
+    /// What [`TlsSession::keep_application`] has kept of this server last.
+    pub fn application(&self) -> Option<Vec<u8>> {
+        match &self.tickets {
+            Tickets::Offered(offered) => offered.application(),
+            Tickets::Off | Tickets::Issued(_) => None,
+        }
     }
 
     /// The application protocol.

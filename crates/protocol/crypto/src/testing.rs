@@ -3,7 +3,8 @@
 use crate::config::{ClientTls, ConfigError, Identity, Roots, ServerTls, TlsOptions};
 use crate::keys::{Keys, OneRttSecrets};
 use crate::level::Level;
-use crate::session::{KeyChange, TlsError, TlsSession};
+use crate::resumption::EarlyTerms;
+use crate::session::{KeyChange, ServerId, TlsError, TlsSession};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::sync::atomic::{AtomicU32, Ordering};
 use wire::Version;
@@ -93,8 +94,13 @@ impl Pair {
 
     pub(crate) fn named(version: Version, client: &ClientTls, server: &ServerTls, name: &str) -> Pair {
         Pair {
-            client: End::new(TlsSession::client(client, version, name, b"client parameters").unwrap()),
-            server: End::new(TlsSession::server(server, version, b"server parameters").unwrap()),
+            client: End::new(
+                TlsSession::client(client, version, &ServerId { name, port: 443 }, b"client parameters")
+                    .unwrap(),
+            ),
+            server: End::new(
+                TlsSession::server(server, version, b"server parameters", EarlyTerms::default()).unwrap(),
+            ),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::endpoint::{Endpoint, Incoming};
 use base::net::Addresses;
 use base::slab::Handle;
 use base::time::Instant;
-use crypto::{ClientTls, ServerTls, TlsError, TlsSession};
+use crypto::{ClientTls, ServerId, ServerTls, TlsError, TlsSession};
 use recovery::congestion::Algorithm;
 use std::sync::Arc;
 
@@ -26,7 +26,8 @@ pub struct ClientConfig {
     pub tls: ClientTls,
     /// How its connections behave.
     pub transport: Arc<TransportConfig>,
-    /// An address token from an earlier connection to the same server; empty when there is none.
+    /// An address token from an earlier connection to the same server. Empty when there is none: then one of the store of sessions
+    /// serves, if `tls` has a store.
     pub token: Vec<u8>,
 }
 
@@ -54,9 +55,12 @@ impl Endpoint {
         };
         let version = incoming.version;
         let beginning = self.beginning(now, &server.transport, incoming.addresses, version);
-        let mut connection = Connection::server(beginning, first, |parameters| {
-            TlsSession::server(&server.tls, version, parameters)
+        let mut connection = Connection::server(beginning, first, |parameters, terms| {
+            TlsSession::server(&server.tls, version, parameters, terms)
         })?;
+        for (ecn, datagram) in self.take_held(now, &incoming) {
+            connection.keep_early(ecn, &datagram);
+        }
         self.resume(now, &server.transport, &mut connection);
         self.admit(now, handle, &incoming);
         self.update(handle, &mut connection);
@@ -76,11 +80,15 @@ impl Endpoint {
     ) -> Result<Connection, TlsError> {
         let version = client.transport.version;
         let beginning = self.beginning(now, &client.transport, addresses, version);
-        let (tls, name) = (client.tls.clone(), server_name.to_owned());
-        let mut connection =
-            Connection::client(beginning, client.token.clone(), move |version, parameters| {
-                TlsSession::client(&tls, version, &name, parameters)
-            })?;
+        let (tls, name, port) = (client.tls.clone(), server_name.to_owned(), addresses.peer.port());
+        let token = if client.token.is_empty() {
+            tls.take_token(server_name, port, version)
+        } else {
+            client.token.clone()
+        };
+        let mut connection = Connection::client(beginning, token, move |version, parameters| {
+            TlsSession::client(&tls, version, &ServerId { name: &name, port }, parameters)
+        })?;
         self.resume(now, &client.transport, &mut connection);
         self.update(handle, &mut connection);
         Ok(connection)

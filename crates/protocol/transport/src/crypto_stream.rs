@@ -1,6 +1,7 @@
 //! The CRYPTO frames of one space, both ways. Source: RFC 9000 §7.5, §19.6.
 //!
-//! What we send is kept whole until the space is discarded: a handshake is a few kilobytes that we made ourselves. What we
+//! What we send is kept until all of it is acknowledged: a handshake is a few kilobytes that we made ourselves, but tickets
+//! would stay for the life of the connection. What we
 //! receive is put in order by the bounded reassembly buffer; bytes in order are lent to TLS and never stored.
 
 use crate::builder::PacketBuilder;
@@ -18,8 +19,12 @@ const MAX_AHEAD: u64 = 64 * 1024;
 #[derive(Default)]
 pub(crate) struct CryptoStream {
     outgoing: Vec<u8>,
-    /// Bytes below were sent at least once.
+    /// The offset of the first byte in it.
+    base: u64,
+    /// Bytes of it below were sent at least once.
     sent: usize,
+    /// Ranges that are acknowledged, from `base` on.
+    acked: RangeSet,
     /// Ranges to be sent again.
     lost: RangeSet,
     incoming: Reassembly,
@@ -38,6 +43,12 @@ impl CryptoStream {
         self.sent < self.outgoing.len() || !self.lost.is_empty()
     }
 
+    /// Bytes that are kept.
+    #[cfg(test)]
+    pub(crate) fn retained(&self) -> usize {
+        self.outgoing.len()
+    }
+
     /// Bytes that were never sent.
     pub(crate) fn unsent(&self) -> usize {
         self.outgoing.len() - self.sent
@@ -47,27 +58,31 @@ impl CryptoStream {
     pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
         while self.wants() {
             let (start, end) = match self.lost.first() {
-                Some(range) => (range.start as usize, range.end as usize),
+                Some(range) => ((range.start - self.base) as usize, (range.end - self.base) as usize),
                 None => (self.sent, self.outgoing.len()),
             };
             let most = packet.remaining().min(end - start);
-            let Some(room) = packet.remaining().checked_sub(frame::crypto_header_size(start as u64, most))
-            else {
+            let offset = self.base + start as u64;
+            let Some(room) = packet.remaining().checked_sub(frame::crypto_header_size(offset, most)) else {
                 return;
             };
             let len = room.min(end - start);
             let Some(data) = self.outgoing.get(start..start + len).filter(|data| !data.is_empty()) else {
                 return;
             };
-            frame::Crypto { offset: start as u64, data }.write(&mut packet.writer);
-            packet.sent(SentFrame::Crypto { offset: start as u64, len: len as u16 });
-            self.lost.remove(start as u64..(start + len) as u64);
+            frame::Crypto { offset, data }.write(&mut packet.writer);
+            packet.sent(SentFrame::Crypto { offset, len: len as u16 });
+            self.lost.remove(offset..offset + len as u64);
             self.sent = self.sent.max(start + len);
         }
     }
 
     pub(crate) fn on_lost(&mut self, offset: u64, len: u16) {
-        self.lost.insert(offset..offset + u64::from(len));
+        let range = offset.max(self.base)..(offset + u64::from(len)).max(self.base);
+        self.lost.insert(range.clone());
+        for acked in self.acked.overlapping(range) {
+            self.lost.remove(acked);
+        }
     }
 
     /// Everything sent so far must be sent again: the server asked for it by a Retry.
@@ -77,7 +92,14 @@ impl CryptoStream {
     }
 
     pub(crate) fn on_acked(&mut self, offset: u64, len: u16) {
-        self.lost.remove(offset..offset + u64::from(len));
+        let range = offset.max(self.base)..(offset + u64::from(len)).max(self.base);
+        self.lost.remove(range.clone());
+        self.acked.insert(range);
+        let end = self.base + self.outgoing.len() as u64;
+        if self.acked.first().is_some_and(|acked| acked.start == self.base && acked.end == end) {
+            (self.outgoing, self.base, self.sent) = (Vec::new(), end, 0);
+            self.acked.clear();
+        }
     }
 
     /// Takes in a CRYPTO frame; `deliver` gets the bytes that are next in order.

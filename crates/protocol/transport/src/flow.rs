@@ -28,6 +28,17 @@ impl Credit {
         Credit { limit, ..Credit::default() }
     }
 
+    /// Nothing may be used, and the peer is not told that more is wanted.
+    pub(crate) fn withheld() -> Credit {
+        Credit { complained: u64::MAX, ..Credit::default() }
+    }
+
+    /// The limit was one of an earlier connection and does not hold: there is none until the peer grants one.
+    pub(crate) fn forget_limit(&mut self) {
+        (self.limit, self.complained) = (0, 0);
+        self.blocked.cancel();
+    }
+
     /// How much more may be used.
     #[inline]
     pub(crate) fn available(&self) -> u64 {

@@ -29,7 +29,7 @@ pub use admission::{ClientConfig, ServerConfig};
 pub use cid::CID_WORKER_OFFSET;
 pub use config::{InvalidConfig, MAX_PACKET_SIZE, MIN_PACKET_SIZE, Switch, TransportConfig};
 pub use connection::{Connection, Counters, DatagramError, DatagramRoom, Transmitted};
-pub use crypto::TlsError;
+pub use crypto::{EarlyStatus, TlsError};
 pub use endpoint::{
     DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, ResumeCounters,
     RetryPolicy, Route, UsedTokens, split_run,

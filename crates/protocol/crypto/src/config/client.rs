@@ -4,11 +4,13 @@ use super::error::ConfigError;
 use super::identity::certificates;
 use super::options::TlsOptions;
 use super::verify::{AcceptAny, OrPinned};
+use crate::resumption::{OfferedTickets, ServerKey, SessionStore};
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version::TLS13};
 use std::sync::Arc;
+use wire::Version;
 
 /// The certificate authorities that a client trusts.
 #[derive(Clone, Debug)]
@@ -26,6 +28,7 @@ pub enum Roots {
 #[derive(Clone, Debug)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
+    sessions: Option<Arc<dyn SessionStore>>,
 }
 
 impl ClientTls {
@@ -42,9 +45,52 @@ impl ClientTls {
         if let Some(key_log) = options.key_log.open()? {
             config.key_log = key_log;
         }
-        Ok(ClientTls { config: Arc::new(config) })
+        Ok(ClientTls { config: Arc::new(config), sessions: None })
     }
 
+    /// Keeps tickets and address tokens of servers in `sessions`, and uses those of earlier connections. A ticket serves the
+    /// configuration only that it was got with, and its clones: another one may trust others.
+    #[must_use]
+    pub fn with_sessions(self, sessions: Arc<dyn SessionStore>) -> ClientTls {
+        ClientTls { sessions: Some(sessions), ..self }
+    }
+
+    /// Sends early data to servers that take it, with tickets of [`ClientTls::with_sessions`]. Somebody on the way can have
+    /// early data carried out a second time (RFC 8446 §8): it should be only what may be done twice.
+    #[must_use]
+    pub fn with_early_data(self) -> ClientTls {
+        let mut config = ClientConfig::clone(&self.config);
+        config.enable_early_data = true;
+        ClientTls { config: Arc::new(config), ..self }
+    }
+
+    /// An address token of an earlier connection to this server, which does not come out again. Empty if there is none.
+    pub fn take_token(&self, name: &str, port: u16, version: Version) -> Vec<u8> {
+        let token = self.sessions.as_ref().and_then(|store| store.take_token(&self.key(name, port, version)));
+        token.unwrap_or_default()
+    }
+
+    fn key(&self, name: &str, port: u16, version: Version) -> ServerKey {
+        let protocols = super::protocols(&self.config.alpn_protocols);
+        ServerKey { name: name.to_ascii_lowercase(), port, version, protocols }
+    }
+
+    /// The configuration of one connection, and the part of the store that it sees.
+    pub(crate) fn connection(
+        &self,
+        name: &str,
+        port: u16,
+        version: Version,
+    ) -> (Arc<ClientConfig>, Option<Arc<OfferedTickets>>) {
+        let Some(sessions) = &self.sessions else { return (Arc::clone(&self.config), None) };
+        let offered = OfferedTickets::new(Arc::clone(sessions), self.key(name, port, version));
+        let offered = Arc::new(offered);
+        let mut config = ClientConfig::clone(&self.config);
+        config.resumption = Resumption::store(offered.clone());
+        (Arc::new(config), Some(offered))
+    }
+
+    #[cfg(test)]
     pub(crate) fn config(&self) -> Arc<ClientConfig> {
         self.config.clone()
     }

@@ -5,6 +5,7 @@
 
 use super::error::ConfigError;
 use super::identity::Identity;
+use aws_lc_rs::digest::{Context, SHA256};
 use rustls::pki_types::DnsName;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -44,6 +45,25 @@ impl Identities {
         }
         self.named.insert(name, identity.certified());
         Ok(())
+    }
+
+    /// A digest of names and certificates: two servers have the same only if they show the same.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        let mut context = Context::new(&SHA256);
+        let mut add = |name: &str, certified: &CertifiedKey| {
+            context.update(&(name.len() as u64).to_be_bytes());
+            context.update(name.as_bytes());
+            for certificate in &certified.cert {
+                context.update(&(certificate.len() as u64).to_be_bytes());
+                context.update(certificate);
+            }
+            context.update(&u64::MAX.to_be_bytes());
+        };
+        add("", &self.default);
+        self.named.iter().for_each(|(name, certified)| add(name, certified));
+        let mut digest = [0; 32];
+        digest.copy_from_slice(context.finish().as_ref());
+        digest
     }
 
     /// The certificate for a client that asks for `name`.

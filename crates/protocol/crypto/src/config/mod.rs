@@ -10,6 +10,13 @@ mod server;
 mod spki;
 mod verify;
 
+/// Application protocols in one row of bytes, each behind its length.
+fn protocols(names: &[Vec<u8>]) -> Vec<u8> {
+    let with_len =
+        |name: &Vec<u8>| core::iter::once(name.len() as u8).chain(name.iter().copied()).collect::<Vec<_>>();
+    names.iter().flat_map(with_len).collect()
+}
+
 pub use client::{ClientTls, Roots, tcp_client};
 pub use error::ConfigError;
 pub use identities::Identities;

@@ -3,15 +3,19 @@
 use super::error::ConfigError;
 use super::identities::Identities;
 use super::options::TlsOptions;
-use rustls::crypto::aws_lc_rs::Ticketer;
+use crate::resumption::{EarlyTerms, IssuedTickets, SealedForTcp, TicketKeys, TicketOptions};
 use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, version::TLS13};
 use std::sync::Arc;
+use wire::Version;
 
 /// A server's TLS configuration; clones share it.
 #[derive(Clone, Debug)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
+    /// A digest of what it shows and offers.
+    digest: Arc<[u8]>,
+    tickets: Option<Arc<TicketOptions>>,
 }
 
 impl ServerTls {
@@ -25,43 +29,76 @@ impl ServerTls {
             //= rfc9001/4.2#2
             .with_protocol_versions(&[&TLS13])
             .map_err(|error| ConfigError::Refused(error.to_string()))?;
-        let resolver = Arc::new(identities.into());
+        let resolver: Arc<Identities> = Arc::new(identities.into());
+        let digest = digest(&resolver, options);
         let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
         config.alpn_protocols.clone_from(&options.alpn);
-        // No resumption yet, so tickets would be bytes for nothing. 0-RTT needs max_early_data_size = u32::MAX and a ticketer.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         config.max_early_data_size = 0;
         if let Some(key_log) = options.key_log.open()? {
             config.key_log = key_log;
         }
-        Ok(ServerTls { config: Arc::new(config) })
+        Ok(ServerTls { config: Arc::new(config), digest, tickets: None })
     }
 
+    /// Issues tickets and takes those that it has issued: clients that come back need no certificate, and may send early data
+    /// if the tickets say so. Without it each handshake is a full one.
+    #[must_use]
+    pub fn with_tickets(self, tickets: TicketOptions) -> ServerTls {
+        let mut config = ServerConfig::clone(&self.config);
+        config.send_tls13_tickets = tickets.count;
+        // RFC 9001 §4.6.1: the only number that permits early data.
+        //= rfc9001/4.6.1#1
+        config.max_early_data_size = if tickets.early_data.is_some() { u32::MAX } else { 0 };
+        ServerTls { config: Arc::new(config), tickets: Some(Arc::new(tickets)), ..self }
+    }
+
+    /// The configuration of one connection, and its tickets.
+    pub(crate) fn connection(
+        &self,
+        version: Version,
+        terms: EarlyTerms,
+    ) -> (Arc<ServerConfig>, Option<Arc<IssuedTickets>>) {
+        let Some(tickets) = &self.tickets else { return (Arc::clone(&self.config), None) };
+        let issued = Arc::new(IssuedTickets::new(tickets, &self.digest, version, terms));
+        let mut config = ServerConfig::clone(&self.config);
+        config.session_storage = issued.clone();
+        (Arc::new(config), Some(issued))
+    }
+
+    #[cfg(test)]
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         self.config.clone()
     }
 }
 
+/// What a server's tickets are bound to: its certificates and its application protocols.
+fn digest(identities: &Identities, options: &TlsOptions) -> Arc<[u8]> {
+    [&identities.digest()[..], &super::protocols(&options.alpn)].concat().into()
+}
+
 /// The configuration of a server over TCP, for rustls itself: TLS 1.3 or 1.2, the suites and key exchange of `options` in
-/// our order and not the client's. Clients that come back resume by tickets, whose keys change every six hours.
+/// our order and not the client's. Clients that come back resume by tickets that `tickets` seals.
 ///
 /// # Errors
 /// As [`ServerTls::new`].
 pub fn tcp_server(
     identities: impl Into<Identities>,
     options: &TlsOptions,
+    tickets: Arc<TicketKeys>,
 ) -> Result<Arc<ServerConfig>, ConfigError> {
     options.check()?;
     let refused = |error: rustls::Error| ConfigError::Refused(error.to_string());
     let builder = ServerConfig::builder_with_provider(options.tcp_provider());
     let builder = builder.with_protocol_versions(rustls::ALL_VERSIONS).map_err(refused)?;
-    let resolver = Arc::new(identities.into());
+    let resolver: Arc<Identities> = Arc::new(identities.into());
+    let digest = digest(&resolver, options);
     let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
     config.alpn_protocols.clone_from(&options.alpn);
     config.ignore_client_order = true;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.ticketer = Ticketer::new().map_err(refused)?;
+    config.ticketer = Arc::new(SealedForTcp::new(tickets, &digest));
     if let Some(key_log) = options.key_log.open()? {
         config.key_log = key_log;
     }

@@ -91,7 +91,9 @@ fn classic_key_exchange_fits_one_packet_and_post_quantum_falls_back() {
     }
     let client = ClientTls::new(&Roots::Insecure, &classic).unwrap();
     let mut hello = Vec::new();
-    let mut tls = TlsSession::client(&client, Version::V1, "localhost", &[0; 100]).unwrap();
+    let mut tls =
+        TlsSession::client(&client, Version::V1, &ServerId { name: "localhost", port: 443 }, &[0; 100])
+            .unwrap();
     assert!(tls.write(&mut hello).is_none());
     assert!(hello.len() < 1_000, "{} bytes", hello.len());
 }
@@ -157,7 +159,10 @@ fn names_are_hosts_or_addresses() {
     pair.run(1_000).unwrap();
     assert_eq!(pair.server.tls.server_name(), None, "addresses are not sent as names");
     for name in ["", "not a name", "[::1]", "a..b"] {
-        assert!(TlsSession::client(&client, Version::V1, name, &[]).is_err(), "{name:?}");
+        assert!(
+            TlsSession::client(&client, Version::V1, &ServerId { name, port: 443 }, &[]).is_err(),
+            "{name:?}"
+        );
     }
 }
 

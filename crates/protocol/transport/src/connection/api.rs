@@ -372,6 +372,35 @@ impl Connection {
         self.handshake.tls.export_keying_material(out, label, Some(context))
     }
 
+    /// Whether the handshake has used a ticket of an earlier connection, and no certificate. Source: RFC 8446 §2.2.
+    pub fn is_resumed(&self) -> bool {
+        self.handshake.tls.is_resumed()
+    }
+
+    /// What became of early data. A client may send on streams at once when it is `Offered`. Source: RFC 9001 §4.6.
+    pub fn early_status(&self) -> crypto::EarlyStatus {
+        self.handshake.tls.early_status()
+    }
+
+    /// Whether what has arrived may be the copy of an earlier connection, sent by somebody else: on a server that takes early data,
+    /// until the handshake is complete, which [`Event::Connected`] tells. What is done about it until then must be harmless
+    /// when it is done twice. Source: RFC 8446 §8, RFC 8470 §3.
+    pub fn is_early(&self) -> bool {
+        //= rfc9001/9.2#1
+        self.side == Side::Server && !self.handshake.is_complete() && self.counters.received_early > 0
+    }
+
+    /// On a client with a store of sessions, keeps what the application must know of this server before it answers on the next
+    /// connection, such as HTTP/3's SETTINGS. At most 1,024 bytes are kept.
+    pub fn keep_application(&self, state: &[u8]) {
+        self.handshake.tls.keep_application(state);
+    }
+
+    /// What an earlier connection to this server has kept by [`Connection::keep_application`].
+    pub fn kept_application(&self) -> Option<Vec<u8>> {
+        self.handshake.tls.application()
+    }
+
     /// The version in use.
     pub fn version(&self) -> Version {
         self.handshake.version

@@ -12,6 +12,8 @@ use wire::version::Version;
 pub(super) struct Arrival<'a, S> {
     pub(super) now: Instant,
     pub(super) space: SpaceId,
+    /// The kind of packet, as the table of frames has it (frames.rs).
+    pub(super) packet: u8,
     pub(super) path: PathId,
     /// The connection ID that the packet was sent to.
     pub(super) dcid: ConnectionId,
@@ -24,7 +26,7 @@ pub(super) struct Arrival<'a, S> {
     pub(super) non_probing: bool,
 }
 
-/// The header of a packet with keys of the handshake.
+/// The header of a packet with a long header.
 #[derive(Clone, Copy)]
 pub(super) struct LongPacket {
     pub(super) ty: LongType,

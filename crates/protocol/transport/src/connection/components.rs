@@ -76,6 +76,8 @@ pub(super) enum Permission {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Packets {
     Any,
+    /// 0-RTT and 1-RTT packets.
+    Application,
     OneRtt,
 }
 
@@ -123,12 +125,15 @@ const fn row(name: &'static str, packets: Packets, limit: Limit, wants: Wants, w
     }
 }
 
-/// A component that writes into 1-RTT packets only.
+/// A component that writes into 1-RTT packets only, or into 0-RTT packets as well.
 macro_rules! field {
     ($name:literal, $field:ident, $wants:ident, $write:ident) => {
+        field!($name, OneRtt, $field, $wants, $write)
+    };
+    ($name:literal, $packets:ident, $field:ident, $wants:ident, $write:ident) => {
         row(
             $name,
-            Packets::OneRtt,
+            Packets::$packets,
             Limit::Congestion,
             |components, _, _| components.$field.$wants(),
             |components, _, _, packet| components.$field.$write(packet),
@@ -145,11 +150,14 @@ pub(super) const COMPONENTS: [Row; 11] = [
     field!("ACK_FREQUENCY", ack_frequency, wants, write),
     field!("RETIRE_CONNECTION_ID", peer_cids, wants, write),
     field!("NEW_CONNECTION_ID", local_cids, wants, write),
-    field!("stream control", streams, wants_control, write_control),
-    Row { unsent: |components| components.datagrams.unsent(), ..field!("DATAGRAM", datagrams, wants, write) },
+    field!("stream control", Application, streams, wants_control, write_control),
+    Row {
+        unsent: |components| components.datagrams.unsent(),
+        ..field!("DATAGRAM", Application, datagrams, wants, write)
+    },
     Row {
         unsent: |components| components.streams.unsent(),
-        ..field!("STREAM", streams, wants_data, write_data)
+        ..field!("STREAM", Application, streams, wants_data, write_data)
     },
     row("probe", Packets::Any, Limit::CongestionOfAll, wants_probe, settle_probe),
 ];
@@ -214,6 +222,24 @@ pub(super) fn fill(
 ) {
     let Some(space) = spaces.space_mut(target.space) else { return };
     each_row!(fill_from(components, space, target, packet));
+}
+
+/// The same for a 0-RTT packet: only what may stand there, and PING. Source: RFC 9000 §12.4, table 3.
+#[cold]
+pub(super) fn fill_early(
+    components: &mut Components,
+    spaces: &mut Spaces,
+    target: Target,
+    packet: &mut PacketBuilder<'_>,
+) {
+    let Some(space) = spaces.space_mut(target.space) else { return };
+    let is_probe = |row: &&Row| row.limit == Limit::CongestionOfAll;
+    for row in COMPONENTS.iter().filter(|row| row.packets == Packets::Application || is_probe(row)) {
+        let may_write = row.may_write(target.space, target.permission);
+        if may_write && (is_probe(&row) || (row.wants)(components, space, target.now)) {
+            (row.write)(components, space, target.now, packet);
+        }
+    }
 }
 
 /// Lets the component of one row write.

@@ -11,6 +11,10 @@ pub struct Counters {
     pub sent_packets: u64,
     /// Bytes that were sent, as UDP payload.
     pub sent_bytes: u64,
+    /// Of the packets sent, 0-RTT packets.
+    pub sent_early: u64,
+    /// Of the packets received, 0-RTT packets.
+    pub received_early: u64,
     /// Packets declared lost.
     pub lost_packets: u64,
     /// Probe timeouts.

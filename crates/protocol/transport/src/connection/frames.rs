@@ -24,7 +24,7 @@ type Handler<S> =
 /// In which packets a frame may stand, as a set.
 const INITIAL: u8 = 1;
 const HANDSHAKE: u8 = 2;
-const ZERO_RTT: u8 = 4;
+pub(super) const ZERO_RTT: u8 = 4;
 const ONE_RTT: u8 = 8;
 const ANY: u8 = INITIAL | HANDSHAKE | ZERO_RTT | ONE_RTT;
 const NOT_EARLY: u8 = INITIAL | HANDSHAKE | ONE_RTT;
@@ -114,7 +114,8 @@ impl<S> Clone for Row<S> {
 }
 impl<S> Copy for Row<S> {}
 
-const fn permission(space: SpaceId) -> u8 {
+/// What a packet of the space is in the column `permitted`, unless it is a 0-RTT packet.
+pub(super) const fn permission(space: SpaceId) -> u8 {
     match space {
         SpaceId::Initial => INITIAL,
         SpaceId::Handshake => HANDSHAKE,
@@ -138,7 +139,7 @@ pub(super) fn dispatch<S: StreamSink>(
         let ty = frame::read_type(&mut reader)?;
         let row = Table::<S>::find(ty);
         //= rfc9000/12.4#3
-        if row.permitted & permission(arrival.space) == 0 {
+        if row.permitted & arrival.packet == 0 {
             //= rfc9000/12.4#2
             let code = if row.permitted == 0 { Code::FRAME_ENCODING_ERROR } else { Code::PROTOCOL_VIOLATION };
             let reason =
@@ -298,7 +299,8 @@ fn on_new_token<S>(
     if connection.side == Side::Server {
         return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "NEW_TOKEN from a client"));
     }
-    handshake::on_new_token(&mut connection.events, &frame::NewToken::parse(ty, reader)?);
+    let token = frame::NewToken::parse(ty, reader)?;
+    handshake::on_new_token(&connection.handshake, &mut connection.events, &token);
     Ok(())
 }
 

@@ -3,7 +3,10 @@
 
 use super::Connection;
 use super::arrival::LongPacket;
-use super::keys::{KeyRing, OneRttKeys};
+use super::close::close_period;
+use super::components::ledger_and_owners;
+use super::early;
+use super::keys::{EarlyKeys, KeyRing, OneRttKeys};
 use super::timer_state::Timers;
 use super::version_choice::Versions;
 use crate::error::TransportError;
@@ -13,7 +16,7 @@ use crate::space::{SpaceId, Spaces};
 use base::net::Ecn;
 use base::time::{Duration, Instant};
 use core::ops::Range;
-use crypto::{KeyChange, Level, RetryIntegrity, TlsError, TlsSession, initial_keys};
+use crypto::{EarlyStatus, KeyChange, Level, RetryIntegrity, TlsError, TlsSession, initial_keys};
 use recovery::timers::{AddressValidation, Handshake as Confirmation};
 use std::collections::VecDeque;
 use wire::Side;
@@ -53,6 +56,8 @@ pub(super) struct Handshake {
     pub(super) heard: bool,
     address_validated: bool,
     early: Vec<(Ecn, Box<[u8]>)>,
+    /// On a client that may send early data, what the server said on an earlier connection.
+    pub(super) remembered: Option<Box<TransportParameters>>,
     peer: Option<Box<TransportParameters>>,
     /// What TLS said when it failed, for the close reason.
     pub(super) failure: Option<Box<TlsError>>,
@@ -84,6 +89,7 @@ impl Handshake {
             heard: false,
             address_validated: false,
             early: Vec::new(),
+            remembered: None,
             peer: None,
             failure: None,
         }
@@ -126,7 +132,8 @@ impl Handshake {
 
     /// Whether a packet that does not go to one of our connection IDs is one of the client's first Initials.
     pub(super) fn is_first_destination(&self, dcid: ConnectionId, ty: LongType) -> bool {
-        ty == LongType::Initial && self.cids.initial == Some(dcid)
+        //= rfc9000/17.2.3#1
+        matches!(ty, LongType::Initial | LongType::ZeroRtt) && self.cids.initial == Some(dcid)
     }
 
     /// Whether a long packet comes from the connection ID that the peer chose first. A server's first packet sets it.
@@ -134,6 +141,14 @@ impl Handshake {
         match self.cids.peer {
             Some(peer) => peer == scid,
             None => side.is_client(),
+        }
+    }
+
+    /// Whether the keys for a packet that cannot be opened may come soon.
+    pub(super) fn may_get_keys(&self, ty: LongType, side: Side) -> bool {
+        match ty {
+            LongType::ZeroRtt => side.is_server() && self.tls.awaits_early_data(),
+            LongType::Initial | LongType::Handshake => side.is_client(),
         }
     }
 
@@ -209,6 +224,9 @@ impl Connection {
             match change {
                 Some(KeyChange::Handshake(keys)) => {
                     self.keys.install(SpaceId::Handshake, keys);
+                    if self.side.is_server() {
+                        self.keys.early = early::opening(&self.handshake.tls);
+                    }
                     self.handshake.write_space = SpaceId::Handshake;
                 }
                 Some(KeyChange::OneRtt(keys, secrets)) => {
@@ -217,6 +235,9 @@ impl Connection {
                 }
                 None => break,
             }
+        }
+        if self.handshake.tls.early_status() == EarlyStatus::Rejected && self.side.is_client() {
+            self.keys.early = EarlyKeys::None;
         }
         if self.handshake.peer.is_none()
             && let Some(raw) = self.handshake.tls.peer_parameters()
@@ -259,6 +280,7 @@ impl Connection {
             }
         }
         self.handshake.versions.check(self.handshake.version, &peer)?;
+        self.settle_early_data(&peer)?;
         self.components.streams.on_peer_parameters(&peer);
         self.components.datagrams.on_peer_parameters(&peer);
         self.components.local_cids.on_peer_limit(peer.active_connection_id_limit);
@@ -269,6 +291,42 @@ impl Connection {
         Ok(())
     }
 
+    /// The server's answer: it takes early data within the limits that the client remembers, or all begins anew.
+    /// Source: RFC 9000 §7.4.1, RFC 9001 §4.6.2.
+    fn settle_early_data(&mut self, peer: &TransportParameters) -> Result<(), TransportError> {
+        let Some(remembered) = self.handshake.remembered.take() else { return Ok(()) };
+        if self.handshake.tls.early_status() != EarlyStatus::Accepted {
+            self.begin_early_data_again();
+            return Ok(());
+        }
+        //= rfc9000/7.4.1#2
+        if early::limits(&remembered).iter().zip(early::limits(peer)).any(|(then, now)| *then > now) {
+            let reason = "early data accepted with limits below those remembered";
+            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
+        }
+        Ok(())
+    }
+
+    /// The server has taken no early data: what was sent goes again, in order, once its limits are known.
+    pub(super) fn begin_early_data_again(&mut self) {
+        self.keys.early = EarlyKeys::None;
+        self.forget_early_packets();
+        self.components.streams.rewind();
+    }
+
+    /// No 0-RTT packet sent so far will be acknowledged.
+    fn forget_early_packets(&mut self) {
+        let ledger_and_owners = ledger_and_owners(
+            &mut self.components,
+            &mut self.spaces,
+            SpaceId::Application,
+            self.config.without,
+        );
+        if let Some((ledger, mut owners)) = ledger_and_owners {
+            ledger.discard(&mut |_, frames| frames.iter().for_each(|frame| owners.on_lost(frame)));
+        }
+    }
+
     pub(super) fn on_handshake_complete(&mut self, now: Instant) -> Result<(), TransportError> {
         //= rfc9001/8.2#1
         if self.handshake.peer.is_none() {
@@ -277,6 +335,7 @@ impl Connection {
         }
         self.handshake.stage = Stage::Complete;
         self.timers.on_handshake_complete();
+        self.keys.early.on_handshake_complete(now + close_period(&self.paths, &self.components));
         self.components.local_cids.issue();
         self.events.push_back(Event::Connected);
         if self.side.is_server() {
@@ -371,14 +430,19 @@ impl Connection {
             //= rfc9002/6.3#1
             self.timers.reset_back_off();
         }
+        if self.keys.early.local().is_some() {
+            // A server that sends a Retry has dropped them.
+            self.forget_early_packets();
+        }
     }
 }
 
 /// A token for later connections. Source: RFC 9000 §8.1.3, §19.7.
-pub(super) fn on_new_token(events: &mut VecDeque<Event>, frame: &NewToken<'_>) {
+pub(super) fn on_new_token(handshake: &Handshake, events: &mut VecDeque<Event>, frame: &NewToken<'_>) {
     if frame.token.len() > MAX_TOKEN {
         return;
     }
+    handshake.tls.keep_token(frame.token);
     // One that was not fetched gives way, so that a server cannot make us keep more than one.
     events.retain(|event| !matches!(event, Event::NewToken { .. }));
     events.push_back(Event::NewToken { token: frame.token.to_vec() });

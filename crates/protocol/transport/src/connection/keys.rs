@@ -8,7 +8,7 @@ use crate::config::TransportConfig;
 use crate::error::TransportError;
 use crate::space::SpaceId;
 use base::time::{Duration, Instant};
-use crypto::{HeaderKey, Keys, OneRttSecrets, PacketKey};
+use crypto::{DirectionalKeys, HeaderKey, Keys, OneRttSecrets, PacketKey};
 use wire::error::Code;
 use wire::packet::KeyPhase;
 
@@ -18,6 +18,56 @@ pub(super) struct KeyRing {
     initial: Option<Box<Keys>>,
     handshake: Option<Box<Keys>>,
     pub(super) one_rtt: Option<Box<OneRttKeys>>,
+    pub(super) early: EarlyKeys,
+}
+
+/// The keys of 0-RTT packets: a client seals with them, a server opens.
+#[derive(Default)]
+pub(super) enum EarlyKeys {
+    /// There are none, yet or any more.
+    #[default]
+    None,
+    /// A client's, until it has 1-RTT keys.
+    Local(Box<DirectionalKeys>),
+    /// A server's.
+    Peer {
+        keys: Box<DirectionalKeys>,
+        /// When they go; `None` before the handshake is complete.
+        until: Option<Instant>,
+    },
+}
+
+impl EarlyKeys {
+    pub(super) fn local(&self) -> Option<&DirectionalKeys> {
+        match self {
+            EarlyKeys::Local(keys) => Some(keys),
+            EarlyKeys::None | EarlyKeys::Peer { .. } => None,
+        }
+    }
+
+    pub(super) fn peer(&self, now: Instant) -> Option<&DirectionalKeys> {
+        match self {
+            EarlyKeys::Peer { keys, until } if until.is_none_or(|until| now < until) => Some(keys),
+            EarlyKeys::None | EarlyKeys::Local(_) | EarlyKeys::Peer { .. } => None,
+        }
+    }
+
+    /// The handshake is complete: packets that were sent before its end may still come for a while.
+    pub(super) fn on_handshake_complete(&mut self, keep_until: Instant) {
+        match self {
+            //= rfc9001/4.9.3#1
+            EarlyKeys::Local(_) => *self = EarlyKeys::None,
+            EarlyKeys::Peer { until, .. } => *until = Some(keep_until),
+            EarlyKeys::None => {}
+        }
+    }
+
+    fn on_time(&mut self, now: Instant) {
+        //= rfc9001/4.9.3#2
+        if matches!(self, EarlyKeys::Peer { until: Some(until), .. } if now >= *until) {
+            *self = EarlyKeys::None;
+        }
+    }
 }
 
 impl KeyRing {
@@ -49,11 +99,12 @@ impl KeyRing {
         if let Some(keys) = &mut self.one_rtt {
             keys.on_time(now);
         }
+        self.early.on_time(now);
     }
 
     pub(super) fn has(&self, space: SpaceId) -> bool {
         match space {
-            SpaceId::Application => self.one_rtt.is_some(),
+            SpaceId::Application => self.one_rtt.is_some() || self.early.local().is_some(),
             long => self.long(long).is_some(),
         }
     }

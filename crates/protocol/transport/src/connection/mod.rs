@@ -2,7 +2,7 @@
 //!
 //! It holds one value per concern and almost no logic of its own: receiving is in receive.rs and frames.rs, assembly in
 //! plan.rs, components.rs, transmit.rs and seal.rs, datagrams of their own kind in probes.rs, the fate of packets in acks.rs,
-//! the handshake, its keys and its version in handshake.rs, keys.rs and versions.rs, moves in migration.rs, time in timers.rs,
+//! the handshake, its keys, its version and early data in handshake.rs, keys.rs, versions.rs and early.rs, moves in migration.rs, time in timers.rs,
 //! the end in close.rs, what the application calls in api.rs.
 //!
 //! Each of these files calls methods of others in one direction only. Assembly does not see the connection: it borrows the parts
@@ -19,6 +19,7 @@ mod assembly;
 mod close;
 mod components;
 mod counters;
+mod early;
 mod frames;
 mod handshake;
 mod keys;

@@ -4,6 +4,7 @@ use super::Connection;
 use super::close::Lifecycle;
 use super::components::{AckFrequency, Components, Datagrams};
 use super::counters::Counters;
+use super::early;
 use super::handshake::{Handshake, HandshakeCids};
 use super::keys::KeyRing;
 use super::timer_state::Timers;
@@ -12,10 +13,10 @@ use crate::config::TransportConfig;
 use crate::path::{AddressState, Paths};
 use crate::space::{Space, SpaceId, Spaces};
 use crate::streams::Streams;
-use base::net::Addresses;
+use base::net::{Addresses, Ecn};
 use base::rng::Rng;
 use base::time::Instant;
-use crypto::{TlsSession, initial_keys};
+use crypto::{EarlyTerms, TlsSession, initial_keys};
 use recovery::ack::{AckPolicy, AckTracker};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -67,9 +68,16 @@ impl Connection {
         let mut handshake = Handshake::new(session, beginning.version, cids, token);
         handshake.versions.may_follow(Box::new(move |version, parameters| tls(version, parameters).ok()));
         let keys = initial_keys(beginning.version, original.as_slice(), Side::Client);
+        let early = early::sealing(&handshake.tls);
         let peer_cids = PeerCids::new(original);
         let mut connection =
             Connection::new(beginning, Side::Client, peer_cids, handshake, AddressState::Validated);
+        if let Some((keys, remembered)) = early {
+            connection.keys.early = keys;
+            connection.components.streams.on_peer_parameters(&remembered);
+            connection.components.datagrams.on_peer_parameters(&remembered);
+            connection.handshake.remembered = Some(Box::new(remembered));
+        }
         connection.keys.install(SpaceId::Initial, keys);
         let now = connection.timers.started_at();
         if let Err(error) = connection.advance_handshake(now) {
@@ -82,14 +90,19 @@ impl Connection {
     pub(crate) fn server<E>(
         beginning: ConnectionSetup,
         first: FirstInitial,
-        tls: impl FnOnce(&[u8]) -> Result<TlsSession, E>,
+        tls: impl FnOnce(&[u8], EarlyTerms) -> Result<TlsSession, E>,
     ) -> Result<Connection, E> {
         let ConnectionSetup { config, version, local_cids, .. } = &beginning;
         let mut parameters = parameters(config, *version, &Version::SUPPORTED, local_cids.first());
         parameters.original_destination_connection_id = Some(first.original_dcid);
         parameters.retry_source_connection_id = first.retry_scid;
         parameters.stateless_reset_token = Some(local_cids.first_reset_token());
-        let session = tls(&encode(parameters, config))?;
+        let (parameters, encoded) = encode(parameters, config);
+        let terms = EarlyTerms {
+            limits: early::limits(&parameters).to_vec(),
+            is_permitted: first.retry_scid.is_none(),
+        };
+        let session = tls(&encoded, terms)?;
         let cids = HandshakeCids {
             original: Some(first.original_dcid),
             initial: Some(first.dcid),
@@ -105,6 +118,11 @@ impl Connection {
             connection.components.control_frames.announce_token(token);
         }
         Ok(connection)
+    }
+
+    /// A datagram came before the Initial packet that has begun the connection.
+    pub(crate) fn keep_early(&mut self, ecn: Ecn, datagram: &[u8]) {
+        self.handshake.keep_early(ecn, datagram);
     }
 
     fn new(
@@ -147,7 +165,7 @@ impl Connection {
 /// What a client tells the server, encoded, in a first flight of this version.
 pub(super) fn client_parameters(config: &TransportConfig, version: Version, first: ConnectionId) -> Vec<u8> {
     // RFC 9368 §4: a client lists what the version in use may change to.
-    encode(parameters(config, version, &[version], first), config)
+    encode(parameters(config, version, &[version], first), config).1
 }
 
 /// What we tell the peer: the version in use, and those that are available. Source: RFC 9000 §18.2.
@@ -168,11 +186,12 @@ fn parameters(
     }
 }
 
-fn encode(mut parameters: TransportParameters, config: &TransportConfig) -> Vec<u8> {
+/// The parameters with all that components say, and the same encoded.
+fn encode(mut parameters: TransportParameters, config: &TransportConfig) -> (TransportParameters, Vec<u8>) {
     Streams::new(Side::Client, &config.streams).fill_parameters(&mut parameters);
     Datagrams::new(config.max_datagram_frame_size).fill_parameters(&mut parameters);
     AckFrequency::new(config).fill_parameters(&mut parameters);
     let mut bytes = Vec::new();
     parameters.write(&mut bytes);
-    bytes
+    (parameters, bytes)
 }

@@ -7,7 +7,7 @@
 use super::Connection;
 use super::arrival::{Arrival, LongPacket};
 use super::close::close_period;
-use super::frames;
+use super::frames::{self, ZERO_RTT, permission};
 use super::keys::{Arrived, OpenFailure};
 use crate::cid::LOCAL_CID_LEN;
 use crate::error::TransportError;
@@ -62,6 +62,8 @@ struct Context {
 #[derive(Clone, Copy)]
 struct Header {
     space: SpaceId,
+    /// See [`Arrival::packet`].
+    packet: u8,
     pn: u64,
     /// Where it was sent to.
     dcid: ConnectionId,
@@ -213,7 +215,8 @@ impl Connection {
         }
         let dcid = ConnectionId::new(&packet[1..PN_OFFSET]).unwrap_or(ConnectionId::EMPTY);
         let payload = &packet[header_len..header_len + len];
-        let header = Header { space: SpaceId::Application, pn, dcid };
+        let packet = const { permission(SpaceId::Application) };
+        let header = Header { space: SpaceId::Application, packet, pn, dcid };
         self.on_packet(context, header, payload, sink)
     }
 
@@ -222,7 +225,7 @@ impl Connection {
     fn on_packet<S: StreamSink>(
         &mut self,
         context: Context,
-        Header { space, pn, dcid }: Header,
+        Header { space, packet, pn, dcid }: Header,
         payload: &[u8],
         sink: &mut S,
     ) -> Result<(), TransportError> {
@@ -237,8 +240,17 @@ impl Connection {
         let is_highest = pn >= held.next_expected();
         let rtt = self.paths.active().rtt.smoothed();
         let Context { now, path, ecn } = context;
-        let mut arrival =
-            Arrival { now, space, path, dcid, rtt, sink, eliciting: Eliciting::No, non_probing: false };
+        let mut arrival = Arrival {
+            now,
+            space,
+            packet,
+            path,
+            dcid,
+            rtt,
+            sink,
+            eliciting: Eliciting::No,
+            non_probing: false,
+        };
         frames::dispatch(self, &mut arrival, payload)?;
         let Arrival { eliciting, non_probing, .. } = arrival;
         self.counters.received_packets += 1;
@@ -322,7 +334,7 @@ impl Connection {
         self.receive_short(context, packet, mask, sink)
     }
 
-    /// An Initial or Handshake packet.
+    /// An Initial, 0-RTT or Handshake packet.
     fn receive_long<S: StreamSink>(
         &mut self,
         context: Context,
@@ -330,10 +342,10 @@ impl Connection {
         long: LongPacket,
         sink: &mut S,
     ) -> Result<(), TransportError> {
-        let space_id = match long.ty {
-            LongType::Initial => SpaceId::Initial,
-            LongType::Handshake => SpaceId::Handshake,
-            LongType::ZeroRtt => return Ok(()),
+        let (space_id, kind) = match long.ty {
+            LongType::Initial => (SpaceId::Initial, permission(SpaceId::Initial)),
+            LongType::Handshake => (SpaceId::Handshake, permission(SpaceId::Handshake)),
+            LongType::ZeroRtt => (SpaceId::Application, ZERO_RTT),
         };
         // RFC 9000 §12.2: later packets of a datagram are for this connection, or are dropped.
         //= rfc9000/12.2#2
@@ -347,9 +359,15 @@ impl Connection {
             self.counters.dropped_malformed += 1;
             return Ok(());
         }
-        let Some(keys) = self.keys.long(space_id) else {
+        let keys = match self.keys.long(space_id) {
+            Some(keys) => Some(&keys.peer),
+            //= rfc9001/4.6.2#1
+            None if kind == ZERO_RTT => self.keys.early.peer(context.now),
+            None => None,
+        };
+        let Some(keys) = keys else {
             self.counters.dropped_no_keys += 1;
-            if self.side.is_client() {
+            if self.handshake.may_get_keys(long.ty, self.side) {
                 self.handshake.keep_early(context.ecn, packet);
             }
             return Ok(());
@@ -359,7 +377,7 @@ impl Connection {
             self.counters.dropped_malformed += 1;
             return Ok(());
         };
-        let mask = keys.peer.header.mask(sample);
+        let mask = keys.header.mask(sample);
         packet[0] ^= mask[0] & 0x0f;
         let pn_len = usize::from(packet[0] & 3) + 1;
         let header_len = long.pn_offset + pn_len;
@@ -370,7 +388,7 @@ impl Connection {
         let truncated = packet_number::read(&packet[long.pn_offset..], pn_len).unwrap_or(0);
         let pn = packet_number::expand(truncated, pn_len, space.next_expected());
         //= rfc9000/5.2#2
-        let Ok(len) = keys.peer.packet.open(pn, packet, header_len) else {
+        let Ok(len) = keys.packet.open(pn, packet, header_len) else {
             self.counters.dropped_forged += 1;
             return Ok(());
         };
@@ -378,9 +396,10 @@ impl Connection {
         if packet[0] & 0x0c != 0 {
             return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "reserved header bits set"));
         }
+        self.counters.received_early += u64::from(kind == ZERO_RTT);
         self.on_authentic_long(context.path, &long);
         let payload = &packet[header_len..header_len + len];
-        let header = Header { space: space_id, pn, dcid: long.dcid };
+        let header = Header { space: space_id, packet: kind, pn, dcid: long.dcid };
         self.on_packet(context, header, payload, sink)
     }
 

@@ -11,7 +11,7 @@ use crate::sent::SentFrame;
 use crate::space::SpaceId;
 use base::net::Ecn;
 use base::time::Instant;
-use crypto::TAG_LEN;
+use crypto::{DirectionalKeys, TAG_LEN};
 use recovery::packet::{PacketFlags, SentPacket};
 use wire::cid::ConnectionId;
 use wire::error::Code;
@@ -60,19 +60,33 @@ impl Assembly<'_> {
 
     fn protect_one(&self, space: SpaceId, pn_offset: usize, packet: &mut [u8]) {
         let Some(sample) = packet.get(pn_offset + 4..).and_then(|rest| rest.first_chunk()) else { return };
-        let (mask, bits) = match (space, &self.keys.one_rtt, self.keys.long(space)) {
+        let (mask, bits) = match (space, &self.keys.one_rtt, self.long_keys(space)) {
             (SpaceId::Application, Some(keys), _) => (keys.local_header.mask(sample), 0x1f),
-            (_, _, Some(keys)) => (keys.local.header.mask(sample), 0x0f),
+            (_, _, Some(keys)) => (keys.header.mask(sample), 0x0f),
             _ => return,
         };
         apply_mask(packet, pn_offset, &mask, bits);
     }
 
+    /// The keys of packets with a long header, as we seal them.
+    fn long_keys(&self, space: SpaceId) -> Option<&DirectionalKeys> {
+        match space {
+            SpaceId::Application => self.keys.early.local(),
+            SpaceId::Initial | SpaceId::Handshake => self.keys.long(space).map(|keys| &keys.local),
+        }
+    }
+
     /// Header, frames, encryption, ledger: one packet at the start of the room.
     pub(super) fn write_packet(&mut self, draft: Draft<'_>, fill: impl Fill) -> Option<Sealed> {
         let Draft { departure, space: id, dcid, min_len, room } = draft;
-        if id == SpaceId::Application && self.keys.one_rtt.as_ref()?.usage(self.config) != KeyUsage::Fresh {
-            self.renew_keys(departure.at)?;
+        if id == SpaceId::Application {
+            match &self.keys.one_rtt {
+                Some(keys) if keys.usage(self.config) == KeyUsage::Fresh => {}
+                Some(_) => self.renew_keys(departure.at)?,
+                None => {
+                    self.keys.early.local()?;
+                }
+            }
         }
         let space = self.spaces.space_mut(id)?;
         let pn = space.next_packet_number(self.rng);
@@ -114,9 +128,13 @@ impl Assembly<'_> {
         pn_len: usize,
         header: &mut Writer<'_>,
     ) -> Option<(Option<LengthMark>, usize)> {
-        let Some(ty) = long_type(id) else {
-            let phase = self.keys.one_rtt.as_ref()?.phase();
-            return Some((None, write_short(header, &dcid, Spin::Zero, phase, pn, pn_len)));
+        let ty = match (id, &self.keys.one_rtt) {
+            (SpaceId::Application, Some(keys)) => {
+                return Some((None, write_short(header, &dcid, Spin::Zero, keys.phase(), pn, pn_len)));
+            }
+            (SpaceId::Application, None) => LongType::ZeroRtt,
+            (SpaceId::Handshake, _) => LongType::Handshake,
+            (SpaceId::Initial, _) => LongType::Initial,
         };
         let version = self.handshake.version;
         let scid = self.components.local_cids.first();
@@ -129,8 +147,8 @@ impl Assembly<'_> {
         match (id, &mut self.keys.one_rtt) {
             (SpaceId::Application, Some(keys)) => keys.seal(pn, packet, header_len),
             _ => {
-                if let Some(keys) = self.keys.long(id) {
-                    keys.local.packet.seal(pn, packet, header_len);
+                if let Some(keys) = self.long_keys(id) {
+                    keys.packet.seal(pn, packet, header_len);
                 }
             }
         }
@@ -176,14 +194,6 @@ impl Assembly<'_> {
         // Not yet allowed (RFC 9001 §6.1: the handshake is not confirmed, or the last update not acknowledged): the old key
         // still serves.
         (!exhausted).then_some(())
-    }
-}
-
-const fn long_type(space: SpaceId) -> Option<LongType> {
-    match space {
-        SpaceId::Initial => Some(LongType::Initial),
-        SpaceId::Handshake => Some(LongType::Handshake),
-        SpaceId::Application => None,
     }
 }
 

@@ -4,6 +4,7 @@ mod ack_frequency;
 mod ack_only;
 mod choice;
 mod components;
+mod early;
 mod flights;
 mod forged;
 mod hostile;

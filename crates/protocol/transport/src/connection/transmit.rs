@@ -223,9 +223,16 @@ impl Assembly<'_> {
             let dcid = self.components.peer_cids.active();
             let draft = Draft { departure, space, dcid, min_len, room: rest };
             let target = Target { now: departure.at, space, permission };
-            used += self.write_protected(draft, |this, packet| {
-                components::fill(this.components, this.spaces, target, packet);
+            let is_early = space == SpaceId::Application && self.keys.one_rtt.is_none();
+            let len = self.write_protected(draft, |this, packet| {
+                if is_early {
+                    components::fill_early(this.components, this.spaces, target, packet);
+                } else {
+                    components::fill(this.components, this.spaces, target, packet);
+                }
             });
+            self.counters.sent_early += u64::from(is_early && len > 0);
+            used += len;
         }
         used
     }

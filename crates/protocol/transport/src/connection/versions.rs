@@ -7,6 +7,7 @@
 
 use super::Connection;
 use super::handshake::{Handshake, HandshakeCids};
+use super::keys::EarlyKeys;
 use super::open::client_parameters;
 use super::version_choice::choose;
 use crate::cid::PeerCids;
@@ -31,6 +32,8 @@ impl Connection {
             };
             self.handshake.version = version;
             self.handshake.tls.set_version(version);
+            // Early data goes in the first version only, with its keys. Source: RFC 9369 §4.1.
+            self.keys.early = EarlyKeys::None;
             let keys = initial_keys(version, original.as_slice(), self.side);
             self.keys.install(SpaceId::Initial, keys);
         }
@@ -65,6 +68,9 @@ impl Connection {
         let new_session = self.handshake.versions.new_session.take()?;
         let session = new_session(version, &parameters)?;
         let refused = Some(self.handshake.version);
+        if self.handshake.remembered.is_some() {
+            self.begin_early_data_again();
+        }
         let cids = HandshakeCids { original: Some(original), ..HandshakeCids::default() };
         // RFC 9369 §5: a token of one version does not serve another.
         *self.handshake = Handshake::new(session, version, cids, Vec::new());

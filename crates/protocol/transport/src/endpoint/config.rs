@@ -33,6 +33,9 @@ pub struct EndpointConfig {
     pub max_connections_per_address: usize,
     /// The same for one network: an IPv4 /24, or an IPv6 /48. Default: 22,500.
     pub max_connections_per_prefix: usize,
+    /// Datagrams with 0-RTT packets that are kept for a tenth of a second when they overtake the Initial packet of their client.
+    /// Servers that take early data want some. Default: 0.
+    pub held_datagrams: usize,
     /// How long the token of a Retry is good for. Source: RFC 9000 §8.1.3. Default: 15 s.
     pub retry_token_lifetime: Duration,
     /// How long the token of a NEW_TOKEN frame is good for. Default: 24 h.
@@ -79,6 +82,7 @@ impl Default for EndpointConfig {
             max_connections: 30_000,
             max_connections_per_address: 15_000,
             max_connections_per_prefix: 22_500,
+            held_datagrams: 0,
             retry_token_lifetime: Duration::from_secs(15),
             new_token_lifetime: Duration::from_secs(24 * 3_600),
             token_key: None,

@@ -29,9 +29,11 @@ pub enum DropReason {
     HandshakeShare,
     /// An answer would be due, but there have been too many.
     RateLimit,
+    /// A 0-RTT packet of a client whose Initial packet may follow: kept for a moment, and dropped if it does not.
+    Held,
 }
 
-const REASONS: usize = DropReason::RateLimit as usize + 1;
+const REASONS: usize = DropReason::Held as usize + 1;
 
 /// Counts since the endpoint was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,6 +8,7 @@
 //! | limits.rs | rates of replies, ports that get none |
 //! | shares.rs | what clients of one address have: connections, handshakes under way |
 //! | used.rs | tokens that were used |
+//! | held.rs | 0-RTT packets that come before their client's Initial |
 //! | path_cache.rs | saved parameters of paths |
 //! | config.rs, counters.rs | settings, counts |
 //! | run.rs | splitting trains that belong to several connections |
@@ -19,6 +20,7 @@
 mod config;
 mod counters;
 mod hash;
+mod held;
 mod incoming;
 mod limits;
 mod path_cache;
@@ -42,12 +44,13 @@ use crate::cid::{
 use crate::config::MIN_PACKET_SIZE;
 use crate::connection::PathSummary;
 use crate::path::AddressState;
-use base::net::{Addresses, Train};
+use base::net::{Addresses, Ecn, Train};
 use base::rng::Rng;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
 use crypto::token::{NONCE_LEN, RETRY_TOKEN_LEN, ReceivedToken};
 use crypto::{AddressToken, StatelessResetKey, TokenCheck, TokenKey};
+use held::HeldDatagrams;
 use limits::Limits;
 use path_cache::PathCache;
 use recovery::congestion::{SavedParameters, SavedParametersUpdate};
@@ -70,6 +73,7 @@ pub struct Endpoint {
     tokens: TokenKey,
     limits: Limits,
     path_cache: PathCache,
+    held: HeldDatagrams,
     reply: Reply,
     counters: EndpointCounters,
     rng: Rng,
@@ -100,6 +104,7 @@ impl Endpoint {
             tokens,
             limits: Limits::new(&config, &mut rng),
             path_cache: PathCache::new(config.path_lifetime),
+            held: HeldDatagrams::new(config.held_datagrams),
             reply: Reply::new(),
             counters: EndpointCounters::default(),
             config,
@@ -116,13 +121,13 @@ impl Endpoint {
         match destination.and_then(|destination| self.routes.find(destination)) {
             Some(handle) => Route::Connection(handle),
             //= rfc9000/5.2#1
-            None => self.route_stranger(now, datagram, train.addresses),
+            None => self.route_stranger(now, datagram, (train.addresses, train.ecn)),
         }
     }
 
     #[cold]
-    fn route_stranger(&mut self, now: Instant, datagram: &[u8], addresses: Addresses) -> Route {
-        let route = match self.hear_stranger(now, datagram, addresses) {
+    fn route_stranger(&mut self, now: Instant, datagram: &[u8], from: (Addresses, Ecn)) -> Route {
+        let route = match self.hear_stranger(now, datagram, from) {
             Ok(route) => route,
             Err(reason) => Route::Drop(reason),
         };
@@ -152,7 +157,7 @@ impl Endpoint {
         &mut self,
         now: Instant,
         datagram: &[u8],
-        addresses: Addresses,
+        (addresses, ecn): (Addresses, Ecn),
     ) -> Result<Route, DropReason> {
         let first = *datagram.first().ok_or(DropReason::Empty)?;
         // This check comes first: the limits for unknown peers do not apply to another worker's connections.
@@ -186,10 +191,20 @@ impl Endpoint {
                 self.check_size(datagram)?;
                 self.negotiate(now, addresses, [dcid, scid].map(|range| datagram.get(range).unwrap_or(&[])))
             }
+            Packet::Long { ty: LongType::ZeroRtt, dcid, .. }
+                if self.may_come_early() && self.held.hold(now, dcid, (addresses, ecn), datagram) =>
+            {
+                Err(DropReason::Held)
+            }
             // Version Negotiation is never answered (RFC 9000 §6.1), nor is what cannot begin a connection.
             //= rfc9000/6.1#1
             _ => Err(DropReason::Unexpected),
         }
+    }
+
+    /// Whether a client whose address is not proved may begin a connection now: behind a Retry there is no early data.
+    fn may_come_early(&self) -> bool {
+        self.config.incoming == IncomingPolicy::Accept && !self.config.retry.demands(self.half_open())
     }
 
     /// Source: RFC 9000 §14.1, §6.1.
@@ -346,6 +361,11 @@ impl Endpoint {
         let mut token = [0; RETRY_TOKEN_LEN];
         let len = self.tokens.seal(&statement, &mut self.rng, &mut token);
         token.get(..len).unwrap_or(&[]).into()
+    }
+
+    /// The 0-RTT packets that came before the Initial packet of this client.
+    pub(crate) fn take_held(&mut self, now: Instant, incoming: &Incoming) -> Vec<(Ecn, Box<[u8]>)> {
+        self.held.take(now, incoming.dcid, incoming.addresses)
     }
 
     /// Counts so far.

@@ -133,6 +133,11 @@ impl SendBuffer {
         before - self.retained
     }
 
+    /// All that is held is to be sent as if it never was.
+    pub(super) fn rewind(&mut self) {
+        self.cursor = 0;
+    }
+
     /// Forgets everything. Returns how many retained bytes went.
     pub(super) fn clear(&mut self) -> u64 {
         self.chunks.clear();

@@ -116,6 +116,7 @@ impl Streams {
 
     pub(crate) fn on_max_streams(&mut self, frame: &frame::MaxStreams) -> Result<(), TransportError> {
         self.local[frame.dir.index()].on_limit(frame.maximum);
+        self.release_withheld();
         Ok(())
     }
 

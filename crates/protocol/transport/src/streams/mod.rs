@@ -2,7 +2,7 @@
 //!
 //! One stream is `stream.rs` (its parts `send.rs` and `recv.rs`, its bytes `buffer.rs`); the set is here. Frames come
 //! in through `incoming.rs`, packets go out through `outgoing.rs`, their fate comes back through `fate.rs`, and the
-//! application speaks through `verbs.rs`. Which streams may exist is in `ids.rs`, where they live in `slots.rs`,
+//! application speaks through `api.rs`; early data that was rejected begins anew in `rewind.rs`. Which streams may exist is in `ids.rs`, where they live in `slots.rs`,
 //! whose turn it is in `queue.rs`.
 //!
 //! Invariants: a stream is in `resend` exactly when it has lost data or a bare FIN to send, and in `fresh` exactly
@@ -21,6 +21,7 @@ mod incoming;
 mod outgoing;
 mod queue;
 mod recv;
+mod rewind;
 mod send;
 mod send_allowance;
 mod slots;
@@ -96,6 +97,8 @@ pub(crate) struct Streams {
     #[cfg(test)]
     pub(crate) acked_ranges: u64,
     send_allowance: SendAllowance,
+    /// Some streams of ours wait for the peer's permission (rewind.rs).
+    has_withheld: bool,
 }
 
 impl Streams {
@@ -122,6 +125,7 @@ impl Streams {
             #[cfg(test)]
             acked_ranges: 0,
             send_allowance: SendAllowance::new(config),
+            has_withheld: false,
             config: config.clone(),
         }
     }
@@ -147,10 +151,11 @@ impl Streams {
         self.credit.whole.on_limit(parameters.initial_max_data);
         self.local[Dir::Bidi.index()].on_limit(parameters.initial_max_streams_bidi);
         self.local[Dir::Uni.index()].on_limit(parameters.initial_max_streams_uni);
+        self.release_withheld();
         // Streams that were opened on remembered limits, for early data.
         for slot in self.slots.all() {
             let id = self.slots[slot].id;
-            if !self.slots[slot].send.is_over() {
+            if !self.slots[slot].send.is_over() && !self.slots[slot].send.is_withheld() {
                 let limit = self.send_limit(id);
                 self.slots[slot].send.credit.on_limit(limit);
                 self.refresh(slot);

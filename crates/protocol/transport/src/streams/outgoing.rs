@@ -166,6 +166,9 @@ impl Streams {
 /// Returns whether everything is written.
 fn write_stream_control(stream: &mut Stream, packet: &mut PacketBuilder<'_>) -> bool {
     let (id, raw) = (stream.id, stream.id.as_u64());
+    if stream.send.is_withheld() {
+        return true;
+    }
     if let Some(reset) = stream.send.pending_reset() {
         let frame = frame::ResetStream { id: raw, code: reset.code, final_size: reset.final_size };
         if packet.remaining() < frame.size() {

@@ -62,6 +62,8 @@ pub(super) struct SendStream {
     acked_beyond: RangeSet,
     /// Sent, lost, and not acknowledged since.
     lost: RangeSet,
+    /// The stream was opened within limits that do not hold: nothing of it may go until the peer permits it.
+    is_withheld: bool,
 }
 
 impl SendStream {
@@ -73,6 +75,7 @@ impl SendStream {
             acked: 0,
             acked_beyond: RangeSet::new(),
             lost: RangeSet::new(),
+            is_withheld: false,
         }
     }
 
@@ -90,6 +93,41 @@ impl SendStream {
         self.acked = 0;
         self.acked_beyond.clear();
         self.lost.clear();
+        self.is_withheld = false;
+    }
+
+    /// Nothing of what was sent has arrived or will: it begins anew, once the peer permits the stream.
+    pub(super) fn rewind(&mut self) {
+        match &mut self.state {
+            SendState::Finished(fin) => fin.request(()),
+            SendState::Reset(announce) => {
+                let pending = match announce {
+                    Announce::Pending(reset) | Announce::InFlight(reset) => Some(reset.code),
+                    Announce::Idle => None,
+                };
+                if let Some(code) = pending {
+                    announce.request(Reset { code, final_size: 0 });
+                }
+            }
+            SendState::Absent | SendState::Open | SendState::Closed => {}
+        }
+        self.credit = Credit::withheld();
+        self.buffer.rewind();
+        self.acked = 0;
+        self.acked_beyond.clear();
+        self.lost.clear();
+        self.is_withheld = true;
+    }
+
+    /// Whether the stream waits for the peer's permission.
+    pub(super) fn is_withheld(&self) -> bool {
+        self.is_withheld
+    }
+
+    /// The peer permits the stream, and so many bytes on it.
+    pub(super) fn release(&mut self, limit: u64) {
+        self.credit = Credit::new(limit);
+        self.is_withheld = false;
     }
 
     pub(super) fn is_absent(&self) -> bool {
@@ -189,7 +227,9 @@ impl SendStream {
 
     #[inline]
     fn wants_bare_fin(&self) -> bool {
-        self.state == SendState::Finished(Announce::Pending(())) && self.sent() == self.buffer.end()
+        self.state == SendState::Finished(Announce::Pending(()))
+            && self.sent() == self.buffer.end()
+            && !self.is_withheld
     }
 
     /// Whether there is new data; the credit may still forbid to send it.

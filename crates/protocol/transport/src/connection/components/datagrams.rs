@@ -93,6 +93,13 @@ impl Datagrams {
 
     pub(crate) fn on_peer_parameters(&mut self, parameters: &TransportParameters) {
         self.peer_limit = parameters.max_datagram_frame_size;
+        // Those that were to go as early data may be larger than the server takes on this connection.
+        if self.queue.iter().any(|bytes| bytes.len() as u64 >= self.peer_limit) {
+            let before = self.queue.len();
+            self.queue.retain(|bytes| (bytes.len() as u64) < self.peer_limit);
+            self.dropped += (before - self.queue.len()) as u64;
+            self.queued_bytes = self.queue.iter().map(|bytes| bytes.len() + OVERHEAD).sum();
+        }
     }
 
     /// Whether a DATAGRAM frame with a payload of `len` bytes is one that we allowed.

@@ -28,6 +28,7 @@ pub(super) fn frames(
     let mut arrival = Arrival {
         now,
         space,
+        packet: crate::connection::frames::permission(space),
         path,
         dcid,
         rtt,

@@ -71,7 +71,8 @@ fn a_token_that_was_not_fetched_gives_way_to_the_next() {
     let before = pair.client().events.len();
     for byte in 0..100u8 {
         let token = wire::frame::NewToken { token: &[byte] };
-        crate::connection::handshake::on_new_token(&mut pair.client().events, &token);
+        let Connection { handshake, events, .. } = pair.client();
+        crate::connection::handshake::on_new_token(handshake, events, &token);
     }
     assert!(pair.client().events.len() <= before + 1, "{} wait", pair.client().events.len());
     let last = pair.client().events.back().cloned();

@@ -170,8 +170,8 @@ fn parameters_that_cannot_be_close_with_their_code() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("certificate");
     let roots = Roots::Pem(made.cert.pem().into_bytes());
     let tls = ClientTls::new(&roots, &TlsOptions::default()).expect("client tls");
-    let mut session =
-        TlsSession::client(&tls, Version::V1, "localhost", &[3, 2, 0x40, 100]).expect("a session");
+    let server = crypto::ServerId { name: "localhost", port: 443 };
+    let mut session = TlsSession::client(&tls, Version::V1, &server, &[3, 2, 0x40, 100]).expect("a session");
     let mut hello = Vec::new();
     session.write(&mut hello);
     let space = pair.client().spaces.space_mut(SpaceId::Initial).expect("its keys are there");

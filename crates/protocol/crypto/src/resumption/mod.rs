@@ -1,0 +1,31 @@
+//! Resumption and early data: what each end keeps between two connections. RFC 8446 §2.2, §2.3, §4.6.1, §8; RFC 9001 §4.5, §4.6.
+//!
+//! | file | holds |
+//! |---|---|
+//! | ticket_keys.rs, key_file.rs | a server's keys for tickets, how they rotate, and the file that servers share |
+//! | issued.rs | the tickets of one connection of a server, and whether it takes early data |
+//! | strikes.rs | which tickets have brought early data lately |
+//! | sessions.rs | what a client keeps of servers |
+//! | offered.rs | the tickets of one connection of a client |
+//!
+//! A server keeps nothing of a client: a ticket is its session, sealed. rustls seals tickets itself but takes no early data with
+//! such tickets, because it cannot know whether one is used twice; it takes early data with a store of sessions only. So a
+//! connection of a server that takes tickets has a store of its own, which seals what rustls stores and opens what it looks up
+//! (issued.rs). docs/decisions/012 has the reasons.
+
+mod issued;
+mod key_file;
+mod offered;
+mod sessions;
+mod strikes;
+#[cfg(test)]
+mod tests;
+mod ticket_keys;
+
+pub use issued::{EarlyTerms, TicketOptions};
+pub(crate) use issued::{IssuedTickets, SealedForTcp};
+pub use key_file::TicketFileError;
+pub(crate) use offered::OfferedTickets;
+pub use sessions::{MemorySessions, ServerKey, SessionStore, SessionTicket};
+pub use strikes::StrikeRegister;
+pub use ticket_keys::TicketKeys;
