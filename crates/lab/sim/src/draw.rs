@@ -6,7 +6,7 @@
 use crate::host::HostOptions;
 use crate::port::PortOptions;
 use crate::scenario::{Family, Scenario};
-use crate::tls::TlsChoice;
+use crate::tls::{Returning, TlsChoice};
 use base::rng::Rng;
 use base::time::Duration;
 use crypto::{KeyExchange, Suite, SuiteChoice};
@@ -197,6 +197,9 @@ fn ends(draw: &mut Draw, scenario: &mut Scenario, rebinds: bool) {
     }
     scenario.limit = Duration::from_secs(600);
     scenario.port.departure_times = draw.one_in(3);
+    let all = [Returning::Nothing, Returning::Ticket, Returning::EarlyData, Returning::RefusedEarlyData];
+    let index = draw.between(0, 3) as usize;
+    scenario.tls.returning = all.get(index).copied().unwrap_or_default();
 }
 
 fn end(draw: &mut Draw, transport: &mut TransportConfig) {

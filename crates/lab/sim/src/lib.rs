@@ -43,4 +43,5 @@ pub use port::{Interface, PortOptions, VirtualPort};
 pub use read_behaviour::ReadBehaviour;
 pub use scenario::{Family, Scenario};
 pub use seeds::Seeds;
+pub use tls::Returning;
 pub use trace::Trace;

@@ -138,6 +138,7 @@ impl Scenario {
             // A client that is cut off after the Retry may take as long as its whole handshake may.
             retry_token_lifetime: self.server.handshake_timeout,
             reset_key: Some([0x72; 32]),
+            held_datagrams: 16,
             ..EndpointConfig::default()
         };
         let port = VirtualPort::new(network, host, self.port);

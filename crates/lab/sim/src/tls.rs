@@ -2,10 +2,28 @@
 //! length. Ed25519, because an ECDSA signature's length depends on its value; a fixed serial number for the same reason.
 
 use crypto::{
-    ClientTls, ConfigError, Identity, KeyExchange, KeyLog, Roots, ServerTls, SuiteChoice, TlsOptions,
+    ClientTls, ConfigError, Identity, KeyExchange, KeyLog, MemorySessions, Roots, ServerTls, StrikeRegister,
+    SuiteChoice, TicketKeys, TicketOptions, TlsOptions,
 };
 use rcgen::{CertificateParams, KeyPair, SerialNumber};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+
+/// What a client that comes back brings along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Returning {
+    /// Nothing: each handshake is a full one.
+    #[default]
+    Nothing,
+    /// A ticket.
+    Ticket,
+    /// A ticket and early data, which the server takes.
+    EarlyData,
+    /// A ticket and early data, which the server promised to take and does not.
+    RefusedEarlyData,
+}
+
+/// The window for the age of tickets, in seconds. They have their age by the clock on the wall, which does not decide here.
+const WINDOW_S: u32 = 3_600;
 
 /// What the two ends speak.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +36,20 @@ pub struct TlsChoice {
     pub chain: usize,
     /// The application protocol.
     pub alpn: &'static [u8],
+    /// What the client keeps from one connection to the next.
+    pub returning: Returning,
 }
 
 impl Default for TlsChoice {
     /// Quick to compute: X25519, one certificate.
     fn default() -> Self {
-        TlsChoice { suites: SuiteChoice::All, key_exchange: KeyExchange::X25519, chain: 1, alpn: b"h3" }
+        TlsChoice {
+            suites: SuiteChoice::All,
+            key_exchange: KeyExchange::X25519,
+            chain: 1,
+            alpn: b"h3",
+            returning: Returning::Nothing,
+        }
     }
 }
 
@@ -66,5 +92,20 @@ pub fn configure(choice: &TlsChoice) -> Result<(ServerTls, ClientTls), ConfigErr
         key_exchange: choice.key_exchange,
         key_log: KeyLog::Environment,
     };
-    Ok((ServerTls::new(&identity, &options)?, ClientTls::new(&Roots::Insecure, &options)?))
+    let (server, client) =
+        (ServerTls::new(&identity, &options)?, ClientTls::new(&Roots::Insecure, &options)?);
+    if choice.returning == Returning::Nothing {
+        return Ok((server, client));
+    }
+    let client = client.with_sessions(Arc::new(MemorySessions::default()));
+    let register = match choice.returning {
+        Returning::Nothing | Returning::Ticket => None,
+        Returning::EarlyData => Some(StrikeRegister::new(1_000)),
+        Returning::RefusedEarlyData => Some(StrikeRegister::new(0)),
+    };
+    let client = if register.is_some() { client.with_early_data() } else { client };
+    let keys = Arc::new(TicketKeys::in_memory(TicketKeys::DEFAULT_LIFETIME_S));
+    let early_data = register.map(Arc::new);
+    let tickets = TicketOptions { early_data, early_window_s: WINDOW_S, ..TicketOptions::new(keys) };
+    Ok((server.with_tickets(tickets), client))
 }

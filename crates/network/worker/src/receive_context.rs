@@ -34,12 +34,15 @@ pub(crate) struct ReceiveContext<'a, A: App> {
     pub(crate) holds_trains: bool,
 }
 
-/// What a client's first datagrams are received into: they carry no stream data.
+/// What a client's first datagrams are received into: they carry no stream data but early data, which waits.
 struct NoStreams;
 
 impl StreamSink for NoStreams {
     fn on_stream_data(&mut self, _id: StreamId, _bytes: &[u8], _fin: Fin) -> usize {
-        debug_assert!(false, "1-RTT packets are not opened before the handshake is complete");
+        debug_assert!(
+            false,
+            "1-RTT packets are not opened before the handshake is complete, and early data waits"
+        );
         0
     }
 }
@@ -81,6 +84,7 @@ impl<A: App> ReceiveContext<'_, A> {
         if self.holds_trains {
             connection.use_departure_times();
         }
+        connection.hold_early_data();
         connection.receive(self.now, run, &mut NoStreams);
         if connection.counters().received_packets == 0 && !connection.is_closed() {
             // Damaged or forged: it must not stand in the way of the real one (or take up memory).
@@ -89,6 +93,7 @@ impl<A: App> ReceiveContext<'_, A> {
         }
         let mut state = self.app.on_accept(self.now, &mut connection);
         self.app.on_slot(&mut state, handle);
+        connection.release_early_data(self.now, &mut state);
         self.active.push(self.slab.insert(Box::new(ConnectionEntry::new(connection, state))));
     }
 

@@ -8,7 +8,9 @@ use base::pattern;
 use base::time::Instant;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
-use transport::{CloseReason, Connection, Counters, Dir, Event, Fin, MtuReport, StreamId, StreamSink};
+use transport::{
+    CloseReason, Connection, Counters, Dir, EarlyStatus, Event, Fin, MtuReport, StreamId, StreamSink,
+};
 use worker::{App, Next};
 
 /// The code with which streams are given up.
@@ -57,6 +59,8 @@ pub struct TransferPlan {
     pub datagrams: u32,
     failures: Vec<String>,
     is_done: bool,
+    /// Its handshake is counted.
+    is_counted: bool,
     /// Bytes of answers that have arrived since the last turn.
     received: u64,
 }
@@ -80,6 +84,7 @@ impl TransferPlan {
             datagrams: 0,
             failures: Vec::new(),
             is_done: false,
+            is_counted: false,
             received: 0,
         }
     }
@@ -208,6 +213,8 @@ pub struct Client {
     pub done_at: Instant,
     /// Bytes of answers that have arrived, on all connections.
     pub received: u64,
+    /// Connections that were resumed.
+    pub resumed: u64,
     /// What their connections counted.
     pub counters: Counters,
     /// What the search for larger packets found on the connection that had the last turn.
@@ -236,7 +243,11 @@ impl App for Client {
         }
         self.received += core::mem::take(&mut client_plan.received);
         self.mtu = connection.mtu_report();
-        if connection.is_connected() && !client_plan.is_done {
+        let is_early = connection.early_status() == EarlyStatus::Offered;
+        self.resumed +=
+            u64::from(connection.is_resumed() && connection.is_connected() && !client_plan.is_counted);
+        client_plan.is_counted |= connection.is_connected();
+        if (connection.is_connected() || is_early) && !client_plan.is_done {
             for (id, is_cancelled) in core::mem::take(&mut client_plan.over) {
                 if client_plan.exchanges.remove(&id).is_some() && is_cancelled {
                     connection.stop_sending(id, CANCEL);
@@ -251,7 +262,8 @@ impl App for Client {
             if client_plan.key_updates > 0 && connection.update_keys(now) {
                 client_plan.key_updates -= 1;
             }
-            if client_plan.exchanges.is_empty() && client_plan.waiting.is_empty() {
+            let is_over = client_plan.exchanges.is_empty() && client_plan.waiting.is_empty();
+            if is_over && connection.is_connected() {
                 client_plan.is_done = true;
                 (self.done, self.done_at) = (self.done + 1, now);
                 self.counters = *connection.counters();

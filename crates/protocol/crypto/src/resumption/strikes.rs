@@ -23,15 +23,18 @@ pub struct StrikeRegister {
 }
 
 impl StrikeRegister {
-    /// A register for at least `entries` tickets, in 8 bytes each.
+    /// A register for at least `entries` tickets, in 8 bytes each. One for none refuses all.
     pub fn new(entries: usize) -> StrikeRegister {
-        let buckets = entries.div_ceil(PLACES).next_power_of_two().clamp(1, 1 << 24);
+        let buckets = match entries.div_ceil(PLACES) {
+            0 => 0,
+            buckets => buckets.next_power_of_two().min(1 << 24),
+        };
         StrikeRegister { buckets: (0..buckets).map(|_| Default::default()).collect() }
     }
 
     /// Whether the ticket with this fingerprint comes for the first time. It counts as used until `until_s`.
     pub(super) fn is_first_use(&self, fingerprint: u64, now_s: u64, until_s: u64) -> bool {
-        let mask = self.buckets.len() - 1;
+        let mask = self.buckets.len().saturating_sub(1);
         let Some(bucket) = self.buckets.get((fingerprint >> 32) as usize & mask) else { return false };
         let (now, until) = (seconds(now_s), seconds(until_s));
         let entry = until << 32 | fingerprint & u64::from(u32::MAX);

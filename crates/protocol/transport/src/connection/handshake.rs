@@ -38,6 +38,9 @@ enum Stage {
 /// Packets that came before their keys, at most so many and no more bytes than this.
 const EARLY_PACKETS: usize = 10;
 
+/// The same for 0-RTT packets that wait until the application has met the connection.
+const HELD_PACKETS: usize = 64;
+
 /// Longest token of a Retry that still leaves room for a ClientHello in a packet of 1,200 bytes.
 const MAX_TOKEN: usize = 512;
 
@@ -56,6 +59,8 @@ pub(super) struct Handshake {
     pub(super) heard: bool,
     address_validated: bool,
     early: Vec<(Ecn, Box<[u8]>)>,
+    /// 0-RTT packets are not opened yet, whether there are keys or not.
+    pub(super) holds_early_data: bool,
     /// On a client that may send early data, what the server said on an earlier connection.
     pub(super) remembered: Option<Box<TransportParameters>>,
     peer: Option<Box<TransportParameters>>,
@@ -89,6 +94,7 @@ impl Handshake {
             heard: false,
             address_validated: false,
             early: Vec::new(),
+            holds_early_data: false,
             remembered: None,
             peer: None,
             failure: None,
@@ -147,7 +153,7 @@ impl Handshake {
     /// Whether the keys for a packet that cannot be opened may come soon.
     pub(super) fn may_get_keys(&self, ty: LongType, side: Side) -> bool {
         match ty {
-            LongType::ZeroRtt => side.is_server() && self.tls.awaits_early_data(),
+            LongType::ZeroRtt => side.is_server() && (self.tls.awaits_early_data() || self.holds_early_data),
             LongType::Initial | LongType::Handshake => side.is_client(),
         }
     }
@@ -155,7 +161,8 @@ impl Handshake {
     /// Keeps a packet whose keys may come soon; bounded.
     pub(super) fn keep_early(&mut self, ecn: Ecn, packet: &[u8]) {
         //= rfc9001/5.7#2
-        if !self.is_complete() && self.early.len() < EARLY_PACKETS && packet.len() <= 1_500 {
+        let most = if self.holds_early_data { HELD_PACKETS } else { EARLY_PACKETS };
+        if !self.is_complete() && self.early.len() < most && packet.len() <= 1_500 {
             self.early.push((ecn, packet.into()));
         }
     }

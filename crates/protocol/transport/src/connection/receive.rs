@@ -362,7 +362,7 @@ impl Connection {
         let keys = match self.keys.long(space_id) {
             Some(keys) => Some(&keys.peer),
             //= rfc9001/4.6.2#1
-            None if kind == ZERO_RTT => self.keys.early.peer(context.now),
+            None if kind == ZERO_RTT && !self.handshake.holds_early_data => self.keys.early.peer(context.now),
             None => None,
         };
         let Some(keys) = keys else {
@@ -409,6 +409,20 @@ impl Connection {
         self.counters.dropped_forged += 1;
         if self.components.peer_cids.is_reset_token(tail) {
             self.on_stateless_reset(now);
+        }
+    }
+
+    /// Early data waits from now on: for a server whose application is to look at the connection before anything arrives on it.
+    /// To be called before the first packet. [`Connection::release_early_data`] ends it.
+    pub fn hold_early_data(&mut self) {
+        self.handshake.holds_early_data = true;
+    }
+
+    /// The application has what it needs to take stream data: early data that waits is lent to `sink`.
+    pub fn release_early_data<S: StreamSink>(&mut self, now: Instant, sink: &mut S) {
+        self.handshake.holds_early_data = false;
+        if self.handshake.has_early() {
+            self.replay_early(now, sink);
         }
     }
 

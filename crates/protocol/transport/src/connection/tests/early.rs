@@ -281,6 +281,25 @@ fn early_data_that_overtakes_the_initial_packet_is_kept_where_there_is_room_and_
     }
 }
 
+/// Deleted, early data would reach a server before its application can take it.
+#[test]
+fn early_data_waits_until_the_application_has_met_the_connection() {
+    let mut acquaintance = Acquaintance::new();
+    let mut pair = acquaintance.connect();
+    let bytes = content(9_000, 2);
+    pair.write(Dir::Uni, &bytes);
+    let mut flight = pair.client.send(pair.now).into_iter();
+    pair.deliver(flight.by_ref().take(1).collect());
+    pair.server().hold_early_data();
+    pair.deliver(flight.collect());
+    assert!(pair.server.sink.received.is_empty());
+    let (now, End { connection, sink, .. }) = (pair.now, &mut pair.server);
+    connection.as_mut().expect("server").release_early_data(now, sink);
+    assert_eq!(pair.server.sink.received, bytes);
+    pair.run(20);
+    assert_eq!(pair.client().counters().lost_packets, 0);
+}
+
 /// RFC 8446 §8: the whole first flight, sent again by somebody else.
 #[test]
 fn a_copied_first_flight_does_nothing_but_cost_a_handshake() {
