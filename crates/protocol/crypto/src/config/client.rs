@@ -55,7 +55,7 @@ impl ClientTls {
         ClientTls { sessions: Some(sessions), ..self }
     }
 
-    /// Sends early data to servers that take it, with tickets of [`ClientTls::with_sessions`]. Somebody on the way can have
+    /// Sends early data to servers that take it, with tickets of [`ClientTls::with_sessions`]. An attacker on the way can have
     /// early data carried out a second time (RFC 8446 §8): it should be only what may be done twice.
     #[must_use]
     pub fn with_early_data(self) -> ClientTls {

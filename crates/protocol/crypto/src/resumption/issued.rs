@@ -16,6 +16,7 @@
 use super::strikes::StrikeRegister;
 use super::ticket_keys::{TicketKeys, fingerprint};
 use crate::hello::{self, EarlyOffer};
+use core::fmt;
 use rustls::server::{ProducesTickets, StoresServerSessions};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::{Malformed, Reader, Version};
@@ -65,7 +66,19 @@ pub(crate) struct IssuedTickets {
     context: Vec<u8>,
     terms: EarlyTerms,
     /// What rustls has stored, by the name that it sends.
-    stored: Mutex<Vec<(Vec<u8>, Zeroizing<Vec<u8>>)>>,
+    stored: Mutex<Vec<Stored>>,
+}
+
+/// A session that rustls has stored.
+struct Stored {
+    name: Vec<u8>,
+    session: Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stored")
+    }
 }
 
 /// Sessions that are stored at most until their tickets leave.
@@ -136,9 +149,9 @@ impl IssuedTickets {
         while let Ok(message) = next_message(&mut reader) {
             match NewSessionTicket::read(message) {
                 Ok(Some(ticket)) => {
-                    let found = stored.iter().position(|(name, _)| name == ticket.ticket);
+                    let found = stored.iter().position(|stored| stored.name == ticket.ticket);
                     if let Some(place) = found {
-                        let (_, session) = stored.swap_remove(place);
+                        let Stored { session, .. } = stored.swap_remove(place);
                         self.write_sealed(&ticket, &session, &mut rewritten);
                     }
                 }
@@ -170,7 +183,7 @@ impl StoresServerSessions for IssuedTickets {
         let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = stored.len() < MAX_STORED;
         if has_room {
-            stored.push((key, Zeroizing::new(value)));
+            stored.push(Stored { name: key, session: Zeroizing::new(value) });
         }
         has_room
     }

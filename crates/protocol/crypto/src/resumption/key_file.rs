@@ -4,7 +4,7 @@
 //! file is replaced as a whole, by renaming a new one over it, with permissions for its owner alone. So a reader finds the old
 //! file or the new one; a file that was cut or changed by a person is told by its digest, and is never overwritten.
 
-use super::ticket_keys::{KeySet, NAME_LEN, SECRET_LEN, TicketKey};
+use super::key_set::{KeySet, NAME_LEN, SECRET_LEN, TicketKey};
 use core::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | ticket_keys.rs, key_file.rs | a server's keys for tickets, how they rotate, and the file that servers share |
+//! | ticket_keys.rs, key_set.rs, key_file.rs | a server's keys for tickets, how they rotate, and the file that servers share |
 //! | issued.rs | the tickets of one connection of a server, and whether it takes early data |
 //! | strikes.rs | which tickets have brought early data lately |
 //! | sessions.rs | what a client keeps of servers |
@@ -15,6 +15,7 @@
 
 mod issued;
 mod key_file;
+mod key_set;
 mod offered;
 mod sessions;
 mod strikes;

@@ -1,7 +1,8 @@
 //! Tickets between both ends of a handshake, keys that rotate, and the file that servers share.
 
 use super::key_file::KeyFile;
-use super::ticket_keys::{KeySet, Opened};
+use super::key_set::KeySet;
+use super::ticket_keys::Opened;
 use super::*;
 use crate::config::{ClientTls, ServerTls, TlsOptions};
 use crate::level::Level;
@@ -147,7 +148,7 @@ fn a_file_that_is_torn_foreign_or_open_to_all_is_refused_in_words_and_left_as_it
     let whole = std::fs::read(&path).unwrap();
     let refused = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
-        let error = shared(&path, &clock).err().expect("it is refused");
+        let error = shared(&path, &clock).expect_err("it is refused");
         assert!(running.refresh().is_err());
         assert!(is_open(running.open(b"", &ticket)), "the server that runs keeps its keys");
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
@@ -172,7 +173,7 @@ fn a_file_that_is_torn_foreign_or_open_to_all_is_refused_in_words_and_left_as_it
     set_mode(&path, 0o600);
     running.refresh().unwrap();
     let nowhere = PathBuf::from("/nonexistent/tickets");
-    let text = shared(&nowhere, &clock).err().expect("no such folder").to_string();
+    let text = shared(&nowhere, &clock).expect_err("no such folder").to_string();
     assert!(text.contains("/nonexistent/tickets"), "{text}");
 }
 
@@ -294,7 +295,7 @@ fn both_ends_have_the_same_keys_for_early_data_before_the_server_answers() {
     assert_eq!(pair.client.tls.remembered_parameters(), None);
 }
 
-/// RFC 8446 §8: somebody sends a client's first flight again.
+/// RFC 8446 §8: an attacker sends a client's first flight again.
 #[test]
 fn a_copied_first_flight_has_its_early_data_refused() {
     let setup = Setup::new();

@@ -4,21 +4,20 @@
 //! is bound to (issued.rs) is authenticated with it and not in it.
 //!
 //! There are three keys: one seals, the one before it still opens, the next one is known before it seals, so that servers that share
-//! a file have it in time. A key seals for one period, which is the lifetime of a ticket, and opens for one more. After that
-//! nobody can open the tickets that it has sealed, nor the early data of those who used them.
+//! a file have it in time (key_set.rs). A key seals for one period, which is the lifetime of a ticket, and opens for one more. After
+//! that the tickets that it has sealed stay sealed, and so does the early data that came with them.
 //!
 //! Invariant: bytes that do not authenticate are no ticket, and cost a full handshake.
 
 use super::key_file::{KeyFile, TicketFileError};
-use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
+use super::key_set::{KeySet, NAME_LEN, random};
+use aws_lc_rs::aead::{Aad, Nonce};
 use core::fmt;
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use zeroize::Zeroizing;
 
-pub(super) const NAME_LEN: usize = 8;
-pub(super) const SECRET_LEN: usize = 32;
 const NONCE_LEN: usize = 12;
 const TAG_LEN: usize = 16;
 const ISSUED_LEN: usize = 8;
@@ -27,65 +26,6 @@ const OVERHEAD: usize = NAME_LEN + NONCE_LEN + ISSUED_LEN + TAG_LEN;
 
 /// The longest lifetime of a ticket, in seconds. Source: RFC 8446 §4.6.1.
 const MAX_LIFETIME_S: u32 = 7 * 24 * 60 * 60;
-
-/// One key.
-pub(super) struct TicketKey {
-    pub(super) name: [u8; NAME_LEN],
-    /// When it begins to seal, in seconds since 1970.
-    pub(super) from_s: u64,
-    pub(super) secret: Zeroizing<[u8; SECRET_LEN]>,
-    aead: LessSafeKey,
-}
-
-impl TicketKey {
-    pub(super) fn new(name: [u8; NAME_LEN], from_s: u64, secret: [u8; SECRET_LEN]) -> TicketKey {
-        let secret = Zeroizing::new(secret);
-        let Ok(key) = UnboundKey::new(&AES_256_GCM_SIV, &*secret) else {
-            unreachable!("AES-256 keys have 32 bytes")
-        };
-        TicketKey { name, from_s, secret, aead: LessSafeKey::new(key) }
-    }
-
-    fn generate(from_s: u64) -> TicketKey {
-        TicketKey::new(random(), from_s, random())
-    }
-}
-
-/// Random bytes of the library that TLS uses.
-fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    let filled = aws_lc_rs::rand::fill(&mut bytes);
-    assert!(filled.is_ok(), "the library has random numbers, or no handshake would work");
-    bytes
-}
-
-/// The keys that are known, the earliest first.
-#[derive(Clone, Default)]
-pub(super) struct KeySet(pub(super) Vec<Arc<TicketKey>>);
-
-impl KeySet {
-    /// The set as it should be at `now_s`; `None` if it is so.
-    pub(super) fn rotated(&self, now_s: u64, period_s: u64) -> Option<KeySet> {
-        let is_alive = |key: &&Arc<TicketKey>| now_s < key.from_s.saturating_add(2 * period_s);
-        let mut keys: Vec<_> = self.0.iter().filter(is_alive).cloned().collect();
-        if keys.last().is_none_or(|last| last.from_s.saturating_add(period_s) <= now_s) {
-            keys.push(Arc::new(TicketKey::generate(now_s)));
-        }
-        let last = keys.last().map_or(now_s, |last| last.from_s);
-        if last <= now_s {
-            keys.push(Arc::new(TicketKey::generate(last.saturating_add(period_s))));
-        }
-        let is_same = keys.len() == self.0.len() && keys.iter().zip(&self.0).all(|(a, b)| Arc::ptr_eq(a, b));
-        (!is_same).then_some(KeySet(keys))
-    }
-
-    /// The key that seals at `now_s`.
-    fn sealing(&self, now_s: u64) -> Option<&TicketKey> {
-        let begun = self.0.iter().rfind(|key| key.from_s <= now_s);
-        // A clock that went back: the first key has its time yet to come.
-        begun.or(self.0.first()).map(|key| &**key)
-    }
-}
 
 /// A ticket that was opened.
 #[derive(Debug, PartialEq, Eq)]

@@ -382,7 +382,7 @@ impl Connection {
         self.handshake.tls.early_status()
     }
 
-    /// Whether what has arrived may be the copy of an earlier connection, sent by somebody else: on a server that takes early data,
+    /// Whether what has arrived may be the copy of an earlier connection, sent by an attacker: on a server that takes early data,
     /// until the handshake is complete, which [`Event::Connected`] tells. What is done about it until then must be harmless
     /// when it is done twice. Source: RFC 8446 §8, RFC 8470 §3.
     pub fn is_early(&self) -> bool {

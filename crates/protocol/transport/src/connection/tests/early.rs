@@ -300,7 +300,7 @@ fn early_data_waits_until_the_application_has_met_the_connection() {
     assert_eq!(pair.client().counters().lost_packets, 0);
 }
 
-/// RFC 8446 §8: the whole first flight, sent again by somebody else.
+/// RFC 8446 §8: the whole first flight, sent again by an attacker.
 #[test]
 fn a_copied_first_flight_does_nothing_but_cost_a_handshake() {
     let mut acquaintance = Acquaintance::new();
