@@ -1,5 +1,6 @@
 //! The connection on which a request arrived, for applications.
 
+use crate::informational::Informational;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use transport::Connection;
@@ -12,7 +13,7 @@ use transport::Connection;
 ///     request.extensions().get::<ConnectionInfo>().map(|info| info.peer)
 /// }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectionInfo {
     /// The client's address at the time of the request. Over HTTP/3 it may change. Source: RFC 9000 §9.
@@ -23,6 +24,14 @@ pub struct ConnectionInfo {
     pub alpn: &'static str,
     /// The name that the client asked for in TLS. Source: RFC 6066 §3.
     pub server_name: Option<Arc<str>>,
+    pub(crate) informational: Informational,
+}
+
+impl ConnectionInfo {
+    /// Sends informational responses to the request, such as 103 (Early Hints), over HTTP/1.1 and 3. Source: RFC 9110 §15.2.
+    pub fn informational(&self) -> Informational {
+        self.informational.clone()
+    }
 }
 
 /// A connection of HTTP/3 as handlers see it. Reading it costs nothing where it is not asked.

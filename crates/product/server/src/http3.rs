@@ -12,8 +12,8 @@ use crate::handler::Files;
 pub use crate::heads::HeadCache;
 use crate::heads::Heads;
 use crate::low::{
-    Content as _, ContentError, Context, FieldLines as _, Handler, Head as _, Request, Response, Shared,
-    Upload as _,
+    Content as _, ContentError, Context, FieldLines as _, Handler, Head as _, Interim, Request, Response,
+    Shared, Upload as _,
 };
 use crate::packet_sizes::PacketSizes;
 use crate::progress::{Progress, Watch};
@@ -228,7 +228,11 @@ impl<H: Handler> Server<H> {
                 received,
                 connection: QuicConnection(connection),
             };
-            match self.handler.handle(request, &cx) {
+            let polled = self.handler.handle(request, &cx);
+            while let Some(interim) = asked.head.next_interim() {
+                respond_interim(connection, state, &mut asked, &interim);
+            }
+            match polled {
                 Poll::Ready(response) => response,
                 Poll::Pending => return put_back(connection, state, asked),
             }
@@ -418,6 +422,22 @@ impl<H: Handler> Server<H> {
     fn at(&mut self, now: Instant, connection: &Connection) -> At {
         self.clock.advance(now);
         At { now, unix_s: self.clock.unix_s(), peer: connection.addresses().peer.ip() }
+    }
+}
+
+/// Sends what the handler says before its response. What the client does not take is left out: RFC 9114 §4.2.2.
+#[cold]
+fn respond_interim<H: Handler>(
+    connection: &mut Connection,
+    state: &mut State<H>,
+    asked: &mut RequestState<H>,
+    interim: &Interim,
+) {
+    debug_assert!((100..200).contains(&interim.status) && interim.status != 101);
+    let http = &mut state.session.connection;
+    let told = http.respond_interim(connection, asked.id, interim.status, interim.fields.lines());
+    if told.is_ok() && interim.status == 100 && asked.stage == Stage::Open {
+        asked.stage = Stage::Continued;
     }
 }
 

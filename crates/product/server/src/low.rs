@@ -71,6 +71,7 @@ use std::task::{Poll, Waker};
 pub use crate::access_log::RequestLine;
 pub use crate::budget::{Budget, Level};
 pub use crate::connection_info::QuicConnection;
+pub use crate::informational::Interim;
 pub use crate::warnings::{Warning, Warnings, Watch};
 pub use base::time::{Duration, Instant};
 pub use http3::{Line, RequestHead, Trailers};
@@ -155,6 +156,12 @@ pub trait Head: Default {
     /// Whether work on the request has begun, so that it can no longer be put off.
     fn has_begun(&self) -> bool {
         false
+    }
+
+    /// The next informational response to send before the final one. Asked until there is none, after each call of
+    /// [`Handler::handle`]. 100 is that which [`Head::expects_continue`] waits for. Default: none. RFC 9110 §15.2.
+    fn next_interim(&mut self) -> Option<Interim> {
+        None
     }
 
     /// What the access log says of the request. Default: nothing.

@@ -51,7 +51,8 @@ impl Handle {
         self.stop.drain();
     }
 
-    /// Closes everything now. Connections of HTTP/1.1 and 2 have the time that [`crate::Builder::drain`] gives them.
+    /// Closes all connections now, of every version of HTTP, and ends. Requests under way are not answered, and the futures of their
+    /// handlers are dropped.
     pub fn abort(&self) {
         self.stop.order(Phase::Over);
     }

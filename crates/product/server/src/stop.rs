@@ -55,7 +55,11 @@ impl Stop {
     pub(crate) fn order(&self, phase: Phase) {
         self.0.phase.fetch_max(phase as u8, Ordering::AcqRel);
         self.0.wakers.iter().for_each(Waker::wake);
-        self.0.shutdown_signals.iter().for_each(ShutdownSignal::shut_down);
+        let tell = match phase {
+            Phase::Over => ShutdownSignal::abort,
+            Phase::Serving | Phase::Draining => ShutdownSignal::shut_down,
+        };
+        self.0.shutdown_signals.iter().for_each(tell);
     }
 
     #[inline]

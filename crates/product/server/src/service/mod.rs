@@ -25,38 +25,29 @@ pub use upload::Inlet;
 
 pub(crate) use shared::OnRuntime;
 
-use crate::date::Clock;
 use crate::low::{Context, Handler, Request, Response, Shared};
+use crate::response_fields::{self as fields, DateField, HasContent};
 use body::Body;
 use bytes::Bytes;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::HeaderMap;
 use http::{Method, StatusCode};
 use request::{Arrival, Polled};
 use std::fmt::Display;
 use std::task::Poll;
 use tower_service::Service;
 
-/// Fields that concern one connection of HTTP/1.1. RFC 9114 §4.2.
-const CONNECTION_FIELDS: [HeaderName; 5] = [
-    header::CONNECTION,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
-
 /// Answers requests by a service.
 #[derive(Debug)]
 pub struct ServiceHandler<S> {
     service: S,
     shared: Shared,
-    clock: Clock,
+    date: DateField,
 }
 
 impl<S> ServiceHandler<S> {
     /// Answers requests by `service`, which each thread has its own of.
     pub fn new(service: S, shared: Shared) -> ServiceHandler<S> {
-        ServiceHandler { service, clock: Clock::new(shared.clock), shared }
+        ServiceHandler { service, date: DateField::new(shared.clock), shared }
     }
 
     /// A response without content.
@@ -65,20 +56,9 @@ impl<S> ServiceHandler<S> {
         status: StatusCode,
         cx: &Context<'_>,
     ) -> Response<HeaderMap, ServiceContent<B>> {
-        let mut fields = HeaderMap::new();
-        fields.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
-        self.date(&mut fields, cx);
+        let mut fields = fields::empty();
+        self.date.add(&mut fields, cx.now());
         Response { status: status.as_u16(), fields, body: ServiceContent::empty() }
-    }
-
-    /// RFC 9110 §6.6.1: an origin server with a clock sends Date.
-    fn date(&mut self, fields: &mut HeaderMap, cx: &Context<'_>) {
-        self.clock.advance(cx.now());
-        if !fields.contains_key(header::DATE)
-            && let Ok(date) = HeaderValue::from_bytes(self.clock.text())
-        {
-            fields.insert(header::DATE, date);
-        }
     }
 
     fn respond<B: http_body::Body<Data = Bytes>>(
@@ -92,20 +72,12 @@ impl<S> ServiceHandler<S> {
             return self.plain(StatusCode::INTERNAL_SERVER_ERROR, cx);
         }
         let mut fields = parts.headers;
-        for name in &CONNECTION_FIELDS {
-            fields.remove(name);
-        }
-        self.date(&mut fields, cx);
-        // RFC 9110 §6.4.1
-        let has_none = matches!(parts.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        fields::remove_connection_fields(&mut fields);
+        self.date.add(&mut fields, cx.now());
         let size = body.size_hint().exact();
-        if let Some(size) = size.filter(|size| !has_none && (*method != Method::HEAD || *size > 0)) {
-            fields.entry(header::CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(size));
-        }
-        let body = if has_none || *method == Method::HEAD || body.is_end_stream() {
-            ServiceContent::empty()
-        } else {
-            ServiceContent::new(body, size)
+        let body = match fields::complete((method, parts.status), &mut fields, size) {
+            HasContent::Yes if !body.is_end_stream() => ServiceContent::new(body, size),
+            HasContent::Yes | HasContent::No => ServiceContent::empty(),
         };
         Response { status: parts.status.as_u16(), fields, body }
     }

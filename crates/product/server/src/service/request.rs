@@ -4,7 +4,8 @@ use super::upload::Inlet;
 use super::{caught, poll_caught};
 use crate::access_log::RequestLine;
 use crate::connection_info::{ConnectionInfo, QuicConnection};
-use crate::low::{Context, Head, Received};
+use crate::informational::Outlet;
+use crate::low::{Context, Head, Interim, Received};
 use body::Body;
 use http::header::{self, HeaderValue};
 use http::{Method, StatusCode, Uri};
@@ -31,6 +32,8 @@ pub struct ServiceHead<F> {
     future: Pin<Box<Option<F>>>,
     /// Made when it is first needed. Heads stay with their connection.
     call: Option<(Arc<WakeHandle>, Waker)>,
+    /// Made with the first call of the service, for the same time.
+    outlet: Option<Arc<Outlet>>,
     /// The name that the client asked for, once it is read. It stays, as heads stay with their connection.
     server_name: Option<Option<Arc<str>>>,
 }
@@ -89,6 +92,7 @@ impl<F> Default for ServiceHead<F> {
             logged: Logged::default(),
             future: Box::pin(None),
             call: None,
+            outlet: None,
             server_name: None,
         }
     }
@@ -130,7 +134,7 @@ impl<F> ServiceHead<F> {
             }
         }
         if let Some(mut request) = self.request.take() {
-            request.extensions_mut().insert(self.info(arrival.connection));
+            request.extensions_mut().insert(self.info(arrival.connection, &waker));
             let content = arrival.upload.body(arrival.received, &cx.waker());
             let Ok(future) = caught(|| service.call(request.map(|()| content))) else {
                 return Polled::Failed;
@@ -147,10 +151,17 @@ impl<F> ServiceHead<F> {
         polled
     }
 
-    fn info(&mut self, connection: QuicConnection<'_>) -> ConnectionInfo {
+    fn info(&mut self, connection: QuicConnection<'_>, waker: &Waker) -> ConnectionInfo {
+        let outlet = self.outlet.get_or_insert_with(|| {
+            let outlet = Arc::new(Outlet::default());
+            outlet.lock().set_waker(waker);
+            outlet
+        });
+        let informational = outlet.informational();
         let server_name = self.server_name.get_or_insert_with(|| connection.server_name().map(Arc::from));
         let server_name = server_name.clone();
-        ConnectionInfo { peer: connection.peer(), local: connection.local(), alpn: "h3", server_name }
+        let (peer, local) = (connection.peer(), connection.local());
+        ConnectionInfo { peer, local, alpn: "h3", server_name, informational }
     }
 
     /// Drops the future. A panic in there must not end more than the request.
@@ -189,6 +200,7 @@ impl<F> Head for ServiceHead<F> {
 
     fn recycle(&mut self) {
         self.end();
+        self.outlet.iter().for_each(|outlet| outlet.close());
         self.request = None;
         self.refusal = None;
         self.expects_continue = false;
@@ -202,6 +214,16 @@ impl<F> Head for ServiceHead<F> {
 
     fn expects_continue(&self) -> bool {
         self.expects_continue
+    }
+
+    fn next_interim(&mut self) -> Option<Interim> {
+        let outlet = self.outlet.as_ref()?;
+        let next = outlet.take();
+        if next.is_none() && self.request.is_none() && self.future.is_none() {
+            // The final response follows.
+            outlet.close();
+        }
+        next
     }
 
     fn has_begun(&self) -> bool {

@@ -1,6 +1,7 @@
 //! What answers the requests of a thread's connections: the seam between hyper and a handler.
 
 use super::body::RequestGuard;
+use super::stream::Stream;
 use super::thread_state::ThreadState;
 use super::timeouts::ConnectionTimeouts;
 use crate::access_log::Protocol;
@@ -37,6 +38,7 @@ pub(super) trait Answer: 'static {
 pub(super) struct ConnectionContext {
     pub(super) thread_state: Rc<ThreadState>,
     pub(super) timeouts: Rc<ConnectionTimeouts>,
+    pub(super) stream: Stream,
     pub(super) info: ConnectionInfo,
     pub(super) protocol: Protocol,
 }

@@ -6,10 +6,13 @@
 
 use super::answer::{Answer, ConnectionContext};
 use super::body::RequestGuard;
+use super::stream::Stream;
 use super::tcp_server::{Served, Setup, serve_here};
 use super::timeouts::ConnectionTimeouts;
 use crate::access_log::Protocol;
+use crate::informational::{self, Outlet};
 use crate::monotonic;
+use crate::response_fields::{self as fields, HasContent};
 use crate::service::{caught, poll_caught};
 use ::body::{Body, BodyError};
 use bytes::Bytes;
@@ -53,6 +56,8 @@ struct Application<S>(S);
 /// The application for one connection.
 struct Requests<S> {
     service: S,
+    /// For HTTP/1.1, which answers one request after the other.
+    outlet: Arc<Outlet>,
     context: ConnectionContext,
 }
 
@@ -72,7 +77,7 @@ where
     type Service = Requests<S>;
 
     fn service(&self, context: ConnectionContext) -> Requests<S> {
-        Requests { service: self.0.clone(), context }
+        Requests { service: self.0.clone(), outlet: Arc::default(), context }
     }
 }
 
@@ -89,9 +94,40 @@ where
     type Future = Coming<B>;
 
     fn call(&self, mut request: Request<Incoming>) -> Coming<B> {
-        request.extensions_mut().insert(self.context.info.clone());
+        let mut info = self.context.info.clone();
+        let mut interims = None;
+        if self.context.protocol == Protocol::Http1 && informational::is_known_to(request.version()) {
+            info.informational = self.outlet.informational();
+            interims =
+                Some(Interims { outlet: Arc::clone(&self.outlet), stream: self.context.stream.clone() });
+        }
+        request.extensions_mut().insert(info);
         let account = self.context.account(&request, monotonic::now());
-        Box::pin(answer(self.service.clone(), request, account))
+        Box::pin(answer(self.service.clone(), request, account, interims))
+    }
+}
+
+/// Informational responses to a request over HTTP/1.1. hyper's server sends none but 100 (hyperium/hyper#4114), so they are written
+/// between its messages. Over HTTP/2 only hyper could.
+struct Interims {
+    outlet: Arc<Outlet>,
+    stream: Stream,
+}
+
+impl Interims {
+    /// Writes those that wait. If the response to an earlier request has not left, they wait on.
+    fn write(&self) {
+        while self.stream.is_between()
+            && let Some(interim) = self.outlet.take()
+        {
+            self.stream.write_between(&informational::to_http1(&interim));
+        }
+    }
+}
+
+impl Drop for Interims {
+    fn drop(&mut self) {
+        self.outlet.close();
     }
 }
 
@@ -100,6 +136,7 @@ async fn answer<S, B>(
     mut service: S,
     request: Request<Incoming>,
     account: RequestGuard,
+    interims: Option<Interims>,
 ) -> io::Result<Response<Outgoing<B>>>
 where
     S: Service<Request<Body>, Response = Response<B>>,
@@ -125,10 +162,17 @@ where
     };
     let mut request = Some(Request::from_parts(parts, body));
     let mut future = None;
+    if let Some(interims) = &interims {
+        poll_fn(|cx| {
+            interims.outlet.lock().set_waker(cx.waker());
+            Poll::Ready(())
+        })
+        .await;
+    }
     let answered = poll_fn(|cx| {
         // Bytes that the application has read since count as the client's progress.
         count(&account.timeouts, &progress);
-        poll_caught(|| {
+        let polled = poll_caught(|| {
             if request.is_some() {
                 ready!(service.poll_ready(cx))?;
                 future = request.take().map(|request| Box::pin(service.call(request)));
@@ -137,9 +181,12 @@ where
                 Some(future) => future.as_mut().poll(cx),
                 None => Poll::Pending,
             }
-        })
+        });
+        interims.iter().for_each(Interims::write);
+        polled
     });
     let answered = answered.await;
+    drop(interims);
     let _ = caught(|| drop(future));
     match answered {
         Ok(Ok(response)) => Ok(respond(&method, response, account, progress)),
@@ -160,6 +207,10 @@ where
     if parts.status.is_informational() {
         return plain(500, account);
     }
+    // RFC 9112 §9.6: over HTTP/1.1 the application may end the connection after its response. It does not choose how content is framed.
+    let connection = parts.headers.remove(header::CONNECTION).filter(|_| account.protocol == Protocol::Http1);
+    fields::remove_connection_fields(&mut parts.headers);
+    parts.headers.extend(connection.map(|value| (header::CONNECTION, value)));
     if !progress.is_whole.load(Ordering::Relaxed) {
         account.timeouts.on_unread();
         if account.protocol == Protocol::Http1 {
@@ -168,12 +219,12 @@ where
         }
     }
     account.status = parts.status.as_u16();
-    account.ahead = account.timeouts.reserve(body.size_hint().exact().unwrap_or(u64::MAX));
+    let size = body.size_hint().exact();
+    account.ahead = account.timeouts.reserve(size.unwrap_or(u64::MAX));
+    let has_content = fields::complete((method, parts.status), &mut parts.headers, size);
     announce(&mut parts.headers, &account);
-    if let Some(size) = body.size_hint().exact().filter(|size| *method == Method::HEAD && *size > 0) {
-        parts.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(size));
-    }
-    let body = (*method != Method::HEAD && !body.is_end_stream()).then(|| Box::pin(body));
+    let has_content = has_content == HasContent::Yes && !body.is_end_stream();
+    let body = has_content.then(|| Box::pin(body));
     Response::from_parts(parts, Outgoing { body, account, progress })
 }
 
@@ -182,8 +233,7 @@ fn plain<B>(status: u16, mut account: RequestGuard) -> Response<Outgoing<B>> {
     account.status = status;
     let mut response = Response::new(Outgoing { body: None, account, progress: Arc::default() });
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut fields = HeaderMap::new();
-    fields.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+    let mut fields = fields::empty();
     announce(&mut fields, &response.body().account);
     *response.headers_mut() = fields;
     response
@@ -191,11 +241,7 @@ fn plain<B>(status: u16, mut account: RequestGuard) -> Response<Outgoing<B>> {
 
 /// Adds what each response says: RFC 9110 §6.6.1, RFC 7838.
 fn announce(fields: &mut HeaderMap, account: &RequestGuard) {
-    if !fields.contains_key(header::DATE)
-        && let Ok(date) = HeaderValue::from_bytes(&account.thread_state.date(monotonic::now()))
-    {
-        fields.insert(header::DATE, date);
-    }
+    account.thread_state.date(fields, monotonic::now());
     if let Some(alt_svc) = account.thread_state.maps.borrow().alt_svc() {
         fields.insert(header::ALT_SVC, alt_svc.clone());
     }

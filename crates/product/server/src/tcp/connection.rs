@@ -8,6 +8,7 @@ use super::thread_state::ThreadState;
 use super::timeouts::{ConnectionTimeouts, NextAction};
 use crate::access_log::Protocol;
 use crate::connection_info::ConnectionInfo;
+use crate::informational::Informational;
 use crate::monotonic;
 use crate::request::{MAX_FIELDS, MAX_FIELDS_SIZE};
 use bytes::Bytes;
@@ -99,9 +100,12 @@ pub(super) async fn serve<A: Answer>(
     timeouts.on_secure(monotonic::now());
     let protocol = if stream.speaks(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
     let alpn = if protocol == Protocol::Http2 { "h2" } else { "http/1.1" };
-    let info = ConnectionInfo { peer, local, alpn, server_name: stream.server_name() };
+    let (server_name, informational) = (stream.server_name(), Informational::UNSUPPORTED);
+    let info = ConnectionInfo { peer, local, alpn, server_name, informational };
     let thread_state = Rc::clone(&options.thread_state);
-    let context = ConnectionContext { thread_state, timeouts: Rc::clone(&timeouts), info, protocol };
+    let (timeouts_of, stream_of) = (Rc::clone(&timeouts), stream.clone());
+    let context =
+        ConnectionContext { thread_state, timeouts: timeouts_of, stream: stream_of, info, protocol };
     let service = options.answer.service(context);
     let end = if protocol == Protocol::Http2 {
         options.thread_state.counters.borrow_mut().http2.connections += 1;

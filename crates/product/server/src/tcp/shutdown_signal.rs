@@ -11,10 +11,17 @@ pub struct ShutdownSignal(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     is_shut_down: AtomicBool,
+    is_aborted: AtomicBool,
     listener: Mutex<Option<Waker>>,
 }
 
 impl ShutdownSignal {
+    /// Tells the thread to close all connections now, and to stop.
+    pub fn abort(&self) {
+        self.0.is_aborted.store(true, Ordering::Release);
+        self.shut_down();
+    }
+
     /// Tells the thread to stop.
     pub fn shut_down(&self) {
         self.0.is_shut_down.store(true, Ordering::Release);
@@ -22,6 +29,11 @@ impl ShutdownSignal {
         if let Some(waker) = listener {
             waker.wake();
         }
+    }
+
+    /// Whether connections must not finish. To be asked after [`ShutdownSignal::is_shut_down`].
+    pub(super) fn is_aborted(&self) -> bool {
+        self.0.is_aborted.load(Ordering::Acquire)
     }
 
     /// Whether the order was given. If not, `waker` is called when it is.

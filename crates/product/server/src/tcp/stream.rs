@@ -20,6 +20,8 @@ use tokio::net::TcpStream;
 /// So many encrypted bytes may wait for the socket.
 const HELD: usize = 256 * 1024;
 
+/// The longest message that is written beside hyper.
+const BETWEEN: usize = 64 * 1024;
 /// So many bytes are thrown away at the end, in all.
 const DISCARD: usize = 4 << 20;
 /// So many bytes are read at once before TLS is known to be spoken.
@@ -36,6 +38,8 @@ pub(super) struct Tls {
     frames: Frames,
     /// Bytes that may still pass between hyper and us in this turn.
     left: usize,
+    /// hyper has nothing to write that it has not written.
+    is_flushed: bool,
     discarded: usize,
     opening: FirstBytes,
 }
@@ -73,7 +77,8 @@ impl Stream {
         session.set_buffer_limit(Some(HELD));
         let frames = Frames::default();
         let opening = FirstBytes::Awaited;
-        let tls = Tls { socket, session, timeouts, frames, left: TURN, discarded: 0, opening };
+        let tls =
+            Tls { socket, session, timeouts, frames, left: TURN, is_flushed: true, discarded: 0, opening };
         Ok(Stream(Rc::new(RefCell::new(tls))))
     }
 
@@ -104,6 +109,20 @@ impl Stream {
     /// Begins a turn: the connection gets its share anew.
     pub(super) fn begin_turn(&self) {
         self.0.borrow_mut().left = TURN;
+    }
+
+    /// Whether all that was answered has left, so that [`Stream::write_between`] writes between two messages of HTTP/1.1.
+    pub(super) fn is_between(&self) -> bool {
+        let tls = self.0.borrow();
+        tls.is_flushed && !tls.session.wants_write()
+    }
+
+    /// Writes `bytes` beside hyper, if they are few.
+    pub(super) fn write_between(&self, bytes: &[u8]) {
+        if bytes.len() <= BETWEEN {
+            // The buffer is empty, so all of them fit.
+            let _ = io::Write::write(&mut self.0.borrow_mut().session.writer(), bytes);
+        }
     }
 
     /// Adds what the socket has to `bytes`. An error at its end.
@@ -261,6 +280,7 @@ impl Tls {
                 0 => ready!(self.poll_send(cx))?,
                 taken => {
                     self.left = self.left.saturating_sub(taken);
+                    self.is_flushed = false;
                     let is_http2 = self.session.alpn_protocol() == Some(b"h2");
                     let content = if is_http2 { self.frames.pass(buffers, taken) } else { taken };
                     self.timeouts.on_owed(content);
@@ -299,7 +319,8 @@ impl Write for Stream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // See the file's head: the driver sends.
+        // See the file's head: the driver sends. hyper flushes when it has written all that it has.
+        self.0.borrow_mut().is_flushed = true;
         Poll::Ready(Ok(()))
     }
 

@@ -177,16 +177,25 @@ where
 {
     /// Looks whether the order to stop has come.
     fn heed(&mut self, cx: &mut Context<'_>) {
-        if !self.is_leaving && self.shutdown_signal.is_shut_down(cx.waker()) {
+        if !self.shutdown_signal.is_shut_down(cx.waker()) {
+            return;
+        }
+        if !self.is_leaving {
             self.is_leaving = true;
             self.listener = None;
             self.deadline = self.manner.limits.drain.map(|drain| monotonic::now() + drain);
             self.arm();
-            self.pulses
-                .iter()
-                .filter_map(Weak::upgrade)
-                .for_each(|timeouts| timeouts.tell(NextAction::Finish));
+            self.tell_all(NextAction::Finish);
         }
+        if self.shutdown_signal.is_aborted() {
+            self.tell_all(NextAction::Close);
+            // They are told once.
+            self.pulses.clear();
+        }
+    }
+
+    fn tell_all(&self, action: NextAction) {
+        self.pulses.iter().filter_map(Weak::upgrade).for_each(|timeouts| timeouts.tell(action));
     }
 
     fn accept(&mut self, cx: &mut Context<'_>) {

@@ -3,12 +3,12 @@
 use super::counters::ThreadCounters;
 use super::fields::Maps;
 use crate::access_log::{Entry, Protocol, Recorder};
-use crate::date::{Clock, DateText};
 use crate::low::Shared;
 use crate::request::Head;
+use crate::response_fields::DateField;
 use crate::warnings::Warnings;
 use base::time::Instant;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use std::cell::RefCell;
 
 /// Heads that are kept for their memory.
@@ -23,7 +23,7 @@ pub(super) struct ThreadState {
     pub(super) maps: RefCell<Maps>,
     pub(super) counters: RefCell<ThreadCounters>,
     pub(super) warnings: Warnings,
-    clock: RefCell<Clock>,
+    date: RefCell<DateField>,
     spare: RefCell<Spare>,
 }
 
@@ -35,7 +35,7 @@ impl ThreadState {
             maps: RefCell::new(Maps::new(alt_svc)),
             counters: RefCell::default(),
             warnings: shared.warnings.clone(),
-            clock: RefCell::new(Clock::new(shared.clock)),
+            date: RefCell::new(DateField::new(shared.clock)),
             spare: RefCell::default(),
         }
     }
@@ -58,16 +58,12 @@ impl ThreadState {
 
     /// The wall clock as of `now`, in seconds since 1970.
     pub(super) fn unix_s(&self, now: Instant) -> u64 {
-        let mut clock = self.clock.borrow_mut();
-        clock.advance(now);
-        clock.unix_s()
+        self.date.borrow_mut().unix_s(now)
     }
 
-    /// The value of a Date field as of `now`.
-    pub(super) fn date(&self, now: Instant) -> DateText {
-        let mut clock = self.clock.borrow_mut();
-        clock.advance(now);
-        *clock.text()
+    /// Adds the Date field as of `now`.
+    pub(super) fn date(&self, fields: &mut HeaderMap, now: Instant) {
+        self.date.borrow_mut().add(fields, now);
     }
 
     /// A request is over.

@@ -14,13 +14,18 @@ pub(crate) fn certificate(names: &[&str]) -> Identity {
     Identity::from_pem(made.cert.pem().as_bytes(), made.signing_key.serialize_pem().as_bytes()).unwrap()
 }
 
-/// Sends a request to `server` under `name`, and reads to the end. Returns the text of the response, and the server's certificate.
-pub(crate) fn ask(server: SocketAddr, name: &str, request: &str) -> (String, Vec<u8>) {
+/// A connection to `server` under `name`.
+pub(crate) fn connect(server: SocketAddr, name: &str) -> StreamOwned<ClientConnection, TcpStream> {
     let options = TlsOptions { alpn: vec![b"http/1.1".to_vec()], ..TlsOptions::default() };
     let config = Arc::unwrap_or_clone(crypto::tcp_client(&Roots::Insecure, &options).unwrap());
     let name = ServerName::try_from(name.to_owned()).unwrap();
     let tls = ClientConnection::new(Arc::new(config), name).unwrap();
-    let mut stream = StreamOwned::new(tls, TcpStream::connect(server).unwrap());
+    StreamOwned::new(tls, TcpStream::connect(server).unwrap())
+}
+
+/// Sends a request to `server` under `name`, and reads to the end. Returns the text of the response, and the server's certificate.
+pub(crate) fn ask(server: SocketAddr, name: &str, request: &str) -> (String, Vec<u8>) {
+    let mut stream = connect(server, name);
     stream.write_all(request.as_bytes()).unwrap();
     let mut text = Vec::new();
     // The end may come without close_notify.

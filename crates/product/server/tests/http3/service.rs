@@ -6,11 +6,11 @@ use body::{Body, BodyError};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http3::{Abort, BodyLength, Code};
-use server::ConnectionInfo;
 use server::access_log::{AccessLog, Target};
 use server::http3::Server;
 use server::low::{Handler, Shared};
 use server::service::{ServiceHandler, service_fn};
+use server::{ConnectionInfo, InformationalError};
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
@@ -339,6 +339,66 @@ fn a_client_that_waits_is_told_to_go_on_when_the_application_reads() {
     world.end(read);
     world.steps(5);
     assert_eq!(world.statuses(read), [100, 200]);
+}
+
+/// RFC 9110 §15.2. Deleted, early hints could come late, or a task that outlives its request could speak into a later one.
+#[test]
+fn informational_responses_leave_before_the_final_one() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let ours = Arc::clone(&gate);
+    let mut world = world(service_fn(move |request: Request<Body>| {
+        let (gate, sender) = (Arc::clone(&gate), sender.clone());
+        async move {
+            let informational = request.extensions().get::<ConnectionInfo>().unwrap().informational();
+            let fields = HeaderMap::from_iter([(http::header::LINK, "</style.css>".parse().unwrap())]);
+            informational.send(StatusCode::EARLY_HINTS, fields).unwrap();
+            gate.notified().await;
+            informational.send(StatusCode::PROCESSING, HeaderMap::new()).unwrap();
+            sender.send(informational).unwrap();
+            Outcome::Ok(Response::new(Body::from("done")))
+        }
+    }));
+    let id = world.get("/", &[]);
+    world.steps(5);
+    assert_eq!(world.statuses(id), [103]);
+    assert_eq!(world.field(id, "link").as_deref(), Some("</style.css>"));
+    ours.notify_one();
+    world.steps(5);
+    assert_eq!(world.statuses(id), [103, 102, 200]);
+    let informational = receiver.recv().unwrap();
+    let late = || informational.send(StatusCode::EARLY_HINTS, HeaderMap::new());
+    assert_eq!(late(), Err(InformationalError::Late));
+    let next = world.get("/", &[]);
+    world.steps(5);
+    assert_eq!(late(), Err(InformationalError::Late), "the head is used again");
+    // From another thread, while the connection sleeps.
+    let [first, second] = [world.get("/", &[]), world.get("/", &[])];
+    world.steps(5);
+    ours.notify_waiters();
+    world.steps(5);
+    for id in [next, first, second] {
+        assert_eq!(world.statuses(id), [103, 102, 200]);
+    }
+}
+
+/// Deleted, a client that waits could be told to go on twice.
+#[test]
+fn a_handler_may_say_100_itself() {
+    async fn app(request: Request<Body>) -> Outcome {
+        let informational = request.extensions().get::<ConnectionInfo>().unwrap().informational();
+        informational.send(StatusCode::CONTINUE, HeaderMap::new()).unwrap();
+        let content = request.into_body().collect(100).await.unwrap();
+        Ok(Response::new(Body::from(content)))
+    }
+    let mut world = world(service_fn(app));
+    let id = world.ask("POST", "/", &[("expect", "100-continue")], BodyLength::Known(3));
+    world.steps(5);
+    assert_eq!(world.statuses(id), [100]);
+    world.write(id, 3);
+    world.end(id);
+    world.steps(5);
+    assert_eq!(world.statuses(id), [100, 200]);
 }
 
 /// Deleted, an answer that another thread makes possible could wait for the client's next packet.

@@ -1,5 +1,8 @@
 //! The server of the library as applications and clients see it, over all versions of HTTP.
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod ends;
+mod fields;
+mod interim;
 mod threads;
 mod world;
