@@ -86,6 +86,10 @@ pub(crate) struct ServeArgs {
     /// $XDG_DATA_HOME/tercel or ~/.local/share/tercel.
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
+    /// The file with the keys that seal session tickets, for servers that share it: a client of one resumes at another. It is made
+    /// if there is none, for its owner alone, and read again every few seconds. Default: keys of this process alone.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    ticket_keys: Option<PathBuf>,
     /// Where requests are logged: a file, - for standard output, or off.
     #[arg(long, default_value = "-", value_name = "FILE|-|off")]
     access_log: String,
@@ -259,6 +263,10 @@ impl ServeArgs {
                 let named = self.load(certificate, key)?;
                 Ok::<_, String>(builder.identity_for(name, named.identity))
             })?;
+        let builder = match &self.ticket_keys {
+            Some(path) => builder.ticket_keys(path),
+            None => builder,
+        };
         let builder = match &self.state_dir {
             Some(folder) => builder.state_dir(folder),
             None => builder.default_state_dir(),

@@ -1,7 +1,9 @@
 //! What a program may set about servers and clients.
 
 use crate::transport_config::TransportConfig;
-use crypto::{ClientTls, ConfigError, Identity, Roots, ServerTls, TlsOptions};
+use crypto::{
+    ClientTls, ConfigError, Identity, Roots, ServerTls, SessionStore, TicketKeys, TicketOptions, TlsOptions,
+};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ fn options(protocols: &[&[u8]]) -> TlsOptions {
 pub struct ServerConfig {
     identity: Identity,
     tls: ServerTls,
+    tickets: Option<Arc<TicketKeys>>,
     transport: Arc<TransportConfig>,
 }
 
@@ -53,7 +56,7 @@ impl ServerConfig {
     /// TLS refuses it.
     pub fn with_identity(identity: Identity) -> Result<ServerConfig, ConfigError> {
         let tls = ServerTls::new(&identity, &options(&[DEFAULT_PROTOCOL]))?;
-        Ok(ServerConfig { identity, tls, transport: Arc::default() })
+        Ok(ServerConfig { identity, tls, tickets: None, transport: Arc::default() })
     }
 
     /// The application protocols, the preferred one first; each has 1 to 255 bytes. A client that offers none of them is turned
@@ -66,6 +69,13 @@ impl ServerConfig {
         Ok(self)
     }
 
+    /// Issues session tickets, two after each handshake: clients that come back resume, without a certificate. Default: none.
+    /// Source: RFC 8446 §2.2.
+    pub fn ticket_keys(&mut self, keys: Arc<TicketKeys>) -> &mut ServerConfig {
+        self.tickets = Some(keys);
+        self
+    }
+
     /// How connections behave.
     pub fn transport_config(&mut self, transport: Arc<TransportConfig>) -> &mut ServerConfig {
         self.transport = transport;
@@ -73,7 +83,11 @@ impl ServerConfig {
     }
 
     pub(crate) fn to_transport(&self) -> transport::ServerConfig {
-        transport::ServerConfig { tls: self.tls.clone(), transport: self.transport.settings() }
+        let tls = match &self.tickets {
+            Some(keys) => self.tls.clone().with_tickets(TicketOptions::new(Arc::clone(keys))),
+            None => self.tls.clone(),
+        };
+        transport::ServerConfig { tls, transport: self.transport.settings() }
     }
 }
 
@@ -88,6 +102,7 @@ impl fmt::Debug for ServerConfig {
 pub struct ClientConfig {
     roots: Roots,
     tls: ClientTls,
+    sessions: Option<Arc<dyn SessionStore>>,
     transport: Arc<TransportConfig>,
 }
 
@@ -98,7 +113,7 @@ impl ClientConfig {
     /// There is nothing to trust.
     pub fn with_roots(roots: Roots) -> Result<ClientConfig, ConfigError> {
         let tls = ClientTls::new(&roots, &options(&[DEFAULT_PROTOCOL]))?;
-        Ok(ClientConfig { roots, tls, transport: Arc::default() })
+        Ok(ClientConfig { roots, tls, sessions: None, transport: Arc::default() })
     }
 
     /// The application protocols, the preferred one first; each has 1 to 255 bytes. Default: `tercel`.
@@ -111,6 +126,13 @@ impl ClientConfig {
         Ok(self)
     }
 
+    /// Keeps session tickets and address tokens of servers, and uses those of earlier connections. Tickets serve this configuration
+    /// and its clones only. Default: nothing is kept.
+    pub fn session_store(&mut self, sessions: Arc<dyn SessionStore>) -> &mut ClientConfig {
+        self.sessions = Some(sessions);
+        self
+    }
+
     /// How connections behave.
     pub fn transport_config(&mut self, transport: Arc<TransportConfig>) -> &mut ClientConfig {
         self.transport = transport;
@@ -118,8 +140,12 @@ impl ClientConfig {
     }
 
     pub(crate) fn to_transport(&self) -> transport::ClientConfig {
+        let tls = self.tls.clone();
         transport::ClientConfig {
-            tls: self.tls.clone(),
+            tls: match &self.sessions {
+                Some(sessions) => tls.with_sessions(Arc::clone(sessions)),
+                None => tls,
+            },
             transport: self.transport.settings(),
             token: Vec::new(),
         }

@@ -16,6 +16,8 @@ pub struct HandshakeData {
     pub cipher_suite: Option<String>,
     /// The QUIC version on the wire: 1, or 0x6b3343cf for version 2. Source: RFC 9369 §3.1.
     pub version: u32,
+    /// The handshake has used a ticket of an earlier connection, and no certificate. Source: RFC 8446 §2.2.
+    pub is_resumed: bool,
 }
 
 /// A change of the path in use.
@@ -96,6 +98,7 @@ impl Facts {
                 server_name: connection.server_name().map(str::to_owned),
                 cipher_suite: connection.suite().map(|suite| suite.to_string()),
                 version: connection.version().0,
+                is_resumed: connection.is_resumed(),
             });
         }
     }

@@ -76,7 +76,10 @@ mod wakers;
 pub use builder::{DataPath, Driver, EndpointBuilder, Retry};
 pub use config::{ClientConfig, ServerConfig};
 pub use connection::{Connecting, Connection};
-pub use crypto::{ConfigError as TlsConfigError, Identity, Roots};
+pub use crypto::{
+    ConfigError as TlsConfigError, Identity, MemorySessions, Roots, ServerKey, SessionStore, SessionTicket,
+    TicketFileError, TicketKeys,
+};
 pub use datagram_error::{ExportError, SendDatagramError};
 pub use driver::{ManualDriver, Progress};
 pub use endpoint::Endpoint;

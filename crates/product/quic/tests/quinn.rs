@@ -1,10 +1,11 @@
 //! Handles against quinn, an implementation that shares no code with this one: `peers/quinn-peer`.
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
-use quic::{ClientConfig, Endpoint, Roots, ServerConfig};
+use quic::{ClientConfig, Endpoint, MemorySessions, Roots, ServerConfig};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of a transfer.
@@ -63,6 +64,40 @@ fn our_client_reads_a_stream_of_quinns_server() {
         assert_eq!(recv.read_to_end(BYTES as usize).await.unwrap().len() as u64, BYTES);
         assert_eq!(endpoint.stats().outgoing_handshakes, 1);
         connection.close(0_u8.into(), b"done");
+        endpoint.wait_idle().await;
+    });
+}
+
+/// quinn's server issues tickets as rustls does. Deleted, our client could resume with our server only.
+#[test]
+fn our_client_resumes_with_quinns_server() {
+    let Some(program) = quinn_peer() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let ready = folder.path().join("ready.json");
+    let mut command = Command::new(program);
+    command.args(["perf-serve", "--connections", "3", "--ready-file"]).arg(&ready);
+    let _server = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    run(async {
+        while !ready.is_file() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let told: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&ready).unwrap()).unwrap();
+        let address = told["address"].as_str().unwrap().parse().unwrap();
+        let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+        let mut config =
+            ClientConfig::with_roots(Roots::Insecure).unwrap().alpn_protocols(&[b"perf"]).unwrap();
+        config.session_store(Arc::new(MemorySessions::default()));
+        for expected in [false, true, true] {
+            let connection =
+                endpoint.connect_with(config.clone(), address, "localhost").unwrap().await.unwrap();
+            assert_eq!(connection.handshake_data().unwrap().is_resumed, expected);
+            let (mut send, mut recv) = connection.open_bi().await.unwrap();
+            send.write_all(&1_000_u64.to_be_bytes()).await.unwrap();
+            send.finish().unwrap();
+            assert_eq!(recv.read_to_end(1_000).await.unwrap().len(), 1_000);
+            connection.close(0_u8.into(), b"done");
+        }
         endpoint.wait_idle().await;
     });
 }

@@ -148,6 +148,13 @@ impl Builder {
         self
     }
 
+    /// The file with the keys of session tickets, for servers that share them: a client of one resumes at another. It is made with
+    /// mode 0600 if there is none, read again every few seconds, and its keys rotate. Default: keys of this process alone.
+    pub fn ticket_keys(mut self, path: impl Into<PathBuf>) -> Builder {
+        self.settings.ticket_keys = Some(path.into());
+        self
+    }
+
     /// The folder of `tercel serve` for the same keys. If it cannot be used, [`crate::Report::notes`] says so, and no keys are
     /// kept. Outside semver.
     #[doc(hidden)]

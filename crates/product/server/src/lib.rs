@@ -66,6 +66,7 @@ pub mod tcp;
 mod tcp_thread;
 #[doc(hidden)]
 pub mod threads;
+mod ticket_watch;
 mod versions;
 mod wake_list;
 pub mod warnings;

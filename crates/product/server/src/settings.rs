@@ -16,6 +16,7 @@ use crate::listeners::{self, Listeners};
 use crate::low::Shared;
 use crate::report::Report;
 use crate::tcp;
+use crate::ticket_watch;
 use crate::versions::Versions;
 use crate::warnings::{self, Printer, Warnings};
 use crate::worker_thread::SharedConfig;
@@ -100,6 +101,8 @@ pub(crate) struct Settings {
     pub(crate) access_log: Target,
     pub(crate) warnings: WarningsTo,
     pub(crate) state: State,
+    /// The file of ticket keys; keys of this process alone without one.
+    pub(crate) ticket_keys: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -122,6 +125,7 @@ impl Default for Settings {
             access_log: Target::Off,
             warnings: WarningsTo::StandardError,
             state: State::Nowhere,
+            ticket_keys: None,
         }
     }
 }
@@ -140,7 +144,8 @@ impl Settings {
         let threads = match workers {
             ports::Workers::Exactly(count) | ports::Workers::OnePerCore(count) => usize::from(count.max(1)),
         };
-        let (tls, tcp_tls) = self.tls(&identities)?;
+        let tickets = self.tickets()?;
+        let (tls, tcp_tls) = self.tls(&identities, &tickets)?;
         let options = ports::OpenOptions { workers, ..self.data_path.options.clone() };
         let opened = listeners::open(self.listen, &options, self.versions, threads)?;
         let mut report = self.report(&opened, threads);
@@ -151,6 +156,9 @@ impl Settings {
         let cores = self.cores.assign(threads.max(report.workers), &allowed).map_err(BindError::Cores)?;
         let quic = self.quic_settings();
         let (warnings, printer) = start_warnings(self.warnings).map_err(BindError::System)?;
+        if self.ticket_keys.is_some() {
+            ticket_watch::start(&tickets, &warnings).map_err(BindError::System)?;
+        }
         let memory = self.limits.memory_limit().or_else(|| Memory::available().map(Memory::share));
         let worker = SharedConfig {
             endpoint,
@@ -187,13 +195,24 @@ impl Settings {
         Ok(identities)
     }
 
+    /// The keys of session tickets.
+    fn tickets(&self) -> Result<Arc<TicketKeys>, BindError> {
+        let lifetime_s = TicketKeys::DEFAULT_LIFETIME_S;
+        let keys = match &self.ticket_keys {
+            Some(path) => TicketKeys::in_file(path, lifetime_s),
+            None => Ok(TicketKeys::in_memory(lifetime_s)),
+        };
+        keys.map(Arc::new).map_err(|error| BindError::Setting(error.to_string()))
+    }
+
     /// The configurations of QUIC and, if it is needed, of TLS over TCP.
     fn tls(
         &self,
         identities: &Identities,
+        tickets: &Arc<TicketKeys>,
     ) -> Result<(ServerTls, Option<Arc<rustls::ServerConfig>>), BindError> {
         let refused = |error: crypto::ConfigError| BindError::Identity(error.to_string());
-        let keys = Arc::new(TicketKeys::in_memory(TicketKeys::DEFAULT_LIFETIME_S));
+        let keys = Arc::clone(tickets);
         let quic = ServerTls::new(identities, &self.tls).map_err(refused)?;
         let quic = quic.with_tickets(TicketOptions::new(Arc::clone(&keys)));
         let options = TlsOptions { alpn: self.versions.alpn(), ..self.tls.clone() };

@@ -4,6 +4,7 @@
 mod client;
 mod interim;
 mod names;
+mod tickets;
 
 use body::Body;
 use client::{certificate, get};
