@@ -16,6 +16,8 @@ use base::net::{Addresses, Ecn, Train};
 use base::sink::{PacketSink, TrainPath};
 use base::time::{Duration, Instant};
 
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
 use crate::port::{Counters, Port, Rx, Tx};
 
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
@@ -83,6 +85,15 @@ impl<W: Write> PcapWriter<W> {
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// What the wall clock shows at the origin of the ports' clock, which is the system's monotonic one: for [`Capture::new`].
+pub fn unix_time_of_origin() -> Duration {
+    let nanos = |time: Timespec| {
+        let seconds = time.tv_sec.unsigned_abs().saturating_mul(1_000_000_000);
+        Duration::from_nanos(seconds.saturating_add(time.tv_nsec.unsigned_abs()))
+    };
+    nanos(clock_gettime(ClockId::Realtime)).saturating_sub(nanos(clock_gettime(ClockId::Monotonic)))
 }
 
 /// Writes IP and UDP header for `record` and returns their size, 28 or 48 bytes.

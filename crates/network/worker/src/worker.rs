@@ -233,13 +233,7 @@ impl<P: Port, A: App> Worker<P, A> {
     pub fn run_turn(&mut self, until: Option<Instant>) -> io::Result<Turn> {
         let now = self.clock();
         let turn = self.turn(now)?;
-        if self.is_idle(&turn) {
-            let deadline = match (self.next_deadline(), until) {
-                (Some(next), Some(until)) => Some(next.min(until)),
-                (next, until) => next.or(until),
-            };
-            self.port.wait(deadline)?;
-        }
+        self.sleep(&turn, until)?;
         Ok(turn)
     }
 
@@ -253,6 +247,22 @@ impl<P: Port, A: App> Worker<P, A> {
         let turn = self.turn(now)?;
         let deadline = if turn.trains > 0 { Some(self.now) } else { self.next_deadline() };
         Ok((self.now, deadline))
+    }
+
+    /// Sleeps after `turn` until something happens or `until` has passed; returns at once where there is more to do. The second
+    /// part of [`Worker::run_turn`], for an owner of the thread that looks at something else between the two.
+    ///
+    /// # Errors
+    /// Only when the data path itself has failed.
+    pub fn sleep(&mut self, turn: &Turn, until: Option<Instant>) -> io::Result<()> {
+        if !self.is_idle(turn) {
+            return Ok(());
+        }
+        let deadline = match (self.next_deadline(), until) {
+            (Some(next), Some(until)) => Some(next.min(until)),
+            (next, until) => next.or(until),
+        };
+        self.port.wait(deadline)
     }
 
     /// One turn at `now` (see [`Worker::clock`]), without sleeping: for an application that owns the thread. Time that steps

@@ -1,6 +1,7 @@
-//! `tercel get`: downloads over HTTP/3 by the downloader, whose content is lent; over other versions by the library's client.
+//! `tercel get`: downloads by the library's client, over any version of HTTP.
 //!
-//! This file turns the command line into jobs and settings; what they mean is in the `load` room.
+//! This file turns the command line into jobs and settings; what they mean is in the crate `client`. Where HTTP/3 may be spoken,
+//! this thread drives its connections on a port of the data path that was asked for.
 
 mod console;
 mod summary;
@@ -19,19 +20,17 @@ use client::request::parse_headers;
 use client::resolve::{ConnectOverride, Family};
 use client::tally::Check;
 use client::target::Target;
-use client::{BuildError, Client, Downloader, Fetcher, HttpChoice, Redirects, Settings};
+use client::{BuildError, Builder, Client, FetchOptions, Fetcher, HttpChoice, Redirects};
 use console::Console;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use datapath::Port;
-use datapath::pcap::{Capture, PcapWriter};
+use datapath::pcap::{Capture, PcapWriter, unix_time_of_origin};
 use ports::{OpenOutcome, PortsVisitor};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use transport::ClientConfig;
+use transport::TransportConfig;
 use udp::UdpPort;
 use wire::Version;
 
@@ -98,7 +97,7 @@ pub(crate) struct GetArgs {
     headers: Vec<String>,
     /// The version of HTTP: 3, 2, 1 (for HTTP/1.1), or auto, which races QUIC with TCP and follows Alt-Svc.
     ///
-    /// The flags of QUIC and of the data path, and the counts of datagrams and system calls in --json, are for --http 3.
+    /// The flags of QUIC and of the data path, and the counts of datagrams and system calls in --json, are for HTTP/3.
     #[arg(
         long,
         value_enum,
@@ -172,13 +171,10 @@ pub(crate) fn run(args: &GetArgs) -> ExitCode {
 
 fn get(args: &GetArgs) -> Result<u8, GetError> {
     let jobs = args.jobs()?;
-    match args.http {
-        Http::Auto => return args.fetch(HttpChoice::Auto, &jobs),
-        Http::One => return args.fetch(HttpChoice::Http1, &jobs),
-        Http::Two => return args.fetch(HttpChoice::Http2, &jobs),
-        Http::Three => {}
+    let builder = args.builder()?;
+    if matches!(args.http, Http::One | Http::Two) {
+        return args.get_over_tcp(builder, &jobs);
     }
-    let settings = args.settings()?;
     args.path.check().map_err(GetError::Usage)?;
     args.quic.techniques().check(args.path.datapath).map_err(GetError::Usage)?;
     let paths = args.open(&jobs).map_err(GetError::Usage)?;
@@ -187,13 +183,13 @@ fn get(args: &GetArgs) -> Result<u8, GetError> {
         paths.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         paths.declined.iter().for_each(|line| eprintln!("{line}"));
     }
-    paths.opened.run(Get { args, settings, jobs: &jobs })
+    paths.opened.run(Get { args, builder, jobs: &jobs })
 }
 
 /// Downloads through ports of any kind.
 struct Get<'a> {
     args: &'a GetArgs,
-    settings: Settings,
+    builder: Builder,
     jobs: &'a [Job],
 }
 
@@ -201,7 +197,7 @@ impl PortsVisitor for Get<'_> {
     type Output = Result<u8, GetError>;
 
     fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
-        self.args.run_on(ports, self.settings, self.jobs)
+        self.args.run_on(ports, self.builder, self.jobs)
     }
 
     fn visit_udp(self, ports: Vec<UdpPort>) -> Self::Output {
@@ -210,60 +206,85 @@ impl PortsVisitor for Get<'_> {
     }
 }
 
-/// What the wall clock showed at the origin of the port's clock.
-fn unix_time_of_origin() -> Duration {
-    use rustix::time::{ClockId, Timespec, clock_gettime};
-    let nanos = |time: Timespec| {
-        Duration::from_nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
-    };
-    nanos(clock_gettime(ClockId::Realtime)).saturating_sub(nanos(clock_gettime(ClockId::Monotonic)))
-}
-
 impl GetArgs {
     /// Downloads on the first of these ports; there is no other.
-    fn run_on<P: Port>(&self, ports: Vec<P>, settings: Settings, jobs: &[Job]) -> Result<u8, GetError> {
-        let broken = |error: std::io::Error| GetError::Usage(error.to_string());
+    fn run_on<P: Port>(&self, ports: Vec<P>, builder: Builder, jobs: &[Job]) -> Result<u8, GetError> {
         let Some(port) = ports.into_iter().next() else {
             return Err(GetError::Broken("the data path has no port".to_owned()));
         };
-        let waker = port.waker();
-        let stop = stop_flag(move || waker.iter().for_each(datapath::Waker::wake)).map_err(broken)?;
-        let Some(path) = &self.pcap else { return self.download(port, settings, jobs, &stop) };
+        let Some(path) = &self.pcap else { return self.get_on(port, builder, jobs) };
         let unwritable = |error| GetError::Write(path.clone(), error);
         let writer = File::create(path).and_then(PcapWriter::new).map_err(unwritable)?;
-        let origin = unix_time_of_origin();
-        self.download(Capture::new(port, writer, origin), settings, jobs, &stop)
+        self.get_on(Capture::new(port, writer, unix_time_of_origin()), builder, jobs)
     }
 
-    /// Downloads by the library's client, over the version that is chosen or that the server speaks.
-    fn fetch(&self, http: HttpChoice, jobs: &[Job]) -> Result<u8, GetError> {
+    /// Downloads while this thread drives the connections of HTTP/3.
+    fn get_on<P: Port>(&self, port: P, builder: Builder, jobs: &[Job]) -> Result<u8, GetError> {
+        let broken = |error: std::io::Error| GetError::Broken(error.to_string());
+        let waker = port.waker();
+        let stop = stop_flag(move || waker.iter().for_each(datapath::Waker::wake)).map_err(unusable)?;
+        let (client, mut driver) = builder.build_on(port).map_err(|error| self.unbuilt(error))?;
+        let mut console = Console::new(self, jobs);
+        let fetcher = Fetcher::new(client, self.fetch_options()?);
+        let outcome = driver.block_on(fetcher.run(jobs, &stop, &mut console));
+        console.finish();
+        // Only a port that has failed ends up here; what was received has been kept.
+        outcome.map_err(broken)?;
+        driver.close().map_err(broken)?;
+        Ok(console.exit_code())
+    }
+
+    /// Downloads where no datagram is sent.
+    fn get_over_tcp(&self, builder: Builder, jobs: &[Job]) -> Result<u8, GetError> {
         if self.pcap.is_some() {
             return Err(GetError::Usage("--pcap captures datagrams of QUIC: add --http 3".to_owned()));
         }
-        let seconds = std::time::Duration::from_secs;
-        let client = Client::builder()
+        let client = builder.build().map_err(|error| self.unbuilt(error))?;
+        self.tell_of_proxy(jobs);
+        let stop = stop_flag(|| {}).map_err(unusable)?;
+        let mut console = Console::new(self, jobs);
+        let fetcher = Fetcher::new(client, self.fetch_options()?);
+        let outcome = fetcher.run_blocking(jobs, &stop, &mut console);
+        console.finish();
+        outcome.map_err(unusable)?;
+        Ok(console.exit_code())
+    }
+
+    fn unbuilt(&self, error: BuildError) -> GetError {
+        match error {
+            BuildError::Tls(error) => self.connection.explain(error),
+            error => GetError::Usage(error.to_string()),
+        }
+    }
+
+    /// The client's settings. A download follows redirects and measures silence by itself.
+    fn builder(&self) -> Result<Builder, GetError> {
+        let http = match self.http {
+            Http::Auto => HttpChoice::Auto,
+            Http::One => HttpChoice::Http1,
+            Http::Two => HttpChoice::Http2,
+            Http::Three => HttpChoice::Http3,
+        };
+        let builder = Client::builder()
             .roots(self.connection.roots()?)
             .tls_options(self.quic.tls())
+            .transport(self.transport()?)
             .http(http)
             .family(self.connection.family())
             .detours(self.detours()?)
             .redirects(Redirects::None)
-            .connect_timeout(seconds(self.connect_timeout))
-            .silence(Some(seconds(self.timeout)).filter(|silence| !silence.is_zero()))
-            .build()
-            .map_err(|error| match error {
-                BuildError::Tls(error) => self.connection.explain(error),
-                error => GetError::Usage(error.to_string()),
-            })?;
-        self.tell_of_proxy(jobs);
-        let broken = |error: std::io::Error| GetError::Usage(error.to_string());
-        let stop = stop_flag(|| {}).map_err(broken)?;
-        let mut console = Console::new(self, jobs);
-        let fetcher = Fetcher::new(client, usize::from(self.parallel), parse_headers(&self.headers)?);
-        let outcome = fetcher.run(jobs, &stop, &mut console);
-        console.finish();
-        outcome.map_err(broken)?;
-        Ok(console.exit_code())
+            .connect_timeout(std::time::Duration::from_secs(self.connect_timeout))
+            .silence(None);
+        Ok(builder)
+    }
+
+    fn fetch_options(&self) -> Result<FetchOptions, GetError> {
+        Ok(FetchOptions {
+            parallel: usize::from(self.parallel),
+            headers: parse_headers(&self.headers)?,
+            silence: Duration::from_secs(self.timeout),
+            limits_s: (self.connect_timeout, self.transport()?.idle_timeout.as_millis() / 1_000),
+        })
     }
 
     fn tell_of_proxy(&self, jobs: &[Job]) {
@@ -282,23 +303,6 @@ impl GetArgs {
             detours.push(ConnectOverride::parse_connect_to(text)?);
         }
         Ok(detours)
-    }
-
-    fn download<P: Port>(
-        &self,
-        port: P,
-        settings: Settings,
-        jobs: &[Job],
-        stop: &AtomicBool,
-    ) -> Result<u8, GetError> {
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(|error| GetError::Broken(error.to_string()))?;
-        let mut console = Console::new(self, jobs);
-        let outcome = Downloader::new(port, settings, seed).run(jobs, stop, &mut console);
-        console.finish();
-        // Only a port that has failed ends up here; what was received has been kept.
-        outcome.map_err(|error| GetError::Broken(error.to_string()))?;
-        Ok(console.exit_code())
     }
 
     /// What is to be done with each URL.
@@ -323,30 +327,18 @@ impl GetArgs {
         Ok(jobs.map(|(target, output)| Job { target, output, wanted: wanted.clone() }).collect())
     }
 
-    fn settings(&self) -> Result<Settings, GetError> {
+    /// The settings of QUIC.
+    fn transport(&self) -> Result<TransportConfig, GetError> {
         let version = if self.quic_version == 2 { Version::V2 } else { Version::V1 };
         let usage = |error: transport::InvalidConfig| GetError::Usage(error.to_string());
         let mut transport = self.quic.transport(version).map_err(usage)?;
-        transport.handshake_timeout = Duration::from_secs(self.connect_timeout);
         // One that asks for more patience than QUIC has gets it.
         let silence = Duration::from_secs(self.timeout);
         transport.idle_timeout = match (silence, transport.idle_timeout) {
             (Duration::ZERO, _) | (_, Duration::ZERO) => Duration::ZERO,
             (silence, idle) => idle.max(silence),
         };
-        Ok(Settings {
-            parallel: usize::from(self.parallel),
-            headers: parse_headers(&self.headers)?,
-            family: self.connection.family(),
-            detours: self.detours()?,
-            silence,
-            quic: ClientConfig {
-                tls: self.connection.quic_tls(&self.quic.tls())?,
-                transport: Arc::new(transport),
-                token: Vec::new(),
-            },
-            spin: self.path.spin,
-        })
+        Ok(transport)
     }
 
     /// A port for all the addresses that may be asked.
@@ -366,6 +358,11 @@ impl GetArgs {
             Family::Any => v6().or_else(|_| v4()),
         }
     }
+}
+
+/// The system lacks something that a download needs.
+fn unusable(error: std::io::Error) -> GetError {
+    GetError::Usage(error.to_string())
 }
 
 /// Where a server is, as far as its URL tells.

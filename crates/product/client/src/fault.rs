@@ -2,11 +2,49 @@
 
 use crate::error::{GetError, Silence};
 use http3::{Abort, Code, ConnectionError};
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
 use transport::CloseReason;
 use wire::Code as TransportCode;
 
 /// Alerts that are about the peer's certificate. RFC 8446 §6.2.
 pub const CERTIFICATE_ALERTS: [u8; 7] = [42, 43, 44, 45, 46, 48, 113];
+
+/// Why there is no connection, or no response on one.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// What the system or the network says of the address.
+    Network(SocketAddr, io::ErrorKind),
+    /// How the connection ended, and what the server did if its HTTP was the reason.
+    Closed(CloseReason, Option<ConnectionError>),
+    /// How the exchange ended.
+    Aborted(Abort),
+}
+
+impl Fault {
+    /// The error where no connection has to be asked.
+    pub fn of_network(address: SocketAddr, kind: io::ErrorKind) -> GetError {
+        match kind {
+            io::ErrorKind::ConnectionRefused => GetError::Refused(address),
+            io::ErrorKind::TimedOut => GetError::Timeout(Silence::Connecting, 0),
+            kind => GetError::Unreachable(address, kind.into()),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Network(address, kind) => write!(out, "{address}: {kind}"),
+            Fault::Closed(reason, _) => write!(out, "the connection was closed: {reason:?}"),
+            Fault::Aborted(abort) => write!(out, "the exchange was given up: {abort:?}"),
+        }
+    }
+}
+
+impl Error for Fault {}
 
 /// What is known of a connection that ended.
 #[derive(Clone, Copy, Debug)]

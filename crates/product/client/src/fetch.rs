@@ -1,143 +1,163 @@
-//! Downloads by [`Client`], over any version of HTTP: `tercel get --http 1`, `2` and `auto`.
+//! Downloads by [`Client`], over any version of HTTP: `tercel get`.
 //!
-//! Each request is a task that reads its response and sends what comes through one bounded channel; all downloads are on the thread
-//! that calls, which takes from the channel. So a disk that is slow holds up the connections.
+//! A run is a future that sends requests and ends downloads; content goes from the connection to its download without it
+//! (download_sink.rs).
 //!
 //! ```text
-//! Download::next_ask ─▶ task: Client::request ─▶ Event: head, content, end ─▶ Download ─▶ Destination::append
+//! Download::next_ask ─▶ Client::request_into ─▶ DownloadSink::on_head, on_body ─▶ Download ─▶ Destination::append
+//!     ▲                        └──── complete or failed ──▶ Run ──▶ View
+//!     └──────────────────────────────────────────────────────┘
 //! ```
+//!
+//! Each URL gets one request at first, as many URLs at a time as there may be requests; what is left of that number goes to the
+//! pieces of large files.
 
-use crate::answer::Answer;
 use crate::download::{Download, DownloadState};
-use crate::error::{GetError, Silence, shown};
-use crate::exchange::Exchange;
+use crate::download_sink::{DownloadSink, RunShared, SharedDownload, SharedState};
+use crate::error::{GetError, Silence};
+use crate::exchange::{Ask, Exchange};
+use crate::fault::{self, ConnectionEnd, Fault};
 use crate::job::Job;
 use crate::report::{Outcome, Progress, View};
 use crate::request;
+use crate::target::Target;
 use crate::transfer::Transfer;
 use crate::usage::Usage;
-use crate::{Client, Error, Kind, Phase};
-use ::body::BodyError;
+use crate::{Client, Control, Error, Kind, Phase, Received};
+use ::body::Body;
 use base::time::{Duration, Instant};
-use bytes::Bytes;
-use core::fmt::Write as _;
-use datapath::Counters;
-use http::{HeaderMap, Request, StatusCode, Version};
-use std::collections::BTreeMap;
+use http::request::Parts;
+use http::{HeaderMap, Request};
+use http3::Code;
+use std::error::Error as _;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::task::AbortHandle;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use tokio::time::Sleep;
+use transport::CloseReason;
 
 /// How often progress is told and the order to stop is looked for.
 const TICK: std::time::Duration = std::time::Duration::from_millis(100);
 /// How often what was received is saved.
 const CHECKPOINT: Duration = Duration::from_secs(1);
-/// Events that wait, at most. A chunk has some 16 KiB.
-const EVENTS: usize = 64;
 
-/// What became of a request.
-enum Event {
-    Head(StatusCode, Version, HeaderMap),
-    Content(Bytes),
-    End,
-    Failed(Error),
+/// How downloads are done.
+#[derive(Clone, Debug)]
+pub struct FetchOptions {
+    /// Requests at a time, at least 1.
+    pub parallel: usize,
+    /// Fields of every request.
+    pub headers: HeaderMap,
+    /// A download gives up when nothing arrived for so long; zero means never.
+    pub silence: Duration,
+    /// How long a connection may take, and how long QUIC waits in silence: what messages say of it, in seconds.
+    pub limits_s: (u64, u64),
+}
+
+/// Downloads by a client, which follow redirects and measure silence by themselves: the client's settings for both should be off.
+pub struct Fetcher {
+    client: Client,
+    options: FetchOptions,
+}
+
+impl Fetcher {
+    /// Downloads by `client`.
+    pub fn new(client: Client, options: FetchOptions) -> Fetcher {
+        Fetcher { client, options: FetchOptions { parallel: options.parallel.max(1), ..options } }
+    }
+
+    /// Does all `jobs`, or as many as there is time for until `stop` is set, which is looked at ten times a second. What becomes
+    /// of each is told to `view`.
+    pub async fn run(&self, jobs: &[Job], stop: &AtomicBool, view: &mut impl View) {
+        let shared = Arc::new(RunShared::new());
+        let mut run = Run {
+            fetcher: self,
+            view,
+            next_checkpoint: shared.now() + CHECKPOINT,
+            tick: Box::pin(self.client.sleep(TICK)),
+            shared,
+            downloads: Vec::new(),
+            asked: Vec::new(),
+            heard: Vec::new(),
+            next_number: 0,
+            next_job: 0,
+        };
+        poll_fn(|cx| run.poll(jobs, stop, cx)).await;
+    }
+
+    /// As [`Fetcher::run`], on this thread. For a client that has threads of its own.
+    ///
+    /// # Errors
+    /// The system gives no runtime.
+    pub fn run_blocking(&self, jobs: &[Job], stop: &AtomicBool, view: &mut impl View) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        runtime.block_on(self.run(jobs, stop, view));
+        Ok(())
+    }
+
+    fn usage(&self) -> Usage {
+        Usage::of_client(&self.client.stats())
+    }
 }
 
 /// A request under way.
 struct Asked {
-    job: usize,
-    exchange: Exchange,
-    task: AbortHandle,
-}
-
-/// Downloads by a client. Its redirects should be off: a download follows them by itself.
-pub struct Fetcher {
-    client: Client,
-    parallel: usize,
-    headers: HeaderMap,
-}
-
-impl Fetcher {
-    /// At most `parallel` requests at a time, each with these fields.
-    pub fn new(client: Client, parallel: usize, headers: HeaderMap) -> Fetcher {
-        Fetcher { client, parallel: parallel.max(1), headers }
-    }
-
-    /// Does all `jobs`, or as many as there is time for until `stop` is set. What becomes of each is told to `view`.
-    ///
-    /// # Errors
-    /// The system gives no timer.
-    pub fn run(&self, jobs: &[Job], stop: &AtomicBool, view: &mut impl View) -> io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        let (tell, mut events) = channel(EVENTS);
-        let mut run = Run {
-            fetcher: self,
-            view,
-            tell,
-            began: tokio::time::Instant::now(),
-            transfers: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            next_number: 0,
-            next_job: 0,
-            next_checkpoint: Instant::ZERO + CHECKPOINT,
-            version: BTreeMap::new(),
-        };
-        runtime.block_on(run.all(jobs, stop, &mut events));
-        Ok(())
-    }
+    number: u64,
+    download: SharedDownload,
+    control: Arc<Mutex<Option<Control>>>,
+    /// It was told to end, and will.
+    is_cancelled: bool,
+    answer: Pin<Box<dyn Future<Output = Result<Received<DownloadSink>, Error>> + Send>>,
 }
 
 /// A run of downloads.
 struct Run<'a, V> {
     fetcher: &'a Fetcher,
     view: &'a mut V,
-    tell: Sender<(u64, Event)>,
-    began: tokio::time::Instant,
-    /// By job.
-    transfers: BTreeMap<usize, Transfer>,
-    /// By number of the request.
-    asked: BTreeMap<u64, Asked>,
+    shared: Arc<RunShared>,
+    tick: Pin<Box<Sleep>>,
+    /// In the order in which they began.
+    downloads: Vec<SharedDownload>,
+    asked: Vec<Asked>,
+    /// By server: when something of an answer arrived there last, to the nearest tick.
+    heard: Vec<(Target, Instant)>,
     next_number: u64,
     next_job: usize,
     next_checkpoint: Instant,
-    /// By job: that of its last response.
-    version: BTreeMap<usize, Version>,
 }
 
 impl<V: View> Run<'_, V> {
-    fn now(&self) -> Instant {
-        Instant::ZERO + self.began.elapsed().into()
-    }
-
-    async fn all(&mut self, jobs: &[Job], stop: &AtomicBool, events: &mut Receiver<(u64, Event)>) {
-        let mut next_tick = tokio::time::Instant::now() + TICK;
+    fn poll(&mut self, jobs: &[Job], stop: &AtomicBool, cx: &mut Context<'_>) -> Poll<()> {
+        self.shared.set_waker(cx.waker());
         loop {
             self.begin_jobs(jobs);
-            self.ask();
+            let has_asked = self.ask();
+            let has_answers = self.hear_answers(cx);
             self.settle();
-            if self.transfers.is_empty() && self.next_job >= jobs.len() {
-                return;
+            if self.downloads.is_empty() && self.next_job >= jobs.len() {
+                return Poll::Ready(());
             }
-            if stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) && self.next_job < usize::MAX {
                 self.interrupt();
-                return;
+                continue;
             }
-            if let Ok(Some((number, event))) = tokio::time::timeout_at(next_tick, events.recv()).await {
-                self.on_event(number, event);
-            }
-            if tokio::time::Instant::now() >= next_tick {
-                next_tick = tokio::time::Instant::now() + TICK;
-                self.tick();
+            if self.tick.as_mut().poll(cx).is_ready() {
+                self.tick = Box::pin(self.fetcher.client.sleep(TICK));
+                self.on_tick();
+            } else if !has_asked && !has_answers {
+                return Poll::Pending;
             }
         }
     }
 
     fn begin_jobs(&mut self, jobs: &[Job]) {
         // What the other URLs leave: a large file is cut into pieces only where they would be under way at the same time.
-        let parallel = self.fetcher.parallel;
+        let parallel = self.fetcher.options.parallel;
         let streams = parallel + 1 - jobs.len().clamp(1, parallel);
-        while self.transfers.len() < parallel
+        while self.downloads.len() < parallel
             && let Some(job) = jobs.get(self.next_job)
         {
             let number = self.next_job;
@@ -145,96 +165,110 @@ impl<V: View> Run<'_, V> {
             self.view.on_begin(number);
             match Download::open(number, job, streams) {
                 Ok(download) => {
-                    let transfer = Transfer::new(download, self.now(), Usage::now(&Counters::default()));
-                    self.transfers.insert(number, transfer);
+                    let transfer = Transfer::new(download, self.shared.now(), self.fetcher.usage());
+                    self.downloads.push(SharedDownload::new(transfer));
                 }
                 Err(error) => self.view.on_end(Outcome::not_begun(number, job, error)),
             }
         }
     }
 
-    /// Sends requests as long as there are some to send and not too many under way.
-    fn ask(&mut self) {
-        while self.asked.len() < self.fetcher.parallel {
-            let wanting = self.transfers.values_mut().find(|transfer| transfer.download.wants_stream());
-            let Some(Transfer { download, .. }) = wanting else { break };
-            let Some(ask) = download.next_ask() else { break };
-            let exchange = Exchange::new(&ask);
-            let head = match request::head(download.target(), &ask, &self.fetcher.headers) {
-                Ok(head) => head,
-                Err(error) => {
-                    download.fail(error);
-                    continue;
-                }
-            };
-            let (number, job) = (self.next_number, download.job);
-            self.next_number += 1;
-            let (client, tell) = (self.fetcher.client.clone(), self.tell.clone());
-            let task = tokio::spawn(read(client, Request::from_parts(head, ()), number, tell));
-            self.asked.insert(number, Asked { job, exchange, task: task.abort_handle() });
+    /// Sends requests as long as there are some to send and not too many under way. Returns whether there were any.
+    fn ask(&mut self) -> bool {
+        let before = self.next_number;
+        let mut place = 0;
+        while self.asked.len() < self.fetcher.options.parallel
+            && let Some(shared) = self.downloads.get(place).cloned()
+        {
+            match shared.with(|state| self.fetcher.next_request(&mut state.transfer.download)).flatten() {
+                Some((ask, head)) => self.send(shared, &ask, head),
+                None => place += 1,
+            }
         }
+        self.next_number > before
     }
 
-    fn on_event(&mut self, number: u64, event: Event) {
-        let now = self.now();
-        let Some(Asked { job, exchange, .. }) = self.asked.get_mut(&number) else { return };
-        let Some(transfer) = self.transfers.get_mut(job) else { return };
-        let download = &mut transfer.download;
-        match event {
-            Event::Head(status, version, fields) => {
-                self.version.insert(*job, version);
-                on_head(download, exchange, (status, version), &fields);
-                transfer.on_turn(now);
-                return;
-            }
-            Event::Content(bytes) => return download.on_body(exchange, &bytes),
-            Event::End => download.on_end(exchange),
-            Event::Failed(error) => {
-                if download.is_current(exchange) {
-                    download.on_cut(exchange);
-                    let host = download.target().host().to_owned();
-                    let error = match exchange.owed() {
-                        Some((expected, received)) if error.kind() == Kind::Lost => {
-                            GetError::Short(expected, received)
-                        }
-                        _ => explain(&host, &error),
-                    };
-                    download.fail(error);
+    fn send(&mut self, download: SharedDownload, ask: &Ask, head: Parts) {
+        let number = self.next_number;
+        self.next_number += 1;
+        download.with(|state| state.exchanges.push((number, Exchange::new(ask))));
+        let (client, run, control) = (self.fetcher.client.clone(), Arc::clone(&self.shared), Arc::default());
+        let sink = DownloadSink { download: download.clone(), number, run, control: Arc::clone(&control) };
+        let request = Request::from_parts(head, Body::empty());
+        let answer = Box::pin(async move { client.request_into(request, sink).await });
+        self.asked.push(Asked { number, download, control, is_cancelled: false, answer });
+    }
+
+    /// Takes the requests that are over. Returns whether there were any.
+    fn hear_answers(&mut self, cx: &mut Context<'_>) -> bool {
+        let before = self.asked.len();
+        let fetcher = self.fetcher;
+        self.asked.retain_mut(|Asked { number, download, answer, .. }| {
+            let Poll::Ready(answer) = answer.as_mut().poll(cx) else { return true };
+            download.with(|state| {
+                let path = match &answer {
+                    Ok(received) => received.response.extensions().get().copied(),
+                    Err(error) => error.path().copied(),
+                };
+                state.path = path.or(state.path);
+                if let Some((download, exchange)) = state.exchange(*number) {
+                    match answer {
+                        Ok(_) => download.on_end(exchange),
+                        Err(error) => fetcher.on_failed(download, exchange, &error),
+                    }
                 }
-            }
-        }
-        self.asked.remove(&number);
+                state.forget(*number);
+            });
+            false
+        });
+        self.asked.len() < before
     }
 
     /// Gives up requests whose content is no longer needed, and ends downloads that are complete or have failed.
     fn settle(&mut self) {
-        let transfers = &mut self.transfers;
-        self.asked.retain(|_, Asked { job, exchange, task }| {
-            let Some(Transfer { download, .. }) = transfers.get_mut(job) else { return false };
-            let is_wanted = download.is_current(exchange) && download.standing() == DownloadState::Running;
-            if !is_wanted {
+        self.asked.retain_mut(|Asked { number, download, control, is_cancelled, .. }| {
+            let goes_on = download.with(|state| {
+                let Some((download, exchange)) = state.exchange(*number) else { return false };
+                if *is_cancelled
+                    || download.is_current(exchange) && download.standing() == DownloadState::Running
+                {
+                    return true;
+                }
                 download.on_cut(exchange);
-                task.abort();
-            }
-            is_wanted
+                // Where there is a connection, the end of the request tells what that was like.
+                match control.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    Some(control) if download.has_failed() => control.cancel(),
+                    _ => {
+                        state.forget(*number);
+                        return false;
+                    }
+                }
+                *is_cancelled = true;
+                true
+            });
+            goes_on == Some(true)
         });
         let mut over = Vec::new();
-        for (job, transfer) in &mut self.transfers {
-            match transfer.download.standing() {
-                DownloadState::Running => {}
-                // The client finds the connection.
-                DownloadState::Elsewhere => transfer.download.on_moved(),
-                DownloadState::Complete | DownloadState::Failed => over.push(*job),
+        self.downloads.retain(|shared| {
+            let goes_on = shared.with(|state| match state.transfer.download.standing() {
+                DownloadState::Running => true,
+                DownloadState::Elsewhere => {
+                    // The client finds the connection.
+                    state.transfer.download.on_moved();
+                    true
+                }
+                DownloadState::Complete | DownloadState::Failed => !state.exchanges.is_empty(),
+            });
+            if goes_on == Some(false) {
+                over.extend(shared.take());
             }
-        }
-        for job in over {
-            if let Some(transfer) = self.transfers.remove(&job) {
-                self.on_over(transfer);
-            }
-        }
+            goes_on == Some(true)
+        });
+        over.into_iter().for_each(|state| self.on_over(state));
     }
 
-    fn on_over(&mut self, transfer: Transfer) {
+    fn on_over(&mut self, state: SharedState) {
+        let SharedState { transfer, version, path, .. } = state;
         let Transfer { mut download, began, usage, answered, .. } = transfer;
         self.view.on_progress(download.job, &progress(&download));
         let outcome = Outcome {
@@ -243,11 +277,11 @@ impl<V: View> Run<'_, V> {
             status: download.status(),
             bytes: download.transferred(),
             resumed_from: download.resumed_from(),
-            elapsed: self.now().saturating_since(began),
+            elapsed: self.shared.now().saturating_since(began),
             first_answer: answered.map(|at| at.saturating_since(began)),
-            usage: Usage::now(&Counters::default()).since(&usage),
-            path: None,
-            version: Some(self.version.remove(&download.job).unwrap_or_default()),
+            usage: self.fetcher.usage().since(&usage),
+            path,
+            version,
             head: download.take_head(),
             ends_within_line: download.ends_within_line(),
             result: download.finish(),
@@ -256,26 +290,97 @@ impl<V: View> Run<'_, V> {
     }
 
     /// Time has passed.
-    fn tick(&mut self) {
-        let now = self.now();
+    fn on_tick(&mut self) {
+        let now = self.shared.now();
         let saves = now >= self.next_checkpoint;
         if saves {
             self.next_checkpoint = now + CHECKPOINT;
         }
-        for Transfer { download, .. } in self.transfers.values_mut() {
-            if saves {
-                download.checkpoint();
+        // All of them before any is judged: a server may serve its requests one after the other.
+        for shared in &self.downloads {
+            let advanced = |state: &mut SharedState| {
+                let Transfer { download, .. } = &state.transfer;
+                let target = download.target().clone();
+                state.transfer.has_advanced().then_some(target)
+            };
+            if let Some(target) = shared.with(advanced).flatten() {
+                self.heard.retain(|(server, _)| !server.same_server(&target));
+                self.heard.push((target, now));
             }
-            self.view.on_progress(download.job, &progress(download));
+        }
+        let patience = self.fetcher.options.silence;
+        for shared in &self.downloads {
+            shared.with(|state| {
+                let Transfer { download, .. } = &mut state.transfer;
+                if saves {
+                    download.checkpoint();
+                }
+                self.view.on_progress(download.job, &progress(download));
+                let heard = self.heard.iter().find(|(server, _)| server.same_server(download.target()));
+                state.transfer.on_tick(now, heard.map_or(Instant::ZERO, |(_, at)| *at), patience);
+            });
         }
     }
 
-    /// Ends everything that is under way and keeps what is there.
+    /// Ends everything that is under way and keeps what is there. No other job begins.
     fn interrupt(&mut self) {
-        for Transfer { download, .. } in self.transfers.values_mut() {
-            download.fail(GetError::Interrupted(None));
+        self.next_job = usize::MAX;
+        for shared in &self.downloads {
+            shared.with(|state| state.transfer.download.fail(GetError::Interrupted(None)));
         }
-        self.settle();
+    }
+}
+
+impl Fetcher {
+    /// The next request of a download, if there is something to ask.
+    fn next_request(&self, download: &mut Download) -> Option<(Ask, Parts)> {
+        let ask = download.next_ask()?;
+        match request::head(download.target(), &ask, &self.options.headers) {
+            Ok(head) => Some((ask, head)),
+            Err(error) => {
+                download.fail(error);
+                None
+            }
+        }
+    }
+
+    /// A request has failed: the download tries again where that may help, or fails with it.
+    fn on_failed(&self, download: &mut Download, exchange: &mut Exchange, error: &Error) {
+        if !download.is_current(exchange) {
+            return;
+        }
+        download.on_cut(exchange);
+        let fault = error.source().and_then(|source| source.downcast_ref::<Fault>());
+        // A server that closes in good order may have crossed our request with it. RFC 9114 §5.2.
+        if let Some(Fault::Closed(CloseReason::PeerApplication { code, .. }, _)) = fault
+            && *code == Code::NO_ERROR.0
+            && download.retry()
+        {
+            return;
+        }
+        let host = download.target().host().to_owned();
+        download.fail(match (fault, exchange.owed()) {
+            (Some(Fault::Closed(_, Some(failure))), Some((expected, received)))
+                if fault::is_cut_short(failure) =>
+            {
+                GetError::Short(expected, received)
+            }
+            (Some(Fault::Aborted(abort)), owed) => fault::of_abort(*abort, owed),
+            (Some(Fault::Network(address, kind)), _) => Fault::of_network(*address, *kind),
+            (Some(Fault::Closed(reason, failure)), _) => {
+                let (connect_s, silence_s) = self.options.limits_s;
+                ConnectionEnd { host: &host, connect_s, silence_s, failure: *failure }.error(reason)
+            }
+            (None, Some((expected, received))) if error.kind() == Kind::Lost => {
+                GetError::Short(expected, received)
+            }
+            (None, _)
+                if error.kind() == Kind::Timeout(Phase::Connect) && self.client.speaks_http3_alone() =>
+            {
+                GetError::Timeout(Silence::Connecting, self.options.limits_s.0)
+            }
+            (None, _) => explain(&host, error),
+        });
     }
 }
 
@@ -283,66 +388,7 @@ fn progress(download: &Download) -> Progress {
     Progress { held: download.held(), resumed_from: download.resumed_from(), size: download.size() }
 }
 
-/// Sends a request and tells what comes of it.
-async fn read(client: Client, request: Request<()>, number: u64, tell: Sender<(u64, Event)>) {
-    let event = match client.request(request.map(|()| ::body::Body::empty())).await {
-        Err(error) => Event::Failed(error),
-        Ok(response) => {
-            let (head, mut content) = response.into_parts();
-            if tell.send((number, Event::Head(head.status, head.version, head.headers))).await.is_err() {
-                return;
-            }
-            loop {
-                match content.chunk().await {
-                    Ok(Some(bytes)) => {
-                        if tell.send((number, Event::Content(bytes))).await.is_err() {
-                            return;
-                        }
-                    }
-                    Ok(None) => break Event::End,
-                    Err(error) => break Event::Failed(of_content(error)),
-                }
-            }
-        }
-    };
-    // The run may be over.
-    let _ = tell.send((number, event)).await;
-}
-
-fn of_content(error: BodyError) -> Error {
-    match error {
-        BodyError::Source(source) => match source.downcast::<Error>() {
-            Ok(error) => *error,
-            Err(source) => Error::caused(Kind::Lost, "the response is not complete", source),
-        },
-        error => Error::caused(Kind::Lost, "the response is not complete", error),
-    }
-}
-
-fn on_head(
-    download: &mut Download,
-    exchange: &mut Exchange,
-    (status, version): (StatusCode, Version),
-    fields: &HeaderMap,
-) {
-    let name = format!("{version:?}");
-    let mut text = format!("{} {}\n", name.strip_suffix(".0").unwrap_or(&name), status.as_u16());
-    let mut answer = Answer::default();
-    let mut outcome = answer.on_field(b":status", status.as_str().as_bytes());
-    for (name, value) in fields {
-        outcome = outcome.and_then(|()| answer.on_field(name.as_str().as_bytes(), value.as_bytes()));
-        let _ = writeln!(text, "{name}: {}", shown(&String::from_utf8_lossy(value.as_bytes())));
-    }
-    if download.is_head_only() {
-        download.on_head_text(&text);
-    }
-    match outcome {
-        Ok(()) => download.on_answer(exchange, &answer),
-        Err(error) => download.fail(error),
-    }
-}
-
-/// The client's error as one of a download, with the exit code that it has over HTTP/3.
+/// The client's error as one of a download, with the exit code that it has over every version.
 fn explain(host: &str, error: &Error) -> GetError {
     let text = error.to_string();
     match error.kind() {

@@ -1,4 +1,4 @@
-//! HTTP clients: that of programs, over HTTP/1.1, 2 and 3, and downloads over HTTP/3.
+//! HTTP clients: that of programs, over HTTP/1.1, 2 and 3, and downloads by it.
 //!
 //! [`app`] is the worker's application of HTTP/3 clients, with what each of them does on a connection.
 //!
@@ -7,28 +7,24 @@
 //!
 //! What a download needs beside its connection: where it goes ([`target`]), where it is put ([`output`], [`destination`],
 //! [`part`], [`tally`]), what is still missing ([`pieces`]), whether an answer is what was asked for ([`answer`]), what follows
-//! from it ([`download`]), and how it fails ([`error`]). And what makes connections of it: [`Downloader`], whose connections
-//! are a worker's application (download_app.rs, messages.rs), found and made by [`resolve`] and [`dial`].
+//! from it ([`download`]), and how it fails ([`error`]). [`Fetcher`] does them by a client (fetch.rs, download_sink.rs).
 //!
 //! ```text
-//! packet ─▶ transport ─▶ http3 ─▶ Messages::on_body ─▶ Download::on_body ─▶ Destination::append
+//! packet ─▶ transport ─▶ http3 ─▶ DownloadSink::on_body ─▶ Download::on_body ─▶ Destination::append
 //! ```
 #![forbid(unsafe_code)]
 
 pub mod answer;
 pub mod app;
 pub mod destination;
-pub mod dial;
 pub mod download;
-mod download_app;
-mod downloader;
+mod download_sink;
 pub mod error;
 pub mod exchange;
 pub mod fault;
 mod fetch;
 pub mod job;
 mod library;
-mod messages;
 pub mod output;
 pub mod part;
 pub mod pieces;
@@ -43,7 +39,10 @@ mod transfer;
 pub mod usage;
 
 pub use crypto::Roots;
-pub use downloader::{Downloader, Settings};
-pub use fetch::Fetcher;
-pub use library::{BuildError, Builder, Client, Error, HttpChoice, Kind, Phase, Pool, Redirects, Used};
+pub use fetch::{FetchOptions, Fetcher};
+pub use library::{
+    BodySink, BuildError, Builder, Client, ClientDriver, Control, DataPath, Error, HttpChoice, Kind, Phase,
+    Pool, Received, Redirects, Stats, Used,
+};
+pub use report::PathReport;
 pub use resolve::Family;

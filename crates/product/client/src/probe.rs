@@ -76,6 +76,12 @@ impl Probe {
     }
 }
 
+/// Whether an error is about the address rather than about the socket of this side.
+pub fn is_about_address(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable, PermissionDenied};
+    matches!(kind, ConnectionRefused | HostUnreachable | NetworkUnreachable | PermissionDenied)
+}
+
 /// A packet of a version that is reserved for this (RFC 9000 §15), as long as servers demand (§6.1, §14.1).
 fn question() -> [u8; 1_200] {
     const VERSION: [u8; 4] = [0x1a, 0x2a, 0x3a, 0x4a];

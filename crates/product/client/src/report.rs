@@ -5,48 +5,55 @@ use crate::job::Job;
 use crate::usage::Usage;
 use base::time::Duration;
 use crypto::Suite;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use transport::{Connection, MtuReport};
 
-/// What a connection was like when a download ended.
-#[derive(Clone, Copy, Debug, Default)]
+/// What a QUIC connection was like when a response on it ended. All counts begin with the connection.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct PathReport {
-    /// The QUIC version, as its field on the wire.
+    /// The server's address at the end.
+    pub peer: SocketAddr,
+    /// The version of QUIC, as its field on the wire. Source: RFC 9000 §15, RFC 9369 §3.1.
     pub version: u32,
     /// The cipher suite, once the handshake has chosen one.
+    #[doc(hidden)]
     pub suite: Option<Suite>,
-    /// The largest UDP payload that was sent, in bytes.
+    /// The largest UDP payload that is sent, in bytes.
     pub packet_size: u16,
-    /// The smoothed round-trip time.
-    pub rtt: Duration,
-    /// Packets of ours that were lost.
+    /// The smoothed round-trip time. Source: RFC 9002 §5.3.
+    pub rtt: std::time::Duration,
+    /// The least round-trip time of late; zero before the first sample.
+    pub min_rtt: std::time::Duration,
+    /// Packets of this side that were declared lost. Source: RFC 9002 §6.1.
     pub lost_packets: u64,
-    /// Packets that arrived.
+    /// Packets that were authentic and new.
     pub received_packets: u64,
     /// Packets that were sent.
     pub sent_packets: u64,
-    /// Key updates, of either side.
+    /// Key updates, of either side. Source: RFC 9001 §6.
     pub key_updates: u64,
     /// What the search for the largest packet has found.
+    #[doc(hidden)]
     pub mtu: MtuReport,
-    /// The least round-trip time of late.
-    pub min_rtt: Duration,
 }
 
 impl PathReport {
     pub(crate) fn of(connection: &Connection) -> PathReport {
         let counters = connection.counters();
         PathReport {
+            peer: connection.addresses().peer,
             version: connection.version().0,
             suite: connection.suite(),
             packet_size: connection.packet_size(),
-            rtt: connection.rtt(),
+            rtt: connection.rtt().into(),
             lost_packets: counters.lost_packets,
             received_packets: counters.received_packets,
             sent_packets: counters.sent_packets,
             key_updates: counters.key_updates,
             mtu: connection.mtu_report(),
-            min_rtt: connection.min_rtt(),
+            min_rtt: connection.min_rtt().into(),
         }
     }
 }
@@ -85,7 +92,7 @@ pub struct Outcome {
     pub usage: Usage,
     /// The connection it ended on; `None` if there was none.
     pub path: Option<PathReport>,
-    /// The version of HTTP of the last answer, where the client chose it; then datagrams and system calls were not counted.
+    /// The version of HTTP of the last answer.
     pub version: Option<http::Version>,
     /// The heads of the answers, when only heads were wanted.
     pub head: String,

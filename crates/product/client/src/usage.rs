@@ -1,5 +1,6 @@
 //! What a download cost: CPU time, datagrams, system calls.
 
+use crate::Stats;
 use datapath::Counters;
 
 /// What the process has used and its data path has counted, at one moment; or, as a difference, in a span of time.
@@ -36,6 +37,19 @@ impl Usage {
             send_calls: counters.tx.calls,
             waits: counters.waits,
             overflowed: counters.rx.overflowed,
+        }
+    }
+
+    /// As of now, with what a client has counted.
+    pub fn of_client(stats: &Stats) -> Usage {
+        Usage {
+            received_datagrams: stats.received_datagrams,
+            sent_datagrams: stats.sent_datagrams,
+            receive_calls: stats.receive_calls,
+            send_calls: stats.send_calls,
+            waits: stats.waits,
+            overflowed: stats.overflowed_datagrams,
+            ..Usage::now(&Counters::default())
         }
     }
 

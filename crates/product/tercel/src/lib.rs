@@ -58,10 +58,12 @@ pub mod tls {
 /// | dropped | happens |
 /// |---|---|
 /// | the future of a request, the content of a response | the exchange is cancelled: RST_STREAM, RESET_STREAM and STOP_SENDING, or the end of an HTTP/1.1 connection |
+/// | the future of [`Client::request_into`] | the same; the sink is dropped by the thread that calls it |
 /// | the last [`Client`] | exchanges that run are finished, then all connections are closed |
 pub mod client {
     pub use ::client::{
-        BuildError, Builder, Client, Error, Family, HttpChoice, Kind, Phase, Pool, Redirects, Used,
+        BodySink, BuildError, Builder, Client, Control, DataPath, Error, Family, HttpChoice, Kind,
+        PathReport, Phase, Pool, Received, Redirects, Stats, Used,
     };
 }
 

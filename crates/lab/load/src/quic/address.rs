@@ -5,9 +5,9 @@
 //! once. Where none answers, the first that was not passed over is taken: a server may keep silent to such questions, and the
 //! run itself will tell. Rejected: a handshake with each, which needs a path, a worker and a certificate before there is a run.
 
-use client::dial::{Fault, speaks_of_the_way};
 use client::error::GetError;
-use client::probe::{Probe, ProbeResult};
+use client::fault::Fault;
+use client::probe::{Probe, ProbeResult, is_about_address};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub fn choose_address(addresses: &[SocketAddr]) -> Result<SocketAddr, GetError> 
                 answered = answered.or(Some(*address));
                 true
             }
-            ProbeResult::Bad(error) if speaks_of_the_way(error.kind()) => {
+            ProbeResult::Bad(error) if is_about_address(error.kind()) => {
                 fault = Fault::of_network(*address, error.kind());
                 false
             }

@@ -16,8 +16,8 @@ use crate::traffic::Traffic;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
 use client::app::{ClientApp, ClientConnection};
-use client::dial::{Fault, speaks_of_the_way};
-use client::probe::Probe;
+use client::fault::Fault;
+use client::probe::{Probe, is_about_address};
 use datapath::Port;
 use std::io;
 use std::sync::Arc;
@@ -295,7 +295,7 @@ impl<'a, P: Port> Generator<'a, P> {
                 Err(error) => Some(error),
             },
         };
-        if let Some(error) = verdict.filter(|error| speaks_of_the_way(error.kind())) {
+        if let Some(error) = verdict.filter(|error| is_about_address(error.kind())) {
             let address = self.plan.address;
             let words = || Fault::of_network(address, error.kind()).to_string();
             self.worker.app_mut().accounts.on_fault(words);

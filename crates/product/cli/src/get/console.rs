@@ -2,7 +2,7 @@
 //!
 //! Bars and lines go to standard error. Standard output is for content, heads and JSON.
 
-use super::{GetArgs, summary};
+use super::{GetArgs, Http, summary};
 use client::error::shown;
 use client::job::Job;
 use client::output::Output;
@@ -27,6 +27,7 @@ pub(super) struct Console {
     is_mixed: bool,
     json: Option<Stream>,
     exit_code: u8,
+    http: Http,
 }
 
 /// Where the lines of JSON go.
@@ -59,6 +60,7 @@ impl Console {
             is_mixed: output_is_taken && is_one_file(&std::io::stdout(), &std::io::stderr()),
             json: args.json.then_some(if output_is_taken { Stream::Error } else { Stream::Output }),
             exit_code: 0,
+            http: args.http,
         }
     }
 
@@ -107,7 +109,7 @@ impl Console {
             }
         }
         if let Some(stream) = self.json {
-            let line = format!("{}\n", summary::of(&row.url, outcome));
+            let line = format!("{}\n", summary::of(&row.url, outcome, self.http));
             // A reader that is gone does not want it.
             let _ = match stream {
                 Stream::Output => std::io::stdout().write_all(line.as_bytes()),

@@ -1,9 +1,11 @@
 //! The machine's line about a download: one JSON object.
 
+use super::Http;
 use client::report::Outcome;
+use http::Version;
 use serde_json::{Value, json};
 
-/// What the library's client does not count.
+/// What is counted for HTTP/3 alone.
 const NOT_COUNTED: [&str; 8] = [
     "received_datagrams",
     "sent_datagrams",
@@ -15,8 +17,8 @@ const NOT_COUNTED: [&str; 8] = [
     "overflowed_datagrams",
 ];
 
-/// What became of `url`, as the user wrote it.
-pub(super) fn of(url: &str, outcome: &Outcome) -> Value {
+/// What became of `url`, as the user wrote it; the version is told where the user did not fix HTTP/3.
+pub(super) fn of(url: &str, outcome: &Outcome, http: Http) -> Value {
     let seconds = outcome.elapsed.as_secs_f64();
     let usage = &outcome.usage;
     let datagrams = usage.received_datagrams + usage.sent_datagrams;
@@ -49,11 +51,13 @@ pub(super) fn of(url: &str, outcome: &Outcome) -> Value {
         "datagrams_per_call": datagrams as f64 / usage.calls().max(1) as f64,
         "overflowed_datagrams": usage.overflowed,
     });
-    if let (Some(version), Value::Object(fields)) = (outcome.version, &mut line) {
-        let name = format!("{version:?}");
-        let known = outcome.status != 0;
-        fields.insert("http_version".into(), json!(known.then(|| name.trim_start_matches("HTTP/"))));
-        NOT_COUNTED.iter().for_each(|name| drop(fields.insert((*name).into(), Value::Null)));
+    if let (true, Value::Object(fields)) = (http != Http::Three, &mut line) {
+        let name = outcome.version.map(|version| format!("{version:?}"));
+        let name = name.as_ref().map(|name| name.trim_start_matches("HTTP/"));
+        fields.insert("http_version".into(), json!(name));
+        if outcome.version != Some(Version::HTTP_3) {
+            NOT_COUNTED.iter().for_each(|name| drop(fields.insert((*name).into(), Value::Null)));
+        }
     }
     if let (Some(path), Value::Object(fields)) = (&outcome.path, &mut line) {
         let version = if path.version == wire::Version::V2.0 { 2 } else { path.version };

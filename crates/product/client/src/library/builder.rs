@@ -2,22 +2,23 @@
 
 use super::client::Client;
 use super::connector::Connector;
+use super::data_path::DataPath;
+use super::quic::{ClientDriver, Engine};
 use super::settings::{HttpChoice, Pool, Redirects, Settings};
 use crate::resolve::{ConnectOverride, Family, Flag};
-use crypto::{ClientTls, ConfigError, Roots, TlsOptions};
+use crypto::{ClientTls, ConfigError, KeyLog, Roots, TlsOptions};
+use datapath::Port;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::Instant;
 use transport::{ClientConfig, TransportConfig};
-
-/// A connection of QUIC says so often that it is there, so that a slow response does not end it.
-const KEEP_ALIVE: base::time::Duration = base::time::Duration::from_secs(10);
 
 /// Why a client cannot be made.
 #[derive(Debug)]
@@ -75,6 +76,9 @@ pub struct Builder {
     silence: Option<Duration>,
     timeout: Option<Duration>,
     pool: Pool,
+    keep_alive: Option<Duration>,
+    data_path: DataPath,
+    transport: TransportConfig,
 }
 
 impl Client {
@@ -99,6 +103,9 @@ impl Client {
             silence: Some(Duration::from_secs(30)),
             timeout: None,
             pool: Pool::default(),
+            keep_alive: None,
+            data_path: DataPath::default(),
+            transport: TransportConfig::default(),
         }
     }
 }
@@ -179,6 +186,26 @@ impl Builder {
         self
     }
 
+    /// A PING is sent when an HTTP/3 connection was quiet for so long, so that neither its idle timeout nor a firewall ends it.
+    /// Default: `None`, because it wakes radios and servers. An idle connection that has timed out is replaced by the next request.
+    pub fn keep_alive(mut self, interval: Option<Duration>) -> Builder {
+        self.keep_alive = interval;
+        self
+    }
+
+    /// How datagrams reach the interface. Default: [`DataPath::gso`].
+    pub fn data_path(mut self, path: DataPath) -> Builder {
+        self.data_path = path;
+        self
+    }
+
+    /// Secrets of all connections are added to this file, for dissectors. Default: they are kept. Source:
+    /// draft-ietf-tls-keylogfile.
+    pub fn key_log(mut self, file: impl Into<PathBuf>) -> Builder {
+        self.tls.key_log = KeyLog::File(file.into());
+        self
+    }
+
     /// Settings of TLS; the application protocols are set by [`Builder::http`].
     #[doc(hidden)]
     pub fn tls_options(mut self, options: TlsOptions) -> Builder {
@@ -193,28 +220,66 @@ impl Builder {
         self
     }
 
+    /// All settings of QUIC but [`Builder::connect_timeout`] and [`Builder::keep_alive`]. Outside semver.
+    #[doc(hidden)]
+    pub fn transport(mut self, settings: TransportConfig) -> Builder {
+        self.transport = settings;
+        self
+    }
+
     /// Starts the thread of TCP connections and timers. That of HTTP/3 is started by the first request that needs it.
     ///
     /// # Errors
     /// There is nothing to trust, or no thread.
     pub fn build(self) -> Result<Client, BuildError> {
+        self.start().map(Client::of)
+    }
+
+    /// A client whose HTTP/3 connections are driven by the caller, on `port`. Outside semver.
+    ///
+    /// # Errors
+    /// The same.
+    #[doc(hidden)]
+    pub fn build_on<P: Port>(self, port: P) -> Result<(Client, ClientDriver<P>), BuildError> {
+        let connector = self.start()?;
+        let (engine, endpoint) =
+            Engine::new(port, connector.settings.quic_setup()).map_err(BuildError::System)?;
+        connector.set_quic(endpoint);
+        Ok((Client::of(connector), ClientDriver::new(engine)))
+    }
+
+    fn start(self) -> Result<Arc<Connector>, BuildError> {
+        let settings = self.settings()?;
+        let idle = settings.pool.idle;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(BuildError::System)?;
+        let (alive, over) = mpsc::channel(1);
+        let connector = Arc::new(Connector::new(settings, runtime.handle().clone(), alive));
+        runtime.spawn(sweep(Arc::downgrade(&connector), idle));
+        let thread = std::thread::Builder::new().name("tercel-client".to_owned());
+        thread.spawn(move || run(runtime, over)).map_err(BuildError::System)?;
+        Ok(connector)
+    }
+
+    fn settings(self) -> Result<Settings, BuildError> {
         let alpn = |names: &[&[u8]]| TlsOptions {
             alpn: names.iter().map(|name| name.to_vec()).collect(),
             ..self.tls.clone()
         };
         let over_tcp = match self.http {
-            HttpChoice::Http1 => alpn(&[b"http/1.1"]),
-            HttpChoice::Http2 => alpn(&[b"h2"]),
-            HttpChoice::Auto | HttpChoice::Http3 => alpn(&[b"h2", b"http/1.1"]),
+            HttpChoice::Http1 => Some(alpn(&[b"http/1.1"])),
+            HttpChoice::Http2 => Some(alpn(&[b"h2"])),
+            HttpChoice::Auto => Some(alpn(&[b"h2", b"http/1.1"])),
+            HttpChoice::Http3 => None,
         };
-        let tls = crypto::tcp_client(&self.roots, &over_tcp).map_err(BuildError::Tls)?;
+        let tls = over_tcp.map(|options| crypto::tcp_client(&self.roots, &options)).transpose();
         let quic_tls = ClientTls::new(&self.roots, &alpn(&[b"h3"])).map_err(BuildError::Tls)?;
         let transport = TransportConfig {
             handshake_timeout: self.connect_timeout.into(),
-            keep_alive: Some(KEEP_ALIVE),
-            ..TransportConfig::default()
+            keep_alive: self.keep_alive.map(Into::into),
+            ..self.transport
         };
-        let settings = Settings {
+        Ok(Settings {
             http: self.http,
             family: self.family,
             detours: self.detours,
@@ -223,17 +288,10 @@ impl Builder {
             silence: self.silence,
             timeout: self.timeout,
             pool: self.pool,
-            tls,
+            tls: tls.map_err(BuildError::Tls)?,
             quic: ClientConfig { tls: quic_tls, transport: Arc::new(transport), token: Vec::new() },
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-        let runtime = runtime.map_err(BuildError::System)?;
-        let (alive, over) = mpsc::channel(1);
-        let connector = Arc::new(Connector::new(settings, runtime.handle().clone(), alive));
-        runtime.spawn(sweep(Arc::downgrade(&connector), self.pool.idle));
-        let thread = std::thread::Builder::new().name("tercel-client".to_owned());
-        thread.spawn(move || run(runtime, over)).map_err(BuildError::System)?;
-        Ok(Client::of(connector))
+            data_path: self.data_path,
+        })
     }
 }
 

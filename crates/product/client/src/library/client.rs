@@ -2,40 +2,44 @@
 
 use super::connection::{Channel, Connection};
 use super::connector::Connector;
-use super::content::{Activity, Timed, Watched, over, silent};
+use super::content::{Activity, Content, Timed, Watched, over, silent};
 use super::error::{Error, Kind};
 use super::origin::Origin;
 use super::pool;
-use super::quic::Refused;
+use super::pump::pump;
+use super::quic::Delivered;
 use super::redirect;
+use super::refused::Refused;
 use super::settings::{HttpChoice, Redirects};
+use super::sink::{BodySink, Flow, IsFinal, Lent, Received};
+use super::stats::Stats;
+use super::used::Used;
 use ::body::Body;
 use http::{Method, Request, Response, Uri, request};
 use http_body::Body as _;
 use std::fmt;
-use std::future::Future;
-use std::net::SocketAddr;
+use std::future::{Future, ready};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, Sleep, timeout_at};
+
+/// What comes of a request.
+enum Outcome<K> {
+    /// A response whose content the sink has not been lent.
+    Response(Box<(Response<Body>, Lent<K>)>),
+    /// A response that the sink has taken.
+    Received(Box<Received<K>>),
+}
+
+/// Which responses are for the sink at once, and when the time for the whole is over.
+type Demands = (IsFinal, Option<Instant>);
+
+/// A request that has failed, and its sink if that can be used again.
+type Failed<K> = (Refused, Option<Lent<K>>);
 
 /// How often a request is sent again that no server has looked at.
 const MAX_RETRIES: u32 = 3;
-
-/// How a response came: in the extensions of each response.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Used {
-    /// The address that has answered.
-    pub peer: SocketAddr,
-    /// Whether the connection has served requests before.
-    pub is_reused: bool,
-    /// How long it took to make the connection, from the resolution of the name to the end of the handshake.
-    pub connect_time: Duration,
-    /// The URI of the last request, after redirects.
-    pub uri: Uri,
-}
 
 /// An HTTP client. Clones share their connections.
 ///
@@ -93,11 +97,96 @@ impl Client {
     /// # Errors
     /// There is no response: see [`Kind`]. A status of 400 or more is no error.
     pub async fn request<B: Into<Body>>(&self, request: Request<B>) -> Result<Response<Body>, Error> {
+        // No response is one for this sink.
+        let unused = |bytes: &[u8]| bytes.len();
+        match self.begin(request.map(Into::into), unused, |_| false, |outcome| ready(Ok(outcome))).await? {
+            Outcome::Response(response) => Ok(response.0),
+            Outcome::Received(received) => Ok(received.response.map(|()| Body::empty())),
+        }
+    }
+
+    /// Sends a request whose content is lent to `sink` as it arrives, and returns when the response is complete: its head, its
+    /// trailers and the sink. Over HTTP/3 the sink is called on the thread of the QUIC connections with the memory in which the
+    /// packet was decrypted: nothing is copied, no other thread is woken. Over HTTP/1.1 and 2 it is called where the future is
+    /// polled. A sink that takes less than it is lent pauses the response, and the server's flow control with it.
+    ///
+    /// ```no_run
+    /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// use http::Request;
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// let client = client::Client::new()?;
+    /// let lines = Arc::new(AtomicUsize::new(0));
+    /// let count = Arc::clone(&lines);
+    /// let request = Request::get("https://example.org/").body(())?.map(|()| body::Body::empty());
+    /// let received = client
+    ///     .request_into(request, move |bytes: &[u8]| {
+    ///         count.fetch_add(bytes.iter().filter(|byte| **byte == b'\n').count(), Ordering::Relaxed);
+    ///         bytes.len()
+    ///     })
+    ///     .await?;
+    /// println!("{}: {} lines", received.response.status(), lines.load(Ordering::Relaxed));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Dropping the future cancels the exchange; the sink is dropped by the thread that calls it, perhaps a moment later. A sink that
+    /// panics ends its own request with [`Kind::Sink`]. Once the sink has heard of a head, the request is not sent again.
+    ///
+    /// # Errors
+    /// There is no response, or it is not complete: see [`Kind`]. The sink is dropped. A status of 400 or more is no error.
+    pub async fn request_into<B, K>(&self, request: Request<B>, sink: K) -> Result<Received<K>, Error>
+    where
+        B: Into<Body>,
+        K: BodySink,
+    {
+        let is_final = match self.connector.settings.redirects {
+            Redirects::Limit(_) => |head: &Response<()>| !redirect::may_lead_on(head),
+            Redirects::None => |_: &Response<()>| true,
+        };
+        let finish = async |outcome| match outcome {
+            Outcome::Response(response) => pump(*response).await,
+            Outcome::Received(received) => Ok(*received),
+        };
+        self.begin(request.map(Into::into), sink, is_final, finish).await
+    }
+
+    /// What the data path of HTTP/3 has counted so far.
+    pub fn stats(&self) -> Stats {
+        self.connector.stats()
+    }
+
+    /// Whether it speaks HTTP/3 and nothing else.
+    pub(crate) fn speaks_http3_alone(&self) -> bool {
+        self.connector.settings.http == HttpChoice::Http3
+    }
+
+    /// Waits on the client's own timers, on any executor.
+    pub(crate) fn sleep(&self, span: Duration) -> Sleep {
+        let _entered = self.connector.runtime.enter();
+        tokio::time::sleep(span)
+    }
+
+    /// Sends a request and those that redirects demand, and finishes within the time for the whole.
+    async fn begin<K, T, F>(
+        &self,
+        request: Request<Body>,
+        sink: K,
+        is_final: IsFinal,
+        finish: impl FnOnce(Outcome<K>) -> F,
+    ) -> Result<T, Error>
+    where
+        K: BodySink,
+        F: Future<Output = Result<T, Error>>,
+    {
         let deadline = self.connector.settings.timeout.map(|timeout| Instant::now() + timeout);
-        let following = self.follow(request.map(Into::into), deadline);
+        let whole = async {
+            let lent = Lent::new(sink, Arc::default());
+            finish(self.follow(request, lent, (is_final, deadline)).await?).await
+        };
         match deadline {
-            None => following.await,
-            Some(at) => self.timed(at, following).await.unwrap_or_else(|| Err(over())),
+            None => whole.await,
+            Some(at) => self.timed(at, whole).await.unwrap_or_else(|| Err(over())),
         }
     }
 
@@ -111,11 +200,12 @@ impl Client {
     }
 
     /// Sends a request and those that redirects demand.
-    async fn follow(
+    async fn follow<K: BodySink>(
         &self,
         mut request: Request<Body>,
-        deadline: Option<Instant>,
-    ) -> Result<Response<Body>, Error> {
+        mut lent: Lent<K>,
+        demands: Demands,
+    ) -> Result<Outcome<K>, Error> {
         let mut left = match self.connector.settings.redirects {
             Redirects::Limit(limit) => Some(limit),
             Redirects::None => None,
@@ -123,10 +213,14 @@ impl Client {
         loop {
             let (head, content) = request.into_parts();
             let again = content.try_clone();
-            let response = self.send(&head, content, deadline).await?;
-            let Some(hops) = &mut left else { return Ok(response) };
+            let (response, back) = match self.send(&head, content, lent, demands).await? {
+                Outcome::Response(response) => *response,
+                received @ Outcome::Received(_) => return Ok(received),
+            };
+            lent = back;
+            let Some(hops) = &mut left else { return Ok(Outcome::Response(Box::new((response, lent)))) };
             let Some(next) = redirect::next(&head, again, (response.status(), response.headers()))? else {
-                return Ok(response);
+                return Ok(Outcome::Response(Box::new((response, lent))));
             };
             *hops = hops.checked_sub(1).ok_or_else(|| {
                 Error::new(Kind::Redirect, format!("too many redirects, the last one to {}", next.uri()))
@@ -136,12 +230,13 @@ impl Client {
     }
 
     /// Sends one request, again where that is safe.
-    async fn send(
+    async fn send<K: BodySink>(
         &self,
         head: &request::Parts,
         mut content: Body,
-        deadline: Option<Instant>,
-    ) -> Result<Response<Body>, Error> {
+        mut lent: Lent<K>,
+        demands: Demands,
+    ) -> Result<Outcome<K>, Error> {
         if head.method == Method::CONNECT {
             return Err(Error::new(Kind::Request, "CONNECT is not supported"));
         }
@@ -151,16 +246,20 @@ impl Client {
             let again = content.try_clone();
             let connection = self.connector.connection(&origin).await?;
             let (is_reused, is_quic) = (connection.is_reused, connection.is_quic());
-            let refused = match self.exchange(&origin, connection, (head.clone(), content), deadline).await {
-                Ok(response) => return Ok(response),
-                Err(refused) => refused,
+            let request = (head.clone(), content);
+            let (refused, back) = match self.exchange(&origin, connection, request, lent, demands).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(failed) => failed,
             };
             let error = refused.error;
             let is_safe = error.is_retryable()
                 || (is_reused && retries == 0 && error.kind() == Kind::Lost && head.method.is_idempotent());
             retries += 1;
-            content = match refused.content.map(|content| *content).or(again) {
-                Some(content) if is_safe && retries <= MAX_RETRIES => content,
+            let content_again = refused.content.map(|content| *content).or(again);
+            (content, lent) = match (content_again, back) {
+                (Some(content), Some(lent)) if is_safe && !lent.has_begun && retries <= MAX_RETRIES => {
+                    (content, lent)
+                }
                 _ => return Err(error),
             };
             if is_quic
@@ -174,56 +273,77 @@ impl Client {
     }
 
     /// One request and its response on one connection.
-    async fn exchange(
+    async fn exchange<K: BodySink>(
         &self,
         origin: &Origin,
         mut connection: Connection,
         (head, content): (request::Parts, Body),
-        deadline: Option<Instant>,
-    ) -> Result<Response<Body>, Refused> {
-        let uri = head.uri.clone();
-        let sent = match self.connector.settings.silence {
-            None => connection.send(head, content).await,
+        mut lent: Lent<K>,
+        (is_final, deadline): Demands,
+    ) -> Result<Outcome<K>, Failed<K>> {
+        let facts = connection.facts;
+        let (peer, connect_time, is_reused) = (facts.peer, facts.connect_time, connection.is_reused);
+        let used = Used { peer, is_reused, connect_time, uri: head.uri.clone() };
+        lent.on_connection(&used);
+        let delivered = match self.connector.settings.silence {
+            None => connection.send(head, content, lent, is_final).await,
             Some(silence) => {
-                let activity = Activity::new();
+                let (activity, flow) = (Activity::new(), Arc::clone(lent.flow()));
                 let content = Watched::wrap(content, &activity);
-                self.unless_silent(connection.send(head, content), &activity, silence).await
+                let sending = connection.send(head, content, lent, is_final);
+                self.unless_silent(sending, (&activity, &flow), silence).await
             }
         };
-        let mut response = sent?;
-        self.connector.on_response(origin, &connection, response.headers());
-        let facts = connection.facts;
-        let (peer, connect_time) = (facts.peer, facts.connect_time);
-        let is_reused = connection.is_reused;
-        response.extensions_mut().insert(Used { peer, is_reused, connect_time, uri });
-        if pool::is_exclusive(&connection) {
-            self.keep(origin.clone(), connection);
-        }
-        Ok(response.map(|content| {
-            let silence = self.connector.settings.silence;
-            if content.is_end_stream() || (silence.is_none() && deadline.is_none()) {
-                return content.untimed();
+        match delivered {
+            Delivered::Complete(mut received) => {
+                self.connector.on_response(origin, &connection, received.response.headers());
+                received.response.extensions_mut().insert(used);
+                Ok(Outcome::Received(received))
             }
-            let _entered = self.connector.runtime.enter();
-            Body::new(Timed::new(content, silence, deadline, self.connector.alive.clone()))
-        }))
+            Delivered::Undecided(mut response, lent) => {
+                self.connector.on_response(origin, &connection, response.headers());
+                response.extensions_mut().insert(used);
+                if pool::is_exclusive(&connection) {
+                    self.keep(origin.clone(), connection);
+                }
+                let response = response.map(|content| self.limited(content, deadline));
+                Ok(Outcome::Response(Box::new((response, lent))))
+            }
+            Delivered::Failed(refused, lent) => Err((refused, lent)),
+        }
     }
 
-    /// Waits for a response as long as the connection takes content of the request, and for `silence` beyond that.
-    async fn unless_silent<T>(
+    /// The content for the application, with the limits of time.
+    fn limited(&self, content: Content, deadline: Option<Instant>) -> Body {
+        let silence = self.connector.settings.silence;
+        if content.is_end_stream() || (silence.is_none() && deadline.is_none()) {
+            return content.untimed();
+        }
+        let _entered = self.connector.runtime.enter();
+        Body::new(Timed::new(content, silence, deadline, self.connector.alive.clone()))
+    }
+
+    /// Waits for a response as long as the connection takes content of the request, the sink takes that of the response or holds
+    /// it up, and for `silence` beyond that.
+    async fn unless_silent<K: BodySink>(
         &self,
-        sending: impl Future<Output = Result<T, Refused>>,
-        activity: &Activity,
+        sending: impl Future<Output = Delivered<K>>,
+        (activity, flow): (&Activity, &Flow),
         silence: Duration,
-    ) -> Result<T, Refused> {
+    ) -> Delivered<K> {
         let mut sending = pin!(sending);
+        let (mut heard, mut seen) = (Instant::now(), flow.progress());
+        let step = (silence / 4).max(Duration::from_millis(1));
         loop {
-            let until = activity.last() + silence;
-            if let Some(sent) = self.timed(until, sending.as_mut()).await {
-                return sent;
+            if let Some(delivered) = self.timed(Instant::now() + step, sending.as_mut()).await {
+                return delivered;
             }
-            if activity.last() + silence <= until {
-                return Err(silent(silence).into());
+            let (now, progress) = (Instant::now(), flow.progress());
+            if progress != seen || flow.is_paused() {
+                (heard, seen) = (now, progress);
+            }
+            if now >= heard.max(activity.last()) + silence {
+                return Delivered::Failed(silent(silence).into(), None);
             }
         }
     }

@@ -2,16 +2,21 @@
 
 use super::content::Content;
 use super::error::{Error, Kind};
-use super::quic::{QuicConnection, Refused};
+use super::quic::{Delivered, QuicConnection, ToSink};
+use super::refused::Refused;
+use super::sink::{BodySink, Flow, IsFinal, Lent, cancelled};
 use super::tcp::{self, Http1, TcpConnection};
 use ::body::Body;
 use http::header::{CONTENT_LENGTH, HOST, HeaderValue};
 use http::uri::PathAndQuery;
-use http::{Method, Request, Response, Uri, Version, request};
+use http::{Method, Request, Uri, Version, request};
 use http_body::Body as _;
 use hyper::client::conn::http2;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 /// What is the same for all requests of a connection.
@@ -71,33 +76,56 @@ impl Connection {
         matches!(self.channel, Channel::Http3(_))
     }
 
-    /// Sends a request. Dropping the future cancels it.
-    pub(crate) async fn send(
+    /// Sends a request. Over HTTP/3 content of a response that is final goes to the sink. Dropping the future cancels it.
+    pub(crate) async fn send<K: BodySink>(
         &mut self,
         mut head: request::Parts,
         content: Body,
-    ) -> Result<Response<Content>, Refused> {
-        match &mut self.channel {
-            Channel::Http1(connection) => {
-                if let Err(error) = shape_http1(&mut head) {
-                    return Err(Refused { error, content: Some(Box::new(content)) });
+        lent: Lent<K>,
+        is_final: IsFinal,
+    ) -> Delivered<K> {
+        let flow = Arc::clone(lent.flow());
+        let sent = match &mut self.channel {
+            Channel::Http1(connection) => match shape_http1(&mut head) {
+                Ok(()) => {
+                    let sending = tcp::send_http1(connection, Request::from_parts(head, content));
+                    unless_cancelled(sending, &flow).await
                 }
-                let sent = tcp::send_http1(connection, Request::from_parts(head, content)).await;
-                sent.map(|response| response.map(Content::Hyper))
-            }
+                Err(error) => Err(Refused { error, content: Some(Box::new(content)) }),
+            },
             Channel::Http2(sender) => {
                 head.version = Version::HTTP_2;
                 // The authority of the URI says it.
                 head.headers.remove(HOST);
-                let sent = tcp::send_http2(sender, Request::from_parts(head, content)).await;
-                sent.map(|response| response.map(Content::Hyper))
+                let sending = tcp::send_http2(sender, Request::from_parts(head, content));
+                unless_cancelled(sending, &flow).await
             }
             Channel::Http3(connection) => {
                 add_length(&mut head, &content);
-                connection.send(head, content).await.map(|response| response.map(Content::Queue))
+                let (receiver, told) = ToSink::new(lent, is_final);
+                connection.send(head, content, Box::new(receiver));
+                let lost = |_| Error::new(Kind::Lost, "the connection has ended").into();
+                return told.await.unwrap_or_else(|gone| Delivered::Failed(lost(gone), None));
             }
+        };
+        match sent {
+            Ok(response) => Delivered::Undecided(Box::new(response.map(Content::Hyper)), lent),
+            Err(refused) => Delivered::Failed(refused, Some(lent)),
         }
     }
+}
+
+/// Waits for a response until the program gives it up.
+async fn unless_cancelled<T>(
+    sending: impl Future<Output = Result<T, Refused>>,
+    flow: &Flow,
+) -> Result<T, Refused> {
+    let mut sending = pin!(sending);
+    let waiting = poll_fn(|cx| {
+        flow.set_waker(cx.waker());
+        if flow.is_cancelled() { Poll::Ready(Err(cancelled().into())) } else { sending.as_mut().poll(cx) }
+    });
+    waiting.await
 }
 
 /// RFC 9112 §3.2.1: the target is path and query, and the host stands in a field.

@@ -6,13 +6,14 @@ use super::error::{Error, Kind, Phase};
 use super::knowledge::{Knowledge, Place, Plan};
 use super::origin::Origin;
 use super::pool::{Attempt, Pool, Wanted};
-use super::quic::QuicThread;
+use super::quic::{self, QuicConnection, QuicEndpoint};
 use super::race::{HEAD_START, race};
 use super::settings::{HttpChoice, Settings};
+use super::stats::Stats;
 use super::tcp;
-use crate::dial::speaks_of_the_way;
 use crate::error::GetError;
-use crate::probe::Probe;
+use crate::fault::Fault;
+use crate::probe::{Probe, is_about_address};
 use crate::resolve;
 use crate::target::Target;
 use http::HeaderMap;
@@ -43,8 +44,8 @@ pub(crate) struct Connector {
     pub(crate) alive: Alive,
     pool: Mutex<Pool>,
     knowledge: Mutex<Knowledge>,
-    /// Started by the first attempt over QUIC.
-    quic: Mutex<Option<Arc<QuicThread>>>,
+    /// Started by the first attempt over QUIC, unless the program drives it.
+    quic: Mutex<Option<Arc<QuicEndpoint>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -55,6 +56,15 @@ impl Connector {
     pub(crate) fn new(settings: Settings, runtime: Handle, alive: Alive) -> Connector {
         let pool = Mutex::new(Pool::new(settings.pool));
         Connector { settings, runtime, alive, pool, knowledge: Mutex::default(), quic: Mutex::default() }
+    }
+
+    /// HTTP/3 connections are those of this endpoint.
+    pub(crate) fn set_quic(&self, endpoint: QuicEndpoint) {
+        *lock(&self.quic) = Some(Arc::new(endpoint));
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        lock(&self.quic).as_ref().map_or_else(Stats::default, |endpoint| endpoint.counters().read())
     }
 
     pub(crate) fn pool(&self) -> MutexGuard<'_, Pool> {
@@ -185,11 +195,11 @@ impl Connector {
     async fn connect_quic(self: Arc<Self>, origin: Origin, place: Place) -> Result<Connection, Error> {
         let began = Instant::now();
         let addresses = self.resolve(origin.target(place.host.as_deref(), place.port)?).await?;
-        let thread = self.quic_thread()?;
+        let endpoint = self.quic_endpoint()?;
         let attempts = addresses.into_iter().map(|peer| {
-            let (thread, origin) = (Arc::clone(&thread), origin.clone());
+            let (endpoint, origin) = (Arc::clone(&endpoint), origin.clone());
             async move {
-                let connection = probed(&thread, peer, origin.host()).await?;
+                let connection = probed(&endpoint, peer, origin.host()).await?;
                 Ok((peer, Channel::Http3(connection)))
             }
         });
@@ -211,7 +221,7 @@ impl Connector {
         let began = Instant::now();
         let addresses = self.resolve(origin.target(None, origin.port())?).await?;
         let attempts = addresses.into_iter().map(|peer| {
-            let tls = origin.is_secure().then(|| Arc::clone(&self.settings.tls));
+            let tls = self.settings.tls.clone().filter(|_| origin.is_secure());
             let (origin, alive) = (origin.clone(), self.alive.clone());
             async move {
                 let connection = tcp::connect(peer, origin.host(), tls, alive).await?;
@@ -236,18 +246,18 @@ impl Connector {
         }
     }
 
-    fn quic_thread(&self) -> Result<Arc<QuicThread>, Error> {
+    fn quic_endpoint(&self) -> Result<Arc<QuicEndpoint>, Error> {
         let mut place = lock(&self.quic);
-        if let Some(thread) = &*place {
-            return Ok(Arc::clone(thread));
+        if let Some(endpoint) = &*place {
+            return Ok(Arc::clone(endpoint));
         }
         let unavailable =
             |error| Error::caused(Kind::Connect, "HTTP/3 is not available on this machine", error);
-        let idle = self.settings.pool.idle;
-        let thread = QuicThread::start(self.settings.quic.clone(), idle.into()).map_err(unavailable)?;
-        let thread = Arc::new(thread);
-        *place = Some(Arc::clone(&thread));
-        Ok(thread)
+        let endpoint =
+            quic::start(&self.settings.data_path, self.settings.quic_setup()).map_err(unavailable)?;
+        let endpoint = Arc::new(endpoint);
+        *place = Some(Arc::clone(&endpoint));
+        Ok(endpoint)
     }
 }
 
@@ -256,12 +266,8 @@ fn late(timeout: Duration) -> Error {
 }
 
 /// Connects to `peer`, unless the network says that nothing is there.
-async fn probed(
-    thread: &QuicThread,
-    peer: SocketAddr,
-    host: &str,
-) -> Result<Arc<super::quic::QuicConnection>, Error> {
-    let mut connecting = std::pin::pin!(thread.connect(peer, host));
+async fn probed(endpoint: &QuicEndpoint, peer: SocketAddr, host: &str) -> Result<Arc<QuicConnection>, Error> {
+    let mut connecting = std::pin::pin!(endpoint.connect(peer, host));
     let mut probe: Option<Probe> = None;
     loop {
         if let Ok(result) = tokio::time::timeout(PROBE_AFTER, connecting.as_mut()).await {
@@ -277,8 +283,9 @@ async fn probed(
                 Err(error) => Some(error),
             },
         };
-        if let Some(error) = verdict.filter(|error| speaks_of_the_way(error.kind())) {
-            return Err(Error::caused(Kind::Connect, &format!("cannot connect to UDP {peer}"), error));
+        if let Some(error) = verdict.filter(|error| is_about_address(error.kind())) {
+            let text = format!("cannot connect to UDP {peer}: {error}");
+            return Err(Error::new(Kind::Connect, text).because(Fault::Network(peer, error.kind())));
         }
     }
 }

@@ -63,6 +63,17 @@ fn of(error: Error) -> BodyError {
     BodyError::Source(error.into())
 }
 
+/// Why content is not complete, as an error of the request.
+pub(crate) fn of_content(error: BodyError) -> Error {
+    match error {
+        BodyError::Source(source) => match source.downcast::<Error>() {
+            Ok(error) => *error,
+            Err(source) => Error::caused(Kind::Lost, "the response is not complete", source),
+        },
+        error => Error::caused(Kind::Lost, "the response is not complete", error),
+    }
+}
+
 /// Content that fails when nothing arrives for too long, or when the time of the whole exchange is over. The time that the reader
 /// takes between two reads does not count as silence.
 pub(crate) struct Timed<T> {

@@ -1,5 +1,6 @@
 //! Why a request has no response.
 
+use crate::report::PathReport;
 use body::BoxError;
 use std::error::Error as StdError;
 use std::fmt;
@@ -41,6 +42,10 @@ pub enum Kind {
     Redirect,
     /// The content of the request could not be read.
     Body,
+    /// The sink of the response's content has panicked.
+    Sink,
+    /// The request was cancelled by [`Control::cancel`](crate::Control::cancel).
+    Cancelled,
 }
 
 /// Why a request has no response, or a response no complete content.
@@ -53,11 +58,12 @@ struct Inner {
     is_retryable: bool,
     text: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
+    path: Option<PathReport>,
 }
 
 impl Error {
     pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Error {
-        Error(Box::new(Inner { kind, is_retryable: false, text: text.into(), source: None }))
+        Error(Box::new(Inner { kind, is_retryable: false, text: text.into(), source: None, path: None }))
     }
 
     /// `text`, a colon, and what `source` says.
@@ -66,6 +72,18 @@ impl Error {
         let mut error = Error::new(kind, format!("{text}: {source}"));
         error.0.source = Some(source);
         error
+    }
+
+    /// The same text, with a source that programs can look at.
+    pub(crate) fn because(mut self, source: impl StdError + Send + Sync + 'static) -> Error {
+        self.0.source = Some(Arc::new(source));
+        self
+    }
+
+    /// The exchange ended on a connection of QUIC.
+    pub(crate) fn on_path(mut self, path: &PathReport) -> Error {
+        self.0.path = Some(*path);
+        self
     }
 
     /// The server has not looked at the request.
@@ -82,6 +100,11 @@ impl Error {
     /// Whether the server has certainly not looked at the request, so that it can be sent again, whatever its method.
     pub fn is_retryable(&self) -> bool {
         self.0.is_retryable
+    }
+
+    /// What the connection of QUIC was like on which the exchange ended; `None` for TCP, and where there was no connection.
+    pub fn path(&self) -> Option<&PathReport> {
+        self.0.path.as_ref()
     }
 
     /// Whether time was over.

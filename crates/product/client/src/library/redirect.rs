@@ -4,7 +4,7 @@ use super::error::{Error, Kind};
 use super::origin::Origin;
 use ::body::Body;
 use http::header::{self, HeaderMap, HeaderName};
-use http::{Method, Request, StatusCode, Uri, request};
+use http::{Method, Request, Response, StatusCode, Uri, request};
 use url::Url;
 
 /// Fields about the content, which go with it.
@@ -19,6 +19,12 @@ const CONTENT_FIELDS: [HeaderName; 6] = [
 /// Fields that are for one origin alone.
 const CREDENTIALS: [HeaderName; 4] =
     [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION, header::HOST];
+
+/// Whether a response could be a redirect to follow.
+pub(crate) fn may_lead_on(head: &Response<()>) -> bool {
+    matches!(head.status().as_u16(), 301 | 302 | 303 | 307 | 308)
+        && head.headers().contains_key(header::LOCATION)
+}
 
 /// The request that follows a response to `head`, if it is a redirect. `content` is that of the first request, if it can be sent
 /// again: without it a redirect that keeps the method is not followed.

@@ -1,5 +1,7 @@
 //! What a client was built with.
 
+use super::data_path::DataPath;
+use super::quic::Setup;
 use crate::resolve::{ConnectOverride, Family};
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +73,16 @@ pub(crate) struct Settings {
     pub(crate) silence: Option<Duration>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) pool: Pool,
-    /// TLS over TCP.
-    pub(crate) tls: Arc<rustls::ClientConfig>,
+    /// TLS over TCP; `None` if only HTTP/3 is spoken.
+    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    /// TLS and settings of QUIC.
     pub(crate) quic: transport::ClientConfig,
+    pub(crate) data_path: DataPath,
+}
+
+impl Settings {
+    /// What a worker of HTTP/3 is made with.
+    pub(crate) fn quic_setup(&self) -> Setup {
+        Setup { config: self.quic.clone(), idle: self.pool.idle.into(), spin: self.data_path.polls() }
+    }
 }

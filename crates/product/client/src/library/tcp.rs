@@ -1,7 +1,7 @@
 //! Connections of HTTP/1.1 and 2, by hyper.
 
 use super::error::{Error, Kind};
-use super::quic::Refused;
+use super::refused::Refused;
 use body::Body;
 use http::{Request, Response};
 use hyper::body::Incoming;

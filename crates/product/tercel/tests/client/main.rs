@@ -7,6 +7,9 @@ mod example;
 mod exchanges;
 mod limits;
 mod plain;
+mod pool;
+mod refusals;
+mod sinks;
 mod versions;
 mod world;
 

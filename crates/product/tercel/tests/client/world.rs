@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tercel::client::{Builder, HttpChoice};
+use tercel::quic::{Endpoint, ServerConfig};
 use tercel::tls::{Identity, Roots};
 use tercel::{Client, Running, Server};
 use tokio::io::copy_bidirectional;
@@ -17,6 +18,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// A server and who trusts it.
 pub(crate) struct World {
     pub(crate) server: Running,
+    identity: Identity,
     certificate: Vec<u8>,
 }
 
@@ -24,9 +26,16 @@ impl World {
     pub(crate) fn new(app: Router) -> World {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let certificate = made.cert.pem().into_bytes();
-        let identity = Identity::from_pem(&certificate, made.signing_key.serialize_pem().as_bytes());
+        let identity = Identity::from_pem(&certificate, made.signing_key.serialize_pem().as_bytes()).unwrap();
         let builder = Server::builder().listen("127.0.0.1:0".parse().unwrap());
-        World { server: builder.identity(identity.unwrap()).serve(app).unwrap(), certificate }
+        let server = builder.identity(identity.clone()).serve(app).unwrap();
+        World { server, identity, certificate }
+    }
+
+    /// An endpoint of QUIC at `port` that has the server's identity and speaks what it likes.
+    pub(crate) fn endpoint(&self, port: u16) -> Endpoint {
+        let config = ServerConfig::with_identity(self.identity.clone()).unwrap();
+        Endpoint::server(config.alpn_protocols(&[b"h3"]).unwrap(), ([127, 0, 0, 1], port).into()).unwrap()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -35,6 +44,11 @@ impl World {
 
     pub(crate) fn roots(&self) -> Roots {
         Roots::Pem(self.certificate.clone())
+    }
+
+    /// Trust in this server and another one.
+    pub(crate) fn roots_with(&self, other: &World) -> Roots {
+        Roots::Pem([self.certificate.as_slice(), other.certificate.as_slice()].concat())
     }
 
     /// Trusts the server, and finds it on IPv4.

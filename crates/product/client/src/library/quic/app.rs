@@ -1,12 +1,14 @@
 //! The HTTP/3 connections of a client: requests that handles hand over are sent, and their exchanges served.
 
 use super::call::{Call, Calls};
-use super::exchange::Exchange;
+use super::exchange::{Ended, Exchange};
 use super::fault;
 use super::link::{Job, QuicConnection};
 use super::upload::{self, Upload};
 use crate::app::{self, Content, End, Failure, Requests, Responses};
 use crate::library::error::{Error, Kind};
+use crate::library::sink::cancelled;
+use crate::report::PathReport;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
 use http3::{BodyLength, RequestError, ResponseHead, Trailers};
@@ -33,6 +35,8 @@ pub(super) struct State {
     idle_since: Option<Instant>,
     /// Makes the connection act.
     waker: Waker,
+    /// Exchanges that have ended in this turn.
+    ended: Vec<Ended>,
 }
 
 impl State {
@@ -79,12 +83,12 @@ impl Responses for State {
     }
 
     fn on_end(&mut self, mut exchange: Exchange) -> Option<Exchange> {
-        exchange.on_end();
+        self.ended.extend(exchange.end(None));
         exchange.is_sending().then_some(exchange)
     }
 
     fn on_failure(&mut self, mut exchange: Exchange, failure: Failure<'_>) {
-        exchange.fail(fault::of(failure));
+        self.ended.extend(exchange.end(Some(fault::of(failure))));
     }
 
     fn on_stop_sending(&mut self, exchange: &mut Exchange) {
@@ -92,7 +96,10 @@ impl Responses for State {
     }
 
     fn next_content(&mut self, exchange: &mut Exchange, room: usize) -> Content {
-        exchange.next_content(room, &self.waker)
+        exchange.next_content(room, &self.waker).unwrap_or_else(|error| {
+            self.ended.extend(exchange.end(Some(error)));
+            Content::Broken
+        })
     }
 }
 
@@ -109,21 +116,22 @@ fn begin_requests(active: &mut Active<'_>) {
         && let Some(mut job) = active.state().waiting.pop_front()
     {
         let waker = active.state().waker.clone();
-        if job.tell.poll_closed(&mut Context::from_waker(&waker)).is_ready() {
+        if job.receiver.is_unwanted(&mut Context::from_waker(&waker)) {
+            job.receiver.fail(cancelled().into());
             continue;
         }
         let length = upload::length(&job.head, &job.content);
         match active.request(&job.head, length) {
             Ok(id) => {
                 let upload = (length != BodyLength::Empty).then(|| Upload::new(job.content));
-                active.keep(id, Exchange::new(job.tell, upload));
+                active.keep(id, Exchange::new(job.receiver, upload));
                 serve(active, id);
             }
             // An event tells when there is room again, or that the connection is over.
             Err(RequestError::NoStream) => return active.state().waiting.push_front(job),
             Err(RequestError::HeadTooLarge) => {
                 let text = "the server takes no request with so much in its head";
-                let _ = job.tell.send(Err(Error::new(Kind::Request, text).into()));
+                job.receiver.fail(Error::new(Kind::Request, text).into());
             }
             Err(error @ (RequestError::GoingAway | RequestError::Closed)) => {
                 let error = Error::caused(Kind::Lost, "the connection takes no more requests", error);
@@ -139,7 +147,9 @@ fn serve(active: &mut Active<'_>, id: StreamId) {
     active.feed(id);
     let Some((state, exchange)) = active.entry(id) else { return };
     if exchange.is_unwanted(&mut Context::from_waker(&state.waker)) {
-        active.cancel(id);
+        if let Some(mut exchange) = active.cancel(id) {
+            active.state().ended.extend(exchange.end(Some(cancelled())));
+        }
     } else if exchange.takes_more() {
         active.resume(id);
     }
@@ -165,7 +175,7 @@ impl Connections {
         let call = Call::new(Arc::clone(&self.calls));
         let waker = Waker::from(Arc::clone(&call));
         let handle = Arc::new(QuicConnection::new(call));
-        State { handle, connecting, waiting: VecDeque::new(), idle_since: None, waker }
+        State { handle, connecting, waiting: VecDeque::new(), idle_since: None, waker, ended: Vec::new() }
     }
 
     /// Closes the connection when it has had no request for a while. Returns when to look again.
@@ -222,10 +232,18 @@ impl Requests for Connections {
             ids.into_iter().for_each(|id| serve(active, id));
         }
         begin_requests(active);
+        if !active.state().ended.is_empty() {
+            let path = PathReport::of(active.quic);
+            active.state().ended.drain(..).for_each(|ended| ended.tell(Some(&path)));
+        }
         self.rest(active)
     }
 
-    fn on_closed(&mut self, _: Instant, _: &Connection, state: &mut State, end: &End) {
+    fn on_closed(&mut self, _: Instant, quic: &Connection, state: &mut State, end: &End) {
+        let path = PathReport::of(quic);
+        // Without an address that has answered there is nothing to tell.
+        let path = Some(&path).filter(|_| state.connecting.is_none());
+        state.ended.drain(..).for_each(|ended| ended.tell(path));
         state.end(&fault::of_close(end));
     }
 }

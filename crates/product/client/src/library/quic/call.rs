@@ -1,5 +1,6 @@
 //! How handles on other threads make a connection act in the worker's next turn.
 
+use super::alarm::Alarm;
 use base::slab::Handle;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,17 +11,12 @@ use worker::CallList;
 #[derive(Debug)]
 pub(super) struct Calls {
     list: CallList,
-    waker: Option<datapath::Waker>,
+    alarm: Arc<Alarm>,
 }
 
 impl Calls {
-    pub(super) fn new(waker: Option<datapath::Waker>) -> Calls {
-        Calls { list: CallList::default(), waker }
-    }
-
-    /// Ends the worker's sleep.
-    pub(super) fn wake(&self) {
-        self.waker.iter().for_each(datapath::Waker::wake);
+    pub(super) fn new(alarm: Arc<Alarm>) -> Calls {
+        Calls { list: CallList::default(), alarm }
     }
 
     /// Moves the list to the end of `called`.
@@ -64,7 +60,7 @@ impl Wake for Call {
             && let Some(slot) = self.slot.get()
             && self.calls.list.push(*slot)
         {
-            self.calls.wake();
+            self.calls.alarm.raise();
         }
     }
 }

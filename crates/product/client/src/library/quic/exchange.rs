@@ -1,42 +1,47 @@
-//! One exchange: a request whose content leaves, and its response on its way to the handle that waits for it.
+//! One exchange: a request whose content leaves, and its response on its way to its receiver.
 
-use super::link::{Answer, Refused};
+use super::receiver::Receiver;
 use super::upload::Upload;
 use crate::app::Content;
 use crate::library::error::{Error, Kind};
-use ::body::queue::Producer;
-use ::body::{Body, BodyError};
+use crate::library::refused::Refused;
+use crate::report::PathReport;
 use http3::{ResponseHead, Trailers};
 use std::task::{Context, Waker};
-use tokio::sync::oneshot;
-
-/// So many bytes of a response wait for their reader. What the server may send beyond them is its window.
-const CAPACITY: usize = 256 << 10;
-
-/// How far a response is.
-enum Response {
-    /// Its head has not come.
-    Awaited(oneshot::Sender<Answer>),
-    /// Its content arrives.
-    Content(Producer),
-    /// It is complete.
-    Complete,
-    /// It has no reader, or cannot be used.
-    Unwanted,
-}
 
 /// A request and its response.
 pub(super) struct Exchange {
-    response: Response,
+    /// Until the response has ended.
+    receiver: Option<Box<dyn Receiver>>,
     /// Until all of the request was sent.
     upload: Option<Upload>,
-    /// The queue of the content was full.
+    /// The receiver took less than all.
     is_paused: bool,
+    /// Why the response cannot be used.
+    fault: Option<Error>,
+}
+
+/// An exchange whose receiver is to be told that it has ended.
+pub(super) struct Ended {
+    receiver: Box<dyn Receiver>,
+    /// `None`: the response is complete.
+    error: Option<Error>,
+}
+
+impl Ended {
+    /// Tells the receiver; `path` is what the connection is like, if there was one.
+    pub(super) fn tell(self, path: Option<&PathReport>) {
+        match (self.error, path) {
+            (None, _) => self.receiver.complete(path),
+            (Some(error), Some(path)) => self.receiver.fail(Refused::from(error.on_path(path))),
+            (Some(error), None) => self.receiver.fail(Refused::from(error)),
+        }
+    }
 }
 
 impl Exchange {
-    pub(super) fn new(tell: oneshot::Sender<Answer>, upload: Option<Upload>) -> Exchange {
-        Exchange { response: Response::Awaited(tell), upload, is_paused: false }
+    pub(super) fn new(receiver: Box<dyn Receiver>, upload: Option<Upload>) -> Exchange {
+        Exchange { receiver: Some(receiver), upload, is_paused: false, fault: None }
     }
 
     /// Whether content of the request is left to send.
@@ -50,97 +55,62 @@ impl Exchange {
     }
 
     /// The next of the request's content. The task of `waker` is called when there is more.
-    pub(super) fn next_content(&mut self, room: usize, waker: &Waker) -> Content {
-        let Some(upload) = &mut self.upload else { return Content::Wait };
-        match upload.next(room, &mut Context::from_waker(waker)) {
-            Ok(content) => {
-                if matches!(content, Content::Last(..)) {
-                    self.upload = None;
-                }
-                content
-            }
-            Err(error) => {
-                self.fail(error);
-                Content::Broken
-            }
+    ///
+    /// # Errors
+    /// The content has failed.
+    pub(super) fn next_content(&mut self, room: usize, waker: &Waker) -> Result<Content, Error> {
+        let Some(upload) = &mut self.upload else { return Ok(Content::Wait) };
+        let content = upload.next(room, &mut Context::from_waker(waker))?;
+        if matches!(content, Content::Last(..)) {
+            self.upload = None;
         }
+        Ok(content)
     }
 
     /// Whether nothing more of it is wanted. The task of `cx` is called when that changes, and when there is room.
     pub(super) fn is_unwanted(&mut self, cx: &mut Context<'_>) -> bool {
-        match &mut self.response {
-            Response::Awaited(tell) => tell.poll_closed(cx).is_ready(),
-            Response::Content(producer) => {
-                producer.set_waker(cx.waker());
-                !producer.has_reader()
-            }
-            Response::Complete => false,
-            Response::Unwanted => true,
-        }
+        self.fault.is_some() || self.receiver.as_mut().is_some_and(|receiver| receiver.is_unwanted(cx))
     }
 
     /// Whether the response was paused and has room again.
     pub(super) fn takes_more(&mut self) -> bool {
-        let has_room = matches!(&self.response, Response::Content(producer) if producer.has_room());
-        self.is_paused && has_room && {
+        self.is_paused && self.receiver.as_ref().is_some_and(|receiver| receiver.has_room()) && {
             self.is_paused = false;
             true
         }
     }
 
-    /// There is no response, or it is not complete.
-    pub(super) fn fail(&mut self, error: Error) {
-        match std::mem::replace(&mut self.response, Response::Unwanted) {
-            Response::Awaited(tell) => drop(tell.send(Err(Refused::from(error)))),
-            Response::Content(mut producer) => producer.abort(BodyError::Source(error.into())),
-            Response::Complete => self.response = Response::Complete,
-            Response::Unwanted => {}
-        }
-    }
-
-    /// The head has come. Calls `waker` where the response is not wanted.
+    /// The head has come. Calls `waker` where it cannot be used.
     pub(super) fn on_head(&mut self, head: &ResponseHead<'_>, waker: &Waker) {
-        let Response::Awaited(tell) = std::mem::replace(&mut self.response, Response::Unwanted) else {
-            return;
-        };
-        let answer = match head.to_response() {
-            Ok(response) => {
-                let (mut producer, content) = Body::queue(CAPACITY);
-                producer.set_waker(waker);
-                self.response = Response::Content(producer);
-                Ok(response.map(|()| content))
+        match (head.to_response(), &mut self.receiver) {
+            (Ok(response), Some(receiver)) => receiver.on_head(response, waker),
+            (Ok(_), None) => {}
+            (Err(error), _) => {
+                self.fault =
+                    Some(Error::caused(Kind::Protocol, "the head of the response is not valid", error));
+                waker.wake_by_ref();
             }
-            Err(error) => {
-                Err(Error::caused(Kind::Protocol, "the head of the response is not valid", error).into())
-            }
-        };
-        if tell.send(answer).is_err() {
-            self.response = Response::Unwanted;
-        }
-        if matches!(self.response, Response::Unwanted) {
-            waker.wake_by_ref();
         }
     }
 
     #[inline]
     pub(super) fn on_body(&mut self, bytes: &[u8]) -> usize {
-        let Response::Content(producer) = &mut self.response else { return bytes.len() };
-        let taken = producer.push_copy(bytes);
+        let Some(receiver) = &mut self.receiver else { return bytes.len() };
+        let taken = receiver.on_body(bytes);
         self.is_paused = taken < bytes.len();
         taken
     }
 
     pub(super) fn on_trailers(&mut self, trailers: &Trailers<'_>) {
         // Fields that cannot be expressed are left out, as RFC 9110 §6.5.1 permits.
-        if let Response::Content(producer) = &mut self.response {
-            producer.end(trailers.to_headers().ok());
+        if let Some(receiver) = &mut self.receiver {
+            receiver.on_trailers(trailers.to_headers().ok());
         }
     }
 
-    pub(super) fn on_end(&mut self) {
-        if let Response::Content(producer) = &mut self.response {
-            producer.end(None);
-            self.response = Response::Complete;
-        }
+    /// The response is complete, or there is an error; that of its head comes first.
+    pub(super) fn end(&mut self, error: Option<Error>) -> Option<Ended> {
+        let error = self.fault.take().or(error);
+        self.receiver.take().map(|receiver| Ended { receiver, error })
     }
 }

@@ -1,7 +1,7 @@
 //! Why an HTTP/3 connection or exchange has ended, as errors of requests.
 
 use crate::app::{End, Failure};
-use crate::fault::CERTIFICATE_ALERTS;
+use crate::fault::{CERTIFICATE_ALERTS, Fault};
 use crate::library::error::{Error, Kind, Phase};
 use http3::{Abort, Code};
 use transport::CloseReason;
@@ -19,6 +19,10 @@ pub(super) fn of(failure: Failure<'_>) -> Error {
 
 /// The error of all requests of a connection that has ended.
 pub(super) fn of_close(end: &End) -> Error {
+    in_words(end).because(Fault::Closed(end.reason.clone(), end.failure))
+}
+
+fn in_words(end: &End) -> Error {
     match &end.reason {
         CloseReason::Local { .. } => match end.failure {
             Some(failure) => Error::caused(Kind::Protocol, "the server broke the rules of HTTP/3", failure),
@@ -67,7 +71,7 @@ fn said(text: String, reason: &str) -> String {
 
 /// The error of one request whose exchange was given up.
 fn of_abort(abort: Abort) -> Error {
-    match abort {
+    let error = match abort {
         // RFC 9114 §4.1.1: the server has not processed it, or wants it over HTTP/1.1.
         Abort::Peer(code @ (Code::REQUEST_REJECTED | Code::VERSION_FALLBACK)) => {
             Error::new(Kind::Lost, format!("the server did not process the request ({code})")).retryable()
@@ -76,5 +80,6 @@ fn of_abort(abort: Abort) -> Error {
         Abort::Local { reason, .. } => {
             Error::new(Kind::Protocol, format!("the response breaks the rules of HTTP: {reason}"))
         }
-    }
+    };
+    error.because(Fault::Aborted(abort))
 }

@@ -1,42 +1,25 @@
 //! What the handles of an HTTP/3 connection and the worker's thread share: requests that have not begun.
 
 use super::call::Call;
+use super::receiver::Receiver;
 use crate::library::error::{Error, Kind};
+use crate::library::refused::Refused;
 use ::body::Body;
-use http::{Response, request};
+use http::request;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Wake as _;
-use tokio::sync::oneshot;
-
-/// A request that has no response. The content is there if nothing of it was sent.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    pub(crate) error: Error,
-    pub(crate) content: Option<Box<Body>>,
-}
-
-impl From<Error> for Refused {
-    fn from(error: Error) -> Refused {
-        Refused { error, content: None }
-    }
-}
-
-/// The response's head with its content, or why there is none.
-pub(crate) type Answer = Result<Response<Body>, Refused>;
 
 /// A request on its way to the worker.
 pub(super) struct Job {
     pub(super) head: request::Parts,
     pub(super) content: Body,
-    pub(super) tell: oneshot::Sender<Answer>,
+    pub(super) receiver: Box<dyn Receiver>,
 }
 
 impl Job {
     /// The server has not seen it.
     pub(super) fn refuse(self, error: Error) {
-        let refused = Refused { error: error.retryable(), content: Some(Box::new(self.content)) };
-        // Its requester may have gone.
-        let _ = self.tell.send(Err(refused));
+        self.receiver.fail(Refused { error: error.retryable(), content: Some(Box::new(self.content)) });
     }
 }
 
@@ -65,10 +48,9 @@ impl QuicConnection {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Sends a request. Dropping the future cancels it.
-    pub(crate) async fn send(&self, head: request::Parts, content: Body) -> Answer {
-        let (tell, told) = oneshot::channel();
-        let job = Job { head, content, tell };
+    /// Sends a request, whose response goes to `receiver`.
+    pub(crate) fn send(&self, head: request::Parts, content: Body, receiver: Box<dyn Receiver>) {
+        let job = Job { head, content, receiver };
         let refused = self.change(|state| {
             if state.is_open {
                 state.jobs.push(job);
@@ -80,7 +62,6 @@ impl QuicConnection {
             Some(job) => job.refuse(Error::new(Kind::Lost, "the connection takes no more requests")),
             None => self.call.wake_by_ref(),
         }
-        told.await.unwrap_or_else(|_| Err(Error::new(Kind::Lost, "the connection has ended").into()))
     }
 
     /// The requests that have come since the last call.

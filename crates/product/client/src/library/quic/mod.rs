@@ -1,17 +1,24 @@
-//! HTTP/3 connections on a thread of their own.
+//! HTTP/3 connections on one worker, which a thread of its own drives (thread.rs) or the program (driver.rs).
 //!
 //! ```text
-//! QuicThread::connect ─▶ thread.rs ─▶ app.rs: State, one for each connection of client::app ─▶ QuicConnection
-//! QuicConnection::send ─▶ link.rs ─▶ State ─▶ http3 ─▶ exchange.rs ─▶ response
+//! QuicEndpoint::connect ─▶ engine.rs ─▶ app.rs: State, one for each connection of client::app ─▶ QuicConnection
+//! QuicConnection::send ─▶ link.rs ─▶ State ─▶ http3 ─▶ exchange.rs ─▶ receiver.rs ─▶ response
 //! ```
 
+mod alarm;
 mod app;
 mod call;
+mod driver;
+mod engine;
 mod exchange;
 mod fault;
 mod link;
+mod receiver;
 mod thread;
 mod upload;
 
-pub(crate) use link::{QuicConnection, Refused};
-pub(crate) use thread::QuicThread;
+pub use driver::ClientDriver;
+pub(crate) use engine::{Engine, QuicEndpoint, Setup};
+pub(crate) use link::QuicConnection;
+pub(crate) use receiver::{Delivered, ToSink};
+pub(crate) use thread::start;

@@ -1,0 +1,198 @@
+//! A client's worker and what handles order from it: the same on a thread of its own and on that of the program.
+//!
+//! Invariant: an order is carried out or refused. The engine that ends refuses later orders, so no handle waits for it.
+
+use super::alarm::Alarm;
+use super::app::{Connections, TellConnected};
+use super::call::Calls;
+use super::link::QuicConnection;
+use crate::app::{ClientApp, ClientConnection};
+use crate::library::error::{Error, Kind};
+use crate::library::stats::Published;
+use base::time::{Duration, Instant};
+use datapath::Port;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::oneshot;
+use transport::{ClientConfig, Endpoint, EndpointConfig, IncomingPolicy};
+use worker::Worker;
+
+/// A connection that is to be made.
+struct Dial {
+    peer: SocketAddr,
+    server_name: String,
+    tell: TellConnected,
+}
+
+#[derive(Default)]
+struct Orders {
+    dials: Vec<Dial>,
+    is_abandoned: bool,
+    /// The engine has ended.
+    is_over: bool,
+}
+
+struct Hub {
+    orders: Mutex<Orders>,
+    /// Whether the engine must look at `orders`.
+    has_orders: AtomicBool,
+    alarm: Arc<Alarm>,
+    counters: Published,
+}
+
+impl Hub {
+    fn change<R>(&self, change: impl FnOnce(&mut Orders) -> R) -> R {
+        change(&mut self.orders.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes what the engine shall do, and wakes it.
+    fn order(&self, change: impl FnOnce(&mut Orders)) {
+        self.change(change);
+        self.has_orders.store(true, Ordering::Release);
+        self.alarm.raise();
+    }
+}
+
+/// What a worker is made with.
+pub(crate) struct Setup {
+    /// TLS and QUIC.
+    pub(crate) config: ClientConfig,
+    /// A connection without requests is closed after so long.
+    pub(crate) idle: Duration,
+    /// How long the worker polls before it sleeps.
+    pub(crate) spin: Duration,
+}
+
+/// The handle of an engine. Dropped, the engine ends after the last exchange.
+pub(crate) struct QuicEndpoint(Arc<Hub>);
+
+impl QuicEndpoint {
+    /// Connects to `peer`, whose certificate must be for `server_name`. Dropping the future gives the attempt up.
+    ///
+    /// # Errors
+    /// The handshake has failed.
+    pub(crate) async fn connect(
+        &self,
+        peer: SocketAddr,
+        server_name: &str,
+    ) -> Result<Arc<QuicConnection>, Error> {
+        let (tell, told) = oneshot::channel();
+        let dial = Dial { peer, server_name: server_name.to_owned(), tell };
+        self.0.order(|orders| {
+            if !orders.is_over {
+                orders.dials.push(dial);
+            }
+        });
+        told.await.unwrap_or_else(|_| Err(Error::new(Kind::Connect, "the thread of HTTP/3 has ended")))
+    }
+
+    /// What the data path has counted, as of the last turn.
+    pub(crate) fn counters(&self) -> &Published {
+        &self.0.counters
+    }
+}
+
+impl Drop for QuicEndpoint {
+    fn drop(&mut self) {
+        self.0.order(|orders| orders.is_abandoned = true);
+    }
+}
+
+/// The worker and its orders.
+pub(crate) struct Engine<P: Port> {
+    worker: Worker<P, ClientApp<Connections>>,
+    hub: Arc<Hub>,
+    config: ClientConfig,
+}
+
+impl<P: Port> Engine<P> {
+    /// A worker on `port`, and its handle.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub(crate) fn new(port: P, setup: Setup) -> io::Result<(Engine<P>, QuicEndpoint)> {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(io::Error::other)?;
+        let incoming = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
+        let alarm = Alarm::new(port.waker());
+        let app = ClientApp(Connections::new(Arc::new(Calls::new(Arc::clone(&alarm))), setup.idle));
+        let worker_config = worker::Config { spin: setup.spin };
+        let worker = Worker::new(port, app, Endpoint::new(incoming, seed), None, worker_config);
+        let hub = Arc::new(Hub {
+            orders: Mutex::default(),
+            has_orders: AtomicBool::new(false),
+            alarm,
+            counters: Published::default(),
+        });
+        let engine = Engine { worker, hub: Arc::clone(&hub), config: setup.config };
+        Ok((engine, QuicEndpoint(hub)))
+    }
+
+    pub(super) fn alarm(&self) -> &Arc<Alarm> {
+        &self.hub.alarm
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.worker.now()
+    }
+
+    /// One turn, and sleep unless something is to be done on this thread: by the worker, or by the driver as `is_wanted` says.
+    ///
+    /// # Errors
+    /// The socket is broken.
+    pub(super) fn run_turn(
+        &mut self,
+        until: Option<Instant>,
+        is_wanted: impl FnOnce() -> bool,
+    ) -> io::Result<()> {
+        let _ = self.hub.alarm.take();
+        let now = self.worker.clock();
+        let turn = self.worker.turn(now)?;
+        self.hub.counters.publish(&self.worker.counters());
+        if self.hub.alarm.take() || is_wanted() { Ok(()) } else { self.worker.sleep(&turn, until) }
+    }
+
+    /// Carries out orders. Returns whether the engine goes on: not without a client and open connections.
+    pub(super) fn obey(&mut self) -> bool {
+        if self.hub.has_orders.swap(false, Ordering::AcqRel) {
+            let (dials, is_abandoned) =
+                self.hub.change(|orders| (std::mem::take(&mut orders.dials), orders.is_abandoned));
+            dials.into_iter().for_each(|dial| self.begin(dial));
+            if is_abandoned {
+                self.abandon();
+            }
+        }
+        !self.worker.app_mut().is_abandoned || self.worker.open_connections() > 0
+    }
+
+    /// From now on connections are closed when they have no request.
+    pub(super) fn abandon(&mut self) {
+        self.worker.app_mut().is_abandoned = true;
+        self.worker.activate_all();
+    }
+
+    fn begin(&mut self, dial: Dial) {
+        let Dial { peer, server_name, tell } = dial;
+        let app = self.worker.app_mut();
+        let config = Arc::clone(&app.config);
+        let state = ClientConnection::new(config, app.state(Some(tell)), 0, self.worker.now());
+        // The name was checked before. Should TLS refuse all the same, the end of `state` tells its requester.
+        if let Ok(slot) = self.worker.connect(&self.config, &server_name, peer, state)
+            && let Some((_, connection)) = self.worker.connection(slot)
+        {
+            connection.state().set_slot(slot);
+        }
+    }
+}
+
+impl<P: Port> Drop for Engine<P> {
+    fn drop(&mut self) {
+        let refused = self.hub.change(|orders| {
+            orders.is_over = true;
+            std::mem::take(&mut orders.dials)
+        });
+        drop(refused);
+    }
+}
