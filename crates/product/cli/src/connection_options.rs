@@ -4,7 +4,9 @@ use clap::Args;
 use client::error::GetError;
 use client::resolve::Family;
 use client::target::Target;
-use crypto::{ClientTls, ConfigError, Roots, TlsOptions};
+#[cfg(feature = "lab")]
+use crypto::{ClientTls, TlsOptions};
+use crypto::{ConfigError, Roots};
 use std::path::PathBuf;
 
 /// What a client may be told about its connections, whatever it speaks.
@@ -46,6 +48,7 @@ impl ConnectionArgs {
     ///
     /// # Errors
     /// The file of `--cacert` is no use, there are no trusted roots, or the options cannot work.
+    #[cfg(feature = "lab")]
     pub(crate) fn quic_tls(&self, options: &TlsOptions) -> Result<ClientTls, GetError> {
         ClientTls::new(&self.roots()?, options).map_err(|error| self.explain(error))
     }
