@@ -185,7 +185,10 @@ fn check_sources(root: &Path, directory: &Path, name: &str, findings: &mut Vec<S
     let files = crate::rust_files(&source);
     files.iter().for_each(|path| check_size(root, path, findings));
     let names = words::file_names(root);
-    findings.extend(files.iter().flat_map(|path| words::findings(root, path, &names)));
+    let beside =
+        ["tests", "examples", "benches"].iter().flat_map(|folder| crate::rust_files(&directory.join(folder)));
+    findings
+        .extend(files.iter().cloned().chain(beside).flat_map(|path| words::findings(root, &path, &names)));
     let modules = sources::modules(&source);
     let arrows = imports::arrows(&modules).into_iter().chain(methods::arrows(&modules));
     findings.extend(graph::cycles(arrows).into_iter().map(|cycle| format!("{name}: cycle: {cycle}")));

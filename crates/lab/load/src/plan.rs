@@ -129,6 +129,14 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
+/// Whether each thread can have a connection.
+pub(crate) fn check_threads(threads: usize, connections: usize) -> Result<(), PlanError> {
+    if threads > connections {
+        return Err(PlanError("there are more threads than connections: each thread needs one of its own"));
+    }
+    Ok(())
+}
+
 impl LoadPlan {
     pub(super) fn rules(&self) -> RunRules {
         let LoadPlan { bound, pace, reuse, warm_up, series, .. } = *self;
@@ -148,11 +156,7 @@ impl LoadPlan {
                 "at least one thread, one connection and one request at a time are needed",
             ));
         }
-        if threads > self.connections {
-            return Err(PlanError(
-                "there are more threads than connections: each thread needs one of its own",
-            ));
-        }
+        check_threads(threads, self.connections)?;
         if self.streams > 1 && matches!(self.protocol, Protocol::Http1(_)) {
             return Err(PlanError(
                 "HTTP/1.1 has one request at a time on a connection: use more connections (-c) in place of -m",

@@ -15,6 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How often deadlines, progress and the other threads are looked at.
 pub(super) const TICK: Duration = Duration::from_millis(50);
+/// How often threads look that wait for each other to begin.
+pub(super) const EAGER: Duration = Duration::from_micros(200);
+/// How long the close of connections may take.
+pub(super) const CLOSE: Duration = Duration::from_millis(20);
 /// So long without any connection, the thread gives up.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How often progress is shown.

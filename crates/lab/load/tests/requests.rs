@@ -2,6 +2,8 @@
 //! kind of failure under its own name. Nothing here may hang: each run ends by itself or the test fails by its deadline.
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod shared;
+
 use base::time::Duration;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
@@ -9,23 +11,13 @@ use load::{Bound, Failure, LoadPlan, Member, Pace, Protocol, Quic, Report, Reuse
 use server::access_log::{AccessLog, Target};
 use server::handler::{FileOptions, Files};
 use server::http3::Server;
+use shared::{port, seed};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use transport::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TransportConfig};
-use udp::{BindOptions, UdpPort, Variant};
 use worker::{Config, Worker};
-
-fn port() -> UdpPort {
-    UdpPort::bind(&BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Gso)).unwrap()
-}
-
-/// Another one each time: two clients with the same connection IDs would be one to a server.
-fn seed() -> [u8; 32] {
-    static LAST: AtomicU8 = AtomicU8::new(1);
-    [LAST.fetch_add(1, Ordering::Relaxed); 32]
-}
 
 /// A server on a thread of its own.
 struct Serving {
@@ -38,7 +30,7 @@ struct Serving {
 
 #[derive(Default)]
 struct End {
-    /// Say good-bye, then go.
+    /// Close, then end.
     leaves: AtomicBool,
     /// Go without a word.
     dies: AtomicBool,

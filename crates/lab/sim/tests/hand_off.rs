@@ -240,7 +240,7 @@ impl World {
     }
 }
 
-/// A worker that does not come to read its mail must not cost memory without bound.
+/// Datagrams for a worker that does not read them must not cost memory without bound.
 #[test]
 fn a_flood_for_a_busy_worker_is_bounded_and_counted() {
     let mut world = World::new(3, [(0, 2), (1, 2)]);

@@ -3,6 +3,7 @@
 
 use quic::{ClientConfig, Endpoint, MemorySessions, Roots, ServerConfig};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -39,22 +40,26 @@ fn run<F: Future<Output = ()>>(test: F) {
     assert!(outcome.is_ok(), "the test takes too long");
 }
 
+/// quinn's server, for so many connections, and its address.
+async fn quinns_server(program: &Path, connections: &str) -> (Running, SocketAddr) {
+    let folder = tempfile::tempdir().unwrap();
+    let ready = folder.path().join("ready.json");
+    let mut command = Command::new(program);
+    command.args(["perf-serve", "--connections", connections, "--ready-file"]).arg(&ready);
+    let server = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    while !ready.is_file() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let told: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&ready).unwrap()).unwrap();
+    (server, told["address"].as_str().unwrap().parse().unwrap())
+}
+
 /// draft-banks-quic-performance: eight bytes say how many are wanted.
 #[test]
 fn our_client_reads_a_stream_of_quinns_server() {
     let Some(program) = quinn_peer() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let ready = folder.path().join("ready.json");
-    let mut command = Command::new(program);
-    command.args(["perf-serve", "--connections", "1", "--ready-file"]).arg(&ready);
-    let _server = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     run(async {
-        while !ready.is_file() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        let told: serde_json::Value =
-            serde_json::from_str(&std::fs::read_to_string(&ready).unwrap()).unwrap();
-        let address = told["address"].as_str().unwrap().parse().unwrap();
+        let (_server, address) = quinns_server(&program, "1").await;
         let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
         let config = ClientConfig::with_roots(Roots::Insecure).unwrap().alpn_protocols(&[b"perf"]).unwrap();
         let connection = endpoint.connect_with(config, address, "localhost").unwrap().await.unwrap();
@@ -72,18 +77,8 @@ fn our_client_reads_a_stream_of_quinns_server() {
 #[test]
 fn our_client_resumes_with_quinns_server() {
     let Some(program) = quinn_peer() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let ready = folder.path().join("ready.json");
-    let mut command = Command::new(program);
-    command.args(["perf-serve", "--connections", "3", "--ready-file"]).arg(&ready);
-    let _server = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     run(async {
-        while !ready.is_file() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        let told: serde_json::Value =
-            serde_json::from_str(&std::fs::read_to_string(&ready).unwrap()).unwrap();
-        let address = told["address"].as_str().unwrap().parse().unwrap();
+        let (_server, address) = quinns_server(&program, "3").await;
         let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
         let mut config =
             ClientConfig::with_roots(Roots::Insecure).unwrap().alpn_protocols(&[b"perf"]).unwrap();

@@ -11,7 +11,7 @@ use super::thread_setup::ThreadSetup;
 use crate::accounts::Phase;
 use crate::failure::Failure;
 use crate::record::Record;
-use crate::run_phase::{ConnectionSummary, PhaseChange, RunPhase, ThreadContext};
+use crate::run_phase::{CLOSE, ConnectionSummary, EAGER, PhaseChange, RunPhase, ThreadContext};
 use crate::traffic::Traffic;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
@@ -19,11 +19,6 @@ use datapath::Port;
 use std::io;
 use transport::{Endpoint, EndpointConfig, IncomingPolicy};
 use worker::Worker;
-
-/// How often threads look that wait for each other to begin.
-const EAGER: Duration = Duration::from_micros(200);
-/// How long the close may take.
-const FAREWELL: Duration = Duration::from_millis(20);
 
 /// The place of a connection, which several fill one after the other where handshakes are the task.
 #[derive(Clone, Copy, Debug)]
@@ -222,6 +217,6 @@ impl<'a, P: Port> Driver<'a, P> {
             record.rtt = record.rtt.max(rtt);
         }
         // Unsent closes do no harm: the server's idle timeout ends those connections.
-        let _ = self.worker.run_turn(Some(now + FAREWELL));
+        let _ = self.worker.run_turn(Some(now + CLOSE));
     }
 }

@@ -1,7 +1,7 @@
 //! What is to be measured: whom to ask, for what, how much of it at a time, and until when.
 
 use super::protocol::{ENDLESS, MAX_SIZE, PREFIX};
-use crate::plan::{Bound, Pace, PlanError, Reuse, RunRules};
+use crate::plan::{Bound, Pace, PlanError, Reuse, RunRules, check_threads};
 use base::time::Duration;
 use std::net::SocketAddr;
 use transport::ClientConfig;
@@ -88,11 +88,7 @@ impl PerfPlan {
                 "at least one thread, one connection and one exchange at a time are needed",
             ));
         }
-        if threads > self.connections {
-            return Err(PlanError(
-                "there are more threads than connections: each thread needs one of its own",
-            ));
-        }
+        check_threads(threads, self.connections)?;
         if self.bound == Bound::Requests(0) {
             return Err(PlanError("there is nothing to do: the number of exchanges is 0"));
         }

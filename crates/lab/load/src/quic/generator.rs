@@ -11,7 +11,7 @@ use crate::accounts::Phase;
 use crate::failure::Failure;
 use crate::plan::{LoadPlan, Quic, Reuse};
 use crate::record::Record;
-use crate::run_phase::{ConnectionSummary, PAUSES, PhaseChange, RunPhase, TICK, ThreadContext};
+use crate::run_phase::{CLOSE, ConnectionSummary, EAGER, PAUSES, PhaseChange, RunPhase, TICK, ThreadContext};
 use crate::traffic::Traffic;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
@@ -24,12 +24,8 @@ use std::sync::Arc;
 use transport::{Endpoint, EndpointConfig, IncomingPolicy};
 use worker::Worker;
 
-/// How often threads look that wait for each other to begin.
-const EAGER: Duration = Duration::from_micros(200);
 /// The network is asked about a server that was silent for so long while something was asked of it.
 const SILENCE: Duration = Duration::from_millis(200);
-/// How long the close may take.
-const FAREWELL: Duration = Duration::from_millis(20);
 
 /// The place of a connection, which several may fill one after the other.
 #[derive(Clone, Copy, Debug)]
@@ -343,6 +339,6 @@ impl<'a, P: Port> Generator<'a, P> {
             }
         }
         // Unsent closes do no harm: the server's idle timeout ends those connections.
-        let _ = self.worker.run_turn(Some(now + FAREWELL));
+        let _ = self.worker.run_turn(Some(now + CLOSE));
     }
 }

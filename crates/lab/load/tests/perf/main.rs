@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod draft;
+#[path = "../shared/mod.rs"]
+mod shared;
 
 use base::time::Duration;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
@@ -10,23 +12,13 @@ use datapath::Port as _;
 use load::Bound;
 use load::perf::server::Server;
 use load::perf::{Amount, PerfPlan, Report, Run, Task, ThreadSetup, protocol};
+use shared::{port, seed};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use transport::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TransportConfig};
-use udp::{BindOptions, UdpPort, Variant};
 use worker::{Config, Worker};
-
-fn port() -> UdpPort {
-    UdpPort::bind(&BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Gso)).unwrap()
-}
-
-/// Another one each time: two clients with the same connection IDs would be one to a server.
-fn seed() -> [u8; 32] {
-    static LAST: AtomicU8 = AtomicU8::new(1);
-    [LAST.fetch_add(1, Ordering::Relaxed); 32]
-}
 
 fn tls(alpn: &[u8]) -> TlsOptions {
     TlsOptions { alpn: vec![alpn.to_vec()], ..TlsOptions::default() }

@@ -174,7 +174,7 @@ async fn one(stream: &mut BufReader<impl AsyncRead + AsyncWrite + Unpin>, orders
             "/reset" => return Err(io::ErrorKind::ConnectionReset.into()),
             "/nonsense" => answer = b"SMTP ready\r\n\r\n".to_vec(),
             "/short" => answer.extend_from_slice(&body[..5]),
-            // The end of the connection, without the good-bye of TLS.
+            // The end of the connection, without the close of TLS.
             "/cut" => {
                 answer.extend_from_slice(&body[..5]);
                 stream.write_all(&answer).await?;

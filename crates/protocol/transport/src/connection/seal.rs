@@ -60,10 +60,12 @@ impl Assembly<'_> {
 
     fn protect_one(&self, space: SpaceId, pn_offset: usize, packet: &mut [u8]) {
         let Some(sample) = packet.get(pn_offset + 4..).and_then(|rest| rest.first_chunk()) else { return };
-        let (mask, bits) = match (space, &self.keys.one_rtt, self.long_keys(space)) {
-            (SpaceId::Application, Some(keys), _) => (keys.local_header.mask(sample), 0x1f),
-            (_, _, Some(keys)) => (keys.header.mask(sample), 0x0f),
-            _ => return,
+        let (mask, bits) = match (space, &self.keys.one_rtt) {
+            (SpaceId::Application, Some(keys)) => (keys.local_header.mask(sample), 0x1f),
+            _ => match self.long_keys(space) {
+                Some(keys) => (keys.header.mask(sample), 0x0f),
+                None => return,
+            },
         };
         apply_mask(packet, pn_offset, &mask, bits);
     }
@@ -93,7 +95,7 @@ impl Assembly<'_> {
         let pn_len = packet_number::encoded_size(pn, space.ledger.largest_acked());
         let size = room.len();
         let mut header = Writer::new(room);
-        let (mark, pn_offset) = self.write_header(id, dcid, pn, pn_len, &mut header)?;
+        let (mark, pn_offset) = self.write_header(id, dcid, pn, pn_len, &mut header);
         let header_len = header.position();
         let mut frames = core::mem::take(&mut self.scratch.frames);
         let payload = room.get_mut(header_len..size.checked_sub(TAG_LEN)?)?;
@@ -127,20 +129,34 @@ impl Assembly<'_> {
         pn: u64,
         pn_len: usize,
         header: &mut Writer<'_>,
-    ) -> Option<(Option<LengthMark>, usize)> {
-        let ty = match (id, &self.keys.one_rtt) {
+    ) -> (Option<LengthMark>, usize) {
+        match (id, &self.keys.one_rtt) {
             (SpaceId::Application, Some(keys)) => {
-                return Some((None, write_short(header, &dcid, Spin::Zero, keys.phase(), pn, pn_len)));
+                (None, write_short(header, &dcid, Spin::Zero, keys.phase(), pn, pn_len))
             }
-            (SpaceId::Application, None) => LongType::ZeroRtt,
-            (SpaceId::Handshake, _) => LongType::Handshake,
-            (SpaceId::Initial, _) => LongType::Initial,
+            _ => self.write_long_header(id, dcid, pn, pn_len, header),
+        }
+    }
+
+    #[cold]
+    fn write_long_header(
+        &self,
+        id: SpaceId,
+        dcid: ConnectionId,
+        pn: u64,
+        pn_len: usize,
+        header: &mut Writer<'_>,
+    ) -> (Option<LengthMark>, usize) {
+        let ty = match id {
+            SpaceId::Initial => LongType::Initial,
+            SpaceId::Handshake => LongType::Handshake,
+            SpaceId::Application => LongType::ZeroRtt,
         };
         let version = self.handshake.version;
         let scid = self.components.local_cids.first();
         let mark =
             LongHeader { ty, version, dcid, scid, token: self.handshake.token() }.write(header, pn, pn_len);
-        Some((Some(mark), mark.pn_offset))
+        (Some(mark), mark.pn_offset)
     }
 
     fn seal(&mut self, id: SpaceId, pn: u64, header_len: usize, packet: &mut [u8]) {
