@@ -27,6 +27,7 @@ const HUBS: &[Hub] = &[Hub {
         "handshake",
         "migration",
         "open",
+        "own_moves",
         "receive",
         "timers",
         "versions",

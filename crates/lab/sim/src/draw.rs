@@ -5,14 +5,14 @@
 
 use crate::host::HostOptions;
 use crate::port::PortOptions;
-use crate::scenario::{Family, Scenario};
+use crate::scenario::{Family, Moves, Scenario};
 use crate::tls::{Returning, TlsChoice};
 use base::rng::Rng;
 use base::time::Duration;
 use crypto::{KeyExchange, Suite, SuiteChoice};
 use link::{Burst, EventRate, Node, Renewal};
 use recovery::congestion::Algorithm;
-use transport::{RetryPolicy, Switch, TransportConfig};
+use transport::{PreferredAddresses, RetryPolicy, Switch, TransportConfig};
 use wire::Version;
 
 /// Megabits a second.
@@ -86,6 +86,7 @@ pub fn scenario(seed: u64) -> RandomScenario {
     blackhole(&mut draw, &mut scenario);
     let rebinds = rebinding(&mut draw, &mut scenario);
     ends(&mut draw, &mut scenario, rebinds);
+    moves(&mut draw, &mut scenario);
     // RFC 5681's square-root law: what a lossy road carries whatever its rate.
     let kept = kept.into_iter().min().unwrap_or(1_000_000);
     let lost_ppm = 1_000_000 - kept.min(999_999);
@@ -166,6 +167,17 @@ fn rebinding(draw: &mut Draw, scenario: &mut Scenario) -> bool {
         scenario.to_server.insert(0, Node::Rebind { at, every, times, what });
     }
     is_used
+}
+
+/// The client moves, or its server prefers another address.
+fn moves(draw: &mut Draw, scenario: &mut Scenario) {
+    let (is_used, times, every) = (draw.one_in(3), draw.between(1, 6) as u32, draw.millis(50, 3_000));
+    if is_used {
+        scenario.moves = Moves { times, every };
+    }
+    if draw.one_in(6) {
+        scenario.server.preferred_address = PreferredAddresses::default().with(scenario.preferred_address());
+    }
 }
 
 /// How the two ends are set up.

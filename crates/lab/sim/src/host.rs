@@ -30,6 +30,8 @@ pub(crate) struct Rebinding {
 pub(crate) struct Host {
     pub address: SocketAddr,
     pub options: HostOptions,
+    /// Its other addresses, which no translator stands before.
+    pub others: Vec<SocketAddr>,
     rebindings: Vec<Rebinding>,
     /// From when the times of rebindings count.
     armed: Option<Duration>,
@@ -47,6 +49,7 @@ impl Host {
         Host {
             address,
             options,
+            others: Vec::new(),
             rebindings: Vec::new(),
             armed: None,
             pending: Vec::new(),

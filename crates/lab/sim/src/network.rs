@@ -7,7 +7,7 @@
 use crate::datagram::Datagram;
 use crate::digest::Digest;
 use crate::host::{Host, HostOptions, Rebinding};
-use base::net::Ecn;
+use base::net::{Addresses, Ecn};
 use base::rng::Rng;
 use base::time::{Duration, Instant};
 use core::net::SocketAddr;
@@ -42,7 +42,7 @@ enum NetworkEvent {
     /// A host notices what has arrived.
     Notice(usize),
     /// A datagram departs that its host's port has held back.
-    Depart { from: HostId, destination: SocketAddr, ecn: Ecn, bytes: Vec<u8> },
+    Depart { from: HostId, local: SocketAddr, destination: SocketAddr, ecn: Ecn, bytes: Vec<u8> },
 }
 
 /// The link from one host to another.
@@ -93,6 +93,13 @@ impl Network {
         debug_assert!(self.hosts.iter().all(|host| !host.owns(address)), "hosts share a network");
         self.hosts.push(Host::new(address, options));
         HostId(self.hosts.len() - 1)
+    }
+
+    /// Gives a host another address, in its own network; no translator stands before it.
+    pub fn add_address(&mut self, host: HostId, address: SocketAddr) {
+        if let Some(host) = self.hosts.get_mut(host.0).filter(|host| host.owns(address)) {
+            host.others.push(address);
+        }
     }
 
     /// Lays a link of `nodes` from one host to another. Without a link nothing passes.
@@ -185,8 +192,16 @@ impl Network {
 
     /// A host sends a datagram.
     pub fn send(&mut self, from: HostId, destination: SocketAddr, ecn: Ecn, bytes: &[u8]) {
+        let local = self.address(from);
+        self.send_from(from, Addresses { local, peer: destination }, ecn, bytes);
+    }
+
+    /// A host sends a datagram from one of its addresses.
+    fn send_from(&mut self, from: HostId, addresses: Addresses, ecn: Ecn, bytes: &[u8]) {
         let Some(host) = self.hosts.get(from.0) else { return };
-        let source = host.external(self.age());
+        let Addresses { local, peer: destination } = addresses;
+        let is_other = host.others.contains(&local);
+        let source = if is_other { local } else { host.external(self.age()) };
         self.inject(
             from,
             CapturedDatagram { at: self.age(), source, destination, ecn, bytes: bytes.to_vec() },
@@ -198,14 +213,14 @@ impl Network {
         &mut self,
         departs: Option<Instant>,
         from: HostId,
-        (destination, ecn): (SocketAddr, Ecn),
+        (addresses, ecn): (Addresses, Ecn),
         bytes: &[u8],
     ) {
         match departs.filter(|departs| *departs > self.now) {
-            None => self.send(from, destination, ecn, bytes),
+            None => self.send_from(from, addresses, ecn, bytes),
             Some(departs) => {
-                let bytes = bytes.to_vec();
-                self.events.schedule(departs, NetworkEvent::Depart { from, destination, ecn, bytes });
+                let (bytes, Addresses { local, peer: destination }) = (bytes.to_vec(), addresses);
+                self.events.schedule(departs, NetworkEvent::Depart { from, local, destination, ecn, bytes });
             }
         }
     }
@@ -245,7 +260,7 @@ impl Network {
     fn arrive(&mut self, to: usize, datagram: Datagram) {
         let (now, age) = (self.now, self.age());
         let Some(host) = self.hosts.get_mut(to) else { return };
-        if host.external(age) != datagram.destination {
+        if host.external(age) != datagram.destination && !host.others.contains(&datagram.destination) {
             // The translator has no such binding any more, or no host listens on the port.
             self.unroutable += 1;
             return;
@@ -258,8 +273,10 @@ impl Network {
 
     /// The next datagram of a host.
     pub(crate) fn take_arrival(&mut self, host: HostId) -> Option<Arrival> {
-        let Datagram { source, ecn, bytes, .. } = self.hosts.get_mut(host.0)?.take()?;
-        Some(Arrival { source, ecn, bytes })
+        let host = self.hosts.get_mut(host.0)?;
+        let Datagram { source, destination, ecn, bytes } = host.take()?;
+        let local = if host.others.contains(&destination) { destination } else { host.address };
+        Some(Arrival { source, local, ecn, bytes })
     }
 
     /// Whether a host has something to take in.
@@ -279,8 +296,8 @@ impl Network {
             match happening {
                 NetworkEvent::Reach { route, node, datagram } => self.travel(route, node, datagram),
                 NetworkEvent::Notice(host) => self.hosts[host].notice(),
-                NetworkEvent::Depart { from, destination, ecn, bytes } => {
-                    self.send(from, destination, ecn, &bytes);
+                NetworkEvent::Depart { from, local, destination, ecn, bytes } => {
+                    self.send_from(from, Addresses { local, peer: destination }, ecn, &bytes);
                 }
             }
         }
@@ -308,6 +325,7 @@ impl Network {
 /// A datagram as its receiver sees it.
 pub(crate) struct Arrival {
     pub source: SocketAddr,
+    pub local: SocketAddr,
     pub ecn: Ecn,
     pub bytes: Vec<u8>,
 }

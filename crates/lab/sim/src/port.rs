@@ -136,7 +136,7 @@ impl Rx for VirtualPort {
             if self.chance(self.options.apart_ppm) {
                 self.arrived.close_newest();
             }
-            let addresses = Addresses { local: self.address, peer: arrival.source };
+            let addresses = Addresses { local: arrival.local, peer: arrival.source };
             self.arrived.push(&TrainPath::new(addresses, arrival.ecn), &arrival.bytes);
             self.counters.rx.datagrams += 1;
             self.counters.rx.bytes += arrival.bytes.len() as u64;
@@ -210,7 +210,7 @@ impl Tx for VirtualPort {
                     self.refused.push(Refused { peer: train.addresses.peer, size: datagram.len() });
                     continue;
                 }
-                network.send_at(departs, self.host, (train.addresses.peer, train.ecn), datagram);
+                network.send_at(departs, self.host, (train.addresses, train.ecn), datagram);
                 self.counters.tx.datagrams += 1;
                 self.counters.tx.bytes += datagram.len() as u64;
             }

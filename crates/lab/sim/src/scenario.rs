@@ -7,7 +7,7 @@ use crate::port::{PortOptions, VirtualPort};
 use crate::tls::{self, TlsChoice};
 use base::rng::Rng;
 use base::time::Duration;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use link::Node;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -49,8 +49,19 @@ pub struct Scenario {
     pub port: PortOptions,
     /// How both hosts are attached.
     pub host: HostOptions,
+    /// How often the client of raw transfers moves.
+    pub moves: Moves,
     /// Virtual time after which the run has failed.
     pub limit: Duration,
+}
+
+/// Moves of a client from one of its addresses to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moves {
+    /// How many.
+    pub times: u32,
+    /// From the handshake to the first, and from each to the next.
+    pub every: Duration,
 }
 
 impl Scenario {
@@ -73,6 +84,7 @@ impl Scenario {
             retry: RetryPolicy::Never,
             port: PortOptions::default(),
             host: HostOptions { coalesce: Duration::from_micros(20) },
+            moves: Moves::default(),
             limit: Duration::from_secs(60),
         }
     }
@@ -94,6 +106,10 @@ impl Scenario {
         let mut network = Network::new(self.seed);
         let server_host = network.add_host(server_address, self.host);
         let client_host = network.add_host(client_address, self.host);
+        for address in &self.client_addresses()[1..] {
+            network.add_address(client_host, *address);
+        }
+        network.add_address(server_host, self.preferred_address());
         network.add_link(client_host, server_host, self.to_server.clone());
         network.add_link(server_host, client_host, self.to_client.clone());
         let mut rng = network.fork_rng();
@@ -155,10 +171,38 @@ impl Scenario {
         }
     }
 
+    /// All addresses of the client: the first is the one that it begins with.
+    pub fn client_addresses(&self) -> [SocketAddr; 3] {
+        let [_, client] = self.addresses();
+        [client, beside(client, 201), beside(client, 202)]
+    }
+
+    /// An address at which the server may be reached as well, and prefer to be.
+    pub fn preferred_address(&self) -> SocketAddr {
+        let [server, _] = self.addresses();
+        beside(server, 200)
+    }
+
     /// Randomness for the applications of the run.
     pub fn app_rng(&self) -> Rng {
         Rng::from_u64(self.seed ^ 0x6170_7073)
     }
+}
+
+/// Another address of the same network, and another port.
+fn beside(address: SocketAddr, number: u8) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => {
+            let [a, b, c, _] = ip.octets();
+            IpAddr::from([a, b, c, number])
+        }
+        IpAddr::V6(ip) => {
+            let mut segments = ip.segments();
+            segments[7] = u16::from(number);
+            IpAddr::from(segments)
+        }
+    };
+    SocketAddr::new(ip, address.port() + u16::from(number))
 }
 
 fn checked(config: &TransportConfig) -> Result<Arc<TransportConfig>, String> {

@@ -3,6 +3,7 @@
 use crate::streams::StreamConfig;
 use crate::without::Without;
 use base::time::Duration;
+use core::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use recovery::congestion::{Algorithm, SlowStart};
 use recovery::mtu::MtuConfig;
 use recovery::pacer::Pacing;
@@ -53,6 +54,9 @@ pub struct TransportConfig {
     pub key_update_after: u64,
     /// Whether packets carry ECN marks until the path proves to lose them. Default: on.
     pub ecn: Switch,
+    /// The addresses at which a server prefers to be reached after the handshake; a client takes the one of the family that it
+    /// has used. Datagrams that go there must reach the same workers. Source: RFC 9000 §9.6. Default: none.
+    pub preferred_address: PreferredAddresses,
     /// Techniques to do without, for experiments. Default: none.
     pub without: Without,
 }
@@ -88,7 +92,42 @@ impl Default for TransportConfig {
             max_datagram_frame_size: 0,
             key_update_after: 1 << 22,
             ecn: Switch::On,
+            preferred_address: PreferredAddresses::default(),
             without: Without::default(),
+        }
+    }
+}
+
+/// Where a server prefers to be reached, at most one address of each family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PreferredAddresses {
+    /// The IPv4 address.
+    pub ipv4: Option<SocketAddrV4>,
+    /// The IPv6 address.
+    pub ipv6: Option<SocketAddrV6>,
+}
+
+impl PreferredAddresses {
+    /// With `address` as the one of its family.
+    #[must_use]
+    pub fn with(mut self, address: SocketAddr) -> PreferredAddresses {
+        match address {
+            SocketAddr::V4(address) => self.ipv4 = Some(address),
+            SocketAddr::V6(address) => self.ipv6 = Some(address),
+        }
+        self
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ipv4.is_none() && self.ipv6.is_none()
+    }
+
+    /// The one of the family of `address`.
+    pub(crate) fn beside(&self, address: SocketAddr) -> Option<SocketAddr> {
+        match address {
+            SocketAddr::V4(_) => self.ipv4.map(SocketAddr::V4),
+            SocketAddr::V6(_) => self.ipv6.map(SocketAddr::V6),
         }
     }
 }
@@ -140,6 +179,14 @@ impl TransportConfig {
         }
         if !self.version.is_supported() {
             return Err(InvalidConfig("version must be QUIC 1 or 2"));
+        }
+        let is_unusable = |ip: IpAddr, port: u16| ip.is_unspecified() || ip.is_multicast() || port == 0;
+        let PreferredAddresses { ipv4, ipv6 } = self.preferred_address;
+        let preferred = [ipv4.map(SocketAddr::V4), ipv6.map(SocketAddr::V6)];
+        if preferred.iter().flatten().any(|address| is_unusable(address.ip(), address.port())) {
+            return Err(InvalidConfig(
+                "a preferred address has an IP address and a port that clients can reach",
+            ));
         }
         if self.without != Without::default() && !Without::IS_BUILT {
             return Err(InvalidConfig("without needs a build with the feature experiments"));

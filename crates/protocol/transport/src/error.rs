@@ -48,6 +48,38 @@ impl core::fmt::Display for TransportError {
 
 impl core::error::Error for TransportError {}
 
+/// A connection cannot move to another address. Source: RFC 9000 §9.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MigrateError {
+    /// Servers do not move.
+    Server,
+    /// The handshake is not confirmed, or the connection is over.
+    NotConfirmed,
+    /// The server has said that its address does not support that (`disable_active_migration`).
+    Disabled,
+    /// The server was reached over the other family of addresses.
+    OtherFamily,
+    /// The path in use is from that address.
+    SamePath,
+    /// The server has given no connection ID that is not in use: it may give one later, unless it uses none.
+    NoConnectionId,
+}
+
+impl core::fmt::Display for MigrateError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
+            MigrateError::Server => "a server does not change its address",
+            MigrateError::NotConfirmed => "the handshake is not confirmed, or the connection is over",
+            MigrateError::Disabled => "the server does not support that its clients change their address",
+            MigrateError::OtherFamily => "the address is of another family than the server's",
+            MigrateError::SamePath => "the connection uses that address already",
+            MigrateError::NoConnectionId => "the server has given no spare connection ID",
+        })
+    }
+}
+
+impl core::error::Error for MigrateError {}
+
 /// A choice that has to be made before the first packet leaves was made later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlreadySending;

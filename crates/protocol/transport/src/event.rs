@@ -2,6 +2,7 @@
 
 use crate::error::TransportError;
 use crate::stream_id::{Dir, StreamId};
+use base::net::Addresses;
 use wire::error::Code;
 
 /// Something happened that the application may want to act on. Stream data is not an event: it is lent through
@@ -43,6 +44,16 @@ pub enum Event {
     NewToken {
         /// Opaque bytes.
         token: Vec<u8>,
+    },
+    /// A client has moved: these are the ends of the path in use. Source: RFC 9000 §9.2.
+    Migrated {
+        /// Both ends.
+        addresses: Addresses,
+    },
+    /// The server has not answered where a client wanted to move; the path in use goes on.
+    MigrationFailed {
+        /// Both ends of the path that was probed.
+        addresses: Addresses,
     },
     /// The connection is over; nothing follows.
     Closed(CloseReason),

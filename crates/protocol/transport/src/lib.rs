@@ -27,14 +27,16 @@ mod without;
 
 pub use admission::{ClientConfig, ServerConfig};
 pub use cid::CID_WORKER_OFFSET;
-pub use config::{InvalidConfig, MAX_PACKET_SIZE, MIN_PACKET_SIZE, Switch, TransportConfig};
+pub use config::{
+    InvalidConfig, MAX_PACKET_SIZE, MIN_PACKET_SIZE, PreferredAddresses, Switch, TransportConfig,
+};
 pub use connection::{Connection, Counters, DatagramError, DatagramRoom, Transmitted};
 pub use crypto::{EarlyStatus, TlsError};
 pub use endpoint::{
     DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, ResumeCounters,
     RetryPolicy, Route, UsedTokens, split_run,
 };
-pub use error::{AlreadySending, TransportError};
+pub use error::{AlreadySending, MigrateError, TransportError};
 pub use event::{CloseReason, Event, Fin, StreamSink};
 pub use recovery::congestion::{Algorithm, ResumeOutcome, ResumePhase, ResumeReport};
 pub use recovery::mtu::{Mode as MtuMode, MtuConfig, MtuReport};

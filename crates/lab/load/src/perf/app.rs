@@ -60,7 +60,10 @@ impl PerfApp {
                     }
                 }
                 Event::Closed(reason) => self.on_closed(now, &reason, state),
-                Event::StreamsAvailable { .. } | Event::NewToken { .. } => {}
+                Event::StreamsAvailable { .. }
+                | Event::NewToken { .. }
+                | Event::Migrated { .. }
+                | Event::MigrationFailed { .. } => {}
             }
         }
     }

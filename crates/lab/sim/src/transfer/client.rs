@@ -2,6 +2,7 @@
 
 use super::header::Header;
 use super::server::PAUSE;
+use super::travels::Travels;
 use crate::piece::{Incoming, Outgoing};
 use crate::read_behaviour::ReadBehaviour;
 use base::pattern;
@@ -57,6 +58,8 @@ pub struct TransferPlan {
     pub key_updates: u32,
     /// DATAGRAM frames that are still to be sent.
     pub datagrams: u32,
+    /// Where it moves.
+    pub(super) travels: Travels,
     failures: Vec<String>,
     is_done: bool,
     /// Its handshake is counted.
@@ -82,6 +85,7 @@ impl TransferPlan {
             over: Vec::new(),
             key_updates: 0,
             datagrams: 0,
+            travels: Travels::default(),
             failures: Vec::new(),
             is_done: false,
             is_counted: false,
@@ -271,8 +275,10 @@ impl App for Client {
             }
         }
         self.failures.append(&mut client_plan.failures);
+        let moves_at = client_plan.travels.on_turn(now, connection);
         let waits = client_plan.paused.is_empty() || connection.is_closed();
-        if waits { Next::Wait } else { Next::At(now + PAUSE) }
+        let looks_at = (!waits).then(|| now + PAUSE);
+        moves_at.into_iter().chain(looks_at).min().map_or(Next::Wait, Next::At)
     }
 
     fn on_gone(&mut self, _now: Instant, _connection: &Connection, mut client_plan: TransferPlan) {

@@ -10,6 +10,7 @@ mod draw;
 mod header;
 mod run;
 mod server;
+mod travels;
 
 pub use client::{Client, Transfer, TransferPlan};
 pub use draw::plan;

@@ -2,6 +2,7 @@
 
 use super::client::{Client, Transfer, TransferPlan};
 use super::server::Server;
+use super::travels::Travels;
 use crate::lab::{Simulation, StopReason};
 use crate::read_behaviour::ReadBehaviour;
 use crate::scenario::Scenario;
@@ -107,6 +108,7 @@ pub fn drive(lab: &mut TransferSimulation, scenario: &Scenario, plan: &Plan) -> 
             let mut client_plan =
                 TransferPlan::new(read_behaviour.clone(), plan.transfers.iter().copied(), plan.parallel);
             (client_plan.key_updates, client_plan.datagrams) = (plan.key_updates, plan.datagrams);
+            client_plan.travels = Travels::new(scenario);
             handles.push(lab.connect(client_plan)?);
         }
         let halt = lab.run(scenario.limit.saturating_sub(time), |lab| {

@@ -106,7 +106,10 @@ impl State {
             }
             Event::Writable { id } => self.mark_send(id),
             Event::Finished { id } => self.end_send(id, SendState::Acknowledged),
-            Event::StreamsAvailable { .. } | Event::NewToken { .. } => {}
+            Event::StreamsAvailable { .. }
+            | Event::NewToken { .. }
+            | Event::Migrated { .. }
+            | Event::MigrationFailed { .. } => {}
             Event::Closed(reason) => self.end(ConnectionError::of(reason)),
         }
     }

@@ -98,6 +98,18 @@ impl LocalCids {
         self.generator.reset_token(&self.first)
     }
 
+    /// The ID that goes with a server's preferred address, and its stateless reset token: to be called before any other is
+    /// issued, since its sequence number is 1. Source: RFC 9000 §5.1.1.
+    pub(crate) fn issue_for_preferred_address(&mut self) -> (ConnectionId, [u8; 16]) {
+        let cid = self.generator.next_cid();
+        let entry = LocalCid { sequence: self.next_sequence, cid, announcement: Announce::Idle };
+        self.entries.push(entry);
+        self.log.push(CidChange::Added(cid));
+        self.next_sequence += 1;
+        self.sent_below = self.next_sequence;
+        (cid, self.generator.reset_token(&cid))
+    }
+
     /// Whether a packet with this destination may be ours: for packets that the endpoint has not routed, because they stood
     /// behind another one in their datagram. Source: RFC 9000 §12.2.
     pub(crate) fn contains(&self, cid: &ConnectionId) -> bool {

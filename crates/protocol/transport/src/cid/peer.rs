@@ -97,6 +97,19 @@ impl PeerCids {
         self.probing.unwrap_or(self.active).cid
     }
 
+    /// Whether another path can be given an ID that was not used on any. Source: RFC 9000 §9.5.
+    pub(crate) fn has_spare(&self) -> bool {
+        !self.spare.is_empty() && self.retirements.len() + 2 <= MAX_RETIREMENTS
+    }
+
+    /// The path that was probed is given up: no other may use its ID. Source: RFC 9000 §9.5.
+    pub(crate) fn drop_probing(&mut self) {
+        if let Some(probing) = self.probing.take_if(|_| self.retirements.len() < MAX_RETIREMENTS) {
+            self.tokens_changed = true;
+            let _ = self.retire(probing.sequence);
+        }
+    }
+
     /// The server's Retry names another ID. Source: RFC 9000 §17.2.5.2.
     pub(crate) fn on_retry(&mut self, cid: ConnectionId) {
         self.active.cid = cid;

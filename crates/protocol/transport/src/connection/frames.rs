@@ -217,6 +217,7 @@ handlers! {
         if let Some(addresses) = moved {
             c.components.control_frames.want_token(at.now, addresses);
         }
+        c.on_path_proved(at.now);
         Ok(())
     };
     on_connection_close: ConnectionClose => |c, at, close| {
@@ -315,6 +316,9 @@ fn on_handshake_done<S>(
         // RFC 9000 §19.20: only servers send HANDSHAKE_DONE.
         return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "HANDSHAKE_DONE from a client"));
     }
-    connection.on_handshake_confirmed(arrival.now);
+    if !connection.handshake.is_confirmed() {
+        connection.on_handshake_confirmed(arrival.now);
+        connection.prefer_address(arrival.now);
+    }
     Ok(())
 }

@@ -175,7 +175,7 @@ impl Handshake {
         !self.early.is_empty()
     }
 
-    #[cfg(test)]
+    /// What the peer has said, once it is authentic.
     pub(super) fn peer_parameters(&self) -> Option<&TransportParameters> {
         self.peer.as_deref()
     }

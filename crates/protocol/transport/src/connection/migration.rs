@@ -23,9 +23,9 @@ impl Connection {
         }
     }
 
-    /// The peer has a new address. When timeouts have told that it hears nothing at the old one, what it waits for goes to the
+    /// The path is a new one. When timeouts have told that the peer hears nothing on the old one, what it waits for goes on the
     /// new one now, and not after the next of them.
-    fn speak_up(&mut self, id: SpaceId) {
+    pub(super) fn speak_up(&mut self, id: SpaceId) {
         let waits = self.spaces.space(id).is_some_and(|space| space.ledger.ack_eliciting_in_flight() > 0);
         if waits && (self.timers.has_backed_off() || id != SpaceId::Application) {
             self.timers.reset_back_off();

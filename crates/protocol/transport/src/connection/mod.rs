@@ -2,7 +2,7 @@
 //!
 //! It holds one value per concern and almost no logic of its own: receiving is in receive.rs and frames.rs, assembly in
 //! plan.rs, components.rs, transmit.rs and seal.rs, datagrams of their own kind in probes.rs, the fate of packets in acks.rs,
-//! the handshake, its keys, its version and early data in handshake.rs, keys.rs, versions.rs and early.rs, moves in migration.rs, time in timers.rs,
+//! the handshake, its keys, its version and early data in handshake.rs, keys.rs, versions.rs and early.rs, moves in migration.rs and own_moves.rs, time in timers.rs,
 //! the end in close.rs, what the application calls in api.rs.
 //!
 //! Each of these files calls methods of others in one direction only. Assembly does not see the connection: it borrows the parts
@@ -25,6 +25,7 @@ mod handshake;
 mod keys;
 mod migration;
 mod open;
+mod own_moves;
 mod plan;
 mod probes;
 mod receive;

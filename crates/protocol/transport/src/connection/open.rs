@@ -9,7 +9,7 @@ use super::handshake::{Handshake, HandshakeCids};
 use super::keys::KeyRing;
 use super::timer_state::Timers;
 use crate::cid::{LocalCids, MAX_ACTIVE, PeerCids};
-use crate::config::TransportConfig;
+use crate::config::{PreferredAddresses, TransportConfig};
 use crate::path::{AddressState, Paths};
 use crate::space::{Space, SpaceId, Spaces};
 use crate::streams::Streams;
@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::Side;
 use wire::cid::ConnectionId;
-use wire::transport_parameters::{TransportParameters, VersionInformation};
+use wire::transport_parameters::{PreferredAddress, TransportParameters, VersionInformation};
 use wire::version::Version;
 
 /// What both sides begin with.
@@ -88,15 +88,21 @@ impl Connection {
 
     /// A server's connection; the Initial packet itself is still to be received.
     pub(crate) fn server<E>(
-        beginning: ConnectionSetup,
+        mut beginning: ConnectionSetup,
         first: FirstInitial,
         tls: impl FnOnce(&[u8], EarlyTerms) -> Result<TlsSession, E>,
     ) -> Result<Connection, E> {
-        let ConnectionSetup { config, version, local_cids, .. } = &beginning;
+        let ConnectionSetup { config, version, local_cids, .. } = &mut beginning;
         let mut parameters = parameters(config, *version, &Version::SUPPORTED, local_cids.first());
         parameters.original_destination_connection_id = Some(first.original_dcid);
         parameters.retry_source_connection_id = first.retry_scid;
         parameters.stateless_reset_token = Some(local_cids.first_reset_token());
+        //= rfc9000/9.6.1#1
+        if !config.preferred_address.is_empty() {
+            let PreferredAddresses { ipv4, ipv6 } = config.preferred_address;
+            let (cid, reset_token) = local_cids.issue_for_preferred_address();
+            parameters.preferred_address = Some(PreferredAddress { ipv4, ipv6, cid, reset_token });
+        }
         let (parameters, encoded) = encode(parameters, config);
         let terms = EarlyTerms {
             limits: early::limits(&parameters).to_vec(),

@@ -4,6 +4,7 @@
 //! forgotten. A worker asks once per turn, not once per packet.
 
 use super::Connection;
+use super::own_moves::SILENT_PTOS;
 use crate::event::CloseReason;
 use crate::path::Expiry;
 use crate::space::{Space, SpaceId};
@@ -80,6 +81,7 @@ impl Connection {
             Expiry::Nothing => {}
             Expiry::Reverted => self.on_path_changed(),
             Expiry::NoPath => self.finish(CloseReason::PathLost),
+            Expiry::MoveFailed(addresses) => self.on_move_failed(addresses),
         }
     }
 
@@ -155,6 +157,9 @@ impl Connection {
         path.ecn.on_pto();
         if self.timers.pto_count == BLACK_HOLE_PTOS {
             path.on_black_hole(now);
+        }
+        if self.timers.pto_count == SILENT_PTOS {
+            self.look_back(now);
         }
         self.owe_probes(probed);
         // RFC 9002 §6.2.4: what other handshake spaces wait for goes along, coalesced. With 1-RTT keys a client asks there in

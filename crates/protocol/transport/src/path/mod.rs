@@ -8,11 +8,14 @@
 //! | probe.rs | probe of a larger size, and the window that it waits for |
 //! | path.rs | path: what the above are parts of, and what recovery keeps for it |
 //! | set.rs | set of a connection's paths, and the rules of migration |
+//! | own_move.rs, own_paths.rs | move of a client: what it waits for, and what becomes of the paths |
 //!
 //! Source: RFC 9000 §8, §9, §14.
 
 mod amplification;
 mod mtu;
+mod own_move;
+mod own_paths;
 #[expect(clippy::module_inception, reason = "a path is the noun of this folder, the folder holds its parts")]
 mod path;
 mod probe;
@@ -22,6 +25,7 @@ mod tests;
 mod validation;
 
 pub(crate) use amplification::AddressState;
+pub(crate) use own_move::MoveCause;
 pub(crate) use path::PathId;
 pub(crate) use probe::{Blocked, MtuProbe};
 pub(crate) use set::{Expiry, Paths};

@@ -8,7 +8,7 @@
 //! A server follows the highest-numbered non-probing packet at once, but sends no more than three times what it received
 //! there until the peer has answered a challenge. Meanwhile it remembers the last validated path, challenges the peer there
 //! too (RFC 9000 §9.3.3), and goes back when the answer from the new one does not come. A client follows no address change: servers
-//! do not move.
+//! do not move. Its own moves are in own_paths.rs.
 //!
 //! A client must not move during the handshake, but an address translator may give it another port or address then. The
 //! server follows, under the threefold limit. Once the IP address was another one, Handshake packets prove none any more,
@@ -19,6 +19,7 @@
 //! which new addresses are ignored.
 
 use super::amplification::AddressState;
+use super::own_move::OwnMove;
 use super::path::{Path, PathId, Template};
 use super::validation::{ChallengeResult, Data, ValidationTimeouts};
 use crate::builder::PacketBuilder;
@@ -78,21 +79,26 @@ pub(crate) enum Expiry {
     Reverted,
     /// The peer was not at its new address and there is no other. The connection ends in silence (RFC 9000 §9.3.2).
     NoPath,
+    /// The server has not answered where we wanted to move.
+    MoveFailed(Addresses),
 }
 
 /// The paths of a connection.
 #[derive(Debug)]
 pub(crate) struct Paths {
     active: Path,
-    others: Vec<Path>,
+    /// A client's are those that it has left, the last one last, and the one that it probes.
+    pub(super) others: Vec<Path>,
     /// Where to go back to while the active path is not validated.
     fallback: Option<PathId>,
     candidate: Option<Candidate>,
     peer_migration: PeerMigration,
     failures: u32,
     next_id: u64,
-    template: Template,
+    pub(super) template: Template,
     peer_max_ack_delay: Duration,
+    /// A client's move (own_paths.rs).
+    pub(super) own_move: OwnMove,
 }
 
 impl Paths {
@@ -119,6 +125,7 @@ impl Paths {
             next_id: 1,
             template,
             peer_max_ack_delay: Duration::ZERO,
+            own_move: OwnMove::Rest,
         }
     }
 
@@ -191,8 +198,7 @@ impl Paths {
             return None;
         }
         let before = self.candidate.filter(|candidate| candidate.addresses == addresses);
-        let id = before.map_or(PathId(self.next_id), |candidate| candidate.id);
-        self.next_id += u64::from(before.is_none());
+        let id = before.map_or_else(|| self.fresh_id(), |candidate| candidate.id);
         let bytes = before.map_or(0, |candidate| candidate.bytes).saturating_add(bytes);
         self.candidate = Some(Candidate { id, addresses, bytes, seen_at: now });
         Some(id)
@@ -270,12 +276,17 @@ impl Paths {
     /// A PATH_RESPONSE arrived, on any path. Where it proved the peer to be, if it was not known to be there: an occasion for
     /// a new address token (RFC 9000 §9.3).
     pub(crate) fn on_path_response(&mut self, now: Instant, data: Data) -> Option<Addresses> {
-        let mut proved = None;
+        let (mut proved, mut valid) = (None, None);
         for path in core::iter::once(&mut self.active).chain(&mut self.others) {
             let was_validated = path.is_validated();
-            if path.on_response(now, data) != ChallengeResult::None && !was_validated {
+            let result = path.on_response(now, data);
+            if result != ChallengeResult::None && !was_validated {
                 proved = Some(path.addresses);
             }
+            valid = valid.or((result == ChallengeResult::Path).then_some(path.id()));
+        }
+        if let Some(valid) = valid {
+            self.own_move.on_path_proved(valid);
         }
         if proved.is_some() {
             self.failures = self.failures.saturating_sub(EXPLAINED);
@@ -296,6 +307,14 @@ impl Paths {
         self.materialize(id);
         let timeouts = self.timeouts(id);
         let Some(at) = self.others.iter().position(|path| path.id() == id) else { return false };
+        let is_here = |path: &&mut Path| path.addresses.local != self.active.addresses.local;
+        if let Some(path) = self.others.get_mut(at).filter(is_here).filter(|path| !path.is_validated()) {
+            // It is we who seem to be elsewhere: at the preferred address nothing but probes goes before the client is known
+            // to be reached from there.
+            //= rfc9000/9.6.2#1
+            path.start_validation(now, timeouts);
+            return false;
+        }
         let mut path = self.others.swap_remove(at);
         //= rfc9000/9.4#1
         if is_rebinding(&self.active.addresses, &path.addresses) && !path.rtt.has_sample() {
@@ -348,6 +367,11 @@ impl Paths {
         true
     }
 
+    pub(super) fn fresh_id(&mut self) -> PathId {
+        self.next_id += 1;
+        PathId(self.next_id - 1)
+    }
+
     /// Makes a path of the candidate if `id` names it.
     fn materialize(&mut self, id: PathId) {
         let Some(candidate) = self.candidate.take_if(|candidate| candidate.id == id) else { return };
@@ -362,7 +386,7 @@ impl Paths {
     }
 
     /// Drops another path when there are too many: first one that is not validated, then the oldest.
-    fn make_room(&mut self) {
+    pub(super) fn make_room(&mut self) {
         if self.others.len() < MAX_OTHERS {
             return;
         }
@@ -377,7 +401,7 @@ impl Paths {
     }
 
     /// How long a validation of the path may take. Source: RFC 9000 §8.2.4, §9.4.
-    fn timeouts(&self, id: PathId) -> ValidationTimeouts {
+    pub(super) fn timeouts(&self, id: PathId) -> ValidationTimeouts {
         let delay = self.peer_max_ack_delay;
         let current = self.active.rtt.pto(delay);
         let own = self.path(id).map_or(current, |path| path.rtt.pto(delay));
@@ -428,9 +452,14 @@ impl Paths {
 
     /// Gives up validations that took too long.
     pub(crate) fn on_timeout(&mut self, now: Instant) -> Expiry {
+        let target = self.own_move.target().and_then(|id| self.path(id));
+        let failed = target.filter(|path| path.has_failed(now)).map(|path| path.addresses);
+        if failed.is_some() {
+            self.own_move = OwnMove::Rest;
+        }
         self.give_up_others(now);
         if !self.active.has_failed(now) {
-            return Expiry::Nothing;
+            return failed.map_or(Expiry::Nothing, Expiry::MoveFailed);
         }
         self.active.cancel_validation();
         self.failures += u32::from(!self.active.is_validated());

@@ -262,7 +262,7 @@ fn a_path_that_does_not_answer_is_given_up() {
                 assert!((2..=12).contains(&challenges.len()), "{} challenges", challenges.len());
                 return;
             }
-            Expiry::NoPath => panic!("home was there"),
+            Expiry::NoPath | Expiry::MoveFailed(_) => panic!("home was there"),
         }
     }
     panic!("never given up");

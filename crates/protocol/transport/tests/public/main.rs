@@ -11,6 +11,7 @@ mod handshake;
 mod loss;
 mod migration;
 mod network;
+mod own_moves;
 mod setup;
 mod streams;
 mod tls;

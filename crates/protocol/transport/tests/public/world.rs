@@ -68,6 +68,8 @@ pub(crate) struct World {
     pub(crate) config: ClientConfig,
     /// The address that the server sees the client at. What it sends elsewhere is lost.
     pub(crate) seen_at: SocketAddr,
+    /// Other addresses of the client, which no translator stands before.
+    pub(crate) others: Vec<SocketAddr>,
     pub(crate) judge: Judge,
     /// All datagrams that were sent, as the wire saw them before the judge did.
     pub(crate) log: Vec<Datagram>,
@@ -86,6 +88,7 @@ impl World {
             server,
             config: client,
             seen_at: home(),
+            others: Vec::new(),
             judge: Box::new(|_| Fate::Arrives),
             log: Vec::new(),
             on_the_way: BTreeMap::new(),
@@ -175,7 +178,8 @@ impl World {
         let end = self.end(from);
         let number = end.sent;
         end.sent += 1;
-        let source = if from.is_client() { self.seen_at } else { path.addresses.local };
+        let is_translated = from.is_client() && path.addresses.local == home();
+        let source = if is_translated { self.seen_at } else { path.addresses.local };
         let destination = path.addresses.peer;
         let mut datagram =
             Datagram { from, number, sent_at: self.now, source, destination, ecn: path.ecn, bytes };
@@ -225,10 +229,11 @@ impl World {
 
     fn deliver(&mut self, train: Vec<Datagram>) {
         let Some(Datagram { from, source, destination, ecn, .. }) = train.first().cloned() else { return };
-        if from.is_server() && destination != self.seen_at {
+        let is_other = self.others.contains(&destination);
+        if from.is_server() && destination != self.seen_at && !is_other {
             return; // no address translator leads there
         }
-        let local = if from.is_server() { home() } else { destination };
+        let local = if from.is_server() && !is_other { home() } else { destination };
         let segment_size = train.first().map_or(1, |first| first.bytes.len());
         let mut bytes = train.iter().map(|datagram| datagram.bytes.as_slice()).collect::<Vec<_>>().concat();
         let addresses = Addresses { local, peer: source };
