@@ -39,6 +39,9 @@ pub(crate) struct GetOptions {
     connect: SocketAddr,
     #[arg(long, value_enum, default_value = "raw")]
     protocol: Protocol,
+    /// So many connections, one after the other; those after the first resume
+    #[arg(long, default_value = "1")]
+    connections: u64,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -122,13 +125,26 @@ pub(crate) async fn get(
     };
     let quic = quic.with_payload_size(PAYLOAD_SIZE);
     let endpoint = quic.client(options.connect, tls.client(None, alpn)?)?;
-    let connection = endpoint.connect(options.connect, "localhost")?.await?;
+    for _ in 0..options.connections {
+        get_once(&options, &endpoint).await?;
+    }
+    Ok(())
+}
+
+async fn get_once(options: &GetOptions, endpoint: &quinn::Endpoint) -> Result<(), Error> {
+    let (connection, accepted) = match endpoint.connect(options.connect, "localhost")?.into_0rtt() {
+        Ok((connection, accepted)) => (connection, Some(accepted)),
+        Err(connecting) => (connecting.await?, None),
+    };
     let stretch = Stretch::begin();
     let received = match options.protocol {
         Protocol::Raw => get_raw(options.bytes, &connection).await?,
         Protocol::Http3 => get_http3(options.bytes, &connection).await?,
     };
-    let report = stretch.report(received, &connection);
+    let mut report = stretch.report(received, &connection);
+    if let Some(accepted) = accepted {
+        report["early_data_accepted"] = accepted.await.into();
+    }
     connection.close(quinn::VarInt::from_u32(0), b"done");
     endpoint.wait_idle().await;
     println!("{report}");

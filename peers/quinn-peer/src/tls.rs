@@ -23,6 +23,9 @@ pub(crate) struct Options {
     /// The one cipher suite to offer or accept; without all, AES-128 preferred
     #[arg(long, value_enum, global = true)]
     cipher: Option<Cipher>,
+    /// A server takes early data; a client sends it where it has a ticket
+    #[arg(long, global = true)]
+    pub(crate) early_data: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -50,7 +53,7 @@ pub(crate) struct Identity {
 impl Options {
     /// What the flags say by default.
     pub(crate) fn usual() -> Options {
-        Options { provider: Provider::Ring, cipher: None }
+        Options { provider: Provider::Ring, cipher: None, early_data: false }
     }
 
     fn whole_provider(&self) -> CryptoProvider {
@@ -93,6 +96,7 @@ impl Options {
             .with_no_client_auth()
             .with_single_cert(chain, key)?;
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        config.max_early_data_size = if self.early_data { u32::MAX } else { 0 };
         config.key_log = Arc::new(rustls::KeyLogFile::new());
         Ok(Arc::new(QuicServerConfig::with_initial(Arc::new(config), self.initial_suite()?)?))
     }
@@ -112,6 +116,7 @@ impl Options {
                 .with_no_client_auth(),
         };
         config.alpn_protocols = vec![alpn.to_vec()];
+        config.enable_early_data = self.early_data;
         config.key_log = Arc::new(rustls::KeyLogFile::new());
         Ok(Arc::new(QuicClientConfig::with_initial(Arc::new(config), self.initial_suite()?)?))
     }

@@ -99,6 +99,10 @@ impl Verbs for Live<'_> {
         self.connection.next_event()
     }
 
+    fn is_early(&self) -> bool {
+        self.connection.is_early()
+    }
+
     fn open(&mut self, dir: Dir) {
         // A refusal asks for `Event::StreamsAvailable`. A stream that a handle has opened was permitted.
         let _ = self.connection.open(dir);

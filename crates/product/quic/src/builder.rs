@@ -14,6 +14,9 @@ use transport::{EndpointConfig, IncomingPolicy, RetryPolicy};
 use udp::{BindOptions, UdpPort, Variant};
 use worker::Worker;
 
+/// Datagrams of early data that wait for the Initial packet which they have overtaken, at most.
+const HELD_DATAGRAMS: usize = 64;
+
 /// How datagrams reach the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -89,6 +92,9 @@ impl EndpointBuilder {
 
     /// Takes connections. Default: the endpoint only opens some.
     pub fn server(mut self, config: ServerConfig) -> Self {
+        if config.takes_early_data() {
+            self.transport.held_datagrams = HELD_DATAGRAMS;
+        }
         self.server = Some(config);
         self
     }

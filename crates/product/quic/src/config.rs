@@ -2,7 +2,8 @@
 
 use crate::transport_config::TransportConfig;
 use crypto::{
-    ClientTls, ConfigError, Identity, Roots, ServerTls, SessionStore, TicketKeys, TicketOptions, TlsOptions,
+    ClientTls, ConfigError, Identity, Roots, ServerTls, SessionStore, StrikeRegister, TicketKeys,
+    TicketOptions, TlsOptions,
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt;
@@ -10,6 +11,21 @@ use std::sync::Arc;
 
 /// The application protocol of configurations that name none.
 pub(crate) const DEFAULT_PROTOCOL: &[u8] = b"tercel";
+
+/// Whether data may go with a client's first packets, before the handshake is complete. Source: RFC 9001 §4.6.
+///
+/// An attacker can send a copy of early data to the server. Ours takes each ticket's early data once; servers that share keys for
+/// tickets take it once each. So early data should be what may be done twice. Source: RFC 8446 §8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EarlyData {
+    /// None goes, and none is taken.
+    #[default]
+    Off,
+    /// A client may send it by [`Connecting::into_0rtt`](crate::Connecting::into_0rtt); a server takes it, which
+    /// [`RecvStream::is_0rtt`](crate::RecvStream::is_0rtt) tells.
+    Permitted,
+}
 
 fn options(protocols: &[&[u8]]) -> TlsOptions {
     let alpn = protocols.iter().map(|name| name.to_vec()).collect();
@@ -22,6 +38,7 @@ pub struct ServerConfig {
     identity: Identity,
     tls: ServerTls,
     tickets: Option<Arc<TicketKeys>>,
+    early_data: Option<Arc<StrikeRegister>>,
     transport: Arc<TransportConfig>,
 }
 
@@ -56,7 +73,7 @@ impl ServerConfig {
     /// TLS refuses it.
     pub fn with_identity(identity: Identity) -> Result<ServerConfig, ConfigError> {
         let tls = ServerTls::new(&identity, &options(&[DEFAULT_PROTOCOL]))?;
-        Ok(ServerConfig { identity, tls, tickets: None, transport: Arc::default() })
+        Ok(ServerConfig { identity, tls, tickets: None, early_data: None, transport: Arc::default() })
     }
 
     /// The application protocols, the preferred one first; each has 1 to 255 bytes. A client that offers none of them is turned
@@ -76,6 +93,20 @@ impl ServerConfig {
         self
     }
 
+    /// Whether clients that come back with a ticket may send early data. Needs [`ServerConfig::ticket_keys`]. Default: off.
+    pub fn early_data(&mut self, early_data: EarlyData) -> &mut ServerConfig {
+        self.early_data = match early_data {
+            EarlyData::Off => None,
+            EarlyData::Permitted => Some(Arc::default()),
+        };
+        self
+    }
+
+    /// Whether early data may come.
+    pub(crate) fn takes_early_data(&self) -> bool {
+        self.early_data.is_some() && self.tickets.is_some()
+    }
+
     /// How connections behave.
     pub fn transport_config(&mut self, transport: Arc<TransportConfig>) -> &mut ServerConfig {
         self.transport = transport;
@@ -84,7 +115,11 @@ impl ServerConfig {
 
     pub(crate) fn to_transport(&self) -> transport::ServerConfig {
         let tls = match &self.tickets {
-            Some(keys) => self.tls.clone().with_tickets(TicketOptions::new(Arc::clone(keys))),
+            Some(keys) => {
+                let usual = TicketOptions::new(Arc::clone(keys));
+                let options = TicketOptions { early_data: self.early_data.clone(), ..usual };
+                self.tls.clone().with_tickets(options)
+            }
             None => self.tls.clone(),
         };
         transport::ServerConfig { tls, transport: self.transport.settings() }
@@ -103,6 +138,7 @@ pub struct ClientConfig {
     roots: Roots,
     tls: ClientTls,
     sessions: Option<Arc<dyn SessionStore>>,
+    early_data: EarlyData,
     transport: Arc<TransportConfig>,
 }
 
@@ -113,7 +149,8 @@ impl ClientConfig {
     /// There is nothing to trust.
     pub fn with_roots(roots: Roots) -> Result<ClientConfig, ConfigError> {
         let tls = ClientTls::new(&roots, &options(&[DEFAULT_PROTOCOL]))?;
-        Ok(ClientConfig { roots, tls, sessions: None, transport: Arc::default() })
+        let early_data = EarlyData::Off;
+        Ok(ClientConfig { roots, tls, sessions: None, early_data, transport: Arc::default() })
     }
 
     /// The application protocols, the preferred one first; each has 1 to 255 bytes. Default: `tercel`.
@@ -133,18 +170,40 @@ impl ClientConfig {
         self
     }
 
+    /// Whether early data goes to servers that permit it. Needs [`ClientConfig::session_store`], and
+    /// [`Connecting::into_0rtt`](crate::Connecting::into_0rtt) for each connection. Default: off.
+    pub fn early_data(&mut self, early_data: EarlyData) -> &mut ClientConfig {
+        self.early_data = early_data;
+        self
+    }
+
     /// How connections behave.
     pub fn transport_config(&mut self, transport: Arc<TransportConfig>) -> &mut ClientConfig {
         self.transport = transport;
         self
     }
 
+    /// Whether a connection that begins now may send early data.
+    pub(crate) fn offered_early_data(&self, name: &str, port: u16) -> EarlyData {
+        if self.early_data == EarlyData::Off {
+            return EarlyData::Off;
+        }
+        let config = self.to_transport();
+        match config.tls.offers_early_data(name, port, config.transport.version) {
+            true => EarlyData::Permitted,
+            false => EarlyData::Off,
+        }
+    }
+
     pub(crate) fn to_transport(&self) -> transport::ClientConfig {
-        let tls = self.tls.clone();
+        let tls = match &self.sessions {
+            Some(sessions) => self.tls.clone().with_sessions(Arc::clone(sessions)),
+            None => self.tls.clone(),
+        };
         transport::ClientConfig {
-            tls: match &self.sessions {
-                Some(sessions) => tls.with_sessions(Arc::clone(sessions)),
-                None => tls,
+            tls: match self.early_data {
+                EarlyData::Off => tls,
+                EarlyData::Permitted => tls.with_early_data(),
             },
             transport: self.transport.settings(),
             token: Vec::new(),

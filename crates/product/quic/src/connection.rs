@@ -10,8 +10,6 @@ use crate::stats::ConnectionStats;
 use crate::varint::VarInt;
 use bytes::Bytes;
 use core::future::poll_fn;
-use core::pin::Pin;
-use core::task::{Context, Poll};
 use rustls_pki_types::CertificateDer;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -30,6 +28,24 @@ pub struct Connection {
 }
 
 impl Connection {
+    pub(crate) fn new(guard: Arc<Guard>) -> Connection {
+        Connection { guard }
+    }
+
+    /// Waits until the handshake is complete: at once, unless the connection is of [`Connecting::into_0rtt`](crate::Connecting).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn handshake_done(&self) -> Result<(), ConnectionError> {
+        poll_fn(|context| self.guard.0.change(|state| state.poll_connected(context))).await
+    }
+
+    /// On a server, whether what has arrived may be the copy of an earlier connection, sent by an attacker. It is no more once
+    /// [`Connection::handshake_done`] is ready. Source: RFC 8446 §8.
+    pub fn is_early(&self) -> bool {
+        self.guard.0.change(|state| state.is_early())
+    }
+
     /// Opens a bidirectional stream, and waits until the peer permits one. The peer hears of it when something is written,
     /// finished or reset. Dropping the future opens nothing. Source: RFC 9000 §2.1, §4.6.
     ///
@@ -209,53 +225,5 @@ impl Connection {
     /// A number that no other connection of the process has as long as a handle of this one exists.
     pub fn stable_id(&self) -> usize {
         Arc::as_ptr(&self.guard) as usize
-    }
-}
-
-/// A connection whose handshake is under way: a future of the connection.
-///
-/// When it is dropped, the attempt ends: a client's with code 0, a server's with CONNECTION_REFUSED.
-#[derive(Debug)]
-#[must_use = "the attempt ends when it is dropped"]
-pub struct Connecting {
-    /// `None` once the handshake is complete.
-    guard: Option<Arc<Guard>>,
-    remote: SocketAddr,
-}
-
-impl Connecting {
-    pub(crate) fn new(guard: Arc<Guard>, remote: SocketAddr) -> Connecting {
-        Connecting { guard: Some(guard), remote }
-    }
-
-    /// Where the peer is said to be.
-    pub fn remote_address(&self) -> SocketAddr {
-        self.remote
-    }
-}
-
-impl Future for Connecting {
-    type Output = Result<Connection, ConnectionError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(guard) = &self.guard else { return Poll::Ready(Err(ConnectionError::LocallyClosed)) };
-        match guard.0.change(|state| state.poll_connected(context)) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Ready(Ok(())) => {
-                let guard = self.guard.take();
-                Poll::Ready(guard.map(|guard| Connection { guard }).ok_or(ConnectionError::LocallyClosed))
-            }
-        }
-    }
-}
-
-impl Drop for Connecting {
-    fn drop(&mut self) {
-        if let Some(guard) = &self.guard
-            && guard.0.change(|state| state.side()) == Side::Server
-        {
-            guard.0.end_by(Ending::Refuse);
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::builder::EndpointBuilder;
 use crate::config::{ClientConfig, ServerConfig};
-use crate::connection::Connecting;
+use crate::connecting::Connecting;
 use crate::driver::ManualDriver;
 use crate::error::ConnectError;
 use crate::facts::Facts;
@@ -135,9 +135,10 @@ impl Endpoint {
         let facts = Facts::new(address, hub.local);
         let shared = Arc::new(Shared::new(Side::Client, facts, Arc::clone(&hub.calls)));
         let guard = Arc::new(Guard(Arc::clone(&shared)));
+        let early_data = config.offered_early_data(server_name, address.port());
         let connect = Connect { config, peer: address, server_name: server_name.to_owned(), shared };
         if hub.connect(connect) {
-            Ok(Connecting::new(guard, address))
+            Ok(Connecting::new(guard, address, early_data))
         } else {
             Err(ConnectError::EndpointStopping)
         }

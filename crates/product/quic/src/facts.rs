@@ -2,7 +2,7 @@
 
 use crate::stats::ConnectionStats;
 use std::net::{IpAddr, SocketAddr};
-use transport::Connection;
+use transport::{Connection, EarlyStatus};
 
 /// What the handshake has settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct HandshakeData {
     pub version: u32,
     /// The handshake has used a ticket of an earlier connection, and no certificate. Source: RFC 8446 §2.2.
     pub is_resumed: bool,
+    /// What became of early data. Source: RFC 9001 §4.6.
+    pub early_data: EarlyStatus,
 }
 
 /// A change of the path in use.
@@ -99,6 +101,7 @@ impl Facts {
                 cipher_suite: connection.suite().map(|suite| suite.to_string()),
                 version: connection.version().0,
                 is_resumed: connection.is_resumed(),
+                early_data: connection.early_status(),
             });
         }
     }

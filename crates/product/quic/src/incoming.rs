@@ -1,6 +1,8 @@
 //! A client that has begun to connect.
 
-use crate::connection::{Connecting, Connection};
+use crate::config::EarlyData;
+use crate::connecting::Connecting;
+use crate::connection::Connection;
 use crate::error::ConnectionError;
 use crate::shared::{Ending, Guard};
 use core::pin::Pin;
@@ -33,7 +35,7 @@ impl Incoming {
         let Some(guard) = self.guard.take() else { return Err(ConnectionError::LocallyClosed) };
         match guard.0.change(|state| state.error().cloned()) {
             Some(error) => Err(error),
-            None => Ok(Connecting::new(guard, self.remote)),
+            None => Ok(Connecting::new(guard, self.remote, EarlyData::Permitted)),
         }
     }
 

@@ -36,11 +36,12 @@
 //! | `Incoming::retry`, `may_retry`, `ignore`, `accept_with` | [`EndpointBuilder::retry`] decides; a handshake begins before it is accepted |
 //! | `StreamId` of quinn, with `index()` | [`StreamId`] |
 //! | `ConnectionStats { path, frame_tx, .. }` | one flat [`ConnectionStats`] |
-//! | client certificates, 0-RTT, `rebind`, `set_server_config`, windows that change during a connection, `congestion_state`, qlog | absent |
+//! | 0-RTT of rustls' configuration | [`ServerConfig::ticket_keys`], [`ClientConfig::session_store`], and `early_data` of both |
+//! | client certificates, `rebind`, `set_server_config`, windows that change during a connection, `congestion_state`, qlog | absent |
 //!
 //! | file | holds |
 //! |---|---|
-//! | endpoint.rs, builder.rs, incoming.rs, connection.rs, send_stream.rs, recv_stream.rs | the handles |
+//! | endpoint.rs, builder.rs, incoming.rs, connecting.rs, connection.rs, send_stream.rs, recv_stream.rs | the handles |
 //! | config.rs, transport_config.rs | settings |
 //! | error.rs, stream_error.rs, datagram_error.rs, varint.rs, stats.rs, facts.rs | values |
 //! | shared/ | what handles and worker share for a connection |
@@ -55,6 +56,7 @@ mod arrivals;
 mod builder;
 mod calls;
 mod config;
+mod connecting;
 mod connection;
 mod datagram_error;
 mod driver;
@@ -74,11 +76,12 @@ mod varint;
 mod wakers;
 
 pub use builder::{DataPath, Driver, EndpointBuilder, Retry};
-pub use config::{ClientConfig, ServerConfig};
-pub use connection::{Connecting, Connection};
+pub use config::{ClientConfig, EarlyData, ServerConfig};
+pub use connecting::{Connecting, ZeroRttAccepted};
+pub use connection::Connection;
 pub use crypto::{
-    ConfigError as TlsConfigError, Identity, MemorySessions, Roots, ServerKey, SessionStore, SessionTicket,
-    TicketFileError, TicketKeys,
+    ConfigError as TlsConfigError, EarlyStatus, Identity, MemorySessions, Roots, ServerKey, SessionStore,
+    SessionTicket, TicketFileError, TicketKeys,
 };
 pub use datagram_error::{ExportError, SendDatagramError};
 pub use driver::{ManualDriver, Progress};

@@ -34,6 +34,13 @@ impl RecvStream {
         self.id
     }
 
+    /// Whether the stream has begun before the handshake was complete. On a server its first bytes may then be the copy of an
+    /// earlier connection's, sent by an attacker, unless [`Connection::handshake_done`](crate::Connection::handshake_done) is ready.
+    /// Source: RFC 8446 §8.
+    pub fn is_0rtt(&self) -> bool {
+        self.guard.0.change(|state| state.began_early(self.id))
+    }
+
     /// Makes `front` hold bytes. Ready with `false` at the end of the stream.
     fn poll_front(&mut self, context: &Context<'_>) -> Poll<Result<bool, ReadError>> {
         if self.front.is_empty() {

@@ -17,8 +17,12 @@ pub struct ConnectionStats {
     pub received_datagrams: u64,
     /// Packets that were authentic and new.
     pub received_packets: u64,
+    /// Those of them with early data. Source: RFC 9001 §4.6.
+    pub received_early_packets: u64,
     /// Packets that were sent.
     pub sent_packets: u64,
+    /// Those of them with early data. What a server does not take is sent again without it.
+    pub sent_early_packets: u64,
     /// Bytes of UDP payload that were sent.
     pub sent_bytes: u64,
     /// Packets declared lost. Source: RFC 9002 §6.1.
@@ -57,7 +61,9 @@ impl ConnectionStats {
             current_mtu: connection.packet_size(),
             received_datagrams: counters.received_datagrams,
             received_packets: counters.received_packets,
+            received_early_packets: counters.received_early,
             sent_packets: counters.sent_packets,
+            sent_early_packets: counters.sent_early,
             sent_bytes: counters.sent_bytes,
             lost_packets: counters.lost_packets,
             probe_timeouts: counters.probe_timeouts,

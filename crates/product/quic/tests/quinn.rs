@@ -1,7 +1,7 @@
 //! Handles against quinn, an implementation that shares no code with this one: `peers/quinn-peer`.
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
-use quic::{ClientConfig, Endpoint, MemorySessions, Roots, ServerConfig};
+use quic::{ClientConfig, EarlyData, EarlyStatus, Endpoint, MemorySessions, Roots, ServerConfig, TicketKeys};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -40,12 +40,12 @@ fn run<F: Future<Output = ()>>(test: F) {
     assert!(outcome.is_ok(), "the test takes too long");
 }
 
-/// quinn's server, for so many connections, and its address.
-async fn quinns_server(program: &Path, connections: &str) -> (Running, SocketAddr) {
+/// quinn's server with these options, and its address.
+async fn quinns_server(program: &Path, options: &[&str]) -> (Running, SocketAddr) {
     let folder = tempfile::tempdir().unwrap();
     let ready = folder.path().join("ready.json");
     let mut command = Command::new(program);
-    command.args(["perf-serve", "--connections", connections, "--ready-file"]).arg(&ready);
+    command.arg("perf-serve").args(options).arg("--ready-file").arg(&ready);
     let server = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     while !ready.is_file() {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -59,7 +59,7 @@ async fn quinns_server(program: &Path, connections: &str) -> (Running, SocketAdd
 fn our_client_reads_a_stream_of_quinns_server() {
     let Some(program) = quinn_peer() else { return };
     run(async {
-        let (_server, address) = quinns_server(&program, "1").await;
+        let (_server, address) = quinns_server(&program, &["--connections", "1"]).await;
         let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
         let config = ClientConfig::with_roots(Roots::Insecure).unwrap().alpn_protocols(&[b"perf"]).unwrap();
         let connection = endpoint.connect_with(config, address, "localhost").unwrap().await.unwrap();
@@ -78,7 +78,7 @@ fn our_client_reads_a_stream_of_quinns_server() {
 fn our_client_resumes_with_quinns_server() {
     let Some(program) = quinn_peer() else { return };
     run(async {
-        let (_server, address) = quinns_server(&program, "3").await;
+        let (_server, address) = quinns_server(&program, &["--connections", "3"]).await;
         let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
         let mut config =
             ClientConfig::with_roots(Roots::Insecure).unwrap().alpn_protocols(&[b"perf"]).unwrap();
@@ -123,14 +123,87 @@ fn quinns_client_reads_a_stream_of_our_server() {
     });
 }
 
+/// Whether the program is of a version that knows this option.
+fn knows(program: &Path, option: &str) -> bool {
+    let help = Command::new(program).arg("--help").output().unwrap();
+    let is_known = String::from_utf8_lossy(&help.stdout).contains(option);
+    if !is_known {
+        requirements::missing("quinn-peer is of an earlier version: tests/setup builds it again");
+    }
+    is_known
+}
+
+/// Deleted, our client could send early data to our server only.
+#[test]
+fn quinns_server_takes_the_early_data_of_our_client() {
+    let Some(program) = quinn_peer().filter(|program| knows(program, "--early-data")) else { return };
+    run(async {
+        let (_server, address) = quinns_server(&program, &["--connections", "3", "--early-data"]).await;
+        let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+        let mut config =
+            ClientConfig::with_roots(Roots::Insecure).unwrap().alpn_protocols(&[b"perf"]).unwrap();
+        config.session_store(Arc::new(MemorySessions::default())).early_data(EarlyData::Permitted);
+        for expected in [EarlyStatus::None, EarlyStatus::Accepted, EarlyStatus::Accepted] {
+            let connecting = endpoint.connect_with(config.clone(), address, "localhost").unwrap();
+            let connection = match connecting.into_0rtt() {
+                Ok((connection, _)) => connection,
+                Err(connecting) => connecting.await.unwrap(),
+            };
+            let (mut send, mut recv) = connection.open_bi().await.unwrap();
+            send.write_all(&1_000_u64.to_be_bytes()).await.unwrap();
+            send.finish().unwrap();
+            assert_eq!(recv.read_to_end(1_000).await.unwrap().len(), 1_000);
+            connection.handshake_done().await.unwrap();
+            assert_eq!(connection.handshake_data().unwrap().early_data, expected);
+            connection.close(0_u8.into(), b"done");
+        }
+        endpoint.wait_idle().await;
+    });
+}
+
+/// Without early data, with it, and refused. Deleted, our server could resume and take early data of our client only.
+#[test]
+fn quinns_client_resumes_with_our_server_and_sends_early_data() {
+    let Some(program) = quinn_peer().filter(|program| knows(program, "--early-data")) else { return };
+    run(async {
+        for (asked, permitted, expected) in [
+            (false, EarlyData::Permitted, EarlyStatus::None),
+            (true, EarlyData::Off, EarlyStatus::None),
+            (true, EarlyData::Permitted, EarlyStatus::Accepted),
+        ] {
+            let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+            let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+            let config = ServerConfig::with_single_cert(vec![CertificateDer::from(made.cert)], key).unwrap();
+            let mut config = config.alpn_protocols(&[b"perf"]).unwrap();
+            let keys = TicketKeys::in_memory(TicketKeys::DEFAULT_LIFETIME_S);
+            config.ticket_keys(Arc::new(keys)).early_data(permitted);
+            let endpoint = Endpoint::server(config, "127.0.0.1:0".parse().unwrap()).unwrap();
+            let address = endpoint.local_addr().unwrap().to_string();
+            let mut command = Command::new(&program);
+            command.args(["perf-get", "--connect", &address, "1000", "--connections", "3"]);
+            command.args(asked.then_some("--early-data"));
+            let _client = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+            for is_resumed in [false, true, true] {
+                let (connection, _) = endpoint.accept().await.unwrap().accept().unwrap().into_0rtt().unwrap();
+                let (mut send, mut recv) = connection.accept_bi().await.unwrap();
+                let wanted: [u8; 8] = recv.read_to_end(8).await.unwrap().try_into().unwrap();
+                send.write_all(&vec![7; u64::from_be_bytes(wanted) as usize]).await.unwrap();
+                // Then, not after the end: quinn's client closes the connection once it has that.
+                connection.handshake_done().await.unwrap();
+                send.finish().unwrap();
+                let told = connection.handshake_data().unwrap();
+                let expected = if is_resumed { expected } else { EarlyStatus::None };
+                assert_eq!((told.is_resumed, told.early_data), (is_resumed, expected));
+                connection.closed().await;
+            }
+        }
+    });
+}
+
 /// `examples/ported`: the same source files, compiled with quinn in the place of this crate.
 #[test]
 fn the_ported_programs_run_on_quinn_as_they_are() {
-    let Some(program) = quinn_peer() else { return };
-    let help = Command::new(&program).arg("--help").output().unwrap();
-    if !String::from_utf8_lossy(&help.stdout).contains("ported") {
-        return requirements::missing("quinn-peer is of an earlier version: tests/setup builds it again");
-    }
+    let Some(program) = quinn_peer().filter(|program| knows(program, "ported")) else { return };
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("file"), vec![9; 300_000]).unwrap();
     let output = Command::new(program).arg("ported").arg(folder.path()).output().unwrap();

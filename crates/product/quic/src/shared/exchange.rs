@@ -12,6 +12,9 @@ use transport::{Connection, Dir, Event, Fin, StreamId};
 impl State {
     /// Hands over what arrived, hears the transport's events, applies what handles asked for and publishes room.
     pub(crate) fn exchange(&mut self, verbs: &mut impl Verbs, arrivals: &mut Arrivals) {
+        if !self.is_connected {
+            self.is_early = verbs.is_early();
+        }
         // What arrived first: an event may end the stream that it belongs to.
         self.take_in(arrivals);
         while let Some(event) = verbs.next_event() {
@@ -72,7 +75,7 @@ impl State {
         if id.initiator() == self.side || self.recvs.contains_key(&id) || self.sends.contains_key(&id) {
             return;
         }
-        self.recvs.insert(id, RecvHalf::new());
+        self.recvs.insert(id, RecvHalf::new(self.is_early));
         if id.dir() == Dir::Bidi {
             self.sends.insert(id, SendHalf::new());
         }

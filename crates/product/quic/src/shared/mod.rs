@@ -77,6 +77,8 @@ pub(crate) struct State {
     /// The worker has to look.
     wants_call: bool,
     is_connected: bool,
+    /// What arrives may be the copy of an earlier connection.
+    is_early: bool,
     error: Option<ConnectionError>,
     ending: Option<Ending>,
     kinds: [Kind; 2],
@@ -105,6 +107,7 @@ impl State {
             is_called: false,
             wants_call: false,
             is_connected: false,
+            is_early: false,
             error: None,
             ending: None,
             kinds: [Kind::default(), Kind::default()],

@@ -46,11 +46,13 @@ pub(crate) struct RecvHalf {
     pub(crate) is_dirty: bool,
     /// There is a handle, or will be one.
     pub(crate) is_used: bool,
+    /// It has begun before the handshake was complete.
+    pub(crate) is_early: bool,
     reader: Option<Waker>,
 }
 
 impl RecvHalf {
-    pub(crate) fn new() -> RecvHalf {
+    pub(crate) fn new(is_early: bool) -> RecvHalf {
         RecvHalf {
             state: RecvState::Open,
             queue: VecDeque::new(),
@@ -59,6 +61,7 @@ impl RecvHalf {
             is_paused: false,
             is_dirty: false,
             is_used: true,
+            is_early,
             reader: None,
         }
     }
@@ -123,7 +126,7 @@ mod tests {
     /// each of those bytes.
     #[test]
     fn a_small_piece_does_not_keep_the_chunk_that_it_arrived_in() {
-        let (mut half, mut expected) = (RecvHalf::new(), Vec::new());
+        let (mut half, mut expected) = (RecvHalf::new(false), Vec::new());
         for round in 0..100_u8 {
             let chunk = Bytes::from(vec![round; 64 << 10]);
             let len = if round % 10 == 9 { SMALL } else { usize::from(round) };

@@ -80,6 +80,9 @@ impl Verbs for Fake {
     fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
+    fn is_early(&self) -> bool {
+        false
+    }
     fn open(&mut self, dir: Dir) {
         let index = self.opened[dir.index()];
         if index < self.permitted[dir.index()] {

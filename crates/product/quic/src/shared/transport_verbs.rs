@@ -9,6 +9,8 @@ use transport::{DatagramRoom, Dir, Event, Priority, StreamId};
 pub(crate) trait Verbs {
     /// What happened since the last call.
     fn next_event(&mut self) -> Option<Event>;
+    /// Whether what arrives may be the copy of an earlier connection.
+    fn is_early(&self) -> bool;
     /// Opens the next stream, if the peer permits it; else the peer hears that one is wanted.
     fn open(&mut self, dir: Dir);
     /// Streams that the peer permits since the beginning.

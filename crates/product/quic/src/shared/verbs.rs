@@ -10,7 +10,7 @@ use crate::stream_error::{ClosedStream, ReadError, ResetError, StoppedError, Wri
 use crate::varint::VarInt;
 use bytes::Bytes;
 use core::task::{Context, Poll};
-use transport::{Dir, Priority, StreamId};
+use transport::{Dir, EarlyStatus, Priority, StreamId};
 use wire::Side;
 
 impl State {
@@ -32,6 +32,26 @@ impl State {
         }
         self.connecting.note(context);
         Poll::Pending
+    }
+
+    /// Ready when the handshake is over: whether the server has taken early data. A server itself has taken what came.
+    pub(crate) fn poll_early_data(&mut self, context: &Context<'_>) -> Poll<bool> {
+        let is_server = self.side == Side::Server;
+        self.poll_connected(context).map(|outcome| {
+            let handshake = self.facts.handshake.as_ref();
+            let is_accepted = handshake.is_some_and(|data| data.early_data == EarlyStatus::Accepted);
+            outcome.is_ok() && (is_server || is_accepted)
+        })
+    }
+
+    /// Whether what has arrived may be the copy of an earlier connection.
+    pub(crate) fn is_early(&self) -> bool {
+        self.is_early && !self.is_connected
+    }
+
+    /// Whether the stream has begun before the handshake was complete.
+    pub(crate) fn began_early(&self, id: StreamId) -> bool {
+        self.recvs.get(&id).is_some_and(|half| half.is_early)
     }
 
     pub(crate) fn poll_closed(&mut self, context: &Context<'_>) -> Poll<ConnectionError> {
@@ -68,7 +88,7 @@ impl State {
         if let Some(error) = &self.error {
             return Poll::Ready(Err(error.clone()));
         }
-        let side = self.side;
+        let (side, is_early) = (self.side, !self.is_connected);
         let kind = self.kind(dir);
         if kind.opened >= kind.permitted {
             kind.is_wanted = true;
@@ -80,7 +100,7 @@ impl State {
         kind.opened += 1;
         self.sends.insert(id, SendHalf::new());
         if dir == Dir::Bidi {
-            self.recvs.insert(id, RecvHalf::new());
+            self.recvs.insert(id, RecvHalf::new(is_early));
         }
         Poll::Ready(Ok(id))
     }

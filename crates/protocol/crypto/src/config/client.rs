@@ -70,6 +70,13 @@ impl ClientTls {
         token.unwrap_or_default()
     }
 
+    /// Whether the next connection to this server may send early data: it is allowed, and there is a ticket that permits it.
+    pub fn offers_early_data(&self, name: &str, port: u16, version: Version) -> bool {
+        let key = self.key(name, port, version);
+        self.config.enable_early_data
+            && self.sessions.as_ref().is_some_and(|sessions| sessions.has_early_ticket(&key))
+    }
+
     fn key(&self, name: &str, port: u16, version: Version) -> ServerKey {
         let protocols = super::protocols(&self.config.alpn_protocols);
         ServerKey { name: name.to_ascii_lowercase(), port, version, protocols }

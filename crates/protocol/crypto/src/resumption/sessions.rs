@@ -46,6 +46,9 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// A ticket of this server, the latest first. It must never come out again. Source: RFC 8446 appendix C.4.
     fn take_ticket(&self, server: &ServerKey) -> Option<SessionTicket>;
 
+    /// Whether the next ticket of this server would permit early data.
+    fn has_early_ticket(&self, server: &ServerKey) -> bool;
+
     /// Keeps an address token. Source: RFC 9000 §8.1.3.
     fn put_token(&self, server: &ServerKey, token: Vec<u8>);
 
@@ -141,6 +144,10 @@ impl SessionStore for MemorySessions {
 
     fn take_ticket(&self, server: &ServerKey) -> Option<SessionTicket> {
         self.with(server, |server| server.tickets.pop_back())
+    }
+
+    fn has_early_ticket(&self, server: &ServerKey) -> bool {
+        self.with(server, |server| server.tickets.back().map(SessionTicket::permits_early_data)) == Some(true)
     }
 
     fn put_token(&self, server: &ServerKey, token: Vec<u8>) {
