@@ -84,7 +84,7 @@ impl Config {
     }
 
     /// What we tell the peer.
-    pub(crate) fn settings(&self) -> Settings {
+    pub fn settings(&self) -> Settings {
         Settings { max_field_section_size: self.max_field_section_size, ..Settings::default() }
     }
 

@@ -48,6 +48,17 @@ impl Default for Settings {
 impl Settings {
     /// Appends a SETTINGS frame: what differs from the default, and one setting without a meaning.
     pub(crate) fn append_frame(&self, out: &mut Vec<u8>) {
+        let mut payload = self.to_payload();
+        //= rfc9114/7.2.4.1#1
+        varint::append(&mut payload, id::GREASE);
+        varint::append(&mut payload, 0x7e);
+        frame::append_header(out, frame::ty::SETTINGS, payload.len() as u64);
+        out.extend_from_slice(&payload);
+    }
+
+    /// What differs from the default, as a SETTINGS frame has it: what clients and tickets remember for early data.
+    /// Source: RFC 9114 §7.2.4.2.
+    pub fn to_payload(&self) -> Vec<u8> {
         let mut payload = Vec::with_capacity(32);
         let default = Settings::default();
         let mut setting = |id: u64, value: u64, usual: u64| {
@@ -61,10 +72,7 @@ impl Settings {
         setting(id::QPACK_BLOCKED_STREAMS, self.qpack_blocked_streams, 0);
         setting(id::ENABLE_CONNECT_PROTOCOL, u64::from(self.enable_connect_protocol), 0);
         setting(id::H3_DATAGRAM, u64::from(self.h3_datagram), 0);
-        //= rfc9114/7.2.4.1#1
-        setting(id::GREASE, 0x7e, 0);
-        frame::append_header(out, frame::ty::SETTINGS, payload.len() as u64);
-        out.extend_from_slice(&payload);
+        payload
     }
 
     /// Reads the payload of a SETTINGS frame, which the caller has bounded by [`MAX_PAYLOAD`].

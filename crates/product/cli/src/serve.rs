@@ -17,7 +17,8 @@ use server::credentials::{Credentials, Expired};
 use server::files::DotFiles;
 use server::handler::{FileOptions, Listing};
 use server::{
-    AltSvc, BindError, Bound, Builder, Cores, DataPath, Handle, Listen, Running, Server, Versions, Workers,
+    AltSvc, BindError, Bound, Builder, Cores, DataPath, EarlyData, Handle, Listen, Running, Server, Versions,
+    Workers,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -90,6 +91,11 @@ pub(crate) struct ServeArgs {
     /// if there is none, for its owner alone, and read again every few seconds. Default: keys of this process alone.
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     ticket_keys: Option<PathBuf>,
+    /// Answer requests that come with a client's first packets (0-RTT): a client that comes back has its response in one round
+    /// trip. An attacker may repeat such a request, so others than GET, HEAD, OPTIONS and TRACE get 425 (Too Early), and their
+    /// clients ask again.
+    #[arg(long, hide_short_help = true)]
+    early_data: bool,
     /// Where requests are logged: a file, - for standard output, or off.
     #[arg(long, default_value = "-", value_name = "FILE|-|off")]
     access_log: String,
@@ -255,6 +261,7 @@ impl ServeArgs {
             .alt_svc(if self.no_alt_svc { AltSvc::Off } else { AltSvc::default() })
             .drain(self.drain_timeout.map(Duration::from_secs))
             .access_log(Target::parse(&self.access_log))
+            .early_data(if self.early_data { EarlyData::SafeMethods } else { EarlyData::Off })
             .transport(transport)
             .tls(self.quic.tls())
             .head_cache(self.quic.techniques().heads());

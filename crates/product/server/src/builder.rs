@@ -15,6 +15,7 @@ use crate::bind_error::BindError;
 use crate::bound::Bound;
 use crate::cores::{Cores, Workers};
 use crate::data_path::DataPath;
+use crate::early_data::EarlyData;
 use crate::limits::Limits;
 use crate::listen::Listen;
 use crate::running::Running;
@@ -152,6 +153,12 @@ impl Builder {
     /// mode 0600 if there is none, read again every few seconds, and its keys rotate. Default: keys of this process alone.
     pub fn ticket_keys(mut self, path: impl Into<PathBuf>) -> Builder {
         self.settings.ticket_keys = Some(path.into());
+        self
+    }
+
+    /// What becomes of requests in early data (0-RTT). Default: [`EarlyData::Off`].
+    pub fn early_data(mut self, rule: EarlyData) -> Builder {
+        self.settings.early_data = rule;
         self
     }
 

@@ -1,5 +1,6 @@
 //! The connection on which a request arrived, for applications.
 
+use crate::early_data::Gate;
 use crate::informational::Informational;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub struct ConnectionInfo {
     /// The name that the client asked for in TLS. Source: RFC 6066 §3.
     pub server_name: Option<Arc<str>>,
     pub(crate) informational: Informational,
+    /// For a request in early data.
+    pub(crate) early: Option<Arc<Gate>>,
 }
 
 impl ConnectionInfo {
@@ -32,25 +35,47 @@ impl ConnectionInfo {
     pub fn informational(&self) -> Informational {
         self.informational.clone()
     }
+
+    /// Whether the request may be the copy of an earlier one, sent by an attacker: it arrived over HTTP/3 before the handshake
+    /// was complete, and was handed over before that. See [`EarlyData`](crate::EarlyData). Source: RFC 8470 §3.
+    pub fn is_early(&self) -> bool {
+        self.early.is_some()
+    }
+
+    /// Waits until the handshake is complete: the request is the client's own then. At once unless it is early.
+    pub async fn handshake_done(&self) {
+        if let Some(gate) = &self.early {
+            gate.opened().await;
+        }
+    }
 }
 
 /// A connection of HTTP/3 as handlers see it. Reading it costs nothing where it is not asked.
 #[derive(Clone, Copy)]
-pub struct QuicConnection<'a>(pub(crate) &'a Connection);
+pub struct QuicConnection<'a> {
+    pub(crate) transport: &'a Connection,
+    pub(crate) early: Option<&'a Arc<Gate>>,
+}
 
 impl QuicConnection<'_> {
+    /// Whether the request may be the copy of an earlier one, sent by an attacker. A handler that returns `Pending` is called again
+    /// when the handshake is complete. Source: RFC 8470 §3.
+    pub fn is_early(&self) -> bool {
+        self.early.is_some()
+    }
+
     /// The client's address.
     pub fn peer(&self) -> SocketAddr {
-        self.0.addresses().peer
+        self.transport.addresses().peer
     }
 
     /// The address that the client reached.
     pub fn local(&self) -> SocketAddr {
-        self.0.addresses().local
+        self.transport.addresses().local
     }
 
     /// The name that the client asked for in TLS. Source: RFC 6066 §3.
     pub fn server_name(&self) -> Option<&str> {
-        self.0.server_name()
+        self.transport.server_name()
     }
 }

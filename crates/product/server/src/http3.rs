@@ -8,6 +8,7 @@ use crate::access_log::Recorder;
 use crate::budget::{Held, HeldMemory};
 use crate::connection_info::QuicConnection;
 use crate::date::Clock;
+use crate::early_data::EarlyData;
 use crate::handler::Files;
 pub use crate::heads::HeadCache;
 use crate::heads::Heads;
@@ -24,6 +25,7 @@ pub use crate::wake_list::WakeWorker;
 use crate::wake_list::{ConnectionCall, WakeList};
 use base::slab::Handle;
 use base::time::{Duration, Instant};
+use early::EarlyRequests;
 use exchanges::{Exchanges, Reply, RequestState, Stage};
 use http3::{BodyLength, Code, Config, SendError, Session};
 use record::{At, Record, ResponseLog};
@@ -33,6 +35,7 @@ use transport::{Connection, StreamId};
 use wire::Side;
 use worker::{App, Next};
 
+mod early;
 mod exchanges;
 mod holding;
 mod record;
@@ -60,6 +63,7 @@ pub struct Server<H: Handler = Files> {
     /// Connections that are to try again what was put back.
     wake_list: Arc<WakeList>,
     ledger: HeldMemory,
+    early_data: EarlyData,
 }
 
 /// How the server treats connections.
@@ -80,6 +84,7 @@ pub struct State<H: Handler = Files> {
     watch: Watch,
     call: ConnectionCall,
     held: Held,
+    early: EarlyRequests,
     /// Whether the connection was counted when it closed.
     is_counted: bool,
 }
@@ -104,6 +109,7 @@ impl<H: Handler> Server<H> {
     pub fn with_shared(handler: H, recorder: Recorder, shared: Shared) -> Server<H> {
         Server {
             ledger: HeldMemory::new(&shared.budget),
+            early_data: EarlyData::Off,
             clock: Clock::new(shared.clock),
             handler,
             shared,
@@ -137,6 +143,13 @@ impl<H: Handler> Server<H> {
     #[must_use]
     pub fn with_config(mut self, config: Arc<Config>) -> Server<H> {
         self.config = config;
+        self
+    }
+
+    /// What becomes of early requests, if the transport's configuration lets any come. Default: none are expected.
+    #[must_use]
+    pub fn with_early_data(mut self, rule: EarlyData) -> Server<H> {
+        self.early_data = rule;
         self
     }
 
@@ -215,7 +228,11 @@ impl<H: Handler> Server<H> {
         state: &mut State<H>,
         mut asked: RequestState<H>,
     ) {
-        let began = *asked.began.get_or_insert(now);
+        asked.began.get_or_insert(now);
+        if asked.is_unsafe && connection.is_early() {
+            let begun = self.refuse_early(now, connection, state, asked.id);
+            return on_begun(state, asked, begun);
+        }
         let waiting = state.session.messages.put_back();
         let cx = Context { now, waiting, call: &state.call, wake_list: &self.wake_list };
         let response = if state.held.is_short() && !asked.head.has_begun() {
@@ -226,7 +243,7 @@ impl<H: Handler> Server<H> {
                 head: &mut *asked.head,
                 upload: &mut asked.upload,
                 received,
-                connection: QuicConnection(connection),
+                connection: QuicConnection { transport: connection, early: state.early.gate(connection) },
             };
             let polled = self.handler.handle(request, &cx);
             while let Some(interim) = asked.head.next_interim() {
@@ -245,24 +262,8 @@ impl<H: Handler> Server<H> {
                 return;
             }
         }
-        let RequestState { id, head, stage, upload, .. } = asked;
-        let Some((status, body)) = self.begin(connection, state, id, response) else {
-            state.session.messages.recycle(head);
-            return;
-        };
-        if stage != Stage::Whole {
-            if upload.is_wanted() {
-                state.session.messages.uploads.push((id, upload));
-            } else {
-                state.session.connection.discard(id, MAX_DISCARDED);
-            }
-        }
-        state
-            .session
-            .messages
-            .replies
-            .push(Reply { record: Record { id, head, status, sent: 0, began }, body });
-        state.session.messages.writable.push(id);
+        let begun = self.begin(connection, state, asked.id, response);
+        on_begun(state, asked, begun);
     }
 
     /// Sends the head of a response. Returns what was begun; `None`: the stream has ended.
@@ -441,6 +442,26 @@ fn respond_interim<H: Handler>(
     }
 }
 
+/// A response has begun, with a status and the content that follows its head. `None`: the stream has ended.
+fn on_begun<H: Handler>(
+    state: &mut State<H>,
+    asked: RequestState<H>,
+    begun: Option<(u16, Option<H::Content>)>,
+) {
+    let RequestState { id, head, stage, upload, began, .. } = asked;
+    let messages = &mut state.session.messages;
+    let (Some((status, body)), Some(began)) = (begun, began) else { return messages.recycle(head) };
+    if stage != Stage::Whole {
+        if upload.is_wanted() {
+            messages.uploads.push((id, upload));
+        } else {
+            state.session.connection.discard(id, MAX_DISCARDED);
+        }
+    }
+    messages.replies.push(Reply { record: Record { id, head, status, sent: 0, began }, body });
+    messages.writable.push(id);
+}
+
 /// Keeps a request that the handler has put back. Its client goes on if the handler waits for content.
 fn put_back<H: Handler>(connection: &mut Connection, state: &mut State<H>, mut asked: RequestState<H>) {
     // RFC 9110 §10.1.1
@@ -491,11 +512,12 @@ impl<H: Handler> App for Server<H> {
         let held = self.ledger.on_accept(now, connection.addresses().peer.ip());
         let connection = http3::Connection::new(Side::Server, Arc::clone(&self.config), now);
         State {
-            session: Session { connection, messages: Exchanges::default() },
+            session: Session { connection, messages: Exchanges::new(self.early_data) },
             shutdown: ShutdownState::default(),
             watch: Watch::default(),
             call: ConnectionCall::default(),
             held,
+            early: EarlyRequests::new(self.early_data),
             is_counted: false,
         }
     }
@@ -517,8 +539,9 @@ impl<H: Handler> App for Server<H> {
         if self.journal.recorder.is_on() {
             state.session.messages.receiving.iter_mut().for_each(|asked| _ = asked.began.get_or_insert(now));
         }
+        let is_proved = state.early.settle(connection);
         // Always asked: a call that is not taken note of would hide the next one.
-        let is_called = state.call.take_made();
+        let is_called = state.call.take_made() || is_proved;
         if state.session.messages.put_back() > 0 && (is_called || !state.call.calls_back()) {
             state.session.messages.try_again();
         }

@@ -8,6 +8,7 @@ use crate::certificate;
 use crate::cores::{Cores, Workers};
 use crate::credentials::Credentials;
 use crate::data_path::DataPath;
+use crate::early_data::EarlyData;
 use crate::http3::HeadCache;
 use crate::keys::Keys;
 use crate::limits::Limits;
@@ -32,6 +33,8 @@ use transport::{EndpointConfig, RetryPolicy, ServerConfig, TransportConfig};
 
 /// The default port.
 const PORT: u16 = 4_433;
+/// Datagrams of early data that wait for the Initial packet which they have overtaken, of all workers.
+const HELD_DATAGRAMS: usize = 256;
 /// What a server without kept keys cannot do.
 const CONSEQUENCE: &str = "after a crash clients notice by a timeout only";
 
@@ -103,6 +106,7 @@ pub(crate) struct Settings {
     pub(crate) state: State,
     /// The file of ticket keys; keys of this process alone without one.
     pub(crate) ticket_keys: Option<PathBuf>,
+    pub(crate) early_data: EarlyData,
 }
 
 impl Default for Settings {
@@ -126,6 +130,7 @@ impl Default for Settings {
             warnings: WarningsTo::StandardError,
             state: State::Nowhere,
             ticket_keys: None,
+            early_data: EarlyData::Off,
         }
     }
 }
@@ -165,6 +170,7 @@ impl Settings {
             server: ServerConfig { tls, transport: Arc::new(quic) },
             worker: worker::Config { spin: self.data_path.spin },
             http3: Arc::new(self.limits.http3()),
+            early_data: self.early_data,
             heads: self.heads,
             progress: self.limits.response_progress(),
             drain: self.drain.map(Into::into),
@@ -214,7 +220,12 @@ impl Settings {
         let refused = |error: crypto::ConfigError| BindError::Identity(error.to_string());
         let keys = Arc::clone(tickets);
         let quic = ServerTls::new(identities, &self.tls).map_err(refused)?;
-        let quic = quic.with_tickets(TicketOptions::new(Arc::clone(&keys)));
+        let quic = quic.with_tickets(TicketOptions {
+            early_data: (self.early_data != EarlyData::Off).then(Arc::default),
+            // RFC 9114 §7.2.4.2: early data was sent with the settings of before in mind.
+            application: self.limits.http3().settings().to_payload(),
+            ..TicketOptions::new(Arc::clone(&keys))
+        });
         let options = TlsOptions { alpn: self.versions.alpn(), ..self.tls.clone() };
         let tcp = self.versions.over_tcp().then(|| crypto::tcp_server(identities, &options, keys));
         Ok((quic, tcp.transpose().map_err(refused)?))
@@ -273,6 +284,10 @@ impl Settings {
             retry: self.retry.unwrap_or(defaults.retry),
             token_key: Some(keys.token_key()),
             reset_key: Some(keys.reset_key(report.address)),
+            held_datagrams: match self.early_data {
+                EarlyData::Off => 0,
+                EarlyData::SafeMethods | EarlyData::Application => HELD_DATAGRAMS.div_ceil(workers),
+            },
             max_half_open: defaults.max_half_open.div_ceil(workers),
             max_connections: limits.connections,
             max_connections_per_address: limits.per_address,

@@ -5,6 +5,7 @@ use crate::access_log::Recorder;
 use crate::counters::{BoardEntry, Counters};
 use crate::date::unix_now;
 use crate::drain;
+use crate::early_data::EarlyData;
 use crate::endpoint_warnings::EndpointWarnings;
 use crate::http3::{HeadCache, Server, WakeWorker};
 use crate::low::{Handler, Shared};
@@ -35,6 +36,7 @@ pub(crate) struct SharedConfig {
     pub(crate) server: ServerConfig,
     pub(crate) worker: worker::Config,
     pub(crate) http3: Arc<http3::Config>,
+    pub(crate) early_data: EarlyData,
     pub(crate) heads: HeadCache,
     pub(crate) progress: Progress,
     /// How long connections have to finish after the order to stop; none: as long as they take.
@@ -127,6 +129,7 @@ impl<P: Port, H: Handler> ServingWorker<P, H> {
         let handler = handler(setup.number);
         let mut app = Server::with_shared(handler, setup.recorder, config.shared.clone())
             .with_config(Arc::clone(&config.http3))
+            .with_early_data(config.early_data)
             .with_head_cache(config.heads)
             .with_progress(config.progress);
         if let Some(wake) = wake {

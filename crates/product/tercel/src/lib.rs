@@ -41,9 +41,9 @@ pub use body::{Body, BodyError, BodySender, BoxError, Closed};
 pub use quic;
 pub use server::service::{ServiceFn, service_fn};
 pub use server::{
-    AltSvc, BindError, Bound, Builder, ConnectionInfo, Cores, Counters, DataPath, Handle, Informational,
-    InformationalError, KeysError, Limits, Listen, ListenAddress, Report, Running, ServeError, Served,
-    Server, Steering, Summary, ThreadIndex, Versions, Workers,
+    AltSvc, BindError, Bound, Builder, ConnectionInfo, Cores, Counters, DataPath, EarlyData, Handle,
+    Informational, InformationalError, KeysError, Limits, Listen, ListenAddress, Report, Running, ServeError,
+    Served, Server, Steering, Summary, ThreadIndex, Versions, Workers,
 };
 
 pub use server::access_log::Target as AccessLog;

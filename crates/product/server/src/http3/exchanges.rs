@@ -5,6 +5,7 @@
 //! for as long as the handler wants content.
 
 use super::record::{Record, Unacknowledged};
+use crate::early_data::{self, EarlyData};
 use crate::low::{Handler, Head as _, Received, Upload as _};
 use base::time::Instant;
 use http3::{Abort, Code, MessageSink, Refused, RequestHead, Trailers};
@@ -38,6 +39,8 @@ pub(super) struct Exchanges<H: Handler> {
     pub(super) writable: Vec<StreamId>,
     /// Some of them were full.
     pub(super) has_resumed: bool,
+    /// Requests with methods that are not safe are to be told apart.
+    pub(super) judges_methods: bool,
     /// Bytes of content of all requests that arrived.
     pub(super) received: u64,
     /// Bytes that heads hold, at least.
@@ -60,6 +63,7 @@ impl<H: Handler> Default for Exchanges<H> {
             unacknowledged: Unacknowledged::default(),
             writable: Vec::new(),
             has_resumed: false,
+            judges_methods: false,
             received: 0,
             head_bytes: 0,
             spare: Vec::new(),
@@ -77,6 +81,8 @@ pub(super) struct RequestState<H: Handler> {
     pub(super) stage: Stage,
     /// The turn in which its head arrived, once that is known.
     pub(super) began: Option<Instant>,
+    /// It must not be carried out twice, and came while that was asked.
+    pub(super) is_unsafe: bool,
 }
 
 /// How far a request has come.
@@ -111,8 +117,9 @@ impl<H: Handler> MessageSink for Exchanges<H> {
         let mut head = self.spare.pop().unwrap_or_default();
         head.on_request(request);
         self.head_bytes = self.head_bytes.saturating_add(head.memory());
-        let asked =
-            RequestState::<H> { id, head, upload: H::Upload::default(), stage: Stage::Open, began: None };
+        let (upload, stage) = (H::Upload::default(), Stage::Open);
+        let is_unsafe = self.judges_methods && !early_data::is_safe(request.method());
+        let asked = RequestState::<H> { id, head, upload, stage, began: None, is_unsafe };
         if asked.awaits_content() && !asked.head.expects_continue() {
             self.receiving.push(asked);
         } else {
@@ -147,8 +154,8 @@ impl<H: Handler> MessageSink for Exchanges<H> {
     fn on_refused(&mut self, id: StreamId, status: u16) -> Refused {
         let mut head = self.spare.pop().unwrap_or_default();
         head.on_refused(status);
-        let upload = H::Upload::default();
-        self.waiting.push(RequestState { id, head, upload, stage: Stage::Open, began: None });
+        let (upload, stage) = (H::Upload::default(), Stage::Open);
+        self.waiting.push(RequestState { id, head, upload, stage, began: None, is_unsafe: false });
         Refused::ByApplication
     }
 
@@ -207,6 +214,11 @@ impl<H: Handler> RequestState<H> {
 }
 
 impl<H: Handler> Exchanges<H> {
+    /// Of a connection whose early requests are treated like this.
+    pub(super) fn new(rule: EarlyData) -> Exchanges<H> {
+        Exchanges { judges_methods: rule == EarlyData::SafeMethods, ..Exchanges::default() }
+    }
+
     /// What takes the content of a request.
     fn upload(&mut self, id: StreamId) -> Option<&mut H::Upload> {
         if let Some(place) = self.uploads.iter().position(|(stream, _)| *stream == id) {

@@ -161,7 +161,8 @@ impl<F> ServiceHead<F> {
         let server_name = self.server_name.get_or_insert_with(|| connection.server_name().map(Arc::from));
         let server_name = server_name.clone();
         let (peer, local) = (connection.peer(), connection.local());
-        ConnectionInfo { peer, local, alpn: "h3", server_name, informational }
+        let early = connection.early.cloned();
+        ConnectionInfo { peer, local, alpn: "h3", server_name, informational, early }
     }
 
     /// Drops the future. A panic in there must not end more than the request.

@@ -101,7 +101,7 @@ pub(super) async fn serve<A: Answer>(
     let protocol = if stream.speaks(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
     let alpn = if protocol == Protocol::Http2 { "h2" } else { "http/1.1" };
     let (server_name, informational) = (stream.server_name(), Informational::UNSUPPORTED);
-    let info = ConnectionInfo { peer, local, alpn, server_name, informational };
+    let info = ConnectionInfo { peer, local, alpn, server_name, informational, early: None };
     let thread_state = Rc::clone(&options.thread_state);
     let (timeouts_of, stream_of) = (Rc::clone(&timeouts), stream.clone());
     let context =

@@ -1,6 +1,7 @@
 //! The server on HTTP/3 as its clients see it, in virtual time.
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod early;
 mod low;
 mod service;
 mod wire;

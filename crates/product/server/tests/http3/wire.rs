@@ -54,6 +54,8 @@ pub(crate) struct World<M, H: Handler = Files> {
     pub(crate) client: Session<M>,
     pub(crate) client_transport: Connection,
     client_endpoint: Endpoint,
+    client_config: ClientConfig,
+    http3: Arc<http3::Config>,
     pub(crate) server: Server<H>,
     state: Option<State<H>>,
     server_transport: Option<Connection>,
@@ -66,6 +68,13 @@ fn addresses(local: u16, peer: u16) -> Addresses {
     Addresses { local: at(local), peer: at(peer) }
 }
 
+/// A client's endpoint and a connection that it has begun.
+fn begin(now: Instant, config: &ClientConfig) -> (Endpoint, Connection) {
+    let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
+    let connection = endpoint.connect(now, handle(), config, ("localhost", addresses(1, 2))).unwrap();
+    (endpoint, connection)
+}
+
 fn handle() -> base::slab::Handle {
     Slab::<()>::new().next_handle()
 }
@@ -73,34 +82,52 @@ fn handle() -> base::slab::Handle {
 impl<M: http3::MessageSink, H: Handler> World<M, H> {
     /// A client that keeps `http3`, and its connection under way.
     pub(crate) fn new(server: Server<H>, http3: http3::Config, messages: M) -> World<M, H> {
+        World::with_tls(server, http3, messages, |server, client| (server, client))
+    }
+
+    /// The same with other configurations of TLS.
+    pub(crate) fn with_tls(
+        server: Server<H>,
+        http3: http3::Config,
+        messages: M,
+        tls: impl FnOnce(ServerTls, ClientTls) -> (ServerTls, ClientTls),
+    ) -> World<M, H> {
         let options = TlsOptions { alpn: vec![b"h3".to_vec()], ..TlsOptions::default() };
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
         let identity = Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
         let transport = Arc::new(TransportConfig::default());
-        let config = ServerConfig {
-            tls: ServerTls::new(&identity, &options).unwrap(),
-            transport: Arc::clone(&transport),
-        };
-        let tls = ClientTls::new(&Roots::Pem(certificate.into_bytes()), &options).unwrap();
-        let now = Instant::from_nanos(1 << 40);
-        let mut client_endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-        let client = ClientConfig { tls, transport, token: Vec::new() };
-        let to = ("localhost", addresses(1, 2));
+        let client = ClientTls::new(&Roots::Pem(certificate.into_bytes()), &options).unwrap();
+        let (server_tls, client_tls) = tls(ServerTls::new(&identity, &options).unwrap(), client);
+        let config = ServerConfig { tls: server_tls, transport: Arc::clone(&transport) };
+        let client_config = ClientConfig { tls: client_tls, transport, token: Vec::new() };
+        let (now, http3) = (Instant::from_nanos(1 << 40), Arc::new(http3));
+        let (client_endpoint, client_transport) = begin(now, &client_config);
         World {
             now,
-            client_transport: client_endpoint.connect(now, handle(), &client, to).unwrap(),
+            client_transport,
             client: Session {
-                connection: http3::Connection::new(Side::Client, Arc::new(http3), now),
+                connection: http3::Connection::new(Side::Client, Arc::clone(&http3), now),
                 messages,
             },
             client_endpoint,
+            client_config,
+            http3,
             server,
             state: None,
             server_transport: None,
             server_endpoint: Endpoint::new(EndpointConfig::default(), [2; 32]),
             config,
         }
+    }
+
+    /// The client leaves and begins another connection.
+    pub(crate) fn connect_again(&mut self, messages: M) {
+        (self.client_endpoint, self.client_transport) = begin(self.now, &self.client_config);
+        let connection = http3::Connection::new(Side::Client, Arc::clone(&self.http3), self.now);
+        self.client = Session { connection, messages };
+        (self.state, self.server_transport) = (None, None);
+        self.server_endpoint = Endpoint::new(EndpointConfig::default(), [2; 32]);
     }
 
     /// Half a round trip each way; each end takes its turns until it has no more to do at once.
