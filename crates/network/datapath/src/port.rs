@@ -73,6 +73,16 @@ pub trait Port: Rx + Tx {
         local
     }
 
+    /// Whether datagrams can leave from the local address `ip` as well: from any that the machine has, where the port is bound to
+    /// all of them.
+    fn sends_from(&self, _ip: IpAddr) -> bool {
+        false
+    }
+
+    /// From now on what leaves from the local address `ip` leaves by the interface of this index, whatever the routes say. Of one
+    /// address of each family at a time, for connections that move to it.
+    fn pin(&mut self, _ip: IpAddr, _interface: u32) {}
+
     /// The longest UDP payload, in bytes, that leaves from the address `local` in one packet, as far as the path can tell: what
     /// the MTU of its interface holds. Not for every packet: it may ask the system.
     fn largest_payload(&mut self, _local: IpAddr) -> usize {
@@ -150,6 +160,14 @@ macro_rules! ask_inner {
 
         fn local_address_towards(&self, peer: ::core::net::SocketAddr) -> ::core::net::SocketAddr {
             self.inner.local_address_towards(peer)
+        }
+
+        fn sends_from(&self, ip: ::core::net::IpAddr) -> bool {
+            self.inner.sends_from(ip)
+        }
+
+        fn pin(&mut self, ip: ::core::net::IpAddr, interface: u32) {
+            self.inner.pin(ip, interface);
         }
 
         fn largest_payload(&mut self, local: ::core::net::IpAddr) -> usize {

@@ -63,6 +63,19 @@ fn read(message: &AddressMessage) -> Option<Address> {
 /// # Errors
 /// The kernel's: `EEXIST` if it has it, `EINVAL` for a prefix too long; CAP_NET_ADMIN is needed.
 pub fn add_address(ifindex: u32, ip: IpAddr, prefix: u8) -> io::Result<()> {
+    let message = RouteNetlinkMessage::NewAddress(describe(ifindex, ip, prefix));
+    order(NETLINK_ROUTE, message, NLM_F_CREATE | NLM_F_EXCL)
+}
+
+/// Takes an address from a link.
+///
+/// # Errors
+/// The kernel's: `EADDRNOTAVAIL` if it does not have it; CAP_NET_ADMIN is needed.
+pub fn delete_address(ifindex: u32, ip: IpAddr, prefix: u8) -> io::Result<()> {
+    order(NETLINK_ROUTE, RouteNetlinkMessage::DelAddress(describe(ifindex, ip, prefix)), 0)
+}
+
+fn describe(ifindex: u32, ip: IpAddr, prefix: u8) -> AddressMessage {
     let mut message = AddressMessage::default();
     message.header.index = ifindex;
     message.header.prefix_len = prefix;
@@ -76,5 +89,5 @@ pub fn add_address(ifindex: u32, ip: IpAddr, prefix: u8) -> io::Result<()> {
             message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
         }
     }
-    order(NETLINK_ROUTE, RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+    message
 }

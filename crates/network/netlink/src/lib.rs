@@ -27,8 +27,9 @@ mod route;
 #[cfg(test)]
 mod tests;
 mod veth;
+mod watch;
 
-pub use address::{Address, add_address, addresses, all_addresses};
+pub use address::{Address, add_address, addresses, all_addresses, delete_address};
 pub use congestion::{set_tcp_congestion_control, tcp_congestion_control_to};
 pub use far_end::FarEnd;
 pub use link::{
@@ -41,3 +42,4 @@ pub use netdev::{XdpFeatures, xdp_features};
 pub use qdisc::{qdiscs, set_qdisc};
 pub use route::{Route, route_to};
 pub use veth::{VethOptions, create_veth};
+pub use watch::{Changes, Watch};

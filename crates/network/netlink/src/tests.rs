@@ -3,9 +3,9 @@
 
 use crate::ethtool::{self, Switch};
 use crate::{
-    Mac, VethOptions, add_address, add_neighbour, addresses, create_veth, delete_link, link_by_index,
-    link_by_name, links, move_to_namespace, neighbour, provoke_neighbour, qdiscs, route_to, set_mtu,
-    set_qdisc, set_tcp_congestion_control, set_up, tcp_congestion_control_to,
+    Changes, Mac, VethOptions, Watch, add_address, add_neighbour, addresses, create_veth, delete_address,
+    delete_link, link_by_index, link_by_name, links, move_to_namespace, neighbour, provoke_neighbour, qdiscs,
+    route_to, set_mtu, set_qdisc, set_tcp_congestion_control, set_up, tcp_congestion_control_to,
 };
 use nix::sched::{CloneFlags, unshare};
 use std::fs::File;
@@ -205,5 +205,23 @@ fn routes_name_a_congestion_control_and_stay_what_they_were() {
             io::ErrorKind::InvalidInput
         );
         assert!(tcp_congestion_control_to(IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1))).is_err());
+    });
+}
+
+/// Deleted, a client would not hear that its address is gone.
+#[test]
+fn changes_of_addresses_routes_and_links_are_told() {
+    in_namespace(|| {
+        let mut watch = Watch::new().unwrap();
+        assert_eq!(watch.take().unwrap(), Changes::default());
+        let (near, _) = veth_with_addresses();
+        assert!(watch.take().unwrap().added);
+        assert_eq!(watch.take().unwrap(), Changes::default(), "told once");
+        delete_address(near, NEAR, 24).unwrap();
+        assert!(watch.take().unwrap().removed);
+        assert!(!addresses(near).unwrap().iter().any(|address| address.ip == NEAR));
+        assert!(delete_address(near, NEAR, 24).is_err(), "it is gone");
+        delete_link(near).unwrap();
+        assert!(watch.take().unwrap().removed);
     });
 }

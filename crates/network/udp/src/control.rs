@@ -35,7 +35,7 @@ pub(crate) struct Outgoing {
     pub(crate) segment_size: Option<u16>,
     /// The marking.
     pub(crate) ecn: Ecn,
-    /// The address to send from, with the scope of a link-local one.
+    /// The address to send from, with the index of its interface where that is to be used: for a link-local or a pinned one.
     pub(crate) source: Option<(IpAddr, u32)>,
     /// When it may leave, on the monotonic clock. The kernel takes it only from sockets that have said they would tell.
     pub(crate) departs: Option<Instant>,
@@ -86,9 +86,10 @@ impl Control {
         }
         match (outgoing.source, peer, family) {
             (None, ..) => {}
-            (Some((IpAddr::V4(source), _)), IpAddr::V4(_), Family::V4) => {
-                // in_pktinfo: interface 0 (let routing choose), source address, header address (ignored).
+            (Some((IpAddr::V4(source), interface)), IpAddr::V4(_), Family::V4) => {
+                // in_pktinfo: interface (0 lets routing choose), source address, header address (ignored).
                 let mut info = [0; 12];
+                info[..4].copy_from_slice(&interface.to_ne_bytes());
                 info[4..8].copy_from_slice(&source.octets());
                 self.push(libc::SOL_IP, libc::IP_PKTINFO, &info);
             }

@@ -245,6 +245,15 @@ impl Port for UdpPort {
         SocketAddr::new(routed.map_or(any, |address| address.ip()), self.local.port())
     }
 
+    fn sends_from(&self, ip: IpAddr) -> bool {
+        let is_reached = ip.is_ipv4() || self.local.is_ipv6();
+        self.local.ip() == ip || (self.local.ip().is_unspecified() && is_reached)
+    }
+
+    fn pin(&mut self, ip: IpAddr, interface: u32) {
+        self.sender.pin(ip, interface);
+    }
+
     fn largest_payload(&mut self, local: IpAddr) -> usize {
         let now = self.now();
         self.interfaces.largest_payload(now, local).map_or(MAX_TRAIN_BYTES, |most| most.min(MAX_TRAIN_BYTES))

@@ -12,7 +12,7 @@
 //! Rejected: a buffer per train (trains of a few small packets would spread over megabytes); a ring (only a stalled
 //! socket would profit). Sources: Linux udp(7), `UDP_SEGMENT`.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -99,6 +99,8 @@ pub(crate) struct Sender {
     family: Family,
     /// The address that the socket is bound to and so sends from anyway.
     bound: SocketAddr,
+    /// An address of IPv4 and one of IPv6, each with the interface by which all leaves that has it as its source.
+    pinned: [Option<(IpAddr, u32)>; 2],
     /// Datagrams longer than their interface's MTU, the latest last, until someone asks.
     too_large: Vec<Refused>,
     pub(crate) counters: TxCounters,
@@ -112,6 +114,11 @@ impl Sender {
     /// From now on each message has a call of its own.
     pub(crate) fn send_singly(&mut self) {
         self.calls_carry = 1;
+    }
+
+    /// From now on what leaves from `ip` leaves by this interface.
+    pub(crate) fn pin(&mut self, ip: IpAddr, interface: u32) {
+        self.pinned[usize::from(ip.is_ipv6())] = Some((ip, interface));
     }
 
     /// A sender that builds trains in `memory` bytes.
@@ -131,6 +138,7 @@ impl Sender {
             refusals: SendErrors::default(),
             family,
             bound,
+            pinned: [None; 2],
             too_large: Vec::new(),
             counters: TxCounters::default(),
             #[cfg(test)]
@@ -261,7 +269,7 @@ impl Sender {
                     &mut self.messages[count],
                     train,
                     start..start + len,
-                    (self.family, self.bound),
+                    (self.family, self.bound, self.pinned),
                 );
                 start += len;
                 count += 1;
@@ -354,20 +362,24 @@ fn advance(train: &mut Queued, done: &mut usize, len: usize) {
     }
 }
 
-/// Describes `bytes` of `train` for a socket of the given family that is bound to the given address.
+/// Describes `bytes` of `train` for a socket of the given family that is bound to the given address, with the pinned ones.
 fn write_message(
     message: &mut Message,
     train: &Queued,
     bytes: core::ops::Range<usize>,
-    socket: (Family, SocketAddr),
+    socket: (Family, SocketAddr, [Option<(IpAddr, u32)>; 2]),
 ) {
-    let (family, bound) = socket;
+    let (family, bound, pinned) = socket;
     let base::net::Addresses { local, peer } = train.path.addresses;
     message.start = bytes.start;
     message.len = bytes.len();
     message.name = Name::of(peer, family);
     let known = !local.ip().is_unspecified() && local.ip() != bound.ip();
-    let scope = if let SocketAddr::V6(local) = local { local.scope_id() } else { 0 };
+    let scope = match (pinned[usize::from(local.is_ipv6())], local) {
+        (Some((ip, interface)), _) if ip == local.ip() => interface,
+        (_, SocketAddr::V6(local)) => local.scope_id(),
+        (_, SocketAddr::V4(_)) => 0,
+    };
     let outgoing = Outgoing {
         // Below 65,536 because a train is.
         segment_size: (bytes.len() > train.segment_size).then_some(train.segment_size as u16),

@@ -155,6 +155,14 @@ impl Port for Sockets {
         self.ports[place].local_address_towards(peer)
     }
 
+    fn sends_from(&self, ip: IpAddr) -> bool {
+        self.ports[0].sends_from(ip)
+    }
+
+    fn pin(&mut self, ip: IpAddr, interface: u32) {
+        self.ports.iter_mut().for_each(|port| port.pin(ip, interface));
+    }
+
     fn largest_payload(&mut self, local: IpAddr) -> usize {
         self.ports[0].largest_payload(local)
     }

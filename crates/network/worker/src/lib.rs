@@ -18,4 +18,4 @@ mod worker;
 pub use app::{App, Next};
 pub use call_list::CallList;
 pub use hand_off::{HandOff, HandOffCounters, HandOffMember};
-pub use worker::{Config, Turn, Worker};
+pub use worker::{AddressNews, Config, Turn, Worker};

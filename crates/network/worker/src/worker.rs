@@ -19,14 +19,17 @@ use base::net::{Addresses, Ecn};
 use base::sink::TrainPath;
 use base::slab::{Handle, Slab};
 use base::time::{Duration, Instant};
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use datapath::{Counters, Port, Refused, Waker};
 use std::io;
 use std::os::fd::BorrowedFd;
 use transport::{ClientConfig, Connection, Endpoint, IncomingPolicy, ServerConfig, TlsError, Transmitted};
 
+mod addresses;
 #[cfg(test)]
 mod tests;
+
+pub use addresses::AddressNews;
 
 /// Longest wait for room in the data path, after which sending is tried again.
 const HELD_UP: Duration = Duration::from_millis(1);
@@ -75,6 +78,8 @@ pub struct Worker<P, A: App> {
     /// The port holds trains back until they depart. As of the beginning: should a port stop doing so, trains leave up to
     /// two milliseconds early from then on.
     holds_trains: bool,
+    /// The local addresses that connections were told to move to, of IPv4 and of IPv6.
+    pinned: [Option<IpAddr>; 2],
     /// The other workers of the address, if there are any.
     hand_off_group: Option<HandOffMember>,
     hand_off: HandOffCounters,
@@ -106,6 +111,7 @@ impl<P: Port, A: App> Worker<P, A> {
             now,
             busy_at: now,
             holds_trains,
+            pinned: [None; 2],
             hand_off_group: None,
             hand_off: HandOffCounters::default(),
         }

@@ -20,7 +20,7 @@ use client::request::parse_headers;
 use client::resolve::{ConnectOverride, Family};
 use client::tally::Check;
 use client::target::Target;
-use client::{BuildError, Builder, Client, FetchOptions, Fetcher, HttpChoice, Redirects};
+use client::{BuildError, Builder, Client, FetchOptions, Fetcher, HttpChoice, PlannedMove, Redirects};
 use console::Console;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use datapath::Port;
@@ -128,6 +128,12 @@ pub(crate) struct GetArgs {
     /// Version of QUIC: 1 or 2.
     #[arg(long, default_value_t = 1, value_name = "VERSION", value_parser = clap::value_parser!(u8).range(1..=2), help_heading = "QUIC", hide_short_help = true)]
     quic_version: u8,
+    /// Move the connections to this local address, or to that of this interface, so many seconds after the beginning.
+    ///
+    /// The download goes on where it is until the server has answered at the new address, and stays there when it does not. Without
+    /// this flag a connection moves when the system says that its address or route is gone. For kernel UDP.
+    #[arg(long, value_name = "ADDRESS|INTERFACE@SECONDS", value_parser = PlannedMove::parse, help_heading = "QUIC", hide_short_help = true)]
+    migrate_to: Option<PlannedMove>,
     /// Write all datagrams to this capture file. With SSLKEYLOGFILE set, Wireshark can read them.
     #[arg(long, value_name = "FILE", help_heading = "QUIC", hide_short_help = true)]
     pcap: Option<PathBuf>,
@@ -239,6 +245,9 @@ impl GetArgs {
         if self.pcap.is_some() {
             return Err(GetError::Usage("--pcap captures datagrams of QUIC: add --http 3".to_owned()));
         }
+        if self.migrate_to.is_some() {
+            return Err(GetError::Usage("--migrate-to moves connections of QUIC: add --http 3".to_owned()));
+        }
         let client = builder.build().map_err(|error| self.unbuilt(error))?;
         self.tell_of_proxy(jobs);
         let stop = stop_flag(|| {}).map_err(unusable)?;
@@ -284,6 +293,7 @@ impl GetArgs {
             headers: parse_headers(&self.headers)?,
             silence: Duration::from_secs(self.timeout),
             limits_s: (self.connect_timeout, self.transport()?.idle_timeout.as_millis() / 1_000),
+            migrate_to: self.migrate_to.clone(),
         })
     }
 

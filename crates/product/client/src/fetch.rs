@@ -18,6 +18,7 @@ use crate::error::{GetError, Silence};
 use crate::exchange::{Ask, Exchange};
 use crate::fault::{self, ConnectionEnd, Fault};
 use crate::job::Job;
+use crate::migration::PlannedMove;
 use crate::report::{Outcome, Progress, View};
 use crate::request;
 use crate::target::Target;
@@ -55,6 +56,8 @@ pub struct FetchOptions {
     pub silence: Duration,
     /// How long a connection may take, and how long QUIC waits in silence: what messages say of it, in seconds.
     pub limits_s: (u64, u64),
+    /// The connections move somewhere at some time.
+    pub migrate_to: Option<PlannedMove>,
 }
 
 /// Downloads by a client, which follow redirects and measure silence by themselves: the client's settings for both should be off.
@@ -78,6 +81,7 @@ impl Fetcher {
             view,
             next_checkpoint: shared.now() + CHECKPOINT,
             tick: Box::pin(self.client.sleep(TICK)),
+            moves_at: self.options.migrate_to.as_ref().map(|planned| shared.now() + planned.after.into()),
             shared,
             downloads: Vec::new(),
             asked: Vec::new(),
@@ -127,6 +131,7 @@ struct Run<'a, V> {
     next_number: u64,
     next_job: usize,
     next_checkpoint: Instant,
+    moves_at: Option<Instant>,
 }
 
 impl<V: View> Run<'_, V> {
@@ -292,6 +297,7 @@ impl<V: View> Run<'_, V> {
     /// Time has passed.
     fn on_tick(&mut self) {
         let now = self.shared.now();
+        self.move_when_due(now);
         let saves = now >= self.next_checkpoint;
         if saves {
             self.next_checkpoint = now + CHECKPOINT;
@@ -319,6 +325,19 @@ impl<V: View> Run<'_, V> {
                 let heard = self.heard.iter().find(|(server, _)| server.same_server(download.target()));
                 state.transfer.on_tick(now, heard.map_or(Instant::ZERO, |(_, at)| *at), patience);
             });
+        }
+    }
+
+    /// Lets connections move when the time for it has come. A place that is not there ends the downloads.
+    fn move_when_due(&mut self, now: Instant) {
+        let is_due = self.moves_at.take_if(|at| now >= *at).is_some();
+        let planned = self.fetcher.options.migrate_to.as_ref().filter(|_| is_due);
+        let Some(Err(error)) = planned.map(|planned| self.fetcher.client.migrate(&planned.to)) else {
+            return;
+        };
+        let text = format!("cannot move: {error}");
+        for shared in &self.downloads {
+            shared.with(|state| state.transfer.download.fail(GetError::Usage(text.clone())));
         }
     }
 

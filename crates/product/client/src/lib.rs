@@ -25,6 +25,7 @@ pub mod fault;
 mod fetch;
 pub mod job;
 mod library;
+mod migration;
 pub mod output;
 pub mod part;
 pub mod pieces;
@@ -44,5 +45,6 @@ pub use library::{
     BodySink, BuildError, Builder, Client, ClientDriver, Control, DataPath, Error, HttpChoice, Kind, Phase,
     Pool, Received, Redirects, Stats, Used,
 };
+pub use migration::{LocalPlace, PlannedMove};
 pub use report::PathReport;
 pub use resolve::Family;

@@ -15,6 +15,10 @@ use transport::{Connection, MtuReport};
 pub struct PathReport {
     /// The server's address at the end.
     pub peer: SocketAddr,
+    /// The local address at the end.
+    pub local: SocketAddr,
+    /// How often the path in use has changed. Source: RFC 9000 §9.
+    pub migrations: u64,
     /// The version of QUIC, as its field on the wire. Source: RFC 9000 §15, RFC 9369 §3.1.
     pub version: u32,
     /// The cipher suite, once the handshake has chosen one.
@@ -44,6 +48,8 @@ impl PathReport {
         let counters = connection.counters();
         PathReport {
             peer: connection.addresses().peer,
+            local: connection.addresses().local,
+            migrations: counters.migrations,
             version: connection.version().0,
             suite: connection.suite(),
             packet_size: connection.packet_size(),

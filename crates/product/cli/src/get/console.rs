@@ -28,6 +28,7 @@ pub(super) struct Console {
     json: Option<Stream>,
     exit_code: u8,
     http: Http,
+    wants_move: bool,
 }
 
 /// Where the lines of JSON go.
@@ -61,6 +62,7 @@ impl Console {
             json: args.json.then_some(if output_is_taken { Stream::Error } else { Stream::Output }),
             exit_code: 0,
             http: args.http,
+            wants_move: args.migrate_to.is_some(),
         }
     }
 
@@ -84,6 +86,15 @@ impl Console {
         }
     }
 
+    /// Whether the connection has moved.
+    fn moved(&self, outcome: &Outcome) -> String {
+        match &outcome.path {
+            Some(path) if path.migrations > 0 => format!(", moved to {}", path.local.ip()),
+            _ if self.wants_move => ", not moved".to_owned(),
+            _ => String::new(),
+        }
+    }
+
     fn report(&mut self, row: &Row, outcome: &Outcome) {
         let says_more = !self.is_quiet || outcome.result.is_err() || self.json == Some(Stream::Error);
         if outcome.ends_within_line && self.is_mixed && says_more {
@@ -99,7 +110,8 @@ impl Console {
                 };
                 let rate = outcome.bytes as f64 / outcome.elapsed.as_secs_f64().max(1e-9);
                 let time = seconds_in_words(outcome.elapsed.as_secs_f64());
-                self.say(&format!("{}: {size}{resumed} in {time}, {}", row.name, rate_in_words(rate)));
+                let moved = self.moved(outcome);
+                self.say(&format!("{}: {size}{resumed} in {time}, {}{moved}", row.name, rate_in_words(rate)));
             }
             Err(error) => {
                 // With several URLs it must be said which one.

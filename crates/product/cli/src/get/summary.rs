@@ -64,6 +64,9 @@ pub(super) fn of(url: &str, outcome: &Outcome, http: Http) -> Value {
         fields.insert("quic_version".into(), json!(version));
         fields.insert("cipher".into(), json!(path.suite.map(|suite| suite.to_string())));
         fields.insert("packet_size".into(), json!(path.packet_size));
+        fields.insert("local_address".into(), json!(path.local));
+        fields.insert("peer_address".into(), json!(path.peer));
+        fields.insert("migrations".into(), json!(path.migrations));
         let took = path.mtu.took.map(|span| span.as_secs_f64());
         let min_rtt = Some(path.min_rtt.as_secs_f64()).filter(|rtt| *rtt > 0.0);
         fields.insert("mtu_search_ms".into(), json!(took.map(|seconds| seconds * 1e3)));

@@ -14,11 +14,13 @@ use super::settings::{HttpChoice, Redirects};
 use super::sink::{BodySink, Flow, IsFinal, Lent, Received};
 use super::stats::Stats;
 use super::used::Used;
+use crate::migration::LocalPlace;
 use ::body::Body;
 use http::{Method, Request, Response, Uri, request};
 use http_body::Body as _;
 use std::fmt;
 use std::future::{Future, ready};
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,6 +156,17 @@ impl Client {
     /// What the data path of HTTP/3 has counted so far.
     pub fn stats(&self) -> Stats {
         self.connector.stats()
+    }
+
+    /// Moves all connections of HTTP/3 to another local address, as soon as their servers have answered there; until then, and
+    /// where a server does not, they stay where they are. Connections whose address or route is gone move by themselves. For
+    /// kernel UDP. Source: RFC 9000 §9.
+    ///
+    /// # Errors
+    /// The place is not one of this machine.
+    pub fn migrate(&self, to: &LocalPlace) -> io::Result<()> {
+        to.addresses()?.into_iter().for_each(|ip| self.connector.migrate(ip));
+        Ok(())
     }
 
     /// Whether it speaks HTTP/3 and nothing else.

@@ -20,7 +20,7 @@ use http::HeaderMap;
 use http::header::ALT_SVC;
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -65,6 +65,13 @@ impl Connector {
 
     pub(crate) fn stats(&self) -> Stats {
         lock(&self.quic).as_ref().map_or_else(Stats::default, |endpoint| endpoint.counters().read())
+    }
+
+    /// The connections of HTTP/3 move to this local address.
+    pub(crate) fn migrate(&self, ip: IpAddr) {
+        if let Some(endpoint) = &*lock(&self.quic) {
+            endpoint.migrate(ip);
+        }
     }
 
     pub(crate) fn pool(&self) -> MutexGuard<'_, Pool> {

@@ -6,18 +6,20 @@ use super::alarm::Alarm;
 use super::app::{Connections, TellConnected};
 use super::call::Calls;
 use super::link::QuicConnection;
+use super::network::{Network, interface_of, is_own, own_addresses};
 use crate::app::{ClientApp, ClientConnection};
 use crate::library::error::{Error, Kind};
 use crate::library::stats::Published;
 use base::time::{Duration, Instant};
 use datapath::Port;
+use netlink::Changes;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 use transport::{ClientConfig, Endpoint, EndpointConfig, IncomingPolicy};
-use worker::Worker;
+use worker::{AddressNews, Worker};
 
 /// A connection that is to be made.
 struct Dial {
@@ -29,6 +31,10 @@ struct Dial {
 #[derive(Default)]
 struct Orders {
     dials: Vec<Dial>,
+    /// Local addresses to move to.
+    moves: Vec<IpAddr>,
+    /// What has happened to the addresses and routes of this machine.
+    changes: Changes,
     is_abandoned: bool,
     /// The engine has ended.
     is_over: bool,
@@ -88,6 +94,11 @@ impl QuicEndpoint {
         told.await.unwrap_or_else(|_| Err(Error::new(Kind::Connect, "the thread of HTTP/3 has ended")))
     }
 
+    /// All connections move to this local address, those of the other family excepted.
+    pub(crate) fn migrate(&self, ip: IpAddr) {
+        self.0.order(|orders| orders.moves.push(ip));
+    }
+
     /// What the data path has counted, as of the last turn.
     pub(crate) fn counters(&self) -> &Published {
         &self.0.counters
@@ -105,6 +116,8 @@ pub(crate) struct Engine<P: Port> {
     worker: Worker<P, ClientApp<Connections>>,
     hub: Arc<Hub>,
     config: ClientConfig,
+    /// Tells of changes, as long as the engine lives.
+    _network: Option<Network>,
 }
 
 impl<P: Port> Engine<P> {
@@ -126,7 +139,18 @@ impl<P: Port> Engine<P> {
             alarm,
             counters: Published::default(),
         });
-        let engine = Engine { worker, hub: Arc::clone(&hub), config: setup.config };
+        let told = Arc::clone(&hub);
+        let tell = move |changes: Changes| {
+            told.order(|orders| {
+                orders.changes.added |= changes.added;
+                orders.changes.removed |= changes.removed;
+            });
+        };
+        // A port that is bound to one address, or to an interface, has nowhere to go.
+        let may_move =
+            worker.sends_from(Ipv4Addr::LOCALHOST.into()) && worker.sends_from([127, 0, 0, 2].into());
+        let network = may_move.then(|| Network::watch(tell)).flatten();
+        let engine = Engine { worker, hub: Arc::clone(&hub), config: setup.config, _network: network };
         Ok((engine, QuicEndpoint(hub)))
     }
 
@@ -157,14 +181,32 @@ impl<P: Port> Engine<P> {
     /// Carries out orders. Returns whether the engine goes on: not without a client and open connections.
     pub(super) fn obey(&mut self) -> bool {
         if self.hub.has_orders.swap(false, Ordering::AcqRel) {
-            let (dials, is_abandoned) =
-                self.hub.change(|orders| (std::mem::take(&mut orders.dials), orders.is_abandoned));
+            let Orders { dials, moves, changes, is_abandoned, .. } = self.hub.change(|orders| Orders {
+                is_abandoned: orders.is_abandoned,
+                is_over: orders.is_over,
+                ..std::mem::take(orders)
+            });
+            self.follow(changes);
+            for ip in moves {
+                self.worker.migrate(ip, interface_of(ip));
+            }
             dials.into_iter().for_each(|dial| self.begin(dial));
             if is_abandoned {
                 self.abandon();
             }
         }
         !self.worker.app_mut().is_abandoned || self.worker.open_connections() > 0
+    }
+
+    /// Connections whose address or route is gone move.
+    fn follow(&mut self, changes: Changes) {
+        let news = match changes {
+            Changes { removed: true, .. } => AddressNews::Removed,
+            Changes { added: true, .. } => AddressNews::Added,
+            Changes { .. } => return,
+        };
+        let listed = own_addresses();
+        self.worker.on_address_news(news, |ip| is_own(ip, &listed));
     }
 
     /// From now on connections are closed when they have no request.

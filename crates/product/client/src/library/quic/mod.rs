@@ -13,6 +13,7 @@ mod engine;
 mod exchange;
 mod fault;
 mod link;
+mod network;
 mod receiver;
 mod thread;
 mod upload;

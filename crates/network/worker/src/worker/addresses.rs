@@ -1,0 +1,84 @@
+//! Local addresses that come and go under the connections of clients. Source: RFC 9000 §9.
+
+use super::Worker;
+use crate::app::App;
+use core::net::{IpAddr, SocketAddr};
+use datapath::Port;
+use wire::Side;
+
+/// What the system has told of its addresses and routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressNews {
+    /// Some are there that were not.
+    Added,
+    /// Some are gone.
+    Removed,
+}
+
+impl<P: Port, A: App> Worker<P, A> {
+    /// Whether datagrams can leave from the local address `ip` ([`Port::sends_from`]).
+    pub fn sends_from(&self, ip: IpAddr) -> bool {
+        self.port.sends_from(ip)
+    }
+
+    /// Moves all connections that clients have opened here to the local address `ip`, out of the interface with this index. Returns
+    /// how many will, if the server answers there ([`transport::Connection::migrate`]).
+    pub fn migrate(&mut self, ip: IpAddr, interface: u32) -> usize {
+        self.port.pin(ip, interface);
+        self.pinned[usize::from(ip.is_ipv6())] = Some(ip);
+        self.each_client(|worker, handle| {
+            let now = worker.now;
+            let Some(entry) = worker.slab.entry_mut(handle) else { return false };
+            let local = SocketAddr::new(ip, entry.connection.addresses().local.port());
+            entry.connection.migrate(now, local).is_ok()
+        })
+    }
+
+    /// Addresses or routes of the machine have changed; `is_ours` says which addresses it still has. Connections of clients
+    /// whose address is gone move at once to the one that the system would choose now; those whose route is gone when the server
+    /// has answered there. Returns how many.
+    pub fn on_address_news(&mut self, news: AddressNews, is_ours: impl Fn(IpAddr) -> bool) -> usize {
+        self.each_client(|worker, handle| {
+            let now = worker.now;
+            let Some(entry) = worker.slab.entry_mut(handle) else { return false };
+            let addresses = entry.connection.addresses();
+            let old = addresses.local.ip();
+            let is_gone = !is_ours(old);
+            let stays = news == AddressNews::Added || worker.pinned.contains(&Some(old));
+            if old.is_unspecified() || (!is_gone && stays) {
+                return false;
+            }
+            let next = SocketAddr::new(
+                worker.port.local_address_towards(addresses.peer).ip(),
+                addresses.local.port(),
+            );
+            // Without a route there is nowhere to go yet: one that is added later is news too.
+            if next.ip().is_unspecified() || next.ip() == old || !worker.port.sends_from(next.ip()) {
+                return false;
+            }
+            let moved = if is_gone {
+                entry.connection.forget_local_address(old);
+                entry.connection.migrate_at_once(now, next)
+            } else {
+                entry.connection.migrate(now, next)
+            };
+            moved.is_ok()
+        })
+    }
+
+    /// Calls `change` for each connection that a client has opened here, and lets those act for which it says yes.
+    fn each_client(&mut self, change: impl Fn(&mut Self, base::slab::Handle) -> bool) -> usize {
+        self.now = self.now.max(self.clock());
+        let handles: Vec<base::slab::Handle> = self.slab.handles().collect();
+        let mut count = 0;
+        for handle in handles {
+            let is_client =
+                self.slab.entry_mut(handle).is_some_and(|entry| entry.connection.side() == Side::Client);
+            if is_client && change(self, handle) {
+                self.activate(handle);
+                count += 1;
+            }
+        }
+        count
+    }
+}
