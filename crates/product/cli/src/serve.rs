@@ -21,6 +21,7 @@ use server::{
     Workers,
 };
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -96,6 +97,11 @@ pub(crate) struct ServeArgs {
     /// clients ask again.
     #[arg(long, hide_short_help = true)]
     early_data: bool,
+    /// An address of this machine at which clients of HTTP/3 are asked to go on after the handshake, once for each family.
+    ///
+    /// A client stays where it is if it does not reach the server there. For a server that listens on every address.
+    #[arg(long, value_name = "ADDRESS", hide_short_help = true)]
+    preferred_address: Vec<IpAddr>,
     /// Where requests are logged: a file, - for standard output, or off.
     #[arg(long, default_value = "-", value_name = "FILE|-|off")]
     access_log: String,
@@ -270,6 +276,8 @@ impl ServeArgs {
                 let named = self.load(certificate, key)?;
                 Ok::<_, String>(builder.identity_for(name, named.identity))
             })?;
+        let builder =
+            self.preferred_address.iter().fold(builder, |builder, ip| builder.preferred_address(*ip));
         let builder = match &self.ticket_keys {
             Some(path) => builder.ticket_keys(path),
             None => builder,

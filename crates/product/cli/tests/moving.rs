@@ -136,6 +136,21 @@ fn a_download_moves_to_another_address_and_completes() {
     }
 }
 
+/// RFC 9000 §9.6. Deleted, `--preferred-address` could do nothing, or take an address that leads nowhere.
+#[test]
+fn a_download_goes_on_at_the_servers_preferred_address() {
+    let server = Server::start(&Here, &["--preferred-address", "127.0.0.3"]);
+    let report = server.download(&Here, Ipv4Addr::LOCALHOST, &[], || ());
+    let peer: std::net::SocketAddr = report["peer_address"].as_str().unwrap().parse().unwrap();
+    assert_eq!((peer.ip(), peer.port()), (IpAddr::from([127, 0, 0, 3]), server.port));
+    let mut refused = Command::new(PROGRAM);
+    refused.args(["serve", "--listen", "127.0.0.1:0", "--preferred-address", "127.0.0.3"]);
+    refused.env("XDG_DATA_HOME", server.place.path().join("data")).stdin(Stdio::null());
+    let output = refused.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && text.contains("preferred address 127.0.0.3"), "{text}");
+}
+
 /// A second link between the sides of a lab, over which each also reaches the addresses of the first: 198.18.1.1 and 198.18.1.2.
 fn add_link(lab: &Lab) -> io::Result<()> {
     let [server1, client1] = ["server1", "client1"];

@@ -330,7 +330,10 @@ impl<V: View> Run<'_, V> {
 
     /// Lets connections move when the time for it has come. A place that is not there ends the downloads.
     fn move_when_due(&mut self, now: Instant) {
-        let is_due = self.moves_at.take_if(|at| now >= *at).is_some();
+        let has_answer = |shared: &SharedDownload| shared.with(|state| state.transfer.answered.is_some());
+        // A connection may not move before its handshake is confirmed.
+        let may_move = self.downloads.iter().any(|shared| has_answer(shared) == Some(true));
+        let is_due = self.moves_at.take_if(|at| may_move && now >= *at).is_some();
         let planned = self.fetcher.options.migrate_to.as_ref().filter(|_| is_due);
         let Some(Err(error)) = planned.map(|planned| self.fetcher.client.migrate(&planned.to)) else {
             return;

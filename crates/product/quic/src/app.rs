@@ -11,8 +11,9 @@ use base::slab::Handle;
 use base::time::Instant;
 use bytes::Bytes;
 use core::task::Waker;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use transport::{Connection, DatagramRoom, Dir, Event, Priority, StreamId};
+use transport::{Connection, DatagramRoom, Dir, Event, MigrateError, Priority, StreamId};
 use wire::Side;
 use worker::{App, Next};
 
@@ -161,5 +162,10 @@ impl Verbs for Live<'_> {
 
     fn update_keys(&mut self) {
         self.connection.update_keys(self.now);
+    }
+
+    fn migrate(&mut self, ip: IpAddr) -> Result<(), MigrateError> {
+        let local = SocketAddr::new(ip, self.connection.addresses().local.port());
+        self.connection.migrate(self.now, local)
     }
 }

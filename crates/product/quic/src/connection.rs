@@ -11,7 +11,8 @@ use crate::varint::VarInt;
 use bytes::Bytes;
 use core::future::poll_fn;
 use rustls_pki_types::CertificateDer;
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 use transport::{Dir, StreamId};
@@ -211,6 +212,31 @@ impl Connection {
     /// Starts a key update, if the last one is acknowledged. Source: RFC 9001 §6.
     pub fn force_key_update(&self) {
         self.guard.0.change(crate::shared::State::request_key_update);
+    }
+
+    /// Moves this client to another local address, as soon as the server has answered there: [`PathEvent::LocalAddress`] tells, or
+    /// [`PathEvent::MigrationFailed`]. Until then, and where the server does not, the connection stays where it is. Which interface
+    /// packets leave by is left to the routes. Source: RFC 9000 §9.
+    ///
+    /// # Errors
+    /// It is a server's connection, or the address is of the other family, or not one of this machine, or the endpoint is bound to
+    /// one address: bind it to the unspecified one.
+    pub fn migrate(&self, to: IpAddr) -> io::Result<()> {
+        let (side, bound, remote) =
+            self.guard.0.change(|state| (state.side(), state.facts.bound, state.facts.remote));
+        let refused = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        if side == Side::Server {
+            return refused("a server does not change its address");
+        }
+        if to.is_ipv4() != remote.is_ipv4() {
+            return refused("the address is of another family than the server's");
+        }
+        if !bound.is_unspecified() && bound != to {
+            return refused("the endpoint is bound to one address: bind it to 0.0.0.0 or [::]");
+        }
+        UdpSocket::bind((to, 0))?;
+        self.guard.0.change(|state| state.request_migration(to));
+        Ok(())
     }
 
     /// The next change of the path: the peer has moved, or packets have another size. Several of one kind become one if they are

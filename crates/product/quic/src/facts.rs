@@ -35,6 +35,19 @@ pub enum PathEvent {
     },
     /// Datagrams of so many bytes of UDP payload are sent from now on. Source: RFC 8899.
     PacketSize(u16),
+    /// The local address is another one: this client has moved ([`crate::Connection::migrate`]), or the peer has reached this end
+    /// elsewhere. Source: RFC 9000 §9.
+    LocalAddress {
+        /// Where it was when the last event was taken.
+        from: IpAddr,
+        /// Where it is.
+        to: IpAddr,
+    },
+    /// This client has not moved there: the server has not answered, or does not support that.
+    MigrationFailed {
+        /// The address that was asked for.
+        to: IpAddr,
+    },
 }
 
 /// What is published of a connection.
@@ -46,6 +59,12 @@ pub(crate) struct Facts {
     pub(crate) peer_certificates: Vec<Vec<u8>>,
     /// The peer's address and the packet size of which handles were told.
     told: (SocketAddr, u16),
+    /// The local address of which handles were told.
+    told_local: IpAddr,
+    /// Where a move has failed to.
+    pub(crate) failed: Option<IpAddr>,
+    /// The endpoint is bound to this address; unspecified is to all.
+    pub(crate) bound: IpAddr,
     pub(crate) remote: SocketAddr,
     pub(crate) local_ip: IpAddr,
     pub(crate) handshake: Option<HandshakeData>,
@@ -59,6 +78,9 @@ impl Facts {
             max_datagram_size: None,
             peer_certificates: Vec::new(),
             told: (remote, 0),
+            told_local: local.ip(),
+            failed: None,
+            bound: local.ip(),
             remote,
             local_ip: local.ip(),
             handshake: None,
@@ -68,13 +90,22 @@ impl Facts {
 
     /// Whether there is a change of the path to tell. Several of one kind become one, so none is lost and none piles up.
     pub(crate) fn has_path_event(&self) -> bool {
-        self.handshake.is_some() && self.told != (self.remote, self.stats.current_mtu)
+        let has_changed =
+            self.told != (self.remote, self.stats.current_mtu) || self.told_local != self.local_ip;
+        self.handshake.is_some() && (has_changed || self.failed.is_some())
     }
 
     /// The next change of the path to tell.
     pub(crate) fn next_path_event(&mut self) -> Option<PathEvent> {
         if !self.has_path_event() {
             return None;
+        }
+        if let Some(to) = self.failed.take() {
+            return Some(PathEvent::MigrationFailed { to });
+        }
+        let from = core::mem::replace(&mut self.told_local, self.local_ip);
+        if from != self.local_ip {
+            return Some(PathEvent::LocalAddress { from, to: self.local_ip });
         }
         let (from, _) = self.told;
         if from != self.remote {
@@ -95,6 +126,7 @@ impl Facts {
         if self.handshake.is_none() && connection.is_connected() {
             self.peer_certificates = connection.peer_certificates();
             self.told = (self.remote, self.stats.current_mtu);
+            self.told_local = self.local_ip;
             self.handshake = Some(HandshakeData {
                 protocol: connection.alpn().map(<[u8]>::to_vec),
                 server_name: connection.server_name().map(str::to_owned),

@@ -1,6 +1,7 @@
 //! How connections behave.
 
 use crate::varint::VarInt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use transport::{Algorithm, Switch};
@@ -51,6 +52,13 @@ impl TransportConfig {
     /// Unidirectional streams that the peer may have open at a time. Default: 100. Source: RFC 9000 §4.6.
     pub fn max_concurrent_uni_streams(&mut self, count: VarInt) -> &mut Self {
         self.settings.streams.max_uni_streams = count.into_inner();
+        self
+    }
+
+    /// Where a server prefers to be reached after the handshake: an address of each family, with the port. Its clients move there if
+    /// it answers them. The endpoint must be bound to all addresses and to that port. Default: nowhere. Source: RFC 9000 §9.6.
+    pub fn preferred_address(&mut self, address: SocketAddr) -> &mut Self {
+        self.settings.preferred_address = self.settings.preferred_address.with(address);
         self
     }
 

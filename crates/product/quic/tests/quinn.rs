@@ -212,3 +212,32 @@ fn the_ported_programs_run_on_quinn_as_they_are() {
     assert!(output.status.success(), "{complained}");
     assert_eq!(said, "300000 bytes, a file that is missing, and the sum 9900\n");
 }
+
+/// Deleted, our client could move with our server only.
+#[test]
+fn our_client_moves_while_quinns_server_sends() {
+    let Some(program) = quinn_peer() else { return };
+    run(async {
+        let (_server, address) = quinns_server(&program, &["--connections", "1"]).await;
+        let endpoint = Endpoint::client("0.0.0.0:0".parse().unwrap()).unwrap();
+        let config = ClientConfig::with_roots(Roots::Insecure).unwrap().alpn_protocols(&[b"perf"]).unwrap();
+        let connection = endpoint.connect_with(config, address, "localhost").unwrap().await.unwrap();
+        let (mut send, mut recv) = connection.open_bi().await.unwrap();
+        let wanted = 10 * BYTES;
+        send.write_all(&wanted.to_be_bytes()).await.unwrap();
+        send.finish().unwrap();
+        let mut received = 0;
+        let mut chunk = vec![0; 1 << 16];
+        while received < wanted / 10 {
+            received += recv.read(&mut chunk).await.unwrap().unwrap() as u64;
+        }
+        let there: std::net::IpAddr = "127.0.0.2".parse().unwrap();
+        connection.migrate(there).unwrap();
+        while let Some(more) = recv.read(&mut chunk).await.unwrap() {
+            received += more as u64;
+        }
+        assert_eq!((received, connection.local_ip()), (wanted, Some(there)));
+        connection.close(0_u8.into(), b"done");
+        endpoint.wait_idle().await;
+    });
+}

@@ -27,7 +27,7 @@ use bytes::Bytes;
 use crypto::{Identity, TlsOptions};
 use std::fmt::Display;
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use tower_service::Service;
@@ -159,6 +159,14 @@ impl Builder {
     /// What becomes of requests in early data (0-RTT). Default: [`EarlyData::Off`].
     pub fn early_data(mut self, rule: EarlyData) -> Builder {
         self.settings.early_data = rule;
+        self
+    }
+
+    /// An address of this machine at which clients of HTTP/3 are asked to go on after the handshake, with the port of the server:
+    /// one of each family. A client stays where it is if it does not reach the server there. The server must listen on every address.
+    /// Default: none. Source: RFC 9000 §9.6.
+    pub fn preferred_address(mut self, ip: IpAddr) -> Builder {
+        self.settings.preferred.push(ip);
         self
     }
 

@@ -26,6 +26,7 @@ use datapath::Port as _;
 use ports::{Memory, OpenPorts};
 use std::fmt;
 use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,6 +108,8 @@ pub(crate) struct Settings {
     /// The file of ticket keys; keys of this process alone without one.
     pub(crate) ticket_keys: Option<PathBuf>,
     pub(crate) early_data: EarlyData,
+    /// Where clients of HTTP/3 are asked to go on after the handshake.
+    pub(crate) preferred: Vec<IpAddr>,
 }
 
 impl Default for Settings {
@@ -131,6 +134,7 @@ impl Default for Settings {
             state: State::Nowhere,
             ticket_keys: None,
             early_data: EarlyData::Off,
+            preferred: Vec::new(),
         }
     }
 }
@@ -159,7 +163,7 @@ impl Settings {
         let tcp = tcp_tls.map(tcp);
         let endpoint = self.endpoint(&keys, &report);
         let cores = self.cores.assign(threads.max(report.workers), &allowed).map_err(BindError::Cores)?;
-        let quic = self.quic_settings();
+        let quic = self.quic_settings(report.address)?;
         let (warnings, printer) = start_warnings(self.warnings).map_err(BindError::System)?;
         if self.ticket_keys.is_some() {
             ticket_watch::start(&tickets, &warnings).map_err(BindError::System)?;
@@ -298,12 +302,24 @@ impl Settings {
         }
     }
 
-    fn quic_settings(&self) -> TransportConfig {
+    fn quic_settings(&self, address: SocketAddr) -> Result<TransportConfig, BindError> {
         let mut settings = self.transport.clone();
+        for &ip in &self.preferred {
+            let is_reached = address.ip().is_unspecified() && (ip.is_ipv4() || address.is_ipv6());
+            if !is_reached && ip != address.ip() {
+                let text = format!(
+                    "clients do not reach the server at its preferred address {ip}: listen on every address, by a port alone"
+                );
+                return Err(BindError::Setting(text));
+            }
+            let preferred = SocketAddr::new(ip, address.port());
+            settings.preferred_address = settings.preferred_address.with(preferred);
+        }
+        let mut settings = settings.build().map_err(|error| BindError::Setting(error.to_string()))?;
         if let Some(at_most) = self.limits.handshake_timeout() {
             settings.handshake_timeout = at_most.into();
         }
-        settings
+        Ok(settings)
     }
 
     fn tcp_limits(&self, threads: usize) -> tcp::Limits {

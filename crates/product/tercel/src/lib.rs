@@ -63,7 +63,7 @@ pub mod tls {
 pub mod client {
     pub use ::client::{
         BodySink, BuildError, Builder, Client, Control, DataPath, Error, Family, HttpChoice, Kind,
-        PathReport, Phase, Pool, Received, Redirects, Stats, Used,
+        LocalPlace, PathReport, Phase, Pool, Received, Redirects, Stats, Used,
     };
 }
 

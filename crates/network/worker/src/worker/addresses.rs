@@ -4,7 +4,6 @@ use super::Worker;
 use crate::app::App;
 use core::net::{IpAddr, SocketAddr};
 use datapath::Port;
-use wire::Side;
 
 /// What the system has told of its addresses and routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +72,7 @@ impl<P: Port, A: App> Worker<P, A> {
         let mut count = 0;
         for handle in handles {
             let is_client =
-                self.slab.entry_mut(handle).is_some_and(|entry| entry.connection.side() == Side::Client);
+                self.slab.entry_mut(handle).is_some_and(|entry| entry.connection.side().is_client());
             if is_client && change(self, handle) {
                 self.activate(handle);
                 count += 1;

@@ -26,6 +26,7 @@ impl State {
         self.resume(verbs, arrivals);
         arrivals.end_turn();
         self.datagrams.exchange(verbs, arrivals, &mut self.woken);
+        self.exchange_migration(verbs);
         for dir in Dir::ALL {
             for _ in 0..core::mem::take(&mut self.kind(dir).released) {
                 verbs.release(dir);
@@ -109,10 +110,8 @@ impl State {
             }
             Event::Writable { id } => self.mark_send(id),
             Event::Finished { id } => self.end_send(id, SendState::Acknowledged),
-            Event::StreamsAvailable { .. }
-            | Event::NewToken { .. }
-            | Event::Migrated { .. }
-            | Event::MigrationFailed { .. } => {}
+            Event::StreamsAvailable { .. } | Event::NewToken { .. } | Event::Migrated { .. } => {}
+            Event::MigrationFailed { addresses } => self.facts.failed = Some(addresses.local.ip()),
             Event::Closed(reason) => self.end(ConnectionError::of(reason)),
         }
     }

@@ -12,6 +12,7 @@
 
 mod datagrams;
 mod exchange;
+mod migration;
 mod recv;
 mod send;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub(crate) use datagrams::{Export, ExportRequest};
 use recv::RecvHalf;
 use send::SendHalf;
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transport::{Dir, StreamId};
 pub(crate) use transport_verbs::Verbs;
@@ -92,6 +94,8 @@ pub(crate) struct State {
     closing: Wakers,
     watching: Wakers,
     datagrams: Datagrams,
+    /// The local address that a handle wants the connection to move to.
+    destination: Option<IpAddr>,
     /// What to wake once the mutex is free.
     woken: Vec<Waker>,
     /// The worker's memory for a turn.
@@ -120,6 +124,7 @@ impl State {
             closing: Wakers::default(),
             watching: Wakers::default(),
             datagrams: Datagrams::default(),
+            destination: None,
             woken: Vec::new(),
             scratch: Vec::new(),
             facts,

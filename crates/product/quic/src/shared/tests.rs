@@ -131,6 +131,9 @@ impl Verbs for Fake {
         None
     }
     fn update_keys(&mut self) {}
+    fn migrate(&mut self, _: std::net::IpAddr) -> Result<(), transport::MigrateError> {
+        Ok(())
+    }
 }
 
 /// What a program does with a stream, and what it should see.

@@ -3,7 +3,8 @@
 use crate::arrivals::Arrivals;
 use crate::varint::VarInt;
 use bytes::Bytes;
-use transport::{DatagramRoom, Dir, Event, Priority, StreamId};
+use std::net::IpAddr;
+use transport::{DatagramRoom, Dir, Event, MigrateError, Priority, StreamId};
 
 /// What the shared state asks of the transport.
 pub(crate) trait Verbs {
@@ -39,4 +40,6 @@ pub(crate) trait Verbs {
     fn export(&self, len: usize, label: &[u8], context: &[u8]) -> Option<Vec<u8>>;
     /// Starts a key update, if one may start.
     fn update_keys(&mut self);
+    /// Moves to another local address, when the server has answered there.
+    fn migrate(&mut self, ip: IpAddr) -> Result<(), MigrateError>;
 }
