@@ -7,7 +7,7 @@ use base::slab::Handle;
 use base::time::{Duration, Instant};
 use client::app::{ClientApp, ClientConnection};
 use cpu::times::{ProcessTimes, Times};
-use datapath::Port;
+use ports::AnyPort;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ const FAREWELL: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// Only when the port itself has failed.
-pub fn watch<P: Port>(port: P, plan: &WatchPlan, seed: [u8; 32], stop: &AtomicBool) -> io::Result<Report> {
+pub fn watch(port: AnyPort, plan: &WatchPlan, seed: [u8; 32], stop: &AtomicBool) -> io::Result<Report> {
     let config = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
     let speed = if plan.speed.is_finite() && plan.speed > 0.0 { plan.speed } else { 1.0 };
     let audience = PlayerApp {

@@ -73,7 +73,7 @@ fn play(path: &str, rule: Rule, (span, speed): (Duration, f64)) -> Report {
         let settings = Settings { rule, ..Settings::default() };
         let manifest = format!("https://localhost:{}{path}", address.port());
         let plan = WatchPlan { settings, span, speed, ..plan(&manifest, address, transport(30)) };
-        let report = watch(port(), &plan, [2; 32], &AtomicBool::new(false));
+        let report = watch(port().into(), &plan, [2; 32], &AtomicBool::new(false));
         stop.store(true, Ordering::Relaxed);
         report.unwrap()
     })
@@ -112,7 +112,7 @@ fn a_server_that_does_not_answer_is_said_in_words() {
     let silent = port();
     let manifest = "https://localhost/manifest.mpd";
     let plan = WatchPlan { ramp: Duration::ZERO, ..plan(manifest, silent.local_address(), transport(1)) };
-    let report = watch(port(), &plan, [3; 32], &AtomicBool::new(false)).unwrap();
+    let report = watch(port().into(), &plan, [3; 32], &AtomicBool::new(false)).unwrap();
     let faults: Vec<&str> = report.seats.iter().filter_map(|seat| seat.fault.as_deref()).collect();
     assert!(faults.len() == 4 && faults.iter().all(|fault| fault.contains("1 s")), "{faults:?}");
     let text = report.to_string();

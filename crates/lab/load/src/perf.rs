@@ -22,11 +22,13 @@ pub mod echo;
 mod plan;
 pub mod protocol;
 mod report;
+mod serve;
 pub mod server;
 mod thread_setup;
 mod threads;
 
 pub use plan::{Amount, PerfPlan, Task};
 pub use report::{Cost, Report, ServerCost};
+pub use serve::{ServePlan, serve};
 pub use thread_setup::ThreadSetup;
 pub use threads::Run;

@@ -13,21 +13,21 @@ pub use address::choose_address;
 use super::plan::{LoadPlan, Quic};
 use super::record::Record;
 use super::run_phase::ThreadContext;
-use datapath::Port;
 use generator::Generator;
+use ports::AnyPort;
 use std::io;
 
 /// What a thread over QUIC is given.
-pub struct Member<P> {
+pub struct Member {
     /// Its data path.
-    pub port: P,
+    pub port: AnyPort,
     /// Where its randomness comes from; must be secret.
     pub seed: [u8; 32],
 }
 
 /// Carries out a thread's part of `plan`.
-pub(super) fn run<P: Port>(
-    member: Member<P>,
+pub(super) fn run(
+    member: Member,
     plan: &LoadPlan,
     quic: &Quic,
     thread_context: ThreadContext<'_>,

@@ -8,7 +8,6 @@ use super::run_phase::ThreadContext;
 use super::run_state::{ProgressWatch, RunState};
 use super::tcp;
 use cpu::times::Times;
-use datapath::Port;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -37,11 +36,7 @@ impl Run<'_> {
     ///
     /// # Errors
     /// The plan cannot be carried out or is not for HTTP/3, a thread cannot be started, or a port has failed.
-    pub fn over_quic<P: Port + Send>(
-        &self,
-        members: Vec<Member<P>>,
-        watcher: Option<&mut dyn Watcher>,
-    ) -> io::Result<Report> {
+    pub fn over_quic(&self, members: Vec<Member>, watcher: Option<&mut dyn Watcher>) -> io::Result<Report> {
         let Protocol::Http3(config) = &self.plan.protocol else {
             return Err(invalid("the plan is not for HTTP/3"));
         };

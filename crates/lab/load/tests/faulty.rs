@@ -141,7 +141,7 @@ impl Serving {
             reuse: Reuse::Always,
         };
         let stop = AtomicBool::new(false);
-        let members = vec![Member { port: port(), seed: [7; 32] }];
+        let members = vec![Member { port: port().into(), seed: [7; 32] }];
         Run { plan: &plan, server: None, stop: &stop }.over_quic(members, None).unwrap()
     }
 }

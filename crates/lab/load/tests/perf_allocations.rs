@@ -87,7 +87,7 @@ fn allocations(server: SocketAddr, count: u64, outstanding: usize) -> u64 {
         spin: Duration::ZERO,
     };
     let before = ALLOCATIONS.load(Ordering::Relaxed);
-    let thread_setup = ThreadSetup { port: port(), seed: [count as u8; 32], member: None };
+    let thread_setup = ThreadSetup { port: port().into(), seed: [count as u8; 32], member: None };
     let crew = Run { thread_setups: vec![thread_setup], server: None, prepare: &|_| Ok(()) };
     let report = crew.run(&plan, &AtomicBool::new(false)).unwrap();
     assert_eq!(report.completed, count, "{report:?}");

@@ -118,7 +118,7 @@ impl Serving {
         after: u64,
         order: impl FnOnce(&Serving, &AtomicBool) + Send,
     ) -> Report {
-        let members = [(); 2].map(|()| Member { port: port(), seed: seed() }).into();
+        let members = [(); 2].map(|()| Member { port: port().into(), seed: seed() }).into();
         let stop = AtomicBool::new(false);
         let run = Run { plan, server: None, stop: &stop };
         std::thread::scope(|scope| {

@@ -1,13 +1,20 @@
-//! The kinds of data path: their names, their open ports, and the one place that tells those apart.
+//! The kinds of data path: their names, and a port of any of them as the one type that workers are compiled for.
 //!
-//! The kinds of ports are types, so that a worker is compiled for its port and no packet passes an indirect call.
-//! [`OpenPorts::run`] calls the same generic code for each.
+//! A method of [`AnyPort`] asks which kind the port is and calls that kind's, so that a worker is compiled once for all data paths. For
+//! kernel UDP a packet costs a few predictable branches, for the others a few calls. Middleware, which is for tests and diagnosis,
+//! costs indirect calls.
 
 use crate::queues::Queues;
+use base::net::Train;
+use base::sink::{PacketSink, TrainPath};
+use base::time::Instant;
 use core::fmt;
+use core::net::{IpAddr, SocketAddr};
 use core::str::FromStr;
-use datapath::Port;
-use udp::{UdpPort, Variant};
+use datapath::{Capabilities, Counters, Frames, Port, Refused, Rx, Tx, Waker};
+use std::io;
+use std::os::fd::BorrowedFd;
+use udp::{Sockets, UdpPort, Variant};
 use xdp::XdpPort;
 
 /// A data path, or the wish to have one chosen.
@@ -97,51 +104,172 @@ impl FromStr for DataPathChoice {
     }
 }
 
-/// Ports that are open, one for each worker; there is at least one.
-pub enum OpenPorts {
+/// A port of any kind.
+#[expect(clippy::large_enum_variant, reason = "a worker has one")]
+pub enum AnyPort {
     /// Through the kernel's UDP.
-    Udp(Vec<UdpPort>),
+    Udp(UdpPort),
+    /// The same, several sockets of a client that are driven as one port.
+    Sockets(Sockets),
     /// Past it. A worker that has several queues of the interface drives them as one port.
-    Xdp(Vec<Queues<XdpPort>>),
+    Xdp(Queues<XdpPort>),
+    /// Middleware, or a port of the program's own.
+    Other(Box<dyn Port + Send>),
 }
 
-/// What is done with open ports, whatever their kind.
-pub trait PortsVisitor: Sized {
-    /// What comes of it.
-    type Output;
+impl AnyPort {
+    /// A port through middleware, or of the program's own.
+    pub fn other(port: impl Port + Send + 'static) -> AnyPort {
+        AnyPort::Other(Box::new(port))
+    }
 
-    /// Takes ports of any kind.
-    fn visit<P: Port + Send + 'static>(self, ports: Vec<P>) -> Self::Output;
-
-    /// Takes ports of the kernel's UDP. Without an implementation of its own they are treated as all others.
-    fn visit_udp(self, ports: Vec<UdpPort>) -> Self::Output {
-        self.visit(ports)
+    /// The port, if it is one of the kernel's UDP.
+    pub fn into_udp(self) -> Option<UdpPort> {
+        match self {
+            AnyPort::Udp(port) => Some(port),
+            AnyPort::Sockets(_) | AnyPort::Xdp(_) | AnyPort::Other(_) => None,
+        }
     }
 }
 
-impl OpenPorts {
-    /// Hands the ports to `visitor`.
-    pub fn run<V: PortsVisitor>(self, visitor: V) -> V::Output {
-        match self {
-            OpenPorts::Udp(ports) => visitor.visit_udp(ports),
-            OpenPorts::Xdp(ports) => visitor.visit(ports),
+impl From<UdpPort> for AnyPort {
+    fn from(port: UdpPort) -> AnyPort {
+        AnyPort::Udp(port)
+    }
+}
+
+/// Calls the same method of each kind.
+macro_rules! ask {
+    ($self:ident.$method:ident($($argument:expr),*)) => {
+        match $self {
+            AnyPort::Udp(port) => port.$method($($argument),*),
+            AnyPort::Sockets(port) => port.$method($($argument),*),
+            AnyPort::Xdp(port) => port.$method($($argument),*),
+            AnyPort::Other(port) => port.$method($($argument),*),
         }
+    };
+}
+
+/// The same for what each packet needs: kernel UDP's is compiled in, the others' are called.
+macro_rules! ask_for_packet {
+    ($self:ident.$method:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?) => {{
+        #[inline(never)]
+        fn of_others(port: &mut AnyPort $(, $argument: $kind)*) $(-> $result)? {
+            ask!(port.$method($($argument),*))
+        }
+        match $self {
+            AnyPort::Udp(port) => port.$method($($argument),*),
+            others => of_others(others $(, $argument)*),
+        }
+    }};
+}
+
+impl Rx for AnyPort {
+    #[inline]
+    fn poll(&mut self) -> io::Result<usize> {
+        ask!(self.poll())
     }
 
-    /// The ports, if they go through the kernel's UDP.
-    pub fn into_udp(self) -> Option<Vec<UdpPort>> {
-        match self {
-            OpenPorts::Udp(ports) => Some(ports),
-            OpenPorts::Xdp(_) => None,
-        }
+    #[inline]
+    fn train(&mut self, index: usize) -> Train<'_> {
+        ask_for_packet!(self.train(index: usize) -> Train<'_>)
+    }
+}
+
+impl PacketSink for AnyPort {
+    #[inline]
+    fn begin(&mut self, path: TrainPath, segment_size: usize) -> Option<usize> {
+        ask!(self.begin(path, segment_size))
     }
 
-    /// How AF_XDP sockets share packets with the driver: "zero-copy", "driver", "generic"; `None` for kernel UDP.
-    pub fn xdp_mode(&self) -> Option<&'static str> {
-        match self {
-            OpenPorts::Udp(_) => None,
-            OpenPorts::Xdp(ports) => ports.first()?.xdp_mode(),
-        }
+    #[inline]
+    fn room(&mut self) -> &mut [u8] {
+        ask_for_packet!(self.room() -> &mut [u8])
+    }
+
+    #[inline]
+    fn push(&mut self, len: usize) {
+        ask_for_packet!(self.push(len: usize))
+    }
+
+    #[inline]
+    fn packet(&mut self, index: usize) -> &mut [u8] {
+        ask_for_packet!(self.packet(index: usize) -> &mut [u8])
+    }
+
+    #[inline]
+    fn end(&mut self) {
+        ask!(self.end());
+    }
+}
+
+impl Tx for AnyPort {
+    #[inline]
+    fn flush(&mut self) -> io::Result<()> {
+        ask!(self.flush())
+    }
+}
+
+impl Port for AnyPort {
+    #[inline]
+    fn now(&mut self) -> Instant {
+        ask!(self.now())
+    }
+
+    fn wait(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        ask!(self.wait(deadline))
+    }
+
+    fn local_address(&self) -> SocketAddr {
+        ask!(self.local_address())
+    }
+
+    fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
+        ask!(self.local_address_towards(peer))
+    }
+
+    fn largest_payload(&mut self, local: IpAddr) -> usize {
+        ask!(self.largest_payload(local))
+    }
+
+    fn take_refused(&mut self) -> Option<Refused> {
+        ask!(self.take_refused())
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        ask!(self.descriptors())
+    }
+
+    fn waker(&self) -> Option<Waker> {
+        ask!(self.waker())
+    }
+
+    fn on_woken(&mut self) {
+        ask!(self.on_woken());
+    }
+
+    fn next_timeout(&mut self) -> io::Result<Option<Instant>> {
+        ask!(self.next_timeout())
+    }
+
+    fn counters(&self) -> Counters {
+        ask!(self.counters())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        ask!(self.capabilities())
+    }
+
+    fn xdp_mode(&self) -> Option<&'static str> {
+        ask!(self.xdp_mode())
+    }
+
+    fn frames(&self) -> Option<Frames> {
+        ask!(self.frames())
+    }
+
+    fn advice(&self) -> Option<String> {
+        ask!(self.advice())
     }
 }
 
@@ -150,41 +278,23 @@ mod tests {
     use super::*;
     use udp::BindOptions;
 
-    /// Says how many ports of which path there are.
-    struct Count;
-
-    impl PortsVisitor for Count {
-        type Output = (usize, &'static str);
-
-        fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
-            (ports.len(), ports.first().map_or("", |port| port.capabilities().name))
-        }
+    fn bind() -> UdpPort {
+        UdpPort::bind(&BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Plain)).unwrap()
     }
 
-    /// Treats kernel UDP apart.
-    struct Apart;
-
-    impl PortsVisitor for Apart {
-        type Output = (usize, &'static str);
-
-        fn visit<P: Port + Send>(self, _: Vec<P>) -> Self::Output {
-            (0, "any")
-        }
-
-        fn visit_udp(self, ports: Vec<UdpPort>) -> Self::Output {
-            (ports.len(), "apart")
-        }
-    }
-
-    /// Deleted, a command could run on fewer ports than were opened, or lose what it does for kernel UDP alone.
+    /// Deleted, a port in a box could answer with the defaults of the trait instead of its own.
     #[test]
-    fn a_visitor_gets_all_ports_and_may_treat_kernel_udp_apart() {
-        let bind =
-            || UdpPort::bind(&BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Plain)).unwrap();
-        let opened = || OpenPorts::Udp(vec![bind(), bind()]);
-        assert_eq!(opened().run(Count), (2, "udp-plain"));
-        assert_eq!(opened().run(Apart), (2, "apart"));
-        assert_eq!((opened().xdp_mode(), opened().into_udp().map(|ports| ports.len())), (None, Some(2)));
+    fn a_port_in_a_box_answers_as_the_port_does() {
+        let mut plain = AnyPort::from(bind());
+        let mut boxed = AnyPort::other(bind());
+        assert_eq!(plain.capabilities(), boxed.capabilities());
+        let peer = boxed.local_address();
+        assert_eq!(plain.local_address_towards(peer).ip(), boxed.local_address_towards(peer).ip());
+        assert_eq!(plain.descriptors().len(), boxed.descriptors().len());
+        assert!(plain.waker().is_some() && boxed.waker().is_some());
+        let local = "127.0.0.1".parse().unwrap();
+        assert_eq!(plain.largest_payload(local), boxed.largest_payload(local));
+        assert!(boxed.into_udp().is_none() && plain.into_udp().is_some());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | kinds.rs | the names, and what is done with open ports, whatever their kind |
+//! | kinds.rs | the names, and a port of any kind as one type |
 //! | open.rs | a name and an address become ports, one for each worker |
 //! | open_error.rs | what a refusal by AF_XDP means to users |
 //! | capabilities.rs | the privileges of a process, by name |
@@ -25,7 +25,7 @@ mod open_error;
 mod queues;
 mod selection;
 
-pub use kinds::{DataPathChoice, OpenPorts, PortsVisitor};
+pub use kinds::{AnyPort, DataPathChoice};
 pub use memory::Memory;
 pub use open::{OpenOptions, OpenOutcome, Workers, open};
 pub use queues::Queues;

@@ -2,7 +2,7 @@
 
 use crate::auto;
 use crate::bind_address::{self, BindAddress, Interface};
-use crate::kinds::{DataPathChoice, OpenPorts};
+use crate::kinds::{AnyPort, DataPathChoice};
 use crate::measure;
 use crate::open_error::explain;
 use crate::queues::Queues;
@@ -86,8 +86,8 @@ impl OpenOptions {
 
 /// What [`open`] did.
 pub struct OpenOutcome {
-    /// The ports.
-    pub opened: OpenPorts,
+    /// The ports, one for each worker; there is at least one.
+    pub ports: Vec<AnyPort>,
     /// Where they are bound.
     pub address: SocketAddr,
     /// How many there are.
@@ -137,7 +137,7 @@ fn open_udp(options: &OpenOptions, variant: Variant) -> Result<OpenOutcome, Stri
         interface: None,
         steering: group.steering,
         declined: group.declined,
-        opened: OpenPorts::Udp(group.ports),
+        ports: group.ports.into_iter().map(AnyPort::Udp).collect(),
     })
 }
 
@@ -167,7 +167,7 @@ fn open_xdp(options: &OpenOptions) -> Result<OpenOutcome, String> {
         interface: Some(name),
         steering: if ports.len() > 1 { Steering::HandOff } else { Steering::Single },
         declined: Vec::new(),
-        opened: OpenPorts::Xdp(ports),
+        ports: ports.into_iter().map(AnyPort::Xdp).collect(),
     })
 }
 
@@ -272,7 +272,7 @@ mod tests {
             let paths = open(&OpenOptions { workers, steering, ..options(variant.into()) }).unwrap();
             assert_eq!((paths.workers, paths.choice), (3, variant.into()));
             assert_ne!(paths.address.port(), 0);
-            let ports = paths.opened.into_udp().unwrap();
+            let ports: Vec<_> = paths.ports.into_iter().filter_map(AnyPort::into_udp).collect();
             assert!(ports.iter().all(|port| port.local_address() == paths.address));
         }
     }
@@ -282,7 +282,7 @@ mod tests {
     fn sockets_get_the_receive_buffer_that_is_asked_for() {
         for (receive_buffer, granted) in [(Some(106_496), 212_992..212_993), (None, 212_993..usize::MAX)] {
             let paths = open(&OpenOptions { receive_buffer, ..options(DataPathChoice::Plain) }).unwrap();
-            let ports = paths.opened.into_udp().unwrap();
+            let ports: Vec<_> = paths.ports.into_iter().filter_map(AnyPort::into_udp).collect();
             let sizes: Vec<usize> = ports.iter().map(|port| port.buffer_sizes().unwrap().0).collect();
             assert!(sizes.iter().all(|size| granted.contains(size)), "{receive_buffer:?} {sizes:?}");
         }

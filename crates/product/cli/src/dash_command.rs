@@ -16,12 +16,9 @@ use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use dash::player::Settings;
 use dash::rule::Rule;
 use dash::{Report, WatchPlan, watch};
-use datapath::Port;
 use load::choose_address;
-use ports::PortsVisitor;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use transport::ClientConfig;
 use wire::Version;
 
@@ -136,7 +133,11 @@ impl DashArgs {
         let opened = opened.map_err(GetError::Usage)?;
         opened.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         let stop = stop_flag(|| {}).map_err(usage)?;
-        opened.opened.run(Play { plan: &plan, stop: &stop })
+        // There is one.
+        let port = opened.ports.into_iter().next().ok_or_else(|| usage("the data path has no port"))?;
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(usage)?;
+        watch(port, &plan, seed, &stop).map_err(|error| GetError::Broken(error.to_string()))
     }
 
     fn plan(&self) -> Result<WatchPlan, GetError> {
@@ -163,22 +164,5 @@ impl DashArgs {
             spin: self.path.spin,
             server: self.server_pid,
         })
-    }
-}
-
-/// Plays on the first of some ports; there is no other.
-struct Play<'a> {
-    plan: &'a WatchPlan,
-    stop: &'a AtomicBool,
-}
-
-impl PortsVisitor for Play<'_> {
-    type Output = Result<Report, GetError>;
-
-    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
-        let port = ports.into_iter().next().ok_or_else(|| usage("the data path has no port"))?;
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(usage)?;
-        watch(port, self.plan, seed, self.stop).map_err(|error| GetError::Broken(error.to_string()))
     }
 }

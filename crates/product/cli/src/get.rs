@@ -25,13 +25,12 @@ use console::Console;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use datapath::Port;
 use datapath::pcap::{Capture, PcapWriter, unix_time_of_origin};
-use ports::{OpenOutcome, PortsVisitor};
+use ports::{AnyPort, OpenOutcome};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use transport::TransportConfig;
-use udp::UdpPort;
 use wire::Version;
 
 /// Versions of HTTP.
@@ -189,43 +188,23 @@ fn get(args: &GetArgs) -> Result<u8, GetError> {
         paths.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         paths.declined.iter().for_each(|line| eprintln!("{line}"));
     }
-    paths.opened.run(Get { args, builder, jobs: &jobs })
-}
-
-/// Downloads through ports of any kind.
-struct Get<'a> {
-    args: &'a GetArgs,
-    builder: Builder,
-    jobs: &'a [Job],
-}
-
-impl PortsVisitor for Get<'_> {
-    type Output = Result<u8, GetError>;
-
-    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
-        self.args.run_on(ports, self.builder, self.jobs)
-    }
-
-    fn visit_udp(self, ports: Vec<UdpPort>) -> Self::Output {
-        let path = &self.args.path;
-        path.visit_held(ports, self)
-    }
+    args.run_on(paths.ports, builder, &jobs)
 }
 
 impl GetArgs {
     /// Downloads on the first of these ports; there is no other.
-    fn run_on<P: Port>(&self, ports: Vec<P>, builder: Builder, jobs: &[Job]) -> Result<u8, GetError> {
-        let Some(port) = ports.into_iter().next() else {
+    fn run_on(&self, ports: Vec<AnyPort>, builder: Builder, jobs: &[Job]) -> Result<u8, GetError> {
+        let Some(port) = ports.into_iter().next().map(|port| self.path.held(port)) else {
             return Err(GetError::Broken("the data path has no port".to_owned()));
         };
         let Some(path) = &self.pcap else { return self.get_on(port, builder, jobs) };
         let unwritable = |error| GetError::Write(path.clone(), error);
         let writer = File::create(path).and_then(PcapWriter::new).map_err(unwritable)?;
-        self.get_on(Capture::new(port, writer, unix_time_of_origin()), builder, jobs)
+        self.get_on(AnyPort::other(Capture::new(port, writer, unix_time_of_origin())), builder, jobs)
     }
 
     /// Downloads while this thread drives the connections of HTTP/3.
-    fn get_on<P: Port>(&self, port: P, builder: Builder, jobs: &[Job]) -> Result<u8, GetError> {
+    fn get_on(&self, port: AnyPort, builder: Builder, jobs: &[Job]) -> Result<u8, GetError> {
         let broken = |error: std::io::Error| GetError::Broken(error.to_string());
         let waker = port.waker();
         let stop = stop_flag(move || waker.iter().for_each(datapath::Waker::wake)).map_err(unusable)?;

@@ -6,8 +6,7 @@ use base::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
-use datapath::Port;
-use ports::{DataPathChoice, PortsVisitor};
+use ports::{AnyPort, DataPathChoice};
 #[cfg(feature = "lab")]
 use server::listen::{Listen, ListenAddress};
 use xdp::{BusyPoll, Mode};
@@ -107,17 +106,13 @@ impl PathArgs {
         (self.hold_received > 0).then(|| Duration::from_micros(self.hold_received.into()))
     }
 
-    /// Hands ports to `visitor`; what arrives is held back where these flags say so, which takes the feature `lab`.
-    pub(crate) fn visit_held<P, V>(&self, ports: Vec<P>, visitor: V) -> V::Output
-    where
-        P: Port + Send + 'static,
-        V: PortsVisitor,
-    {
+    /// `port`, which holds back what arrives where these flags say so. That takes the feature `lab`.
+    pub(crate) fn held(&self, port: AnyPort) -> AnyPort {
         #[cfg(feature = "lab")]
         if let Some(delay) = self.hold() {
-            return visitor.visit(ports.into_iter().map(|port| link::Hold::new(port, delay)).collect());
+            return AnyPort::other(link::Hold::new(port, delay));
         }
-        visitor.visit(ports)
+        port
     }
 
     /// Turns down flags that would have no effect.

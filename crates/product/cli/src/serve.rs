@@ -17,8 +17,7 @@ use server::credentials::{Credentials, Expired};
 use server::files::DotFiles;
 use server::handler::{FileOptions, Listing};
 use server::{
-    AltSvc, BindError, Bound, Builder, Cores, DataPath, EarlyData, Handle, Listen, Running, Server, Versions,
-    Workers,
+    AltSvc, BindError, Builder, Cores, DataPath, EarlyData, Handle, Listen, Server, Versions, Workers,
 };
 use std::io;
 use std::net::IpAddr;
@@ -28,8 +27,6 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use transport::RetryPolicy;
-#[cfg(feature = "lab")]
-use udp::UdpPort;
 
 /// When clients must prove their address before anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -219,7 +216,8 @@ impl ServeArgs {
         report.notes.iter().for_each(|note| eprintln!("{note}"));
         options.dot_files = if self.dot_files { DotFiles::Serve } else { DotFiles::Hide };
         options.listing = if self.no_listing { Listing::Off } else { Listing::On };
-        let running = self.start(bound, options).map_err(|error| self.explain(&error))?;
+        let bound = bound.wrap_ports(|port| self.path.held(port));
+        let running = bound.serve_files(options).map_err(|error| self.explain(&error))?;
         let ready: Arc<OnceLock<ReadyFile>> = Arc::default();
         heed_signals(&running.handle(), &ready)?;
         if let Some(file) = report::announce(&report, &credentials, self.ready_file.as_deref())? {
@@ -228,16 +226,6 @@ impl ServeArgs {
         let summary = running.wait();
         ready.get().into_iter().for_each(ReadyFile::remove);
         report::summarize(&report, &summary.map_err(text)?, self.summary_file.as_deref())
-    }
-
-    fn start(&self, bound: Bound, options: FileOptions) -> Result<Running, BindError> {
-        #[cfg(feature = "lab")]
-        if let Some(delay) = self.path.hold() {
-            let hold =
-                |ports: Vec<UdpPort>| ports.into_iter().map(|port| link::Hold::new(port, delay)).collect();
-            return bound.serve_files_on(hold, options);
-        }
-        bound.serve_files(options)
     }
 
     fn credentials(&self) -> Result<Credentials, String> {

@@ -74,7 +74,7 @@ impl Fetcher {
 
     /// Does all `jobs`, or as many as there is time for until `stop` is set, which is looked at ten times a second. What becomes
     /// of each is told to `view`.
-    pub async fn run(&self, jobs: &[Job], stop: &AtomicBool, view: &mut impl View) {
+    pub async fn run(&self, jobs: &[Job], stop: &AtomicBool, view: &mut dyn View) {
         let shared = Arc::new(RunShared::new());
         let mut run = Run {
             fetcher: self,
@@ -96,7 +96,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// The system gives no runtime.
-    pub fn run_blocking(&self, jobs: &[Job], stop: &AtomicBool, view: &mut impl View) -> io::Result<()> {
+    pub fn run_blocking(&self, jobs: &[Job], stop: &AtomicBool, view: &mut dyn View) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         runtime.block_on(self.run(jobs, stop, view));
         Ok(())
@@ -118,9 +118,9 @@ struct Asked {
 }
 
 /// A run of downloads.
-struct Run<'a, V> {
+struct Run<'a> {
     fetcher: &'a Fetcher,
-    view: &'a mut V,
+    view: &'a mut dyn View,
     shared: Arc<RunShared>,
     tick: Pin<Box<Sleep>>,
     /// In the order in which they began.
@@ -134,7 +134,7 @@ struct Run<'a, V> {
     moves_at: Option<Instant>,
 }
 
-impl<V: View> Run<'_, V> {
+impl Run<'_> {
     fn poll(&mut self, jobs: &[Job], stop: &AtomicBool, cx: &mut Context<'_>) -> Poll<()> {
         self.shared.set_waker(cx.waker());
         loop {

@@ -22,19 +22,18 @@ use ::http::{Request, Response};
 use body::Body;
 use bytes::Bytes;
 use datapath::Port;
-use ports::{OpenPorts, PortsVisitor};
+use ports::AnyPort;
 use std::fmt::{self, Display};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use tower_service::Service;
-use udp::UdpPort;
 use worker::HandOff;
 
 /// A server whose ports are open: [`crate::Builder::bind`].
 #[must_use = "nothing is served before `serve`"]
 pub struct Bound {
     pub(crate) report: Report,
-    pub(crate) ports: Option<OpenPorts>,
+    pub(crate) ports: Vec<AnyPort>,
     pub(crate) listeners: Vec<TcpListener>,
     /// The cores of the threads, in their order; none if they are not pinned.
     pub(crate) cores: Vec<usize>,
@@ -135,24 +134,11 @@ impl Bound {
         self.start(Apart(FileServer(options)))
     }
 
-    /// As [`Bound::serve_files`], on ports of the kernel's UDP that `wrap` changes. Outside semver.
-    ///
-    /// # Errors
-    /// As [`Bound::serve`]; or the data path is another.
+    /// Changes each port by `wrap`: middleware. Outside semver.
     #[doc(hidden)]
-    pub fn serve_files_on<P: Port + Send + 'static>(
-        mut self,
-        wrap: impl FnOnce(Vec<UdpPort>) -> Vec<P>,
-        options: FileOptions,
-    ) -> Result<Running, BindError> {
-        let ports = match self.ports.take().map(OpenPorts::into_udp) {
-            None => Vec::new(),
-            Some(Some(ports)) => ports,
-            Some(None) => {
-                return Err(BindError::Setting("only ports of the kernel's UDP are wrapped".to_owned()));
-            }
-        };
-        self.start_on(wrap(ports), Apart(FileServer(options)))
+    pub fn wrap_ports(mut self, wrap: impl Fn(AnyPort) -> AnyPort) -> Bound {
+        self.ports = self.ports.into_iter().map(wrap).collect();
+        self
     }
 
     /// Serves by a low-level handler, which `make` makes on each worker: HTTP/3 alone.
@@ -170,22 +156,13 @@ impl Bound {
         self.start(Apart(EachThread(make)))
     }
 
-    fn start<A: Application>(mut self, application: A) -> Result<Running, BindError> {
-        let ports = self.ports.take().unwrap_or(OpenPorts::Udp(Vec::new()));
-        ports.run(Start { bound: self, application })
-    }
-
-    /// Starts a worker on each of `ports`, and a thread on each listener.
-    fn start_on<A: Application, P: Port + Send + 'static>(
-        self,
-        ports: Vec<P>,
-        application: A,
-    ) -> Result<Running, BindError> {
-        let Bound { report, listeners, cores, worker, tcp, access_log, printer, .. } = self;
+    /// Starts a worker on each port, and a thread on each listener.
+    fn start<A: Application>(self, application: A) -> Result<Running, BindError> {
+        let Bound { ports, report, listeners, cores, worker, tcp, access_log, printer, .. } = self;
         let warnings = worker.shared.warnings.clone();
         let log = AccessLog::start_with(access_log, warnings.clone());
         let log = log.map_err(BindError::AccessLog)?;
-        let stop = Stop::new(ports.iter().filter_map(P::waker).collect(), listeners.len());
+        let stop = Stop::new(ports.iter().filter_map(Port::waker).collect(), listeners.len());
         let board = CounterBoard::new(ports.len() + listeners.len());
         // Without this thread the server does what it did, and keeps its memory.
         let trimmer = MemoryTrimmer::start(&worker.shared.budget, QUIET, udp::return_freed_memory).ok();
@@ -195,20 +172,6 @@ impl Bound {
         // Dropped in this order: the printer prints what was noted until the end.
         let ended = threads::start(jobs, &stop, (log, trimmer, printer)).map_err(BindError::System)?;
         Ok(Running::new(report.address, Handle::new(stop, board, reopener, warnings), ended))
-    }
-}
-
-/// Starts a server on ports of any kind.
-struct Start<A> {
-    bound: Bound,
-    application: A,
-}
-
-impl<A: Application> PortsVisitor for Start<A> {
-    type Output = Result<Running, BindError>;
-
-    fn visit<P: Port + Send + 'static>(self, ports: Vec<P>) -> Self::Output {
-        self.bound.start_on(ports, self.application)
     }
 }
 

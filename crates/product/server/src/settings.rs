@@ -22,8 +22,8 @@ use crate::versions::Versions;
 use crate::warnings::{self, Printer, Warnings};
 use crate::worker_thread::SharedConfig;
 use crypto::{Identities, Identity, ServerTls, TicketKeys, TicketOptions, TlsOptions};
-use datapath::Port as _;
-use ports::{Memory, OpenPorts};
+use datapath::Port;
+use ports::Memory;
 use std::fmt;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -186,7 +186,7 @@ impl Settings {
         };
         Ok(Bound {
             report,
-            ports: opened.udp.map(|udp| udp.opened),
+            ports: opened.udp.map(|udp| udp.ports).unwrap_or_default(),
             listeners: opened.tcp,
             cores,
             worker,
@@ -239,20 +239,17 @@ impl Settings {
         let udp = opened.udp.as_ref();
         let selection = udp.and_then(|udp| udp.verdict.as_ref()).map(ToString::to_string);
         let declined = udp.iter().flat_map(|udp| udp.declined.iter().cloned());
-        let advice = udp.and_then(|udp| match &udp.opened {
-            OpenPorts::Udp(ports) => ports.first()?.advice(),
-            OpenPorts::Xdp(ports) => ports.first()?.advice(),
-        });
+        let first = udp.and_then(|udp| udp.ports.first());
         Report {
             address: opened.address,
             place: opened.place,
             versions: self.versions,
             data_path: udp.map(|udp| udp.choice.name()),
-            xdp_mode: udp.and_then(|udp| udp.opened.xdp_mode()),
+            xdp_mode: first.and_then(Port::xdp_mode),
             interface: udp.and_then(|udp| udp.interface.clone()),
             workers: udp.map_or(threads, |udp| udp.workers),
             steering: udp.map(|udp| udp.steering.name()),
-            notes: selection.into_iter().chain(declined).chain(advice).collect(),
+            notes: selection.into_iter().chain(declined).chain(first.and_then(Port::advice)).collect(),
         }
     }
 

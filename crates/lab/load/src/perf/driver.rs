@@ -15,7 +15,7 @@ use crate::run_phase::{CLOSE, ConnectionSummary, EAGER, PhaseChange, RunPhase, T
 use crate::traffic::Traffic;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
-use datapath::Port;
+use ports::AnyPort;
 use std::io;
 use transport::{Endpoint, EndpointConfig, IncomingPolicy};
 use worker::Worker;
@@ -30,8 +30,8 @@ struct ConnectionSlot {
 }
 
 /// One thread's client.
-pub(super) struct Driver<'a, P: Port> {
-    worker: Worker<P, PerfApp>,
+pub(super) struct Driver<'a> {
+    worker: Worker<AnyPort, PerfApp>,
     plan: PerfPlan,
     run_phase: RunPhase<'a>,
     connection_slots: Vec<ConnectionSlot>,
@@ -40,13 +40,13 @@ pub(super) struct Driver<'a, P: Port> {
     next_look: Instant,
 }
 
-impl<'a, P: Port> Driver<'a, P> {
+impl<'a> Driver<'a> {
     /// A thread's driver. `plan` is that of all threads together.
     pub(super) fn new(
-        thread_setup: ThreadSetup<P>,
+        thread_setup: ThreadSetup,
         plan: &PerfPlan,
         thread_context: ThreadContext<'a>,
-    ) -> Driver<'a, P> {
+    ) -> Driver<'a> {
         let (index, threads) = (thread_context.index, thread_context.threads);
         let plan = plan.share(index, threads);
         let mut config = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };

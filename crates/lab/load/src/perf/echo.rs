@@ -12,11 +12,12 @@ use super::report::{curve, line};
 use crate::latency::Latency;
 use crate::spans::Spans;
 use base::net::{Addresses, Ecn};
-use base::sink::TrainPath;
+use base::sink::{PacketSink as _, TrainPath};
 use base::time::{Duration, Instant};
 use core::fmt;
 use cpu::times::{ProcessTimes, Times};
-use datapath::Port;
+use datapath::{Port as _, Rx as _, Tx as _};
+use ports::AnyPort;
 use serde::Serialize;
 use std::io;
 use std::net::SocketAddr;
@@ -41,7 +42,7 @@ struct EchoPort {
 
 impl EchoPort {
     /// Takes in what has come; sleeps until something has when there was nothing for long enough. Returns the number of trains.
-    fn listen<P: Port>(&mut self, port: &mut P, until: Instant) -> io::Result<usize> {
+    fn listen(&mut self, port: &mut AnyPort, until: Instant) -> io::Result<usize> {
         let trains = port.poll()?;
         let now = port.now();
         if trains > 0 {
@@ -57,7 +58,7 @@ impl EchoPort {
 ///
 /// # Errors
 /// Only when the port itself has failed.
-pub fn serve<P: Port>(port: &mut P, spin: Duration, is_over: impl Fn() -> bool) -> io::Result<()> {
+pub fn serve(port: &mut AnyPort, spin: Duration, is_over: impl Fn() -> bool) -> io::Result<()> {
     let mut ear = EchoPort { spin, busy_at: port.now() };
     let mut wanted = Vec::new();
     while !is_over() {
@@ -94,7 +95,7 @@ impl Wanted {
 }
 
 /// Queues so many bytes in datagrams of so many, the first of which begins with `head`.
-fn send<P: Port>(port: &mut P, addresses: Addresses, (bytes, segment): (u64, usize), head: &[u8]) {
+fn send(port: &mut AnyPort, addresses: Addresses, (bytes, segment): (u64, usize), head: &[u8]) {
     let mut left = bytes as usize;
     let mut head = Some(head);
     while left > 0 {
@@ -174,7 +175,7 @@ pub struct Echoed {
 ///
 /// # Errors
 /// Only when the port itself has failed.
-pub fn measure<P: Port>(port: &mut P, plan: &EchoPlan, stop: &AtomicBool) -> io::Result<Echoed> {
+pub fn measure(port: &mut AnyPort, plan: &EchoPlan, stop: &AtomicBool) -> io::Result<Echoed> {
     let addresses = Addresses { local: port.local_address_towards(plan.address), peer: plan.address };
     let mut head = [0; MIN_REQUEST];
     head[0] = MARK;
@@ -252,8 +253,8 @@ mod tests {
     use super::*;
     use udp::{BindOptions, UdpPort, Variant};
 
-    fn port() -> UdpPort {
-        UdpPort::bind(&BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Gso)).unwrap()
+    fn port() -> AnyPort {
+        UdpPort::bind(&BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Gso)).unwrap().into()
     }
 
     /// Deleted, the floor could be that of another exchange: fewer bytes, or none.

@@ -10,16 +10,16 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 
 /// Who carries out a plan.
-pub struct Run<'a, P> {
+pub struct Run<'a> {
     /// One for each thread.
-    pub thread_setups: Vec<ThreadSetup<P>>,
+    pub thread_setups: Vec<ThreadSetup>,
     /// The server's process, if its CPU time is to be taken.
     pub server: Option<u32>,
     /// Called on each thread with its number before anything else, as for keeping it on a core.
     pub prepare: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
 }
 
-impl<P: Port + Send> Run<'_, P> {
+impl Run<'_> {
     /// Carries out `plan` until it is fulfilled or `stop` is set, and reports what was measured until then.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use base::time::{Duration, Instant};
 use client::app::{ClientApp, ClientConnection};
 use client::fault::Fault;
 use client::probe::{Probe, is_about_address};
-use datapath::Port;
+use ports::AnyPort;
 use std::io;
 use std::sync::Arc;
 use transport::{Endpoint, EndpointConfig, IncomingPolicy};
@@ -41,8 +41,8 @@ struct ConnectionSlot {
 }
 
 /// One thread's generator.
-pub(super) struct Generator<'a, P: Port> {
-    worker: Worker<P, ClientApp<RequestApp>>,
+pub(super) struct Generator<'a> {
+    worker: Worker<AnyPort, ClientApp<RequestApp>>,
     plan: LoadPlan,
     quic: Quic,
     run_phase: RunPhase<'a>,
@@ -58,15 +58,15 @@ pub(super) struct Generator<'a, P: Port> {
     heard: (u64, Instant),
 }
 
-impl<'a, P: Port> Generator<'a, P> {
+impl<'a> Generator<'a> {
     /// A thread on `port`. `plan` is its share. `seed` must be secret.
     pub(super) fn new(
-        port: P,
+        port: AnyPort,
         plan: LoadPlan,
         quic: Quic,
         thread_context: ThreadContext<'a>,
         seed: [u8; 32],
-    ) -> Generator<'a, P> {
+    ) -> Generator<'a> {
         let config = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
         let worker_config = worker::Config { spin: quic.spin };
         let handshake_s = quic.config.transport.handshake_timeout.as_millis() / 1_000;

@@ -106,7 +106,7 @@ impl Drop for Serving {
 
 /// Runs a plan on two threads.
 fn run(plan: &PerfPlan) -> Report {
-    let thread_setup = || ThreadSetup { port: port(), seed: seed(), member: None };
+    let thread_setup = || ThreadSetup { port: port().into(), seed: seed(), member: None };
     let crew = Run {
         thread_setups: vec![thread_setup(), thread_setup()],
         server: Some(std::process::id()),

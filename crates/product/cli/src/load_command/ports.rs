@@ -6,9 +6,9 @@ use client::error::GetError;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use datapath::Port;
 use load::{LoadPlan, Member, Protocol, Report, Run, Watcher};
-use ports::{OpenOutcome, PortsVisitor};
+use ports::{AnyPort, OpenOutcome};
 use std::sync::atomic::AtomicBool;
-use udp::{Sockets, UdpPort};
+use udp::Sockets;
 
 fn usage(error: impl core::fmt::Display) -> GetError {
     GetError::Usage(error.to_string())
@@ -32,7 +32,7 @@ pub(super) fn run(
     if !args.quiet {
         first.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
     }
-    if first.opened.xdp_mode().is_some() {
+    if first.ports.iter().any(|port| port.xdp_mode().is_some()) {
         if args.threads > 1 {
             let one =
                 "over AF_XDP the generator has one thread, for all queues of the interface: leave -t out";
@@ -43,50 +43,36 @@ pub(super) fn run(
             return Err(usage(none));
         }
     }
-    first.opened.run(Generate { args, run: &run, line })
+    let member = |port| {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(usage)?;
+        Ok(Member { port, seed })
+    };
+    let ports = ports_of_threads(args, plan, first.ports)?;
+    let members = ports.into_iter().map(member).collect::<Result<Vec<_>, GetError>>()?;
+    run.over_quic(members, line).map_err(broken)
 }
 
-/// Runs the generator on ports of any kind, one for each thread.
-struct Generate<'a, 'b> {
-    args: &'a LoadArgs,
-    run: &'a Run<'a>,
-    line: Option<&'b mut dyn Watcher>,
-}
-
-impl PortsVisitor for Generate<'_, '_> {
-    type Output = Result<Report, GetError>;
-
-    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
-        let member = |port| {
-            let mut seed = [0; 32];
-            getrandom::fill(&mut seed).map_err(usage)?;
-            Ok(Member { port, seed })
-        };
-        let members = ports.into_iter().map(member).collect::<Result<Vec<_>, GetError>>()?;
-        self.run.over_quic(members, self.line).map_err(broken)
+/// The ports of the threads: one or more sockets each, or all queues of an interface. `ports` are those that are open.
+fn ports_of_threads(args: &LoadArgs, plan: &LoadPlan, ports: Vec<AnyPort>) -> Result<Vec<AnyPort>, GetError> {
+    if ports.iter().any(|port| port.xdp_mode().is_some()) {
+        return Ok(ports);
     }
-
-    /// A thread has one or more sockets.
-    fn visit_udp(self, ports: Vec<UdpPort>) -> Self::Output {
-        let threads = sockets(self.args, self.run.plan, ports)?;
-        let path = &self.args.path;
-        path.visit_held(threads, self)
-    }
-}
-
-/// The sockets of each thread. `ports` are those that are open.
-fn sockets(args: &LoadArgs, plan: &LoadPlan, mut ports: Vec<UdpPort>) -> Result<Vec<Sockets>, GetError> {
     let each = args.sockets_of_a_thread();
-    while ports.len() < each * usize::from(args.threads) {
-        let several = || usage("several sockets have several paths: name one with --datapath");
-        ports.extend(open(args, plan.address)?.opened.into_udp().ok_or_else(several)?);
+    let several = || usage("several sockets have several paths: name one with --datapath");
+    let into_udp = |port: AnyPort| port.into_udp().ok_or_else(several);
+    let mut sockets = ports.into_iter().map(into_udp).collect::<Result<Vec<_>, _>>()?;
+    while sockets.len() < each * usize::from(args.threads) {
+        for port in open(args, plan.address)?.ports {
+            sockets.push(into_udp(port)?);
+        }
     }
     let mut threads = Vec::new();
-    while !ports.is_empty() {
-        let rest = ports.split_off(each.min(ports.len()));
-        threads.extend(Sockets::new(core::mem::replace(&mut ports, rest)));
+    while !sockets.is_empty() {
+        let rest = sockets.split_off(each.min(sockets.len()));
+        threads.extend(Sockets::new(core::mem::replace(&mut sockets, rest)));
     }
-    Ok(threads)
+    Ok(threads.into_iter().map(|sockets| args.path.held(AnyPort::Sockets(sockets))).collect())
 }
 
 fn broken(error: std::io::Error) -> GetError {

@@ -17,14 +17,13 @@ use crypto::TlsOptions;
 use datapath::Port;
 use load::perf::{Amount, PerfPlan, Run, Task, ThreadSetup, echo, protocol};
 use load::{Bound, choose_address};
-use ports::{OpenOutcome, PortsVisitor};
+use ports::{AnyPort, OpenOutcome};
 use serde::Serialize;
 use server::Cores;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use transport::ClientConfig;
-use udp::UdpPort;
 use wire::Version;
 use worker::HandOff;
 
@@ -131,7 +130,7 @@ impl ClientArgs {
         let threads = usize::from(self.threads);
         let stop = stop_flag(|| {}).map_err(usage)?;
         if self.test == Test::Echo {
-            return self.open(address, 1)?.opened.run(Echo { args: self, address, stop: &stop });
+            return self.echo(self.open(address, 1)?.ports, address, &stop);
         }
         let plan = self.plan(&target, address)?;
         plan.check(threads).map_err(usage)?;
@@ -139,7 +138,11 @@ impl ClientArgs {
         let share = if self.path.datapath == DataPathChoice::Xdp { self.threads } else { 1 };
         let first = self.open(address, share)?;
         first.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
-        first.opened.run(Measure { args: self, plan: &plan, stop: &stop })
+        let mut ports = first.ports;
+        while self.path.datapath != DataPathChoice::Xdp && ports.len() < threads {
+            ports.extend(self.open(address, 1)?.ports);
+        }
+        self.ask(ports, &plan, &stop)
     }
 
     /// Ports towards the server.
@@ -202,12 +205,7 @@ impl ClientArgs {
         Ok(ClientConfig { tls, transport: Arc::new(transport), token: Vec::new() })
     }
 
-    fn ask<P: Port + Send>(
-        &self,
-        ports: Vec<P>,
-        plan: &PerfPlan,
-        stop: &AtomicBool,
-    ) -> Result<ExitCode, GetError> {
+    fn ask(&self, ports: Vec<AnyPort>, plan: &PerfPlan, stop: &AtomicBool) -> Result<ExitCode, GetError> {
         let cores = match &self.pin {
             Some(pin) => {
                 let refused = |text| GetError::Usage(format!("--pin: {text}"));
@@ -217,7 +215,7 @@ impl ClientArgs {
         };
         let is_one_address = self.path.datapath == DataPathChoice::Xdp && ports.len() > 1;
         let crew = match is_one_address {
-            true => HandOff::group(ports.iter().map(P::waker).collect()),
+            true => HandOff::group(ports.iter().map(Port::waker).collect()),
             false => Vec::new(),
         };
         let mut members = crew.into_iter();
@@ -240,9 +238,9 @@ impl ClientArgs {
         Ok(ExitCode::FAILURE)
     }
 
-    fn echo<P: Port>(
+    fn echo(
         &self,
-        ports: Vec<P>,
+        ports: Vec<AnyPort>,
         address: SocketAddr,
         stop: &AtomicBool,
     ) -> Result<ExitCode, GetError> {
@@ -288,45 +286,6 @@ impl ClientArgs {
         } else {
             println!("{report}");
         }
-    }
-}
-
-/// Runs the echo through ports of any kind.
-struct Echo<'a> {
-    args: &'a ClientArgs,
-    address: SocketAddr,
-    stop: &'a AtomicBool,
-}
-
-impl PortsVisitor for Echo<'_> {
-    type Output = Result<ExitCode, GetError>;
-
-    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
-        self.args.echo(ports, self.address, self.stop)
-    }
-}
-
-/// Carries a plan out on ports of any kind, one for each thread.
-struct Measure<'a> {
-    args: &'a ClientArgs,
-    plan: &'a PerfPlan,
-    stop: &'a AtomicBool,
-}
-
-impl PortsVisitor for Measure<'_> {
-    type Output = Result<ExitCode, GetError>;
-
-    fn visit<P: Port + Send>(self, ports: Vec<P>) -> Self::Output {
-        self.args.ask(ports, self.plan, self.stop)
-    }
-
-    fn visit_udp(self, mut ports: Vec<UdpPort>) -> Self::Output {
-        while ports.len() < usize::from(self.args.threads) {
-            let more = self.args.open(self.plan.address, 1)?.opened.into_udp();
-            let several = || usage("several threads have several paths: name one with --datapath");
-            ports.extend(more.ok_or_else(several)?);
-        }
-        self.visit(ports)
     }
 }
 

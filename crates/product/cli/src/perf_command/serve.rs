@@ -10,9 +10,8 @@ use clap::Args;
 use core::net::SocketAddr;
 use crypto::{ServerTls, TlsOptions};
 use datapath::{Counters, Port};
-use load::perf::protocol;
-use load::perf::server::Server;
-use ports::PortsVisitor;
+use load::perf::{ServePlan, ThreadSetup, protocol};
+use ports::AnyPort;
 use serde_json::json;
 use server::credentials::{Credentials, Expired};
 use server::threads::{self, Job};
@@ -21,11 +20,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
-use transport::{Endpoint, EndpointConfig, ServerConfig};
-use worker::{HandOff, HandOffMember, Worker};
-
-/// How long the close of connections may take.
-const GRACE: Duration = Duration::from_millis(200);
+use transport::{EndpointConfig, ServerConfig};
+use worker::HandOff;
 
 /// Flags of `tercel perf serve`.
 #[derive(Args)]
@@ -68,35 +64,28 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
     args.serve().map_or_else(print_error, |()| ExitCode::SUCCESS)
 }
 
-/// What one worker is given for itself.
-struct WorkerSetup<P> {
-    number: usize,
-    port: P,
-    member: Option<HandOffMember>,
-    core: Option<usize>,
+/// What the threads serve.
+#[derive(Clone)]
+enum Service {
+    /// The protocol.
+    Perf(Box<ServePlan>),
+    /// Bare datagrams. A thread polls for so long before it sleeps.
+    Echo(Duration),
 }
 
-/// What all workers have in common.
-struct SharedConfig {
-    endpoint: EndpointConfig,
-    server: ServerConfig,
-    spin: Duration,
-    echoes: bool,
-}
-
-/// Serves on ports of any kind.
-struct Serve<'a, R> {
-    args: &'a ServeArgs,
-    shared_config: SharedConfig,
-    /// Called when all threads have started.
-    ready: R,
-}
-
-impl<R: FnOnce() -> Result<Option<ReadyFile>, String>> PortsVisitor for Serve<'_, R> {
-    type Output = Result<(), String>;
-
-    fn visit<P: Port + Send + 'static>(self, ports: Vec<P>) -> Self::Output {
-        self.args.serve_on(ports, self.shared_config, self.ready)
+impl Service {
+    /// Serves on the port of one thread until the order to stop.
+    fn run(self, number: u8, mut setup: ThreadSetup, stop: &Stop) -> io::Result<Counters> {
+        match self {
+            Service::Perf(mut plan) => {
+                plan.endpoint.worker = number;
+                load::perf::serve(setup, *plan, &|| stop.is_ordered())
+            }
+            Service::Echo(spin) => {
+                load::perf::echo::serve(&mut setup.port, spin, || stop.is_ordered())?;
+                Ok(setup.port.counters())
+            }
+        }
     }
 }
 
@@ -124,16 +113,19 @@ impl ServeArgs {
         .unwrap_or_else(|| Err("there is no address to listen on".to_owned()))?;
         opened.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
         opened.declined.iter().for_each(|line| eprintln!("{line}"));
-        let shared_config = self.shared_config(&credentials, opened.workers)?;
+        let service = self.service(&credentials, opened.workers)?;
         let what = if self.echo { "datagrams" } else { "the perf protocol" };
         let (address, datapath) = (opened.address, opened.choice.name());
         let on = place.describe(address);
         eprintln!("tercel serves {what} on {on}, datapath {datapath}, {} workers", opened.workers);
         let ready = || self.announce(&credentials, address, datapath);
-        opened.opened.run(Serve { args: self, shared_config, ready })
+        self.serve_on(opened.ports, &service, ready)
     }
 
-    fn shared_config(&self, credentials: &Credentials, workers: usize) -> Result<SharedConfig, String> {
+    fn service(&self, credentials: &Credentials, workers: usize) -> Result<Service, String> {
+        if self.echo {
+            return Ok(Service::Echo(self.path.spin));
+        }
         let options = TlsOptions { alpn: vec![protocol::ALPN.to_vec()], ..self.quic.tls() };
         let tls = ServerTls::new(&credentials.identity, &options).map_err(text)?;
         let mut transport = self.quic.transport(wire::Version::V1).map_err(text)?;
@@ -143,7 +135,7 @@ impl ServeArgs {
             let mut key = [0; 32];
             getrandom::fill(&mut key).map(|()| Some(key)).map_err(text)
         };
-        Ok(SharedConfig {
+        Ok(Service::Perf(Box::new(ServePlan {
             endpoint: EndpointConfig {
                 workers: u8::try_from(workers).unwrap_or(u8::MAX),
                 token_key: key()?,
@@ -152,8 +144,7 @@ impl ServeArgs {
             },
             server: ServerConfig { tls, transport: Arc::new(transport) },
             spin: self.path.spin,
-            echoes: self.echo,
-        })
+        })))
     }
 
     /// Writes the ready file.
@@ -174,22 +165,25 @@ impl ServeArgs {
     }
 
     /// Serves on these ports, one worker on each, until a signal.
-    fn serve_on<P: Port + Send + 'static>(
+    fn serve_on(
         &self,
-        ports: Vec<P>,
-        shared_config: SharedConfig,
+        ports: Vec<AnyPort>,
+        service: &Service,
         ready: impl FnOnce() -> Result<Option<ReadyFile>, String>,
     ) -> Result<(), String> {
         let cores = self.pin.clone().unwrap_or_default();
         let cores = cores.assign(ports.len(), &cpu::allowed()).map_err(|text| format!("--pin: {text}"))?;
-        if let Some(advice) = ports.first().and_then(P::advice) {
+        if let Some(advice) = ports.first().and_then(Port::advice) {
             eprintln!("{advice}");
         }
         // A single worker hands nothing over.
-        let group =
-            if ports.len() > 1 { HandOff::group(ports.iter().map(P::waker).collect()) } else { Vec::new() };
+        let group = if ports.len() > 1 {
+            HandOff::group(ports.iter().map(Port::waker).collect())
+        } else {
+            Vec::new()
+        };
         let mut members = group.into_iter();
-        let stop = Stop::new(ports.iter().filter_map(P::waker).collect(), 0);
+        let stop = Stop::new(ports.iter().filter_map(Port::waker).collect(), 0);
         let ready_file: Arc<OnceLock<ReadyFile>> = Arc::default();
         let (warnings, _printer) = warnings::start(io::stderr()).map_err(text)?;
         let (to_stop, to_remove) = (stop.clone(), Arc::clone(&ready_file));
@@ -200,14 +194,17 @@ impl ServeArgs {
             warnings,
         };
         heed(duties).map_err(text)?;
-        let shared_config = Arc::new(shared_config);
-        let job = |(number, port)| {
-            let core = cores.get(number).copied();
-            let worker_setup = WorkerSetup { number, port, member: members.next(), core };
-            let (shared_config, stop) = (Arc::clone(&shared_config), stop.clone());
-            Job::new(format!("worker {number}"), move || work(worker_setup, &shared_config, &stop))
+        let job = |(number, port): (u8, AnyPort)| {
+            let (core, member) = (cores.get(usize::from(number)).copied(), members.next());
+            let (service, stop) = (service.clone(), stop.clone());
+            Job::new(format!("worker {number}"), move || {
+                core.map_or(Ok(()), cpu::pin)?;
+                let mut seed = [0; 32];
+                getrandom::fill(&mut seed).map_err(io::Error::other)?;
+                service.run(number, ThreadSetup { port, seed, member }, &stop)
+            })
         };
-        let jobs = ports.into_iter().enumerate().map(job).collect();
+        let jobs = (0..).zip(ports).map(job).collect();
         let ended = threads::start(jobs, &stop, ()).map_err(text)?;
         if let Some(file) = ready()? {
             let _ = ready_file.set(file);
@@ -220,47 +217,6 @@ impl ServeArgs {
         eprintln!("tercel sent {sent} datagrams, heard {heard}, {cpu_s:.2} s of CPU");
         Ok(())
     }
-}
-
-/// One worker, until the order to stop.
-fn work<P: Port>(
-    mut worker_setup: WorkerSetup<P>,
-    shared_config: &SharedConfig,
-    stop: &Stop,
-) -> io::Result<Counters> {
-    if let Some(core) = worker_setup.core {
-        cpu::pin(core)?;
-    }
-    if shared_config.echoes {
-        load::perf::echo::serve(&mut worker_setup.port, shared_config.spin, || stop.is_ordered())?;
-        return Ok(worker_setup.port.counters());
-    }
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(io::Error::other)?;
-    let number = u8::try_from(worker_setup.number).unwrap_or(u8::MAX);
-    let endpoint = Endpoint::new(EndpointConfig { worker: number, ..shared_config.endpoint.clone() }, seed);
-    let config = worker::Config { spin: shared_config.spin };
-    let mut worker = Worker::new(
-        worker_setup.port,
-        Server::default(),
-        endpoint,
-        Some(shared_config.server.clone()),
-        config,
-    );
-    if let Some(member) = worker_setup.member {
-        worker = worker.with_hand_off(member);
-    }
-    while !stop.is_ordered() {
-        worker.run_turn(None)?;
-    }
-    worker.app_mut().stop();
-    worker.refuse_incoming();
-    worker.activate_all();
-    let deadline = worker.now() + GRACE;
-    while worker.open_connections() > 0 && worker.now() < deadline {
-        worker.run_turn(Some(deadline))?;
-    }
-    Ok(worker.counters())
 }
 
 fn text(error: impl core::fmt::Display) -> String {

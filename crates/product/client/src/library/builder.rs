@@ -7,7 +7,7 @@ use super::quic::{ClientDriver, Engine};
 use super::settings::{HttpChoice, Pool, Redirects, Settings};
 use crate::resolve::{ConnectOverride, Family, Flag};
 use crypto::{ClientTls, ConfigError, KeyLog, Roots, TlsOptions};
-use datapath::Port;
+use ports::AnyPort;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
@@ -240,7 +240,7 @@ impl Builder {
     /// # Errors
     /// The same.
     #[doc(hidden)]
-    pub fn build_on<P: Port>(self, port: P) -> Result<(Client, ClientDriver<P>), BuildError> {
+    pub fn build_on(self, port: AnyPort) -> Result<(Client, ClientDriver), BuildError> {
         let connector = self.start()?;
         let (engine, endpoint) =
             Engine::new(port, connector.settings.quic_setup()).map_err(BuildError::System)?;

@@ -3,7 +3,6 @@
 use super::alarm::FutureAlarm;
 use super::engine::Engine;
 use super::thread::CLOSE;
-use datapath::Port;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -15,12 +14,12 @@ use std::task::{Context, Poll, Waker};
 /// thread of its own. Dropped, it leaves all connections to their timeouts; [`ClientDriver::close`] ends them in order.
 ///
 /// Requests, their futures and their sinks run on one thread then, and a request crosses no thread.
-pub struct ClientDriver<P: Port> {
-    engine: Engine<P>,
+pub struct ClientDriver {
+    engine: Engine,
 }
 
-impl<P: Port> ClientDriver<P> {
-    pub(crate) fn new(engine: Engine<P>) -> ClientDriver<P> {
+impl ClientDriver {
+    pub(crate) fn new(engine: Engine) -> ClientDriver {
         ClientDriver { engine }
     }
 
@@ -43,7 +42,7 @@ impl<P: Port> ClientDriver<P> {
             }
             // What is left of a client that was dropped ends below.
             let _ = self.engine.obey();
-            self.engine.run_turn(None, || future_alarm.is_woken())?;
+            self.engine.run_turn(None, &|| future_alarm.is_woken())?;
         }
     }
 
@@ -57,13 +56,13 @@ impl<P: Port> ClientDriver<P> {
         self.engine.abandon();
         let until = self.engine.now() + CLOSE;
         while self.engine.obey() && self.engine.now() < until {
-            self.engine.run_turn(Some(until), || false)?;
+            self.engine.run_turn(Some(until), &|| false)?;
         }
         Ok(())
     }
 }
 
-impl<P: Port> fmt::Debug for ClientDriver<P> {
+impl fmt::Debug for ClientDriver {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("ClientDriver").finish_non_exhaustive()
     }

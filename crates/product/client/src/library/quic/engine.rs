@@ -13,6 +13,7 @@ use crate::library::stats::Published;
 use base::time::{Duration, Instant};
 use datapath::Port;
 use netlink::Changes;
+use ports::AnyPort;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,20 +113,20 @@ impl Drop for QuicEndpoint {
 }
 
 /// The worker and its orders.
-pub(crate) struct Engine<P: Port> {
-    worker: Worker<P, ClientApp<Connections>>,
+pub(crate) struct Engine {
+    worker: Worker<AnyPort, ClientApp<Connections>>,
     hub: Arc<Hub>,
     config: ClientConfig,
     /// Tells of changes, as long as the engine lives.
     _network: Option<Network>,
 }
 
-impl<P: Port> Engine<P> {
+impl Engine {
     /// A worker on `port`, and its handle.
     ///
     /// # Errors
     /// The system has no randomness.
-    pub(crate) fn new(port: P, setup: Setup) -> io::Result<(Engine<P>, QuicEndpoint)> {
+    pub(crate) fn new(port: AnyPort, setup: Setup) -> io::Result<(Engine, QuicEndpoint)> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(io::Error::other)?;
         let incoming = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
@@ -169,7 +170,7 @@ impl<P: Port> Engine<P> {
     pub(super) fn run_turn(
         &mut self,
         until: Option<Instant>,
-        is_wanted: impl FnOnce() -> bool,
+        is_wanted: &dyn Fn() -> bool,
     ) -> io::Result<()> {
         let _ = self.hub.alarm.take();
         let now = self.worker.clock();
@@ -229,7 +230,7 @@ impl<P: Port> Engine<P> {
     }
 }
 
-impl<P: Port> Drop for Engine<P> {
+impl Drop for Engine {
     fn drop(&mut self) {
         let refused = self.hub.change(|orders| {
             orders.is_over = true;

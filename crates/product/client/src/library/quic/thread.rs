@@ -2,9 +2,8 @@
 
 use super::engine::{Engine, QuicEndpoint, Setup};
 use crate::library::data_path::DataPath;
-use datapath::Port;
-use datapath::pcap::{Capture, PcapWriter};
-use ports::{OpenPorts, PortsVisitor};
+use datapath::pcap::Capture;
+use ports::AnyPort;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread::Builder;
@@ -18,42 +17,26 @@ pub(super) const CLOSE: base::time::Duration = base::time::Duration::from_millis
 /// The port cannot be opened, or the system has no thread left.
 pub(crate) fn start(path: &DataPath, setup: Setup) -> io::Result<QuicEndpoint> {
     let open = |address: SocketAddr| {
-        ports::open(&path.options(address)).map(|outcome| outcome.opened).map_err(io::Error::other)
+        ports::open(&path.options(address)).map(|outcome| outcome.ports).map_err(io::Error::other)
     };
-    let ports: OpenPorts = open((Ipv6Addr::UNSPECIFIED, 0).into())
+    let ports = open((Ipv6Addr::UNSPECIFIED, 0).into())
         .or_else(|refused| open((Ipv4Addr::UNSPECIFIED, 0).into()).map_err(|_| refused))?;
-    ports.run(Start { setup, capture: path.open_capture()? })
-}
-
-/// Starts a thread on the first port; there is no other.
-struct Start {
-    setup: Setup,
-    capture: Option<(PcapWriter<std::fs::File>, base::time::Duration)>,
-}
-
-impl PortsVisitor for Start {
-    type Output = io::Result<QuicEndpoint>;
-
-    fn visit<P: Port + Send + 'static>(self, ports: Vec<P>) -> Self::Output {
-        let port = ports.into_iter().next().ok_or_else(|| io::Error::other("the data path has no port"))?;
-        match self.capture {
-            Some((writer, origin)) => spawn(Capture::new(port, writer, origin), self.setup),
-            None => spawn(port, self.setup),
-        }
-    }
-}
-
-fn spawn<P: Port + Send + 'static>(port: P, setup: Setup) -> io::Result<QuicEndpoint> {
+    // There is one.
+    let port = ports.into_iter().next().ok_or_else(|| io::Error::other("the data path has no port"))?;
+    let port = match path.open_capture()? {
+        Some((writer, origin)) => AnyPort::other(Capture::new(port, writer, origin)),
+        None => port,
+    };
     let (engine, endpoint) = Engine::new(port, setup)?;
     Builder::new().name("tercel-client-3".to_owned()).spawn(move || run(engine))?;
     Ok(endpoint)
 }
 
-fn run<P: Port>(mut engine: Engine<P>) {
+fn run(mut engine: Engine) {
     let alarm = std::sync::Arc::clone(engine.alarm());
     let _driving = alarm.drive();
     // An error means that the socket is broken: the worker ends, and with it all connections.
-    while engine.obey() && engine.run_turn(None, || false).is_ok() {}
+    while engine.obey() && engine.run_turn(None, &|| false).is_ok() {}
     let until = engine.now() + CLOSE;
-    let _ = engine.run_turn(Some(until), || false);
+    let _ = engine.run_turn(Some(until), &|| false);
 }
