@@ -42,5 +42,5 @@ pub use recovery::congestion::{Algorithm, ResumeOutcome, ResumePhase, ResumeRepo
 pub use recovery::mtu::{Mode as MtuMode, MtuConfig, MtuReport};
 pub use recovery::pacer::{Burst, Pacing};
 pub use stream_id::{Dir, StreamId};
-pub use streams::{OpenError, Priority, StreamConfig, WriteError};
+pub use streams::{OpenError, Priority, ResetAtError, StreamConfig, WriteError};
 pub use without::{Technique, Without};

@@ -17,6 +17,8 @@ pub(crate) enum SentFrame {
     Crypto { offset: u64, len: u16 },
     /// The stream's RESET_STREAM.
     ResetStream { id: StreamId },
+    /// The stream's RESET_STREAM_AT with this reliable size.
+    ResetStreamAt { id: StreamId, reliable_size: u64 },
     /// The stream's STOP_SENDING.
     StopSending { id: StreamId },
     /// A connection flow-control limit.

@@ -35,6 +35,7 @@ mod id {
     pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
     pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
     pub(super) const VERSION_INFORMATION: u64 = 0x11;
+    pub(super) const RESET_STREAM_AT: u64 = 0x1d;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
@@ -88,6 +89,8 @@ pub struct TransportParameters {
     pub version_information: Option<VersionInformation>,
     /// The sender understands ACK_FREQUENCY and can acknowledge after this time, in microseconds.
     pub min_ack_delay_us: Option<u64>,
+    /// The sender understands RESET_STREAM_AT. draft-ietf-quic-reliable-stream-reset §3.
+    pub reset_stream_at: bool,
 }
 
 /// Where a server wants its client to go on after the handshake. RFC 9000 §18.2.
@@ -137,6 +140,7 @@ impl Default for TransportParameters {
             grease_quic_bit: false,
             version_information: None,
             min_ack_delay_us: None,
+            reset_stream_at: false,
         }
     }
 }
@@ -194,6 +198,8 @@ impl TransportParameters {
             id::ACK_DELAY_EXPONENT => self.ack_delay_exponent = value.varint()?,
             id::MAX_ACK_DELAY => self.max_ack_delay_ms = value.varint()?,
             id::DISABLE_ACTIVE_MIGRATION => self.disable_active_migration = true,
+            //= reliable-stream-reset/3#1
+            id::RESET_STREAM_AT => self.reset_stream_at = true,
             id::PREFERRED_ADDRESS => self.preferred_address = Some(PreferredAddress::read(value)?),
             id::ACTIVE_CONNECTION_ID_LIMIT => self.active_connection_id_limit = value.varint()?,
             id::INITIAL_SOURCE_CONNECTION_ID => self.initial_source_connection_id = Some(whole_cid(value)?),
@@ -268,6 +274,7 @@ impl TransportParameters {
         }
         for (id, flag) in [
             (id::DISABLE_ACTIVE_MIGRATION, self.disable_active_migration),
+            (id::RESET_STREAM_AT, self.reset_stream_at),
             (id::GREASE_QUIC_BIT, self.grease_quic_bit),
         ] {
             if flag {
@@ -355,6 +362,7 @@ fn seen_bit(id: u64) -> Option<u64> {
         id::MAX_DATAGRAM_FRAME_SIZE => 32,
         id::GREASE_QUIC_BIT => 33,
         id::MIN_ACK_DELAY => 34,
+        id::RESET_STREAM_AT => 35,
         _ => return None,
     };
     1u64.checked_shl(bit)

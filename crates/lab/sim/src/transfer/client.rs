@@ -14,6 +14,8 @@ use transport::{
 };
 use worker::{App, Next};
 
+/// Bytes of a stream that a reset may leave to be delivered.
+const HEADER: u64 = 20;
 /// The code with which streams are given up.
 const CANCEL: u64 = 7;
 
@@ -255,7 +257,11 @@ impl App for Client {
             for (id, is_cancelled) in core::mem::take(&mut client_plan.over) {
                 if client_plan.exchanges.remove(&id).is_some() && is_cancelled {
                     connection.stop_sending(id, CANCEL);
-                    connection.reset(id, CANCEL);
+                    // Every other one leaves its header to be delivered.
+                    let is_at = id.index() % 2 == 1 && connection.reset_at(id, CANCEL, HEADER).is_ok();
+                    if !is_at {
+                        connection.reset(id, CANCEL);
+                    }
                 }
             }
             client_plan.open(connection);

@@ -146,12 +146,25 @@ fn summary(info: &Report, records: &[WorkerRecord], total: &Counters, cpu_s: f64
         "free_frames_at_start": frames(0),
         "free_frames_at_end": frames(1),
         "connections": records.iter().map(|record| record.endpoint.incoming).sum::<u64>(),
+        "quic_versions": quic_versions(records),
         "refused": refused(records),
         "packet_sizes": packet_sizes(records),
         "workers": records.iter().map(worker).collect::<Vec<Value>>(),
     });
     extend(&mut summary, more);
     summary
+}
+
+/// Connections by the version that their clients have begun with, and clients that were told which versions there are.
+fn quic_versions(records: &[WorkerRecord]) -> Value {
+    let sum = |count: fn(&EndpointCounters) -> u64| -> u64 {
+        records.iter().map(|record| count(&record.endpoint)).sum()
+    };
+    json!({
+        "1": sum(|counters| counters.incoming - counters.incoming_v2),
+        "2": sum(|counters| counters.incoming_v2),
+        "version_negotiations": sum(|counters| counters.version_negotiations),
+    })
 }
 
 /// Clients that were not let in, by what there was too much of.

@@ -60,6 +60,10 @@ fn over(case: &Case, site: &Site, never: &AtomicBool, address: IpAddr) -> Result
     expect(longest >= case.place.least_packet(), || {
         format!("the server's packets stayed at {longest}: {summary}")
     })?;
+    let of_version = |name| number(&summary["quic_versions"], name);
+    expect(of_version("1")? + of_version("2")? == number(&summary, "connections")?, || {
+        format!("the versions of connections do not add up: {summary}")
+    })?;
     if case.workers > 1 {
         let parts = parts(&summary)?;
         expect(parts.len() == clients, || format!("{} workers, not {clients}: {summary}", parts.len()))?;

@@ -8,7 +8,7 @@ use crate::cid::{LocalCids, ResetToken};
 use crate::error::AlreadySending;
 use crate::event::{Event, StreamSink};
 use crate::stream_id::{Dir, StreamId};
-use crate::streams::{OpenError, Priority, WriteError};
+use crate::streams::{OpenError, Priority, ResetAtError, WriteError};
 use crate::without::Technique;
 use base::net::Addresses;
 use base::sink::PacketSink;
@@ -204,6 +204,20 @@ impl Connection {
     /// Gives up sending on a stream.
     pub fn reset(&mut self, id: StreamId, code: u64) {
         self.components.streams.reset(id, code);
+    }
+
+    /// As `reset`, but the first `reliable_size` bytes of the stream reach the peer's application all the same. May be called again
+    /// with a smaller size; the code of the first call holds. Source: draft-ietf-quic-reliable-stream-reset.
+    ///
+    /// # Errors
+    /// The peer does not understand that, there is nothing to reset, or fewer bytes were written.
+    pub fn reset_at(&mut self, id: StreamId, code: u64, reliable_size: u64) -> Result<(), ResetAtError> {
+        // Known when the handshake has brought the peer's parameters: in early data there is no such reset.
+        //= reliable-stream-reset/3#2
+        if !self.handshake.peer_parameters().is_some_and(|peer| peer.reset_stream_at) {
+            return Err(ResetAtError::Unsupported);
+        }
+        self.components.streams.reset_at(id, code, reliable_size)
     }
 
     /// Asks the peer to give up sending on a stream; what still arrives is discarded.

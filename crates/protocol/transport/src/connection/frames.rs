@@ -101,6 +101,9 @@ impl<S: StreamSink> Table<S> {
             //= rfc9221/5.2#1
             None if ty | 1 == frame::ty::DATAGRAM_LEN => row(APPLICATION, Effect::Eliciting, on_datagram),
             //= ack-frequency/3#4
+            None if ty == frame::ty::RESET_STREAM_AT => {
+                row(APPLICATION, Effect::Eliciting, on_reset_stream_at)
+            }
             None if ty == frame::ty::ACK_FREQUENCY => row(ONE_RTT, Effect::Eliciting, on_ack_frequency),
             None => row(0, Effect::Eliciting, on_unknown),
         }
@@ -196,6 +199,7 @@ handlers! {
         give_stream(&mut components.streams, &mut spaces.application.acks, config.without, at, stream)
     };
     on_reset_stream: ResetStream => |c, _, frame| c.components.streams.on_reset_stream(&frame);
+    on_reset_stream_at: ResetStreamAt => |c, _, frame| c.components.streams.on_reset_stream_at(&frame);
     on_stop_sending: StopSending => |c, _, frame| c.components.streams.on_stop_sending(&frame);
     on_max_data: MaxData => |c, _, frame| c.components.streams.on_max_data(&frame);
     on_max_stream_data: MaxStreamData => |c, _, frame| c.components.streams.on_max_stream_data(&frame);

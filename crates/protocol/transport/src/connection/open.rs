@@ -187,6 +187,7 @@ fn parameters(
         max_ack_delay_ms: config.max_ack_delay.as_millis(),
         active_connection_id_limit: MAX_ACTIVE as u64,
         initial_source_connection_id: Some(first),
+        reset_stream_at: true,
         version_information: Some(VersionInformation { chosen: version, available: available.to_vec() }),
         ..TransportParameters::default()
     }

@@ -27,6 +27,7 @@ mod opening;
 mod own_moves;
 mod path_summary;
 mod paths;
+mod reset_at;
 mod rules;
 mod versions;
 mod without;
@@ -249,6 +250,8 @@ fn every_cipher_suite_and_version_carries_data() {
             let mut pair = Pair::connected(&options, transport, RetryPolicy::Never);
             pair.transfer(50_000);
             assert_eq!(pair.server().version(), version);
+            let counted = pair.server.endpoint.counters().incoming_v2;
+            assert_eq!(counted, u64::from(version == Version::V2), "a server counts what its clients speak");
         }
     }
 }

@@ -42,6 +42,8 @@ pub struct EndpointCounters {
     pub incoming: u64,
     /// Of those, clients that had proved their address by a token.
     pub incoming_validated: u64,
+    /// Of those, clients that begin with QUIC version 2. The others begin with version 1.
+    pub incoming_v2: u64,
     /// Retry packets.
     pub retries: u64,
     /// Version Negotiation packets.

@@ -61,6 +61,7 @@ use std::sync::Arc;
 use wire::cid::ConnectionId;
 use wire::error::Code;
 use wire::packet::{LongType, Packet, is_long};
+use wire::version::Version;
 
 /// An Initial packet's destination connection ID has at least so many bytes, unless we chose it. Source: RFC 9000 §7.2.
 const MIN_INITIAL_CID: usize = 8;
@@ -292,6 +293,7 @@ impl Endpoint {
         self.counters.incoming += 1;
         self.counters.incoming_validated += u64::from(address == AddressState::Validated);
         let ReplyHeader { version, dcid, scid } = asked;
+        self.counters.incoming_v2 += u64::from(version == Version::V2);
         Ok(Route::Incoming(Incoming { version, dcid, scid, original_dcid, retry_scid, address, addresses }))
     }
 

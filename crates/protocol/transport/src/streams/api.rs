@@ -1,7 +1,8 @@
 //! What the application asks of streams, and what it hears of them.
 
 use super::Streams;
-use super::config::{OpenError, Priority, WriteError};
+use super::config::{OpenError, Priority, ResetAtError, WriteError};
+use super::send::SendState;
 use super::slots::Slot;
 use super::stream::{Notices, Stream, Writer};
 use crate::event::{Event, StreamSink};
@@ -98,6 +99,25 @@ impl Streams {
         if let Some(slot) = self.slots.find(id.as_u64()) {
             self.reset_slot(slot, code);
         }
+    }
+
+    /// Gives up sending but for the first bytes.
+    pub(crate) fn reset_at(
+        &mut self,
+        id: StreamId,
+        code: u64,
+        reliable_size: u64,
+    ) -> Result<(), ResetAtError> {
+        let slot = self.slots.find(id.as_u64()).ok_or(ResetAtError::NoSuchStream)?;
+        let send = &self.slots[slot].send;
+        if send.is_over() || matches!(send.state, SendState::Reset(_)) {
+            return Err(ResetAtError::NoSuchStream);
+        }
+        if reliable_size > send.written() {
+            return Err(ResetAtError::NotWritten);
+        }
+        self.reset_slot_at(slot, code, reliable_size);
+        Ok(())
     }
 
     /// Asks the peer to give up sending; what is here and what still comes is discarded.

@@ -37,6 +37,14 @@ impl Chunk {
     fn end(&self) -> u64 {
         self.start + self.bytes().len() as u64
     }
+
+    /// Keeps the first `kept` bytes.
+    fn shorten(&mut self, kept: usize) {
+        match &mut self.data {
+            Data::Shared(bytes) => bytes.truncate(kept),
+            Data::Short { len, .. } => *len = (*len).min(kept as u8),
+        }
+    }
 }
 
 /// Unacknowledged and unsent bytes.
@@ -133,6 +141,24 @@ impl SendBuffer {
         before - self.retained
     }
 
+    /// Nothing from `end` on will be sent again. Returns how many retained bytes went.
+    pub(super) fn truncate(&mut self, end: u64) -> u64 {
+        let before = self.retained;
+        while let Some(chunk) = self.chunks.back_mut().filter(|chunk| chunk.end() > end) {
+            let len = chunk.bytes().len();
+            let kept = usize::try_from(end.saturating_sub(chunk.start)).unwrap_or(len);
+            self.retained -= (len - kept.min(len)) as u64;
+            if kept > 0 {
+                chunk.shorten(kept);
+                break;
+            }
+            self.chunks.pop_back();
+        }
+        self.end = self.end.min(end);
+        self.cursor = self.cursor.min(self.chunks.len());
+        before - self.retained
+    }
+
     /// All that is held is to be sent as if it never was.
     pub(super) fn rewind(&mut self) {
         self.cursor = 0;
@@ -178,5 +204,20 @@ mod tests {
         assert_eq!(&room, b"xxxxxxxxxx");
         assert_eq!(buffer.clear(), 100);
         assert_eq!(buffer.retained(), 0);
+    }
+
+    #[test]
+    fn a_cut_buffer_holds_what_is_before_the_cut() {
+        let mut buffer = SendBuffer::default();
+        buffer.push_slice(b"head");
+        buffer.push(Bytes::from_static(b"the body of it"));
+        buffer.push_slice(b"tail");
+        assert_eq!((buffer.truncate(100), buffer.end()), (0, 22));
+        assert_eq!((buffer.truncate(18), buffer.end()), (4, 18), "a whole chunk");
+        assert_eq!((buffer.truncate(7), buffer.end()), (11, 7), "a part of one");
+        let mut room = [0; 7];
+        buffer.copy(0, &mut room);
+        assert_eq!(&room, b"headthe");
+        assert_eq!((buffer.truncate(2), buffer.truncate(0), buffer.retained()), (5, 2, 0));
     }
 }

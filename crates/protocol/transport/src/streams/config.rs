@@ -84,6 +84,29 @@ impl core::fmt::Display for OpenError {
 
 impl core::error::Error for OpenError {}
 
+/// Why a stream cannot be reset at an offset. Source: draft-ietf-quic-reliable-stream-reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetAtError {
+    /// The peer does not understand RESET_STREAM_AT, or has not said so yet.
+    Unsupported,
+    /// There is no such stream, it is not ours to send on, or all of it was given up or acknowledged.
+    NoSuchStream,
+    /// Fewer bytes were written than are to be reliable.
+    NotWritten,
+}
+
+impl core::fmt::Display for ResetAtError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
+            ResetAtError::Unsupported => "the peer does not understand RESET_STREAM_AT",
+            ResetAtError::NoSuchStream => "no such stream, or nothing is left to reset",
+            ResetAtError::NotWritten => "fewer bytes were written than are to be reliable",
+        })
+    }
+}
+
+impl core::error::Error for ResetAtError {}
+
 /// Why bytes cannot be written to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteError {

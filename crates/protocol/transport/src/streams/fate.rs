@@ -24,6 +24,7 @@ impl Streams {
             self.delivered = self.delivered.saturating_add(range.end.saturating_sub(range.start));
         }
         let resending = send.wants_resend();
+        let is_reset = send.is_reset_at();
         let released = send.on_acked(range, fin);
         let over = send.is_over();
         if resending {
@@ -33,7 +34,9 @@ impl Streams {
             self.on_released(released);
             self.check_writer(slot);
         }
-        if over {
+        if over && is_reset {
+            self.retire(slot);
+        } else if over {
             self.slots[slot].notices.remove(Notices::WRITABLE);
             self.notify(slot, Notices::FINISHED);
         }
@@ -48,6 +51,13 @@ impl Streams {
             SentFrame::ResetStream { id } => {
                 if let Some(slot) = self.slots.find(id.as_u64()) {
                     self.slots[slot].send.on_reset_acked();
+                    self.retire(slot);
+                }
+            }
+            SentFrame::ResetStreamAt { id, reliable_size } => {
+                if let Some(slot) = self.slots.find(id.as_u64()) {
+                    let released = self.slots[slot].send.on_reset_at_acked(reliable_size);
+                    self.on_released(released);
                     self.retire(slot);
                 }
             }
@@ -87,6 +97,9 @@ impl Streams {
             }
             SentFrame::ResetStream { id } => self.resend_control(id, |this, slot| {
                 this.slots[slot].send.on_reset_lost();
+            }),
+            SentFrame::ResetStreamAt { id, reliable_size } => self.resend_control(id, |this, slot| {
+                this.slots[slot].send.on_reset_at_lost(reliable_size);
             }),
             SentFrame::StopSending { id } => self.resend_control(id, |this, slot| {
                 this.slots[slot].recv.stop.on_lost();

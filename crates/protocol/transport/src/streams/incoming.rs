@@ -1,7 +1,7 @@
 //! Frames of the peer that concern streams and flow control. Source: RFC 9000 §19.4, §19.5, §19.8 to §19.14.
 
 use super::slots::Slot;
-use super::stream::Notices;
+use super::stream::{Notices, Stream};
 use super::{MAX_CONNECTION_PIECES, Part, Streams};
 use crate::error::TransportError;
 use crate::event::{Fin, StreamSink};
@@ -63,9 +63,52 @@ impl Streams {
             }
             self.connection_control |= self.window.on_consumed(count, now, rtt);
         }
+        if self.slots[slot].recv.is_ending() {
+            self.settle_end(slot);
+        }
+    }
+
+    /// A receiving part is over, or waits to be: where all that a reset has promised is taken, it ends.
+    fn settle_end(&mut self, slot: Slot) {
+        if self.slots[slot].recv.is_reset_due() {
+            self.end_by_reset(slot);
+        }
         if self.slots[slot].recv.is_over() {
             self.retire(slot);
         }
+    }
+
+    /// The receiving part ends by the peer's reset. The rest counts as consumed.
+    fn end_by_reset(&mut self, slot: Slot) {
+        let recv = &mut self.slots[slot].recv;
+        let held = recv.held();
+        let Some(consumed) = recv.on_reset() else { return };
+        if !recv.is_stopped() {
+            self.notify(slot, Notices::RESET);
+        }
+        self.settle_held(slot, held);
+        // A reset says nothing about how fast the application reads, so it must not grow a window.
+        if consumed > 0 {
+            self.connection_control |= self.window.on_consumed(consumed, Instant::ZERO, Duration::ZERO);
+        }
+    }
+
+    /// The peer gives up sending, but for the first bytes of the stream.
+    pub(crate) fn on_reset_stream_at(&mut self, frame: &frame::ResetStreamAt) -> Result<(), TransportError> {
+        let Some(slot) = self.check_stream_id(frame.id, Part::Recv)? else { return Ok(()) };
+        let room = self.window.limit().saturating_sub(self.received);
+        let stream = &mut self.slots[slot];
+        //= reliable-stream-reset/4#4
+        self.received += stream.recv.admit(frame.final_size, Fin::End, room)?;
+        check_code(stream, frame.code)?;
+        let held = stream.recv.held();
+        if !stream.recv.is_over() {
+            stream.reset_code = frame.code;
+            stream.recv.on_reset_at(frame.reliable_size);
+        }
+        self.settle_held(slot, held);
+        self.settle_end(slot);
+        Ok(())
     }
 
     /// The peer gives up sending.
@@ -75,15 +118,12 @@ impl Streams {
         let stream = &mut self.slots[slot];
         //= rfc9000/4.4#1
         self.received += stream.recv.admit(frame.final_size, Fin::End, room)?;
-        let held = stream.recv.held();
-        let Some(consumed) = stream.recv.on_reset() else { return Ok(()) };
-        if !stream.recv.is_stopped() {
+        check_code(stream, frame.code)?;
+        if !stream.recv.is_over() {
             stream.reset_code = frame.code;
-            self.notify(slot, Notices::RESET);
+            self.end_by_reset(slot);
+            self.retire(slot);
         }
-        self.settle_held(slot, held);
-        // A reset says nothing about how fast the application reads, so it must not grow a window.
-        self.settle_consumed(slot, consumed, Instant::ZERO, Duration::ZERO);
         Ok(())
     }
 
@@ -137,6 +177,15 @@ impl Streams {
     pub(crate) fn on_streams_blocked(&mut self, _: &frame::StreamsBlocked) -> Result<(), TransportError> {
         Ok(())
     }
+}
+
+/// What a reset says does not change. Source: draft-ietf-quic-reliable-stream-reset §5.2.
+fn check_code(stream: &Stream, code: u64) -> Result<(), TransportError> {
+    //= reliable-stream-reset/5.2#5
+    if stream.recv.is_reset_at() && stream.reset_code != code {
+        return Err(TransportError::new(Code::STREAM_STATE_ERROR, "a reset with another code than before"));
+    }
+    Ok(())
 }
 
 /// Our limit on scattered data is not flow control, so no code fits better than this one.

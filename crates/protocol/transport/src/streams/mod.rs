@@ -30,7 +30,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use config::{OpenError, Priority, StreamConfig, WriteError};
+pub use config::{OpenError, Priority, ResetAtError, StreamConfig, WriteError};
 
 use crate::error::TransportError;
 use crate::flow::{Step, Window};
@@ -302,6 +302,24 @@ impl Streams {
         self.want_control(slot);
         self.on_released(dropped.retained);
         true
+    }
+
+    /// Gives up sending on the stream but for the first `reliable_size` bytes.
+    fn reset_slot_at(&mut self, slot: Slot, code: u64, reliable_size: u64) {
+        let stream = &mut self.slots[slot];
+        let was_open = stream.send.state == SendState::Open;
+        let before = stream.send.unsent();
+        let Some(dropped) = stream.send.reset_at(code.min(wire::varint::MAX), reliable_size) else { return };
+        if was_open {
+            self.send_allowance.on_finished(stream.id.dir());
+        }
+        stream.writer = Writer::Content;
+        stream.notices.remove(Notices::WRITABLE);
+        self.send_allowance.on_unsent(stream.priority, before, before - dropped.unsent);
+        self.unsent -= dropped.unsent;
+        self.refresh(slot);
+        self.want_control(slot);
+        self.on_released(dropped.retained);
     }
 
     /// Frees the stream's place if it is over.

@@ -5,6 +5,7 @@
 //! STREAM frame up to its end: a look at two queues, a header of six to eight bytes, one copy.
 
 use super::Streams;
+use super::send::{Reset, ResetAt};
 use super::slots::Slot;
 use super::stream::{Stream, Writer};
 use crate::builder::PacketBuilder;
@@ -78,6 +79,9 @@ impl Streams {
         if exhausted {
             self.fresh.on_turn(priority);
             self.refresh(slot);
+            if unsent == 0 && self.slots[slot].send.pending_reset_at().is_some() {
+                self.want_control(slot);
+            }
         } else {
             self.fresh.on_served(slot, id, priority);
         }
@@ -177,6 +181,16 @@ fn write_stream_control(stream: &mut Stream, packet: &mut PacketBuilder<'_>) -> 
         frame.write(&mut packet.writer);
         packet.sent(SentFrame::ResetStream { id });
         stream.send.on_reset_sent();
+    }
+    if let Some(ResetAt { reset: Reset { code, final_size }, reliable_size }) = stream.send.pending_reset_at()
+    {
+        let frame = frame::ResetStreamAt { id: raw, code, final_size, reliable_size };
+        if packet.remaining() < frame.size() {
+            return false;
+        }
+        frame.write(&mut packet.writer);
+        packet.sent(SentFrame::ResetStreamAt { id, reliable_size });
+        stream.send.on_reset_at_sent();
     }
     if let Some(&code) = stream.recv.stop.pending() {
         let frame = frame::StopSending { id: raw, code };

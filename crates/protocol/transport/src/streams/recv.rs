@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! Recv ── FIN ──> SizeKnown ── all taken ──> DataRead
-//!   └── RESET_STREAM ──┴─────────────────> ResetRecvd
+//!   ├── RESET_STREAM ──┼─────────────────> ResetRecvd
+//!   └─ RESET_STREAM_AT ┴─> ResetAt ── all that is reliable taken ──> ResetRecvd
 //! ```
 
 use crate::announce::Announce;
@@ -25,6 +26,11 @@ enum RecvState {
     /// RFC 9000 "Size Known" and "Data Recvd".
     SizeKnown {
         final_size: u64,
+    },
+    /// The same, but the stream ends by a reset as soon as the application has taken the first `reliable_size` bytes.
+    ResetAt {
+        final_size: u64,
+        reliable_size: u64,
     },
     /// The application took everything, or gave up and the final size is known.
     DataRead {
@@ -58,8 +64,18 @@ impl ReadState {
         match self.state {
             RecvState::Absent | RecvState::Recv => None,
             RecvState::SizeKnown { final_size }
+            | RecvState::ResetAt { final_size, .. }
             | RecvState::DataRead { final_size }
             | RecvState::ResetRecvd { final_size } => Some(final_size),
+        }
+    }
+
+    /// Where the stream ends in good order, if it does.
+    #[inline]
+    fn end(&self) -> Option<u64> {
+        match self.state {
+            RecvState::SizeKnown { final_size } => Some(final_size),
+            _ => None,
         }
     }
 
@@ -67,7 +83,7 @@ impl ReadState {
     #[inline]
     fn lend(&mut self, id: StreamId, bytes: &[u8], sink: &mut impl StreamSink) -> usize {
         let end = self.read + bytes.len() as u64;
-        let fin = if self.final_size() == Some(end) { Fin::End } else { Fin::Open };
+        let fin = if self.end() == Some(end) { Fin::End } else { Fin::Open };
         if bytes.is_empty() && fin == Fin::Open {
             return 0;
         }
@@ -126,7 +142,43 @@ impl RecvStream {
     /// Whether nothing is left to do here.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
+        !matches!(
+            self.reading.state,
+            RecvState::Recv | RecvState::SizeKnown { .. } | RecvState::ResetAt { .. }
+        )
+    }
+
+    /// Whether nothing is left to do here, or a reset waits for bytes to be taken.
+    #[inline]
+    pub(super) fn is_ending(&self) -> bool {
         !matches!(self.reading.state, RecvState::Recv | RecvState::SizeKnown { .. })
+    }
+
+    /// Whether the stream was reset but for its first bytes, which are not all taken.
+    pub(super) fn is_reset_at(&self) -> bool {
+        matches!(self.reading.state, RecvState::ResetAt { .. })
+    }
+
+    /// The peer gave up at a final size that was admitted, but for the first bytes.
+    pub(super) fn on_reset_at(&mut self, reliable: u64) {
+        match self.reading.state {
+            //= reliable-stream-reset/6#1
+            RecvState::SizeKnown { final_size } => {
+                self.reading.state = RecvState::ResetAt { final_size, reliable_size: reliable };
+            }
+            //= reliable-stream-reset/5.2#4
+            RecvState::ResetAt { final_size, reliable_size } => {
+                self.reading.state =
+                    RecvState::ResetAt { final_size, reliable_size: reliable.min(reliable_size) };
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the application has taken all that a reset has promised it, or wants none of it.
+    pub(super) fn is_reset_due(&self) -> bool {
+        let RecvState::ResetAt { reliable_size, .. } = self.reading.state else { return false };
+        self.reading.read >= reliable_size || self.is_stopped()
     }
 
     /// Whether the peer may need more credit on this stream.
@@ -246,7 +298,9 @@ impl RecvStream {
     fn discard(&mut self) {
         self.buffer.clear();
         self.reading.read = self.highest;
-        if let RecvState::SizeKnown { final_size } = self.reading.state {
+        if let RecvState::SizeKnown { final_size } | RecvState::ResetAt { final_size, .. } =
+            self.reading.state
+        {
             self.reading.state = RecvState::DataRead { final_size };
             self.stop.cancel();
         }
@@ -255,7 +309,11 @@ impl RecvStream {
     /// The peer gave up at a final size that was admitted. Returns how many bytes count as consumed now for the
     /// connection; `None` if the stream was over already, which a repeated reset finds.
     pub(super) fn on_reset(&mut self) -> Option<u64> {
-        let RecvState::SizeKnown { final_size } = self.reading.state else { return None };
+        let (RecvState::SizeKnown { final_size } | RecvState::ResetAt { final_size, .. }) =
+            self.reading.state
+        else {
+            return None;
+        };
         let read = core::mem::replace(&mut self.reading.read, final_size);
         self.reading.state = RecvState::ResetRecvd { final_size };
         self.stop.cancel();

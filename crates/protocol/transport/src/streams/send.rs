@@ -7,8 +7,13 @@
 //!
 //! ```text
 //! Open ── finish ──> Finished ── all acknowledged ──> Closed
-//!   └──── reset ───────┴───────> Reset ── acknowledged ──┘
+//!   ├──── reset ───────┼───────> Reset ── acknowledged ──┤
+//!   └─── reset_at ─────┴─> ResetAt ── acknowledged, with all that is reliable
+//!                             └─ reset ─> Reset
 //! ```
+//!
+//! RESET_STREAM_AT is more like a FIN than like a reset: it goes when the reliable bytes have gone once, because its final size
+//! counts them and flow control must have permitted them (draft-ietf-quic-reliable-stream-reset §4, §6).
 
 use super::buffer::SendBuffer;
 use super::config::WriteError;
@@ -29,6 +34,13 @@ pub(super) struct Reset {
     pub(super) final_size: u64,
 }
 
+/// What RESET_STREAM_AT says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ResetAt {
+    pub(super) reset: Reset,
+    pub(super) reliable_size: u64,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SendState {
     /// Only the peer sends on this stream.
@@ -39,6 +51,8 @@ pub(super) enum SendState {
     Finished(Announce<()>),
     /// "Reset Sent".
     Reset(Announce<Reset>),
+    /// RFC 9000 "Data Sent", of which only the bytes up to the end of the buffer are sent again; the announcement is RESET_STREAM_AT.
+    ResetAt(ResetAt, Announce<()>),
     /// "Data Recvd" or "Reset Recvd".
     Closed,
 }
@@ -109,7 +123,8 @@ impl SendStream {
                     announce.request(Reset { code, final_size: 0 });
                 }
             }
-            SendState::Absent | SendState::Open | SendState::Closed => {}
+            // Not before the handshake is complete: see `Connection::reset_at`.
+            SendState::ResetAt(..) | SendState::Absent | SendState::Open | SendState::Closed => {}
         }
         self.credit = Credit::withheld();
         self.buffer.rewind();
@@ -143,7 +158,7 @@ impl SendStream {
     /// Whether data may still have to be sent or resent.
     #[inline]
     fn is_sending(&self) -> bool {
-        matches!(self.state, SendState::Open | SendState::Finished(_))
+        matches!(self.state, SendState::Open | SendState::Finished(_) | SendState::ResetAt(..))
     }
 
     #[inline]
@@ -155,6 +170,11 @@ impl SendStream {
     #[inline]
     pub(super) fn unsent(&self) -> u64 {
         self.buffer.end().saturating_sub(self.sent())
+    }
+
+    /// All that the application has written, in bytes; of a stream that is reset, what of it can still be promised.
+    pub(super) fn written(&self) -> u64 {
+        self.buffer.end()
     }
 
     /// Sent and not acknowledged, in bytes, but for gaps.
@@ -173,7 +193,7 @@ impl SendStream {
     pub(super) fn is_unacknowledged(&self) -> bool {
         match self.state {
             SendState::Open => self.retained() > 0,
-            SendState::Finished(_) | SendState::Reset(_) => true,
+            SendState::Finished(_) | SendState::Reset(_) | SendState::ResetAt(..) => true,
             SendState::Absent | SendState::Closed => false,
         }
     }
@@ -184,7 +204,7 @@ impl SendStream {
             SendState::Open => Ok(()),
             //= rfc9000/4.5#2
             SendState::Finished(_) => Err(WriteError::Finished),
-            SendState::Reset(_) => Err(WriteError::Reset),
+            SendState::Reset(_) | SendState::ResetAt(..) => Err(WriteError::Reset),
             SendState::Absent | SendState::Closed => Err(WriteError::NoSuchStream),
         }
     }
@@ -210,12 +230,63 @@ impl SendStream {
             return None;
         }
         let unsent = self.unsent();
+        // An earlier RESET_STREAM_AT has fixed the code, and the final size, once it could go.
+        //= reliable-stream-reset/5.2#1
+        let code = self.said_at().map_or(code, |said| said.reset.code);
         //= rfc9000/3.3#1
         self.state = SendState::Reset(Announce::Pending(Reset { code, final_size: self.sent() }));
         self.credit.blocked.cancel();
         self.acked_beyond.clear();
         self.lost.clear();
         Some(Dropped { unsent, retained: self.buffer.clear() })
+    }
+
+    /// Gives up all but the first `reliable_size` bytes, of which no more are promised than before. `None` if there is nothing to give
+    /// up any more, or not so much was written.
+    pub(super) fn reset_at(&mut self, code: u64, reliable_size: u64) -> Option<Dropped> {
+        if !self.is_sending() || reliable_size > self.written() {
+            return None;
+        }
+        //= reliable-stream-reset/5.2#2
+        let (code, promised) =
+            self.said_at().map_or((code, u64::MAX), |said| (said.reset.code, said.reliable_size));
+        if reliable_size >= promised {
+            return None;
+        }
+        let unsent = self.unsent();
+        let retained = self.buffer.truncate(reliable_size);
+        let final_size = self.sent().max(reliable_size);
+        let said = ResetAt { reset: Reset { code, final_size }, reliable_size };
+        self.state = SendState::ResetAt(said, Announce::Pending(()));
+        //= reliable-stream-reset/5#2
+        self.lost.remove(reliable_size..u64::MAX);
+        if self.unsent() == 0 {
+            self.credit.blocked.cancel();
+        }
+        Some(Dropped { unsent: unsent - self.unsent(), retained: retained + self.close_when_acked() })
+    }
+
+    /// What RESET_STREAM_AT says, if the stream is reset so.
+    fn said_at(&self) -> Option<ResetAt> {
+        match &self.state {
+            SendState::ResetAt(said, _) => Some(*said),
+            _ => None,
+        }
+    }
+
+    /// Whether only the first bytes of the stream are promised.
+    #[inline]
+    pub(super) fn is_reset_at(&self) -> bool {
+        matches!(self.state, SendState::ResetAt(..))
+    }
+
+    /// Closes when the reset and all that is reliable were acknowledged. Returns how many retained bytes went.
+    fn close_when_acked(&mut self) -> u64 {
+        if matches!(self.state, SendState::ResetAt(_, Announce::Idle)) && self.acked >= self.buffer.end() {
+            self.state = SendState::Closed;
+            return self.buffer.clear();
+        }
+        0
     }
 
     /// Whether something must go that needs no flow-control credit: lost data, or a FIN behind data that all went
@@ -312,6 +383,8 @@ impl SendStream {
             if *announce == Announce::Idle && self.acked == self.buffer.end() {
                 self.state = SendState::Closed;
             }
+        } else if self.is_reset_at() {
+            released += self.close_when_acked();
         }
         released
     }
@@ -322,7 +395,12 @@ impl SendStream {
         if !self.is_sending() {
             return;
         }
-        let range = range.start.max(self.acked)..range.end.max(self.acked);
+        let mut range = range.start.max(self.acked)..range.end.max(self.acked);
+        if self.is_reset_at() {
+            //= reliable-stream-reset/5#2
+            let end = self.buffer.end();
+            range = range.start.min(end)..range.end.min(end);
+        }
         self.lost.insert(range.clone());
         // What was resent in the meantime may be acknowledged already.
         for acked in self.acked_beyond.overlapping(range) {
@@ -332,6 +410,43 @@ impl SendStream {
             && fin
         {
             announce.on_lost();
+        }
+    }
+
+    /// The RESET_STREAM_AT to be written: not before all that counts was sent once.
+    pub(super) fn pending_reset_at(&self) -> Option<ResetAt> {
+        match &self.state {
+            //= reliable-stream-reset/4#2
+            SendState::ResetAt(said, Announce::Pending(())) if self.sent() >= self.buffer.end() => {
+                Some(*said)
+            }
+            _ => None,
+        }
+    }
+
+    /// The RESET_STREAM_AT was written.
+    pub(super) fn on_reset_at_sent(&mut self) {
+        if let SendState::ResetAt(_, announce) = &mut self.state {
+            announce.on_sent();
+        }
+    }
+
+    /// A RESET_STREAM_AT was acknowledged. Returns how many retained bytes went.
+    pub(super) fn on_reset_at_acked(&mut self, reliable_size: u64) -> u64 {
+        match &mut self.state {
+            //= reliable-stream-reset/5.2#3
+            SendState::ResetAt(said, announce) if said.reliable_size == reliable_size => announce.on_acked(),
+            _ => {}
+        }
+        self.close_when_acked()
+    }
+
+    /// A RESET_STREAM_AT was lost.
+    pub(super) fn on_reset_at_lost(&mut self, reliable_size: u64) {
+        match &mut self.state {
+            //= reliable-stream-reset/4#3
+            SendState::ResetAt(said, announce) if said.reliable_size == reliable_size => announce.on_lost(),
+            _ => {}
         }
     }
 

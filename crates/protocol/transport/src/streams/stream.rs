@@ -99,6 +99,7 @@ impl Stream {
     /// Whether a control frame should be written.
     pub(super) fn wants_control(&self) -> bool {
         self.send.pending_reset().is_some()
+            || self.send.pending_reset_at().is_some()
             || self.send.credit.blocked.is_pending()
             || self.recv.stop.is_pending()
             || self.recv.window.is_pending()

@@ -1,4 +1,5 @@
-//! Frames: what a packet's payload consists of. RFC 9000 §12.4, §19; RFC 9221; draft-ietf-quic-ack-frequency.
+//! Frames: what a packet's payload consists of. RFC 9000 §12.4, §19; RFC 9221;
+//! draft-ietf-quic-ack-frequency; draft-ietf-quic-reliable-stream-reset.
 //!
 //! One view per frame, with the same three functions: `parse` (the type has been read already, by [`read_type`], so that a
 //! connection can dispatch on it), `size` and `write`. Frames without fields (PADDING, PING, HANDSHAKE_DONE, IMMEDIATE_ACK)
@@ -33,7 +34,7 @@ pub use limits::{
     DataBlocked, MAX_STREAM_COUNT, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked,
 };
 pub use path::{PathChallenge, PathResponse};
-pub use reset::{ResetStream, StopSending};
+pub use reset::{ResetStream, ResetStreamAt, StopSending};
 pub use stream::{Crypto, Stream, crypto_header, crypto_header_size, stream_header, stream_header_size};
 pub use token::NewToken;
 
@@ -101,6 +102,8 @@ pub mod ty {
     pub const HANDSHAKE_DONE: u64 = 0x1e;
     /// IMMEDIATE_ACK. draft-ietf-quic-ack-frequency §5.
     pub const IMMEDIATE_ACK: u64 = 0x1f;
+    /// RESET_STREAM_AT. draft-ietf-quic-reliable-stream-reset §4. One byte, as all types below 64.
+    pub const RESET_STREAM_AT: u64 = 0x24;
     /// DATAGRAM that reaches to the end of the packet. RFC 9221 §4.
     pub const DATAGRAM: u64 = 0x30;
     /// DATAGRAM with a length field. RFC 9221 §4.
@@ -115,6 +118,7 @@ pub mod ty {
             PING => "PING",
             ACK | ACK_ECN => "ACK",
             RESET_STREAM => "RESET_STREAM",
+            RESET_STREAM_AT => "RESET_STREAM_AT",
             STOP_SENDING => "STOP_SENDING",
             CRYPTO => "CRYPTO",
             NEW_TOKEN => "NEW_TOKEN",
@@ -151,6 +155,7 @@ pub enum Frame<'a> {
     Ping,
     Ack(Ack<'a>),
     ResetStream(ResetStream),
+    ResetStreamAt(ResetStreamAt),
     StopSending(StopSending),
     Crypto(Crypto<'a>),
     NewToken(NewToken<'a>),
@@ -181,6 +186,7 @@ impl<'a> Frame<'a> {
             ty::PING => Frame::Ping,
             ty::ACK | ty::ACK_ECN => Frame::Ack(Ack::parse(ty, reader)?),
             ty::RESET_STREAM => Frame::ResetStream(ResetStream::parse(ty, reader)?),
+            ty::RESET_STREAM_AT => Frame::ResetStreamAt(ResetStreamAt::parse(ty, reader)?),
             ty::STOP_SENDING => Frame::StopSending(StopSending::parse(ty, reader)?),
             ty::CRYPTO => Frame::Crypto(Crypto::parse(ty, reader)?),
             ty::NEW_TOKEN => Frame::NewToken(NewToken::parse(ty, reader)?),
@@ -215,6 +221,7 @@ impl<'a> Frame<'a> {
             Frame::Ping | Frame::HandshakeDone | Frame::ImmediateAck => 1,
             Frame::Ack(frame) => frame.size(),
             Frame::ResetStream(frame) => frame.size(),
+            Frame::ResetStreamAt(frame) => frame.size(),
             Frame::StopSending(frame) => frame.size(),
             Frame::Crypto(frame) => frame.size(),
             Frame::NewToken(frame) => frame.size(),
@@ -244,6 +251,7 @@ impl<'a> Frame<'a> {
             Frame::ImmediateAck => writer.u8(ty::IMMEDIATE_ACK as u8),
             Frame::Ack(frame) => frame.write(writer),
             Frame::ResetStream(frame) => frame.write(writer),
+            Frame::ResetStreamAt(frame) => frame.write(writer),
             Frame::StopSending(frame) => frame.write(writer),
             Frame::Crypto(frame) => frame.write(writer),
             Frame::NewToken(frame) => frame.write(writer),

@@ -43,6 +43,10 @@ fn published_layouts() {
         (&[0, 0, 0], Frame::Padding { count: 3 }),
         (&[1], Frame::Ping),
         (&[4, 1, 2, 3], Frame::ResetStream(ResetStream { id: 1, code: 2, final_size: 3 })),
+        (
+            &[0x24, 1, 2, 4, 3],
+            Frame::ResetStreamAt(ResetStreamAt { id: 1, code: 2, final_size: 4, reliable_size: 3 }),
+        ),
         (&[5, 1, 2], Frame::StopSending(StopSending { id: 1, code: 2 })),
         (&[6, 1, 2, 8, 9], Frame::Crypto(Crypto { offset: 1, data: &[8, 9] })),
         (&[7, 2, 8, 9], Frame::NewToken(NewToken { token: &[8, 9] })),
@@ -226,7 +230,7 @@ fn ack_is_written_as_far_as_it_fits() {
 fn any_frame() -> impl Strategy<Value = (u8, [u64; 4], Vec<u8>, bool)> {
     let number = (any::<u64>(), 2u32..64).prop_map(|(raw, shift)| raw >> shift);
     (
-        0u8..20,
+        0u8..21,
         [number.clone(), number.clone(), number.clone(), number],
         prop::collection::vec(any::<u8>(), 1..200),
         any::<bool>(),
@@ -260,6 +264,12 @@ fn build(kind: u8, [a, b, c, d]: [u64; 4], data: &[u8], flag: bool) -> Frame<'_>
             Frame::ConnectionClose(ConnectionClose::Transport { code: Code(a), frame_type: b, reason: data })
         }
         17 => Frame::ConnectionClose(ConnectionClose::Application { code: a, reason: data }),
+        19 => Frame::ResetStreamAt(ResetStreamAt {
+            id: a,
+            code: b,
+            final_size: c.max(d),
+            reliable_size: c.min(d),
+        }),
         18 => Frame::Datagram(Datagram { data }),
         _ => Frame::AckFrequency(AckFrequency {
             sequence: a,

@@ -50,6 +50,7 @@ fn full() -> TransportParameters {
             available: vec![Version::V2, Version::V1, Version(0x1a2a_3a4a)],
         }),
         min_ack_delay_us: Some(1000),
+        reset_stream_at: true,
     }
 }
 
@@ -74,6 +75,7 @@ fn published_layout() {
         0x11, 0x0c, 0, 0, 0, 1, 0x6b, 0x33, 0x43, 0xcf, 0, 0, 0, 1, // version_information
         0xc0, 0x00, 0x00, 0x00, 0xff, 0x04, 0xde, 0x1b, 0x02, 0x43, 0xe8, // min_ack_delay 1,000
         0x1b, 0x03, 0x01, 0x02, 0x03, // reserved (27): passed over
+        0x1d, 0x00, // reset_stream_at
     ];
     let parsed = TransportParameters::parse(&bytes, Side::Client).unwrap();
     let expected = TransportParameters {
@@ -88,6 +90,7 @@ fn published_layout() {
             available: vec![Version::V2, Version::V1],
         }),
         min_ack_delay_us: Some(1000),
+        reset_stream_at: true,
         ..TransportParameters::default()
     };
     assert_eq!(parsed, expected);

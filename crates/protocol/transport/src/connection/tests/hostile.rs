@@ -48,7 +48,7 @@ fn connected() -> Pair {
 #[test]
 fn frames_that_must_not_be_close_the_connection() {
     use SpaceId::{Application, Handshake, Initial};
-    let table: [(SpaceId, &[u8], Code); 17] = [
+    let table: [(SpaceId, &[u8], Code); 20] = [
         (Application, &[], Code::PROTOCOL_VIOLATION),
         (Application, &[0x40], Code::FRAME_ENCODING_ERROR),
         (Application, &[0x40, 0x01], Code::PROTOCOL_VIOLATION),
@@ -66,6 +66,9 @@ fn frames_that_must_not_be_close_the_connection() {
         (Application, &[0x06, 0x80, 0x10, 0, 0, 1, 0], Code::CRYPTO_BUFFER_EXCEEDED),
         (Initial, &[0x08, 0, 0x61], Code::PROTOCOL_VIOLATION),
         (Handshake, &[0x1d, 0, 0], Code::PROTOCOL_VIOLATION),
+        (Initial, &[0x24, 0, 0, 1, 1], Code::PROTOCOL_VIOLATION),
+        (Application, &[0x24, 0, 0, 1, 2], Code::FRAME_ENCODING_ERROR),
+        (Application, &[0x24, 1, 0, 1, 1], Code::STREAM_STATE_ERROR),
     ];
     for (space, payload, code) in table {
         let outcome = frames(&mut connected(), Side::Server, space, payload);

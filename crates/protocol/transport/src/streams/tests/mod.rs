@@ -6,6 +6,7 @@ mod behaviour;
 mod endings;
 mod limits;
 mod model;
+mod reset_at;
 
 use super::*;
 use crate::builder::PacketBuilder;
@@ -102,6 +103,7 @@ impl End {
         match frame {
             Frame::Stream(frame) => streams.on_stream(frame, self.now, RTT, &mut self.reader),
             Frame::ResetStream(frame) => streams.on_reset_stream(frame),
+            Frame::ResetStreamAt(frame) => streams.on_reset_stream_at(frame),
             Frame::StopSending(frame) => streams.on_stop_sending(frame),
             Frame::MaxData(frame) => streams.on_max_data(frame),
             Frame::MaxStreamData(frame) => streams.on_max_stream_data(frame),
