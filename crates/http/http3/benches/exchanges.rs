@@ -42,6 +42,13 @@ impl QuicConnection for Nowhere {
     fn close(&mut self, _: Instant, code: u64, reason: &[u8]) {
         panic!("closed: {code:#x} {}", reason.escape_ascii());
     }
+    fn remembered(&self) -> Option<Vec<u8>> {
+        None
+    }
+    fn remember(&mut self, _: &[u8]) {}
+    fn is_early_data_accepted(&self) -> bool {
+        false
+    }
 }
 
 #[derive(Default)]

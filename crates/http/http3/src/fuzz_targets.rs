@@ -214,6 +214,13 @@ impl QuicConnection for Script {
     fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
+    fn remembered(&self) -> Option<Vec<u8>> {
+        None
+    }
+    fn remember(&mut self, _: &[u8]) {}
+    fn is_early_data_accepted(&self) -> bool {
+        false
+    }
     fn close(&mut self, _: Instant, code: u64, _: &[u8]) {
         assert!(self.closed.is_none(), "closed twice");
         self.closed = Some(Code(code));

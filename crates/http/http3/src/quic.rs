@@ -5,7 +5,7 @@
 
 use base::time::Instant;
 use bytes::Bytes;
-use transport::{Connection, Dir, Event, OpenError, Priority, StreamId, StreamSink, WriteError};
+use transport::{Connection, Dir, EarlyStatus, Event, OpenError, Priority, StreamId, StreamSink, WriteError};
 
 /// A QUIC connection as HTTP/3 uses it. The methods mean what those of [`transport::Connection`] mean.
 pub trait QuicConnection {
@@ -36,6 +36,12 @@ pub trait QuicConnection {
     fn next_event(&mut self) -> Option<Event>;
     /// Closes the connection.
     fn close(&mut self, now: Instant, code: u64, reason: &[u8]);
+    /// On a client that may send early data: what an earlier connection has kept of this server.
+    fn remembered(&self) -> Option<Vec<u8>>;
+    /// Keeps what the next connection to this server shall remember.
+    fn remember(&mut self, state: &[u8]);
+    /// Whether the server has taken early data.
+    fn is_early_data_accepted(&self) -> bool;
 }
 
 impl QuicConnection for Connection {
@@ -68,5 +74,14 @@ impl QuicConnection for Connection {
     }
     fn close(&mut self, now: Instant, code: u64, reason: &[u8]) {
         Connection::close(self, now, code, reason);
+    }
+    fn remembered(&self) -> Option<Vec<u8>> {
+        if self.early_status() == EarlyStatus::Offered { self.kept_application() } else { None }
+    }
+    fn remember(&mut self, state: &[u8]) {
+        self.keep_application(state);
+    }
+    fn is_early_data_accepted(&self) -> bool {
+        self.early_status() == EarlyStatus::Accepted
     }
 }

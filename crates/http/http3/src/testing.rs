@@ -33,6 +33,11 @@ pub(crate) struct FakeQuic {
     /// How many more streams may be opened, by direction.
     pub(crate) credit: [u64; 2],
     opened: [u64; 2],
+    /// Of an earlier connection, for early data.
+    pub(crate) remembered: Option<Vec<u8>>,
+    /// For the next connection.
+    pub(crate) kept: Option<Vec<u8>>,
+    pub(crate) takes_early_data: bool,
 }
 
 impl FakeQuic {
@@ -44,6 +49,9 @@ impl FakeQuic {
             closed: None,
             credit: [1_000_000, 3],
             opened: [0, 0],
+            remembered: None,
+            kept: None,
+            takes_early_data: false,
         }
     }
 
@@ -94,6 +102,15 @@ impl QuicConnection for FakeQuic {
     fn close(&mut self, _now: Instant, code: u64, reason: &[u8]) {
         assert!(self.closed.is_none(), "closed twice");
         self.closed = Some((Code(code), String::from_utf8_lossy(reason).into_owned()));
+    }
+    fn remembered(&self) -> Option<Vec<u8>> {
+        self.remembered.clone()
+    }
+    fn remember(&mut self, state: &[u8]) {
+        self.kept = Some(state.to_vec());
+    }
+    fn is_early_data_accepted(&self) -> bool {
+        self.takes_early_data
     }
 }
 

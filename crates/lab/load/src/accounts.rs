@@ -5,6 +5,7 @@
 
 use super::budget::Budget;
 use super::failure::Failure;
+use super::kinds::HandshakeKind;
 use super::plan::{Bound, RunRules};
 use super::record::Record;
 use base::time::{Duration, Instant};
@@ -157,15 +158,18 @@ impl RequestAccounts {
         }
     }
 
-    /// A handshake is complete that took so long, for a connection that stays.
-    pub(super) fn on_handshake(&mut self, took: Duration) {
-        self.record.handshake.add(took);
+    /// A handshake is complete that took so long. That of a connection which is there for one request counts if the request does.
+    pub(super) fn on_handshake(&mut self, asked: Option<&RequestTimes>, took: Duration, kind: HandshakeKind) {
+        if asked.is_none_or(|asked| self.counts(asked)) {
+            self.record.handshake.add(took);
+            self.record.kinds.add(kind);
+        }
     }
 
-    /// The same for a connection that is there for this one request: it counts if the request does.
-    pub(super) fn on_handshake_for(&mut self, asked: &RequestTimes, took: Duration) {
+    /// The head of an answer has come, on a connection that is there for its request.
+    pub(super) fn on_head(&mut self, now: Instant, asked: &RequestTimes) {
         if self.counts(asked) {
-            self.record.handshake.add(took);
+            self.record.first_byte.add(now.saturating_since(asked.intended));
         }
     }
 

@@ -35,6 +35,18 @@ pub enum Reuse {
     Never,
 }
 
+/// What handshakes are like where each request has a connection of its own, over HTTP/3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Handshakes {
+    /// Full: with the server's certificate.
+    #[default]
+    Full,
+    /// Resumed by tickets of the connections before.
+    Resumed,
+    /// Resumed, and the request goes with the first packets where a ticket permits it.
+    Early,
+}
+
 /// What is spoken, and how its connections are made.
 #[derive(Clone)]
 pub enum Protocol {
@@ -62,6 +74,8 @@ pub struct Quic {
     pub config: ClientConfig,
     /// How long a worker polls before it sleeps.
     pub spin: Duration,
+    /// What handshakes are like.
+    pub handshakes: Handshakes,
 }
 
 impl Protocol {
@@ -165,6 +179,13 @@ impl LoadPlan {
         if self.streams > 1 && self.reuse == Reuse::Never {
             return Err(PlanError(
                 "with a new connection for each request there is one on each: use more at a time (-c) in place of -m",
+            ));
+        }
+        if let Protocol::Http3(Quic { handshakes: Handshakes::Early, .. }) = &self.protocol
+            && (self.content > 0 || self.requests.iter().any(|head| !head.method.is_safe()))
+        {
+            return Err(PlanError(
+                "early data may be carried out twice: only requests with safe methods and without content go early",
             ));
         }
         if matches!(self.pace, Pace::Open(rate) if !(rate.is_finite() && rate > 0.0)) {

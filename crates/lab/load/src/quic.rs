@@ -10,12 +10,14 @@ mod request_app;
 
 pub use address::choose_address;
 
-use super::plan::{LoadPlan, Quic};
+use super::plan::{Handshakes, LoadPlan, Quic};
 use super::record::Record;
 use super::run_phase::ThreadContext;
+use crypto::MemorySessions;
 use generator::Generator;
 use ports::AnyPort;
 use std::io;
+use std::sync::Arc;
 
 /// What a thread over QUIC is given.
 pub struct Member {
@@ -32,6 +34,19 @@ pub(super) fn run(
     quic: &Quic,
     thread_context: ThreadContext<'_>,
 ) -> io::Result<Record> {
+    let quic = with_sessions(quic);
     let share = plan.share(thread_context.index, thread_context.threads);
-    Generator::new(member.port, share, quic.clone(), thread_context, member.seed).run()
+    Generator::new(member.port, share, quic, thread_context, member.seed).run()
+}
+
+/// A thread keeps tickets of its own.
+fn with_sessions(quic: &Quic) -> Quic {
+    let mut quic = quic.clone();
+    if quic.handshakes != Handshakes::Full {
+        quic.config.tls = quic.config.tls.with_sessions(Arc::new(MemorySessions::new(1)));
+    }
+    if quic.handshakes == Handshakes::Early {
+        quic.config.tls = quic.config.tls.with_early_data();
+    }
+    quic
 }

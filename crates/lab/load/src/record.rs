@@ -1,6 +1,7 @@
 //! What a thread has measured, and how several make one.
 
 use super::failure::PerFailure;
+use super::kinds::HandshakeKinds;
 use super::series::Series;
 use super::spans::Spans;
 use super::traffic::Traffic;
@@ -48,6 +49,10 @@ pub struct Record {
     /// From the first packet to the end of the handshake: of every connection that was made, or where each request has one of
     /// its own, of those whose requests count.
     pub handshake: Spans,
+    /// The same by kind.
+    pub kinds: HandshakeKinds,
+    /// From the intended beginning to the head of the answer, where each request has a connection of its own.
+    pub first_byte: Spans,
     /// Connections that could not be made.
     pub connection_failures: PerFailure,
     /// The first thing that went wrong with a connection, in words.
@@ -95,6 +100,8 @@ impl Record {
             uploaded_bytes: 0,
             latency: Spans::new(),
             handshake: Spans::new(),
+            kinds: HandshakeKinds::default(),
+            first_byte: Spans::new(),
             connection_failures: PerFailure::default(),
             first_fault: None,
             unfinished: 0,
@@ -135,6 +142,8 @@ impl Record {
         self.uploaded_bytes += other.uploaded_bytes;
         self.latency.merge(&other.latency);
         self.handshake.merge(&other.handshake);
+        self.kinds.merge(&other.kinds);
+        self.first_byte.merge(&other.first_byte);
         self.connection_failures.merge(&other.connection_failures);
         if self.first_fault.is_none() {
             self.first_fault.clone_from(&other.first_fault);

@@ -2,6 +2,7 @@
 
 use super::cost::{GeneratorCost, ServerShare, generated, server_share};
 use super::failure::PerFailure;
+use super::kinds::HandshakeKinds;
 use super::latency::Latency;
 use super::limit::{Limit, limit};
 use super::plan::{Bound, LoadPlan, Pace, Reuse};
@@ -84,6 +85,10 @@ pub struct Report {
     pub latency: Latency,
     /// From a connection's first packet to the end of its handshake.
     pub handshake: Latency,
+    /// Handshakes by kind.
+    pub handshake_kinds: HandshakeKinds,
+    /// From the intended beginning of a request to the head of its answer, where each has a connection of its own.
+    pub first_byte: Latency,
     /// Handshakes a second, where each request had its own.
     pub handshakes_per_second: Option<f64>,
     /// What the generator used.
@@ -157,6 +162,8 @@ pub(super) fn of(plan: &LoadPlan, record: &Record, around: RunContext<'_>) -> Re
         content_bytes_per_second: per_second(record.content_bytes),
         latency: Latency::of(&record.latency),
         handshake: Latency::of(&record.handshake),
+        handshake_kinds: record.kinds,
+        first_byte: Latency::of(&record.first_byte),
         handshakes_per_second: new_connections.then(|| per_second(record.handshake.count())),
         generator,
         server,

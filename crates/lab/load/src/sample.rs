@@ -1,6 +1,7 @@
 //! A report in which nothing happened, for tests of what is made of reports.
 
 use super::cost::GeneratorCost;
+use super::kinds::HandshakeKinds;
 use super::latency::Latency;
 use super::limit::Limit;
 use super::report::Report;
@@ -35,6 +36,8 @@ pub(super) fn report() -> Report {
         content_bytes_per_second: 0.0,
         latency: Latency::default(),
         handshake: Latency::default(),
+        handshake_kinds: HandshakeKinds::default(),
+        first_byte: Latency::default(),
         handshakes_per_second: None,
         generator: GeneratorCost::default(),
         server: None,

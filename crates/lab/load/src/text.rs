@@ -2,6 +2,7 @@
 
 use super::cost::GeneratorCost;
 use super::failure::PerFailure;
+use super::kinds::HandshakeKinds;
 use super::report::Report;
 use core::fmt;
 
@@ -26,6 +27,13 @@ impl fmt::Display for Report {
             let each_second =
                 self.handshakes_per_second.map(|rate| format!(" ({rate:.0}/s)")).unwrap_or_default();
             writeln!(f, "handshakes  {}{each_second}: {}", self.handshake.count, self.handshake)?;
+        }
+        let HandshakeKinds { full, resumed, early } = self.handshake_kinds;
+        if resumed + early > 0 {
+            writeln!(f, "            {full} full, {resumed} resumed, {early} resumed with early data")?;
+        }
+        if self.first_byte.count > 0 {
+            writeln!(f, "first byte  {}", self.first_byte)?;
         }
         let statuses: Vec<String> =
             self.statuses.iter().map(|(status, count)| format!("{status} x {count}")).collect();

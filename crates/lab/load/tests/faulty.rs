@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
 use datapath::Port as _;
 use http3::{Abort, BodyLength, Code, MessageSink, RequestHead, Session};
-use load::{Bound, Failure, LoadPlan, Member, Pace, Protocol, Quic, Report, Reuse, Run};
+use load::{Bound, Failure, Handshakes, LoadPlan, Member, Pace, Protocol, Quic, Report, Reuse, Run};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -137,7 +137,7 @@ impl Serving {
             pace: Pace::Closed,
             timeout,
             series: None,
-            protocol: Protocol::Http3(Quic { config, spin: Duration::ZERO }),
+            protocol: Protocol::Http3(Quic { config, spin: Duration::ZERO, handshakes: Handshakes::Full }),
             reuse: Reuse::Always,
         };
         let stop = AtomicBool::new(false);

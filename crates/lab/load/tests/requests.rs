@@ -5,9 +5,10 @@
 mod shared;
 
 use base::time::Duration;
-use crypto::{ClientTls, Identity, Roots, ServerTls, TlsOptions};
+use crypto::{ClientTls, Identity, Roots, ServerTls, TicketKeys, TicketOptions, TlsOptions};
 use datapath::Port as _;
-use load::{Bound, Failure, LoadPlan, Member, Pace, Protocol, Quic, Report, Reuse, Run};
+use load::{Bound, Failure, Handshakes, LoadPlan, Member, Pace, Protocol, Quic, Report, Reuse, Run};
+use server::EarlyData;
 use server::access_log::{AccessLog, Target};
 use server::handler::{FileOptions, Files};
 use server::http3::Server;
@@ -43,7 +44,9 @@ impl Serving {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let identity =
             Identity::from_der(vec![made.cert.der().to_vec()], made.signing_key.serialize_der()).unwrap();
-        let tls = ServerTls::new(&identity, &TlsOptions::default()).unwrap();
+        let keys = Arc::new(TicketKeys::in_memory(TicketKeys::DEFAULT_LIFETIME_S));
+        let tickets = TicketOptions { early_data: Some(Arc::default()), ..TicketOptions::new(keys) };
+        let tls = ServerTls::new(&identity, &TlsOptions::default()).unwrap().with_tickets(tickets);
         let transport = Arc::new(TransportConfig::default().build().unwrap());
         let port = port();
         let address = port.local_address();
@@ -52,6 +55,7 @@ impl Serving {
         let thread = std::thread::spawn(move || {
             let log = AccessLog::start(Target::Off).unwrap();
             let app = Server::new(Files::new(FileOptions::default()), log.recorder());
+            let app = app.with_early_data(EarlyData::SafeMethods);
             let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
             let server = Some(ServerConfig { tls, transport });
             let mut worker = Worker::new(port, app, endpoint, server, Config::default());
@@ -102,7 +106,7 @@ impl Serving {
             pace: Pace::Closed,
             timeout: Duration::from_secs(20),
             series: None,
-            protocol: Protocol::Http3(Quic { config, spin: Duration::ZERO }),
+            protocol: Protocol::Http3(Quic { config, spin: Duration::ZERO, handshakes: Handshakes::Full }),
             reuse: Reuse::Always,
         }
     }
@@ -339,4 +343,29 @@ fn each_request_may_have_a_connection_of_its_own() {
     let report = serving.run(&LoadPlan { address: closed, ..plan });
     assert_eq!(report.failures.of(Failure::Refused), report.failed, "{report}");
     assert!(report.failed > 0 && report.failed + report.not_begun == 100, "{report}");
+}
+
+/// Deleted, `--resume` and `--early-data` could measure full handshakes.
+#[test]
+fn connections_of_their_own_have_the_kind_of_handshake_that_is_asked_for() {
+    let serving = Serving::start();
+    for asked in [Handshakes::Full, Handshakes::Resumed, Handshakes::Early] {
+        let mut plan = serving.trusting(&["/bytes/100"]);
+        (plan.reuse, plan.streams, plan.bound) = (Reuse::Never, 1, Bound::Requests(60));
+        if let Protocol::Http3(quic) = &mut plan.protocol {
+            quic.handshakes = asked;
+        }
+        let report = serving.run(&plan);
+        assert_eq!((report.succeeded, report.handshake.count, report.first_byte.count), (60, 60, 60));
+        let kinds = report.handshake_kinds;
+        // The first on each of four places have no ticket.
+        match asked {
+            Handshakes::Full => assert_eq!(kinds.full, 60),
+            Handshakes::Resumed => assert!(kinds.resumed >= 56 && kinds.early == 0, "{kinds:?}"),
+            Handshakes::Early => assert!(kinds.early >= 56 && kinds.resumed == 0, "{kinds:?}"),
+        }
+        plan.content = 5;
+        let is_refused = plan.check(2).is_err();
+        assert_eq!(is_refused, asked == Handshakes::Early, "content must not go early");
+    }
 }

@@ -20,7 +20,9 @@ use client::request::parse_headers;
 use client::resolve::{ConnectOverride, Family};
 use client::tally::Check;
 use client::target::Target;
-use client::{BuildError, Builder, Client, FetchOptions, Fetcher, HttpChoice, PlannedMove, Redirects};
+use client::{
+    BuildError, Builder, Client, EarlyData, FetchOptions, Fetcher, HttpChoice, PlannedMove, Pool, Redirects,
+};
 use console::Console;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use datapath::Port;
@@ -109,6 +111,16 @@ pub(crate) struct GetArgs {
 
     #[command(flatten)]
     connection: ConnectionArgs,
+    /// Each URL on a connection of its own, one after the other. Over HTTP/3 those after the first resume.
+    ///
+    /// Session tickets are kept in memory, for as long as the program runs.
+    #[arg(long, conflicts_with = "parallel", help_heading = "Connection", hide_short_help = true)]
+    new_connections: bool,
+    /// Send requests with the first packets to a server that is known from an earlier connection (0-RTT), over HTTP/3.
+    ///
+    /// An attacker may have such a request carried out twice, which does no harm to downloads. The report says what became of it.
+    #[arg(long, help_heading = "Connection", hide_short_help = true)]
+    early_data: bool,
     /// Use these addresses for the host and port of a URL, one after the other until one answers. Repeatable.
     #[arg(long, value_name = "HOST:PORT:ADDRESS[,ADDRESS]", help_heading = "Connection")]
     resolve: Vec<String>,
@@ -262,8 +274,13 @@ impl GetArgs {
             .detours(self.detours()?)
             .redirects(Redirects::None)
             .connect_timeout(std::time::Duration::from_secs(self.connect_timeout))
+            .early_data(if self.early_data { EarlyData::SafeMethods } else { EarlyData::Off })
             .silence(None);
-        Ok(builder)
+        Ok(if self.new_connections {
+            builder.pool(Pool::default().idle(std::time::Duration::ZERO).idle_per_origin(0))
+        } else {
+            builder
+        })
     }
 
     fn fetch_options(&self) -> Result<FetchOptions, GetError> {

@@ -81,10 +81,22 @@ pub(crate) struct LoadArgs {
     sockets: Option<u16>,
     /// Make a new connection for each request, -c at a time; latency then includes the handshake.
     ///
-    /// Each handshake is a whole one: tickets are not used, so neither are resumption and 0-RTT. TCP connections are closed by a
-    /// reset after the answer, or their ports would be used up.
+    /// Each handshake is a full one, unless --resume or --early-data is given. TCP connections are closed by a reset after the
+    /// answer, or their ports would be used up.
     #[arg(long, help_heading = "Load", hide_short_help = true)]
     new_connections: bool,
+    /// With --new-connections over HTTP/3: connections resume by session tickets of those before. The first ones cannot.
+    #[arg(long, requires = "new_connections", help_heading = "Load", hide_short_help = true)]
+    resume: bool,
+    /// As --resume, with the request in the first packets (0-RTT), where a ticket of the server permits that.
+    #[arg(
+        long,
+        requires = "new_connections",
+        conflicts_with = "resume",
+        help_heading = "Load",
+        hide_short_help = true
+    )]
+    early_data: bool,
     /// Seconds of requests that are not counted, before.
     #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = span, help_heading = "Load", hide_short_help = true)]
     warm_up: Duration,
@@ -166,6 +178,7 @@ Examples:
   tercel load -k -n 1000000 -c 8 -m 64 --server-pid PID --json URL    a million requests, and what the server used
   tercel load --http 2 -c 10 -m 10 -n 100000 --trials 5 URL           over HTTP/2, five times, with mean and deviation
   tercel load --new-connections -c 20 -D 10 URL                       handshakes a second
+  tercel load --new-connections --early-data -c 20 -D 10 URL          the same with requests in early data
   tercel load --rate 1000 --expect 'p99<5ms' --expect errors=0 URL    for scripts: the exit code is 4 when it was slower
 
 Exit codes: 0 when every request succeeded, 1 when any failed, 2 when the command line is wrong, 4 when an expectation was

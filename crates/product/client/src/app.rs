@@ -19,7 +19,7 @@ use http3::{
     SendError, Session, StreamTable, Trailers,
 };
 use std::sync::Arc;
-use transport::{CloseReason, Connection, Dir, Event, Fin, StreamId, StreamSink};
+use transport::{CloseReason, Connection, Dir, EarlyStatus, Event, Fin, StreamId, StreamSink};
 use wire::Side;
 use worker::{App, Next};
 
@@ -276,6 +276,11 @@ impl<C: Responses> Active<'_, C> {
     #[inline]
     pub fn is_open(&self) -> bool {
         self.session.messages.life == Life::Open
+    }
+
+    /// Whether requests may be sent before the handshake is complete. Source: RFC 9001 §4.6.
+    pub fn may_send_early(&self) -> bool {
+        self.session.messages.life == Life::Connecting && self.quic.early_status() == EarlyStatus::Offered
     }
 
     /// Whether it takes no more requests. It is closed after the last of them.

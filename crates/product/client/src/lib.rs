@@ -42,8 +42,8 @@ pub mod usage;
 pub use crypto::Roots;
 pub use fetch::{FetchOptions, Fetcher};
 pub use library::{
-    BodySink, BuildError, Builder, Client, ClientDriver, Control, DataPath, Error, HttpChoice, Kind, Phase,
-    Pool, Received, Redirects, Stats, Used,
+    BodySink, BuildError, Builder, Client, ClientDriver, Control, DataPath, EarlyData, Error, HttpChoice,
+    Kind, Phase, Pool, Received, Redirects, Stats, Used,
 };
 pub use migration::{LocalPlace, PlannedMove};
 pub use report::PathReport;

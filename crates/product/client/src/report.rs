@@ -7,7 +7,7 @@ use base::time::Duration;
 use crypto::Suite;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use transport::{Connection, MtuReport};
+use transport::{Connection, EarlyStatus, MtuReport};
 
 /// What a QUIC connection was like when a response on it ended. All counts begin with the connection.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,10 @@ pub struct PathReport {
     /// The cipher suite, once the handshake has chosen one.
     #[doc(hidden)]
     pub suite: Option<Suite>,
+    /// The handshake has used a ticket of an earlier connection, and no certificate. Source: RFC 8446 §2.2.
+    pub is_resumed: bool,
+    /// What became of early data. Source: RFC 9001 §4.6.
+    pub early_data: EarlyStatus,
     /// The largest UDP payload that is sent, in bytes.
     pub packet_size: u16,
     /// The smoothed round-trip time. Source: RFC 9002 §5.3.
@@ -52,6 +56,8 @@ impl PathReport {
             migrations: counters.migrations,
             version: connection.version().0,
             suite: connection.suite(),
+            is_resumed: connection.is_resumed(),
+            early_data: connection.early_status(),
             packet_size: connection.packet_size(),
             rtt: connection.rtt().into(),
             lost_packets: counters.lost_packets,

@@ -62,7 +62,7 @@ pub mod tls {
 /// | the last [`Client`] | exchanges that run are finished, then all connections are closed |
 pub mod client {
     pub use ::client::{
-        BodySink, BuildError, Builder, Client, Control, DataPath, Error, Family, HttpChoice, Kind,
+        BodySink, BuildError, Builder, Client, Control, DataPath, EarlyData, Error, Family, HttpChoice, Kind,
         LocalPlace, PathReport, Phase, Pool, Received, Redirects, Stats, Used,
     };
 }

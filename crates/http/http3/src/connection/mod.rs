@@ -9,6 +9,7 @@
 
 mod api;
 mod local;
+mod peer_settings;
 mod receive;
 mod turn;
 
@@ -28,6 +29,7 @@ use crate::stream_table::StreamTable;
 use crate::unidirectional::PeerStreams;
 use base::time::Instant;
 use local::LocalStreams;
+use peer_settings::PeerSettings;
 use qpack::FieldSection;
 use receive::Action;
 use std::sync::Arc;
@@ -49,8 +51,7 @@ pub struct Connection {
     arena: Arena,
     peer_streams: PeerStreams,
     local: LocalStreams,
-    /// The peer's settings; `None` until they have arrived.
-    settings: Option<Settings>,
+    settings: PeerSettings,
     /// The ID of the peer's last GOAWAY.
     peer_goaway: Option<u64>,
     abuse_budgets: AbuseBudgets,
@@ -79,7 +80,7 @@ impl Connection {
             arena: Arena::default(),
             peer_streams: PeerStreams::new(side.other()),
             local: LocalStreams::default(),
-            settings: None,
+            settings: PeerSettings::default(),
             peer_goaway: None,
             abuse_budgets,
             actions: Vec::new(),
@@ -103,7 +104,7 @@ impl Connection {
 
     /// What the peer said about itself; `None` until it has.
     pub fn peer_settings(&self) -> Option<&Settings> {
-        self.settings.as_ref()
+        self.settings.told()
     }
 
     /// Whether the peer announced that it is about to leave.
@@ -122,6 +123,6 @@ impl Connection {
 
     /// The largest field section that the peer takes. RFC 9114 §4.2.2.
     fn peer_max_field_section_size(&self) -> u64 {
-        self.settings.map_or(u64::MAX, |settings| settings.max_field_section_size)
+        self.settings.in_force().map_or(u64::MAX, |settings| settings.max_field_section_size)
     }
 }

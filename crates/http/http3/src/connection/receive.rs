@@ -238,7 +238,7 @@ impl Connection {
     ) -> Result<(), ConnectionError> {
         match frame {
             ControlFrame::Settings(settings) => {
-                self.settings = Some(settings);
+                self.settings.on_told(settings);
                 Ok(())
             }
             ControlFrame::Goaway(id) => {

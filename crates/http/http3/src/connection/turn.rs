@@ -26,6 +26,7 @@ impl Connection {
         if self.closed {
             return;
         }
+        self.compare_settings(quic);
         self.local.open(quic, || self.config.settings());
         if now >= self.next_scan
             && let Err(error) = self.scan(sink, now)

@@ -6,6 +6,7 @@ use super::plan::{PerfPlan, Task};
 use super::protocol::NO_ERROR;
 use crate::accounts::{Phase, RequestAccounts};
 use crate::failure::Failure;
+use crate::kinds::HandshakeKind;
 use base::pattern;
 use base::time::Instant;
 use bytes::Bytes;
@@ -75,7 +76,7 @@ impl PerfApp {
         if self.task != Task::Handshakes {
             state.standing = Standing::Up;
             self.news.push(News::Up(state.number));
-            self.accounts.on_handshake(took);
+            self.accounts.on_handshake(None, took, HandshakeKind::Full);
         }
     }
 
@@ -86,7 +87,7 @@ impl PerfApp {
         state.standing = Standing::Up;
         self.news.push(News::Up(state.number));
         if let (Some(times), Some(took)) = (state.booked.take(), state.shook) {
-            self.accounts.on_handshake_for(&times, took);
+            self.accounts.on_handshake(Some(&times), took, HandshakeKind::Full);
             self.accounts.on_answer(now, &times, 0);
             self.accounts.record.packet_size = connection.packet_size();
         }

@@ -32,6 +32,14 @@ pub(super) struct LoadConnection {
     pub(super) number: usize,
     /// The request that it was made for, if it is there for one only, until it is sent.
     pub(super) booked: Option<RequestTimes>,
+    /// The last request that was sent.
+    pub(super) sent: Option<RequestTimes>,
+    /// It is there for one request only.
+    pub(super) is_single: bool,
+    /// That request has ended.
+    pub(super) is_done: bool,
+    /// Requests of such connections whose answer has begun since the last turn.
+    pub(super) heads: Vec<RequestTimes>,
     /// Which request comes next.
     pub(super) next_request: usize,
     pub(super) opened: Instant,
@@ -54,6 +62,9 @@ impl Responses for LoadConnection {
 
     fn on_head(&mut self, slot: &mut Slot, head: &ResponseHead<'_>) {
         slot.status = head.status();
+        if self.is_single {
+            self.heads.push(slot.times);
+        }
     }
 
     #[inline]
@@ -100,6 +111,10 @@ impl LoadConnection {
         LoadConnection {
             number,
             booked: None,
+            sent: None,
+            is_single: false,
+            is_done: false,
+            heads: Vec::new(),
             // Connections begin at different requests, so that all are asked for from the start.
             next_request: number,
             opened: now,

@@ -243,6 +243,7 @@ impl<'a> Generator<'a> {
                 let accounts = &mut self.worker.app_mut().accounts;
                 let Some(intended) = accounts.peek(now) else { return };
                 state.booked = Some(accounts.begin(now, intended));
+                state.is_single = true;
                 // Each connection is a new one, so it is the place that takes the requests in turn.
                 state.next_request = self.turn_of;
                 self.turn_of = self.turn_of.wrapping_add(1);

@@ -3,12 +3,13 @@
 use super::connection::{Active, LoadConnection, Slot};
 use crate::accounts::{Phase, RequestAccounts};
 use crate::failure::Failure;
+use crate::kinds::HandshakeKind;
 use crate::plan::{LoadPlan, Reuse};
 use base::time::Instant;
 use client::app::{End, Requests};
 use client::fault::ConnectionEnd;
 use http3::{BodyLength, EncodedRequest, RequestError};
-use transport::{CloseReason, Connection};
+use transport::{CloseReason, Connection, EarlyStatus};
 
 /// What the owner of the connections must hear of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,9 @@ impl RequestApp {
         if state.content_bytes > 0 {
             self.accounts.on_content(now, core::mem::take(&mut state.content_bytes));
         }
+        for times in state.heads.drain(..) {
+            self.accounts.on_head(now, &times);
+        }
         let has_ended = !(state.finished.is_empty() && state.failed.is_empty());
         for slot in state.finished.drain(..) {
             self.accounts.on_answer(now, &slot.times, slot.status);
@@ -69,7 +73,7 @@ impl RequestApp {
     #[inline]
     fn ask(&mut self, active: &mut Active<'_>) {
         let now = active.now;
-        while active.is_open() && active.outstanding() < self.streams {
+        while (active.is_open() || active.may_send_early()) && active.outstanding() < self.streams {
             let state = active.state();
             let intended = match (state.booked, self.reuse) {
                 (Some(times), _) => times.intended,
@@ -93,6 +97,7 @@ impl RequestApp {
             let state = active.state();
             state.next_request = state.next_request.wrapping_add(1);
             let times = state.booked.take().unwrap_or_else(|| self.accounts.begin(now, intended));
+            state.sent = Some(times);
             active.keep(id, Slot { times, status: 0, unsent: self.content });
             if self.content > 0 {
                 active.feed(id);
@@ -122,16 +127,24 @@ impl Requests for RequestApp {
         let state = active.state();
         state.was_up = true;
         let took = now.saturating_since(state.opened);
-        match &state.booked {
-            Some(times) => self.accounts.on_handshake_for(times, took),
-            None => self.accounts.on_handshake(took),
-        }
+        let times = state.booked.or(state.sent.filter(|_| state.is_single));
+        let kind = match (active.quic.early_status(), active.quic.is_resumed()) {
+            (EarlyStatus::Accepted, _) => HandshakeKind::Early,
+            (_, true) => HandshakeKind::Resumed,
+            (_, false) => HandshakeKind::Full,
+        };
+        self.accounts.on_handshake(times.as_ref(), took, kind);
+        let state = active.state();
         self.news.push(SlotEvent::Up(state.number));
     }
 
     #[inline]
     fn on_turn(&mut self, active: &mut Active<'_>) -> Option<Instant> {
         if self.collect(active.now, active.state()) && self.reuse == Reuse::Never {
+            active.state().is_done = true;
+        }
+        // Tickets come with the confirmation, which is later than the answer to early data.
+        if active.state().is_done && active.quic.is_confirmed() {
             active.leave();
         }
         self.ask(active);

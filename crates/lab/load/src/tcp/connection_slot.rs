@@ -6,6 +6,7 @@ use super::request_failure::RequestFailure;
 use super::request_slot;
 use super::sender::{self, Driver, Sender};
 use super::thread_state::{ConnectionHandle, RequestSlot, SlotState, ThreadState};
+use crate::kinds::HandshakeKind;
 use crate::run_phase::{PAUSES, TICK};
 use base::time::Duration;
 use std::rc::Rc;
@@ -21,7 +22,11 @@ pub(super) async fn keep(thread_state: Rc<ThreadState>, number: usize) {
         let began = clock::now();
         match dial(&thread_state, &mut state).await {
             Ok((link, sender, driver)) => {
-                thread_state.accounts.borrow_mut().on_handshake(clock::now().saturating_since(began));
+                thread_state.accounts.borrow_mut().on_handshake(
+                    None,
+                    clock::now().saturating_since(began),
+                    HandshakeKind::Full,
+                );
                 use_up(&thread_state, &link, sender, (number, &request_slots)).await;
                 drop(driver);
                 thread_state.on_down();
@@ -55,7 +60,7 @@ pub(super) async fn once_each(thread_state: Rc<ThreadState>, number: usize) {
         let outcome = match dial(&thread_state, &mut state).await {
             Ok((_, mut sender, driver)) => {
                 let took = clock::now().saturating_since(began);
-                thread_state.accounts.borrow_mut().on_handshake_for(&times, took);
+                thread_state.accounts.borrow_mut().on_handshake(Some(&times), took, HandshakeKind::Full);
                 pause = PAUSES[0];
                 let outcome = match sender.is_ready().await {
                     true => request_slot::within(&thread_state, &times, &mut sender, request).await,

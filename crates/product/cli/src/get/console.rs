@@ -111,7 +111,9 @@ impl Console {
                 let rate = outcome.bytes as f64 / outcome.elapsed.as_secs_f64().max(1e-9);
                 let time = seconds_in_words(outcome.elapsed.as_secs_f64());
                 let moved = self.moved(outcome);
-                self.say(&format!("{}: {size}{resumed} in {time}, {}{moved}", row.name, rate_in_words(rate)));
+                let how = summary::connection_in_words(outcome.path.as_ref());
+                let rate = rate_in_words(rate);
+                self.say(&format!("{}: {size}{resumed} in {time}, {rate}{how}{moved}", row.name));
             }
             Err(error) => {
                 // With several URLs it must be said which one.

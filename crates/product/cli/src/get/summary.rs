@@ -1,9 +1,11 @@
 //! The machine's line about a download: one JSON object.
 
 use super::Http;
+use client::PathReport;
 use client::report::Outcome;
 use http::Version;
 use serde_json::{Value, json};
+use transport::EarlyStatus;
 
 /// What is counted for HTTP/3 alone.
 const NOT_COUNTED: [&str; 8] = [
@@ -63,6 +65,8 @@ pub(super) fn of(url: &str, outcome: &Outcome, http: Http) -> Value {
         let version = if path.version == wire::Version::V2.0 { 2 } else { path.version };
         fields.insert("quic_version".into(), json!(version));
         fields.insert("cipher".into(), json!(path.suite.map(|suite| suite.to_string())));
+        fields.insert("resumed".into(), json!(path.is_resumed));
+        fields.insert("early_data".into(), json!(early_data_in_words(path.early_data)));
         fields.insert("packet_size".into(), json!(path.packet_size));
         fields.insert("local_address".into(), json!(path.local));
         fields.insert("peer_address".into(), json!(path.peer));
@@ -82,4 +86,25 @@ pub(super) fn of(url: &str, outcome: &Outcome, http: Http) -> Value {
         fields.insert("key_updates".into(), json!(path.key_updates));
     }
     line
+}
+
+/// What is remarkable about the connection, in words for people.
+pub(super) fn connection_in_words(path: Option<&PathReport>) -> &'static str {
+    match path.map(|path| (path.early_data, path.is_resumed)) {
+        Some((EarlyStatus::Accepted, _)) => " (connection resumed, request in early data)",
+        Some((EarlyStatus::Rejected, true)) => " (connection resumed, early data refused)",
+        Some((EarlyStatus::Rejected, false)) => " (early data refused)",
+        Some((_, true)) => " (connection resumed)",
+        _ => "",
+    }
+}
+
+/// What became of early data, for programs; `None` where there was none.
+fn early_data_in_words(status: EarlyStatus) -> Option<&'static str> {
+    match status {
+        EarlyStatus::Accepted => Some("accepted"),
+        EarlyStatus::Rejected => Some("refused"),
+        EarlyStatus::Offered => Some("offered"),
+        EarlyStatus::None => None,
+    }
 }

@@ -10,7 +10,9 @@ use client::target::{Scheme, Target};
 use crypto::TlsOptions;
 use http::request::Parts;
 use http::{Method, Request, Uri};
-use load::{Bound, LoadPlan, Pace, Protocol, Quic, Reuse, Tcp, choose_address, choose_tcp_address};
+use load::{
+    Bound, Handshakes, LoadPlan, Pace, Protocol, Quic, Reuse, Tcp, choose_address, choose_tcp_address,
+};
 use std::sync::Arc;
 use transport::ClientConfig;
 use wire::Version;
@@ -58,6 +60,10 @@ impl LoadArgs {
     }
 
     fn protocol(&self, target: &Target) -> Result<Protocol, GetError> {
+        if self.http != Http::Three && (self.resume || self.early_data) {
+            let text = "--resume and --early-data are for HTTP/3: leave out --http";
+            return Err(GetError::Usage(text.to_owned()));
+        }
         if self.http != Http::Three {
             let options = TlsOptions { alpn: Vec::new(), ..self.quic.tls() };
             let tls = match target.scheme() {
@@ -78,7 +84,12 @@ impl LoadArgs {
         transport.handshake_timeout = self.connect_timeout;
         let tls = self.connection.quic_tls(&self.quic.tls())?;
         let config = ClientConfig { tls, transport: Arc::new(transport), token: Vec::new() };
-        Ok(Protocol::Http3(Quic { config, spin: self.path.spin }))
+        let handshakes = match (self.early_data, self.resume) {
+            (true, _) => Handshakes::Early,
+            (false, true) => Handshakes::Resumed,
+            (false, false) => Handshakes::Full,
+        };
+        Ok(Protocol::Http3(Quic { config, spin: self.path.spin, handshakes }))
     }
 
     fn head(&self, target: &Target) -> Result<Parts, GetError> {

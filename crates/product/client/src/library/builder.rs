@@ -4,9 +4,9 @@ use super::client::Client;
 use super::connector::Connector;
 use super::data_path::DataPath;
 use super::quic::{ClientDriver, Engine};
-use super::settings::{HttpChoice, Pool, Redirects, Settings};
+use super::settings::{EarlyData, HttpChoice, Pool, Redirects, Settings};
 use crate::resolve::{ConnectOverride, Family, Flag};
-use crypto::{ClientTls, ConfigError, KeyLog, Roots, TlsOptions};
+use crypto::{ClientTls, ConfigError, KeyLog, MemorySessions, Roots, SessionStore, TlsOptions};
 use ports::AnyPort;
 use std::convert::Infallible;
 use std::fmt;
@@ -79,6 +79,8 @@ pub struct Builder {
     keep_alive: Option<Duration>,
     data_path: DataPath,
     transport: TransportConfig,
+    sessions: Arc<dyn SessionStore>,
+    early_data: EarlyData,
 }
 
 impl Client {
@@ -106,6 +108,8 @@ impl Client {
             keep_alive: None,
             data_path: DataPath::default(),
             transport: TransportConfig::default(),
+            sessions: Arc::new(MemorySessions::default()),
+            early_data: EarlyData::Off,
         }
     }
 }
@@ -199,6 +203,19 @@ impl Builder {
         self
     }
 
+    /// Where session tickets and address tokens of servers are kept, by which later connections over QUIC resume. Default: in memory,
+    /// for 256 servers. Tickets serve one client and its clones only.
+    pub fn session_store(mut self, sessions: Arc<dyn SessionStore>) -> Builder {
+        self.sessions = sessions;
+        self
+    }
+
+    /// Which requests may go before the handshake is complete (0-RTT). Default: [`EarlyData::Off`].
+    pub fn early_data(mut self, requests: EarlyData) -> Builder {
+        self.early_data = requests;
+        self
+    }
+
     /// Secrets of all connections are added to this file, for dissectors. Default: they are kept. Source:
     /// draft-ietf-tls-keylogfile.
     pub fn key_log(mut self, file: impl Into<PathBuf>) -> Builder {
@@ -274,6 +291,11 @@ impl Builder {
         };
         let tls = over_tcp.map(|options| crypto::tcp_client(&self.roots, &options)).transpose();
         let quic_tls = ClientTls::new(&self.roots, &alpn(&[b"h3"])).map_err(BuildError::Tls)?;
+        let quic_tls = quic_tls.with_sessions(self.sessions);
+        let quic_tls = match self.early_data {
+            EarlyData::Off => quic_tls,
+            EarlyData::SafeMethods => quic_tls.with_early_data(),
+        };
         let transport = TransportConfig {
             handshake_timeout: self.connect_timeout.into(),
             keep_alive: self.keep_alive.map(Into::into),

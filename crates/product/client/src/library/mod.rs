@@ -35,7 +35,7 @@ pub use client::Client;
 pub use data_path::DataPath;
 pub use error::{Error, Kind, Phase};
 pub use quic::ClientDriver;
-pub use settings::{HttpChoice, Pool, Redirects};
+pub use settings::{EarlyData, HttpChoice, Pool, Redirects};
 pub use sink::{BodySink, Control, Received};
 pub use stats::Stats;
 pub use used::Used;

@@ -21,6 +21,20 @@ pub enum HttpChoice {
     Http3,
 }
 
+/// Which requests may go with the first packets to a server that is known, before the handshake is complete (0-RTT).
+///
+/// An attacker may have such a request carried out twice. Source: RFC 8470 §2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EarlyData {
+    /// None.
+    #[default]
+    Off,
+    /// GET, HEAD, OPTIONS and TRACE without content, over HTTP/3. One that the server answers by 425 (Too Early) goes again by itself
+    /// when the handshake is complete. Where a server has several addresses, such a request goes to the first of them.
+    SafeMethods,
+}
+
 /// Whether redirects are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

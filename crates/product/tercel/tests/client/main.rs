@@ -1,6 +1,7 @@
 //! The client against this library's own server, over all versions of HTTP.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that meets an error has failed")]
 
+mod early;
 #[path = "../../examples/client.rs"]
 #[expect(dead_code, reason = "the example's main is not called from here")]
 mod example;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tercel::client::{Builder, HttpChoice};
 use tercel::quic::{Endpoint, ServerConfig};
 use tercel::tls::{Identity, Roots};
-use tercel::{Client, Running, Server};
+use tercel::{Client, EarlyData, Running, Server};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -24,11 +24,15 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(app: Router) -> World {
+        World::with_early_data(app, EarlyData::Off)
+    }
+
+    pub(crate) fn with_early_data(app: Router, rule: EarlyData) -> World {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let certificate = made.cert.pem().into_bytes();
         let identity = Identity::from_pem(&certificate, made.signing_key.serialize_pem().as_bytes()).unwrap();
         let builder = Server::builder().listen("127.0.0.1:0".parse().unwrap());
-        let server = builder.identity(identity.clone()).serve(app).unwrap();
+        let server = builder.identity(identity.clone()).early_data(rule).serve(app).unwrap();
         World { server, identity, certificate }
     }
 

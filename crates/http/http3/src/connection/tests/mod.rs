@@ -47,7 +47,7 @@ impl End {
     /// The peer's control stream says this (for the first time with its type in front).
     fn control(&mut self, bytes: &[u8]) {
         let id = self.peer_uni(0);
-        if self.connection.settings.is_none() {
+        if self.connection.peer_settings().is_none() {
             self.receive(id, &[0x00], Fin::Open);
         }
         self.receive(id, bytes, Fin::Open);

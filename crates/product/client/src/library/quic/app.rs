@@ -18,6 +18,9 @@ use std::task::{Context, Waker};
 use tokio::sync::oneshot;
 use transport::{Connection, StreamId};
 
+/// The first request on a connection is awaited for so long at least.
+const FIRST_REQUEST: Duration = Duration::from_secs(1);
+
 /// Hears whether a handshake succeeds.
 pub(super) type TellConnected = oneshot::Sender<Result<Arc<QuicConnection>, Error>>;
 
@@ -31,6 +34,8 @@ pub(super) struct State {
     connecting: Option<TellConnected>,
     /// Requests that wait for the server to permit more streams.
     waiting: VecDeque<Job>,
+    /// It has had a request.
+    is_used: bool,
     /// Since when there is no request.
     idle_since: Option<Instant>,
     /// Makes the connection act.
@@ -43,6 +48,12 @@ impl State {
     /// The worker keeps it here.
     pub(super) fn set_slot(&self, slot: Handle) {
         self.handle.call().set_slot(slot);
+    }
+
+    /// Hands out the connection, if that was not done. Early, some requests can be sent and others wait. Whether it is wanted.
+    pub(super) fn hand_out(&mut self) -> bool {
+        let handle = Arc::clone(&self.handle);
+        self.connecting.take().is_none_or(|connecting| connecting.send(Ok(handle)).is_ok())
     }
 
     /// Takes no more requests; those that were not sent are refused.
@@ -83,6 +94,10 @@ impl Responses for State {
     }
 
     fn on_end(&mut self, mut exchange: Exchange) -> Option<Exchange> {
+        if let Some(job) = exchange.take_refused_early() {
+            self.waiting.push_back(job);
+            return None;
+        }
         self.ended.extend(exchange.end(None));
         exchange.is_sending().then_some(exchange)
     }
@@ -110,11 +125,22 @@ impl Drop for State {
     }
 }
 
+/// The next request that may be sent. Before the handshake is complete, one that may be carried out twice.
+fn next_job(active: &mut Active<'_>) -> Option<Job> {
+    if active.is_open() {
+        return active.state().waiting.pop_front();
+    }
+    if !active.may_send_early() {
+        return None;
+    }
+    let waiting = &mut active.state().waiting;
+    let place = waiting.iter().position(Job::may_go_early)?;
+    waiting.remove(place)
+}
+
 /// Sends requests as long as the server permits more.
 fn begin_requests(active: &mut Active<'_>) {
-    while active.is_open()
-        && let Some(mut job) = active.state().waiting.pop_front()
-    {
+    while let Some(mut job) = next_job(active) {
         let waker = active.state().waker.clone();
         if job.receiver.is_unwanted(&mut Context::from_waker(&waker)) {
             job.receiver.fail(cancelled().into());
@@ -124,7 +150,8 @@ fn begin_requests(active: &mut Active<'_>) {
         match active.request(&job.head, length) {
             Ok(id) => {
                 let upload = (length != BodyLength::Empty).then(|| Upload::new(job.content));
-                active.keep(id, Exchange::new(job.receiver, upload));
+                let exchange = Exchange::new(job.receiver, upload);
+                active.keep(id, if active.is_open() { exchange } else { exchange.early(job.head) });
                 serve(active, id);
             }
             // An event tells when there is room again, or that the connection is over.
@@ -175,18 +202,33 @@ impl Connections {
         let call = Call::new(Arc::clone(&self.calls));
         let waker = Waker::from(Arc::clone(&call));
         let handle = Arc::new(QuicConnection::new(call));
-        State { handle, connecting, waiting: VecDeque::new(), idle_since: None, waker, ended: Vec::new() }
+        State {
+            handle,
+            connecting,
+            waiting: VecDeque::new(),
+            is_used: false,
+            idle_since: None,
+            waker,
+            ended: Vec::new(),
+        }
     }
 
     /// Closes the connection when it has had no request for a while. Returns when to look again.
     fn rest(&self, active: &mut Active<'_>) -> Option<Instant> {
         let (now, is_used) = (active.now, active.outstanding() > 0);
+        let is_new = !active.quic.is_confirmed();
         let state = active.state();
-        if is_used || state.connecting.is_some() || !state.waiting.is_empty() {
+        // Tickets come with the confirmation, which is later than the answer to early data.
+        if is_used || is_new || !state.waiting.is_empty() {
             state.idle_since = None;
             return None;
         }
-        let idle = if self.is_abandoned { Duration::ZERO } else { self.idle };
+        let idle = match (self.is_abandoned, state.is_used) {
+            (true, _) => Duration::ZERO,
+            (false, true) => self.idle,
+            // The request that it was made for is on its way.
+            (false, false) => self.idle.max(FIRST_REQUEST),
+        };
         let until = *state.idle_since.get_or_insert(now) + idle;
         if now < until {
             return Some(until);
@@ -209,10 +251,7 @@ impl Requests for Connections {
     }
 
     fn on_connected(&mut self, active: &mut Active<'_>) {
-        let state = active.state();
-        let handle = Arc::clone(&state.handle);
-        let is_wanted = state.connecting.take().is_some_and(|connecting| connecting.send(Ok(handle)).is_ok());
-        if !is_wanted {
+        if !active.state().hand_out() {
             active.close();
         }
     }
@@ -228,6 +267,7 @@ impl Requests for Connections {
         if active.state().handle.call().take() {
             let state = active.state();
             state.waiting.extend(state.handle.take());
+            state.is_used |= !state.waiting.is_empty();
             let ids: Vec<StreamId> = active.requests().map(|(id, _)| id).collect();
             ids.into_iter().for_each(|id| serve(active, id));
         }

@@ -19,7 +19,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
-use transport::{ClientConfig, Endpoint, EndpointConfig, IncomingPolicy};
+use transport::{ClientConfig, EarlyStatus, Endpoint, EndpointConfig, IncomingPolicy};
 use worker::{AddressNews, Worker};
 
 /// A connection that is to be made.
@@ -223,9 +223,12 @@ impl Engine {
         let state = ClientConnection::new(config, app.state(Some(tell)), 0, self.worker.now());
         // The name was checked before. Should TLS refuse all the same, the end of `state` tells its requester.
         if let Ok(slot) = self.worker.connect(&self.config, &server_name, peer, state)
-            && let Some((_, connection)) = self.worker.connection(slot)
+            && let Some((quic, connection)) = self.worker.connection(slot)
         {
             connection.state().set_slot(slot);
+            if quic.early_status() == EarlyStatus::Offered {
+                connection.state().hand_out();
+            }
         }
     }
 }

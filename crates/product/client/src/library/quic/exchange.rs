@@ -1,11 +1,14 @@
 //! One exchange: a request whose content leaves, and its response on its way to its receiver.
 
+use super::link::{Job, Timing};
 use super::receiver::Receiver;
 use super::upload::Upload;
 use crate::app::Content;
 use crate::library::error::{Error, Kind};
 use crate::library::refused::Refused;
 use crate::report::PathReport;
+use ::body::Body;
+use http::request;
 use http3::{ResponseHead, Trailers};
 use std::task::{Context, Waker};
 
@@ -19,6 +22,16 @@ pub(super) struct Exchange {
     is_paused: bool,
     /// Why the response cannot be used.
     fault: Option<Error>,
+    early: Early,
+}
+
+/// Whether a request went before the handshake was complete.
+enum Early {
+    No,
+    /// Its head, to be sent again where the server says that it is too early.
+    Sent(Box<request::Parts>),
+    /// The server has said so.
+    Refused(Box<request::Parts>),
 }
 
 /// An exchange whose receiver is to be told that it has ended.
@@ -41,7 +54,19 @@ impl Ended {
 
 impl Exchange {
     pub(super) fn new(receiver: Box<dyn Receiver>, upload: Option<Upload>) -> Exchange {
-        Exchange { receiver: Some(receiver), upload, is_paused: false, fault: None }
+        Exchange { receiver: Some(receiver), upload, is_paused: false, fault: None, early: Early::No }
+    }
+
+    /// The request has gone before the handshake was complete, with this head and without content.
+    pub(super) fn early(self, head: request::Parts) -> Exchange {
+        Exchange { early: Early::Sent(Box::new(head)), ..self }
+    }
+
+    /// The request, if the server wants it when the handshake is complete. Source: RFC 8470 §5.2.
+    pub(super) fn take_refused_early(&mut self) -> Option<Job> {
+        let Early::Refused(head) = std::mem::replace(&mut self.early, Early::No) else { return None };
+        let receiver = self.receiver.take()?;
+        Some(Job { head: *head, content: Body::empty(), receiver, timing: Timing::AfterHandshake })
     }
 
     /// Whether content of the request is left to send.
@@ -82,6 +107,14 @@ impl Exchange {
 
     /// The head has come. Calls `waker` where it cannot be used.
     pub(super) fn on_head(&mut self, head: &ResponseHead<'_>, waker: &Waker) {
+        self.early = match std::mem::replace(&mut self.early, Early::No) {
+            //= rfc8470/5.2#2
+            Early::Sent(request) if head.status() == 425 => {
+                self.early = Early::Refused(request);
+                return;
+            }
+            Early::No | Early::Sent(_) | Early::Refused(_) => Early::No,
+        };
         match (head.to_response(), &mut self.receiver) {
             (Ok(response), Some(receiver)) => receiver.on_head(response, waker),
             (Ok(_), None) => {}
@@ -95,7 +128,9 @@ impl Exchange {
 
     #[inline]
     pub(super) fn on_body(&mut self, bytes: &[u8]) -> usize {
-        let Some(receiver) = &mut self.receiver else { return bytes.len() };
+        let Some(receiver) = self.receiver.as_mut().filter(|_| matches!(self.early, Early::No)) else {
+            return bytes.len();
+        };
         let taken = receiver.on_body(bytes);
         self.is_paused = taken < bytes.len();
         taken
@@ -103,13 +138,16 @@ impl Exchange {
 
     pub(super) fn on_trailers(&mut self, trailers: &Trailers<'_>) {
         // Fields that cannot be expressed are left out, as RFC 9110 §6.5.1 permits.
-        if let Some(receiver) = &mut self.receiver {
+        if let (Early::No, Some(receiver)) = (&self.early, &mut self.receiver) {
             receiver.on_trailers(trailers.to_headers().ok());
         }
     }
 
     /// The response is complete, or there is an error; that of its head comes first.
     pub(super) fn end(&mut self, error: Option<Error>) -> Option<Ended> {
+        // It may be carried out twice, and there is no answer.
+        let error =
+            error.map(|error| if matches!(self.early, Early::Sent(_)) { error.retryable() } else { error });
         let error = self.fault.take().or(error);
         self.receiver.take().map(|receiver| Ended { receiver, error })
     }

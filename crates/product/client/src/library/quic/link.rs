@@ -6,6 +6,7 @@ use crate::library::error::{Error, Kind};
 use crate::library::refused::Refused;
 use ::body::Body;
 use http::request;
+use http_body::Body as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Wake as _;
 
@@ -14,9 +15,25 @@ pub(super) struct Job {
     pub(super) head: request::Parts,
     pub(super) content: Body,
     pub(super) receiver: Box<dyn Receiver>,
+    pub(super) timing: Timing,
+}
+
+/// When a request may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timing {
+    /// As soon as its method and content permit.
+    Soon,
+    /// When the handshake is complete: the server has found it too early.
+    AfterHandshake,
 }
 
 impl Job {
+    /// Whether it may be carried out twice: its method is safe (RFC 9110 §9.2.1), and it has no content.
+    pub(super) fn may_go_early(&self) -> bool {
+        //= rfc8470/2#1
+        self.timing == Timing::Soon && self.head.method.is_safe() && self.content.is_end_stream()
+    }
+
     /// The server has not seen it.
     pub(super) fn refuse(self, error: Error) {
         self.receiver.fail(Refused { error: error.retryable(), content: Some(Box::new(self.content)) });
@@ -50,7 +67,7 @@ impl QuicConnection {
 
     /// Sends a request, whose response goes to `receiver`.
     pub(crate) fn send(&self, head: request::Parts, content: Body, receiver: Box<dyn Receiver>) {
-        let job = Job { head, content, receiver };
+        let job = Job { head, content, receiver, timing: Timing::Soon };
         let refused = self.change(|state| {
             if state.is_open {
                 state.jobs.push(job);
