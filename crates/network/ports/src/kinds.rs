@@ -228,6 +228,14 @@ impl Port for AnyPort {
         ask!(self.local_address_towards(peer))
     }
 
+    fn sends_from(&self, ip: IpAddr) -> bool {
+        ask!(self.sends_from(ip))
+    }
+
+    fn pin(&mut self, ip: IpAddr, interface: u32) {
+        ask!(self.pin(ip, interface));
+    }
+
     fn largest_payload(&mut self, local: IpAddr) -> usize {
         ask!(self.largest_payload(local))
     }
@@ -294,6 +302,7 @@ mod tests {
         assert!(plain.waker().is_some() && boxed.waker().is_some());
         let local = "127.0.0.1".parse().unwrap();
         assert_eq!(plain.largest_payload(local), boxed.largest_payload(local));
+        assert!(plain.sends_from(local) && boxed.sends_from(local), "or no client would move");
         assert!(boxed.into_udp().is_none() && plain.into_udp().is_some());
     }
 
