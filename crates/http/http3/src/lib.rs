@@ -42,7 +42,9 @@ pub use abuse_budgets::Rate;
 pub use config::{Config, InvalidConfig};
 pub use connection::{Connection, EncodedHead, EncodedRequest, Goaway, RequestError};
 pub use error::{Code, ConnectionError};
-pub use fields::{InvalidHead, RequestHead, ResponseHead, Target, Trailers, is_authority, is_trimmed};
+pub use fields::{
+    HeadBuffer, InvalidHead, RequestHead, ResponseHead, Target, Trailers, is_authority, is_trimmed,
+};
 pub use outgoing::{BodyLength, SendError};
 pub use qpack::Line;
 pub use quic::QuicConnection;

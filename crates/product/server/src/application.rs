@@ -97,7 +97,7 @@ impl Handlers for FileServer {
     }
 }
 
-/// A low-level handler, made for each thread. Its server serves HTTP/3 alone.
+/// A low-level handler, made for each thread.
 pub(crate) struct EachThread<M>(pub(crate) M);
 
 impl<M, H> Handlers for EachThread<M>
@@ -111,7 +111,12 @@ where
         (self.0)(thread)
     }
 
-    fn serve_tcp(&self, _: ThreadIndex, _: TcpListener, _: Setup) -> io::Result<ThreadCounters> {
-        Err(io::Error::other("a low-level handler serves HTTP/3 alone"))
+    fn serve_tcp(
+        &self,
+        thread: ThreadIndex,
+        listener: TcpListener,
+        setup: Setup,
+    ) -> io::Result<ThreadCounters> {
+        tcp::serve_handler(listener, setup, (self.0)(thread))
     }
 }

@@ -15,7 +15,6 @@ use crate::stop::Stop;
 use crate::tcp::{Setup, ShutdownSignal};
 use crate::tcp_thread::TcpSetup;
 use crate::threads;
-use crate::versions::Versions;
 use crate::warnings::Printer;
 use crate::worker_thread::{SharedConfig, WorkerSetup};
 use ::http::{Request, Response};
@@ -141,18 +140,15 @@ impl Bound {
         self
     }
 
-    /// Serves by a low-level handler, which `make` makes on each worker: HTTP/3 alone.
+    /// Serves by a low-level handler, which `make` makes on each thread: a worker of HTTP/3, or a thread of HTTP/1.1 and 2, where
+    /// requests reach it by a bridge that costs what [`Handler`] says.
     ///
     /// # Errors
-    /// As [`Bound::serve`]; or the server has other versions than HTTP/3.
+    /// As [`Bound::serve`].
     pub fn serve_handler<H: Handler>(
         self,
         make: impl Fn(ThreadIndex) -> H + Send + Sync + 'static,
     ) -> Result<Running, BindError> {
-        if self.report.versions != Versions::HTTP3 {
-            let text = "a low-level handler serves HTTP/3 alone: add versions(Versions::HTTP3)";
-            return Err(BindError::Setting(text.to_owned()));
-        }
         self.start(Apart(EachThread(make)))
     }
 

@@ -50,14 +50,20 @@ impl ConnectionInfo {
     }
 }
 
-/// A connection of HTTP/3 as handlers see it. Reading it costs nothing where it is not asked.
+/// A connection as low-level handlers see it. Reading it costs nothing where it is not asked.
 #[derive(Clone, Copy)]
-pub struct QuicConnection<'a> {
-    pub(crate) transport: &'a Connection,
+pub struct ConnectionView<'a> {
+    pub(crate) viewed: Viewed<'a>,
     pub(crate) early: Option<&'a Arc<Gate>>,
 }
 
-impl QuicConnection<'_> {
+#[derive(Clone, Copy)]
+pub(crate) enum Viewed<'a> {
+    Quic(&'a Connection),
+    Tcp(&'a ConnectionInfo),
+}
+
+impl ConnectionView<'_> {
     /// Whether the request may be the copy of an earlier one, sent by an attacker. A handler that returns `Pending` is called again
     /// when the handshake is complete. Source: RFC 8470 §3.
     pub fn is_early(&self) -> bool {
@@ -66,16 +72,33 @@ impl QuicConnection<'_> {
 
     /// The client's address.
     pub fn peer(&self) -> SocketAddr {
-        self.transport.addresses().peer
+        match self.viewed {
+            Viewed::Quic(connection) => connection.addresses().peer,
+            Viewed::Tcp(info) => info.peer,
+        }
     }
 
     /// The address that the client reached.
     pub fn local(&self) -> SocketAddr {
-        self.transport.addresses().local
+        match self.viewed {
+            Viewed::Quic(connection) => connection.addresses().local,
+            Viewed::Tcp(info) => info.local,
+        }
+    }
+
+    /// The application protocol: `h3`, `h2` or `http/1.1`. Source: RFC 7301.
+    pub fn alpn(&self) -> &'static str {
+        match self.viewed {
+            Viewed::Quic(_) => "h3",
+            Viewed::Tcp(info) => info.alpn,
+        }
     }
 
     /// The name that the client asked for in TLS. Source: RFC 6066 §3.
     pub fn server_name(&self) -> Option<&str> {
-        self.transport.server_name()
+        match self.viewed {
+            Viewed::Quic(connection) => connection.server_name(),
+            Viewed::Tcp(info) => info.server_name.as_deref(),
+        }
     }
 }

@@ -6,15 +6,15 @@
 
 use crate::access_log::Recorder;
 use crate::budget::{Held, HeldMemory};
-use crate::connection_info::QuicConnection;
+use crate::caught::{caught, poll_caught};
 use crate::date::Clock;
 use crate::early_data::EarlyData;
 use crate::handler::Files;
 pub use crate::heads::HeadCache;
 use crate::heads::Heads;
 use crate::low::{
-    Content as _, ContentError, Context, FieldLines as _, Handler, Head as _, Interim, Request, Response,
-    Shared, Upload as _,
+    Content as _, ContentError, Context, FieldLines as _, Handler, Head as _, Interim, Shared, Upload as _,
+    WakeTarget,
 };
 use crate::packet_sizes::PacketSizes;
 use crate::progress::{Progress, Watch};
@@ -27,7 +27,7 @@ use base::slab::Handle;
 use base::time::{Duration, Instant};
 use early::EarlyRequests;
 use exchanges::{Exchanges, Reply, RequestState, Stage};
-use http3::{BodyLength, Code, Config, SendError, Session};
+use http3::{Code, Config, SendError, Session};
 use record::{At, Record, ResponseLog};
 use std::sync::Arc;
 use std::task::Poll;
@@ -35,6 +35,7 @@ use transport::{Connection, StreamId};
 use wire::Side;
 use worker::{App, Next};
 
+mod asking;
 mod early;
 mod exchanges;
 mod holding;
@@ -233,26 +234,14 @@ impl<H: Handler> Server<H> {
             let begun = self.refuse_early(now, connection, state, asked.id);
             return on_begun(state, asked, begun);
         }
-        let waiting = state.session.messages.put_back();
-        let cx = Context { now, waiting, call: &state.call, wake_list: &self.wake_list };
-        let response = if state.held.is_short() && !asked.head.has_begun() {
-            self.handler.put_off(&cx)
-        } else {
-            let received = asked.stage.received();
-            let request = Request {
-                head: &mut *asked.head,
-                upload: &mut asked.upload,
-                received,
-                connection: QuicConnection { transport: connection, early: state.early.gate(connection) },
-            };
-            let polled = self.handler.handle(request, &cx);
-            while let Some(interim) = asked.head.next_interim() {
-                respond_interim(connection, state, &mut asked, &interim);
-            }
-            match polled {
-                Poll::Ready(response) => response,
-                Poll::Pending => return put_back(connection, state, asked),
-            }
+        let polled = self.ask(now, connection, state, &mut asked);
+        while let Ok(Some(interim)) = caught(|| asked.head.next_interim()) {
+            respond_interim(connection, state, &mut asked, &interim);
+        }
+        let response = match polled {
+            Ok(Poll::Ready(response)) => response,
+            Ok(Poll::Pending) => return put_back(connection, state, asked),
+            Err(()) => return self.fail(connection, state, asked),
         };
         // RFC 9110 §10.1.1: what the head alone decides is said at once; the answer to a POST means that its content is here.
         if response.status < 300 && asked.awaits_content() && asked.head.expects_continue() {
@@ -264,46 +253,6 @@ impl<H: Handler> Server<H> {
         }
         let begun = self.begin(connection, state, asked.id, response);
         on_begun(state, asked, begun);
-    }
-
-    /// Sends the head of a response. Returns what was begun; `None`: the stream has ended.
-    fn begin(
-        &mut self,
-        connection: &mut Connection,
-        state: &mut State<H>,
-        id: StreamId,
-        response: Response<H::Fields, H::Content>,
-    ) -> Option<(u16, Option<H::Content>)> {
-        let http = &mut state.session.connection;
-        let length = match response.body.remaining() {
-            Some(0) => BodyLength::Empty,
-            Some(bytes) => BodyLength::Known(bytes),
-            None => BodyLength::Unknown,
-        };
-        let sent = if H::Fields::REPEATS {
-            let encoded = self.heads.encoded(response.status, response.fields, length);
-            http.respond_encoded(connection, id, encoded)
-        } else {
-            http.respond_with(connection, id, response.status, response.fields.lines(), length)
-        };
-        match sent {
-            Ok(()) => return Some((response.status, Some(response.body))),
-            Err(SendError::HeadTooLarge) => {}
-            Err(SendError::NoSuchExchange | SendError::OutOfOrder | SendError::WrongLength) => {
-                // The client wants no answer.
-                http.cancel(connection, id, Code::REQUEST_CANCELLED);
-                return None;
-            }
-        }
-        // RFC 9114 §4.2.2: the client said that it takes no head of this size. It hears that as far as it permits.
-        let dated = [(&b"date"[..], &self.clock.text()[..]), (b"content-length", b"0")];
-        for fields in [&dated[..], &[]] {
-            if http.respond_with(connection, id, 500, fields.iter().copied(), BodyLength::Empty).is_ok() {
-                return Some((500, None));
-            }
-        }
-        http.cancel(connection, id, Code::INTERNAL_ERROR);
-        None
     }
 
     /// Gives streams that take bytes the next pieces of their bodies. Whether any has more to give at once.
@@ -359,7 +308,7 @@ impl<H: Handler> Server<H> {
     ) -> SendOutcome {
         let waiting = state.session.messages.put_back();
         let State { session: Session { connection: http, messages }, call, .. } = state;
-        let cx = Context { now, waiting, call, wake_list: &self.wake_list };
+        let cx = Context { now, waiting, wake: WakeTarget::Connection { call, wake_list: &self.wake_list } };
         let Some(reply) = messages.replies.get_mut(place) else { return SendOutcome::Full };
         let id = reply.record.id;
         let mut left = TURN_BYTES;
@@ -373,11 +322,13 @@ impl<H: Handler> Server<H> {
             if left == 0 {
                 return SendOutcome::TurnOver;
             }
-            let Poll::Ready(pulled) = body.poll_chunk(room, &cx) else { return SendOutcome::Reading };
+            let Poll::Ready(pulled) = poll_caught(|| body.poll_chunk(room, &cx)) else {
+                return SendOutcome::Reading;
+            };
             let piece = match pulled {
-                Ok(Some(piece)) => piece,
-                Ok(None) => break,
-                Err(ContentError) => {
+                Ok(Ok(Some(piece))) => piece,
+                Ok(Ok(None)) => break,
+                Ok(Err(ContentError)) | Err(()) => {
                     // What was announced cannot be kept, as when a file has become shorter.
                     http.cancel(connection, id, Code::INTERNAL_ERROR);
                     messages.abort_upload(id);
@@ -391,9 +342,10 @@ impl<H: Handler> Server<H> {
             reply.record.sent += len as u64;
             left = left.saturating_sub(len);
         }
-        let ended = match body.trailers() {
-            Some(trailers) => http.write_trailers(connection, id, &trailers),
-            None => http.finish(connection, id),
+        let ended = match caught(|| body.trailers()) {
+            Ok(Some(trailers)) => http.write_trailers(connection, id, &trailers),
+            Ok(None) => http.finish(connection, id),
+            Err(()) => Err(SendError::WrongLength),
         };
         // Content of known length was complete with its last byte. RFC 9114 §4.1.2: too little is an error.
         if ended == Err(SendError::WrongLength) {
@@ -535,6 +487,9 @@ impl<H: Handler> App for Server<H> {
     fn on_turn(&mut self, now: Instant, connection: &mut Connection, state: &mut State<H>) -> Next {
         state.call.on_active();
         state.session.on_turn(connection, now);
+        if !state.session.messages.panicked.is_empty() {
+            self.end_panicked(now, connection, state);
+        }
         self.log_over(now, connection, &mut state.session.messages);
         if self.journal.recorder.is_on() {
             state.session.messages.receiving.iter_mut().for_each(|asked| _ = asked.began.get_or_insert(now));

@@ -13,6 +13,7 @@ pub mod body;
 mod bound;
 pub mod budget;
 mod builder;
+mod caught;
 pub mod certificate;
 mod conditional;
 mod connection_info;

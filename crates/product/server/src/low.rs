@@ -1,4 +1,4 @@
-//! The low-level handler: the seam between HTTP/3 and what answers requests.
+//! The low-level handler: the seam between HTTP/3 and what answers requests. HTTP/1.1 and 2 reach it by a bridge (tcp/low_level.rs).
 //!
 //! A [`Handler`] is called on the worker's thread and never waits. All dispatch is static, so that a handler that needs no
 //! allocation costs none. One request takes this way:
@@ -70,13 +70,20 @@ use std::task::{Poll, Waker};
 // The types that the traits name.
 pub use crate::access_log::RequestLine;
 pub use crate::budget::{Budget, Level};
-pub use crate::connection_info::QuicConnection;
+pub use crate::connection_info::ConnectionView;
 pub use crate::informational::Interim;
 pub use crate::warnings::{Warning, Warnings, Watch};
 pub use base::time::{Duration, Instant};
 pub use http3::{Line, RequestHead, Trailers};
 
-/// Answers requests on one worker's thread.
+/// Answers requests on one thread.
+///
+/// Over HTTP/3 nothing is allocated or copied for it. Over HTTP/1.1 and 2 the bridge from hyper allocates a future for each request,
+/// copies the head into the shape of HTTP/3's, and the response's fields to a `HeaderMap`; content is lent and handed over there too.
+///
+/// A panic ends one request, when [`Handler::handle`], [`Handler::put_off`], or a method of [`Head`], [`Upload`] or [`Content`] whose
+/// receiver is `&mut` panics: 500 if no head of a response has left; else the stream is reset, or the connection closed over HTTP/1.1.
+/// The handler goes on with other requests, so it must keep its own state sound. Other methods must not panic: they end the thread.
 pub trait Handler: Sized + 'static {
     /// What is kept of a request's head.
     type Head: Head;
@@ -129,7 +136,8 @@ pub trait Head: Default {
     /// Keeps what is needed of a head. It is valid by RFC 9114 §4.
     fn on_request(&mut self, request: &RequestHead<'_>);
 
-    /// The request must be answered by `status`: its head is too large (431). Nothing else of it is known.
+    /// The request must be answered by `status`: its head is too large (431), or, over HTTP/1.1 and 2, breaks a rule (400, 421).
+    /// Nothing else of it is known.
     fn on_refused(&mut self, status: u16);
 
     /// Forgets the request. An implementation keeps the memory for the next one, unless it is much.
@@ -287,7 +295,7 @@ pub struct Request<'a, H: Handler> {
     /// How much of the content has arrived.
     pub received: Received,
     /// The connection on which it arrived.
-    pub connection: QuicConnection<'a>,
+    pub connection: ConnectionView<'a>,
 }
 
 /// How much of a request's content has arrived.
@@ -314,8 +322,15 @@ pub struct Response<F, C> {
 pub struct Context<'a> {
     pub(crate) now: Instant,
     pub(crate) waiting: usize,
-    pub(crate) call: &'a ConnectionCall,
-    pub(crate) wake_list: &'a Arc<WakeList>,
+    pub(crate) wake: WakeTarget<'a>,
+}
+
+/// What a handler wakes.
+pub(crate) enum WakeTarget<'a> {
+    /// A connection of HTTP/3, on its worker.
+    Connection { call: &'a ConnectionCall, wake_list: &'a Arc<WakeList> },
+    /// The task of a request over HTTP/1.1 or 2.
+    Task(&'a Waker),
 }
 
 impl Context<'_> {
@@ -329,8 +344,12 @@ impl Context<'_> {
         self.waiting
     }
 
-    /// Has the worker call again what waits on this connection. Made on demand; all of a connection are the same.
+    /// Has the worker call again what waits on this connection. Made on demand; all of a connection are the same. Over HTTP/1.1 and 2
+    /// all of a request are the same.
     pub fn waker(&self) -> Waker {
-        self.call.waker(self.wake_list)
+        match self.wake {
+            WakeTarget::Connection { call, wake_list } => call.waker(wake_list),
+            WakeTarget::Task(waker) => waker.clone(),
+        }
     }
 }

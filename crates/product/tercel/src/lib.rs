@@ -73,8 +73,8 @@ pub mod files {
     pub use server::handler::{FileOptions, Listing};
 }
 
-/// The low-level handler: no allocation for each request, no future, no copy of content. HTTP/3 alone, by
-/// [`Bound::serve_handler`].
+/// The low-level handler: no allocation for each request, no future, no copy of content over HTTP/3, and a bridge for HTTP/1.1 and 2.
+/// Served by [`Bound::serve_handler`].
 pub mod low {
     pub use server::low::*;
 }

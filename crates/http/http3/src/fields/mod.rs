@@ -1,6 +1,7 @@
 //! Field sections as HTTP understands them: which lines may stand where, what they mean, and how they become the types of
 //! the `http` crate and back. RFC 9114 §4.1 to §4.4.
 
+mod buffer;
 mod characters;
 mod convert;
 mod encode;
@@ -9,6 +10,7 @@ mod names;
 mod target;
 mod validate;
 
+pub use buffer::HeadBuffer;
 pub use convert::InvalidHead;
 pub use head::{RequestHead, ResponseHead, Trailers};
 pub use target::{Target, is_authority, is_trimmed};

@@ -5,6 +5,7 @@
 //! for as long as the handler wants content.
 
 use super::record::{Record, Unacknowledged};
+use crate::caught::caught;
 use crate::early_data::{self, EarlyData};
 use crate::low::{Handler, Head as _, Received, Upload as _};
 use base::time::Instant;
@@ -35,6 +36,8 @@ pub(super) struct Exchanges<H: Handler> {
     pub(super) given_up: Vec<Record<H>>,
     /// Responses that were handed over whole, while there is a log.
     pub(super) unacknowledged: Unacknowledged<H>,
+    /// Requests whose head or content made the handler panic.
+    pub(super) panicked: Vec<StreamId>,
     /// Streams that take bytes.
     pub(super) writable: Vec<StreamId>,
     /// Some of them were full.
@@ -61,6 +64,7 @@ impl<H: Handler> Default for Exchanges<H> {
             paused: Vec::new(),
             given_up: Vec::new(),
             unacknowledged: Unacknowledged::default(),
+            panicked: Vec::new(),
             writable: Vec::new(),
             has_resumed: false,
             judges_methods: false,
@@ -114,8 +118,7 @@ pub(super) struct Reply<H: Handler> {
 
 impl<H: Handler> MessageSink for Exchanges<H> {
     fn on_request(&mut self, id: StreamId, request: &RequestHead<'_>) {
-        let mut head = self.spare.pop().unwrap_or_default();
-        head.on_request(request);
+        let Some(head) = self.take_head(id, |head| head.on_request(request)) else { return };
         self.head_bytes = self.head_bytes.saturating_add(head.memory());
         let (upload, stage) = (H::Upload::default(), Stage::Open);
         let is_unsafe = self.judges_methods && !early_data::is_safe(request.method());
@@ -132,7 +135,10 @@ impl<H: Handler> MessageSink for Exchanges<H> {
             self.received = self.received.saturating_add(bytes.len() as u64);
             return bytes.len();
         };
-        let taken = upload.on_body(bytes).min(bytes.len());
+        let Ok(taken) = caught(|| upload.on_body(bytes).min(bytes.len())) else {
+            self.panicked.push(id);
+            return bytes.len();
+        };
         let is_enough = upload.is_enough();
         self.received = self.received.saturating_add(taken as u64);
         if taken < bytes.len() && !self.paused.contains(&id) {
@@ -146,14 +152,17 @@ impl<H: Handler> MessageSink for Exchanges<H> {
     }
 
     fn on_trailers(&mut self, id: StreamId, trailers: &Trailers<'_>) {
-        if let Some(upload) = self.upload(id) {
-            upload.on_trailers(trailers);
+        if let Some(upload) = self.upload(id)
+            && caught(|| upload.on_trailers(trailers)).is_err()
+        {
+            self.panicked.push(id);
         }
     }
 
     fn on_refused(&mut self, id: StreamId, status: u16) -> Refused {
-        let mut head = self.spare.pop().unwrap_or_default();
-        head.on_refused(status);
+        let Some(head) = self.take_head(id, |head| head.on_refused(status)) else {
+            return Refused::ByApplication;
+        };
         let (upload, stage) = (H::Upload::default(), Stage::Open);
         self.waiting.push(RequestState { id, head, upload, stage, began: None, is_unsafe: false });
         Refused::ByApplication
@@ -161,23 +170,23 @@ impl<H: Handler> MessageSink for Exchanges<H> {
 
     fn on_end(&mut self, id: StreamId) {
         // Mostly the last one: a request without content ends with its head.
-        let begun = self.looking.iter_mut().chain(&mut self.waiting);
-        if let Some(asked) = begun.rev().find(|asked| asked.id == id) {
-            asked.on_whole();
-            return;
-        }
-        if let Some(place) = self.receiving.iter().position(|asked| asked.id == id) {
-            let mut asked = self.receiving.swap_remove(place);
-            asked.on_whole();
+        let mut ended = Ok(());
+        if let Some(asked) = self.waiting.iter_mut().rev().find(|asked| asked.id == id) {
+            ended = asked.on_whole();
+        } else if let Some(mut asked) = self.take_put_back(id) {
+            ended = asked.on_whole();
             self.waiting.push(asked);
-            return;
+        } else if let Some(mut upload) = self.take_upload(id) {
+            ended = caught(|| upload.on_end());
         }
-        self.take_upload(id).into_iter().for_each(|mut upload| upload.on_end());
+        if ended.is_err() {
+            self.panicked.push(id);
+        }
     }
 
     fn on_abort(&mut self, id: StreamId, _: Abort) {
         for list in [&mut self.waiting, &mut self.receiving, &mut self.looking] {
-            list.extract_if(.., |asked| asked.id == id).for_each(|mut asked| asked.upload.on_abort());
+            list.extract_if(.., |asked| asked.id == id).for_each(|mut asked| abort::<H>(&mut asked.upload));
         }
         self.abort_upload(id);
         self.give_up(id);
@@ -207,16 +216,52 @@ impl<H: Handler> RequestState<H> {
     }
 
     #[inline]
-    fn on_whole(&mut self) {
+    fn on_whole(&mut self) -> Result<(), ()> {
         self.stage = Stage::Whole;
-        self.upload.on_end();
+        caught(|| self.upload.on_end())
     }
+}
+
+/// The content will not be completed. A panic then has no request left to end.
+fn abort<H: Handler>(upload: &mut H::Upload) {
+    let _ = caught(|| upload.on_abort());
 }
 
 impl<H: Handler> Exchanges<H> {
     /// Of a connection whose early requests are treated like this.
     pub(super) fn new(rule: EarlyData) -> Exchanges<H> {
         Exchanges { judges_methods: rule == EarlyData::SafeMethods, ..Exchanges::default() }
+    }
+
+    /// A head that keeps what `fill` says; `None` if that panics.
+    fn take_head(&mut self, id: StreamId, fill: impl FnOnce(&mut H::Head)) -> Option<Box<H::Head>> {
+        let mut head = self.spare.pop().unwrap_or_default();
+        if caught(|| fill(&mut head)).is_err() {
+            self.panicked.push(id);
+            return None;
+        }
+        Some(head)
+    }
+
+    /// A request that waits for its content, or that the handler has put back.
+    fn take_put_back(&mut self, id: StreamId) -> Option<RequestState<H>> {
+        for list in [&mut self.receiving, &mut self.looking] {
+            if let Some(place) = list.iter().position(|asked| asked.id == id) {
+                return Some(list.swap_remove(place));
+            }
+        }
+        None
+    }
+
+    /// Forgets a request. Whether no response has begun.
+    pub(super) fn forget(&mut self, id: StreamId) -> bool {
+        for list in [&mut self.waiting, &mut self.receiving, &mut self.looking] {
+            list.retain(|asked| asked.id != id);
+        }
+        self.uploads.retain(|(stream, _)| *stream != id);
+        let has_begun = self.replies.iter().any(|reply| reply.record.id == id);
+        self.give_up(id);
+        !has_begun
     }
 
     /// What takes the content of a request.
@@ -237,7 +282,7 @@ impl<H: Handler> Exchanges<H> {
 
     /// Nothing more comes of the content of a request whose response has begun.
     pub(super) fn abort_upload(&mut self, id: StreamId) {
-        self.take_upload(id).into_iter().for_each(|mut upload| upload.on_abort());
+        self.take_upload(id).into_iter().for_each(|mut upload| abort::<H>(&mut upload));
     }
 
     /// A stream whose content paused and is taken again.
@@ -260,9 +305,9 @@ impl<H: Handler> Exchanges<H> {
     /// The connection is closed: nothing more is answered.
     pub(super) fn on_closed(&mut self) {
         for list in [&mut self.waiting, &mut self.receiving, &mut self.looking] {
-            list.drain(..).for_each(|mut asked| asked.upload.on_abort());
+            list.drain(..).for_each(|mut asked| abort::<H>(&mut asked.upload));
         }
-        self.uploads.drain(..).for_each(|(_, mut upload)| upload.on_abort());
+        self.uploads.drain(..).for_each(|(_, mut upload)| abort::<H>(&mut upload));
         self.given_up.extend(self.replies.drain(..).map(|reply| reply.record));
         self.unacknowledged.on_closed();
     }

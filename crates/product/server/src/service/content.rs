@@ -1,6 +1,6 @@
 //! A response's content, pulled from any `http_body::Body`.
 
-use super::{caught, poll_caught};
+use crate::caught::{caught, poll_caught};
 use crate::low::{Content, ContentError, Context};
 use bytes::Bytes;
 use http::HeaderMap;

@@ -1,9 +1,9 @@
 //! The head of a request, and the future that answers it.
 
 use super::upload::Inlet;
-use super::{caught, poll_caught};
 use crate::access_log::RequestLine;
-use crate::connection_info::{ConnectionInfo, QuicConnection};
+use crate::caught::{caught, poll_caught};
+use crate::connection_info::{ConnectionInfo, ConnectionView};
 use crate::informational::Outlet;
 use crate::low::{Context, Head, Interim, Received};
 use body::Body;
@@ -42,7 +42,7 @@ pub struct ServiceHead<F> {
 pub(super) struct Arrival<'a> {
     pub(super) upload: &'a mut Inlet,
     pub(super) received: Received,
-    pub(super) connection: QuicConnection<'a>,
+    pub(super) connection: ConnectionView<'a>,
 }
 
 /// What the log says of a request. Clones of it share its memory.
@@ -151,7 +151,7 @@ impl<F> ServiceHead<F> {
         polled
     }
 
-    fn info(&mut self, connection: QuicConnection<'_>, waker: &Waker) -> ConnectionInfo {
+    fn info(&mut self, connection: ConnectionView<'_>, waker: &Waker) -> ConnectionInfo {
         let outlet = self.outlet.get_or_insert_with(|| {
             let outlet = Arc::new(Outlet::default());
             outlet.lock().set_waker(waker);

@@ -10,6 +10,7 @@
 //! | answer.rs | the seam between hyper and what answers |
 //! | service.rs, body.rs, fields.rs | a request to the handler of files and back |
 //! | application.rs | a request to a service of the application's and back |
+//! | low_level.rs, exchange.rs | a request to a low-level handler and back |
 //! | thread_state.rs | what the connections of a thread share |
 //! | limiter.rs | how many connections there may be, in all and from each network |
 //! | timeouts.rs, limits.rs | time limits of connections |
@@ -23,12 +24,14 @@ mod application;
 mod body;
 mod connection;
 mod counters;
+mod exchange;
 mod fields;
 mod frames;
 mod holding;
 mod limiter;
 mod limits;
 mod listen;
+mod low_level;
 mod plain;
 mod service;
 mod shutdown_signal;
@@ -42,5 +45,6 @@ pub use counters::ThreadCounters;
 pub use fields::alt_svc;
 pub use limits::Limits;
 pub use listen::listen;
+pub(crate) use low_level::serve_handler;
 pub use shutdown_signal::ShutdownSignal;
 pub use tcp_server::{Setup, serve};

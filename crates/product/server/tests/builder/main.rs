@@ -141,8 +141,4 @@ fn settings_that_cannot_work_are_refused_with_a_word() {
     assert!(matches!(refused, BindError::AccessLog(_)), "{refused}");
     let state = builder().state_dir("/proc/nosuch").bind().unwrap_err();
     assert!(matches!(state, BindError::State(_)), "{state}");
-    let options = server::handler::FileOptions::default();
-    let files = move |_| server::handler::Files::new(options.clone());
-    let handler = builder().bind().unwrap().serve_handler(files).unwrap_err();
-    assert!(handler.to_string().contains("Versions::HTTP3"), "{handler}");
 }

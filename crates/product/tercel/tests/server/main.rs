@@ -4,5 +4,6 @@
 mod ends;
 mod fields;
 mod interim;
+mod low;
 mod threads;
 mod world;

@@ -1,0 +1,96 @@
+//! Heads of HTTP/1.1 and 2 in the shape of HTTP/3's, for what reads heads of every version.
+
+use super::head::{RequestHead, Trailers};
+use super::target::Malformed;
+use super::validate;
+use http::header::{self, HeaderMap, HeaderName};
+use http::{Method, Request};
+use qpack::FieldSection;
+
+/// Fields that HTTP/3 has not. RFC 9114 §4.2. The authority has a line of its own.
+const LEFT_OUT: [HeaderName; 6] = [
+    header::CONNECTION,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::HOST,
+];
+
+/// Memory for one head.
+#[derive(Debug, Default)]
+pub struct HeadBuffer(FieldSection);
+
+impl HeadBuffer {
+    /// The head of `request`, copied as HTTP/3 would have brought it: RFC 9114 §4.3.1. A request without a scheme came over TLS.
+    ///
+    /// # Errors
+    /// It breaks a rule of heads; says which.
+    pub fn request<B>(&mut self, request: &Request<B>) -> Result<RequestHead<'_>, Malformed> {
+        let (section, uri, fields) = (&mut self.0, request.uri(), request.headers());
+        section.clear();
+        section.push(b":method", request.method().as_str().as_bytes());
+        if request.method() != Method::CONNECT {
+            section.push(b":scheme", uri.scheme_str().unwrap_or("https").as_bytes());
+            let path = uri.path_and_query().map_or("/", |path| path.as_str());
+            section.push(b":path", path.as_bytes());
+        }
+        // RFC 9112 §3.2.2: the target counts, instead of the host field.
+        let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
+        let host = fields.get(header::HOST).map(header::HeaderValue::as_bytes);
+        if let Some(authority) = authority.or(host) {
+            section.push(b":authority", authority);
+        }
+        push(section, fields);
+        validate::request(section)
+    }
+
+    /// Trailer fields.
+    ///
+    /// # Errors
+    /// They break a rule of fields; says which.
+    pub fn trailers(&mut self, fields: &HeaderMap) -> Result<Trailers<'_>, Malformed> {
+        self.0.clear();
+        push(&mut self.0, fields);
+        validate::trailers(&self.0)
+    }
+}
+
+fn push(section: &mut FieldSection, fields: &HeaderMap) {
+    for (name, value) in fields {
+        let is_left_out = LEFT_OUT.contains(name) || *name == header::TE && value.as_bytes() != b"trailers";
+        if !is_left_out {
+            section.push(name.as_str().as_bytes(), value.as_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Deleted, a handler could read another request over HTTP/1.1 or 2 than over HTTP/3.
+    #[test]
+    fn a_head_of_another_version_reads_as_one_of_http3() {
+        let mut buffer = HeadBuffer::default();
+        let request = Request::get("/a?b").header("host", "h:1").header("connection", "close");
+        let request =
+            request.header("te", "gzip").header("x-mine", "1").header("x-mine", "2").body(()).unwrap();
+        let head = buffer.request(&request).unwrap();
+        assert_eq!((head.method(), head.scheme()), (&b"GET"[..], Some(&b"https"[..])));
+        assert_eq!((head.authority(), head.path()), (Some(&b"h:1"[..]), Some(&b"/a?b"[..])));
+        assert_eq!(
+            head.fields().map(|line| (line.name, line.value)).collect::<Vec<_>>(),
+            [(&b"x-mine"[..], &b"1"[..]), (b"x-mine", b"2")]
+        );
+        let request = Request::options("https://h/*").header("content-length", "7").body(()).unwrap();
+        assert_eq!(buffer.request(&request).unwrap().content_length(), Some(7));
+        let connect = Request::connect("h:443").body(()).unwrap();
+        let head = buffer.request(&connect).unwrap();
+        assert_eq!((head.scheme(), head.path(), head.authority()), (None, None, Some(&b"h:443"[..])));
+        let bad = Request::get("/").header("host", "h").header("content-length", "x").body(()).unwrap();
+        assert!(buffer.request(&bad).is_err());
+        let trailers = HeaderMap::from_iter([(HeaderName::from_static("x-sum"), 7.into())]);
+        assert_eq!(buffer.trailers(&trailers).unwrap().fields().len(), 1);
+    }
+}

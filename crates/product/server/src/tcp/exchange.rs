@@ -1,0 +1,252 @@
+//! The content of one request and of its response, between hyper and a low-level handler.
+
+use super::body::RequestGuard;
+use super::service::discard;
+use super::timeouts::ConnectionTimeouts;
+use crate::caught::{caught, poll_caught};
+use crate::low::{self, Content as _, Handler, Received, Upload, WakeTarget};
+use crate::monotonic;
+use bytes::{Buf as _, Bytes};
+use http_body::{Body as _, Frame, SizeHint};
+use http3::HeadBuffer;
+use hyper::body::Incoming;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker, ready};
+
+/// The largest piece that is pulled from a response at once, in bytes.
+const PIECE: usize = 128 << 10;
+
+/// The circumstances of a call of a handler over HTTP/1.1 or 2.
+pub(super) fn context(waker: &Waker) -> low::Context<'_> {
+    low::Context { now: monotonic::now(), waiting: 0, wake: WakeTarget::Task(waker) }
+}
+
+/// Wakes the task that answers a request. hyper polls a request in more than one task; the waker that the handler has stays good.
+pub(super) struct RequestWaker(Mutex<Waker>);
+
+impl RequestWaker {
+    /// Wakes nothing until a task is known. The waker is the handler's.
+    pub(super) fn new() -> (Arc<RequestWaker>, Waker) {
+        let waker = Arc::new(RequestWaker(Mutex::new(Waker::noop().clone())));
+        (Arc::clone(&waker), Waker::from(waker))
+    }
+
+    /// The task of `cx` answers the request from now on.
+    pub(super) fn set(&self, cx: &Context<'_>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(cx.waker());
+    }
+}
+
+impl Wake for RequestWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Not under the lock: what is woken may drop wakers.
+        let waker = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        waker.wake();
+    }
+}
+
+/// The content of a request on its way to the handler.
+pub(super) struct Receiving<U: Upload> {
+    pub(super) upload: U,
+    pub(super) received: Received,
+    /// `None` when all has arrived, or nothing more will.
+    content: Option<Incoming>,
+    /// Arrived, and not taken yet.
+    held: Bytes,
+    timeouts: Rc<ConnectionTimeouts>,
+}
+
+impl<U: Upload> Receiving<U> {
+    pub(super) fn new(content: Incoming, timeouts: Rc<ConnectionTimeouts>) -> Receiving<U> {
+        let (upload, held) = (U::default(), Bytes::new());
+        if content.is_end_stream() {
+            let mut receiving = Receiving { upload, received: Received::Open, content: None, held, timeouts };
+            receiving.end();
+            return receiving;
+        }
+        Receiving { upload, received: Received::Open, content: Some(content), held, timeouts }
+    }
+
+    fn end(&mut self) {
+        self.content = None;
+        self.received = Received::Whole;
+        self.upload.on_end();
+    }
+
+    /// Lends what arrives, until the handler takes no more or nothing is there. The task is woken when more arrives.
+    ///
+    /// # Errors
+    /// The client has given the request up.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        loop {
+            if !self.held.is_empty() {
+                if !self.upload.has_room() {
+                    return Ok(());
+                }
+                let taken = self.upload.on_body(&self.held).min(self.held.len());
+                self.held.advance(taken);
+                if !self.held.is_empty() {
+                    return Ok(());
+                }
+            }
+            let Some(content) = &mut self.content else { return Ok(()) };
+            match Pin::new(content).poll_frame(cx) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(None) => self.end(),
+                Poll::Ready(Some(Err(error))) => {
+                    self.content = None;
+                    self.upload.on_abort();
+                    return Err(io::Error::other(error));
+                }
+                Poll::Ready(Some(Ok(frame))) => self.take(frame),
+            }
+        }
+    }
+
+    fn take(&mut self, frame: Frame<Bytes>) {
+        match frame.into_data() {
+            Ok(bytes) => {
+                self.timeouts.on_content(bytes.len());
+                self.held = bytes;
+            }
+            Err(frame) => {
+                let fields = frame.into_trailers().unwrap_or_default();
+                // Fields that break a rule are left out, as RFC 9110 §6.5.1 permits.
+                if let Ok(trailers) = HeadBuffer::default().trailers(&fields) {
+                    self.upload.on_trailers(&trailers);
+                }
+            }
+        }
+    }
+
+    /// Whether the handler still takes content that may come.
+    fn is_wanted(&self) -> bool {
+        self.content.is_some() && self.upload.is_wanted()
+    }
+
+    /// What still comes, if anything.
+    pub(super) fn take_content(&mut self) -> Option<Incoming> {
+        self.content.take()
+    }
+
+    /// The handler takes no more. What still comes is received and discarded within limits, as over HTTP/3.
+    fn give_up(&mut self) {
+        if let Some(content) = self.take_content() {
+            tokio::task::spawn_local(discard(content, Rc::clone(&self.timeouts)));
+        }
+    }
+}
+
+impl<U: Upload> Drop for Receiving<U> {
+    /// The client has given the request up, or its connection is lost.
+    fn drop(&mut self) {
+        if self.content.take().is_some() {
+            let _ = caught(|| self.upload.on_abort());
+        }
+    }
+}
+
+/// A response's content as hyper pulls it. Meanwhile the request's goes on to the handler, and the response ends when that is over.
+pub(super) struct Content<H: Handler> {
+    /// `None`: nothing (more).
+    body: Option<H::Content>,
+    receiving: Option<Receiving<H::Upload>>,
+    account: RequestGuard,
+    /// What the handler wakes.
+    waker: (Arc<RequestWaker>, Waker),
+}
+
+// Nothing in it is pinned.
+impl<H: Handler> Unpin for Content<H> {}
+
+impl<H: Handler> Content<H> {
+    pub(super) fn new(
+        body: H::Content,
+        mut receiving: Receiving<H::Upload>,
+        account: RequestGuard,
+        waker: (Arc<RequestWaker>, Waker),
+    ) -> Content<H> {
+        let body = (body.remaining() != Some(0)).then_some(body);
+        let receiving = if receiving.is_wanted() {
+            Some(receiving)
+        } else {
+            receiving.give_up();
+            None
+        };
+        Content { body, receiving, account, waker }
+    }
+
+    /// No content, and none is received.
+    pub(super) fn empty(account: RequestGuard, waker: (Arc<RequestWaker>, Waker)) -> Content<H> {
+        Content { body: None, receiving: None, account, waker }
+    }
+
+    /// Lends what arrives of the request's content.
+    fn poll_receive(&mut self, cx: &mut Context<'_>) {
+        if let Some(receiving) = &mut self.receiving {
+            let ended = receiving.poll(cx);
+            if ended.is_ok() && receiving.is_wanted() {
+                return;
+            }
+            receiving.give_up();
+            self.receiving = None;
+        }
+    }
+
+    fn poll_body(&mut self) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        if body.remaining() != Some(0)
+            && let Some(chunk) = ready!(body.poll_chunk(PIECE, &context(&self.waker.1))).transpose()
+        {
+            return Poll::Ready(Some(chunk.map(Frame::data).map_err(io::Error::other)));
+        }
+        let trailers = body.trailers();
+        self.body = None;
+        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+    }
+}
+
+impl<H: Handler> http_body::Body for Content<H> {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let this = &mut *self;
+        this.waker.0.set(cx);
+        let polled = poll_caught(|| {
+            this.poll_receive(cx);
+            match ready!(this.poll_body()) {
+                None if this.receiving.is_some() => Poll::Pending,
+                polled => Poll::Ready(polled),
+            }
+        });
+        let frame =
+            ready!(polled).unwrap_or_else(|()| Some(Err(io::Error::other("the handler has panicked"))));
+        match &frame {
+            Some(Ok(frame)) => this.account.sent += frame.data_ref().map_or(0, Bytes::len) as u64,
+            // The connection or stream must not end as if all were well.
+            Some(Err(_)) => (this.body, this.receiving) = (None, None),
+            None => {}
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_none() && self.receiving.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let left = self.body.as_ref().map_or(Some(0), H::Content::remaining);
+        left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}

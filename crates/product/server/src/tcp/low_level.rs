@@ -1,0 +1,277 @@
+//! A low-level handler over HTTP/1.1 and 2: the bridge between hyper and [`Handler`].
+//!
+//! What it costs beside HTTP/3: a future for each request, a copy of its head, a `HeaderMap` of the response's fields. Content of
+//! requests is lent from hyper's buffers; what the handler does not take stays here, and hyper's flow control holds back the client.
+//! Content of responses is handed over. A panic ends one request: 500 if no head of a response has left, else the stream over
+//! HTTP/2 and the connection over HTTP/1.1.
+
+use super::answer::{Answer, ConnectionContext};
+use super::body::RequestGuard;
+use super::counters::ThreadCounters;
+use super::exchange::{Content, Receiving, RequestWaker, context};
+use super::service::discard;
+use super::stream::Stream;
+use super::tcp_server::{Setup, serve_by};
+use crate::access_log::Protocol;
+use crate::caught::{caught, poll_caught};
+use crate::connection_info::{ConnectionInfo, ConnectionView, Viewed};
+use crate::informational;
+use crate::low::{self, Content as _, Handler, Head as _, Received, Upload as _};
+use crate::monotonic;
+use crate::response_fields as fields;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http3::HeadBuffer;
+use hyper::body::Incoming;
+use std::cell::RefCell;
+use std::future::Future;
+use std::io;
+use std::net::TcpListener;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+/// Accepts from `listener` and serves by `handler` until the order to stop.
+///
+/// # Errors
+/// The operating system has no descriptors or memory left to begin with.
+pub(crate) fn serve_handler<H: Handler>(
+    listener: TcpListener,
+    setup: Setup,
+    handler: H,
+) -> io::Result<ThreadCounters> {
+    serve_by(listener, setup, LowLevel(Rc::new(RefCell::new(handler))))
+}
+
+/// The handler of a thread.
+struct LowLevel<H>(Rc<RefCell<H>>);
+
+/// The handler for one connection.
+struct Requests<H> {
+    handler: Rc<RefCell<H>>,
+    context: ConnectionContext,
+}
+
+impl<H: Handler> Answer for LowLevel<H> {
+    type Content = Content<H>;
+    type Future = Pin<Box<Answering<H>>>;
+    type Service = Requests<H>;
+
+    fn service(&self, context: ConnectionContext) -> Requests<H> {
+        Requests { handler: Rc::clone(&self.0), context }
+    }
+}
+
+impl<H: Handler> hyper::service::Service<Request<Incoming>> for Requests<H> {
+    type Response = Response<Content<H>>;
+    type Error = io::Error;
+    type Future = Pin<Box<Answering<H>>>;
+
+    fn call(&self, request: Request<Incoming>) -> Pin<Box<Answering<H>>> {
+        let account = self.context.account(&request, monotonic::now());
+        // RFC 6585 §5: 431.
+        let refusal = account.head.refusal().map(|(status, _)| status);
+        let refusal = refusal.or_else(|| account.head.is_too_large().then_some(431));
+        let head = caught(|| take_head(&request, refusal)).ok();
+        let has_interims =
+            self.context.protocol == Protocol::Http1 && informational::is_known_to(request.version());
+        Box::pin(Answering {
+            handler: Rc::clone(&self.handler),
+            info: self.context.info.clone(),
+            interims: has_interims.then(|| self.context.stream.clone()),
+            waits_for_continue: head.as_ref().is_some_and(H::Head::expects_continue),
+            content: Some(request.into_body()),
+            head,
+            receiving: None,
+            account: Some(account),
+            waker: RequestWaker::new(),
+        })
+    }
+}
+
+/// What the handler keeps of the head of `request`, or of its refusal.
+fn take_head<T: low::Head>(request: &Request<Incoming>, refusal: Option<u16>) -> T {
+    let mut head = T::default();
+    match (refusal, HeadBuffer::default().request(request)) {
+        (Some(status), _) => head.on_refused(status),
+        (None, Ok(request)) => head.on_request(&request),
+        (None, Err(_)) => head.on_refused(400),
+    }
+    head
+}
+
+/// The response to one request, to come.
+pub(super) struct Answering<H: Handler> {
+    handler: Rc<RefCell<H>>,
+    info: ConnectionInfo,
+    /// Where informational responses are written, if the version has them.
+    interims: Option<Stream>,
+    /// `None`: what keeps it has panicked.
+    head: Option<H::Head>,
+    /// The client sends its content when it is told to go on: when the content is asked for. RFC 9110 §10.1.1.
+    waits_for_continue: bool,
+    /// There until the first poll.
+    content: Option<Incoming>,
+    /// There from then on until it is answered.
+    receiving: Option<Receiving<H::Upload>>,
+    /// There until it is answered.
+    account: Option<RequestGuard>,
+    waker: (Arc<RequestWaker>, Waker),
+}
+
+// Nothing in it is pinned.
+impl<H: Handler> Unpin for Answering<H> {}
+
+/// A response before its content, and the content.
+type Begun<C> = (StatusCode, HeaderMap, C);
+
+impl<H: Handler> Answering<H> {
+    fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Begun<H::Content>>> {
+        let Answering { handler, head, receiving, account, .. } = self;
+        let (Some(head), Some(account)) = (head, account) else { return Poll::Pending };
+        if let Some(content) = self.content.take() {
+            *receiving = Some(Receiving::new(content, Rc::clone(&account.timeouts)));
+        }
+        let Some(receiving) = receiving else { return Poll::Pending };
+        loop {
+            if !self.waits_for_continue {
+                receiving.poll(cx)?;
+                if awaits_content(head, receiving) {
+                    return Poll::Pending;
+                }
+            }
+            let mut call: Call<'_, H> = Call { head, receiving, info: &self.info, waker: &self.waker.1 };
+            let polled = match account.timeouts.is_short() && !call.head.has_begun() {
+                true => Poll::Ready(handler.borrow_mut().put_off(&context(call.waker))),
+                false => call.handle(&mut *handler.borrow_mut(), self.interims.as_ref()),
+            };
+            // Whether the client is told to go on, now that the handler was asked. Over HTTP/2 hyper tells it nothing.
+            let goes_on = match polled {
+                Poll::Ready(response) => {
+                    let goes_on =
+                        self.waits_for_continue && response.status < 300 && awaits_content(head, receiving);
+                    if !goes_on {
+                        return Poll::Ready(Ok(begin(response)));
+                    }
+                    goes_on
+                }
+                Poll::Pending => {
+                    let is_told = receiving.upload.is_awaited() || account.protocol == Protocol::Http2;
+                    self.waits_for_continue && is_told
+                }
+            };
+            if !goes_on {
+                return Poll::Pending;
+            }
+            self.waits_for_continue = false;
+        }
+    }
+
+    /// The response to a request whose handler has panicked.
+    fn fail(&mut self) -> Option<Response<Content<H>>> {
+        let mut account = self.account.take()?;
+        let mut map = fields::empty();
+        account.thread_state.date(&mut map, monotonic::now());
+        let received = self.receiving.as_ref().map_or(Received::Open, |receiving| receiving.received);
+        announce(&mut map, &account, received);
+        let content = self.content.take().or_else(|| self.receiving.take()?.take_content());
+        if let Some(content) = content {
+            tokio::task::spawn_local(discard(content, Rc::clone(&account.timeouts)));
+        }
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        account.status = status.as_u16();
+        Some(respond(status, map, Content::empty(account, self.waker.clone())))
+    }
+}
+
+impl<H: Handler> Future for Answering<H> {
+    type Output = io::Result<Response<Content<H>>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        this.waker.0.set(cx);
+        if this.head.is_none() {
+            return this.fail().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)));
+        }
+        let (status, mut map, body) = match ready!(poll_caught(|| this.poll_response(cx))) {
+            Ok(begun) => begun?,
+            Err(()) => return this.fail().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
+        };
+        let (Some(mut account), Some(receiving)) = (this.account.take(), this.receiving.take()) else {
+            return Poll::Pending;
+        };
+        announce(&mut map, &account, receiving.received);
+        account.status = status.as_u16();
+        account.ahead = account.timeouts.reserve(body.remaining().unwrap_or(u64::MAX));
+        let content = Content::new(body, receiving, account, this.waker.clone());
+        Poll::Ready(Ok(respond(status, map, content)))
+    }
+}
+
+/// Adds what concerns the connection: RFC 7838, RFC 9112 §9.6.
+fn announce(map: &mut HeaderMap, account: &RequestGuard, received: Received) {
+    if let Some(alt_svc) = account.thread_state.maps.borrow().alt_svc() {
+        map.insert(header::ALT_SVC, alt_svc.clone());
+    }
+    if received == Received::Open {
+        account.timeouts.on_unread();
+        if account.protocol == Protocol::Http1 {
+            // The next request would come behind content that is perhaps not read.
+            map.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
+}
+
+fn respond<C>(status: StatusCode, map: HeaderMap, content: C) -> Response<C> {
+    let mut response = Response::new(content);
+    *response.status_mut() = status;
+    *response.headers_mut() = map;
+    response
+}
+
+/// Whether the handler is called only when more of the content is there.
+fn awaits_content<T: low::Head, U: low::Upload>(head: &T, receiving: &Receiving<U>) -> bool {
+    receiving.received == Received::Open && head.awaits_content() && !receiving.upload.is_enough()
+}
+
+/// A call of a handler.
+struct Call<'a, H: Handler> {
+    head: &'a mut H::Head,
+    receiving: &'a mut Receiving<H::Upload>,
+    info: &'a ConnectionInfo,
+    waker: &'a Waker,
+}
+
+impl<H: Handler> Call<'_, H> {
+    fn handle(
+        &mut self,
+        handler: &mut H,
+        interims: Option<&Stream>,
+    ) -> Poll<low::Response<H::Fields, H::Content>> {
+        let request = low::Request {
+            head: self.head,
+            upload: &mut self.receiving.upload,
+            received: self.receiving.received,
+            connection: ConnectionView { viewed: Viewed::Tcp(self.info), early: None },
+        };
+        let polled = handler.handle(request, &context(self.waker));
+        while let Some(interim) = self.head.next_interim() {
+            if let Some(stream) = interims.filter(|stream| stream.is_between()) {
+                stream.write_between(&informational::to_http1(&interim));
+            }
+        }
+        polled
+    }
+}
+
+fn begin<F: low::FieldLines, C>(response: low::Response<F, C>) -> Begun<C> {
+    let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut map = HeaderMap::new();
+    for (name, value) in response.fields.lines() {
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+            map.append(name, value);
+        }
+    }
+    (status, map, response.body)
+}
