@@ -3,6 +3,7 @@
 //! Bars and lines go to standard error. Standard output is for content, heads and JSON.
 
 use super::{GetArgs, Http, summary};
+use client::LocalPlace;
 use client::error::shown;
 use client::job::Job;
 use client::output::Output;
@@ -28,7 +29,7 @@ pub(super) struct Console {
     json: Option<Stream>,
     exit_code: u8,
     http: Http,
-    wants_move: bool,
+    destination: Option<LocalPlace>,
 }
 
 /// Where the lines of JSON go.
@@ -62,7 +63,7 @@ impl Console {
             json: args.json.then_some(if output_is_taken { Stream::Error } else { Stream::Output }),
             exit_code: 0,
             http: args.http,
-            wants_move: args.migrate_to.is_some(),
+            destination: args.migrate_to.as_ref().map(|planned| planned.to.clone()),
         }
     }
 
@@ -86,12 +87,19 @@ impl Console {
         }
     }
 
-    /// Whether the connection has moved.
+    /// Whether the connection has moved where it was told to, or by itself or by wish of its server.
     fn moved(&self, outcome: &Outcome) -> String {
-        match &outcome.path {
-            Some(path) if path.migrations > 0 => format!(", moved to {}", path.local.ip()),
-            _ if self.wants_move => ", not moved".to_owned(),
-            _ => String::new(),
+        match (&self.destination, &outcome.path) {
+            (Some(to), Some(path))
+                if to.addresses().is_ok_and(|addresses| addresses.contains(&path.local.ip())) =>
+            {
+                format!(", moved to {}", path.local.ip())
+            }
+            (Some(_), _) => ", not moved".to_owned(),
+            (None, Some(path)) if path.migrations > 0 => {
+                format!(", in the end from {} to {}", path.local.ip(), path.peer)
+            }
+            (None, _) => String::new(),
         }
     }
 
