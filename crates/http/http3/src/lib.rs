@@ -43,7 +43,8 @@ pub use config::{Config, InvalidConfig};
 pub use connection::{Connection, EncodedHead, EncodedRequest, Goaway, RequestError};
 pub use error::{Code, ConnectionError};
 pub use fields::{
-    HeadBuffer, InvalidHead, RequestHead, ResponseHead, Target, Trailers, is_authority, is_trimmed,
+    HeadBuffer, HeadMemory, InvalidHead, RequestHead, ResponseHead, Target, Trailers, is_authority,
+    is_trimmed,
 };
 pub use outgoing::{BodyLength, SendError};
 pub use qpack::Line;

@@ -109,7 +109,7 @@ impl FieldSection {
 
     /// The lines in their order.
     #[inline]
-    pub fn lines(&self) -> impl ExactSizeIterator<Item = Line<'_>> {
+    pub fn lines(&self) -> impl ExactSizeIterator<Item = Line<'_>> + Clone {
         self.entries.iter().map(|entry| self.line(entry))
     }
 

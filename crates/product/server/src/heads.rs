@@ -15,10 +15,9 @@ const PLACES: usize = 64;
 const LONGEST: usize = 1_024;
 
 /// What a head was encoded from, and the result.
-#[derive(Debug)]
-struct CachedHead<F> {
+struct CachedHead<F: FieldLines> {
     status: u16,
-    fields: F,
+    fields: F::Kept,
     length: BodyLength,
     encoded: EncodedHead,
 }
@@ -34,8 +33,7 @@ pub enum HeadCache {
 }
 
 /// The table.
-#[derive(Debug)]
-pub(crate) struct Heads<F> {
+pub(crate) struct Heads<F: FieldLines> {
     /// Heads whose fields are this long together, or longer, are not kept. 0 keeps none.
     too_long: usize,
     places: Vec<CachedHead<F>>,
@@ -66,11 +64,12 @@ impl<F: FieldLines> Heads<F> {
             BodyLength::Known(bytes) => bytes,
             BodyLength::Empty | BodyLength::Unknown => 0,
         };
-        let at = place(status, &fields, bytes) % PLACES;
+        let at = place(status, &fields, bytes ^ size as u64) % PLACES;
         let Some(known) = self.places.get_mut(at) else { return self.passing.insert(encode(&fields)) };
-        if (known.status, known.length) != (status, length) || known.fields != fields {
-            let encoded = encode(&fields);
-            *known = CachedHead { status, fields, length, encoded };
+        if (known.status, known.length) != (status, length) || !fields.is(&known.fields) {
+            known.encoded = encode(&fields);
+            (known.status, known.length) = (status, length);
+            fields.keep(&mut known.fields);
         }
         &known.encoded
     }
@@ -80,7 +79,7 @@ impl<F: FieldLines> CachedHead<F> {
     /// An empty place: no response has status 0.
     fn nothing() -> CachedHead<F> {
         let encoded = EncodedHead::response(0, [], BodyLength::Empty);
-        CachedHead { status: 0, fields: F::default(), length: BodyLength::Empty, encoded }
+        CachedHead { status: 0, fields: F::Kept::default(), length: BodyLength::Empty, encoded }
     }
 }
 
@@ -96,6 +95,7 @@ pub(crate) fn place(status: u16, fields: &impl FieldLines, length: u64) -> usize
 mod tests {
     use super::*;
     use crate::response::{Fields, Value};
+    use http::HeaderMap;
 
     fn fields(tag: &str, date: &str) -> Fields {
         let mut fields = Fields::default();
@@ -135,6 +135,41 @@ mod tests {
         heads.encoded(200, fields(&long, "now"), BodyLength::Empty);
         assert_eq!(heads.places.iter().filter(|known| known.status > 0).count(), 1);
         assert!(heads.passing.is_some());
+    }
+
+    /// Deleted, the fields of a service's response could be taken for those of another, or be pinned by the cache.
+    #[test]
+    fn a_map_is_known_by_names_values_and_order_and_not_kept_itself() {
+        let map = |fields: &[(&'static str, &'static str)]| {
+            let mut map = HeaderMap::new();
+            fields.iter().for_each(|(name, value)| _ = map.append(*name, value.parse().unwrap()));
+            map
+        };
+        let mut heads = Heads::new(HeadCache::On);
+        let sets: [&[(&str, &str)]; 8] = [
+            &[("a", "1"), ("b", "2")],
+            &[("b", "2"), ("a", "1")],
+            &[("a", "1"), ("a", "2")],
+            &[("a", "1:2")],
+            &[("a", "1b:2")],
+            &[("a", "1")],
+            &[("a", "1"), ("b", "2"), ("c", "")],
+            &[],
+        ];
+        for set in sets.into_iter().chain(sets.into_iter().rev()).cycle().take(64) {
+            let encoded = format!("{:?}", heads.encoded(200, map(set), BodyLength::Empty));
+            let lines = set.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+            assert_eq!(
+                encoded,
+                format!("{:?}", EncodedHead::response(200, lines, BodyLength::Empty)),
+                "{set:?}"
+            );
+        }
+        let shared = bytes::Bytes::from(vec![b'x'; 99]);
+        let mut pinning = HeaderMap::new();
+        pinning.insert("a", http::HeaderValue::from_maybe_shared(shared.slice(3..5)).unwrap());
+        heads.encoded(200, pinning, BodyLength::Empty);
+        assert!(shared.is_unique());
     }
 
     #[test]

@@ -253,9 +253,18 @@ impl Content for Bytes {
 }
 
 /// A response's fields.
-pub trait FieldLines: PartialEq + Default {
+pub trait FieldLines {
+    /// What is kept of fields to know them again.
+    type Kept: Default;
+
     /// Whether the same fields come again often enough that the encoded head is worth remembering.
     const REPEATS: bool;
+
+    /// Whether `kept` is of the same fields in the same order.
+    fn is(&self, kept: &Self::Kept) -> bool;
+
+    /// Makes `kept` that of these fields. Memory of what it was before is used again.
+    fn keep(self, kept: &mut Self::Kept);
 
     /// Names, in lower case, and values in the order in which they are sent.
     fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])>;
@@ -266,8 +275,31 @@ pub trait FieldLines: PartialEq + Default {
     }
 }
 
+/// The fields of a [`HeaderMap`] as text: their values are not kept, which may share large memory.
+#[derive(Debug, Default)]
+pub struct KeptFields {
+    /// Name, `:`, value, line feed: no name has the one, no value the other.
+    text: Vec<u8>,
+}
+
 impl FieldLines for HeaderMap {
-    const REPEATS: bool = false;
+    type Kept = KeptFields;
+
+    const REPEATS: bool = true;
+
+    fn is(&self, kept: &KeptFields) -> bool {
+        let mut rest = kept.text.as_slice();
+        let mut skip = |part: &[u8]| rest.strip_prefix(part).map(|behind| rest = behind).is_some();
+        let mut same = |(name, value)| skip(name) && skip(b":") && skip(value) && skip(b"\n");
+        self.lines().all(&mut same) && rest.is_empty()
+    }
+
+    fn keep(self, kept: &mut KeptFields) {
+        kept.text.clear();
+        for (name, value) in self.lines() {
+            [name, b":", value, b"\n"].into_iter().for_each(|part| kept.text.extend_from_slice(part));
+        }
+    }
 
     fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))

@@ -135,7 +135,19 @@ impl Fields {
 }
 
 impl low::FieldLines for Fields {
+    type Kept = Fields;
+
     const REPEATS: bool = true;
+
+    #[inline]
+    fn is(&self, kept: &Fields) -> bool {
+        self == kept
+    }
+
+    #[inline]
+    fn keep(self, kept: &mut Fields) {
+        *kept = self;
+    }
 
     #[inline]
     fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {

@@ -50,13 +50,18 @@ impl<'a> RequestHead<'a> {
         self.priority
     }
 
+    /// Its size when decoded, in bytes: names, values, and 32 for each line. RFC 9114 §4.2.2.
+    pub fn size(&self) -> u64 {
+        self.section.size()
+    }
+
     /// All lines in their order, pseudo-header fields first.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = Line<'a>> {
         self.section.lines()
     }
 
     /// The fields in their order, without pseudo-header fields.
-    pub fn fields(&self) -> impl ExactSizeIterator<Item = Line<'a>> {
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = Line<'a>> + Clone {
         self.section.lines().skip(self.pseudo_lines)
     }
 
@@ -91,7 +96,7 @@ impl<'a> ResponseHead<'a> {
     }
 
     /// The fields in their order, without `:status`.
-    pub fn fields(&self) -> impl ExactSizeIterator<Item = Line<'a>> {
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = Line<'a>> + Clone {
         self.section.lines().skip(1)
     }
 
@@ -109,7 +114,7 @@ pub struct Trailers<'a> {
 
 impl<'a> Trailers<'a> {
     /// The fields in their order.
-    pub fn fields(&self) -> impl ExactSizeIterator<Item = Line<'a>> {
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = Line<'a>> + Clone {
         self.section.lines()
     }
 }

@@ -11,7 +11,7 @@ mod target;
 mod validate;
 
 pub use buffer::HeadBuffer;
-pub use convert::InvalidHead;
+pub use convert::{HeadMemory, InvalidHead};
 pub use head::{RequestHead, ResponseHead, Trailers};
 pub use target::{Target, is_authority, is_trimmed};
 

@@ -231,6 +231,33 @@ fn heads_become_http_types_and_back() {
     assert_eq!(request(&again).unwrap().to_request().unwrap().into_parts().0.headers, parts.headers);
 }
 
+/// Deleted, a value that an application keeps could change with the next request of its connection.
+#[test]
+fn memory_of_heads_is_used_again_once_nothing_of_the_last_one_is_kept() {
+    let mut memory = HeadMemory::default();
+    let mut kept = Vec::new();
+    for number in 0..100 {
+        let (text, path) = (format!("value {number}"), format!("/{number}?q={}", "x".repeat(number)));
+        let more = [("x", text.as_str()), ("cookie", "a=b"), ("user-agent", &text), ("cookie", "c")];
+        let mut lines: Vec<(&str, &str)> = GET.iter().copied().chain(more).collect();
+        lines.iter_mut().filter(|line| line.0 == ":path").for_each(|line| line.1 = &path);
+        let section = section(&lines);
+        let head = request(&section).unwrap();
+        let parts = head.to_request_in(&mut memory).unwrap().into_parts().0;
+        let fresh = head.to_request().unwrap().into_parts().0;
+        assert_eq!((&parts.uri, &parts.headers), (&fresh.uri, &fresh.headers));
+        assert_eq!(parts.uri.path_and_query().unwrap().as_str(), path);
+        assert_eq!(parts.headers["cookie"], "a=b; c");
+        if number % 3 == 0 {
+            kept.push((text, parts));
+        }
+    }
+    for (text, parts) in kept {
+        assert!(parts.headers["x"] == text && parts.headers["user-agent"] == text);
+    }
+    assert!(memory.bytes() < 4_096);
+}
+
 #[test]
 fn what_http3_does_not_have_is_not_sent() {
     let parts = http::Request::builder()

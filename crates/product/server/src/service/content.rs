@@ -30,9 +30,10 @@ impl<B> ServiceContent<B> {
     }
 
     fn end(&mut self) {
-        // A panic in there must not end more than the request.
-        let body = self.body.take();
-        let _ = caught(|| drop(body));
+        if let Some(body) = self.body.take() {
+            // A panic in there must not end more than the request.
+            let _ = caught(|| drop(body));
+        }
     }
 }
 

@@ -8,12 +8,14 @@
 //! |---|---|
 //! | request.rs | a request's head, and its future while it runs |
 //! | upload.rs | its content, by a queue to a [`Body`] |
+//! | logged.rs | what the access log says of it |
 //! | content.rs | the response's content |
 //! | function.rs | an async function as a service |
 //! | shared.rs | a service whose futures run on a runtime of the program's |
 
 mod content;
 mod function;
+mod logged;
 mod request;
 mod shared;
 mod upload;
@@ -72,7 +74,7 @@ impl<S> ServiceHandler<S> {
             return self.plain(StatusCode::INTERNAL_SERVER_ERROR, cx);
         }
         let mut fields = parts.headers;
-        fields::remove_connection_fields(&mut fields);
+        // Fields that concern a connection do not exist in HTTP/3: http3 leaves them out. RFC 9114 §4.2.
         self.date.add(&mut fields, cx.now());
         let size = body.size_hint().exact();
         let body = match fields::complete((method, parts.status), &mut fields, size) {

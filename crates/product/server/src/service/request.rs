@@ -1,5 +1,7 @@
 //! The head of a request, and the future that answers it.
 
+use super::caught;
+use super::logged::Logged;
 use super::upload::Inlet;
 use crate::access_log::RequestLine;
 use crate::caught::{caught, poll_caught};
@@ -7,9 +9,8 @@ use crate::connection_info::{ConnectionInfo, ConnectionView};
 use crate::informational::Outlet;
 use crate::low::{Context, Head, Interim, Received};
 use body::Body;
-use http::header::{self, HeaderValue};
-use http::{Method, StatusCode, Uri};
-use http3::RequestHead;
+use http::{Method, StatusCode};
+use http3::{HeadMemory, RequestHead};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,8 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Wake, Waker};
 use tower_service::Service;
 
-/// What a field costs in a map beside its text, in bytes.
-const FIELD: usize = 96;
+/// What a field costs in a map beside its text and the 32 bytes of RFC 9114 §4.2.2, in bytes.
+const FIELD: usize = 64;
+/// Memory of heads that were larger than this, in bytes, is given back.
+const KEPT: usize = 4_096;
 
 /// A request and the future that answers it, in memory that is reused.
 pub struct ServiceHead<F> {
@@ -29,9 +32,11 @@ pub struct ServiceHead<F> {
     /// Bytes of the head as it came, and what each field costs beside.
     size: usize,
     logged: Logged,
+    /// The text of the request's fields.
+    memory: HeadMemory,
     future: Pin<Box<Option<F>>>,
     /// Made when it is first needed. Heads stay with their connection.
-    call: Option<(Arc<WakeHandle>, Waker)>,
+    call: Option<Call>,
     /// Made with the first call of the service, for the same time.
     outlet: Option<Arc<Outlet>>,
     /// The name that the client asked for, once it is read. It stays, as heads stay with their connection.
@@ -45,13 +50,17 @@ pub(super) struct Arrival<'a> {
     pub(super) connection: ConnectionView<'a>,
 }
 
-/// What the log says of a request. Clones of it share its memory.
-#[derive(Default)]
-struct Logged {
-    method: Method,
-    uri: Uri,
-    referer: Option<HeaderValue>,
-    user_agent: Option<HeaderValue>,
+/// How a request is woken.
+struct Call {
+    handle: Arc<WakeHandle>,
+    waker: Waker,
+}
+
+impl Call {
+    fn new(cx: &Context<'_>) -> Call {
+        let handle = Arc::new(WakeHandle { is_made: AtomicBool::new(true), connection: cx.waker() });
+        Call { waker: Waker::from(Arc::clone(&handle)), handle }
+    }
 }
 
 /// Tells which of a connection's requests was woken.
@@ -90,6 +99,7 @@ impl<F> Default for ServiceHead<F> {
             expects_continue: false,
             size: 0,
             logged: Logged::default(),
+            memory: HeadMemory::default(),
             future: Box::pin(None),
             call: None,
             outlet: None,
@@ -104,51 +114,59 @@ impl<F> ServiceHead<F> {
     }
 
     pub(super) fn method(&self) -> &Method {
-        &self.logged.method
+        self.logged.method()
     }
 
-    /// The waker of this request, if it was woken or has not been polled.
-    fn take_call(&mut self, cx: &Context<'_>) -> Option<Waker> {
-        let (call, waker) = self.call.get_or_insert_with(|| {
-            let call = Arc::new(WakeHandle { is_made: AtomicBool::new(true), connection: cx.waker() });
-            (Arc::clone(&call), Waker::from(call))
-        });
-        let is_new = self.request.is_some();
-        (call.is_made.swap(false, Ordering::AcqRel) || is_new).then(|| waker.clone())
-    }
-
-    /// WakeList the service, or polls its future if that was woken.
+    /// Calls the service, or polls its future if that was woken.
     pub(super) fn poll<S, B>(&mut self, service: &mut S, arrival: Arrival<'_>, cx: &Context<'_>) -> Polled<B>
     where
         S: Service<http::Request<Body>, Response = http::Response<B>, Future = F>,
         F: Future<Output = Result<http::Response<B>, S::Error>>,
     {
-        let Some(waker) = self.take_call(cx) else { return Polled::Pending };
-        let mut task = std::task::Context::from_waker(&waker);
+        let call = self.call.take().unwrap_or_else(|| Call::new(cx));
+        if !call.handle.is_made.swap(false, Ordering::AcqRel) && self.request.is_none() {
+            self.call = Some(call);
+            return Polled::Pending;
+        }
+        // One guard for all that the application does.
+        let polled = caught(|| self.advance(service, arrival, (&call.waker, cx)));
+        self.call = Some(call);
+        let polled = polled.unwrap_or(Polled::Failed);
+        if !matches!(polled, Polled::Pending) {
+            self.end();
+        }
+        polled
+    }
+
+    fn advance<S, B>(
+        &mut self,
+        service: &mut S,
+        arrival: Arrival<'_>,
+        (waker, cx): (&Waker, &Context<'_>),
+    ) -> Polled<B>
+    where
+        S: Service<http::Request<Body>, Response = http::Response<B>, Future = F>,
+        F: Future<Output = Result<http::Response<B>, S::Error>>,
+    {
+        let mut task = std::task::Context::from_waker(waker);
         if self.request.is_some() {
-            match poll_caught(|| service.poll_ready(&mut task)) {
+            match service.poll_ready(&mut task) {
                 Poll::Pending => return Polled::Pending,
-                Poll::Ready(Ok(Ok(()))) => {}
-                Poll::Ready(Ok(Err(_))) => return Polled::Unready,
-                Poll::Ready(Err(())) => return Polled::Failed,
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => return Polled::Unready,
             }
         }
         if let Some(mut request) = self.request.take() {
-            request.extensions_mut().insert(self.info(arrival.connection, &waker));
-            let content = arrival.upload.body(arrival.received, &cx.waker());
-            let Ok(future) = caught(|| service.call(request.map(|()| content))) else {
-                return Polled::Failed;
-            };
-            self.future.set(Some(future));
+            request.extensions_mut().insert(self.info(arrival.connection, waker));
+            let content = arrival.upload.body(arrival.received, cx);
+            self.future.set(Some(service.call(request.map(|()| content))));
         }
         let Some(future) = self.future.as_mut().as_pin_mut() else { return Polled::Failed };
-        let polled = match poll_caught(|| future.poll(&mut task)) {
-            Poll::Pending => return Polled::Pending,
-            Poll::Ready(Ok(Ok(response))) => Polled::Answered(response),
-            Poll::Ready(Ok(Err(_)) | Err(())) => Polled::Failed,
-        };
-        self.end();
-        polled
+        match future.poll(&mut task) {
+            Poll::Pending => Polled::Pending,
+            Poll::Ready(Ok(response)) => Polled::Answered(response),
+            Poll::Ready(Err(_)) => Polled::Failed,
+        }
     }
 
     fn info(&mut self, connection: ConnectionView<'_>, waker: &Waker) -> ConnectionInfo {
@@ -175,21 +193,10 @@ impl<F> ServiceHead<F> {
 
 impl<F> Head for ServiceHead<F> {
     fn on_request(&mut self, head: &RequestHead<'_>) {
-        self.size = head.lines().map(|line| line.name.len() + line.value.len() + FIELD).sum();
-        match head.to_request() {
-            Ok(request) => {
-                let fields = request.headers();
-                let is_continue =
-                    |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
-                self.expects_continue = fields.get(header::EXPECT).is_some_and(is_continue);
-                self.logged = Logged {
-                    method: request.method().clone(),
-                    uri: request.uri().clone(),
-                    referer: fields.get(header::REFERER).cloned(),
-                    user_agent: fields.get(header::USER_AGENT).cloned(),
-                };
-                self.request = Some(request);
-            }
+        self.size = usize::try_from(head.size()).unwrap_or(0) + FIELD * head.lines().len();
+        self.expects_continue = self.logged.keep(head);
+        match head.to_request_in(&mut self.memory) {
+            Ok(request) => self.request = Some(request),
             // Valid for HTTP/3, and not for the types of `http`.
             Err(_) => self.refusal = Some(StatusCode::BAD_REQUEST),
         }
@@ -206,11 +213,14 @@ impl<F> Head for ServiceHead<F> {
         self.refusal = None;
         self.expects_continue = false;
         self.size = 0;
-        self.logged = Logged::default();
+        self.logged.clear();
+        if self.memory.bytes() > KEPT {
+            self.memory = HeadMemory::default();
+        }
     }
 
     fn memory(&self) -> usize {
-        size_of::<ServiceHead<F>>() + size_of::<Option<F>>() + self.size
+        size_of::<ServiceHead<F>>() + size_of::<Option<F>>() + self.size + self.memory.bytes()
     }
 
     fn expects_continue(&self) -> bool {
@@ -232,13 +242,7 @@ impl<F> Head for ServiceHead<F> {
     }
 
     fn line(&self) -> RequestLine<'_> {
-        let target = self.logged.uri.path_and_query().map(|target| target.as_str().as_bytes());
-        RequestLine {
-            method: Some(self.logged.method.as_str().as_bytes()),
-            target,
-            referer: self.logged.referer.as_ref().map(HeaderValue::as_bytes),
-            user_agent: self.logged.user_agent.as_ref().map(HeaderValue::as_bytes),
-        }
+        self.logged.line()
     }
 }
 

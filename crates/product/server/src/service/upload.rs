@@ -1,10 +1,9 @@
 //! The content of a request on its way to a [`Body`].
 
-use crate::low::{Received, Upload};
+use crate::low::{Context, Received, Upload};
 use body::queue::Producer;
 use body::{Body, BodyError};
 use http3::Trailers;
-use std::task::Waker;
 
 /// So many bytes wait for the application to read them. What the peer may send beyond them is its window.
 const CAPACITY: usize = 256 << 10;
@@ -28,12 +27,12 @@ impl Inlet {
         })
     }
 
-    /// The content for the application, once. `waker` hears that it was read, or dropped.
-    pub(super) fn body(&mut self, received: Received, waker: &Waker) -> Body {
+    /// The content for the application, once. The connection hears that it was read, or dropped.
+    pub(super) fn body(&mut self, received: Received, cx: &Context<'_>) -> Body {
         if received == Received::Whole && self.producer.is_none() {
             return Body::empty();
         }
-        self.open().set_waker(waker);
+        self.open().set_waker(&cx.waker());
         self.body.take().unwrap_or_default()
     }
 }
