@@ -36,15 +36,15 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("worker", 3, &["transport", "datapath", "base"]),
     ("quic", 4, &["*"]),
     ("server", 5, &["*"]),
-    ("client", 4, &["*"]),
-    ("load", 5, &["*"]),
+    ("client", 5, &["*"]),
+    ("load", 6, &["*"]),
     ("sim", 4, &["*"]),
-    ("dash", 6, &["*"]),
-    ("bench", 6, &["*"]),
+    ("dash", 7, &["*"]),
+    ("bench", 7, &["*"]),
     ("profile", 5, &["*"]),
-    ("studies", 7, &["*"]),
+    ("studies", 8, &["*"]),
     ("tercel", 6, &["*"]),
-    ("cli", 8, &["*"]),
+    ("cli", 9, &["*"]),
 ];
 
 /// The groups, lowest first: the folders of `crates/`.

@@ -169,6 +169,12 @@ impl<P: Port, A: App> Worker<P, A> {
         self.slab.iter_mut().filter(|(_, entry)| !entry.connection.is_closed()).count()
     }
 
+    /// Closed connections send their CONNECTION_CLOSE once more in the next turn: see [`Connection::repeat_close`].
+    pub fn repeat_closes(&mut self) {
+        self.slab.iter_mut().for_each(|(_, entry)| entry.connection.repeat_close());
+        self.activate_all();
+    }
+
     /// From now on the worker refuses new connections.
     pub fn refuse_incoming(&mut self) {
         self.endpoint.set_incoming(IncomingPolicy::Refuse);

@@ -61,6 +61,9 @@ pub trait Responses {
     /// What is kept for a request until its response is complete and its content is sent.
     type Request;
 
+    /// The head of an informational response, which another head follows. RFC 9110 §15.2.
+    fn on_interim(&mut self, _request: &mut Self::Request, _head: &ResponseHead<'_>) {}
+
     /// The head of the final response.
     fn on_head(&mut self, _request: &mut Self::Request, _head: &ResponseHead<'_>) {}
 
@@ -161,10 +164,10 @@ impl<C: Responses> Incoming<C> {
 
 impl<C: Responses> MessageSink for Incoming<C> {
     fn on_response(&mut self, id: StreamId, head: &ResponseHead<'_>) {
-        if !head.is_interim()
-            && let Some((state, request)) = self.entry(id)
-        {
-            state.on_head(request, head);
+        match self.entry(id) {
+            Some((state, request)) if head.is_interim() => state.on_interim(request, head),
+            Some((state, request)) => state.on_head(request, head),
+            None => {}
         }
     }
 

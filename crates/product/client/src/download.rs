@@ -363,24 +363,25 @@ impl Download {
         Ok(())
     }
 
-    /// The next bytes of an answer's content.
+    /// The next bytes of an answer's content. Returns whether more of it is wanted.
     #[inline]
-    pub fn on_body(&mut self, exchange: &mut Exchange, bytes: &[u8]) {
+    pub fn on_body(&mut self, exchange: &mut Exchange, bytes: &[u8]) -> bool {
         if !self.is_current(exchange) {
-            return;
+            return false;
         }
         let (Content::Wanted { run, check, .. }, Some(destination)) =
             (&mut exchange.content, &mut self.destination)
         else {
-            return;
+            return true;
         };
         let length = bytes.len() as u64;
         if let Err(error) = check.on_bytes(bytes.len()).and_then(|()| destination.append(run, bytes)) {
             self.fail(error);
-            return;
+            return false;
         }
         self.held = self.held.saturating_add(length);
         self.transferred = self.transferred.saturating_add(length);
+        true
     }
 
     /// An answer is complete.

@@ -122,10 +122,7 @@ impl BodySink for DownloadSink {
     fn on_body(&mut self, bytes: &[u8]) -> usize {
         let number = self.number;
         let is_current = self.download.with(|state| {
-            state.exchange(number).is_none_or(|(download, exchange)| {
-                download.on_body(exchange, bytes);
-                download.is_current(exchange)
-            })
+            state.exchange(number).is_none_or(|(download, exchange)| download.on_body(exchange, bytes))
         });
         if is_current == Some(false) {
             // The request is to be given up.

@@ -39,11 +39,12 @@ pub mod target;
 mod transfer;
 pub mod usage;
 
+pub use ::body::Body;
 pub use crypto::Roots;
 pub use fetch::{FetchOptions, Fetcher};
 pub use library::{
     BodySink, BuildError, Builder, Client, ClientDriver, Control, DataPath, EarlyData, Error, HttpChoice,
-    Kind, Phase, Pool, Received, Redirects, Stats, Used,
+    Kind, Phase, Pool, Received, Redirects, Stats, Timeout, Used, on_informational,
 };
 pub use migration::{LocalPlace, PlannedMove};
 pub use report::PathReport;

@@ -34,6 +34,8 @@ pub struct PathReport {
     pub rtt: std::time::Duration,
     /// The least round-trip time of late; zero before the first sample.
     pub min_rtt: std::time::Duration,
+    /// Bytes that this side may have under way: its congestion window. Source: RFC 9002 §7.
+    pub congestion_window: u64,
     /// Packets of this side that were declared lost. Source: RFC 9002 §6.1.
     pub lost_packets: u64,
     /// Packets that were authentic and new.
@@ -60,6 +62,7 @@ impl PathReport {
             early_data: connection.early_status(),
             packet_size: connection.packet_size(),
             rtt: connection.rtt().into(),
+            congestion_window: connection.congestion_window(),
             lost_packets: counters.lost_packets,
             received_packets: counters.received_packets,
             sent_packets: counters.sent_packets,

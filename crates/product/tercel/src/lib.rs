@@ -63,7 +63,7 @@ pub mod tls {
 pub mod client {
     pub use ::client::{
         BodySink, BuildError, Builder, Client, Control, DataPath, EarlyData, Error, Family, HttpChoice, Kind,
-        LocalPlace, PathReport, Phase, Pool, Received, Redirects, Stats, Used,
+        LocalPlace, PathReport, Phase, Pool, Received, Redirects, Stats, Timeout, Used, on_informational,
     };
 }
 

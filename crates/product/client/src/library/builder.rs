@@ -1,5 +1,6 @@
 //! How a client is made.
 
+use super::alt_svc_file::AltSvcFile;
 use super::client::Client;
 use super::connector::Connector;
 use super::data_path::DataPath;
@@ -28,6 +29,8 @@ pub enum BuildError {
     Tls(ConfigError),
     /// The system has no thread left.
     System(io::Error),
+    /// The file of [`Builder::alt_svc_cache`] is no cache, or cannot be written: its name, and why. It is left as it is.
+    AltSvcCache(PathBuf, String),
 }
 
 impl fmt::Display for BuildError {
@@ -35,6 +38,13 @@ impl fmt::Display for BuildError {
         match self {
             BuildError::Tls(error) => write!(out, "{error}"),
             BuildError::System(error) => write!(out, "cannot start a thread: {error}"),
+            BuildError::AltSvcCache(path, why) => {
+                let path = path.display();
+                write!(
+                    out,
+                    "{path} cannot be used as a cache of Alt-Svc ({why}): name another file, or remove it"
+                )
+            }
         }
     }
 }
@@ -44,6 +54,7 @@ impl std::error::Error for BuildError {
         match self {
             BuildError::Tls(error) => Some(error),
             BuildError::System(error) => Some(error),
+            BuildError::AltSvcCache(..) => None,
         }
     }
 }
@@ -81,6 +92,7 @@ pub struct Builder {
     transport: TransportConfig,
     sessions: Arc<dyn SessionStore>,
     early_data: EarlyData,
+    alt_svc_cache: Option<PathBuf>,
 }
 
 impl Client {
@@ -110,6 +122,7 @@ impl Client {
             transport: TransportConfig::default(),
             sessions: Arc::new(MemorySessions::default()),
             early_data: EarlyData::Off,
+            alt_svc_cache: None,
         }
     }
 }
@@ -197,6 +210,14 @@ impl Builder {
         self
     }
 
+    /// Announcements of HTTP/3 (Alt-Svc) are kept in this file, so that the first request of a later client uses HTTP/3 where it was
+    /// announced, for as long as it was: at most 1,024 origins, for 30 days at most. Clients may share it. It is made if it is
+    /// absent, and written when an announcement changes. Default: they are kept in memory. Source: RFC 7838 §2.2.
+    pub fn alt_svc_cache(mut self, file: impl Into<PathBuf>) -> Builder {
+        self.alt_svc_cache = Some(file.into());
+        self
+    }
+
     /// How datagrams reach the interface. Default: [`DataPath::gso`].
     pub fn data_path(mut self, path: DataPath) -> Builder {
         self.data_path = path;
@@ -237,7 +258,23 @@ impl Builder {
         self
     }
 
-    /// All settings of QUIC but [`Builder::connect_timeout`] and [`Builder::keep_alive`]. Outside semver.
+    /// How QUIC connections behave: windows, idle timeout, congestion control, packet sizes. [`Builder::connect_timeout`] limits the
+    /// handshake, whatever `config` says, and [`Builder::keep_alive`] comes first where both are set. DATAGRAM frames are not
+    /// received.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let mut config = quic::TransportConfig::default();
+    /// config.max_idle_timeout(Some(Duration::from_secs(10))).congestion(quic::Congestion::Bbr);
+    /// let builder = client::Client::builder().quic(config);
+    /// # drop(builder);
+    /// ```
+    pub fn quic(self, config: quic::TransportConfig) -> Builder {
+        let settings = TransportConfig { max_datagram_frame_size: 0, ..config.to_transport() };
+        self.transport(settings)
+    }
+
+    /// The same for the command. Outside semver.
     #[doc(hidden)]
     pub fn transport(mut self, settings: TransportConfig) -> Builder {
         self.transport = settings;
@@ -265,13 +302,19 @@ impl Builder {
         Ok((Client::of(connector), ClientDriver::new(engine)))
     }
 
-    fn start(self) -> Result<Arc<Connector>, BuildError> {
-        let settings = self.settings()?;
+    fn start(mut self) -> Result<Arc<Connector>, BuildError> {
+        let file = self.alt_svc_cache.take().map(|path| {
+            let unusable = |why| BuildError::AltSvcCache(path.clone(), why);
+            AltSvcFile::open(path.clone()).map_err(unusable)
+        });
+        let (file, known) = file.transpose()?.unzip();
+        let settings = Settings { alt_svc_file: file, ..self.settings()? };
         let idle = settings.pool.idle;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(BuildError::System)?;
         let (alive, over) = mpsc::channel(1);
         let connector = Arc::new(Connector::new(settings, runtime.handle().clone(), alive));
+        connector.remember(known.unwrap_or_default());
         runtime.spawn(sweep(Arc::downgrade(&connector), idle));
         let thread = std::thread::Builder::new().name("tercel-client".to_owned());
         thread.spawn(move || run(runtime, over)).map_err(BuildError::System)?;
@@ -298,7 +341,7 @@ impl Builder {
         };
         let transport = TransportConfig {
             handshake_timeout: self.connect_timeout.into(),
-            keep_alive: self.keep_alive.map(Into::into),
+            keep_alive: self.keep_alive.map(Into::into).or(self.transport.keep_alive),
             ..self.transport
         };
         Ok(Settings {
@@ -313,6 +356,7 @@ impl Builder {
             tls: tls.map_err(BuildError::Tls)?,
             quic: ClientConfig { tls: quic_tls, transport: Arc::new(transport), token: Vec::new() },
             data_path: self.data_path,
+            alt_svc_file: None,
         })
     }
 }

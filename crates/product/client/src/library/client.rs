@@ -10,7 +10,7 @@ use super::pump::pump;
 use super::quic::Delivered;
 use super::redirect;
 use super::refused::Refused;
-use super::settings::{HttpChoice, Redirects};
+use super::settings::{HttpChoice, Redirects, Timeout};
 use super::sink::{BodySink, Flow, IsFinal, Lent, Received};
 use super::stats::Stats;
 use super::used::Used;
@@ -192,7 +192,8 @@ impl Client {
         K: BodySink,
         F: Future<Output = Result<T, Error>>,
     {
-        let deadline = self.connector.settings.timeout.map(|timeout| Instant::now() + timeout);
+        let own = request.extensions().get().map(|Timeout(own)| *own);
+        let deadline = own.or(self.connector.settings.timeout).map(|timeout| Instant::now() + timeout);
         let whole = async {
             let lent = Lent::new(sink, Arc::default());
             finish(self.follow(request, lent, (is_final, deadline)).await?).await
@@ -254,6 +255,7 @@ impl Client {
             return Err(Error::new(Kind::Request, "CONNECT is not supported"));
         }
         let origin = Origin::of(&head.uri)?;
+        let place = self.connector.quotas.place(&origin).await;
         let mut retries = 0;
         loop {
             let again = content.try_clone();
@@ -261,7 +263,12 @@ impl Client {
             let (is_reused, is_quic) = (connection.is_reused, connection.is_quic());
             let request = (head.clone(), content);
             let (refused, back) = match self.exchange(&origin, connection, request, lent, demands).await {
-                Ok(outcome) => return Ok(outcome),
+                Ok(Outcome::Response(response)) => {
+                    let (response, lent) = *response;
+                    let response = response.map(|content| place.hold(content));
+                    return Ok(Outcome::Response(Box::new((response, lent))));
+                }
+                Ok(received @ Outcome::Received(_)) => return Ok(received),
                 Err(failed) => failed,
             };
             let error = refused.error;

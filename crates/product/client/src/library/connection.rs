@@ -2,6 +2,7 @@
 
 use super::content::Content;
 use super::error::{Error, Kind};
+use super::informational::OnInformational;
 use super::quic::{Delivered, QuicConnection, ToSink};
 use super::refused::Refused;
 use super::sink::{BodySink, Flow, IsFinal, Lent, cancelled};
@@ -9,7 +10,7 @@ use super::tcp::{self, Http1, TcpConnection};
 use ::body::Body;
 use http::header::{CONTENT_LENGTH, HOST, HeaderValue};
 use http::uri::PathAndQuery;
-use http::{Method, Request, Uri, Version, request};
+use http::{Method, Request, Response, Uri, Version, request};
 use http_body::Body as _;
 use hyper::client::conn::http2;
 use std::future::{Future, poll_fn};
@@ -88,7 +89,9 @@ impl Connection {
         let sent = match &mut self.channel {
             Channel::Http1(connection) => match shape_http1(&mut head) {
                 Ok(()) => {
-                    let sending = tcp::send_http1(connection, Request::from_parts(head, content));
+                    let mut request = Request::from_parts(head, content);
+                    pass_informational(&mut request);
+                    let sending = tcp::send_http1(connection, request);
                     unless_cancelled(sending, &flow).await
                 }
                 Err(error) => Err(Refused { error, content: Some(Box::new(content)) }),
@@ -126,6 +129,18 @@ async fn unless_cancelled<T>(
         if flow.is_cancelled() { Poll::Ready(Err(cancelled().into())) } else { sending.as_mut().poll(cx) }
     });
     waiting.await
+}
+
+/// Has hyper tell the program of informational responses.
+fn pass_informational(request: &mut Request<Body>) {
+    if let Some(program) = request.extensions_mut().remove::<OnInformational>() {
+        hyper::ext::on_informational(request, move |interim| {
+            let mut head = Response::new(());
+            (*head.status_mut(), *head.version_mut()) = (interim.status(), interim.version());
+            head.headers_mut().clone_from(interim.headers());
+            program.tell(&head);
+        });
+    }
 }
 
 /// RFC 9112 §3.2.1: the target is path and query, and the host stands in a field.

@@ -1,12 +1,14 @@
 //! Where connections come from: the pool, or an attempt over QUIC, TCP or both. RFC 8305, RFC 9114 §3.1.
 
 use super::alt_svc;
+use super::alt_svc_file::Known;
 use super::connection::{Channel, Connection, Facts};
 use super::error::{Error, Kind, Phase};
 use super::knowledge::{Knowledge, Place, Plan};
 use super::origin::Origin;
 use super::pool::{Attempt, Pool, Wanted};
 use super::quic::{self, QuicConnection, QuicEndpoint};
+use super::quota::Quotas;
 use super::race::{HEAD_START, race};
 use super::settings::{HttpChoice, Settings};
 use super::stats::Stats;
@@ -44,6 +46,7 @@ pub(crate) struct Connector {
     pub(crate) alive: Alive,
     pool: Mutex<Pool>,
     knowledge: Mutex<Knowledge>,
+    pub(crate) quotas: Quotas,
     /// Started by the first attempt over QUIC, unless the program drives it.
     quic: Mutex<Option<Arc<QuicEndpoint>>>,
 }
@@ -55,7 +58,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Connector {
     pub(crate) fn new(settings: Settings, runtime: Handle, alive: Alive) -> Connector {
         let pool = Mutex::new(Pool::new(settings.pool));
-        Connector { settings, runtime, alive, pool, knowledge: Mutex::default(), quic: Mutex::default() }
+        let quotas = Quotas::new(settings.pool.requests_per_origin);
+        let (knowledge, quic) = (Mutex::default(), Mutex::default());
+        Connector { settings, runtime, alive, pool, knowledge, quotas, quic }
+    }
+
+    /// What earlier clients have heard.
+    pub(crate) fn remember(&self, known: Vec<Known>) {
+        let (mut knowledge, now) = (lock(&self.knowledge), Instant::now());
+        known.into_iter().for_each(|(origin, found)| knowledge.on_remembered(&origin, found, now));
     }
 
     /// HTTP/3 connections are those of this endpoint.
@@ -122,8 +133,13 @@ impl Connector {
         }
         let values = fields.get_all(ALT_SVC).iter().filter_map(|value| value.to_str().ok());
         let announced = alt_svc::parse(values);
-        if announced.is_some() || !connection.is_quic() {
-            lock(&self.knowledge).on_response(origin, announced, Instant::now());
+        if announced.is_none() && connection.is_quic() {
+            return;
+        }
+        let news = lock(&self.knowledge).on_response(origin, announced, Instant::now());
+        if let (Some(news), Some(file)) = (news, &self.settings.alt_svc_file) {
+            // What cannot be kept is heard again by a later client.
+            let _ = file.keep(origin, &news);
         }
     }
 

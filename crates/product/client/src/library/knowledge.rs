@@ -81,21 +81,40 @@ impl Knowledge {
         known.unwrap_or_else(|| Place::of(origin))
     }
 
-    /// A response over TCP has announced this, or nothing.
-    pub(crate) fn on_response(&mut self, origin: &Origin, announced: Option<Announcement>, now: Instant) {
+    /// A response over TCP has announced this, or nothing. Returns what is worth to be kept for later clients, if it is news.
+    pub(crate) fn on_response(
+        &mut self,
+        origin: &Origin,
+        announced: Option<Announcement>,
+        now: Instant,
+    ) -> Option<Vec<Alternative>> {
         let facts = self.entry(origin, now);
-        match announced {
-            None => facts.answered_without = true,
-            Some(Announcement::Clear) => (facts.alternatives, facts.answered_without) = (Vec::new(), true),
-            Some(Announcement::Alternatives(found)) => {
-                facts.answered_without = found.is_empty();
-                let expiring = |alternative: Alternative| {
-                    let expires = now + alternative.max_age.min(MAX_AGE);
-                    (alternative, expires)
-                };
-                facts.alternatives = found.into_iter().map(expiring).collect();
+        let found = match announced {
+            None => {
+                facts.answered_without = true;
+                return None;
             }
-        }
+            Some(Announcement::Clear) => Vec::new(),
+            Some(Announcement::Alternatives(found)) => found,
+        };
+        facts.answered_without = found.is_empty();
+        let is_known = facts.alternatives.len() == found.len()
+            && facts.alternatives.iter().zip(&found).all(|((known, expires), new)| {
+                (&known.host, known.port) == (&new.host, new.port)
+                    // A longer life is news when the known one is half over.
+                    && expires.saturating_duration_since(now) >= new.max_age.min(MAX_AGE) / 2
+            });
+        let bounded = |alternative: Alternative| {
+            let max_age = alternative.max_age.min(MAX_AGE);
+            (Alternative { max_age, ..alternative }, now + max_age)
+        };
+        facts.alternatives = found.into_iter().map(bounded).collect();
+        (!is_known).then(|| facts.alternatives.iter().map(|(known, _)| known.clone()).collect())
+    }
+
+    /// An earlier client has heard this.
+    pub(crate) fn on_remembered(&mut self, origin: &Origin, found: Vec<Alternative>, now: Instant) {
+        let _ = self.on_response(origin, Some(Announcement::Alternatives(found)), now);
     }
 
     /// TCP has connected where QUIC to `place` had the head start.

@@ -8,6 +8,7 @@
 //! What is learnt from responses (Alt-Svc) and attempts is in knowledge.rs.
 
 mod alt_svc;
+mod alt_svc_file;
 mod builder;
 mod client;
 mod connection;
@@ -15,11 +16,13 @@ mod connector;
 mod content;
 mod data_path;
 mod error;
+mod informational;
 mod knowledge;
 mod origin;
 mod pool;
 mod pump;
 mod quic;
+mod quota;
 mod race;
 mod redirect;
 mod refused;
@@ -34,8 +37,9 @@ pub use builder::{BuildError, Builder};
 pub use client::Client;
 pub use data_path::DataPath;
 pub use error::{Error, Kind, Phase};
+pub use informational::on_informational;
 pub use quic::ClientDriver;
-pub use settings::{EarlyData, HttpChoice, Pool, Redirects};
+pub use settings::{EarlyData, HttpChoice, Pool, Redirects, Timeout};
 pub use sink::{BodySink, Control, Received};
 pub use stats::Stats;
 pub use used::Used;

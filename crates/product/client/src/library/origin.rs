@@ -4,6 +4,7 @@ use super::error::{Error, Kind};
 use crate::error::GetError;
 use crate::target::{Scheme, Target};
 use http::Uri;
+use std::fmt;
 use std::net::Ipv6Addr;
 
 /// Scheme, host and port.
@@ -50,6 +51,17 @@ impl Origin {
     }
 }
 
+/// As `https://example.org:443`.
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Origin { scheme, host, port } = self;
+        match host.parse::<Ipv6Addr>() {
+            Ok(ip) => write!(out, "{}://[{ip}]:{port}", scheme.name()),
+            Err(_) => write!(out, "{}://{host}:{port}", scheme.name()),
+        }
+    }
+}
+
 fn parse(text: &str) -> Result<Target, Error> {
     Target::parse_any(text).map_err(|error| match error {
         GetError::Url(url, what) => {
@@ -72,6 +84,10 @@ mod tests {
         for wrong in ["/a", "ftp://h/", "example.org:80"] {
             let error = Origin::of(&wrong.parse().unwrap()).unwrap_err();
             assert_eq!(error.kind(), Kind::Request, "{wrong}");
+        }
+        for text in ["https://example.org:443", "https://[::1]:8443", "http://127.0.0.1:80"] {
+            assert_eq!(of(text).to_string(), text);
+            assert_eq!(of(&of(text).to_string()), of(text));
         }
         let elsewhere = of("https://[::1]/").target(None, 8_443).unwrap();
         assert_eq!(elsewhere.to_string(), "https://[::1]:8443/");

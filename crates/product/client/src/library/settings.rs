@@ -1,8 +1,10 @@
 //! What a client was built with.
 
+use super::alt_svc_file::AltSvcFile;
 use super::data_path::DataPath;
 use super::quic::Setup;
 use crate::resolve::{ConnectOverride, Family};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +47,21 @@ pub enum Redirects {
     None,
 }
 
-/// How long connections without requests are kept.
+/// How long one request may take in all, in place of [`Builder::timeout`](crate::Builder::timeout): in the extensions of the
+/// request.
+///
+/// ```
+/// use client::{Body, Timeout};
+/// use std::time::Duration;
+/// let limit = Timeout(Duration::from_secs(5));
+/// let request = http::Request::get("https://example.org/").extension(limit).body(Body::empty())?;
+/// # drop(request);
+/// # Ok::<(), http::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeout(pub Duration);
+
+/// What is kept for each origin: connections, and requests at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pool {
@@ -53,11 +69,14 @@ pub struct Pool {
     pub idle: Duration,
     /// Connections of HTTP/1.1 to one origin that are kept without requests. Default: 32.
     pub idle_per_origin: usize,
+    /// Requests to one origin at a time; more wait for the end of a response. An origin has one connection of HTTP/2 or 3, and at
+    /// most so many of HTTP/1.1 with requests, as each serves one at a time. Default: `None`, without a limit.
+    pub requests_per_origin: Option<NonZeroUsize>,
 }
 
 impl Default for Pool {
     fn default() -> Pool {
-        Pool { idle: Duration::from_secs(90), idle_per_origin: 32 }
+        Pool { idle: Duration::from_secs(90), idle_per_origin: 32, requests_per_origin: None }
     }
 }
 
@@ -73,6 +92,13 @@ impl Pool {
     #[must_use]
     pub fn idle_per_origin(mut self, count: usize) -> Pool {
         self.idle_per_origin = count;
+        self
+    }
+
+    /// Requests to one origin at a time; more wait until the content of a response has been read or dropped.
+    #[must_use]
+    pub fn requests_per_origin(mut self, count: Option<NonZeroUsize>) -> Pool {
+        self.requests_per_origin = count;
         self
     }
 }
@@ -92,6 +118,8 @@ pub(crate) struct Settings {
     /// TLS and settings of QUIC.
     pub(crate) quic: transport::ClientConfig,
     pub(crate) data_path: DataPath,
+    /// Where announcements of HTTP/3 are kept.
+    pub(crate) alt_svc_file: Option<AltSvcFile>,
 }
 
 impl Settings {

@@ -1,10 +1,9 @@
 //! The head of a request, and the future that answers it.
 
-use super::caught;
 use super::logged::Logged;
 use super::upload::Inlet;
 use crate::access_log::RequestLine;
-use crate::caught::{caught, poll_caught};
+use crate::caught::caught;
 use crate::connection_info::{ConnectionInfo, ConnectionView};
 use crate::informational::Outlet;
 use crate::low::{Context, Head, Interim, Received};

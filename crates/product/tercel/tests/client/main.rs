@@ -1,4 +1,4 @@
-//! The client against this library's own server, over all versions of HTTP.
+//! The client against this library's own server and one of others, over all versions of HTTP.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that meets an error has failed")]
 
 mod early;
@@ -6,10 +6,12 @@ mod early;
 #[expect(dead_code, reason = "the example's main is not called from here")]
 mod example;
 mod exchanges;
+mod foreign;
 mod limits;
 mod plain;
 mod pool;
 mod refusals;
+mod settings;
 mod sinks;
 mod versions;
 mod world;

@@ -435,6 +435,11 @@ impl Connection {
         self.paths.active().rtt.min()
     }
 
+    /// Bytes that may be under way on the active path: the congestion window. Source: RFC 9002 §7.
+    pub fn congestion_window(&self) -> u64 {
+        self.paths.active().congestion.window()
+    }
+
     /// The largest UDP payload that is sent at present, in bytes.
     pub fn packet_size(&self) -> u16 {
         self.paths.active().max_packet_size

@@ -87,6 +87,15 @@ impl Connection {
         self.tell_closed(CloseReason::Local { code });
     }
 
+    /// Sends the CONNECTION_CLOSE of a closing connection once more, in case that the first was lost: for an endpoint that ends
+    /// before the closing period is over and so cannot answer later packets. RFC 9000 §10.2.1 asks for a limit of the rate alone,
+    /// and names answers as the usual occasion.
+    pub fn repeat_close(&mut self) {
+        if let Lifecycle::Closing(closing) = &mut self.lifecycle {
+            closing.owed = true;
+        }
+    }
+
     /// Turns a client away during its handshake: it is told CONNECTION_REFUSED. Source: RFC 9000 §20.1.
     pub fn refuse(&mut self, now: Instant) {
         if self.lifecycle.is_over() {

@@ -319,6 +319,26 @@ fn a_close_reaches_the_peer_and_state_goes_away() {
     assert!(pair.client().is_gone() && pair.server().is_gone());
 }
 
+/// Deleted, one lost datagram would leave the peer to its idle timeout when a program ends.
+#[test]
+fn a_close_that_was_lost_is_sent_again() {
+    let mut pair = Pair::connected(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
+    pair.run(20);
+    let now = pair.now;
+    pair.client().close(now, 7, b"done");
+    let lost = pair.client.send(now);
+    assert_eq!(lost.len(), 1);
+    pair.run(20);
+    assert!(!pair.server().is_closed(), "nothing has told it");
+    pair.client().repeat_close();
+    pair.run(1);
+    let closed = Event::Closed(CloseReason::PeerApplication { code: 7, reason: "done".to_owned() });
+    assert!(pair.server.events.contains(&closed), "{:?}", pair.server.events);
+    // A connection that drains says nothing.
+    pair.server().repeat_close();
+    assert!(pair.server.send(pair.now).is_empty());
+}
+
 #[test]
 fn silence_ends_a_connection() {
     let mut pair = Pair::connected(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);

@@ -84,6 +84,10 @@ impl Responses for State {
         exchange.on_head(head, &self.waker);
     }
 
+    fn on_interim(&mut self, exchange: &mut Exchange, head: &ResponseHead<'_>) {
+        exchange.on_interim(head);
+    }
+
     #[inline]
     fn on_body(&mut self, exchange: &mut Exchange, bytes: &[u8]) -> usize {
         exchange.on_body(bytes)
@@ -150,7 +154,8 @@ fn begin_requests(active: &mut Active<'_>) {
         match active.request(&job.head, length) {
             Ok(id) => {
                 let upload = (length != BodyLength::Empty).then(|| Upload::new(job.content));
-                let exchange = Exchange::new(job.receiver, upload);
+                let on_informational = job.head.extensions.get().cloned();
+                let exchange = Exchange::new(job.receiver, upload, on_informational);
                 active.keep(id, if active.is_open() { exchange } else { exchange.early(job.head) });
                 serve(active, id);
             }

@@ -22,6 +22,11 @@ use tokio::sync::oneshot;
 use transport::{ClientConfig, EarlyStatus, Endpoint, EndpointConfig, IncomingPolicy};
 use worker::{AddressNews, Worker};
 
+/// How long the close of connections may take at the end.
+const CLOSE: Duration = Duration::from_millis(20);
+/// How long after the first CONNECTION_CLOSE the second is sent: what loses one of two that follow at once may lose both.
+const REPEAT_CLOSE: Duration = Duration::from_millis(5);
+
 /// A connection that is to be made.
 struct Dial {
     peer: SocketAddr,
@@ -214,6 +219,28 @@ impl Engine {
     pub(super) fn abandon(&mut self) {
         self.worker.app_mut().is_abandoned = true;
         self.worker.activate_all();
+    }
+
+    /// Ends all connections: waits for [`CLOSE`] at most until they are closed, and sends each CONNECTION_CLOSE twice, so that the
+    /// loss of one datagram does not leave a server to its idle timeout.
+    ///
+    /// # Errors
+    /// The socket is broken.
+    pub(super) fn close(&mut self) -> io::Result<()> {
+        self.abandon();
+        let until = self.now() + CLOSE;
+        while self.obey() && self.now() < until {
+            self.run_turn(Some(until), &|| false)?;
+        }
+        if self.worker.connections() == 0 {
+            return Ok(());
+        }
+        let again = self.now() + REPEAT_CLOSE;
+        while self.now() < again {
+            self.run_turn(Some(again), &|| false)?;
+        }
+        self.worker.repeat_closes();
+        self.run_turn(Some(again), &|| false)
     }
 
     fn begin(&mut self, dial: Dial) {

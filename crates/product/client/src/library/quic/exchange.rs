@@ -5,6 +5,7 @@ use super::receiver::Receiver;
 use super::upload::Upload;
 use crate::app::Content;
 use crate::library::error::{Error, Kind};
+use crate::library::informational::OnInformational;
 use crate::library::refused::Refused;
 use crate::report::PathReport;
 use ::body::Body;
@@ -23,6 +24,7 @@ pub(super) struct Exchange {
     /// Why the response cannot be used.
     fault: Option<Error>,
     early: Early,
+    on_informational: Option<OnInformational>,
 }
 
 /// Whether a request went before the handshake was complete.
@@ -53,8 +55,28 @@ impl Ended {
 }
 
 impl Exchange {
-    pub(super) fn new(receiver: Box<dyn Receiver>, upload: Option<Upload>) -> Exchange {
-        Exchange { receiver: Some(receiver), upload, is_paused: false, fault: None, early: Early::No }
+    pub(super) fn new(
+        receiver: Box<dyn Receiver>,
+        upload: Option<Upload>,
+        on_informational: Option<OnInformational>,
+    ) -> Exchange {
+        Exchange {
+            receiver: Some(receiver),
+            upload,
+            is_paused: false,
+            fault: None,
+            on_informational,
+            early: Early::No,
+        }
+    }
+
+    /// An informational response has come. One that the types of `http` cannot express is left out.
+    pub(super) fn on_interim(&self, head: &ResponseHead<'_>) {
+        if let Some(program) = &self.on_informational
+            && let Ok(head) = head.to_response()
+        {
+            program.tell(&head);
+        }
     }
 
     /// The request has gone before the handshake was complete, with this head and without content.

@@ -8,9 +8,6 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread::Builder;
 
-/// How long the close of connections may take at the end.
-pub(super) const CLOSE: base::time::Duration = base::time::Duration::from_millis(20);
-
 /// Opens a port for both families, or for IPv4 where there is no IPv6, and starts the thread.
 ///
 /// # Errors
@@ -37,6 +34,5 @@ fn run(mut engine: Engine) {
     let _driving = alarm.drive();
     // An error means that the socket is broken: the worker ends, and with it all connections.
     while engine.obey() && engine.run_turn(None, &|| false).is_ok() {}
-    let until = engine.now() + CLOSE;
-    let _ = engine.run_turn(Some(until), &|| false);
+    let _ = engine.close();
 }
