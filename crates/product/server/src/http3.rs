@@ -395,6 +395,7 @@ fn respond_interim<H: Handler>(
 }
 
 /// A response has begun, with a status and the content that follows its head. `None`: the stream has ended.
+#[inline]
 fn on_begun<H: Handler>(
     state: &mut State<H>,
     asked: RequestState<H>,
