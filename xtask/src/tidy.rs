@@ -74,6 +74,7 @@ pub(crate) fn run() -> Result<String, String> {
         files += check_sources(&root, folder, &name, &mut findings);
     }
     files += check_sources(&root, &root.join("xtask"), "xtask", &mut findings);
+    findings.extend(levels(&manifest(&root)));
     findings.sort();
     if findings.is_empty() {
         return Ok(format!("tidy: {} crates, {files} files, nothing to report", ROOMS.len()));
@@ -153,6 +154,24 @@ fn experiments(name: &str, manifest: &toml::Table) -> Vec<String> {
     let enabling = features.chain(dependencies);
     enabling
         .map(|(what, _)| format!("{name}: {what} enables the feature experiments for ordinary builds"))
+        .collect()
+}
+
+/// Packages that the profile dist would inherit a lower level for: LLVM crashes when it links code of level 0 with the rest.
+fn levels(workspace: &toml::Table) -> Vec<String> {
+    let packages = |profile: &str| {
+        let profile = workspace.get("profile").and_then(|profiles| profiles.get(profile));
+        profile.and_then(|profile| profile.get("package")).and_then(toml::Value::as_table)
+    };
+    let of_dist = packages("dist");
+    let lower =
+        packages("release").into_iter().flatten().filter(|(_, settings)| settings.get("opt-level").is_some());
+    let is_set = |name: &str| of_dist.is_some_and(|of_dist| of_dist.contains_key(name));
+    let forgotten = lower.filter(|(name, _)| !is_set(name));
+    forgotten
+        .map(|(name, _)| {
+            format!("Cargo.toml: profile.dist.package.{name} must set the level that profile.release lowers")
+        })
         .collect()
 }
 
@@ -239,6 +258,17 @@ mod tests {
         assert_eq!(found("[features]\ndefault = [\"experiments\"]"), 1);
         assert_eq!(found("[features]\nlab = [\"transport/experiments\"]"), 1);
         assert_eq!(found("[dependencies]\ntransport = { features = [\"experiments\"] }"), 1);
+    }
+
+    /// Deleted, `make dist` could crash at its last link again.
+    #[test]
+    fn the_profile_dist_lowers_no_level() {
+        let found = |dist: &str| {
+            let release = "[profile.release.package]\naya = { opt-level = 0 }\n\"*\" = { debug = false }\n";
+            levels(&format!("{release}{dist}").parse().unwrap()).len()
+        };
+        assert_eq!(found(""), 1);
+        assert_eq!(found("[profile.dist.package]\naya = { opt-level = 3 }"), 0);
     }
 
     /// Deleted, a command without the feature `lab` could carry the laboratory.

@@ -149,68 +149,75 @@ pub struct Frames {
     pub all: usize,
 }
 
-/// The methods of [`Port`] in which middleware is what it wraps: its field `inner` answers. Left to it are the clock, the wait
-/// and the counters.
+/// The methods of [`Port`] in which what wraps a port is that port: the field `inner` answers, or `methods` that lend the port, the
+/// first shared, the second exclusively. Left to the wrapper are the clock, the wait and the counters.
 #[macro_export]
 macro_rules! ask_inner {
     () => {
+        $crate::ask_inner!([inner][inner]);
+    };
+    (methods $shared:ident $exclusive:ident) => {
+        $crate::ask_inner!([$shared()][$exclusive()]);
+    };
+    ([$($shared:tt)*] [$($exclusive:tt)*]) => {
         fn local_address(&self) -> ::core::net::SocketAddr {
-            self.inner.local_address()
+            self.$($shared)*.local_address()
         }
 
         fn local_address_towards(&self, peer: ::core::net::SocketAddr) -> ::core::net::SocketAddr {
-            self.inner.local_address_towards(peer)
+            self.$($shared)*.local_address_towards(peer)
         }
 
         fn sends_from(&self, ip: ::core::net::IpAddr) -> bool {
-            self.inner.sends_from(ip)
+            self.$($shared)*.sends_from(ip)
         }
 
         fn pin(&mut self, ip: ::core::net::IpAddr, interface: u32) {
-            self.inner.pin(ip, interface);
+            self.$($exclusive)*.pin(ip, interface);
         }
 
         fn largest_payload(&mut self, local: ::core::net::IpAddr) -> usize {
-            self.inner.largest_payload(local)
+            self.$($exclusive)*.largest_payload(local)
         }
 
         fn take_refused(&mut self) -> Option<$crate::port::Refused> {
-            self.inner.take_refused()
+            self.$($exclusive)*.take_refused()
         }
 
         fn descriptors(&self) -> Vec<::std::os::fd::BorrowedFd<'_>> {
-            self.inner.descriptors()
+            self.$($shared)*.descriptors()
         }
 
         fn waker(&self) -> Option<$crate::Waker> {
-            self.inner.waker()
+            self.$($shared)*.waker()
         }
 
         fn on_woken(&mut self) {
-            self.inner.on_woken();
+            self.$($exclusive)*.on_woken();
         }
 
         fn next_timeout(&mut self) -> ::std::io::Result<Option<::base::time::Instant>> {
-            self.inner.next_timeout()
+            self.$($exclusive)*.next_timeout()
         }
 
         fn capabilities(&self) -> $crate::port::Capabilities {
-            self.inner.capabilities()
+            self.$($shared)*.capabilities()
         }
 
         fn xdp_mode(&self) -> Option<&'static str> {
-            self.inner.xdp_mode()
+            self.$($shared)*.xdp_mode()
         }
 
         fn frames(&self) -> Option<$crate::port::Frames> {
-            self.inner.frames()
+            self.$($shared)*.frames()
         }
 
         fn advice(&self) -> Option<String> {
-            self.inner.advice()
+            self.$($shared)*.advice()
         }
     };
 }
+
 /// A datagram that was longer than the MTU of the interface by which it should have left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {

@@ -9,11 +9,9 @@ use base::net::Train;
 use base::sink::{PacketSink, TrainPath};
 use base::time::Instant;
 use core::fmt;
-use core::net::{IpAddr, SocketAddr};
 use core::str::FromStr;
-use datapath::{Capabilities, Counters, Frames, Port, Refused, Rx, Tx, Waker};
+use datapath::{Counters, Port, Rx, Tx};
 use std::io;
-use std::os::fd::BorrowedFd;
 use udp::{Sockets, UdpPort, Variant};
 use xdp::XdpPort;
 
@@ -132,6 +130,27 @@ impl AnyPort {
     }
 }
 
+/// For what no packet asks.
+impl AnyPort {
+    fn port(&self) -> &dyn Port {
+        match self {
+            AnyPort::Udp(port) => port,
+            AnyPort::Sockets(port) => port,
+            AnyPort::Xdp(port) => port,
+            AnyPort::Other(port) => &**port,
+        }
+    }
+
+    fn port_mut(&mut self) -> &mut dyn Port {
+        match self {
+            AnyPort::Udp(port) => port,
+            AnyPort::Sockets(port) => port,
+            AnyPort::Xdp(port) => port,
+            AnyPort::Other(port) => &mut **port,
+        }
+    }
+}
+
 impl From<UdpPort> for AnyPort {
     fn from(port: UdpPort) -> AnyPort {
         AnyPort::Udp(port)
@@ -220,65 +239,11 @@ impl Port for AnyPort {
         ask!(self.wait(deadline))
     }
 
-    fn local_address(&self) -> SocketAddr {
-        ask!(self.local_address())
-    }
-
-    fn local_address_towards(&self, peer: SocketAddr) -> SocketAddr {
-        ask!(self.local_address_towards(peer))
-    }
-
-    fn sends_from(&self, ip: IpAddr) -> bool {
-        ask!(self.sends_from(ip))
-    }
-
-    fn pin(&mut self, ip: IpAddr, interface: u32) {
-        ask!(self.pin(ip, interface));
-    }
-
-    fn largest_payload(&mut self, local: IpAddr) -> usize {
-        ask!(self.largest_payload(local))
-    }
-
-    fn take_refused(&mut self) -> Option<Refused> {
-        ask!(self.take_refused())
-    }
-
-    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        ask!(self.descriptors())
-    }
-
-    fn waker(&self) -> Option<Waker> {
-        ask!(self.waker())
-    }
-
-    fn on_woken(&mut self) {
-        ask!(self.on_woken());
-    }
-
-    fn next_timeout(&mut self) -> io::Result<Option<Instant>> {
-        ask!(self.next_timeout())
-    }
-
     fn counters(&self) -> Counters {
         ask!(self.counters())
     }
 
-    fn capabilities(&self) -> Capabilities {
-        ask!(self.capabilities())
-    }
-
-    fn xdp_mode(&self) -> Option<&'static str> {
-        ask!(self.xdp_mode())
-    }
-
-    fn frames(&self) -> Option<Frames> {
-        ask!(self.frames())
-    }
-
-    fn advice(&self) -> Option<String> {
-        ask!(self.advice())
-    }
+    datapath::ask_inner!(methods port port_mut);
 }
 
 #[cfg(test)]

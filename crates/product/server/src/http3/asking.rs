@@ -1,5 +1,5 @@
-//! Calls of the handler, the beginning of its response, and what becomes of a request that made it panic: 500 if no head of a response has left, else its stream
-//! is reset. The connection and its other requests go on.
+//! Calls of the handler, the beginning of its response, and what becomes of a request that made it panic: 500 if no head of a
+//! response has left, else its stream is reset. The connection and its other requests go on.
 
 use super::exchanges::{RequestState, Stage};
 use super::{Server, State, on_begun};
