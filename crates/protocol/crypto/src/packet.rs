@@ -128,6 +128,13 @@ impl PacketKey {
         self.suite.integrity_limit()
     }
 
+    /// Seals and opens packets of path `to` from now on, and no more those of path `from`: the path ID is part of the nonce.
+    /// Fresh keys are those of path 0. draft-ietf-quic-multipath §2.4.
+    pub fn change_path(&mut self, from: u32, to: u32) {
+        //= multipath/2.4#1
+        self.iv_head = (u32::from_be_bytes(self.iv_head) ^ from ^ to).to_be_bytes();
+    }
+
     /// Encrypts a packet in place. `packet` is header, payload and 16 bytes of room for the tag; the header, of
     /// `header_len` bytes with the packet number, is authenticated.
     ///

@@ -58,6 +58,14 @@ impl Code {
     pub const NO_VIABLE_PATH: Code = Code(0x10);
     /// Version negotiation was tampered with. RFC 9368 §7.
     pub const VERSION_NEGOTIATION_ERROR: Code = Code(0x11);
+    /// The application wants no more of a path. This and the next three are for PATH_ABANDON: draft-ietf-quic-multipath §4.2.1.
+    pub const APPLICATION_ABANDON_PATH: Code = Code(0x3e);
+    /// A path that its end cannot keep.
+    pub const PATH_RESOURCE_LIMIT_REACHED: Code = Code(0x3e75);
+    /// A path that carries nothing, or little.
+    pub const PATH_UNSTABLE_OR_POOR: Code = Code(0x3e76);
+    /// A path without connection IDs.
+    pub const NO_CID_AVAILABLE_FOR_PATH: Code = Code(0x3e77);
 
     /// The code of a TLS alert (CRYPTO_ERROR, 0x0100 to 0x01ff).
     #[inline]
@@ -92,6 +100,10 @@ impl Code {
             Code::AEAD_LIMIT_REACHED => "AEAD_LIMIT_REACHED",
             Code::NO_VIABLE_PATH => "NO_VIABLE_PATH",
             Code::VERSION_NEGOTIATION_ERROR => "VERSION_NEGOTIATION_ERROR",
+            Code::APPLICATION_ABANDON_PATH => "APPLICATION_ABANDON_PATH",
+            Code::PATH_RESOURCE_LIMIT_REACHED => "PATH_RESOURCE_LIMIT_REACHED",
+            Code::PATH_UNSTABLE_OR_POOR => "PATH_UNSTABLE_OR_POOR",
+            Code::NO_CID_AVAILABLE_FOR_PATH => "NO_CID_AVAILABLE_FOR_PATH",
             _ => return None,
         })
     }

@@ -1,5 +1,5 @@
 //! Transport parameters: what each end tells the other in the TLS handshake. RFC 9000 §7.4, §18; RFC 9221 §3; RFC 9287 §3;
-//! RFC 9368 §3; draft-ietf-quic-ack-frequency §3.
+//! RFC 9368 §3; draft-ietf-quic-ack-frequency §3; draft-ietf-quic-multipath §2.1.
 //!
 //! A plain struct with the defaults of §18.2 for what is absent. Everything that can be judged from the bytes and the
 //! sender's side alone is judged while parsing; what needs the connection's state (that the connection IDs match, that the
@@ -9,7 +9,7 @@
 
 use crate::cid::ConnectionId;
 use crate::error::Malformed;
-use crate::frame::MAX_STREAM_COUNT;
+use crate::frame::{MAX_PATH_ID, MAX_STREAM_COUNT};
 use crate::reader::Reader;
 use crate::side::Side;
 use crate::varint;
@@ -37,6 +37,7 @@ mod id {
     pub(super) const VERSION_INFORMATION: u64 = 0x11;
     pub(super) const RESET_STREAM_AT: u64 = 0x1d;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+    pub(super) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
     pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
@@ -91,6 +92,9 @@ pub struct TransportParameters {
     pub min_ack_delay_us: Option<u64>,
     /// The sender understands RESET_STREAM_AT. draft-ietf-quic-reliable-stream-reset §3.
     pub reset_stream_at: bool,
+    /// The sender understands several paths at once; the largest path ID that the peer may use at first, at most 2^32 - 1.
+    /// draft-ietf-quic-multipath §2.1.
+    pub initial_max_path_id: Option<u64>,
 }
 
 /// Where a server wants its client to go on after the handshake. RFC 9000 §18.2.
@@ -141,6 +145,7 @@ impl Default for TransportParameters {
             version_information: None,
             min_ack_delay_us: None,
             reset_stream_at: false,
+            initial_max_path_id: None,
         }
     }
 }
@@ -210,12 +215,13 @@ impl TransportParameters {
                 self.version_information = Some(VersionInformation::read(value, sender)?);
             }
             id::MIN_ACK_DELAY => self.min_ack_delay_us = Some(value.varint()?),
+            id::INITIAL_MAX_PATH_ID => self.initial_max_path_id = Some(value.varint()?),
             _ => {}
         }
         Ok(())
     }
 
-    /// The bounds of RFC 9000 §18.2 and of draft-ietf-quic-ack-frequency §3.
+    /// The bounds of RFC 9000 §18.2, draft-ietf-quic-ack-frequency §3 and draft-ietf-quic-multipath §2.1.
     fn check(&self) -> Result<(), Malformed> {
         let max_ack_delay_us = self.max_ack_delay_ms.saturating_mul(1000);
         //= rfc9000/18.2#2
@@ -232,6 +238,9 @@ impl TransportParameters {
             "initial_max_streams above 2^60"
         } else if self.min_ack_delay_us.is_some_and(|delay| delay > max_ack_delay_us) {
             "min_ack_delay above max_ack_delay"
+        //= multipath/2.1#1
+        } else if self.initial_max_path_id.is_some_and(|id| id > MAX_PATH_ID) {
+            "initial_max_path_id above 2^32 - 1"
         } else {
             return Ok(());
         };
@@ -283,6 +292,9 @@ impl TransportParameters {
         }
         if let Some(delay) = self.min_ack_delay_us {
             write_integer(out, id::MIN_ACK_DELAY, delay);
+        }
+        if let Some(maximum) = self.initial_max_path_id {
+            write_integer(out, id::INITIAL_MAX_PATH_ID, maximum);
         }
         if let Some(token) = &self.stateless_reset_token {
             write_bytes(out, id::STATELESS_RESET_TOKEN, token);
@@ -363,6 +375,7 @@ fn seen_bit(id: u64) -> Option<u64> {
         id::GREASE_QUIC_BIT => 33,
         id::MIN_ACK_DELAY => 34,
         id::RESET_STREAM_AT => 35,
+        id::INITIAL_MAX_PATH_ID => 36,
         _ => return None,
     };
     1u64.checked_shl(bit)

@@ -72,3 +72,16 @@ fn limits() {
     assert_eq!(limits(Suite::Aes256Gcm), (1 << 23, 1 << 52));
     assert_eq!(limits(Suite::ChaCha20Poly1305), (u64::MAX, 1 << 36));
 }
+
+/// draft-ietf-quic-multipath §2.4 has this example. Two paths must never share a nonce.
+#[test]
+fn the_path_is_part_of_the_nonce() {
+    let iv = *b"\x6b\x26\x11\x4b\x9c\xba\x2b\x63\xa9\xe8\xdd\x4f";
+    let mut key = PacketKey::with_library(Library::Ring, Suite::Aes128Gcm, &[7; 16], &iv);
+    let of_path_0 = key.nonce(54_321);
+    key.change_path(0, 3);
+    assert_eq!(key.nonce(54_321), *b"\x6b\x26\x11\x48\x9c\xba\x2b\x63\xa9\xe8\x09\x7e");
+    key.change_path(3, 1);
+    key.change_path(1, 0);
+    assert_eq!(key.nonce(54_321), of_path_0);
+}

@@ -114,6 +114,10 @@ impl<'a> Ack<'a> {
     /// Writes the frame as it was read.
     pub fn write(&self, writer: &mut Writer<'_>) {
         writer.varint(if self.ecn.is_some() { ty::ACK_ECN } else { ty::ACK });
+        self.write_fields(writer);
+    }
+
+    pub(super) fn write_fields(&self, writer: &mut Writer<'_>) {
         writer.varint(self.largest);
         writer.varint(self.delay);
         writer.varint(self.range_count);
@@ -175,6 +179,28 @@ pub fn write_ack(
     delay_raw: u64,
     ecn: Option<EcnCounts>,
 ) -> usize {
+    write_ack_of(writer, None, ranges, delay_raw, ecn)
+}
+
+/// As [`write_ack`], a PATH_ACK frame for the packets of `path`. draft-ietf-quic-multipath §4.1.
+pub fn write_path_ack(
+    writer: &mut Writer<'_>,
+    path: u64,
+    ranges: impl IntoIterator<Item = Range<u64>>,
+    delay_raw: u64,
+    ecn: Option<EcnCounts>,
+) -> usize {
+    write_ack_of(writer, Some(path), ranges, delay_raw, ecn)
+}
+
+#[inline]
+fn write_ack_of(
+    writer: &mut Writer<'_>,
+    path: Option<u64>,
+    ranges: impl IntoIterator<Item = Range<u64>>,
+    delay_raw: u64,
+    ecn: Option<EcnCounts>,
+) -> usize {
     let mut ranges = ranges.into_iter().filter(|range| !range.is_empty());
     let Some(first) = ranges.next() else { return 0 };
     let largest = first.end.saturating_sub(1);
@@ -182,10 +208,17 @@ pub fn write_ack(
     let ecn_size = ecn.map_or(0, |ecn| ecn.size());
     // Type and count are one byte each.
     let head = [largest, delay_raw, first_range].into_iter().map(varint::size).fold(2, usize::saturating_add);
-    if !writer.fits(head.saturating_add(ecn_size)) {
+    let path_size = path.map_or(0, varint::size);
+    if !writer.fits(head.saturating_add(ecn_size).saturating_add(path_size)) {
         return 0;
     }
-    writer.u8(if ecn.is_some() { ty::ACK_ECN } else { ty::ACK } as u8);
+    match path {
+        None => writer.u8(if ecn.is_some() { ty::ACK_ECN } else { ty::ACK } as u8),
+        Some(path) => {
+            writer.u8(if ecn.is_some() { ty::PATH_ACK_ECN } else { ty::PATH_ACK } as u8);
+            writer.varint(path);
+        }
+    }
     writer.varint(largest);
     writer.varint(delay_raw);
     let count_position = writer.position();

@@ -48,6 +48,10 @@ impl NewConnectionId {
     /// Writes the frame.
     pub fn write(&self, writer: &mut Writer<'_>) {
         writer.u8(ty::NEW_CONNECTION_ID as u8);
+        self.write_fields(writer);
+    }
+
+    pub(super) fn write_fields(&self, writer: &mut Writer<'_>) {
         writer.varint(self.sequence);
         writer.varint(self.retire_prior_to);
         self.cid.write(writer);

@@ -1,5 +1,5 @@
 //! Frames: what a packet's payload consists of. RFC 9000 §12.4, §19; RFC 9221;
-//! draft-ietf-quic-ack-frequency; draft-ietf-quic-reliable-stream-reset.
+//! draft-ietf-quic-ack-frequency; draft-ietf-quic-reliable-stream-reset; draft-ietf-quic-multipath.
 //!
 //! One view per frame, with the same three functions: `parse` (the type has been read already, by [`read_type`], so that a
 //! connection can dispatch on it), `size` and `write`. Frames without fields (PADDING, PING, HANDSHAKE_DONE, IMMEDIATE_ACK)
@@ -17,6 +17,7 @@ mod datagram;
 mod frame_type;
 mod limits;
 mod path;
+mod paths;
 mod reset;
 mod stream;
 mod token;
@@ -24,7 +25,7 @@ mod token;
 #[cfg(test)]
 mod tests;
 
-pub use ack::{Ack, EcnCounts, MAX_RANGES_WRITTEN, Ranges, write_ack};
+pub use ack::{Ack, EcnCounts, MAX_RANGES_WRITTEN, Ranges, write_ack, write_path_ack};
 pub use ack_frequency::AckFrequency;
 pub use cids::{NewConnectionId, RetireConnectionId};
 pub use close::ConnectionClose;
@@ -34,6 +35,10 @@ pub use limits::{
     DataBlocked, MAX_STREAM_COUNT, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked,
 };
 pub use path::{PathChallenge, PathResponse};
+pub use paths::{
+    MAX_PATH_ID, MaxPathId, PathAbandon, PathAck, PathCidsBlocked, PathNewConnectionId, PathPreference,
+    PathRetireConnectionId, PathStatus, PathsBlocked,
+};
 pub use reset::{ResetStream, ResetStreamAt, StopSending};
 pub use stream::{Crypto, Stream, crypto_header, crypto_header_size, stream_header, stream_header_size};
 pub use token::NewToken;
@@ -108,8 +113,28 @@ pub mod ty {
     pub const DATAGRAM: u64 = 0x30;
     /// DATAGRAM with a length field. RFC 9221 §4.
     pub const DATAGRAM_LEN: u64 = 0x31;
+    /// PATH_ACK without ECN counts. draft-ietf-quic-multipath §4.1.
+    pub const PATH_ACK: u64 = 0x3e;
+    /// PATH_ACK with ECN counts. draft-ietf-quic-multipath §4.1.
+    pub const PATH_ACK_ECN: u64 = 0x3f;
     /// ACK_FREQUENCY. draft-ietf-quic-ack-frequency §4.
     pub const ACK_FREQUENCY: u64 = 0xaf;
+    /// PATH_ABANDON. draft-ietf-quic-multipath §4.2.
+    pub const PATH_ABANDON: u64 = 0x3e75;
+    /// PATH_STATUS_BACKUP. draft-ietf-quic-multipath §4.3.
+    pub const PATH_STATUS_BACKUP: u64 = 0x3e76;
+    /// PATH_STATUS_AVAILABLE. draft-ietf-quic-multipath §4.3.
+    pub const PATH_STATUS_AVAILABLE: u64 = 0x3e77;
+    /// PATH_NEW_CONNECTION_ID. draft-ietf-quic-multipath §4.4.
+    pub const PATH_NEW_CONNECTION_ID: u64 = 0x3e78;
+    /// PATH_RETIRE_CONNECTION_ID. draft-ietf-quic-multipath §4.5.
+    pub const PATH_RETIRE_CONNECTION_ID: u64 = 0x3e79;
+    /// MAX_PATH_ID. draft-ietf-quic-multipath §4.6.
+    pub const MAX_PATH_ID: u64 = 0x3e7a;
+    /// PATHS_BLOCKED. draft-ietf-quic-multipath §4.7.
+    pub const PATHS_BLOCKED: u64 = 0x3e7b;
+    /// PATH_CIDS_BLOCKED. draft-ietf-quic-multipath §4.7.
+    pub const PATH_CIDS_BLOCKED: u64 = 0x3e7c;
 
     /// The RFC's name of a frame type, for logs and close reasons.
     pub const fn name(ty: u64) -> &'static str {
@@ -138,6 +163,15 @@ pub mod ty {
             IMMEDIATE_ACK => "IMMEDIATE_ACK",
             DATAGRAM | DATAGRAM_LEN => "DATAGRAM",
             ACK_FREQUENCY => "ACK_FREQUENCY",
+            PATH_ACK | PATH_ACK_ECN => "PATH_ACK",
+            PATH_ABANDON => "PATH_ABANDON",
+            PATH_STATUS_BACKUP => "PATH_STATUS_BACKUP",
+            PATH_STATUS_AVAILABLE => "PATH_STATUS_AVAILABLE",
+            PATH_NEW_CONNECTION_ID => "PATH_NEW_CONNECTION_ID",
+            PATH_RETIRE_CONNECTION_ID => "PATH_RETIRE_CONNECTION_ID",
+            MAX_PATH_ID => "MAX_PATH_ID",
+            PATHS_BLOCKED => "PATHS_BLOCKED",
+            PATH_CIDS_BLOCKED => "PATH_CIDS_BLOCKED",
             _ => "unknown",
         }
     }
@@ -175,6 +209,14 @@ pub enum Frame<'a> {
     ImmediateAck,
     Datagram(Datagram<'a>),
     AckFrequency(AckFrequency),
+    PathAck(PathAck<'a>),
+    PathAbandon(PathAbandon),
+    PathStatus(PathStatus),
+    PathNewConnectionId(PathNewConnectionId),
+    PathRetireConnectionId(PathRetireConnectionId),
+    MaxPathId(MaxPathId),
+    PathsBlocked(PathsBlocked),
+    PathCidsBlocked(PathCidsBlocked),
 }
 
 impl<'a> Frame<'a> {
@@ -210,6 +252,18 @@ impl<'a> Frame<'a> {
             ty::IMMEDIATE_ACK => Frame::ImmediateAck,
             ty::DATAGRAM | ty::DATAGRAM_LEN => Frame::Datagram(Datagram::parse(ty, reader)?),
             ty::ACK_FREQUENCY => Frame::AckFrequency(AckFrequency::parse(ty, reader)?),
+            ty::PATH_ACK | ty::PATH_ACK_ECN => Frame::PathAck(PathAck::parse(ty, reader)?),
+            ty::PATH_ABANDON => Frame::PathAbandon(PathAbandon::parse(ty, reader)?),
+            ty::PATH_STATUS_BACKUP | ty::PATH_STATUS_AVAILABLE => {
+                Frame::PathStatus(PathStatus::parse(ty, reader)?)
+            }
+            ty::PATH_NEW_CONNECTION_ID => Frame::PathNewConnectionId(PathNewConnectionId::parse(ty, reader)?),
+            ty::PATH_RETIRE_CONNECTION_ID => {
+                Frame::PathRetireConnectionId(PathRetireConnectionId::parse(ty, reader)?)
+            }
+            ty::MAX_PATH_ID => Frame::MaxPathId(MaxPathId::parse(ty, reader)?),
+            ty::PATHS_BLOCKED => Frame::PathsBlocked(PathsBlocked::parse(ty, reader)?),
+            ty::PATH_CIDS_BLOCKED => Frame::PathCidsBlocked(PathCidsBlocked::parse(ty, reader)?),
             _ => return Err(Malformed("unknown frame type")),
         })
     }
@@ -239,6 +293,14 @@ impl<'a> Frame<'a> {
             Frame::ConnectionClose(frame) => frame.size(),
             Frame::Datagram(frame) => frame.size(),
             Frame::AckFrequency(frame) => frame.size(),
+            Frame::PathAck(frame) => frame.size(),
+            Frame::PathAbandon(frame) => frame.size(),
+            Frame::PathStatus(frame) => frame.size(),
+            Frame::PathNewConnectionId(frame) => frame.size(),
+            Frame::PathRetireConnectionId(frame) => frame.size(),
+            Frame::MaxPathId(frame) => frame.size(),
+            Frame::PathsBlocked(frame) => frame.size(),
+            Frame::PathCidsBlocked(frame) => frame.size(),
         }
     }
 
@@ -269,6 +331,14 @@ impl<'a> Frame<'a> {
             Frame::ConnectionClose(frame) => frame.write(writer),
             Frame::Datagram(frame) => frame.write(writer),
             Frame::AckFrequency(frame) => frame.write(writer),
+            Frame::PathAck(frame) => frame.write(writer),
+            Frame::PathAbandon(frame) => frame.write(writer),
+            Frame::PathStatus(frame) => frame.write(writer),
+            Frame::PathNewConnectionId(frame) => frame.write(writer),
+            Frame::PathRetireConnectionId(frame) => frame.write(writer),
+            Frame::MaxPathId(frame) => frame.write(writer),
+            Frame::PathsBlocked(frame) => frame.write(writer),
+            Frame::PathCidsBlocked(frame) => frame.write(writer),
         }
     }
 }

@@ -181,6 +181,61 @@ fn ack_ranges() {
     assert_eq!((plain.ranges().collect::<Vec<_>>(), plain.ecn()), (vec![0..=20], None));
 }
 
+/// draft-ietf-quic-multipath §4, byte by byte.
+#[test]
+fn published_layouts_of_several_paths() {
+    let cid = ConnectionId::new(&[9; 4]).unwrap();
+    let token = [5; 16];
+    let mut path_cid = vec![0x7e, 0x78, 1, 7, 3, 4, 9, 9, 9, 9];
+    path_cid.extend(token);
+    let new = NewConnectionId { sequence: 7, retire_prior_to: 3, cid, reset_token: token };
+    let status = |preference| PathStatus { path: 1, sequence: 2, preference };
+    let cases: &[(&[u8], Frame<'_>)] = &[
+        (&[0x7e, 0x75, 1, 2], Frame::PathAbandon(PathAbandon { path: 1, code: 2 })),
+        (&[0x7e, 0x76, 1, 2], Frame::PathStatus(status(PathPreference::Backup))),
+        (&[0x7e, 0x77, 1, 2], Frame::PathStatus(status(PathPreference::Available))),
+        (&path_cid, Frame::PathNewConnectionId(PathNewConnectionId { path: 1, new })),
+        (&[0x7e, 0x79, 1, 2], Frame::PathRetireConnectionId(PathRetireConnectionId { path: 1, sequence: 2 })),
+        (&[0x7e, 0x7a, 3], Frame::MaxPathId(MaxPathId { maximum: 3 })),
+        (&[0x7e, 0x7b, 3], Frame::PathsBlocked(PathsBlocked { maximum: 3 })),
+        (&[0x7e, 0x7c, 1, 2], Frame::PathCidsBlocked(PathCidsBlocked { path: 1, next_sequence: 2 })),
+    ];
+    for (bytes, frame) in cases {
+        assert_eq!((parse(bytes), write(frame)), (Ok(*frame), bytes.to_vec()));
+        for end in 1..bytes.len() {
+            assert!(parse(&bytes[..end]).is_err(), "{frame:?} cut at {end}");
+        }
+    }
+}
+
+/// draft-ietf-quic-multipath §4.1: the path stands between the type and the fields of an ACK frame.
+#[test]
+fn acknowledgements_of_a_path() {
+    let bytes = [0x3f, 7, 20, 5, 1, 3, 1, 0, 1, 2, 3];
+    let Ok(Frame::PathAck(acked)) = parse(&bytes) else { panic!("not a PATH_ACK") };
+    assert_eq!((acked.path, acked.ack.ranges().collect::<Vec<_>>()), (7, vec![17..=20, 14..=14]));
+    assert_eq!(acked.ack.ecn(), Some(EcnCounts { ect0: 1, ect1: 2, ce: 3 }));
+    assert_eq!(write(&Frame::PathAck(acked)), bytes);
+    for end in 1..bytes.len() {
+        assert!(parse(&bytes[..end]).is_err(), "cut at {end}");
+    }
+    assert!(parse(&[0x3e, 7, 5, 0, 0, 6]).is_err(), "below packet number 0");
+    for (path, ecn) in [(0, None), (1 << 20, acked.ack.ecn())] {
+        for room in 0..40 {
+            let mut buffer = [0; 40];
+            let mut writer = Writer::new(&mut buffer[..room]);
+            let count = write_path_ack(&mut writer, path, [17..21, 14..15], 5, ecn);
+            let written = writer.position();
+            if count > 0 {
+                let Ok(Frame::PathAck(read)) = parse(&buffer[..written]) else { panic!("not a PATH_ACK") };
+                assert_eq!((read.path, read.ack.ecn(), read.ack.range_count()), (path, ecn, count as u64));
+            } else {
+                assert_eq!(written, 0);
+            }
+        }
+    }
+}
+
 /// RFC 9000 §19.3.1: numbers below 0. MsQuic and others have underflowed here.
 #[test]
 fn ack_underflow_is_refused() {
@@ -230,7 +285,7 @@ fn ack_is_written_as_far_as_it_fits() {
 fn any_frame() -> impl Strategy<Value = (u8, [u64; 4], Vec<u8>, bool)> {
     let number = (any::<u64>(), 2u32..64).prop_map(|(raw, shift)| raw >> shift);
     (
-        0u8..21,
+        0u8..30,
         [number.clone(), number.clone(), number.clone(), number],
         prop::collection::vec(any::<u8>(), 1..200),
         any::<bool>(),
@@ -271,12 +326,38 @@ fn build(kind: u8, [a, b, c, d]: [u64; 4], data: &[u8], flag: bool) -> Frame<'_>
             reliable_size: c.min(d),
         }),
         18 => Frame::Datagram(Datagram { data }),
+        20..=28 => build_of_paths(kind, [a, b, c, d], data, flag),
         _ => Frame::AckFrequency(AckFrequency {
             sequence: a,
             ack_eliciting_threshold: b,
             requested_max_ack_delay_us: c,
             reordering_threshold: d,
         }),
+    }
+}
+
+/// The frames of several paths.
+fn build_of_paths(kind: u8, [a, b, c, _]: [u64; 4], data: &[u8], flag: bool) -> Frame<'static> {
+    match kind {
+        20..=22 => Frame::PathStatus(PathStatus {
+            path: a,
+            sequence: b,
+            preference: if flag { PathPreference::Available } else { PathPreference::Backup },
+        }),
+        23 => Frame::PathAbandon(PathAbandon { path: a, code: b }),
+        24 => Frame::PathNewConnectionId(PathNewConnectionId {
+            path: c,
+            new: NewConnectionId {
+                sequence: a.max(b),
+                retire_prior_to: a.min(b),
+                cid: ConnectionId::new(&data[..data.len().min(20)]).unwrap(),
+                reset_token: [data[0]; 16],
+            },
+        }),
+        25 => Frame::PathRetireConnectionId(PathRetireConnectionId { path: a, sequence: b }),
+        26 => Frame::MaxPathId(MaxPathId { maximum: a }),
+        27 => Frame::PathsBlocked(PathsBlocked { maximum: a }),
+        _ => Frame::PathCidsBlocked(PathCidsBlocked { path: a, next_sequence: b }),
     }
 }
 

@@ -51,6 +51,7 @@ fn full() -> TransportParameters {
         }),
         min_ack_delay_us: Some(1000),
         reset_stream_at: true,
+        initial_max_path_id: Some(3),
     }
 }
 
@@ -76,6 +77,7 @@ fn published_layout() {
         0xc0, 0x00, 0x00, 0x00, 0xff, 0x04, 0xde, 0x1b, 0x02, 0x43, 0xe8, // min_ack_delay 1,000
         0x1b, 0x03, 0x01, 0x02, 0x03, // reserved (27): passed over
         0x1d, 0x00, // reset_stream_at
+        0x3e, 0x01, 0x00, // initial_max_path_id 0: offered all the same
     ];
     let parsed = TransportParameters::parse(&bytes, Side::Client).unwrap();
     let expected = TransportParameters {
@@ -91,6 +93,7 @@ fn published_layout() {
         }),
         min_ack_delay_us: Some(1000),
         reset_stream_at: true,
+        initial_max_path_id: Some(0),
         ..TransportParameters::default()
     };
     assert_eq!(parsed, expected);
@@ -114,6 +117,8 @@ fn bounds_of_the_rfc() {
         (id::MIN_ACK_DELAY, 25_000, true),
         (id::MIN_ACK_DELAY, 25_001, false),
         (id::INITIAL_MAX_DATA, varint::MAX, true),
+        (id::INITIAL_MAX_PATH_ID, MAX_PATH_ID, true),
+        (id::INITIAL_MAX_PATH_ID, MAX_PATH_ID + 1, false),
     ] {
         assert_eq!(valid(&integer(id, value)), is_valid, "{id:#x} = {value}");
     }
