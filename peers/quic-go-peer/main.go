@@ -141,8 +141,15 @@ func serve() error {
 	return server.Serve(socket)
 }
 
+func run() error {
+	if len(os.Args) > 1 && os.Args[1] == "interop" {
+		return interop(os.Args[2:])
+	}
+	return serve()
+}
+
 func main() {
-	if err := serve(); err != nil {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "quic-go-peer:", err)
 		os.Exit(1)
 	}

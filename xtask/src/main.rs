@@ -10,6 +10,7 @@ mod graph;
 mod hollow;
 mod hubs;
 mod imports;
+mod interop;
 mod inventory;
 mod memcheck;
 mod methods;
@@ -38,6 +39,7 @@ usage: cargo xtask COMMAND
   ebpf   rebuilds the eBPF objects (needs clang); --check compares with what is committed
   memcheck  the tests of the folders that hold unsafe code, under Valgrind
   miri   the same under Miri; says so where there is none
+  interop  the cases of the public interoperability tests, on the link emulator (as root; needs tests/setup); --help tells more
   controllers  runs congestion controllers over simulated links and writes docs/controllers anew (some minutes; it says how many)
   pgo    the program optimised by a profile of itself at work: target/pgo/tercel (needs llvm-tools)";
 
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         "api" => api::run(std::env::args().nth(2).as_deref()),
         "ci" => ci::run(),
         "dependencies" => dependencies::run(),
+        "interop" => interop::run(std::env::args().skip(2)),
         "hollow" => hollow::run(),
         "memcheck" => memcheck::run(),
         "miri" => miri::run(),

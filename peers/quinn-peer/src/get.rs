@@ -39,6 +39,44 @@ fn server_of(url: &Uri) -> Result<(String, SocketAddr), Error> {
     Ok((host, address.ok_or("the host has no address")?))
 }
 
+/// Files of one server, each into a file of its name.
+pub(crate) struct Downloads {
+    pub(crate) server: SocketAddr,
+    pub(crate) name: String,
+    pub(crate) cacert: PathBuf,
+    pub(crate) output: PathBuf,
+    pub(crate) paths: Vec<String>,
+}
+
+/// Downloads them, one after the other.
+pub(crate) async fn download(
+    what: &Downloads,
+    quic: endpoint::Options,
+    tls: tls::Options,
+) -> Result<(), Error> {
+    let endpoint = quic.client(what.server, tls.client(Some(&what.cacert), b"h3")?)?;
+    let connection = endpoint.connect(what.server, &what.name)?.await?;
+    let (mut driver, mut requests) =
+        h3::client::new::<_, _>(h3_quinn::Connection::new(connection.clone())).await?;
+    let driving = tokio::spawn(async move { driver.wait_idle().await });
+    for path in &what.paths {
+        let url = format!("https://{}:{}/{path}", what.name, what.server.port()).parse()?;
+        let options = Options {
+            urls: Vec::new(),
+            cacert: None,
+            output: Some(what.output.join(path)),
+            range: None,
+            head: false,
+            key_update_after: None,
+        };
+        exchange(&options, &url, &mut requests, &connection).await?;
+    }
+    drop(requests);
+    let _ = driving.await;
+    endpoint.wait_idle().await;
+    Ok(())
+}
+
 pub(crate) async fn run(options: Options, quic: endpoint::Options, tls: tls::Options) -> Result<(), Error> {
     let (host, address) = server_of(options.urls.first().ok_or("no URL")?)?;
     let endpoint = quic.client(address, tls.client(options.cacert.as_deref(), b"h3")?)?;

@@ -9,6 +9,7 @@ extern crate quinn as quic;
 
 mod endpoint;
 mod get;
+mod interop;
 mod perf;
 mod ported;
 mod serve;
@@ -56,6 +57,8 @@ enum Command {
     PerfServe(perf::ServeOptions),
     /// Ask for BYTES and discard them
     PerfGet(perf::GetOptions),
+    /// One end of a case of the public interoperability tests
+    Interop(interop::Options),
     /// Run programs of tercel's examples on quinn: a file transfer and remote calls
     Ported(ported::Options),
 }
@@ -111,6 +114,7 @@ async fn run(cli: Cli) -> Result<(), Error> {
         Command::Get(options) => get::run(options, quic, tls).await,
         Command::PerfServe(options) => until_stopped(perf::serve(options, quic, tls)).await,
         Command::PerfGet(options) => perf::get(options, quic, tls).await,
+        Command::Interop(options) => interop::run(options, quic, tls).await,
         Command::Ported(options) => ported::run(options).await,
     }
 }

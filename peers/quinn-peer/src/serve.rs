@@ -33,6 +33,13 @@ enum Retry {
     Always,
 }
 
+impl Options {
+    /// The files of a folder, and nothing special.
+    pub(crate) fn of_folder(root: PathBuf, listen: Listen, identity: tls::Identity) -> Options {
+        Options { root, listen, identity, retry: Retry::Never, key_update_after: None }
+    }
+}
+
 /// What every connection needs.
 struct Shared {
     root: PathBuf,

@@ -56,6 +56,11 @@ impl Options {
         Options { provider: Provider::Ring, cipher: None, early_data: false }
     }
 
+    /// ChaCha20-Poly1305 and nothing else.
+    pub(crate) fn only_chacha20(&mut self) {
+        self.cipher = Some(Cipher::Chacha20);
+    }
+
     fn whole_provider(&self) -> CryptoProvider {
         match self.provider {
             Provider::Ring => rustls::crypto::ring::default_provider(),

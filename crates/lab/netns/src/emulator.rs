@@ -36,10 +36,12 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 
+pub(crate) use rebind::OUTSIDE;
+
 use bridge::{Bridge, Control, with_control};
 use mtu::Watch;
 pub use options::{BurstLoss, Counters, Direction, LinkOptions, Reorder};
-use rebind::OldPorts;
+use rebind::{OldPorts, Scope};
 use socket::PacketSocket;
 
 /// The emulator's scheduling priority (nice), if it may choose: a link keeps its time however busy its ends are.
@@ -167,12 +169,18 @@ impl Emulator {
     /// Gives the left host's UDP flows new source ports, once `after_bytes` more bytes of UDP payload came from the left (0: with
     /// the next packet), as a home router does that lost its mappings. Replies to the old ports are dropped and counted.
     pub fn rebind(&self, after_bytes: u64) {
-        self.tell(|control| control.rebind = Some((after_bytes, OldPorts::Forgotten)));
+        self.tell(|control| control.rebind = Some((after_bytes, OldPorts::Forgotten, Scope::Port)));
     }
 
-    /// The same, but replies to the old ports still arrive: nothing is lost by it.
+    /// The same with the next packet, and over IPv4 a new address too. The right end must know its Ethernet address, as the server of
+    /// a [`Lab`](crate::Lab) does.
+    pub fn rebind_address(&self) {
+        self.tell(|control| control.rebind = Some((0, OldPorts::Forgotten, Scope::Address)));
+    }
+
+    /// As `rebind`, but replies to the old ports still arrive: nothing is lost by it.
     pub fn rebind_gently(&self, after_bytes: u64) {
-        self.tell(|control| control.rebind = Some((after_bytes, OldPorts::Kept)));
+        self.tell(|control| control.rebind = Some((after_bytes, OldPorts::Kept, Scope::Port)));
     }
 
     /// What happened so far in one direction; a sleeping link has published all of it.

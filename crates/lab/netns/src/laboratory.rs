@@ -12,7 +12,7 @@
 //! no real network even when a namespace is given a way out. Each side knows the other's Ethernet address: neither ARP
 //! nor neighbour discovery delays a first packet or costs a packet that a test counts.
 
-use crate::emulator::{Emulator, EmulatorOptions, LinkOptions};
+use crate::emulator::{Emulator, EmulatorOptions, LinkOptions, OUTSIDE};
 use crate::error::{LabError, while_doing};
 use crate::host_namespace::HostNamespace;
 use crate::namespace::{InterfacePlan, Namespace, PREFIX};
@@ -208,6 +208,11 @@ fn configure(side: &Namespace, other: &InterfacePlan, options: &LabOptions) -> i
     if options.known_neighbours {
         netlink::add_neighbour(index, other.ipv4.into(), other.mac)?;
         netlink::add_neighbour(index, other.ipv6.into(), other.mac)?;
+        // Where the emulator's address translator may move the client to.
+        let [a, b, c, _] = other.ipv4.octets();
+        for octet in OUTSIDE {
+            netlink::add_neighbour(index, Ipv4Addr::new(a, b, c, octet).into(), other.mac)?;
+        }
     }
     if options.udp_segmentation == Switch::Off {
         netlink::ethtool::set_feature(side.interface(), "tx-udp-segmentation", Switch::Off)?;

@@ -8,6 +8,7 @@ mod units;
 
 use crate::print_error;
 use clap::Args;
+use link::{Burst, EventRate, Node};
 use netns::emulator::{Counters, Direction, Emulator, LinkOptions};
 use netns::{Lab, LabOptions, Namespace, Switch};
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
-use units::After;
+use units::{After, Ordinals};
 
 /// Flags of `tercel lab`.
 #[derive(Args)]
@@ -50,7 +51,7 @@ pub(crate) struct LabArgs {
 #[command(next_help_heading = "Link, in each direction")]
 struct LinkArgs {
     /// Join the sides by a veth pair alone: no delay, no limit, no loss, no emulator.
-    #[arg(long, conflicts_with_all = ["delay", "rate", "loss", "queue", "seed", "spin", "rebind_after"])]
+    #[arg(long, conflicts_with_all = ["delay", "rate", "loss", "queue", "seed", "spin", "rebind_after", "corrupt", "drop_to_server", "blackhole"])]
     direct: bool,
     /// Time on the way, one direction, such as 1ms: half of what a round trip takes.
     #[arg(long, default_value = "0ms", value_name = "TIME", value_parser = units::time)]
@@ -61,6 +62,18 @@ struct LinkArgs {
     /// Share of datagrams that are lost, such as 1%.
     #[arg(long, default_value = "0%", value_name = "PERCENT", value_parser = units::share)]
     loss: f64,
+    /// Share of UDP datagrams that arrive with one byte changed, such as 2%.
+    #[arg(long, default_value = "0%", value_name = "PERCENT", value_parser = units::share)]
+    corrupt: f64,
+    /// No more than so many in a row are lost or changed. Without it, each is for itself.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    burst: Option<u32>,
+    /// Lose exactly these datagrams to the server, counted from 1: such as 2-7 or 1,3,5-9.
+    #[arg(long, value_name = "LIST", value_parser = units::ordinals)]
+    drop_to_server: Option<Ordinals>,
+    /// Nothing passes for the second time after every first, such as 5s/2s, from the first datagram on.
+    #[arg(long, value_name = "TIME/TIME", value_parser = units::on_off)]
+    blackhole: Option<(Duration, Duration)>,
     /// What may wait for the line, such as 256KB; more is dropped. Only with --rate.
     #[arg(long, default_value = "1MiB", value_name = "BYTES", value_parser = units::bytes, requires = "rate")]
     queue: u64,
@@ -74,6 +87,12 @@ struct LinkArgs {
     /// the client has sent so much UDP, such as 64KB.
     #[arg(long, value_name = "TIME|BYTES", value_parser = units::after)]
     rebind_after: Option<After>,
+    /// And again after every so long. For --rebind-after with a time.
+    #[arg(long, value_name = "TIME", value_parser = units::time, requires = "rebind_after")]
+    rebind_every: Option<Duration>,
+    /// The client's IPv4 address changes with the ports: 198.18.0.16, then the next, up to 198.18.0.31. For --rebind-after with a time.
+    #[arg(long, requires = "rebind_after")]
+    rebind_address: bool,
 }
 
 /// What runs in the lab.
@@ -127,9 +146,10 @@ fn attempt(args: &LabArgs) -> Result<ExitCode, String> {
         }
     };
     let Some(emulator) = lab.emulator() else { return work() };
+    emulator.set(Direction::ToRight, &to_server(&args.link)).map_err(|error| error.to_string())?;
     let code = match args.link.rebind_after {
         None => work(),
-        Some(after) => rebinding(emulator, after, work),
+        Some(after) => rebinding(emulator, after, &args.link, work),
     }?;
     let text = if args.json { counters_json(emulator).to_string() } else { counters_text(emulator) };
     if args.run.command.is_empty() {
@@ -144,8 +164,8 @@ fn attempt(args: &LabArgs) -> Result<ExitCode, String> {
     }
 }
 
-/// Does the work, during which the client's ports change once.
-fn rebinding<T>(emulator: &Emulator, after: After, work: impl FnOnce() -> T) -> T {
+/// Does the work, during which the client's ports change.
+fn rebinding<T>(emulator: &Emulator, after: After, link: &LinkArgs, work: impl FnOnce() -> T) -> T {
     let time = match after {
         After::Time(time) => time,
         After::Bytes(bytes) => {
@@ -156,23 +176,52 @@ fn rebinding<T>(emulator: &Emulator, after: After, work: impl FnOnce() -> T) -> 
     std::thread::scope(|scope| {
         let (_ended, end) = std::sync::mpsc::channel::<()>();
         scope.spawn(move || {
-            if end.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
-                emulator.rebind(0);
+            let mut next = Some(time);
+            while let Some(time) = next
+                && end.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
+            {
+                if link.rebind_address {
+                    emulator.rebind_address()
+                } else {
+                    emulator.rebind(0)
+                }
+                next = link.rebind_every;
             }
         });
         work()
     })
 }
 
-fn options(args: &LabArgs) -> LabOptions {
-    let link = LinkOptions {
-        delay: args.link.delay,
-        rate_bits: args.link.rate,
-        loss: args.link.loss,
-        queue_bytes: args.link.queue,
-        seed: args.link.seed,
+/// What happens in both directions. With a bound on runs, losses are an event.
+fn events(link: &LinkArgs) -> Vec<Node> {
+    let burst = link.burst.map_or(Burst::None, Burst::AtMost);
+    let rate = |share: f64| EventRate { ppm: (share * 1e6).round() as u32, burst };
+    let loss = link.burst.filter(|_| link.loss > 0.0).map(|_| Node::Loss(rate(link.loss)));
+    let corrupt = (link.corrupt > 0.0).then(|| Node::Corrupt(rate(link.corrupt)));
+    let blackhole = link.blackhole.map(|(on, off)| Node::Blinking { on: on.into(), off: off.into() });
+    [loss, corrupt, blackhole].into_iter().flatten().collect()
+}
+
+fn to_server(link: &LinkArgs) -> LinkOptions {
+    let mut options = both_ways(link);
+    options.events.extend(link.drop_to_server.as_ref().map(|list| Node::Drop(list.0.clone())));
+    options
+}
+
+fn both_ways(link: &LinkArgs) -> LinkOptions {
+    LinkOptions {
+        delay: link.delay,
+        rate_bits: link.rate,
+        loss: if link.burst.is_some() { 0.0 } else { link.loss },
+        events: events(link),
+        queue_bytes: link.queue,
+        seed: link.seed,
         ..LinkOptions::default()
-    };
+    }
+}
+
+fn options(args: &LabArgs) -> LabOptions {
+    let link = both_ways(&args.link);
     LabOptions {
         mtu: args.mtu,
         queues: args.queues,
@@ -271,6 +320,8 @@ fn counters_json(emulator: &Emulator) -> Value {
             "sent_frames": counters.sent_frames,
             "sent_bytes": counters.sent_bytes,
             "lost": counters.lost,
+            "corrupted": counters.corrupted,
+            "missed": counters.missed,
             "overflowed": counters.overflowed,
             "stale": counters.stale,
             "refused": counters.refused,

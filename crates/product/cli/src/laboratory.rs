@@ -1,6 +1,8 @@
 //! The commands of the laboratory: those that measure. Built with the feature `lab`.
 
-use crate::{bench_command, dash_command, lab_command, load_command, perf_command, profile_command};
+use crate::{
+    bench_command, dash_command, interop_command, lab_command, load_command, perf_command, profile_command,
+};
 use clap::Subcommand;
 use std::process::ExitCode;
 
@@ -19,6 +21,9 @@ pub(crate) enum Command {
     /// Runs a command on the client's side and ends with its exit code, or stays until Ctrl-C. Nothing is left behind,
     /// whatever happens. Needs root, that is CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW.
     Lab(Box<lab_command::LabArgs>),
+    /// One end of an interoperability case: HTTP/0.9 over QUIC. For tests/interop.
+    #[command(hide = true)]
+    Interop(interop_command::InteropArgs),
     /// Say where a process spends its CPU time: a ledger by what it was for, and a flame graph. Needs perf.
     Profile(profile_command::ProfileArgs),
     /// Measure: against another implementation, against the machine.
@@ -31,6 +36,7 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::Dash(args) => dash_command::run(args),
         Command::Perf(args) => perf_command::run(args),
         Command::Lab(args) => lab_command::run(args),
+        Command::Interop(args) => interop_command::run(args),
         Command::Profile(args) => profile_command::run(args),
         Command::Bench(args) => bench_command::run(args),
     }

@@ -9,6 +9,8 @@ mod doctor;
 mod get;
 mod help;
 #[cfg(feature = "lab")]
+mod interop_command;
+#[cfg(feature = "lab")]
 mod lab_command;
 #[cfg(feature = "lab")]
 mod laboratory;

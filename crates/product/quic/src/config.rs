@@ -86,6 +86,16 @@ impl ServerConfig {
         Ok(self)
     }
 
+    /// The same with settings of TLS that programs do not choose: suites, key exchange, key log. Outside semver.
+    ///
+    /// # Errors
+    /// TLS refuses them.
+    #[doc(hidden)]
+    pub fn tls_options(mut self, options: &TlsOptions) -> Result<ServerConfig, ConfigError> {
+        self.tls = ServerTls::new(&self.identity, options)?;
+        Ok(self)
+    }
+
     /// Issues session tickets, two after each handshake: clients that come back resume, without a certificate. Default: none.
     /// Source: RFC 8446 §2.2.
     pub fn ticket_keys(&mut self, keys: Arc<TicketKeys>) -> &mut ServerConfig {
@@ -160,6 +170,16 @@ impl ClientConfig {
     /// There is none, or the length of one is wrong.
     pub fn alpn_protocols(mut self, names: &[&[u8]]) -> Result<ClientConfig, ConfigError> {
         self.tls = ClientTls::new(&self.roots, &options(names))?;
+        Ok(self)
+    }
+
+    /// The same with settings of TLS that programs do not choose: suites, key exchange, key log. Outside semver.
+    ///
+    /// # Errors
+    /// TLS refuses them.
+    #[doc(hidden)]
+    pub fn tls_options(mut self, options: &TlsOptions) -> Result<ClientConfig, ConfigError> {
+        self.tls = ClientTls::new(&self.roots, options)?;
         Ok(self)
     }
 

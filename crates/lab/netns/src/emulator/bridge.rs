@@ -21,7 +21,7 @@ use super::link_state::LinkState;
 use super::mtu::{self, Limits};
 use super::options::{Counters, Direction, LinkOptions};
 use super::pool::{Buffer, Pool};
-use super::rebind::{OldPorts, Rebinder};
+use super::rebind::{OldPorts, Rebinder, Scope};
 use super::socket::{Arrival, BATCH, PacketSocket};
 use super::train::{self, Line, Piece};
 
@@ -40,7 +40,7 @@ pub(crate) struct Control {
     pub(crate) has_news: bool,
     pub(crate) must_end: bool,
     /// Forget the ports after so many more bytes of UDP payload from the left.
-    pub(crate) rebind: Option<(u64, OldPorts)>,
+    pub(crate) rebind: Option<(u64, OldPorts, Scope)>,
     pub(crate) counters: [Counters; 2],
     /// Frames that the kernel dropped before the thread could read them; the handle asks.
     pub(crate) missed: [u64; 2],
@@ -70,7 +70,7 @@ pub(crate) struct Bridge {
     ends: [PacketSocket; 2],
     lanes: [BridgeDirection; 2],
     rebinder: Rebinder,
-    rebind_in: Option<(u64, OldPorts)>,
+    rebind_in: Option<(u64, OldPorts, Scope)>,
     control: Arc<Mutex<Control>>,
     waker: Arc<OwnedFd>,
     spin: u64,
@@ -255,19 +255,19 @@ impl Bridge {
 /// Lets the address translator work on a frame; false if it belongs to a port that is forgotten.
 fn translate(
     rebinder: &mut Rebinder,
-    rebind_in: &mut Option<(u64, OldPorts)>,
+    rebind_in: &mut Option<(u64, OldPorts, Scope)>,
     direction: Direction,
     (frame, layout): (&mut [u8], &Layout),
 ) -> bool {
     if direction == Direction::ToLeft {
         return rebinder.returns(frame, layout);
     }
-    if let Some((left, old)) = rebind_in
+    if let Some((left, old, scope)) = rebind_in
         && layout.carries == Carries::Udp
     {
         let payload = (layout.end - layout.payload) as u64;
         if *left <= payload {
-            rebinder.renew(*old);
+            rebinder.renew(*old, *scope);
             *rebind_in = None;
         } else {
             *left -= payload;

@@ -19,6 +19,8 @@ pub(crate) struct Datagram {
     pub(crate) frame_bytes: u64,
     /// Its IP packet in bytes if it is UDP or TCP, which take part in the lottery. Of a TCP super-packet, its largest segment's.
     pub(crate) ip_bytes: Option<u32>,
+    /// Whether an event of this link changes a byte of it; false before.
+    pub(crate) is_corrupted: bool,
 }
 
 /// The line counts frames.
@@ -41,6 +43,8 @@ pub(crate) enum DatagramOutcome {
     Lost,
     /// Arrives, in order.
     Arrives { at: u64 },
+    /// Arrives, in order, with one byte changed.
+    Corrupted { at: u64 },
     /// Arrives twice, in order.
     Doubled { at: u64 },
     /// Arrives behind its successors.
@@ -54,6 +58,10 @@ pub(crate) struct LinkState {
     losses: Link,
     line: Link,
     other_events: Link,
+    /// The nodes of [`LinkOptions::events`].
+    events: Link,
+    /// When the first datagram came that takes part.
+    began: Option<u64>,
     jitter: Duration,
     last_arrival: Instant,
     /// The far host's MTU.
@@ -64,8 +72,19 @@ impl LinkState {
     pub(crate) fn new(options: LinkOptions) -> LinkState {
         let (losses, other_events) = seeded(&options);
         let line = Link::new(line(&options), Rng::from_u64(options.seed));
+        let events = events(&options);
         let (jitter, last_arrival) = (Duration::ZERO, Instant::ZERO);
-        LinkState { options, losses, line, other_events, jitter, last_arrival, mtu: u32::MAX }
+        LinkState {
+            options,
+            losses,
+            line,
+            other_events,
+            events,
+            began: None,
+            jitter,
+            last_arrival,
+            mtu: u32::MAX,
+        }
     }
 
     /// The far host takes IP packets of up to `mtu` bytes.
@@ -75,6 +94,10 @@ impl LinkState {
 
     /// New options. The sequences go on where they are, unless the seed is new. What is under way stays as it was decided.
     pub(crate) fn change(&mut self, options: &LinkOptions) {
+        if options.events != self.options.events {
+            self.events = events(options);
+            self.began = None;
+        }
         if options.seed == self.options.seed {
             self.losses.change(losses(options));
             self.other_events.change(other_events(options));
@@ -95,7 +118,12 @@ impl LinkState {
 
     /// Decides on the next datagram, which came at `now`.
     pub(crate) fn decide(&mut self, now: u64, mut datagram: Datagram) -> DatagramOutcome {
-        let is_lost = datagram.ip_bytes.is_some() && self.draws_loss(&mut datagram);
+        let takes_part = datagram.ip_bytes.is_some();
+        let is_lost_by_chance = takes_part && self.draws_loss(&mut datagram);
+        let is_lost_by_event =
+            takes_part && !self.events.is_empty() && self.loses_by_event(now, &mut datagram);
+        let is_lost = is_lost_by_chance || is_lost_by_event;
+        let is_corrupted = std::mem::take(&mut datagram.is_corrupted);
         let is_above = |limit: u32| datagram.ip_bytes.is_some_and(|bytes| bytes > limit);
         if self.options.drops_above.is_some_and(is_above) {
             return DatagramOutcome::BlackHole;
@@ -114,6 +142,10 @@ impl LinkState {
             return DatagramOutcome::TooLong;
         }
         let at = (sent_at + duration(self.options.delay) + self.jitter).max(self.last_arrival);
+        if is_corrupted {
+            self.last_arrival = at;
+            return DatagramOutcome::Corrupted { at: at.as_nanos() };
+        }
         let others = if datagram.ip_bytes.is_some() { self.other_events.len() } else { 0 };
         for node in 0..others {
             match self.other_events.pass(node, (at, Duration::ZERO), &mut datagram) {
@@ -127,6 +159,27 @@ impl LinkState {
         }
         self.last_arrival = at;
         DatagramOutcome::Arrives { at: at.as_nanos() }
+    }
+
+    /// Which byte of `len` changes, and by which mask.
+    pub(crate) fn draw_damage(&mut self, len: usize) -> (usize, u8) {
+        let last = u64::try_from(len).unwrap_or(u64::MAX).saturating_sub(1);
+        let place = self.events.draw_up_to(Duration::from_nanos(last)).as_nanos();
+        let mask = 1 + self.events.draw_up_to(Duration::from_nanos(254)).as_nanos();
+        (usize::try_from(place).unwrap_or(0), u8::try_from(mask).unwrap_or(1))
+    }
+
+    /// Whether an event drops the datagram. One that is corrupted is noted in it.
+    fn loses_by_event(&mut self, now: u64, datagram: &mut Datagram) -> bool {
+        let age = Duration::from_nanos(now.saturating_sub(*self.began.get_or_insert(now)));
+        let corrupted = self.events.counters.corrupted;
+        let mut is_lost = false;
+        for node in 0..self.events.len() {
+            let outcome = self.events.pass(node, (Instant::from_nanos(now), age), datagram);
+            is_lost |= outcome == NodeOutcome::Gone;
+        }
+        datagram.is_corrupted = self.events.counters.corrupted > corrupted;
+        is_lost
     }
 
     /// Each node draws, so that the sequence does not depend on the outcome. No time passes for them: a burst of losses is as long
@@ -146,6 +199,11 @@ fn seeded(options: &LinkOptions) -> (Link, Link) {
     let mut rng = Rng::from_u64(options.seed);
     let others = Link::new(other_events(options), rng.fork());
     (Link::new(losses(options), rng), others)
+}
+
+/// A sequence of its own: with or without events, the others draw the same.
+fn events(options: &LinkOptions) -> Link {
+    Link::new(options.events.clone(), Rng::from_u64(!options.seed))
 }
 
 /// What cannot happen has no node, and draws nothing.

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use link::Node;
+
 /// One direction of a link. The default is a cable: no delay, no limit, no loss.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkOptions {
@@ -24,6 +26,9 @@ pub struct LinkOptions {
     pub reorder: Option<Reorder>,
     /// Share of datagrams that arrive twice: 0 to 1.
     pub duplicate: f64,
+    /// Further events, in this order: [`Node::Loss`], [`Node::Drop`], [`Node::Corrupt`], [`Node::Blackhole`] and [`Node::Blinking`]; other
+    /// nodes have no effect here. Ordinals and times count from the first UDP or TCP datagram in this direction.
+    pub events: Vec<Node>,
     /// IP packets longer than this many bytes vanish without a word: a path-MTU black hole.
     pub drops_above: Option<u32>,
     /// The n-th datagram's luck depends on this and on n only.
@@ -59,6 +64,7 @@ impl Default for LinkOptions {
             burst: None,
             reorder: None,
             duplicate: 0.0,
+            events: Vec::new(),
             drops_above: None,
             seed: 0,
         }
@@ -127,7 +133,7 @@ pub struct Counters {
     pub sent_frames: u64,
     /// Bytes of those.
     pub sent_bytes: u64,
-    /// Datagrams lost by `loss` or a burst.
+    /// Datagrams lost by `loss`, a burst or an event.
     pub lost: u64,
     /// Datagrams that found the queue full, or the emulator's memory at its bound.
     pub overflowed: u64,
@@ -145,4 +151,6 @@ pub struct Counters {
     pub duplicated: u64,
     /// Datagrams made late on purpose.
     pub reordered: u64,
+    /// Datagrams that arrived with one byte changed.
+    pub corrupted: u64,
 }

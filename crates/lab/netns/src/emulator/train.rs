@@ -6,6 +6,7 @@
 use super::frame::{Carries, HEAD, Head, Layout, VNET};
 use super::link_state::{Datagram, DatagramOutcome, LinkState};
 use super::options::Counters;
+use super::rebind::mend_checksum;
 
 /// How long the first datagram of a piece may wait for its last, in nanoseconds.
 const GRAIN: u64 = 100_000;
@@ -28,7 +29,7 @@ struct Run {
 }
 
 /// Decides on every datagram of `frame` and writes what travels on into `pieces`, which is cleared first.
-pub(crate) fn cut(frame: &[u8], layout: &Layout, now: u64, line: Line<'_>) {
+pub(crate) fn cut(frame: &mut [u8], layout: &Layout, now: u64, line: Line<'_>) {
     let Line { judge, counters, pieces } = line;
     pieces.clear();
     judge.begin_frame();
@@ -37,6 +38,11 @@ pub(crate) fn cut(frame: &[u8], layout: &Layout, now: u64, line: Line<'_>) {
         match judge.decide(now, describe(layout, n)) {
             DatagramOutcome::Arrives { at } => {
                 extend(&mut run, n, at, |run| pieces.push(piece(frame, layout, &run)))
+            }
+            DatagramOutcome::Corrupted { at } => {
+                counters.corrupted += 1;
+                damage(frame, layout, n, judge);
+                extend(&mut run, n, at, |run| pieces.push(piece(frame, layout, &run)));
             }
             DatagramOutcome::Doubled { at } => {
                 counters.duplicated += 1;
@@ -80,7 +86,29 @@ fn describe(layout: &Layout, n: usize) -> Datagram {
     Datagram {
         frame_bytes: frame_bytes as u64,
         ip_bytes: (layout.carries != Carries::Other).then_some(ip_bytes),
+        is_corrupted: false,
     }
+}
+
+/// Changes one byte of a UDP datagram's payload. Its checksum is repaired: the damage reaches the program, as damage does that happened
+/// where no checksum was.
+fn damage(frame: &mut [u8], layout: &Layout, n: usize, judge: &mut LinkState) {
+    let (start, end) = layout.datagram(n);
+    // A single datagram is told as its whole frame.
+    let start = start.max(layout.payload);
+    if layout.carries != Carries::Udp || end <= start {
+        return;
+    }
+    let (place, mask) = judge.draw_damage(end - start);
+    let at = start + place;
+    // The word of the checksum that the byte belongs to: words count from the UDP header, whose length is even.
+    let word_at = at - (at - layout.transport) % 2;
+    let word =
+        |frame: &[u8]| u16::from_be_bytes([frame[word_at], frame.get(word_at + 1).copied().unwrap_or(0)]);
+    let old = word(frame);
+    frame[at] ^= mask;
+    let new = word(frame);
+    mend_checksum(frame, layout, old, new);
 }
 
 /// Adds datagram `n` to the run, or ends the run and begins another.

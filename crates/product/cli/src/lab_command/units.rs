@@ -39,6 +39,36 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     Ok(percent / 100.0)
 }
 
+/// Ordinals of datagrams, counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ordinals(pub(crate) Vec<u64>);
+
+/// A list such as `2-7` or `1,3,5-9`; at most a thousand.
+pub(crate) fn ordinals(text: &str) -> Result<Ordinals, String> {
+    let one = |part: &str| part.trim().parse::<u64>().ok().filter(|ordinal| *ordinal > 0);
+    let mut list = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let range = one(first).zip(one(last)).filter(|(first, last)| first <= last);
+        let (first, last) = range.ok_or("give datagrams counted from 1, such as 2-7 or 1,3,5-9")?;
+        if last - first >= 1_000 || list.len() >= 1_000 {
+            return Err("at most a thousand datagrams".to_owned());
+        }
+        list.extend(first..=last);
+    }
+    Ok(Ordinals(list))
+}
+
+/// Two times such as `5s/2s`, neither of them zero.
+pub(crate) fn on_off(text: &str) -> Result<(Duration, Duration), String> {
+    let (on, off) = text.split_once('/').ok_or("give two times such as 5s/2s")?;
+    let (on, off) = (time(on)?, time(off)?);
+    if on.is_zero() || off.is_zero() {
+        return Err("neither time may be zero".to_owned());
+    }
+    Ok((on, off))
+}
+
 /// A time or a size.
 pub(crate) fn after(text: &str) -> Result<After, String> {
     let after = time(text).map(After::Time).or_else(|_| bytes(text).map(After::Bytes));
@@ -47,7 +77,7 @@ pub(crate) fn after(text: &str) -> Result<After, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{After, after, bytes, rate, share, time};
+    use super::{After, Ordinals, after, bytes, on_off, ordinals, rate, share, time};
     use std::time::Duration;
 
     #[test]
@@ -62,6 +92,8 @@ mod tests {
         assert_eq!(share("1%"), Ok(0.01));
         assert_eq!(after("2s"), Ok(After::Time(Duration::from_secs(2))));
         assert_eq!(after("64kB"), Ok(After::Bytes(64_000)));
+        assert_eq!(ordinals("1,3-5"), Ok(Ordinals(vec![1, 3, 4, 5])));
+        assert_eq!(on_off("5s/2s"), Ok((Duration::from_secs(5), Duration::from_secs(2))));
     }
 
     #[test]
@@ -72,6 +104,10 @@ mod tests {
         assert!(time("100000s").is_err());
         assert!(rate("0gbit").is_err() && rate("9999999999gbit").is_err() && rate("5").is_err());
         assert!(share("101%").is_err() && share("0.01").is_err());
+        for text in ["", "0", "5-2", "1-", "1-9999999"] {
+            assert!(ordinals(text).is_err(), "{text}");
+        }
+        assert!(on_off("5s").is_err() && on_off("0s/1s").is_err());
         assert!(bytes("1ms").is_err() && after("1").is_err());
     }
 }

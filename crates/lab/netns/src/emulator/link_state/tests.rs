@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::emulator::options::{BurstLoss, Reorder};
 
-const FRAME: Datagram = Datagram { frame_bytes: 1_250, ip_bytes: Some(1_236) };
+const FRAME: Datagram = Datagram { frame_bytes: 1_250, ip_bytes: Some(1_236), is_corrupted: false };
 
 fn lost(options: &LinkOptions, count: usize) -> Vec<usize> {
     let mut judge = LinkState::new(options.clone());
@@ -38,7 +38,7 @@ fn each_datagram_draws_once_whatever_becomes_of_it() {
     let options = LinkOptions { loss: 0.1, drops_above: Some(1_300), seed: 3, ..LinkOptions::default() };
     let plain = lost(&options, 1_000);
     let mut judge = LinkState::new(options);
-    let large = Datagram { frame_bytes: 1_450, ip_bytes: Some(1_436) };
+    let large = Datagram { frame_bytes: 1_450, ip_bytes: Some(1_436), is_corrupted: false };
     let mixed: Vec<usize> = (0..1_000)
         .filter(|n| judge.decide(0, if n % 3 == 0 { large } else { FRAME }) == DatagramOutcome::Lost)
         .collect();
@@ -87,7 +87,7 @@ fn the_black_hole_counts_bytes_of_the_ip_packet() {
     assert_eq!(judge.decide(0, FRAME), DatagramOutcome::Lost);
     assert_eq!(judge.decide(0, Datagram { ip_bytes: Some(1_237), ..FRAME }), DatagramOutcome::BlackHole);
     assert_eq!(
-        judge.decide(5, Datagram { frame_bytes: 9_000, ip_bytes: None }),
+        judge.decide(5, Datagram { frame_bytes: 9_000, ip_bytes: None, is_corrupted: false }),
         DatagramOutcome::Arrives { at: 5 }
     );
 }
@@ -150,4 +150,31 @@ fn options_change_in_the_middle_of_the_sequence() {
     judge.change(&LinkOptions { delay: Duration::from_secs(1), ..options });
     halves.extend((100..200).filter(|_| judge.decide(0, FRAME) == DatagramOutcome::Lost));
     assert_eq!(halves, whole);
+}
+
+/// Would break: a scenario of the interoperability cases would not be the one that its name says.
+#[test]
+fn events_lose_by_list_and_by_time_and_corrupt_at_most_so_many_in_a_row() {
+    let judge = |events: Vec<Node>| LinkState::new(LinkOptions { events, ..LinkOptions::default() });
+    let mut listed = judge(vec![Node::Drop(vec![2, 3])]);
+    let outcomes: Vec<_> = (0..4).map(|_| listed.decide(7, FRAME)).collect();
+    let arrives = DatagramOutcome::Arrives { at: 7 };
+    assert_eq!(outcomes, [arrives, DatagramOutcome::Lost, DatagramOutcome::Lost, arrives]);
+
+    let (on, off) = (base::time::Duration::from_secs(5), base::time::Duration::from_secs(2));
+    let mut blinking = judge(vec![Node::Blinking { on, off }]);
+    // The time counts from the first datagram.
+    let began = 1_000_000_000;
+    let passes = |state: &mut LinkState, seconds: u64| {
+        state.decide(began + seconds * 1_000_000_000, FRAME) != DatagramOutcome::Lost
+    };
+    let seen: Vec<_> = [0, 4, 5, 6, 7, 11, 12].map(|seconds| passes(&mut blinking, seconds)).into();
+    assert_eq!(seen, [true, true, false, false, true, true, false]);
+
+    let rate = EventRate { ppm: 900_000, burst: Burst::AtMost(3) };
+    let mut corrupting = judge(vec![Node::Corrupt(rate)]);
+    let hits: Vec<_> =
+        (0..500).map(|_| corrupting.decide(0, FRAME) == DatagramOutcome::Corrupted { at: 0 }).collect();
+    assert!(hits.windows(4).all(|four| four != [true; 4]), "more than three in a row");
+    assert!(hits.windows(3).any(|three| three == [true; 3]));
 }

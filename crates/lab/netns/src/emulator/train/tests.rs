@@ -26,11 +26,11 @@ fn pieces_below(
     options: LinkOptions,
     payload_bytes: usize,
 ) -> (Vec<(u64, usize, usize)>, Counters) {
-    let (bytes, layout) = frame(payload_bytes);
+    let (mut bytes, layout) = frame(payload_bytes);
     let (mut judge, mut counters, mut pieces) = (LinkState::new(options), Counters::default(), Vec::new());
     judge.limit(mtu);
     let line = Line { judge: &mut judge, counters: &mut counters, pieces: &mut pieces };
-    cut(&bytes, &layout, 0, line);
+    cut(&mut bytes, &layout, 0, line);
     (pieces.iter().map(|piece| (piece.at, piece.start, piece.end)).collect(), counters)
 }
 
@@ -87,13 +87,44 @@ fn a_tcp_super_packet_is_judged_by_its_segments() {
     (bytes[1], bytes[33]) = (1, 6);
     // The TCP header begins behind 20 bytes of IPv4; its length is eight words.
     bytes[44 + 12] = 0x80;
-    let passes = |mtu: u32| {
+    let mut passes = |mtu: u32| {
         let (mut judge, mut counters, mut pieces) =
             (LinkState::new(LinkOptions::default()), Counters::default(), Vec::new());
         judge.limit(mtu);
         let line = Line { judge: &mut judge, counters: &mut counters, pieces: &mut pieces };
-        cut(&bytes, &Layout::of(&bytes), 0, line);
+        let layout = Layout::of(&bytes);
+        cut(&mut bytes, &layout, 0, line);
         pieces.len()
     };
     assert_eq!((passes(20 + 32 + 1_000), passes(20 + 32 + 999)), (1, 0));
+}
+
+/// Would break: corruption would be caught by the receiving kernel's checksum, and be nothing but loss.
+#[test]
+fn one_byte_of_a_corrupted_datagram_changes_and_its_checksum_follows() {
+    use crate::emulator::checksum::{add, fold};
+    let rate = link::EventRate { ppm: 1_000_000, burst: link::Burst::None };
+    let events = vec![link::Node::Corrupt(rate)];
+    for (seed, payload_bytes) in (0..40).map(|seed| (seed, [7, 9, 1_000, 2_500][seed as usize % 4])) {
+        let (mut bytes, _) = frame(payload_bytes);
+        if payload_bytes <= 1_000 {
+            // A single datagram with a whole checksum (the addresses are zero).
+            bytes[..10].fill(0);
+            let sum = !fold(add(0, &bytes[44..]));
+            bytes[50..52].copy_from_slice(&sum.to_be_bytes());
+        }
+        let (before, layout) = (bytes.clone(), Layout::of(&bytes));
+        let mut judge =
+            LinkState::new(LinkOptions { events: events.clone(), seed, ..LinkOptions::default() });
+        let (mut counters, mut pieces) = (Counters::default(), Vec::new());
+        let line = Line { judge: &mut judge, counters: &mut counters, pieces: &mut pieces };
+        cut(&mut bytes, &layout, 0, line);
+        let datagrams = layout.datagrams();
+        assert_eq!(counters.corrupted, datagrams as u64);
+        let changed: Vec<_> = (52..bytes.len()).filter(|at| bytes[*at] != before[*at]).collect();
+        assert_eq!(changed.len(), datagrams, "one byte of each");
+        if payload_bytes <= 1_000 {
+            assert_eq!(fold(add(0, &bytes[44..])), 0xffff, "{payload_bytes}: the checksum is right");
+        }
+    }
 }

@@ -1,0 +1,88 @@
+"""The 22 cases of the public runner (quic-interop/quic-interop-runner): names, files, networks, time limits, conditions."""
+
+import dataclasses
+
+import judge
+
+KB, MB = 1024, 1024 * 1024  # as the public runner counts
+# One way 15 ms, 10 Mbit/s, a queue of 25 full frames.
+USUAL = ["--delay", "15ms", "--rate", "10mbit", "--queue", "37850B"]
+REBINDING = ["--rebind-after", "1s", "--rebind-every", "5s"]
+
+
+@dataclasses.dataclass
+class Case:
+    """One row of the table."""
+
+    name: str
+    abbreviation: str
+    files: list  # bytes of each
+    conditions: list
+    server: str | None = None  # what it is called to the server, and to the client; else by `name`
+    client: str | None = None
+    network: list = dataclasses.field(default_factory=lambda: list(USUAL))
+    timeout: int = 60
+    protocol: str = "hq"
+    ipv6: bool = False
+    long_names: bool = False
+    certificates: int = 1  # in the server's chain
+    lossy: bool = False
+
+    @property
+    def of_server(self):
+        return self.server or self.name
+
+    @property
+    def of_client(self):
+        return self.client or self.of_server
+
+
+def with_delay(delay):
+    return ["--delay", delay, *USUAL[2:]]
+
+
+def lossy(*flags):
+    return [*USUAL, *flags, "--burst", "3"]
+
+
+ONE = judge.handshakes(1)
+MOVED = [judge.paths_validated]
+CASES = [
+    Case("handshake", "H", [1 * KB], [ONE, judge.no_retry, judge.version_1]),
+    Case("transfer", "DC", [2 * MB, 3 * MB, 5 * MB], [ONE]),
+    Case("longrtt", "LR", [1 * KB], [ONE, judge.two_hellos], "handshake", network=with_delay("750ms")),
+    Case("chacha20", "C20", [3 * MB], [judge.only_chacha20]),
+    Case("multiplexing", "M", [32] * 1999, [ONE, judge.few_streams], "transfer"),
+    Case("retry", "S", [10 * KB], [judge.retried]),
+    Case("resumption", "R", [5 * KB, 10 * KB], [judge.handshakes(2), judge.resumed]),
+    Case("zerortt", "Z", [32] * 40, [judge.early], long_names=True),
+    Case("http3", "3", [5 * KB, 10 * KB, 500 * KB], [ONE], protocol="h3"),
+    Case("blackhole", "B", [10 * MB], [ONE], "transfer", network=[*USUAL, "--blackhole", "5s/2s"]),
+    Case("keyupdate", "U", [3 * MB], [ONE, judge.key_updated], "transfer", "keyupdate"),
+    Case("ecn", "E", [100 * KB], [ONE, judge.ecn_marked]),
+    Case(
+        "amplificationlimit", "A", [5 * KB], [ONE, judge.amplification], "transfer",
+        network=[*USUAL, "--drop-to-server", "2-7"], certificates=6,
+    ),
+    Case(
+        "handshakeloss", "L1", [1 * KB] * 50, [judge.handshakes(50)], "multiconnect",
+        network=lossy("--loss", "30%"), timeout=300, lossy=True,
+    ),
+    Case("transferloss", "L2", [2 * MB], [ONE], "transfer", network=lossy("--loss", "2%"), lossy=True),
+    Case(
+        "handshakecorruption", "C1", [1 * KB] * 50, [judge.handshakes(50)], "multiconnect",
+        network=lossy("--corrupt", "30%"), timeout=300, lossy=True,
+    ),
+    Case("transfercorruption", "C2", [2 * MB], [ONE], "transfer", network=lossy("--corrupt", "2%"), lossy=True),
+    Case("ipv6", "6", [5 * KB, 10 * KB], [judge.ipv6_only], "transfer", ipv6=True),
+    Case("v2", "V2", [1 * KB], [judge.version_2]),
+    Case("rebind-port", "BP", [10 * MB], MOVED, "transfer", network=[*USUAL, *REBINDING]),
+    Case(
+        "rebind-addr", "BA", [10 * MB], [*MOVED, judge.addresses_changed], "transfer",
+        network=[*USUAL, *REBINDING, "--rebind-address"],
+    ),
+    Case(
+        "connectionmigration", "CM", [2 * MB], [*MOVED, judge.new_cid_on_new_path], "transfer", "connectionmigration",
+    ),
+]
+BY_NAME = {case.name: case for case in CASES}

@@ -1,0 +1,205 @@
+"""One run of a case: a network, a server, a client, two captures, a judgement.
+
+All processes of a run end with it, by their id, and with the runner itself if that is killed. The namespaces vanish with `tercel lab`.
+"""
+
+import contextlib
+import ctypes
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from implementations import TERCEL
+from judge import Failure, expect, opened
+from trace import PORT, Trace
+
+NOT_OFFERED = 127
+SECOND_ADDRESS = "198.18.0.3"  # where a client moves
+LAB = os.environ.get("TERCEL_LAB", TERCEL)
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What a run has come to: passed, failed or not offered, and why."""
+
+    result: str
+    reason: str = ""
+    seconds: float = 0.0
+
+    @property
+    def passed(self):
+        return self.result == "passed"
+
+
+def die_with_parent():
+    os.setsid()
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+class Processes(contextlib.AbstractContextManager):
+    """Those that a run has started; the last one ends first."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.running = []
+
+    def start(self, name, command, env=None, output=None):
+        log = open(self.folder / f"{name}.log", "wb")
+        process = subprocess.Popen(
+            list(map(str, command)), stdin=subprocess.DEVNULL, stdout=output or log, stderr=log,
+            env=os.environ | (env or {}), preexec_fn=die_with_parent,
+        )
+        self.running.append(process)
+        return process
+
+    def stop(self, process, number=signal.SIGTERM):
+        if process.poll() is None:
+            process.send_signal(number)
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def __exit__(self, *_):
+        for process in reversed(self.running):
+            self.stop(process)
+
+
+def tail(path):
+    return " ".join(path.read_text(errors="replace").split())[-300:] if path.exists() else ""
+
+
+class Run:
+    """A case with two implementations, in a folder of its own."""
+
+    def __init__(self, case, server, client, certificates, seed):
+        self.case, self.server, self.client, self.seed = case, server, client, seed
+        self.certificates = certificates / str(case.certificates)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tercel-interop-"))
+        self.root, self.output = self.folder / "www", self.folder / "downloads"
+
+    def carry_out(self, keep=None):
+        """The outcome. The folder is removed, or moved to `keep` if the run fails."""
+        began = time.monotonic()
+        try:
+            outcome = self.attempt()
+        except Failure as failure:
+            outcome = Outcome("failed", str(failure))
+        except Exception as error:  # what the runner itself stumbles over is no peer's fault, and must be seen
+            outcome = Outcome("failed", f"the runner: {error!r}")
+        outcome.seconds = time.monotonic() - began
+        if outcome.result == "failed" and keep:
+            keep.mkdir(parents=True, exist_ok=True)
+            kept = keep / f"{self.case.name}-{self.server.name}-{self.client.name}-{self.seed}"
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.move(self.folder, kept)
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        return outcome
+
+    def attempt(self):
+        names = self.make_files()
+        with Processes(self.folder) as processes:
+            lab = self.start_lab(processes)
+            inside = {side: ["nsenter", f"--net={lab['sides'][side]['namespace']}"] for side in ("server", "client")}
+            if self.case.name == "connectionmigration":
+                add = ["ip", "address", "add", f"{SECOND_ADDRESS}/24", "dev", "client0"]
+                subprocess.run([*inside["client"], *add], check=True)
+            captures = [self.capture(processes, side, inside[side]) for side in ("server", "client")]
+            server = processes.start("server", [*inside["server"], *self.server_command(lab)], self.env("server"))
+            if self.wait_until_ready(server) == NOT_OFFERED:
+                return Outcome("not offered", "by the server")
+            client = processes.start("client", [*inside["client"], *self.client_command(lab, names)], self.env("client"))
+            try:
+                code = client.wait(self.case.timeout)
+            except subprocess.TimeoutExpired:
+                code = None
+            if code == NOT_OFFERED:
+                return Outcome("not offered", "by the client")
+            time.sleep(0.3)  # what the kernel has not handed over to the captures yet
+            processes.stop(server)
+            for capture in captures:
+                processes.stop(capture, signal.SIGINT)
+            processes.stop(processes.running[0], signal.SIGINT)
+        expect(code is not None, f"not done within {self.case.timeout} s; client: {tail(self.folder / 'client.log')}")
+        expect(code == 0, f"the client ended with {code}: {tail(self.folder / 'client.log')}; server: {tail(self.folder / 'server.log')}")
+        self.compare(names)
+        self.judge()
+        return Outcome("passed")
+
+    def make_files(self):
+        self.root.mkdir()
+        self.output.mkdir()
+        source, names = random.Random(self.seed), []
+        for size in self.case.files:
+            name = "".join(source.choices("abcdefghijklmnopqrstuvwxyz", k=250 if self.case.long_names else 10))
+            (self.root / name).write_bytes(source.randbytes(size))
+            names.append(name)
+        return names
+
+    def start_lab(self, processes):
+        command = [LAB, "lab", "--json", "--no-udp-segmentation", "--seed", self.seed, *self.case.network]
+        lab = processes.start("lab", command, output=subprocess.PIPE)
+        line = lab.stdout.readline()
+        expect(line, f"tercel lab does not start: {tail(self.folder / 'lab.log')}")
+        return json.loads(line)
+
+    def capture(self, processes, side, inside):
+        path = self.folder / f"{side}.pcap"
+        command = [*inside, "dumpcap", "-q", "-P", "-i", f"{side}0", "-B", "64", "-f", f"udp port {PORT}", "-w", path]
+        process = processes.start(f"capture-{side}", command)
+        deadline = time.monotonic() + 10
+        while not (path.exists() and path.stat().st_size > 0):
+            expect(process.poll() is None and time.monotonic() < deadline, "dumpcap does not capture")
+            time.sleep(0.02)
+        return process
+
+    def address(self, lab):
+        side = lab["sides"]["server"]
+        return f"[{side['ipv6']}]:{PORT}" if self.case.ipv6 else f"{side['ipv4']}:{PORT}"
+
+    def server_command(self, lab):
+        command = [*self.server.command, "server", "--case", self.case.of_server, "--listen", self.address(lab)]
+        command += ["--cert", self.certificates / "cert.pem", "--key", self.certificates / "key.pem"]
+        return command + ["--root", self.root, "--ready-file", self.folder / "ready.json"]
+
+    def client_command(self, lab, names):
+        command = [*self.client.command, "client", "--case", self.case.of_client, "--connect", self.address(lab)]
+        command += ["--name", "server", "--cacert", self.certificates / "ca.pem", "--output", self.output]
+        if self.case.name == "connectionmigration":
+            command += ["--migrate-to", SECOND_ADDRESS]
+        return command + names
+
+    def env(self, side):
+        return {"SSLKEYLOGFILE": str(self.folder / f"{side}.keys")}
+
+    def wait_until_ready(self, server):
+        deadline = time.monotonic() + 20
+        while not (self.folder / "ready.json").exists():
+            if server.poll() == NOT_OFFERED:
+                return NOT_OFFERED
+            expect(server.poll() is None, f"the server ended with {server.poll()}: {tail(self.folder / 'server.log')}")
+            expect(time.monotonic() < deadline, f"the server does not get ready: {tail(self.folder / 'server.log')}")
+            time.sleep(0.02)
+        return None
+
+    def compare(self, names):
+        for name in names:
+            got = self.output / name
+            expect(got.exists(), f"file {name[:20]} was not downloaded; client: {tail(self.folder / 'client.log')}")
+            expect(got.read_bytes() == (self.root / name).read_bytes(), f"file {name[:20]} differs")
+
+    def judge(self):
+        keys = [self.folder / f"{side}.keys" for side in ("server", "client")]
+        trace = Trace(self.folder / "client.pcap", self.folder / "server.pcap", keys)
+        opened(trace)
+        for condition in self.case.conditions:
+            condition(trace)

@@ -1,0 +1,68 @@
+"""The implementations, and how each is called: the only place that knows their programs.
+
+A program takes the same arguments as every other, for either end:
+
+    PROGRAM server --case NAME --listen ADDRESS:PORT --cert FILE --key FILE --root FOLDER --ready-file FILE
+    PROGRAM client --case NAME --connect ADDRESS:PORT --name NAME --cacert FILE --output FOLDER [--migrate-to ADDRESS] PATH...
+
+It ends with 127 if it does not offer the case, which is the public runner's convention, and writes its secrets to SSLKEYLOGFILE. The ready file
+is written once it listens, by rename. The case `http3` is called with `--case http3`; the others speak HTTP/0.9 (`hq-interop`).
+"""
+
+import dataclasses
+import importlib.metadata
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+TERCEL = os.environ.get("TERCEL", str(ROOT / "target/release/tercel"))
+PEERS = ROOT / "target/peers/release"
+
+
+@dataclasses.dataclass
+class Implementation:
+    """A program, and what of it is not to be had from a registry."""
+
+    name: str
+    registry: str
+    command: list
+    version: object
+    # (end, case) -> why it is not offered; "*" is every case.
+    absent: dict = dataclasses.field(default_factory=dict)
+
+    def is_there(self):
+        return os.path.exists(self.command[0]) and all(os.path.exists(part) for part in self.command[1:] if os.sep in str(part))
+
+    def lacks(self, end, case):
+        return self.absent.get((end, case)) or self.absent.get((end, "*"))
+
+
+def locked(package):
+    """The version of a crate in the lock file of peers/."""
+    text = (ROOT / "peers/Cargo.lock").read_text()
+    return re.search(rf'name = "{package}"\nversion = "([^"]+)"', text)[1]
+
+
+def of_go():
+    return re.search(r"quic-go/quic-go v(\S+)", (ROOT / "peers/quic-go-peer/go.mod").read_text())[1]
+
+
+def of_tercel():
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+PYTHON = sys.executable
+IMPLEMENTATIONS = [
+    Implementation("tercel", "this repository", [PYTHON, "-B", HERE / "tercel_peer.py", TERCEL], of_tercel),
+    Implementation("quinn", "crates.io", [PEERS / "quinn-peer", "interop"], lambda: locked("quinn")),
+    Implementation(
+        "quic-go", "Go module", [PEERS / "quic-go-peer", "interop"], of_go,
+    ),
+    Implementation("aioquic", "PyPI", [PYTHON, "-B", HERE / "aioquic_peer.py"], lambda: importlib.metadata.version("aioquic")),
+]
+BY_NAME = {implementation.name: implementation for implementation in IMPLEMENTATIONS}

@@ -1,0 +1,17 @@
+//! `cargo xtask interop`: the cases of the public interoperability tests on the link emulator. The work is done by `tests/interop/public`,
+//! in Python, whose independent implementation of QUIC reads the traces; this only calls it.
+
+use std::process::Command;
+
+/// Passes the arguments on; `--help` lists them.
+pub(crate) fn run(arguments: impl Iterator<Item = String>) -> Result<String, String> {
+    let root = crate::root();
+    let python = root.join("target/tests/venv/bin/python");
+    if !python.exists() {
+        return Err(format!("{} is missing: run tests/setup", python.display()));
+    }
+    let mut command = Command::new(python);
+    command.arg("-B").arg(root.join("tests/interop/public/main.py")).args(arguments).current_dir(&root);
+    let status = command.status().map_err(|error| format!("python does not start: {error}"))?;
+    if status.success() { Ok(String::new()) } else { Err("interop: not all passed".to_owned()) }
+}
