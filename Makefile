@@ -9,7 +9,7 @@ help:
 	@echo "make demo    serve, download over HTTP/3, verify, measure, print"
 	@echo "make test    everything that has to pass before a change lands"
 	@echo "make datapaths  only HTTP/3 over every data path (as root: AF_XDP and namespaces too)"
-	@echo "make interop only the downloads by and from independent implementations"
+	@echo "make interop only the downloads by and from independent implementations, and CI's part of docs/interop.md (as root)"
 	@echo "make soak    ten minutes of hostile clients, signals and restarts beside honest clients that check every byte"
 	@echo "make peers   the servers that the studies E4 and E5 compare tercel with, each tried once"
 
@@ -36,6 +36,7 @@ datapaths:
 interop: build
 	tests/setup
 	tests/interop/run
+	cargo xtask interop --ci
 
 soak: build
 	tests/setup

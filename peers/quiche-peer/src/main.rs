@@ -8,6 +8,7 @@
 
 mod client;
 mod get;
+mod interop;
 
 use bytes::Bytes;
 use client::Client;
@@ -88,8 +89,10 @@ struct Socket {
 }
 
 fn main() -> ExitCode {
-    let is_client = std::env::args_os().nth(1).is_some_and(|first| first == "get");
-    let outcome = if is_client {
+    let first = std::env::args_os().nth(1).unwrap_or_default();
+    let outcome = if first == "interop" {
+        interop::run(&<interop::Options as clap::Parser>::parse_from(std::env::args_os().skip(1)))
+    } else if first == "get" {
         get::run(&<get::Options as clap::Parser>::parse_from(std::env::args_os().skip(1)))
     } else {
         let serve = <Serve as clap::Parser>::parse();

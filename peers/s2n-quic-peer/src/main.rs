@@ -7,6 +7,7 @@
 //! s2n-quic's own adapter to h3 is not published as a crate, so `adapter` here is a small one.
 
 mod adapter;
+mod interop;
 
 use s2n_quic::Server;
 use s2n_quic::provider::io::tokio::Builder as Io;
@@ -24,9 +25,16 @@ const STREAMS: u64 = 1_000;
 const HEADERS: u16 = 28;
 
 fn main() -> ExitCode {
-    let options = <Options as clap::Parser>::parse();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    match runtime.map_err(Error::from).and_then(|runtime| runtime.block_on(serve(&options))) {
+    let is_interop = std::env::args_os().nth(1).is_some_and(|first| first == "interop");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::from);
+    let outcome = if is_interop {
+        let options = <interop::Options as clap::Parser>::parse_from(std::env::args_os().skip(1));
+        runtime.and_then(|runtime| runtime.block_on(interop::run(options)))
+    } else {
+        let options = <Options as clap::Parser>::parse();
+        runtime.and_then(|runtime| runtime.block_on(serve(&options)))
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("s2n-quic-peer: {error}");

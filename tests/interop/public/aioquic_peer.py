@@ -1,27 +1,23 @@
 """aioquic as an end of the cases: HTTP/0.9 over QUIC. Takes the arguments that all implementations take; see implementations.py."""
 
-import argparse
 import asyncio
-import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 
 from aioquic.asyncio import QuicConnectionProtocol, serve
 from aioquic.asyncio.client import connect
 from aioquic.quic.configuration import QuicConfiguration
-from aioquic.quic.events import ConnectionTerminated, HandshakeCompleted, StreamDataReceived, StreamReset
+from aioquic.quic.events import ConnectionTerminated, StreamDataReceived, StreamReset
 from aioquic.quic.packet import QuicProtocolVersion
 from aioquic.tls import CipherSuite
+from contract import CHANGE_AFTER, NOT_OFFERED, arguments, host_and_port, until_stopped
 
 ALPN = ["hq-interop"]
 SERVER = {"handshake", "transfer", "chacha20", "retry", "resumption", "zerortt", "multiconnect", "v2", "keyupdate"}
-CLIENT = SERVER | {"keyupdate", "connectionmigration"}
-NOT_OFFERED = 127
+CLIENT = SERVER | {"connectionmigration"}
 OTHERS = pathlib.Path(__file__).resolve().parents[1]
-CHANGE_AFTER = 256 * 1024
 V1, V2 = QuicProtocolVersion.VERSION_1, QuicProtocolVersion.VERSION_2
 
 
@@ -97,19 +93,13 @@ async def run_server(options):
     made.load_cert_chain(options.cert, options.key)
     Server.root = pathlib.Path(options.root)
     tickets = {}
-    host, _, port = options.listen.rpartition(":")
+    host, port = host_and_port(options.listen)
     await serve(
-        host.strip("[]"), int(port), configuration=made, create_protocol=Server, retry=options.case == "retry",
+        host, port, configuration=made, create_protocol=Server, retry=options.case == "retry",
         session_ticket_fetcher=lambda label: tickets.pop(label, None),
         session_ticket_handler=lambda ticket: tickets.__setitem__(ticket.ticket, ticket),
     )
-    unfinished = options.ready_file + ".unfinished"
-    pathlib.Path(unfinished).write_text(json.dumps({"port": int(port)}))
-    os.rename(unfinished, options.ready_file)
-    ended = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    await ended.wait()
+    await until_stopped(options)
 
 
 def update_keys(client):
@@ -133,10 +123,10 @@ def migrate(to):
 
 
 async def fetch(options, paths, made, tickets=None, wait=True):
-    host, _, port = options.connect.rpartition(":")
+    host, port = host_and_port(options.connect)
     keep = (lambda ticket: tickets.append(ticket)) if tickets is not None else None
     async with connect(
-        host.strip("[]"), int(port), configuration=made, create_protocol=Client, session_ticket_handler=keep,
+        host, port, configuration=made, create_protocol=Client, session_ticket_handler=keep,
         wait_connected=wait,
     ) as client:
         if options.case == "keyupdate":
@@ -168,23 +158,6 @@ async def run_client(options):
         await fetch(options, paths[1:], made, tickets, wait=options.case == "resumption")
     else:
         await fetch(options, paths, made)
-
-
-def arguments():
-    """What every program takes."""
-    parser = argparse.ArgumentParser()
-    ends = parser.add_subparsers(dest="end", required=True)
-    server, client = ends.add_parser("server"), ends.add_parser("client")
-    for end in (server, client):
-        end.add_argument("--case", required=True)
-    for flag in ("--listen", "--cert", "--key", "--root", "--ready-file"):
-        server.add_argument(flag, required=True)
-    for flag in ("--connect", "--cacert", "--output"):
-        client.add_argument(flag, required=True)
-    client.add_argument("--name", default="server")
-    client.add_argument("--migrate-to")
-    client.add_argument("paths", nargs="+")
-    return parser
 
 
 def http3(options):

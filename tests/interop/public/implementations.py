@@ -33,9 +33,10 @@ class Implementation:
     version: object
     # (end, case) -> why it is not offered; "*" is every case.
     absent: dict = dataclasses.field(default_factory=dict)
+    needs: list = dataclasses.field(default_factory=list)
 
     def is_there(self):
-        return os.path.exists(self.command[0]) and all(os.path.exists(part) for part in self.command[1:] if os.sep in str(part))
+        return all(os.path.exists(path) for path in self.needs or [part for part in self.command if os.sep in str(part)])
 
     def lacks(self, end, case):
         return self.absent.get((end, case)) or self.absent.get((end, "*"))
@@ -63,6 +64,26 @@ IMPLEMENTATIONS = [
     Implementation(
         "quic-go", "Go module", [PEERS / "quic-go-peer", "interop"], of_go,
     ),
+    Implementation("s2n-quic", "crates.io", [PEERS / "s2n-quic-peer", "interop"], lambda: locked("s2n-quic")),
+    Implementation("quiche", "crates.io", [PEERS / "quiche-peer", "interop"], lambda: locked("quiche")),
     Implementation("aioquic", "PyPI", [PYTHON, "-B", HERE / "aioquic_peer.py"], lambda: importlib.metadata.version("aioquic")),
 ]
+# picoquic's package needs a newer Python than the tests: peers/build makes this environment where there is one.
+PICOQUIC = ROOT / "target/tests/venv-picoquic"
+IMPLEMENTATIONS.append(
+    Implementation(
+        "picoquic", "PyPI, aiopquic", [PICOQUIC / "bin/python", "-B", HERE / "aiopquic_peer.py"],
+        lambda: next(PICOQUIC.glob("lib/*/site-packages/aiopquic-*.dist-info")).name.split("-")[1].removesuffix(".dist"),
+    )
+)
+KWIK = ROOT / "target/peers/kwik"
+IMPLEMENTATIONS.append(
+    Implementation(
+        "kwik", "Maven Central", ["/usr/bin/env", "java", "-cp", f"{KWIK}/classes:{KWIK}/dependency/*", "Interop"],
+        lambda: re.search(r"<artifactId>kwik</artifactId>\s*<version>([\d.]+)", (ROOT / "peers/kwik-peer/pom.xml").read_text())[1],
+        needs=[KWIK / "classes/Interop.class", KWIK / "dependency"],
+    )
+)
 BY_NAME = {implementation.name: implementation for implementation in IMPLEMENTATIONS}
+# What the plan names and no registry here has, or not for this machine.
+UNREACHABLE = [("neqo", "its crates are not published on crates.io")]

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from aioquic_peer import arguments
+from contract import arguments
 
 
 def main():
