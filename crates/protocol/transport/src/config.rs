@@ -57,6 +57,9 @@ pub struct TransportConfig {
     /// The addresses at which a server prefers to be reached after the handshake; a client takes the one of the family that it
     /// has used. Datagrams that go there must reach the same workers. Source: RFC 9000 §9.6. Default: none.
     pub preferred_address: PreferredAddresses,
+    /// Whether several paths may be used at once, if the peer agrees, and which of them carries data (draft-ietf-quic-multipath, as of
+    /// March 2026: peers that follow another text of the draft fail). Default: not.
+    pub multipath: Option<Scheduler>,
     /// Techniques to do without, for experiments. Default: none.
     pub without: Without,
 }
@@ -68,6 +71,19 @@ pub enum Switch {
     On,
     /// Not used.
     Off,
+}
+
+/// Which of several paths carries data, of those that can.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheduler {
+    /// The one with the lowest round-trip time until its window is full, then the next.
+    #[default]
+    LowestRtt,
+    /// Each in turn first, until its window is full.
+    RoundRobin,
+    /// As with the lowest round-trip time; data that is in flight on the first path is repeated on the others as long as it is little,
+    /// so that small requests need one path only to deliver.
+    Redundant,
 }
 
 impl Default for TransportConfig {
@@ -93,6 +109,7 @@ impl Default for TransportConfig {
             key_update_after: 1 << 22,
             ecn: Switch::On,
             preferred_address: PreferredAddresses::default(),
+            multipath: None,
             without: Without::default(),
         }
     }

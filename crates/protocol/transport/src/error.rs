@@ -80,6 +80,41 @@ impl core::fmt::Display for MigrateError {
 
 impl core::error::Error for MigrateError {}
 
+/// A path cannot be used beside others. Source: draft-ietf-quic-multipath §3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenPathError {
+    /// Servers open no paths.
+    Server,
+    /// The handshake is not confirmed, or the connection is over.
+    NotConfirmed,
+    /// Either end does not use several paths at once.
+    Unsupported,
+    /// The server has said that its address does not support that (`disable_active_migration`).
+    Disabled,
+    /// The server was reached over the other family of addresses.
+    OtherFamily,
+    /// A path in use is from that address.
+    SamePath,
+    /// All paths that both ends permit are in use, or the server has not given a connection ID for the next one yet.
+    NoConnectionId,
+}
+
+impl core::fmt::Display for OpenPathError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
+            OpenPathError::Server => "a server opens no paths",
+            OpenPathError::NotConfirmed => "the handshake is not confirmed, or the connection is over",
+            OpenPathError::Unsupported => "the other end does not use several paths at once",
+            OpenPathError::Disabled => "the server does not support that its clients use other addresses",
+            OpenPathError::OtherFamily => "the address is of another family than the server's",
+            OpenPathError::SamePath => "the connection uses that address already",
+            OpenPathError::NoConnectionId => "the server permits no further path",
+        })
+    }
+}
+
+impl core::error::Error for OpenPathError {}
+
 /// A choice that has to be made before the first packet leaves was made later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlreadySending;

@@ -1,6 +1,7 @@
 //! What a connection tells its application.
 
 use crate::error::TransportError;
+use crate::lane_id::LaneId;
 use crate::stream_id::{Dir, StreamId};
 use base::net::Addresses;
 use wire::error::Code;
@@ -54,6 +55,22 @@ pub enum Event {
     MigrationFailed {
         /// Both ends of the path that was probed.
         addresses: Addresses,
+    },
+    /// One path more carries data, of a connection that can use several at once. Source: draft-ietf-quic-multipath §3.1.
+    PathOpened {
+        /// Which it is.
+        id: LaneId,
+        /// Both ends.
+        addresses: Addresses,
+    },
+    /// A path carries no more data, or never did; others do. Source: draft-ietf-quic-multipath §3.4.
+    PathClosed {
+        /// Which it was.
+        id: LaneId,
+        /// Both ends.
+        addresses: Addresses,
+        /// Why, in the words of the end that has begun it.
+        code: Code,
     },
     /// The connection is over; nothing follows.
     Closed(CloseReason),

@@ -17,6 +17,7 @@ mod endpoint;
 mod error;
 mod event;
 mod flow;
+mod lane_id;
 mod path;
 mod reassembly;
 mod sent;
@@ -28,19 +29,21 @@ mod without;
 pub use admission::{ClientConfig, ServerConfig};
 pub use cid::CID_WORKER_OFFSET;
 pub use config::{
-    InvalidConfig, MAX_PACKET_SIZE, MIN_PACKET_SIZE, PreferredAddresses, Switch, TransportConfig,
+    InvalidConfig, MAX_PACKET_SIZE, MIN_PACKET_SIZE, PreferredAddresses, Scheduler, Switch, TransportConfig,
 };
-pub use connection::{Connection, Counters, DatagramError, DatagramRoom, Transmitted};
+pub use connection::{Connection, Counters, DatagramError, DatagramRoom, PathInfo, Transmitted};
 pub use crypto::{EarlyStatus, TlsError};
 pub use endpoint::{
     DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, ResumeCounters,
     RetryPolicy, Route, UsedTokens, split_run,
 };
-pub use error::{AlreadySending, MigrateError, TransportError};
+pub use error::{AlreadySending, MigrateError, OpenPathError, TransportError};
 pub use event::{CloseReason, Event, Fin, StreamSink};
+pub use lane_id::LaneId;
 pub use recovery::congestion::{Algorithm, ResumeOutcome, ResumePhase, ResumeReport};
 pub use recovery::mtu::{Mode as MtuMode, MtuConfig, MtuReport};
 pub use recovery::pacer::{Burst, Pacing};
 pub use stream_id::{Dir, StreamId};
 pub use streams::{OpenError, Priority, ResetAtError, StreamConfig, WriteError};
+pub use wire::frame::PathPreference;
 pub use without::{Technique, Without};

@@ -3,6 +3,7 @@
 //! On loss the owner of the information decides what, if anything, to send again; information is retransmitted, not
 //! packets or frames. Source: RFC 9000 §13.3.
 
+use crate::lane_id::LaneId;
 use crate::stream_id::{Dir, StreamId};
 
 /// One frame of a sent packet. The ledger does not record frames that are never sent again or need no acknowledgement (PADDING, PING,
@@ -33,10 +34,16 @@ pub(crate) enum SentFrame {
     StreamDataBlocked { id: StreamId, limit: u64 },
     /// We are blocked by the peer's limit on streams.
     StreamsBlocked { dir: Dir, limit: u64 },
-    /// One of our connection IDs.
-    NewConnectionId { sequence: u64 },
-    /// The retirement of one of the peer's connection IDs.
-    RetireConnectionId { sequence: u64 },
+    /// One of our connection IDs of a lane.
+    NewConnectionId { lane: LaneId, sequence: u64 },
+    /// The retirement of one of the peer's connection IDs of a lane.
+    RetireConnectionId { lane: LaneId, sequence: u64 },
+    /// A lane is over.
+    PathAbandon { lane: LaneId },
+    /// How we would like a lane to be used.
+    PathStatus { lane: LaneId, sequence: u64 },
+    /// The largest path ID that the peer may use.
+    MaxPathId { maximum: u32 },
     /// A path challenge; its loss is the path validation timer's business.
     PathChallenge,
     /// The handshake is confirmed.

@@ -3,6 +3,7 @@
 
 use crate::builder::PacketBuilder;
 use crate::crypto_stream::CryptoStream;
+use crate::lane_id::LaneId;
 use crate::sent::SentFrame;
 use base::rng::Rng;
 use base::time::Instant;
@@ -36,6 +37,8 @@ pub(crate) struct Space {
     skip_at: u64,
     probes_owed: u8,
     acks_without_answer: u32,
+    /// Whose packets these are.
+    lane: LaneId,
 }
 
 impl Space {
@@ -48,7 +51,13 @@ impl Space {
             skip_at: 64 + rng.below(SKIP_GAP),
             probes_owed: 0,
             acks_without_answer: 0,
+            lane: LaneId::FIRST,
         }
+    }
+
+    /// The space of another lane than the first.
+    pub(crate) fn of_lane(self, lane: LaneId) -> Space {
+        Space { lane, ..self }
     }
 
     /// The packet number that comes next in order from the peer.
@@ -105,7 +114,14 @@ impl Space {
             ect1: counts.ect1,
             ce: counts.ce,
         });
-        if frame::write_ack(&mut packet.writer, self.acks.ranges(), delay, counts) > 0 {
+        let written = match self.lane {
+            LaneId::FIRST => frame::write_ack(&mut packet.writer, self.acks.ranges(), delay, counts),
+            //= multipath/2.3#1
+            LaneId(path) => {
+                frame::write_path_ack(&mut packet.writer, path.into(), self.acks.ranges(), delay, counts)
+            }
+        };
+        if written > 0 {
             packet.sent_ack(largest);
             self.acks.on_ack_sent();
         }

@@ -64,7 +64,9 @@ impl PerfApp {
                 Event::StreamsAvailable { .. }
                 | Event::NewToken { .. }
                 | Event::Migrated { .. }
-                | Event::MigrationFailed { .. } => {}
+                | Event::MigrationFailed { .. }
+                | Event::PathOpened { .. }
+                | Event::PathClosed { .. } => {}
             }
         }
     }

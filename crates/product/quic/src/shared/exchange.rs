@@ -111,6 +111,7 @@ impl State {
             Event::Writable { id } => self.mark_send(id),
             Event::Finished { id } => self.end_send(id, SendState::Acknowledged),
             Event::StreamsAvailable { .. } | Event::NewToken { .. } | Event::Migrated { .. } => {}
+            Event::PathOpened { .. } | Event::PathClosed { .. } => {}
             Event::MigrationFailed { addresses } => self.facts.failed = Some(addresses.local.ip()),
             Event::Closed(reason) => self.end(ConnectionError::of(reason)),
         }

@@ -243,6 +243,11 @@ impl<F: Copy> Ledger<F> {
         if fresh > 0 { fresh } else { self.probe_those(count, PacketFlags::PROBED, visit) }
     }
 
+    /// As [`Ledger::probe`], all packets that no probe has repeated: for information that goes on another path meanwhile.
+    pub fn probe_fresh(&mut self, visit: &mut impl FnMut(&SentPacket, &[F])) -> usize {
+        self.probe_those(usize::MAX, PacketFlags::NONE, visit)
+    }
+
     fn probe_those(
         &mut self,
         count: usize,

@@ -15,6 +15,7 @@ use super::generator::CidGenerator;
 use crate::announce::Announce;
 use crate::builder::PacketBuilder;
 use crate::error::TransportError;
+use crate::lane_id::LaneId;
 use crate::sent::SentFrame;
 use wire::cid::ConnectionId;
 use wire::error::Code;
@@ -22,6 +23,9 @@ use wire::frame;
 
 /// The most connection IDs that we issue at a time, whatever the peer's limit.
 pub(super) const MAX_ISSUED: usize = 4;
+
+/// The same for each lane but the first: one in use, one to change to.
+const MAX_OF_LANE: usize = 2;
 
 /// Changes that may wait to be taken: those of one peer that replaces all its IDs, and room for the IDs it has left.
 const MAX_LOG: usize = 3 * MAX_ISSUED;
@@ -56,6 +60,7 @@ struct LocalCid {
 
 /// Our connection IDs of one connection.
 pub(crate) struct LocalCids {
+    lane: LaneId,
     generator: CidGenerator,
     entries: Vec<LocalCid>,
     next_sequence: u64,
@@ -75,6 +80,7 @@ impl LocalCids {
         let first = generator.next_cid();
         let entry = LocalCid { sequence: 0, cid: first, announcement: Announce::Idle };
         LocalCids {
+            lane: LaneId::FIRST,
             generator,
             entries: vec![entry],
             next_sequence: 1,
@@ -85,6 +91,32 @@ impl LocalCids {
             first,
             log: vec![CidChange::Added(first)],
         }
+    }
+
+    /// Those of another lane, of which none is issued yet. Source: draft-ietf-quic-multipath §3.2.1.
+    pub(crate) fn of_lane(&mut self, lane: LaneId) -> LocalCids {
+        LocalCids {
+            lane,
+            generator: self.generator.fork(),
+            entries: Vec::new(),
+            next_sequence: 0,
+            sent_below: 0,
+            limit: self.limit.min(MAX_OF_LANE),
+            pending: 0,
+            first: ConnectionId::EMPTY,
+            log: Vec::new(),
+        }
+    }
+
+    /// The lane of `others` is over: nothing leads to it any more.
+    pub(crate) fn take_back(&mut self, others: LocalCids) {
+        self.log.extend(others.log);
+        self.log.extend(others.entries.iter().map(|entry| CidChange::Removed(entry.cid)));
+    }
+
+    /// The sequence number of the ID that is issued next.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.next_sequence
     }
 
     /// The source connection ID of every long header that we send.
@@ -194,17 +226,21 @@ impl LocalCids {
     /// Writes the NEW_CONNECTION_ID frames that wait, as far as there is room.
     pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
         for entry in self.entries.iter_mut().filter(|entry| entry.announcement.is_pending()) {
-            let frame = frame::NewConnectionId {
+            let new = frame::NewConnectionId {
                 sequence: entry.sequence,
                 retire_prior_to: 0,
                 cid: entry.cid,
                 reset_token: self.generator.reset_token(&entry.cid),
             };
-            if packet.remaining() < frame.size() {
+            let of_path = frame::PathNewConnectionId { path: self.lane.0.into(), new };
+            if packet.remaining() < of_path.size() {
                 return;
             }
-            frame.write(&mut packet.writer);
-            packet.sent(SentFrame::NewConnectionId { sequence: entry.sequence });
+            match self.lane {
+                LaneId::FIRST => new.write(&mut packet.writer),
+                _ => of_path.write(&mut packet.writer),
+            }
+            packet.sent(SentFrame::NewConnectionId { lane: self.lane, sequence: entry.sequence });
             entry.announcement.on_sent();
             self.pending -= 1;
             self.sent_below = self.sent_below.max(entry.sequence + 1);
@@ -222,7 +258,7 @@ impl LocalCids {
     }
 
     fn settle(&mut self, frame: &SentFrame, event: fn(&mut Announce<()>)) {
-        let SentFrame::NewConnectionId { sequence } = *frame else { return };
+        let SentFrame::NewConnectionId { sequence, .. } = *frame else { return };
         let Some(entry) = self.entries.iter_mut().find(|entry| entry.sequence == sequence) else { return };
         self.pending -= usize::from(entry.announcement.is_pending());
         event(&mut entry.announcement);

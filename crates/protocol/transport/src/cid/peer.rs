@@ -11,6 +11,7 @@
 use crate::announce::Announce;
 use crate::builder::PacketBuilder;
 use crate::error::TransportError;
+use crate::lane_id::LaneId;
 use crate::sent::SentFrame;
 use base::ranges::RangeSet;
 use crypto::StatelessResetKey;
@@ -48,6 +49,7 @@ struct Retirement {
 /// The peer's connection IDs.
 #[derive(Debug)]
 pub(crate) struct PeerCids {
+    lane: LaneId,
     /// In use on the active path; copied out of the entries because every packet needs it.
     active: PeerCid,
     /// In use on the other paths.
@@ -70,6 +72,7 @@ impl PeerCids {
         let mut seen = RangeSet::new();
         seen.insert(0..1);
         PeerCids {
+            lane: LaneId::FIRST,
             active: PeerCid { sequence: 0, cid: first, token: None },
             probing: None,
             spare: Vec::new(),
@@ -79,6 +82,30 @@ impl PeerCids {
             pending: 0,
             tokens_changed: false,
         }
+    }
+
+    /// The first one that the peer gives for another lane.
+    ///
+    /// # Errors
+    /// The frame asks to retire IDs that it never gave, too many of them.
+    pub(crate) fn of_lane(lane: LaneId, new: &frame::NewConnectionId) -> Result<PeerCids, TransportError> {
+        let mut cids = PeerCids::new(new.cid);
+        cids.lane = lane;
+        cids.active = PeerCid { sequence: new.sequence, cid: new.cid, token: Some(new.reset_token) };
+        cids.seen = RangeSet::new();
+        cids.retire_prior_to = new.retire_prior_to;
+        cids.see(new.sequence)?;
+        Ok(cids)
+    }
+
+    /// Whether the ID is one of these.
+    pub(crate) fn holds(&self, cid: &ConnectionId) -> bool {
+        self.entries().any(|entry| entry.cid == *cid)
+    }
+
+    /// The endpoint has to know the tokens of these IDs now.
+    pub(crate) fn tell_reset_tokens(&mut self) {
+        self.tokens_changed = true;
     }
 
     /// Where packets on the active path go.
@@ -272,12 +299,16 @@ impl PeerCids {
     /// Writes the RETIRE_CONNECTION_ID frames that wait, as far as there is room.
     pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
         for retirement in self.retirements.iter_mut().filter(|it| it.announcement.is_pending()) {
-            let frame = frame::RetireConnectionId { sequence: retirement.sequence };
-            if packet.remaining() < frame.size() {
+            let sequence = retirement.sequence;
+            let of_path = frame::PathRetireConnectionId { path: self.lane.0.into(), sequence };
+            if packet.remaining() < of_path.size() {
                 return;
             }
-            frame.write(&mut packet.writer);
-            packet.sent(SentFrame::RetireConnectionId { sequence: retirement.sequence });
+            match self.lane {
+                LaneId::FIRST => frame::RetireConnectionId { sequence }.write(&mut packet.writer),
+                _ => of_path.write(&mut packet.writer),
+            }
+            packet.sent(SentFrame::RetireConnectionId { lane: self.lane, sequence });
             retirement.announcement.on_sent();
             self.pending -= 1;
         }
@@ -285,7 +316,7 @@ impl PeerCids {
 
     /// A frame of ours was acknowledged: the retirement is over.
     pub(crate) fn on_acked(&mut self, frame: &SentFrame) {
-        let SentFrame::RetireConnectionId { sequence } = *frame else { return };
+        let SentFrame::RetireConnectionId { sequence, .. } = *frame else { return };
         if let Some(at) = self.retirements.iter().position(|it| it.sequence == sequence) {
             let retirement = self.retirements.swap_remove(at);
             self.pending -= usize::from(retirement.announcement.is_pending());
@@ -294,7 +325,7 @@ impl PeerCids {
 
     /// A frame of ours was lost: it goes again.
     pub(crate) fn on_lost(&mut self, frame: &SentFrame) {
-        let SentFrame::RetireConnectionId { sequence } = *frame else { return };
+        let SentFrame::RetireConnectionId { sequence, .. } = *frame else { return };
         let Some(retirement) = self.retirements.iter_mut().find(|it| it.sequence == sequence) else { return };
         self.pending -= usize::from(retirement.announcement.is_pending());
         retirement.announcement.on_lost();

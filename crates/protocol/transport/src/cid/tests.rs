@@ -48,7 +48,9 @@ fn written_cids(cids: &mut LocalCids) -> Vec<NewConnectionId> {
 
 fn sequence(frame: &SentFrame) -> u64 {
     match frame {
-        SentFrame::NewConnectionId { sequence } | SentFrame::RetireConnectionId { sequence } => *sequence,
+        SentFrame::NewConnectionId { sequence, .. } | SentFrame::RetireConnectionId { sequence, .. } => {
+            *sequence
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -275,7 +277,10 @@ fn more_than_the_limit_closes() {
     let mut cids = peer(3);
     cids.on_new_connection_id(&new_cid(4, 1)).unwrap();
     assert_eq!(cids.active(), cid(1), "the oldest spare one follows a retired one");
-    assert_eq!(packet(100, &mut cids, PeerCids::write), [SentFrame::RetireConnectionId { sequence: 0 }]);
+    assert_eq!(
+        packet(100, &mut cids, PeerCids::write),
+        [SentFrame::RetireConnectionId { lane: crate::lane_id::LaneId::FIRST, sequence: 0 }]
+    );
 }
 
 /// CVE-2024-22189 and its kin: rising Retire Prior To with no acknowledgement.

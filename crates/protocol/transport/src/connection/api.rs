@@ -3,6 +3,7 @@
 use super::assembly::Assembly;
 use super::close::close_period;
 use super::components::{ControlFrames, DatagramError, DatagramRoom};
+use super::lanes::LaneUse;
 use super::{Connection, Counters, Transmitted};
 use crate::cid::{LocalCids, ResetToken};
 use crate::error::AlreadySending;
@@ -45,9 +46,14 @@ pub(crate) enum News<'a> {
 }
 
 impl Connection {
-    /// Builds packets into the sink until nothing more may go, the sink is full, or a part of the window is in it.
-    pub fn transmit(&mut self, now: Instant, sink: &mut impl PacketSink) -> Transmitted {
-        let mut assembly = self.assembly();
+    /// Builds packets of the current lane into the sink until nothing more may go, the sink is full, or a part of the window is in it.
+    pub(super) fn transmit_lane(
+        &mut self,
+        now: Instant,
+        usage: LaneUse,
+        sink: &mut impl PacketSink,
+    ) -> Transmitted {
+        let mut assembly = Assembly { usage, ..self.assembly() };
         let outcome = assembly.transmit(now, sink);
         if let Some(reason) = assembly.fault {
             self.fall_silent(now, reason);
@@ -71,6 +77,7 @@ impl Connection {
             counters: &mut self.counters,
             rng: &mut self.rng,
             scratch: &mut self.scratch,
+            usage: LaneUse::Data,
             fault: None,
         }
     }
@@ -281,6 +288,10 @@ impl Connection {
         let is_connected = self.is_connected();
         if self.components.local_cids.has_changes() {
             return Some(News::LocalCids { cids: &mut self.components.local_cids, is_connected });
+        }
+        if let Some(lane) = self.components.lanes.as_ref().and_then(|lanes| lanes.changed_cids()) {
+            let cids = self.components.local_cids_of(lane)?;
+            return Some(News::LocalCids { cids, is_connected });
         }
         if let Some((proved_at, addresses)) = self.components.control_frames.take_wanted_token() {
             let control_frames = &mut self.components.control_frames;

@@ -8,6 +8,7 @@ use super::components::Components;
 use super::counters::Counters;
 use super::handshake::Handshake;
 use super::keys::KeyRing;
+use super::lanes::LaneUse;
 use super::timer_state::Timers;
 use crate::config::TransportConfig;
 use crate::event::CloseReason;
@@ -30,6 +31,8 @@ pub(super) struct Assembly<'a> {
     pub(super) counters: &'a mut Counters,
     pub(super) rng: &'a mut Rng,
     pub(super) scratch: &'a mut Scratch,
+    /// What the current lane carries.
+    pub(super) usage: LaneUse,
     /// Set when no packet may be sealed any more: the connection must end without a word.
     pub(super) fault: Option<CloseReason>,
 }

@@ -187,7 +187,10 @@ impl Connection {
 
 /// Three PTO: how long a closed connection stays, and keys that an update has replaced. Source: RFC 9000 §10.2, RFC 9001 §6.5.
 pub(super) fn close_period(paths: &Paths, components: &Components) -> Duration {
-    paths.active().rtt.pto(components.ack_frequency.peer_max_ack_delay()) * 3
+    let max_ack_delay = components.ack_frequency.peer_max_ack_delay();
+    let own = paths.active().rtt.pto(max_ack_delay);
+    //= multipath/2.5#1
+    components.lanes.as_ref().map_or(own, |lanes| own.max(lanes.longest_pto(max_ack_delay))) * 3
 }
 
 impl CloseFrame {

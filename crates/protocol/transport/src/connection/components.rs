@@ -20,10 +20,12 @@ pub(crate) use control_frames::ControlFrames;
 pub(super) use datagrams::Datagrams;
 pub use datagrams::{DatagramError, DatagramRoom};
 
+use super::lanes::Lanes;
 use crate::builder::PacketBuilder;
 use crate::cid::{LocalCids, PeerCids};
 use crate::config::TransportConfig;
 use crate::crypto_stream::CryptoStream;
+use crate::lane_id::LaneId;
 use crate::sent::SentFrame;
 use crate::space::{Space, SpaceId, Spaces};
 use crate::stream_id::StreamId;
@@ -43,6 +45,8 @@ pub(super) struct Components {
     pub(super) peer_cids: PeerCids,
     pub(super) control_frames: ControlFrames,
     pub(super) ack_frequency: AckFrequency,
+    /// Of a connection that can use several paths at once.
+    pub(super) lanes: Option<Box<Lanes>>,
 }
 
 impl Components {
@@ -59,6 +63,30 @@ impl Components {
             peer_cids,
             control_frames: ControlFrames::default(),
             ack_frequency: AckFrequency::new(config),
+            lanes: None,
+        }
+    }
+
+    /// The peer can use several paths at once, and so can we.
+    pub(super) fn begin_lanes(&mut self, peer_max: u32) {
+        self.lanes = Some(Box::new(Lanes::new(peer_max, &mut self.local_cids)));
+    }
+
+    /// The connection IDs by which the peer reaches us on a lane.
+    pub(super) fn local_cids_of(&mut self, id: LaneId) -> Option<&mut LocalCids> {
+        match &mut self.lanes {
+            Some(lanes) if lanes.current != id => lanes.parked_mut(id).map(|parked| &mut parked.local_cids),
+            None if id != LaneId::FIRST => None,
+            _ => Some(&mut self.local_cids),
+        }
+    }
+
+    /// The connection IDs by which we reach the peer on a lane, if it has given any.
+    pub(super) fn peer_cids_of(&mut self, id: LaneId) -> Option<&mut PeerCids> {
+        match &mut self.lanes {
+            Some(lanes) if lanes.current != id => lanes.parked_mut(id)?.peer_cids.as_mut(),
+            None if id != LaneId::FIRST => None,
+            _ => Some(&mut self.peer_cids),
         }
     }
 }
@@ -70,6 +98,8 @@ pub(super) enum Permission {
     All,
     /// Those without a limit: congestion control or pacing hold the others back.
     AckOnly,
+    /// The same, and what a timeout asks for: a PING where data goes on other lanes.
+    Probe,
 }
 
 /// The packets that may carry a component's frames.
@@ -142,7 +172,7 @@ macro_rules! field {
 }
 
 /// All components, most urgent first.
-pub(super) const COMPONENTS: [Row; 11] = [
+pub(super) const COMPONENTS: [Row; 12] = [
     row("ACK", Packets::Any, Limit::None, wants_ack, write_ack),
     row("CRYPTO", Packets::Any, Limit::Congestion, wants_crypto, write_crypto),
     row("IMMEDIATE_ACK", Packets::OneRtt, Limit::Congestion, wants_immediate_ack, write_immediate_ack),
@@ -150,6 +180,7 @@ pub(super) const COMPONENTS: [Row; 11] = [
     field!("ACK_FREQUENCY", ack_frequency, wants, write),
     field!("RETIRE_CONNECTION_ID", peer_cids, wants, write),
     field!("NEW_CONNECTION_ID", local_cids, wants, write),
+    row("lanes", Packets::OneRtt, Limit::Congestion, lanes_want, write_lanes),
     field!("stream control", Application, streams, wants_control, write_control),
     Row {
         unsent: |components| components.datagrams.unsent(),
@@ -168,7 +199,11 @@ impl Row {
     fn may_write(&self, space: SpaceId, permission: Permission) -> bool {
         //= rfc9000/12.5#1
         (self.packets == Packets::Any || space == SpaceId::Application)
-            && (self.limit == Limit::None || permission == Permission::All)
+            && match permission {
+                Permission::All => true,
+                Permission::AckOnly => self.limit == Limit::None,
+                Permission::Probe => self.limit != Limit::Congestion,
+            }
     }
 }
 
@@ -196,7 +231,7 @@ pub(super) fn unsent(components: &Components) -> u64 {
 /// to send costs a packet a comparison and no call.
 macro_rules! each_row {
     ($do:ident $arguments:tt) => {
-        each_row!($do $arguments 0 1 2 3 4 5 6 7 8 9 10)
+        each_row!($do $arguments 0 1 2 3 4 5 6 7 8 9 10 11)
     };
     ($do:ident $arguments:tt $($row:literal)+) => {
         const { assert!([$($row),+].len() == COMPONENTS.len(), "a row is missing") };
@@ -266,6 +301,17 @@ fn wants_ack(_: &Components, space: &Space, now: Instant) -> bool {
 #[inline]
 fn write_ack(_: &mut Components, space: &mut Space, now: Instant, packet: &mut PacketBuilder<'_>) {
     space.write_ack(now, packet);
+}
+
+#[inline]
+fn lanes_want(components: &Components, _: &Space, _: Instant) -> bool {
+    components.lanes.as_ref().is_some_and(|lanes| lanes.wants())
+}
+
+fn write_lanes(components: &mut Components, _: &mut Space, _: Instant, packet: &mut PacketBuilder<'_>) {
+    if let Some(lanes) = &mut components.lanes {
+        lanes.write(packet);
+    }
 }
 
 #[inline]
@@ -349,8 +395,15 @@ impl FrameOwners<'_> {
             }
             SentFrame::Ack { largest } => self.acks.on_ack_of_ack(largest),
             SentFrame::Crypto { offset, len } => self.crypto.on_acked(offset, len),
-            SentFrame::NewConnectionId { .. } => self.components.local_cids.on_acked(frame),
-            SentFrame::RetireConnectionId { .. } => self.components.peer_cids.on_acked(frame),
+            SentFrame::NewConnectionId { lane, .. } => {
+                self.components.local_cids_of(lane).into_iter().for_each(|cids| cids.on_acked(frame));
+            }
+            SentFrame::RetireConnectionId { lane, .. } => {
+                self.components.peer_cids_of(lane).into_iter().for_each(|cids| cids.on_acked(frame));
+            }
+            SentFrame::PathAbandon { .. } | SentFrame::PathStatus { .. } | SentFrame::MaxPathId { .. } => {
+                self.components.lanes.iter_mut().for_each(|lanes| lanes.on_acked(frame));
+            }
             SentFrame::HandshakeDone | SentFrame::NewToken => self.components.control_frames.on_acked(frame),
             SentFrame::AckFrequency { sequence } => self.components.ack_frequency.on_acked(sequence),
             SentFrame::PathChallenge | SentFrame::Datagram => {}
@@ -367,8 +420,15 @@ impl FrameOwners<'_> {
     pub(super) fn on_lost(&mut self, frame: &SentFrame) {
         match *frame {
             SentFrame::Crypto { offset, len } => self.crypto.on_lost(offset, len),
-            SentFrame::NewConnectionId { .. } => self.components.local_cids.on_lost(frame),
-            SentFrame::RetireConnectionId { .. } => self.components.peer_cids.on_lost(frame),
+            SentFrame::NewConnectionId { lane, .. } => {
+                self.components.local_cids_of(lane).into_iter().for_each(|cids| cids.on_lost(frame));
+            }
+            SentFrame::RetireConnectionId { lane, .. } => {
+                self.components.peer_cids_of(lane).into_iter().for_each(|cids| cids.on_lost(frame));
+            }
+            SentFrame::PathAbandon { .. } | SentFrame::PathStatus { .. } | SentFrame::MaxPathId { .. } => {
+                self.components.lanes.iter_mut().for_each(|lanes| lanes.on_lost(frame));
+            }
             SentFrame::HandshakeDone | SentFrame::NewToken => self.components.control_frames.on_lost(frame),
             SentFrame::AckFrequency { sequence } => self.components.ack_frequency.on_lost(sequence),
             //= rfc9000/13.3#3

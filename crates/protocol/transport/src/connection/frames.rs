@@ -105,9 +105,33 @@ impl<S: StreamSink> Table<S> {
                 row(APPLICATION, Effect::Eliciting, on_reset_stream_at)
             }
             None if ty == frame::ty::ACK_FREQUENCY => row(ONE_RTT, Effect::Eliciting, on_ack_frequency),
-            None => row(0, Effect::Eliciting, on_unknown),
+            //= multipath/4#1
+            None if ty | 1 == frame::ty::PATH_ACK_ECN => row(ONE_RTT, Effect::Silent, on_path_ack),
+            None => Self::find_of_lanes(ty),
         }
     }
+
+    #[cold]
+    fn find_of_lanes(ty: u64) -> Row<S> {
+        let at = ty.checked_sub(frame::ty::PATH_ABANDON).and_then(|at| usize::try_from(at).ok());
+        let unknown = row(0, Effect::Eliciting, on_unknown);
+        at.and_then(|at| Self::ROWS_OF_LANES.get(at)).copied().unwrap_or(unknown)
+    }
+
+    /// The frames of several paths at once but PATH_ACK.
+    const ROWS_OF_LANES: [Row<S>; 8] = {
+        use Effect::Eliciting;
+        [
+            row(ONE_RTT, Eliciting, on_path_abandon), // 0x3e75 PATH_ABANDON
+            row(ONE_RTT, Eliciting, on_path_status),  // 0x3e76 PATH_STATUS_BACKUP
+            row(ONE_RTT, Eliciting, on_path_status),  // 0x3e77 PATH_STATUS_AVAILABLE
+            row(ONE_RTT, Eliciting, on_path_new_connection_id), // 0x3e78 PATH_NEW_CONNECTION_ID
+            row(ONE_RTT, Eliciting, on_path_retire_connection_id), // 0x3e79 PATH_RETIRE_CONNECTION_ID
+            row(ONE_RTT, Eliciting, on_max_path_id),  // 0x3e7a MAX_PATH_ID
+            row(ONE_RTT, Eliciting, on_paths_blocked), // 0x3e7b PATHS_BLOCKED
+            row(ONE_RTT, Eliciting, on_path_cids_blocked), // 0x3e7c PATH_CIDS_BLOCKED
+        ]
+    };
 }
 
 impl<S> Clone for Row<S> {
@@ -192,7 +216,10 @@ macro_rules! handlers {
 }
 
 handlers! {
-    on_ack: Ack => |c, at, ack| c.on_ack(at.now, at.space, &ack);
+    on_ack: Ack => |c, at, ack| match c.components.lanes {
+        Some(_) if at.space == SpaceId::Application => c.on_path_ack(at.now, 0, &ack),
+        _ => c.on_ack(at.now, at.space, &ack),
+    };
     on_crypto: Crypto => |c, at, crypto| c.on_crypto(at.space, crypto.offset, crypto.data);
     on_stream: Stream => |c, at, stream| {
         let Connection { components, spaces, config, .. } = c;
@@ -208,9 +235,9 @@ handlers! {
     on_stream_data_blocked: StreamDataBlocked => |c, _, frame| c.components.streams.on_stream_data_blocked(&frame);
     on_streams_blocked: StreamsBlocked => |c, _, frame| c.components.streams.on_streams_blocked(&frame);
     on_datagram: Datagram => |c, at, datagram| give_datagram(&c.components.datagrams, at.sink, &datagram);
-    on_new_connection_id: NewConnectionId => |c, _, frame| c.components.peer_cids.on_new_connection_id(&frame);
+    on_new_connection_id: NewConnectionId => |c, _, frame| c.components.on_new_cid(0, &frame);
     on_retire_connection_id: RetireConnectionId => |c, at, retire| {
-        c.components.local_cids.on_retire(retire.sequence, &at.dcid)
+        c.components.on_retire_cid(0, retire.sequence, &at.dcid)
     };
     on_path_challenge: PathChallenge => |c, at, challenge| {
         c.paths.on_path_challenge(at.now, at.path, challenge.0);
@@ -228,6 +255,40 @@ handlers! {
         c.on_connection_close(at.now, &close);
         Ok(())
     };
+}
+
+/// The same for frames that only connections with lanes know.
+macro_rules! handlers_of_lanes {
+    ($($name:ident: $view:ident => |$c:pat_param, $arrival:pat_param, $frame:ident| $call:expr;)*) => {$(
+        fn $name<S>(
+            connection: &mut Connection,
+            arrival: &mut Arrival<'_, S>,
+            ty: u64,
+            reader: &mut Reader<'_>,
+        ) -> Outcome {
+            if connection.components.lanes.is_none() {
+                return on_unknown(connection, arrival, ty, reader);
+            }
+            let $frame = frame::$view::parse(ty, reader)?;
+            let ($c, $arrival) = (connection, arrival);
+            $call
+        }
+    )*};
+}
+
+handlers_of_lanes! {
+    on_path_ack: PathAck => |c, at, frame| c.on_path_ack(at.now, frame.path, &frame.ack);
+    on_path_abandon: PathAbandon => |c, _, frame| c.components.on_path_abandon(&frame);
+    on_path_status: PathStatus => |c, _, frame| c.components.on_path_status(&frame);
+    on_path_new_connection_id: PathNewConnectionId => |c, _, frame| {
+        c.components.on_new_cid(frame.path, &frame.new)
+    };
+    on_path_retire_connection_id: PathRetireConnectionId => |c, at, frame| {
+        c.components.on_retire_cid(frame.path, frame.sequence, &at.dcid)
+    };
+    on_max_path_id: MaxPathId => |c, _, frame| c.components.on_max_path_id(&frame);
+    on_paths_blocked: PathsBlocked => |c, _, frame| c.components.on_paths_blocked(&frame);
+    on_path_cids_blocked: PathCidsBlocked => |c, _, frame| c.components.on_path_cids_blocked(&frame);
 }
 
 fn give_stream<S: StreamSink>(
@@ -275,6 +336,7 @@ fn on_ack_frequency<S>(
     }
     if let Some(policy) = ack_frequency.on_frame(&frame::AckFrequency::parse(ty, reader)?)? {
         connection.spaces.application.acks.set_policy(policy);
+        connection.components.lanes.iter_mut().for_each(|lanes| lanes.set_ack_policy(policy));
     }
     Ok(())
 }

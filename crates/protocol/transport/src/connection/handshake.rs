@@ -286,6 +286,14 @@ impl Connection {
                 self.components.peer_cids.on_preferred_address(preferred.cid, preferred.reset_token);
             }
         }
+        //= multipath/2.1#2
+        if peer.initial_max_path_id.is_some()
+            && self.config.multipath.is_some()
+            && cids.peer.is_none_or(|cid| cid.is_empty())
+        {
+            let reason = "several paths at once without connection IDs";
+            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
+        }
         self.handshake.versions.check(self.handshake.version, &peer)?;
         self.settle_early_data(&peer)?;
         self.components.streams.on_peer_parameters(&peer);
@@ -344,6 +352,12 @@ impl Connection {
         self.timers.on_handshake_complete();
         self.keys.early.on_handshake_complete(now + close_period(&self.paths, &self.components));
         self.components.local_cids.issue();
+        let told = self.handshake.peer.as_ref().and_then(|peer| peer.initial_max_path_id);
+        if let Some(peer_max) =
+            told.and_then(|id| u32::try_from(id).ok()).filter(|_| self.config.multipath.is_some())
+        {
+            self.components.begin_lanes(peer_max);
+        }
         self.events.push_back(Event::Connected);
         if self.side.is_server() {
             // RFC 9001 §4.1.2: for a server, complete is confirmed.

@@ -6,6 +6,7 @@
 
 use crate::config::TransportConfig;
 use crate::error::TransportError;
+use crate::lane_id::LaneId;
 use crate::space::SpaceId;
 use base::time::{Duration, Instant};
 use crypto::{DirectionalKeys, HeaderKey, Keys, OneRttSecrets, PacketKey};
@@ -133,6 +134,19 @@ pub(super) struct OneRttKeys {
     updates: u64,
     /// Packets that failed authentication, over all generations.
     forged: u64,
+    /// The lane whose packets these keys seal and open now; of its packets are the numbers above.
+    lane: LaneId,
+    /// A packet of this phase was received, on whichever lane.
+    is_answered: bool,
+}
+
+/// What the keys remember of the packet numbers of a lane while they serve another one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PhaseMarks {
+    first_sent: Option<u64>,
+    lowest_received: Option<u64>,
+    /// The generation that they are of.
+    updates: u64,
 }
 
 /// When a packet arrived.
@@ -170,7 +184,28 @@ impl OneRttKeys {
             update_after: None,
             updates: 0,
             forged: 0,
+            lane: LaneId::FIRST,
+            is_answered: false,
         }
+    }
+
+    /// From now on the keys seal and open the packets of another lane. `marks` are those of that lane, and then those of the one that
+    /// is left.
+    pub(super) fn change_path(&mut self, to: LaneId, marks: &mut PhaseMarks) {
+        let from = core::mem::replace(&mut self.lane, to);
+        let keys = [&mut self.local, &mut self.peer, &mut self.next_local, &mut self.next_peer];
+        for key in keys.into_iter().chain(self.previous_peer.as_mut().map(|(key, _)| key)) {
+            key.change_path(from.0, to.0);
+        }
+        let left = PhaseMarks {
+            first_sent: self.first_sent,
+            lowest_received: self.lowest_received,
+            updates: self.updates,
+        };
+        // What was noted before the last update says nothing about this phase.
+        let found = core::mem::replace(marks, left);
+        let found = if found.updates == self.updates { found } else { PhaseMarks::default() };
+        (self.first_sent, self.lowest_received) = (found.first_sent, found.lowest_received);
     }
 
     pub(super) fn updates(&self) -> u64 {
@@ -220,9 +255,10 @@ impl OneRttKeys {
     #[cold]
     fn on_lowest(&mut self, arrived: Arrived<impl FnOnce() -> Duration>, pn: u64) {
         //= rfc9001/6.5#1
-        if let Some((_, until)) = self.previous_peer.as_mut().filter(|_| self.lowest_received.is_none()) {
+        if let Some((_, until)) = self.previous_peer.as_mut().filter(|_| !self.is_answered) {
             *until = (*until).max(arrived.at + (arrived.keep)());
         }
+        self.is_answered = true;
         self.lowest_received = Some(pn);
     }
 
@@ -243,15 +279,16 @@ impl OneRttKeys {
             };
             return opened.ok_or_else(|| self.on_forged());
         }
-        if self.lowest_received.is_none() && self.previous_peer.is_some() {
-            // We updated and the peer has not answered yet: this is still its old phase.
+        let is_old = |(_, until): &(PacketKey, Instant)| !self.is_answered || now < *until;
+        if self.lowest_received.is_none() && self.previous_peer.as_ref().is_some_and(is_old) {
+            // We updated and the peer has not answered yet, or not on this lane: this is still its old phase.
             let opened =
                 self.previous_peer.as_ref().and_then(|(key, _)| key.open(pn, packet, header_len).ok());
             return opened.ok_or_else(|| self.on_forged());
         }
         let Ok(len) = self.next_peer.open(pn, packet, header_len) else { return Err(self.on_forged()) };
         //= rfc9001/6.2#2
-        if self.first_sent.is_none() && self.previous_peer.as_ref().is_some_and(|(_, until)| now < *until) {
+        if self.sealed == 0 && self.previous_peer.as_ref().is_some_and(|(_, until)| now < *until) {
             // RFC 9001 §6.2: a second update before we could acknowledge the first.
             return Err(OpenFailure::Close(TransportError::new(
                 Code::KEY_UPDATE_ERROR,
@@ -260,6 +297,7 @@ impl OneRttKeys {
         }
         //= rfc9001/6.2#1
         self.rotate(now + keep());
+        self.is_answered = true;
         self.lowest_received = Some(pn);
         Ok(len)
     }
@@ -279,7 +317,10 @@ impl OneRttKeys {
 
     fn rotate(&mut self, keep_until: Instant) {
         //= rfc9001/6.3#1
-        let (next_local, next_peer) = self.secrets.next();
+        let (mut next_local, mut next_peer) = self.secrets.next();
+        for key in [&mut next_local, &mut next_peer] {
+            key.change_path(0, self.lane.0);
+        }
         self.local = core::mem::replace(&mut self.next_local, next_local);
         let peer = core::mem::replace(&mut self.next_peer, next_peer);
         self.previous_peer = Some((core::mem::replace(&mut self.peer, peer), keep_until));
@@ -288,6 +329,7 @@ impl OneRttKeys {
         self.sealed = 0;
         self.first_sent = None;
         self.lowest_received = None;
+        self.is_answered = false;
         self.update_after = None;
     }
 
@@ -327,9 +369,7 @@ impl OneRttKeys {
 
     /// Forgets the previous generation when its time is over.
     pub(super) fn on_time(&mut self, now: Instant) {
-        if self.previous_peer.as_ref().is_some_and(|(_, until)| now >= *until)
-            && self.lowest_received.is_some()
-        {
+        if self.previous_peer.as_ref().is_some_and(|(_, until)| now >= *until) && self.is_answered {
             self.previous_peer = None;
         }
     }

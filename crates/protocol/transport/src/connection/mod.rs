@@ -3,7 +3,8 @@
 //! It holds one value per concern and almost no logic of its own: receiving is in receive.rs and frames.rs, assembly in
 //! plan.rs, components.rs, transmit.rs and seal.rs, datagrams of their own kind in probes.rs, the fate of packets in acks.rs,
 //! the handshake, its keys, its version and early data in handshake.rs, keys.rs, versions.rs and early.rs, moves in migration.rs and own_moves.rs, time in timers.rs,
-//! the end in close.rs, what the application calls in api.rs.
+//! several paths at once in lanes.rs, lane_change.rs, lane_frames.rs, scheduler.rs and multipath.rs, the end in close.rs, what the
+//! application calls in api.rs.
 //!
 //! Each of these files calls methods of others in one direction only. Assembly does not see the connection: it borrows the parts
 //! that assembly.rs lists. The files that take the connection whole are listed in xtask/src/hubs.rs (`cargo xtask tidy`).
@@ -23,12 +24,17 @@ mod early;
 mod frames;
 mod handshake;
 mod keys;
+mod lane_change;
+mod lane_frames;
+mod lanes;
 mod migration;
+mod multipath;
 mod open;
 mod own_moves;
 mod plan;
 mod probes;
 mod receive;
+mod scheduler;
 mod seal;
 mod timer_state;
 mod timers;
@@ -42,6 +48,7 @@ mod tests;
 pub(crate) use api::{News, PathSummary};
 pub use components::{DatagramError, DatagramRoom};
 pub use counters::Counters;
+pub use multipath::PathInfo;
 pub(crate) use open::{ConnectionSetup, FirstInitial};
 pub use transmit::Transmitted;
 

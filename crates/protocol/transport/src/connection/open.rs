@@ -7,6 +7,7 @@ use super::counters::Counters;
 use super::early;
 use super::handshake::{Handshake, HandshakeCids};
 use super::keys::KeyRing;
+use super::lanes::Lanes;
 use super::timer_state::Timers;
 use crate::cid::{LocalCids, MAX_ACTIVE, PeerCids};
 use crate::config::{PreferredAddresses, TransportConfig};
@@ -188,6 +189,7 @@ fn parameters(
         active_connection_id_limit: MAX_ACTIVE as u64,
         initial_source_connection_id: Some(first),
         reset_stream_at: true,
+        initial_max_path_id: config.multipath.map(|_| Lanes::INITIAL_MAX.into()),
         version_information: Some(VersionInformation { chosen: version, available: available.to_vec() }),
         ..TransportParameters::default()
     }

@@ -41,10 +41,9 @@ impl Connection {
         Ok(())
     }
 
-    /// `ip` is no longer an address of ours: paths that were left there are forgotten. Whether the path in use is one from there.
-    pub fn forget_local_address(&mut self, ip: IpAddr) -> bool {
+    /// `ip` is no longer an address of ours: paths that were left there are forgotten.
+    pub(super) fn forget_left_paths(&mut self, ip: IpAddr) {
         self.paths.forget_local(ip);
-        self.paths.active().addresses.local.ip() == ip
     }
 
     /// The path from `local` to the server, if the connection may move there.
@@ -114,7 +113,8 @@ impl Connection {
 
     /// The path in use has fallen silent: is the one that was left better?
     pub(super) fn look_back(&mut self, now: Instant) {
-        if self.side.is_client() && self.components.peer_cids.has_spare() {
+        let goes_on_elsewhere = self.components.lanes.as_ref().is_some_and(|lanes| lanes.has_fit_beside());
+        if self.side.is_client() && self.components.peer_cids.has_spare() && !goes_on_elsewhere {
             self.paths.look_back(now);
         }
     }

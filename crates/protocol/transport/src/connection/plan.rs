@@ -5,6 +5,7 @@
 
 use super::assembly::Assembly;
 use super::components::{self, Permission};
+use super::lanes::LaneUse;
 use crate::config::MIN_PACKET_SIZE;
 use crate::path::{MtuProbe, PathId};
 use crate::space::SpaceId;
@@ -150,7 +151,11 @@ impl Assembly<'_> {
             Allowance { bytes: budget, permission: Permission::All }
         //= rfc9002/7.5#1
         } else if self.spaces.owes_probe() {
-            Allowance { bytes: 2 * size, permission: Permission::All }
+            let permission = match self.usage {
+                LaneUse::Data => Permission::All,
+                LaneUse::Standby => Permission::Probe,
+            };
+            Allowance { bytes: 2 * size, permission }
         } else if self.spaces.is_handshake_stranded() {
             // Else 1-RTT packets that fill the window could keep the handshake from ever ending.
             Allowance { bytes: size, permission: Permission::All }

@@ -70,9 +70,8 @@ struct Header {
 }
 
 impl Connection {
-    /// Takes in the datagrams of a train, which the endpoint has routed to this connection. In-order stream data is lent
-    /// to `sink` on the spot; what else happened is told by `next_event`.
-    pub fn receive<S: StreamSink>(&mut self, now: Instant, train: Train<'_>, sink: &mut S) {
+    /// Takes in the datagrams of a train, all of the current lane.
+    pub(super) fn receive_train<S: StreamSink>(&mut self, now: Instant, train: Train<'_>, sink: &mut S) {
         let segment_size = train.segment_size.max(1);
         let mut readable = self.readable();
         for chunk in train.bytes.chunks_mut(segment_size * BATCH) {

@@ -23,6 +23,7 @@ use wire::version::Version;
 
 mod hub;
 mod keys;
+mod lanes;
 mod opening;
 mod own_moves;
 mod path_summary;

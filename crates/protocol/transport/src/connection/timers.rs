@@ -4,15 +4,21 @@
 //! forgotten. A worker asks once per turn, not once per packet.
 
 use super::Connection;
+use super::lanes::LaneUse;
 use super::own_moves::SILENT_PTOS;
 use crate::event::CloseReason;
 use crate::path::Expiry;
 use crate::space::{Space, SpaceId};
 use base::time::{Duration, Instant};
 use recovery::timers::{Action, Inputs, SpaceTimers, Timeout, next_timeout};
+use wire::error::Code;
 
 /// Probe timeouts in a row after which packets go in the base size again. Source: RFC 8899 §4.3.
 const BLACK_HOLE_PTOS: u32 = 3;
+
+/// Probe timeouts in a row after which one of several paths is given up. The last two of them are waits of eight and of sixteen times
+/// the first.
+const LANE_PTOS: u32 = 5;
 
 /// How long a client that waits for an answer listens before it sends a PING.
 const LISTEN: Duration = Duration::from_secs(3);
@@ -32,7 +38,12 @@ impl Connection {
             self.loss_timer().map(|timer| timer.at),
             self.paths.next_timeout(),
         ];
-        ends.into_iter().chain(self.departures()).flatten().min()
+        let of_lanes = self
+            .components
+            .lanes
+            .as_ref()
+            .and_then(|lanes| lanes.next_timeout(self.components.ack_frequency.peer_max_ack_delay()));
+        ends.into_iter().chain(self.departures()).chain([of_lanes]).flatten().min()
     }
 
     /// When something should leave. Nothing may as long as the amplification limit is reached: it then waits for the peer,
@@ -45,13 +56,19 @@ impl Connection {
         [
             self.keep_alive_at(),
             self.spaces.iter().filter_map(|(_, space)| space.acks.next_timeout()).min(),
-            path.pacer.next_release(),
+            path.pacer.next_release().filter(|_| self.carries_data()),
             path.probe_wait_ends(),
         ]
     }
 
-    /// Time has passed. Early calls do no harm.
-    pub fn on_timeout(&mut self, now: Instant) {
+    /// Whether the current lane carries data.
+    #[inline]
+    fn carries_data(&self) -> bool {
+        self.components.lanes.as_ref().is_none_or(|lanes| lanes.current_use() == LaneUse::Data)
+    }
+
+    /// Time has passed, for the connection and for the current lane.
+    pub(super) fn expire(&mut self, now: Instant) {
         if self.lifecycle.is_over() {
             if self.lifecycle.deadline().is_some_and(|deadline| now >= deadline) {
                 self.lifecycle = super::Lifecycle::Gone;
@@ -68,21 +85,36 @@ impl Connection {
             self.finish(CloseReason::HandshakeTimeout);
             return;
         }
-        if let Some(timer) = self.loss_timer().filter(|timer| now >= timer.at) {
-            self.on_loss_timer(now, timer.action);
-        }
+        self.expire_lane(now);
         if self.keep_alive_at().is_some_and(|at| now >= at) {
             self.components.control_frames.ping();
             self.timers.pings = self.timers.pings.saturating_add(1);
         }
         self.keys.on_time(now);
+    }
+
+    /// Time has passed for the current lane.
+    pub(super) fn expire_lane(&mut self, now: Instant) {
+        if let Some(timer) = self.loss_timer().filter(|timer| now >= timer.at) {
+            self.on_loss_timer(now, timer.action);
+        }
         self.paths.active_mut().on_probe_wait_timeout(now);
+        if self.side.is_client() && self.paths.has_failed(now) && self.end_lane() {
+            return;
+        }
         match self.paths.on_timeout(now) {
             Expiry::Nothing => {}
             Expiry::Reverted => self.on_path_changed(),
+            Expiry::NoPath if self.end_lane() => {}
             Expiry::NoPath => self.finish(CloseReason::PathLost),
             Expiry::MoveFailed(addresses) => self.on_move_failed(addresses),
         }
+    }
+
+    /// The current lane ends where others are open; whether it does.
+    fn end_lane(&mut self) -> bool {
+        let Some(lanes) = &mut self.components.lanes else { return false };
+        lanes.end(lanes.current, Code::PATH_UNSTABLE_OR_POOR)
     }
 
     /// Source: RFC 9000 §10.1: at least three PTO, so that a lossy path does not look idle.
@@ -160,6 +192,11 @@ impl Connection {
         }
         if self.timers.pto_count == SILENT_PTOS {
             self.look_back(now);
+        }
+        if self.timers.pto_count >= LANE_PTOS
+            && self.components.lanes.as_ref().is_some_and(|lanes| lanes.has_fit_beside())
+        {
+            self.end_lane();
         }
         self.owe_probes(probed);
         // RFC 9002 §6.2.4: what other handshake spaces wait for goes along, coalesced. With 1-RTT keys a client asks there in

@@ -10,6 +10,7 @@
 
 use super::assembly::Assembly;
 use super::components::{self, Permission, Target};
+use super::lanes::LaneUse;
 use super::plan::{Allowance, Kind, Plan, SpaceSet};
 use super::receive::BATCH;
 use super::seal::{Departure, Draft, apply_mask};
@@ -46,7 +47,7 @@ impl Assembly<'_> {
         let mut left = self.paths.active().longest_flight();
         while left > 0 {
             //= rfc9002/7.7#1
-            let paced = self.paths.active_mut().pacer.allowance(now);
+            let paced = self.paced(now);
             let Some(plan) = self.plan(now, paced) else { break };
             let path = self.paths.path(plan.path);
             let ecn = path.map_or(Ecn::NotEct, |path| path.ecn.mark());
@@ -77,9 +78,18 @@ impl Assembly<'_> {
         if left == 0 && self.has_more(now) { Transmitted::Paused } else { Transmitted::All }
     }
 
+    /// What pacing allows. A lane that carries no data is as one that the pacer holds back.
+    #[inline]
+    fn paced(&mut self, now: Instant) -> u64 {
+        match self.usage {
+            LaneUse::Data => self.paths.active_mut().pacer.allowance(now),
+            LaneUse::Standby => 0,
+        }
+    }
+
     /// Whether something may go now.
     fn has_more(&mut self, now: Instant) -> bool {
-        let paced = self.paths.active_mut().pacer.allowance(now);
+        let paced = self.paced(now);
         self.plan(now, paced).is_some()
     }
 
@@ -98,7 +108,7 @@ impl Assembly<'_> {
     /// second case, when some component still has something to send.
     fn note_app_limited(&mut self, now: Instant) {
         //= rfc9002/7.8#1
-        let starved = !self.wants_packet(now);
+        let starved = self.usage == LaneUse::Standby || !self.wants_packet(now);
         let in_flight = self.spaces.in_flight_bytes();
         let path = self.paths.active_mut();
         path.app_limited = path.note_mtu_probe(now, in_flight) == Blocked::No && starved;

@@ -49,8 +49,10 @@ fn number(cid: &[u8; LOCAL_CID_LEN]) -> u64 {
     u64::from_be_bytes(*cid)
 }
 
-/// The connection IDs of ours that a connection has at a time, at most.
+/// The connection IDs of ours that a connection with one path has at a time, at most.
 const MAX_LOCAL: usize = 4;
+/// The same for one with several: those of the first path, and two of each of three others.
+const MAX_LOCAL_OF_PATHS: usize = MAX_LOCAL + 3 * 2;
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +201,7 @@ impl Routes {
 
     fn add(&mut self, handle: Handle, number: u64) {
         let resident = self.resident(handle);
-        debug_assert!(resident.local.len() < MAX_LOCAL, "a connection has a few IDs at a time");
+        debug_assert!(resident.local.len() < MAX_LOCAL_OF_PATHS, "a connection has a few IDs at a time");
         resident.local.push(number);
         self.local.insert(number, handle);
         self.last = None;

@@ -129,6 +129,42 @@ impl Paths {
         }
     }
 
+    /// The paths of another lane, which begins at these addresses.
+    pub(crate) fn beside(&self, now: Instant, addresses: Addresses, state: AddressState) -> Paths {
+        let template = Template { saved: None, ..self.template };
+        let mut active = Path::new(now, PathId(0), addresses, &template, state);
+        active.start_mtu_search(now);
+        Paths {
+            active,
+            others: Vec::new(),
+            fallback: None,
+            candidate: None,
+            peer_migration: self.peer_migration,
+            failures: 0,
+            next_id: 1,
+            template,
+            peer_max_ack_delay: self.peer_max_ack_delay,
+            own_move: OwnMove::Rest,
+        }
+    }
+
+    /// Whether the path in use may carry data: its addresses are validated, on a client with nothing left to prove.
+    pub(crate) fn carries_data(&self) -> bool {
+        let is_client = self.peer_migration == PeerMigration::NotAllowed;
+        self.active.is_validated() && !(is_client && self.active.is_validating())
+    }
+
+    /// Challenges the peer on the path in use, unless that is being done.
+    pub(crate) fn validate(&mut self, now: Instant) {
+        let timeouts = self.timeouts(self.active_id());
+        self.active.start_validation(now, timeouts);
+    }
+
+    /// Whether the peer has not answered the challenges on the path in use.
+    pub(crate) fn has_failed(&self, now: Instant) -> bool {
+        self.active.has_failed(now)
+    }
+
     /// The path in use.
     #[inline]
     pub(crate) fn active(&self) -> &Path {

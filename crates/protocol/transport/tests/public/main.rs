@@ -12,6 +12,7 @@ mod loss;
 mod migration;
 mod network;
 mod own_moves;
+mod paths;
 mod setup;
 mod streams;
 mod tls;

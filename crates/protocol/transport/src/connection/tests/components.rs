@@ -92,6 +92,7 @@ fn make_want(name: &str, pair: &mut Pair) {
             let used = client.components.local_cids.first();
             client.components.local_cids.on_retire(1, &used).expect("it was issued");
         }
+        "lanes" => client.components.begin_lanes(3),
         "stream control" => {
             let id = client.open(Dir::Bidi).expect("stream");
             client.stop_sending(id, 1);
