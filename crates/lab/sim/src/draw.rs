@@ -12,7 +12,7 @@ use base::time::Duration;
 use crypto::{KeyExchange, Suite, SuiteChoice};
 use link::{Burst, EventRate, Node, Renewal};
 use recovery::congestion::Algorithm;
-use transport::{PreferredAddresses, RetryPolicy, Switch, TransportConfig};
+use transport::{PreferredAddresses, RetryPolicy, Scheduler, Switch, TransportConfig};
 use wire::Version;
 
 /// Megabits a second.
@@ -177,6 +177,12 @@ fn moves(draw: &mut Draw, scenario: &mut Scenario) {
     }
     if draw.one_in(6) {
         scenario.server.preferred_address = PreferredAddresses::default().with(scenario.preferred_address());
+    }
+    // A client that can use several paths opens and ends them instead of moving.
+    let schedulers = [Scheduler::LowestRtt, Scheduler::RoundRobin, Scheduler::Redundant];
+    let (is_used, scheduler) = (draw.one_in(3), draw.pick(&schedulers, Scheduler::LowestRtt));
+    if is_used {
+        (scenario.client.multipath, scenario.server.multipath) = (Some(scheduler), Some(scheduler));
     }
 }
 

@@ -221,6 +221,8 @@ pub struct Client {
     pub received: u64,
     /// Connections that were resumed.
     pub resumed: u64,
+    /// Paths that were opened beside the first.
+    pub paths_opened: u64,
     /// What their connections counted.
     pub counters: Counters,
     /// What the search for larger packets found on the connection that had the last turn.
@@ -242,6 +244,7 @@ impl App for Client {
 
     fn on_turn(&mut self, now: Instant, connection: &mut Connection, client_plan: &mut TransferPlan) -> Next {
         while let Some(event) = connection.next_event() {
+            self.paths_opened += u64::from(matches!(event, Event::PathOpened { .. }));
             client_plan.on_event(event, &mut self.reasons);
         }
         for id in core::mem::take(&mut client_plan.paused) {

@@ -60,6 +60,8 @@ pub struct Report {
     pub server: Counters,
     /// Connections that the server began.
     pub accepted: u64,
+    /// Paths that clients have opened beside the first.
+    pub paths_opened: u64,
 }
 
 /// The two ends of raw transfers.
@@ -82,7 +84,8 @@ pub fn run(scenario: &Scenario, plan: &Plan) -> Result<Report, String> {
     let network = lab.network().borrow().digest();
     let (client, turns) = (lab.client().app_mut().counters, lab.turns());
     let (server, accepted) = (lab.server().app_mut().counters, lab.server().app_mut().accepted);
-    Ok(Report { digest: network.value(), time, turns, client, server, accepted })
+    let paths_opened = lab.client().app_mut().paths_opened;
+    Ok(Report { digest: network.value(), time, turns, client, server, accepted, paths_opened })
 }
 
 /// The two ends, ready to run.

@@ -29,6 +29,11 @@ impl Travels {
         if now < at {
             return Some(at);
         }
+        if connection.has_multipath() {
+            self.moves.times -= u32::from(self.change_paths(now, connection));
+            self.next_at = Some(now + self.moves.every);
+            return self.next_at.filter(|_| self.moves.times > 0);
+        }
         let here = connection.addresses().local;
         let place = self.addresses.iter().position(|address| *address == here).map_or(0, |place| place + 1);
         let next = *self.addresses.get(place % self.addresses.len().max(1))?;
@@ -42,5 +47,19 @@ impl Travels {
         self.moves.times -= u32::from(moved.is_ok());
         self.next_at = Some(now + wait);
         self.next_at.filter(|_| self.moves.times > 0)
+    }
+
+    /// Opens a path from an address that none is from, or ends one of several. Whether it has.
+    fn change_paths(&self, now: Instant, connection: &mut Connection) -> bool {
+        let paths = connection.paths();
+        let is_free = |address: &&SocketAddr| paths.iter().all(|path| path.addresses.local != **address);
+        let free = self.addresses.iter().find(is_free).copied();
+        match free.filter(|_| paths.len() < 2 || !self.moves.times.is_multiple_of(3)) {
+            Some(address) => connection.open_path(now, address).is_ok(),
+            None => {
+                let which = self.moves.times as usize % paths.len().max(1);
+                paths.get(which).is_some_and(|path| connection.abandon_path(now, path.id))
+            }
+        }
     }
 }
