@@ -166,9 +166,11 @@ impl<'a> Download<'a> {
         let Some(to) = self.options.migrate_to.filter(|_| self.received >= MOVE_AFTER) else { return Ok(()) };
         if self.second.is_none() {
             let second = UdpSocket::bind((to, 0))?;
-            let own = fresh_id()?;
-            let token = u128::from_be_bytes(fresh_id()?.as_ref().try_into()?);
-            self.quic.new_scid(&own, token, false)?;
+            while self.quic.scids_left() > 0 {
+                let own = fresh_id()?;
+                let token = u128::from_be_bytes(fresh_id()?.as_ref().try_into()?);
+                self.quic.new_scid(&own, token, false)?;
+            }
             self.quic.probe_path(second.local_addr()?, self.options.connect)?;
             self.second = Some(second);
         }

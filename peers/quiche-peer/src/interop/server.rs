@@ -2,7 +2,7 @@
 
 use super::{PAYLOAD, ServerOptions, config, fresh_id, key_log, receive};
 use crate::Error;
-use quiche::{Config, Connection, ConnectionId, Header, RecvInfo, Type};
+use quiche::{Config, Connection, ConnectionId, Header, PathEvent, RecvInfo, Type};
 use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -123,6 +123,12 @@ impl Server<'_> {
                     break;
                 }
                 self.numbers.insert(own, number);
+            }
+            while let Some(event) = client.quic.path_event_next() {
+                if let PathEvent::New(local, peer) = event {
+                    // As in quiche's own server: the program decides to probe.
+                    let _ = client.quic.probe_path(local, peer);
+                }
             }
             while let Ok((length, info)) = client.quic.send(&mut out) {
                 self.socket.send_to(&out[..length], info.to)?;
