@@ -22,6 +22,10 @@ class Fault:
 
 FAULTS = [
     Fault(
+        "amplificationlimit", "quiche", "tercel", "quiche's",
+        "three times what it has received would be 10,800 bytes (RFC 9000 §8.1). The public runner lets up to four times pass.",
+    ),
+    Fault(
         "handshakeloss", "kwik", "tercel", "kwik's",
         "tercel's ClientHello takes two datagrams. Each came to the server several times, never both at once; kwik neither acknowledges nor keeps the "
         "one that came.",
