@@ -111,6 +111,8 @@ func serve() error {
 	key := flag.String("key", "", "its key, PEM")
 	root := flag.String("root", "", "the folder whose files are served")
 	payload := flag.Uint("payload-size", 1452, "UDP payload of full packets in bytes; 1452 at most")
+	earlyData := flag.Bool("early-data", false, "take early data (0-RTT) of clients that resume")
+	retry := flag.Bool("retry", false, "ask each client to prove its address with a Retry")
 	flag.Parse()
 	content, err := load(*root)
 	if err != nil {
@@ -135,10 +137,19 @@ func serve() error {
 			InitialPacketSize:       uint16(*payload),
 			DisablePathMTUDiscovery: true,
 			MaxIncomingStreams:      1000,
+			Allow0RTT:               *earlyData,
 		},
 	}
 	fmt.Println("listening on", socket.LocalAddr(), "with quic-go", versionOf("github.com/quic-go/quic-go"))
-	return server.Serve(socket)
+	if !*retry {
+		return server.Serve(socket)
+	}
+	transport := quic.Transport{Conn: socket, VerifySourceAddress: func(net.Addr) bool { return true }}
+	listener, err := transport.ListenEarly(server.TLSConfig, server.QUICConfig)
+	if err != nil {
+		return err
+	}
+	return server.ServeListener(listener)
 }
 
 func run() error {

@@ -122,12 +122,18 @@ fn config(options: &Options) -> Result<Config, Error> {
     config.set_initial_max_streams_uni(STREAMS);
     config.set_disable_active_migration(true);
     config.enable_pacing(false);
+    if options.early_data {
+        config.enable_early_data();
+    }
     Ok(config)
 }
 
 impl Server {
     fn new(serve: &Serve) -> Result<Server, Error> {
         let options = &serve.options;
+        if options.retry {
+            return Err("this program sends no Retry".into());
+        }
         let (content, quic) = (Content::load(options)?, config(options)?);
         let socket = site::bind(options.listen)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;

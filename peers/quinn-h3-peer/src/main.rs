@@ -8,7 +8,7 @@
 //! h3 lends content to h3-quinn as slices, which quinn copies once.
 
 use quinn::crypto::rustls::QuicServerConfig;
-use quinn::{Endpoint, EndpointConfig, TransportConfig, VarInt};
+use quinn::{Connecting, Connection, Endpoint, EndpointConfig, TransportConfig, VarInt};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use site::{Content, Options};
@@ -21,6 +21,8 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 const SEND_WINDOW: u64 = 64 << 20;
 /// More than any client here opens.
 const STREAMS: u32 = 1_000;
+/// Sessions that are kept for clients that resume.
+const SESSIONS: usize = 100_000;
 
 fn main() -> ExitCode {
     let options = <Options as clap::Parser>::parse();
@@ -49,15 +51,32 @@ async fn serve(options: &Options) -> Result<(), Error> {
     let runtime = Arc::new(quinn::TokioRuntime);
     let endpoint = Endpoint::new(EndpointConfig::default(), Some(server), socket, runtime)?;
     site::announce(endpoint.local_addr()?, &["quinn", "h3", "h3-quinn"]);
+    let (retries, takes_early_data) = (options.retry, options.early_data);
     while let Some(incoming) = endpoint.accept().await {
+        if retries && !incoming.remote_address_validated() {
+            // Its client comes again, with a token.
+            let _ = incoming.retry();
+            continue;
+        }
         let content = content.clone();
         // How a connection ends is for its client to tell.
         tokio::spawn(async move {
-            let connection = h3_quinn::Connection::new(incoming.await.ok()?);
-            site::http3::converse(connection, content).await.ok()
+            let connection = established(incoming.accept().ok()?, takes_early_data).await?;
+            site::http3::converse(h3_quinn::Connection::new(connection), content).await.ok()
         });
     }
     Ok(())
+}
+
+/// The connection: at once where requests may come early, else when its handshake is complete.
+async fn established(connecting: Connecting, takes_early_data: bool) -> Option<Connection> {
+    if !takes_early_data {
+        return connecting.await.ok();
+    }
+    match connecting.into_0rtt() {
+        Ok((connection, _)) => Some(connection),
+        Err(connecting) => connecting.await.ok(),
+    }
 }
 
 fn tls(options: &Options) -> Result<QuicServerConfig, Error> {
@@ -72,5 +91,10 @@ fn tls(options: &Options) -> Result<QuicServerConfig, Error> {
         .with_no_client_auth()
         .with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"h3".to_vec()];
+    // So that no session is forgotten while its client may still come back.
+    config.session_storage = rustls::server::ServerSessionMemoryCache::new(SESSIONS);
+    if options.early_data {
+        config.max_early_data_size = u32::MAX;
+    }
     Ok(QuicServerConfig::try_from(config)?)
 }

@@ -57,10 +57,19 @@ async fn serve(options: &Options) -> Result<(), Error> {
     let limits = Limits::new()
         .with_max_send_buffer_size(SEND_BUFFER)?
         .with_max_open_remote_bidirectional_streams(STREAMS)?;
+    // More handshakes under way than this, and clients are sent a Retry.
+    let mut endpoint = s2n_quic::provider::endpoint_limits::Default::builder();
+    if options.retry {
+        endpoint = endpoint.with_inflight_handshake_limit(0)?;
+    }
+    if options.early_data {
+        return Err("s2n-quic takes no early data".into());
+    }
     let mut server = Server::builder()
         .with_tls((options.cert.as_path(), options.key.as_path()))?
         .with_io(io)?
         .with_limits(limits)?
+        .with_endpoint_limits(endpoint.build()?)?
         .start()?;
     site::announce(server.local_addr()?, &["s2n-quic", "h3"]);
     while let Some(connection) = server.accept().await {

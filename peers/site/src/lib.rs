@@ -45,6 +45,12 @@ pub struct Options {
     /// UDP payload of full packets, in bytes: known beforehand, so it is not searched for
     #[arg(long, default_value_t = 1_452)]
     pub payload_size: u16,
+    /// Take early data (0-RTT) of clients that resume, where the library can
+    #[arg(long)]
+    pub early_data: bool,
+    /// Ask each client to prove its address with a Retry, where the library can
+    #[arg(long)]
+    pub retry: bool,
 }
 
 /// Tells whoever started us where we listen, and which published crates do it.

@@ -70,6 +70,15 @@ impl Site {
         Site::of(&LabOptions { link, ..LabOptions::default() })
     }
 
+    /// The same with a link that delays each datagram by `each_way`, in both directions.
+    ///
+    /// # Errors
+    /// Not allowed, or the kernel refuses.
+    pub fn delayed(each_way: Duration) -> Result<Site, LabError> {
+        let link = Some(LinkOptions { delay: each_way, ..LinkOptions::default() });
+        Site::of(&LabOptions { link, ..LabOptions::default() })
+    }
+
     fn of(options: &LabOptions) -> Result<Site, LabError> {
         let lab = Lab::new(options)?;
         for side in [lab.server(), lab.client()] {

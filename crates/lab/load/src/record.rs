@@ -51,6 +51,8 @@ pub struct Record {
     pub handshake: Spans,
     /// The same by kind.
     pub kinds: HandshakeKinds,
+    /// The key exchange of the last connection over QUIC.
+    pub key_exchange: Option<&'static str>,
     /// From the intended beginning to the head of the answer, where each request has a connection of its own.
     pub first_byte: Spans,
     /// Connections that could not be made.
@@ -101,6 +103,7 @@ impl Record {
             latency: Spans::new(),
             handshake: Spans::new(),
             kinds: HandshakeKinds::default(),
+            key_exchange: None,
             first_byte: Spans::new(),
             connection_failures: PerFailure::default(),
             first_fault: None,
@@ -143,6 +146,7 @@ impl Record {
         self.latency.merge(&other.latency);
         self.handshake.merge(&other.handshake);
         self.kinds.merge(&other.kinds);
+        self.key_exchange = other.key_exchange.or(self.key_exchange);
         self.first_byte.merge(&other.first_byte);
         self.connection_failures.merge(&other.connection_failures);
         if self.first_fault.is_none() {

@@ -87,6 +87,8 @@ pub struct Report {
     pub handshake: Latency,
     /// Handshakes by kind.
     pub handshake_kinds: HandshakeKinds,
+    /// The key exchange of the last connection over HTTP/3, as IANA names it.
+    pub key_exchange: Option<&'static str>,
     /// From the intended beginning of a request to the head of its answer, where each has a connection of its own.
     pub first_byte: Latency,
     /// Handshakes a second, where each request had its own.
@@ -163,6 +165,7 @@ pub(super) fn of(plan: &LoadPlan, record: &Record, around: RunContext<'_>) -> Re
         latency: Latency::of(&record.latency),
         handshake: Latency::of(&record.handshake),
         handshake_kinds: record.kinds,
+        key_exchange: record.key_exchange,
         first_byte: Latency::of(&record.first_byte),
         handshakes_per_second: new_connections.then(|| per_second(record.handshake.count())),
         generator,

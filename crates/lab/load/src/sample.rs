@@ -37,6 +37,7 @@ pub(super) fn report() -> Report {
         latency: Latency::default(),
         handshake: Latency::default(),
         handshake_kinds: HandshakeKinds::default(),
+        key_exchange: None,
         first_byte: Latency::default(),
         handshakes_per_second: None,
         generator: GeneratorCost::default(),

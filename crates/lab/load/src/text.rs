@@ -28,6 +28,9 @@ impl fmt::Display for Report {
                 self.handshakes_per_second.map(|rate| format!(" ({rate:.0}/s)")).unwrap_or_default();
             writeln!(f, "handshakes  {}{each_second}: {}", self.handshake.count, self.handshake)?;
         }
+        if let Some(exchange) = self.key_exchange.filter(|_| self.new_connections) {
+            writeln!(f, "            key exchange {exchange}")?;
+        }
         let HandshakeKinds { full, resumed, early } = self.handshake_kinds;
         if resumed + early > 0 {
             writeln!(f, "            {full} full, {resumed} resumed, {early} resumed with early data")?;

@@ -357,6 +357,7 @@ fn connections_of_their_own_have_the_kind_of_handshake_that_is_asked_for() {
         }
         let report = serving.run(&plan);
         assert_eq!((report.succeeded, report.handshake.count, report.first_byte.count), (60, 60, 60));
+        assert_eq!(report.key_exchange, Some("X25519MLKEM768"));
         let kinds = report.handshake_kinds;
         // The first on each of four places have no ticket.
         match asked {

@@ -15,4 +15,5 @@ pub mod e3;
 pub mod e4;
 pub mod e5;
 pub mod e6;
+pub mod e7;
 pub mod laboratory;

@@ -44,6 +44,8 @@ enum BenchCommand {
     E5(study::StudyArgs),
     /// E6: what each technique is worth, by leaving it out, and HTTP/3 beside HTTP/1.1 and HTTP/2.
     E6(study::StudyArgs),
+    /// E7: full, resumed and 0-RTT handshakes, tercel beside other servers, with and without the post-quantum key exchange and Retry.
+    E7(study::StudyArgs),
     /// Acks: a download whose receiver acknowledges more or less often, and what that costs both ends.
     Acks(study::StudyArgs),
     /// Every client with every server, tercel's, quinn's and quiche's, with large and with default socket buffers.
@@ -158,6 +160,7 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
         BenchCommand::E4(args) => study::run("e4", args),
         BenchCommand::E5(args) => study::run("e5", args),
         BenchCommand::E6(args) => study::run("e6", args),
+        BenchCommand::E7(args) => study::run("e7", args),
         BenchCommand::Acks(args) => study::run("acks", args),
         BenchCommand::Peers(args) => compare_peers(args),
         BenchCommand::Library(args) => library::run(args),

@@ -134,6 +134,7 @@ impl Requests for RequestApp {
             (_, false) => HandshakeKind::Full,
         };
         self.accounts.on_handshake(times.as_ref(), took, kind);
+        self.accounts.record.key_exchange = active.quic.key_exchange();
         let state = active.state();
         self.news.push(SlotEvent::Up(state.number));
     }

@@ -178,7 +178,7 @@ impl Call<'_> {
 }
 
 /// Who limits, from the shares of a core that both had.
-pub(super) fn limit(client_share: f64, server_share: f64) -> &'static str {
+pub(crate) fn limit(client_share: f64, server_share: f64) -> &'static str {
     match (client_share >= BUSY, server_share >= BUSY) {
         (_, true) => "server",
         (true, false) => "generator",

@@ -37,10 +37,17 @@ impl TestSite {
     /// # Errors
     /// The folder for temporary files cannot be written.
     pub fn prepare() -> io::Result<TestSite> {
-        let (site, problem) = match Site::veth(1) {
-            Ok(site) => (site, None),
-            Err(error) => (Site::Loopback, Some(error.to_string())),
-        };
+        match Site::veth(1) {
+            Ok(site) => TestSite::on(site, None),
+            Err(error) => TestSite::on(Site::Loopback, Some(error.to_string())),
+        }
+    }
+
+    /// Writes files and certificate for servers and clients on `site`. `problem` says why it is not the one that was wanted.
+    ///
+    /// # Errors
+    /// The folder for temporary files cannot be written.
+    pub fn on(site: Site, problem: Option<String>) -> io::Result<TestSite> {
         let ground = TestSite { folder: Folder::make()?, site, payload_size: PAYLOAD, problem };
         std::fs::create_dir_all(ground.files())?;
         for (name, size) in [SMALL, LARGE] {

@@ -59,8 +59,21 @@ impl Installed {
     /// # Errors
     /// It cannot be started, or says why it cannot serve; or `stop` was set.
     pub fn start(&self, ground: &TestSite, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
+        self.start_with(ground, &[], (core, stop))
+    }
+
+    /// The same with flags of its own; web servers take none.
+    ///
+    /// # Errors
+    /// As [`Installed::start`].
+    pub fn start_with(
+        &self,
+        ground: &TestSite,
+        flags: &[&str],
+        (core, stop): (usize, &AtomicBool),
+    ) -> io::Result<Serving> {
         match self.who {
-            Contestant::Tercel => self.start_tercel(ground, core, stop),
+            Contestant::Tercel => self.start_tercel(ground, flags, (core, stop)),
             Contestant::Nginx => {
                 let address = free_port(ground)?;
                 let file = ground.folder().join("nginx.conf");
@@ -82,12 +95,17 @@ impl Installed {
                 self.start_web_server(ground, &mut command, (address, "version"), (core, stop))
             }
             Contestant::Quinn | Contestant::Quiche | Contestant::S2n | Contestant::QuicGo => {
-                self.start_peer(ground, core, stop)
+                self.start_peer(ground, flags, (core, stop))
             }
         }
     }
 
-    fn start_tercel(&self, ground: &TestSite, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
+    fn start_tercel(
+        &self,
+        ground: &TestSite,
+        flags: &[&str],
+        (core, stop): (usize, &AtomicBool),
+    ) -> io::Result<Serving> {
         let ready = ground.fresh("ready.json");
         let size = ground.payload_size.to_string();
         let listen = SocketAddr::new(ground.address(), 0).to_string();
@@ -96,7 +114,7 @@ impl Installed {
         command.args(["--cipher", "aes128", "--congestion", "cubic"]);
         command.args(["--packet-size", &size, "--mtu-search", "off"]);
         command.arg("--cert").arg(ground.certificate()).arg("--key").arg(ground.key());
-        command.arg("--ready-file").arg(&ready);
+        command.arg("--ready-file").arg(&ready).args(flags);
         let mut running = ground.start(End::Server, self.who.name(), core, &mut command)?;
         running.wait_ready(TO_START, stop, || ready.exists())?;
         let told: serde_json::Value = serde_json::from_slice(&std::fs::read(&ready)?)?;
@@ -106,11 +124,16 @@ impl Installed {
         Ok(Serving { running, address: SocketAddr::new(ground.address(), port), version })
     }
 
-    fn start_peer(&self, ground: &TestSite, core: usize, stop: &AtomicBool) -> io::Result<Serving> {
+    fn start_peer(
+        &self,
+        ground: &TestSite,
+        flags: &[&str],
+        (core, stop): (usize, &AtomicBool),
+    ) -> io::Result<Serving> {
         let listen = SocketAddr::new(ground.address(), 0).to_string();
         let mut command = Command::new(&self.program);
         command.args(["--listen", &listen, "--payload-size", &ground.payload_size.to_string()]);
-        command.arg("--root").arg(ground.files());
+        command.arg("--root").arg(ground.files()).args(flags);
         command.arg("--cert").arg(ground.certificate()).arg("--key").arg(ground.key());
         let mut running = ground.start(End::Server, self.who.name(), core, &mut command)?;
         let line = running.first_line(TO_START, stop)?;

@@ -402,6 +402,11 @@ impl Connection {
         self.handshake.tls.is_resumed()
     }
 
+    /// The name of the key exchange, as IANA lists it, once it is negotiated. Source: RFC 8446 §4.2.7.
+    pub fn key_exchange(&self) -> Option<&'static str> {
+        self.handshake.tls.key_exchange()
+    }
+
     /// What became of early data. A client may send on streams at once when it is `Offered`. Source: RFC 9001 §4.6.
     pub fn early_status(&self) -> crypto::EarlyStatus {
         self.handshake.tls.early_status()
