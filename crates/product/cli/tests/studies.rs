@@ -1,7 +1,5 @@
 //! `tercel bench e7`, begun and interrupted: what was measured is kept. The whole study takes minutes and needs other servers.
 
-#![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
-
 use serde_json::Value;
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
