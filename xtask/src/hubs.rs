@@ -33,6 +33,7 @@ const HUBS: &[Hub] = &[Hub {
         "own_moves",
         "receive",
         "timers",
+        "trace_state",
         "versions",
     ],
 }];

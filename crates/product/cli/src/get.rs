@@ -9,6 +9,7 @@ mod summary;
 use crate::connection_options::ConnectionArgs;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
+use crate::qlog_options::{self, QlogArgs};
 use crate::signals::stop_flag;
 use base::time::Duration;
 use clap::{Args, ValueEnum};
@@ -152,6 +153,8 @@ pub(crate) struct GetArgs {
     path: PathArgs,
     #[command(flatten)]
     quic: QuicArgs,
+    #[command(flatten)]
+    qlog: QlogArgs,
 }
 
 /// Stands below the short help.
@@ -188,22 +191,28 @@ pub(crate) fn run(args: &GetArgs) -> ExitCode {
 
 fn get(args: &GetArgs) -> Result<u8, GetError> {
     let jobs = args.jobs()?;
-    let builder = args.builder()?;
-    if matches!(args.http, Http::One | Http::Two) {
-        return args.get_over_tcp(builder, &jobs);
-    }
-    args.path.check().map_err(GetError::Usage)?;
-    args.quic.techniques().check(args.path.datapath).map_err(GetError::Usage)?;
-    let paths = args.open(&jobs).map_err(GetError::Usage)?;
-    args.tell_of_proxy(&jobs);
-    if !args.quiet {
-        paths.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
-        paths.declined.iter().for_each(|line| eprintln!("{line}"));
-    }
-    args.run_on(paths.ports, builder, &jobs)
+    let qlog = args.qlog.open().map_err(GetError::Usage)?;
+    let builder = qlog.iter().fold(args.builder()?, Builder::qlog);
+    let outcome = args.get(builder, &jobs);
+    qlog.iter().for_each(qlog_options::finish);
+    outcome
 }
-
 impl GetArgs {
+    fn get(&self, builder: Builder, jobs: &[Job]) -> Result<u8, GetError> {
+        if matches!(self.http, Http::One | Http::Two) {
+            return self.get_over_tcp(builder, jobs);
+        }
+        self.path.check().map_err(GetError::Usage)?;
+        self.quic.techniques().check(self.path.datapath).map_err(GetError::Usage)?;
+        let paths = self.open(jobs).map_err(GetError::Usage)?;
+        self.tell_of_proxy(jobs);
+        if !self.quiet {
+            paths.verdict.iter().for_each(|verdict| eprintln!("{verdict}"));
+            paths.declined.iter().for_each(|line| eprintln!("{line}"));
+        }
+        self.run_on(paths.ports, builder, jobs)
+    }
+
     /// Downloads on the first of these ports; there is no other.
     fn run_on(&self, ports: Vec<AnyPort>, builder: Builder, jobs: &[Job]) -> Result<u8, GetError> {
         let Some(port) = ports.into_iter().next().map(|port| self.path.held(port)) else {

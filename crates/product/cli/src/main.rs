@@ -22,6 +22,7 @@ mod path_options;
 mod perf_command;
 #[cfg(feature = "lab")]
 mod profile_command;
+mod qlog_options;
 mod serve;
 mod serving;
 mod signals;

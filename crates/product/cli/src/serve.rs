@@ -5,6 +5,7 @@
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
 use crate::print_error;
+use crate::qlog_options::{self, QlogArgs};
 use crate::serving::limits::LimitArgs;
 use crate::serving::process;
 use crate::serving::ready::ReadyFile;
@@ -155,6 +156,8 @@ pub(crate) struct ServeArgs {
     path: PathArgs,
     #[command(flatten)]
     quic: QuicArgs,
+    #[command(flatten)]
+    qlog: QlogArgs,
 }
 
 /// A certificate and key for a name: `NAME=CERT,KEY`.
@@ -211,7 +214,10 @@ impl ServeArgs {
             process::raise_descriptors();
             process::keep_memory();
         }
-        let bound = self.builder(&credentials)?.bind().map_err(|error| self.explain(&error))?;
+        let qlog = self.qlog.open()?;
+        let builder = self.builder(&credentials)?;
+        let builder = qlog.iter().fold(builder, Builder::qlog);
+        let bound = builder.bind().map_err(|error| self.explain(&error))?;
         let report = bound.report().clone();
         report.notes.iter().for_each(|note| eprintln!("{note}"));
         options.dot_files = if self.dot_files { DotFiles::Serve } else { DotFiles::Hide };
@@ -224,6 +230,7 @@ impl ServeArgs {
             let _ = ready.set(file);
         }
         let summary = running.wait();
+        qlog.iter().for_each(qlog_options::finish);
         ready.get().into_iter().for_each(ReadyFile::remove);
         report::summarize(&report, &summary.map_err(text)?, self.summary_file.as_deref())
     }

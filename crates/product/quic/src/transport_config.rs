@@ -4,6 +4,7 @@ use crate::varint::VarInt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use traces::Qlog;
 use transport::{Algorithm, Switch};
 
 /// The congestion controller of a connection.
@@ -149,6 +150,12 @@ impl TransportConfig {
     /// Source: RFC 9959.
     pub fn careful_resume(&mut self, is_on: bool) -> &mut Self {
         self.settings.careful_resume = if is_on { Switch::On } else { Switch::Off };
+        self
+    }
+
+    /// Traces connections (qlog). Default: none.
+    pub fn qlog(&mut self, to: &Qlog) -> &mut Self {
+        self.settings.qlog = Some(to.tracer());
         self
     }
 

@@ -31,6 +31,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use tower_service::Service;
+use traces::Qlog;
 
 /// A server of an application: [`Server::builder`].
 #[derive(Debug)]
@@ -110,6 +111,12 @@ impl Builder {
     pub fn quic(self, config: quic::TransportConfig) -> Builder {
         let settings = transport::TransportConfig { max_datagram_frame_size: 0, ..config.to_transport() };
         self.transport(settings)
+    }
+
+    /// Traces connections of HTTP/3 (qlog). Default: none.
+    pub fn qlog(mut self, to: &Qlog) -> Builder {
+        self.settings.qlog = Some(to.clone());
+        self
     }
 
     /// Whether responses over HTTP/1.1 and 2 announce HTTP/3. Default: for a day.

@@ -30,6 +30,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use traces::Qlog;
 use transport::{EndpointConfig, RetryPolicy, ServerConfig, TransportConfig};
 
 /// The default port.
@@ -97,6 +98,8 @@ pub(crate) struct Settings {
     pub(crate) data_path: DataPath,
     pub(crate) limits: Limits,
     pub(crate) transport: TransportConfig,
+    /// Traces of connections.
+    pub(crate) qlog: Option<Qlog>,
     pub(crate) retry: Option<RetryPolicy>,
     pub(crate) tls: TlsOptions,
     pub(crate) heads: HeadCache,
@@ -124,6 +127,7 @@ impl Default for Settings {
             data_path: DataPath::default(),
             limits: Limits::default(),
             transport: TransportConfig::default(),
+            qlog: None,
             retry: None,
             tls: TlsOptions::default(),
             heads: HeadCache::default(),
@@ -301,6 +305,9 @@ impl Settings {
 
     fn quic_settings(&self, address: SocketAddr) -> Result<TransportConfig, BindError> {
         let mut settings = self.transport.clone();
+        if let Some(qlog) = &self.qlog {
+            settings.qlog = Some(qlog.tracer());
+        }
         for &ip in &self.preferred {
             let is_reached = address.ip().is_unspecified() && (ip.is_ipv4() || address.is_ipv6());
             if !is_reached && ip != address.ip() {

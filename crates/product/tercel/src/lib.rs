@@ -67,6 +67,17 @@ pub mod client {
     };
 }
 
+/// Traces of QUIC connections (qlog), a file each, written by a thread of their own. `tercel qlog` and the public viewers read them.
+///
+/// ```no_run
+/// let traces = tercel::qlog::Qlog::open(tercel::qlog::Settings::new("traces"))?;
+/// let server = tercel::Server::builder().qlog(&traces);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub mod qlog {
+    pub use traces::{FolderError, Keep, Qlog, Report, Settings, Share, Triggers};
+}
+
 /// What a server of files serves, for [`Bound::serve_files`].
 pub mod files {
     pub use server::files::{CacheLimits, DotFiles, Root, RootError};

@@ -4,9 +4,11 @@ use crate::streams::StreamConfig;
 use crate::without::Without;
 use base::time::Duration;
 use core::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use qlog::Tracer;
 use recovery::congestion::{Algorithm, SlowStart};
 use recovery::mtu::MtuConfig;
 use recovery::pacer::Pacing;
+use std::sync::Arc;
 use wire::version::Version;
 
 /// How a connection behaves. The defaults suit a server on the open internet.
@@ -60,6 +62,8 @@ pub struct TransportConfig {
     /// Whether several paths may be used at once, if the peer agrees, and which of them carries data (draft-ietf-quic-multipath, as of
     /// March 2026: peers that follow another text of the draft fail). Default: not.
     pub multipath: Option<Scheduler>,
+    /// What decides which connections are traced, and where to (qlog). Default: none, no connection is traced.
+    pub qlog: Option<Arc<dyn Tracer>>,
     /// Techniques to do without, for experiments. Default: none.
     pub without: Without,
 }
@@ -110,6 +114,7 @@ impl Default for TransportConfig {
             ecn: Switch::On,
             preferred_address: PreferredAddresses::default(),
             multipath: None,
+            qlog: None,
             without: Without::default(),
         }
     }

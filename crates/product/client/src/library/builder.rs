@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::Instant;
+use traces::Qlog;
 use transport::{ClientConfig, TransportConfig};
 
 /// Why a client cannot be made.
@@ -93,6 +94,7 @@ pub struct Builder {
     sessions: Arc<dyn SessionStore>,
     early_data: EarlyData,
     alt_svc_cache: Option<PathBuf>,
+    qlog: Option<Qlog>,
 }
 
 impl Client {
@@ -123,6 +125,7 @@ impl Client {
             sessions: Arc::new(MemorySessions::default()),
             early_data: EarlyData::Off,
             alt_svc_cache: None,
+            qlog: None,
         }
     }
 }
@@ -215,6 +218,12 @@ impl Builder {
     /// absent, and written when an announcement changes. Default: they are kept in memory. Source: RFC 7838 §2.2.
     pub fn alt_svc_cache(mut self, file: impl Into<PathBuf>) -> Builder {
         self.alt_svc_cache = Some(file.into());
+        self
+    }
+
+    /// Traces connections over QUIC (qlog). Default: none.
+    pub fn qlog(mut self, to: &Qlog) -> Builder {
+        self.qlog = Some(to.clone());
         self
     }
 
@@ -342,6 +351,7 @@ impl Builder {
         let transport = TransportConfig {
             handshake_timeout: self.connect_timeout.into(),
             keep_alive: self.keep_alive.map(Into::into).or(self.transport.keep_alive),
+            qlog: self.qlog.map(|qlog| qlog.tracer()).or(self.transport.qlog),
             ..self.transport
         };
         Ok(Settings {

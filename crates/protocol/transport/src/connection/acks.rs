@@ -32,8 +32,12 @@ impl Connection {
         };
         let path = self.paths.active_mut();
         let first_pn = path.first_pn;
+        let trace = &mut self.trace;
         let outcome = ledger
             .on_ack(ack.ranges(), &mut |packet, frames| {
+                if let Some(trace) = trace {
+                    trace.on_acked(packet.pn);
+                }
                 if path.is_large(packet.size) && packet.pn >= first_pn {
                     path.on_large_acked(packet.pn, packet.size);
                     if packet.flags.has(PacketFlags::MTU_PROBE) {
@@ -48,6 +52,9 @@ impl Connection {
             //= rfc9000/13.1#2
             .map_err(|_| TransportError::new(Code::PROTOCOL_VIOLATION, "acknowledges a packet never sent"))?;
         owners.settle_run();
+        if let Some(trace) = &mut self.trace {
+            trace.settle_acked(now, id);
+        }
         let Some(largest) = outcome.largest else { return Ok(()) };
         let is_1rtt = id == SpaceId::Application;
         if let Some(keys) =
@@ -149,7 +156,11 @@ impl Connection {
         let path = self.paths.active_mut();
         let first_pn = path.first_pn;
         let (mut full_lost, mut is_other_lost) = (None, false);
+        let trace = &mut self.trace;
         let outcome = ledger.detect_losses(now, thresholds, &mut |packet, frames| {
+            if let Some(trace) = trace {
+                trace.on_lost(packet);
+            }
             if packet.flags.has(PacketFlags::MTU_PROBE) {
                 if packet.pn >= first_pn {
                     path.on_mtu_probe_lost(now, packet.size);
@@ -171,6 +182,9 @@ impl Connection {
         if is_other_lost {
             // A state kept just now as well.
             path.on_true_congestion();
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.settle_lost(now, id, (ledger.largest_acked(), thresholds.packets));
         }
         if outcome.packets > 0 {
             self.on_losses(now, &outcome);

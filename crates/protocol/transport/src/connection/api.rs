@@ -78,8 +78,15 @@ impl Connection {
             rng: &mut self.rng,
             scratch: &mut self.scratch,
             usage: LaneUse::Data,
+            trace: &mut self.trace,
             fault: None,
         }
+    }
+
+    /// The connection's trace, if it is traced: for events of the application protocol.
+    #[inline]
+    pub fn trace(&mut self) -> Option<&mut qlog::Trace> {
+        self.trace.as_mut().map(|trace| &mut trace.log)
     }
 
     /// What happened since the last call; `None` when all is told.
@@ -278,7 +285,7 @@ impl Connection {
 
     /// An earlier connection on the same path has found this out. Before anything is sent.
     pub(crate) fn resume_from(&mut self, saved: SavedParameters) {
-        self.recalled = Some(self.addresses());
+        self.path_memory.recalled = Some(self.addresses());
         self.paths.resume_from(saved);
     }
 
@@ -306,18 +313,18 @@ impl Connection {
     /// What is to be remembered of the path, told once, when the connection is over.
     #[inline]
     fn take_path_summary(&mut self) -> Option<PathSummary> {
-        if !self.lifecycle.is_over() || core::mem::replace(&mut self.has_parted, true) {
+        if !self.lifecycle.is_over() || core::mem::replace(&mut self.path_memory.is_told, true) {
             return None;
         }
         let path = self.paths.active();
         let saved_parameters = path.congestion.saved_parameters().filter(|_| path.is_validated());
-        if saved_parameters.is_none() && self.recalled.is_none() {
+        if saved_parameters.is_none() && self.path_memory.recalled.is_none() {
             return None;
         }
         Some(PathSummary {
             addresses: path.addresses,
             saved_parameters,
-            recalled: self.recalled,
+            recalled: self.path_memory.recalled,
             report: path.congestion.resume_report(),
             seen_at: self.timers.active_at(),
         })

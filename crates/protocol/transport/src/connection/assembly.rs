@@ -10,6 +10,7 @@ use super::handshake::Handshake;
 use super::keys::KeyRing;
 use super::lanes::LaneUse;
 use super::timer_state::Timers;
+use super::trace::Tracing;
 use crate::config::TransportConfig;
 use crate::event::CloseReason;
 use crate::path::Paths;
@@ -33,6 +34,7 @@ pub(super) struct Assembly<'a> {
     pub(super) scratch: &'a mut Scratch,
     /// What the current lane carries.
     pub(super) usage: LaneUse,
+    pub(super) trace: &'a mut Option<Box<Tracing>>,
     /// Set when no packet may be sealed any more: the connection must end without a word.
     pub(super) fault: Option<CloseReason>,
 }

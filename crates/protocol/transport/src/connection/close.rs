@@ -181,6 +181,9 @@ impl Connection {
     }
 
     fn tell_closed(&mut self, reason: CloseReason) {
+        if let Some(trace) = &mut self.trace {
+            trace.closed = Some(reason.clone());
+        }
         self.events.push_back(Event::Closed(reason));
     }
 }

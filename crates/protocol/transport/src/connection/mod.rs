@@ -4,7 +4,8 @@
 //! plan.rs, components.rs, transmit.rs and seal.rs, datagrams of their own kind in probes.rs, the fate of packets in acks.rs,
 //! the handshake, its keys, its version and early data in handshake.rs, keys.rs, versions.rs and early.rs, moves in migration.rs and own_moves.rs, time in timers.rs,
 //! several paths at once in lanes.rs, lane_change.rs, lane_frames.rs, scheduler.rs and multipath.rs, the end in close.rs, what the
-//! application calls in api.rs.
+//! application calls in api.rs. A traced connection tells of its packets in trace.rs, and of what has changed in
+//! trace_state.rs.
 //!
 //! Each of these files calls methods of others in one direction only. Assembly does not see the connection: it borrows the parts
 //! that assembly.rs lists. The files that take the connection whole are listed in xtask/src/hubs.rs (`cargo xtask tidy`).
@@ -38,6 +39,8 @@ mod scheduler;
 mod seal;
 mod timer_state;
 mod timers;
+mod trace;
+mod trace_state;
 mod transmit;
 mod version_choice;
 mod versions;
@@ -67,6 +70,7 @@ use receive::Masks;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use timer_state::Timers;
+use trace::Tracing;
 use wire::Side;
 
 /// One QUIC connection, of either side. Source: RFC 9000 §5.
@@ -84,10 +88,18 @@ pub struct Connection {
     counters: Counters,
     rng: Rng,
     scratch: Box<Scratch>,
+    path_memory: PathMemory,
+    /// What is recorded of it, if anything is.
+    trace: Option<Box<Tracing>>,
+}
+
+/// What the endpoint is told of the path when the connection is over.
+#[derive(Default)]
+struct PathMemory {
     /// The path that something was known of when the connection began.
     recalled: Option<Addresses>,
-    /// It has said what is to be remembered of its path.
-    has_parted: bool,
+    /// The endpoint was told.
+    is_told: bool,
 }
 
 /// Memory that is used within one call and kept so that no packet pays for making it.

@@ -59,15 +59,22 @@ impl Connection {
         } else {
             self.receive_on_lanes(now, train, sink);
         }
+        if self.trace.is_some() {
+            self.trace_state(now);
+        }
     }
 
     /// Builds packets into the sink until nothing more may go, the sink is full, or a part of the window is in it.
     pub fn transmit(&mut self, now: Instant, sink: &mut impl PacketSink) -> Transmitted {
-        if self.components.lanes.is_none() {
+        let outcome = if self.components.lanes.is_none() {
             self.transmit_lane(now, LaneUse::Data, sink)
         } else {
             self.transmit_on_lanes(now, sink)
+        };
+        if self.trace.is_some() {
+            self.trace_state(now);
         }
+        outcome
     }
 
     /// Time has passed. Early calls do no harm.
@@ -75,6 +82,9 @@ impl Connection {
         self.expire(now);
         if self.components.lanes.is_some() && !self.is_closed() {
             self.expire_parked(now);
+        }
+        if self.trace.is_some() {
+            self.trace_state(now);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The beginning of a connection, of either side. Source: RFC 9000 §7.
 
-use super::Connection;
 use super::close::Lifecycle;
 use super::components::{AckFrequency, Components, Datagrams};
 use super::counters::Counters;
@@ -9,6 +8,8 @@ use super::handshake::{Handshake, HandshakeCids};
 use super::keys::KeyRing;
 use super::lanes::Lanes;
 use super::timer_state::Timers;
+use super::trace::{Opening, Tracing};
+use super::{Connection, PathMemory};
 use crate::cid::{LocalCids, MAX_ACTIVE, PeerCids};
 use crate::config::{PreferredAddresses, TransportConfig};
 use crate::path::{AddressState, Paths};
@@ -18,6 +19,7 @@ use base::net::{Addresses, Ecn};
 use base::rng::Rng;
 use base::time::Instant;
 use crypto::{EarlyTerms, TlsSession, initial_keys};
+use qlog::RecoveryParametersSet;
 use recovery::ack::{AckPolicy, AckTracker};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -73,6 +75,7 @@ impl Connection {
         let peer_cids = PeerCids::new(original);
         let mut connection =
             Connection::new(beginning, Side::Client, peer_cids, handshake, AddressState::Validated);
+        connection.begin_trace(&parameters);
         if let Some((keys, remembered)) = early {
             connection.keys.early = keys;
             connection.components.streams.on_peer_parameters(&remembered);
@@ -120,6 +123,7 @@ impl Connection {
         let keys = initial_keys(beginning.version, first.dcid.as_slice(), Side::Server);
         let peer_cids = PeerCids::new(first.scid);
         let mut connection = Connection::new(beginning, Side::Server, peer_cids, handshake, first.address);
+        connection.begin_trace(&encoded);
         connection.keys.install(SpaceId::Initial, keys);
         if let Some(token) = first.new_token {
             connection.components.control_frames.announce_token(token);
@@ -130,6 +134,29 @@ impl Connection {
     /// A datagram came before the Initial packet that has begun the connection.
     pub(crate) fn keep_early(&mut self, ecn: Ecn, datagram: &[u8]) {
         self.handshake.keep_early(ecn, datagram);
+    }
+
+    /// Begins a trace, if there is to be one; `parameters` are ours, encoded.
+    fn begin_trace(&mut self, parameters: &[u8]) {
+        let (Some(tracer), Some(original)) = (&self.config.qlog, self.handshake.cids.original) else {
+            return;
+        };
+        let path = self.paths.active();
+        let opening = Opening {
+            now: self.timers.started_at(),
+            side: self.side,
+            addresses: path.addresses,
+            original,
+            local_cid: self.components.local_cids.first(),
+            peer_cid: self.components.peer_cids.active(),
+            recovery: RecoveryParametersSet {
+                initial_rtt: self.config.initial_rtt,
+                max_datagram_size: path.max_packet_size,
+                initial_congestion_window: path.congestion.window(),
+            },
+            parameters,
+        };
+        self.trace = Tracing::begin(tracer.as_ref(), &opening);
     }
 
     fn new(
@@ -162,8 +189,8 @@ impl Connection {
             counters: Counters::default(),
             rng,
             scratch: Box::default(),
-            recalled: None,
-            has_parted: false,
+            path_memory: PathMemory::default(),
+            trace: None,
             config,
         }
     }

@@ -9,6 +9,7 @@ use super::arrival::{Arrival, LongPacket};
 use super::close::close_period;
 use super::frames::{self, ZERO_RTT, permission};
 use super::keys::{Arrived, OpenFailure};
+use super::trace::Plain;
 use crate::cid::LOCAL_CID_LEN;
 use crate::error::TransportError;
 use crate::event::StreamSink;
@@ -67,6 +68,8 @@ struct Header {
     pn: u64,
     /// Where it was sent to.
     dcid: ConnectionId,
+    /// The bytes of the packet, with header and tag.
+    len: usize,
 }
 
 impl Connection {
@@ -214,8 +217,8 @@ impl Connection {
         }
         let dcid = ConnectionId::new(&packet[1..PN_OFFSET]).unwrap_or(ConnectionId::EMPTY);
         let payload = &packet[header_len..header_len + len];
-        let packet = const { permission(SpaceId::Application) };
-        let header = Header { space: SpaceId::Application, packet, pn, dcid };
+        let permitted = const { permission(SpaceId::Application) };
+        let header = Header { space: SpaceId::Application, packet: permitted, pn, dcid, len: packet.len() };
         self.on_packet(context, header, payload, sink)
     }
 
@@ -224,7 +227,7 @@ impl Connection {
     fn on_packet<S: StreamSink>(
         &mut self,
         context: Context,
-        Header { space, packet, pn, dcid }: Header,
+        Header { space, packet, pn, dcid, len }: Header,
         payload: &[u8],
         sink: &mut S,
     ) -> Result<(), TransportError> {
@@ -237,6 +240,12 @@ impl Connection {
             return Ok(());
         }
         let is_highest = pn >= held.next_expected();
+        if let Some(trace) = &mut self.trace {
+            let is_long = packet != const { permission(SpaceId::Application) };
+            let long = is_long.then_some(self.handshake.version);
+            let key_phase = self.counters.key_updates;
+            trace.on_received(context.now, &Plain { space, long, key_phase, pn, dcid, len, payload });
+        }
         let rtt = self.paths.active().rtt.smoothed();
         let Context { now, path, ecn } = context;
         let mut arrival = Arrival {
@@ -398,7 +407,7 @@ impl Connection {
         self.counters.received_early += u64::from(kind == ZERO_RTT);
         self.on_authentic_long(context.path, &long);
         let payload = &packet[header_len..header_len + len];
-        let header = Header { space: space_id, packet: kind, pn, dcid: long.dcid };
+        let header = Header { space: space_id, packet: kind, pn, dcid: long.dcid, len: packet.len() };
         self.on_packet(context, header, payload, sink)
     }
 

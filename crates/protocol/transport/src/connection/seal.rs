@@ -4,6 +4,7 @@ use super::assembly::Assembly;
 use super::close::close_period;
 use super::handshake::discard_space;
 use super::keys::KeyUsage;
+use super::trace::Plain;
 use crate::builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::event::CloseReason;
@@ -110,6 +111,12 @@ impl Assembly<'_> {
         if !nothing {
             if let Some(mark) = mark {
                 patch_length(room, mark, len);
+            }
+            if let Some(trace) = self.trace {
+                let payload = room.get(header_len..len.saturating_sub(TAG_LEN)).unwrap_or(&[]);
+                let long = mark.map(|_| self.handshake.version);
+                let key_phase = self.counters.key_updates;
+                trace.on_sent(departure.at, &Plain { space: id, long, key_phase, pn, dcid, len, payload });
             }
             self.seal(id, pn, header_len, room.get_mut(..len)?);
             let size = len.min(usize::from(u16::MAX)) as u16;

@@ -30,6 +30,7 @@ mod path_summary;
 mod paths;
 mod reset_at;
 mod rules;
+mod traces;
 mod versions;
 mod without;
 

@@ -153,7 +153,7 @@ impl Connection {
     }
 
     /// The loss detection timer. Source: RFC 9002 appendix A.8.
-    fn loss_timer(&self) -> Option<Timeout> {
+    pub(super) fn loss_timer(&self) -> Option<Timeout> {
         if self.spaces.handshaking() {
             self.loss_timer_of(&self.spaces.timers())
         } else {

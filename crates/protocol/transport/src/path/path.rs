@@ -132,6 +132,13 @@ pub(crate) struct Path {
     pub(super) before_hole: Option<Box<(Instant, Controller)>>,
 }
 
+impl PathId {
+    /// Paths are numbered from 0, the path of the handshake.
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+}
+
 impl Path {
     pub(super) fn new(
         now: Instant,

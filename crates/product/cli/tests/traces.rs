@@ -1,0 +1,175 @@
+//! `--qlog` of serve and get, and QLOGDIR, as users run them.
+
+#![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tercel");
+/// The machine may be busy; nothing here takes a second on an idle one.
+const PATIENCE: Duration = Duration::from_secs(60);
+const STEP: Duration = Duration::from_millis(10);
+
+/// A process that does not outlive its test.
+struct Process(Child);
+
+impl Process {
+    fn start(command: &mut Command) -> Process {
+        Process(command.stdin(Stdio::null()).spawn().expect("the program starts"))
+    }
+
+    fn wait(&mut self) -> Option<i32> {
+        let mut waited = Duration::ZERO;
+        loop {
+            if let Some(status) = self.0.try_wait().expect("a status") {
+                return status.code();
+            }
+            assert!(waited < PATIENCE, "the program hangs");
+            sleep(STEP);
+            waited += STEP;
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server of generated bodies.
+struct Server {
+    process: Process,
+    ready: Value,
+    place: TempDir,
+}
+
+impl Server {
+    fn start(arguments: &[&str]) -> Server {
+        let place = TempDir::new().expect("a folder");
+        let ready = place.path().join("ready");
+        let mut command = Command::new(PROGRAM);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--access-log", "off", "--http", "3"]);
+        command.args(arguments).arg("--ready-file").arg(&ready).env_remove("QLOGDIR");
+        command.env("XDG_DATA_HOME", place.path().join("data")).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut process = Process::start(&mut command);
+        let mut waited = Duration::ZERO;
+        while !ready.exists() {
+            assert!(
+                process.0.try_wait().expect("a status").is_none() && waited < PATIENCE,
+                "it does not start"
+            );
+            sleep(STEP);
+            waited += STEP;
+        }
+        let text = fs::read_to_string(ready).expect("a file");
+        Server { process, ready: serde_json::from_str(&text).expect("JSON"), place }
+    }
+
+    fn get(&self, body: &str) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.args(["get", "--quiet", "--discard", "--cacert"]);
+        command.arg(self.ready["certificate"].as_str().expect("a path"));
+        command.arg(format!("https://localhost:{}/bytes/{body}", self.ready["port"]));
+        command.env_remove("QLOGDIR").stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    /// Stops it as a user would.
+    fn stop(mut self) -> TempDir {
+        let id = self.process.0.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
+        assert_eq!(self.process.wait(), Some(0));
+        self.place
+    }
+}
+
+/// The traces in a folder by role, checked against the schema.
+fn traces(folder: &Path) -> Vec<(String, Vec<Value>)> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let read = entries.map(|path| {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let records = qlog::check::records(&fs::read(&path).expect("a file"));
+        (name.rsplit('_').next().unwrap_or_default().to_owned(), records.expect("a valid trace"))
+    });
+    read.collect()
+}
+
+fn count(events: &[Value], name: &str) -> usize {
+    events.iter().filter(|event| event["name"] == name).count()
+}
+
+#[test]
+fn both_ends_of_a_download_write_valid_traces_that_end_with_the_close() {
+    let place = TempDir::new().expect("a folder");
+    let (serves, gets) = (place.path().join("serve"), place.path().join("get"));
+    let server = Server::start(&["--qlog", serves.to_str().expect("UTF-8")]);
+    let mut process = Process::start(server.get("300kB").env("QLOGDIR", &gets));
+    assert_eq!(process.wait(), Some(0));
+    drop(server.stop());
+    let found: Vec<(String, Vec<Value>)> = [serves, gets].iter().flat_map(|folder| traces(folder)).collect();
+    assert_eq!(found.iter().map(|(role, _)| role.as_str()).collect::<Vec<_>>(), ["server", "client"]);
+    for (role, events) in &found {
+        for name in ["quic:packet_sent", "quic:packet_received", "quic:connection_closed"] {
+            assert!(count(events, name) > 0, "{role}: {name}");
+        }
+    }
+    let id = |index: usize| &found[index].1[0]["trace"]["common_fields"]["group_id"];
+    assert_eq!(id(0), id(1));
+}
+
+/// Deleted, Ctrl-C could take away what explains why it was needed.
+#[test]
+fn ctrl_c_loses_nothing() {
+    let place = TempDir::new().expect("a folder");
+    let gets = place.path().join("get");
+    let server = Server::start(&[]);
+    let mut process = Process::start(server.get("100GB").arg("--qlog").arg(&gets));
+    let mut waited = Duration::ZERO;
+    while !gets.exists() || fs::read_dir(&gets).expect("a folder").count() == 0 {
+        assert!(waited < PATIENCE, "no trace is begun");
+        sleep(STEP);
+        waited += STEP;
+    }
+    let id = process.0.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
+    process.wait();
+    drop(server.stop());
+    let found = traces(&gets);
+    let (_, events) = &found[0];
+    let is_full = events.last().is_some_and(|event| event["name"] == "loglevel:warning");
+    assert!(count(events, "quic:connection_closed") == 1 || is_full, "the last events are there");
+}
+
+#[test]
+fn a_share_of_none_and_connections_without_errors_write_nothing() {
+    let place = TempDir::new().expect("a folder");
+    let server = Server::start(&[]);
+    for (name, flag, value) in [("share", "--qlog-share", "0"), ("when", "--qlog-when", "error,stall")] {
+        let folder = place.path().join(name);
+        let mut process = Process::start(server.get("10kB").arg("--qlog").arg(&folder).args([flag, value]));
+        assert_eq!(process.wait(), Some(0));
+        assert_eq!(traces(&folder).len(), 0, "{name}");
+    }
+    drop(server.stop());
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_refused_before_anything_begins() {
+    let place = TempDir::new().expect("a folder");
+    let file = place.path().join("file");
+    fs::write(&file, "").expect("writes");
+    for command in [&["get", "https://localhost:1/"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+        let output =
+            Command::new(PROGRAM).args(command).arg("--qlog").arg(&file).env_remove("QLOGDIR").output();
+        let output = output.expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("name a folder that you may write to"), "{said}");
+    }
+}
