@@ -11,6 +11,7 @@ mod urls;
 use crate::connection_options::ConnectionArgs;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
+use crate::qlog_options::QlogArgs;
 use crate::signals::stop_flag;
 use base::time::Duration;
 use clap::{Args, ValueEnum};
@@ -166,6 +167,8 @@ pub(crate) struct LoadArgs {
     path: PathArgs,
     #[command(flatten)]
     quic: QuicArgs,
+    #[command(flatten)]
+    qlog: QlogArgs,
 }
 
 /// Stands below the short help.

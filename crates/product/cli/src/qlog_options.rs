@@ -11,7 +11,7 @@ const VARIABLE: &str = "QLOGDIR";
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Traces")]
 pub(crate) struct QlogArgs {
-    /// Write a trace of each connection over QUIC to a file of its own in this folder (qlog, .sqlog). tercel qlog reads them.
+    /// Write a trace of each connection over QUIC to a file of its own in this folder (qlog, .sqlog).
     ///
     /// Without the flag the environment variable QLOGDIR names the folder, and without that there are no traces. The folder is made if
     /// there is none. Files are readable by their owner alone: they hold addresses, names and paths, but no keys, no tokens and no

@@ -67,7 +67,7 @@ pub mod client {
     };
 }
 
-/// Traces of QUIC connections (qlog), a file each, written by a thread of their own. `tercel qlog` and the public viewers read them.
+/// Traces of QUIC connections (qlog), a file each, written by a thread of their own, for the public viewers and for jq.
 ///
 /// ```no_run
 /// let traces = tercel::qlog::Qlog::open(tercel::qlog::Settings::new("traces"))?;

@@ -115,9 +115,10 @@ impl Qlog {
         files::prepare(&settings.folder).map_err(fails)?;
         let queue = Arc::new(Queue::new(settings.queue_bytes));
         let (folder, source) = (settings.folder.clone(), Arc::clone(&queue));
+        let max_files = settings.max_files;
         let thread = std::thread::Builder::new()
             .name("qlog".to_owned())
-            .spawn(move || writer::run(&source, &folder))
+            .spawn(move || writer::run(&source, &folder, max_files))
             .map_err(fails)?;
         Ok(Qlog(Arc::new(Folder {
             settings,
@@ -141,8 +142,8 @@ impl Qlog {
 
     /// Waits until all that was queued is written.
     pub fn flush(&self) -> Report {
-        let Tally { files, bytes, failed, failure, refused } = self.0.queue.drained();
-        let left_out = self.0.left_out.load(Ordering::Relaxed);
+        let Tally { files, left_out, bytes, failed, failure, refused } = self.0.queue.drained();
+        let left_out = left_out + self.0.left_out.load(Ordering::Relaxed);
         Report { files, bytes, left_out, refused, failed, failure }
     }
 }
@@ -153,7 +154,7 @@ impl Tracer for Qlog {
         if !qlog::is_sampled(beginning.original_dcid, settings.share) {
             return None;
         }
-        // Traces without a trigger make a file each. The number of the others is not known before.
+        // Traces without a trigger make a file each. Of the others the writer counts those that become files.
         let number = begun.fetch_add(1, Ordering::Relaxed);
         if number >= settings.max_files && settings.keep.when.is_none() {
             left_out.fetch_add(1, Ordering::Relaxed);

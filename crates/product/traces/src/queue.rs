@@ -31,6 +31,7 @@ pub(crate) enum Place {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) files: u64,
+    pub(crate) left_out: u64,
     pub(crate) bytes: u64,
     pub(crate) failed: u64,
     pub(crate) failure: Option<String>,

@@ -14,13 +14,13 @@ const MAX_OPEN: usize = 64;
 enum Target {
     Open(PathBuf, File),
     Closed(PathBuf),
-    /// It could not be written: what follows is dropped.
+    /// It could not be written, or is one too many: what follows is dropped.
     Broken,
 }
 
 /// Writes until the queue is closed and empty.
-pub(crate) fn run(queue: &Queue, folder: &Path) {
-    let mut writer = Writer { queue, folder, targets: HashMap::new(), open: 0 };
+pub(crate) fn run(queue: &Queue, folder: &Path, max_files: u64) {
+    let mut writer = Writer { queue, folder, max_files, files: 0, targets: HashMap::new(), open: 0 };
     while let Some(item) = queue.next() {
         writer.write(item);
     }
@@ -29,6 +29,8 @@ pub(crate) fn run(queue: &Queue, folder: &Path) {
 struct Writer<'a> {
     queue: &'a Queue,
     folder: &'a Path,
+    max_files: u64,
+    files: u64,
     targets: HashMap<u64, Target>,
     open: usize,
 }
@@ -69,7 +71,14 @@ impl Writer<'_> {
             }
             Some(Target::Closed(path)) => files::reopen(&path).map(|file| (path, file)),
             Some(Target::Broken) => return Ok(Target::Broken),
-            None => files::create(self.folder, name).inspect(|_| self.queue.count(|tally| tally.files += 1)),
+            None if self.files >= self.max_files => {
+                self.queue.count(|tally| tally.left_out += 1);
+                return Ok(Target::Broken);
+            }
+            None => files::create(self.folder, name).inspect(|_| {
+                self.files += 1;
+                self.queue.count(|tally| tally.files += 1);
+            }),
         };
         let (path, mut file) = opened?;
         file.write_all(bytes)?;

@@ -1,7 +1,7 @@
 //! Traces on a disk: names, modes, bounds, and folders that cannot be used.
 
 use base::time::Instant;
-use qlog::{AlpnInformation, Beginning, MtuUpdated, Trace};
+use qlog::{AlpnInformation, Beginning, Ended, MtuUpdated, Trace};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -91,6 +91,17 @@ fn untriggered_connections_leave_no_file() {
         begin(&qlog, Side::Client, &id.to_be_bytes()).unwrap().record(AT, &AlpnInformation { chosen: b"h3" });
     }
     assert_eq!((qlog.flush().files, names(place.path()).len()), (0, 0));
+    let error = Ended { is_error: true, sent_packets: 1, lost_packets: 0 };
+    (10..15_u64).for_each(|id| begin(&qlog, Side::Client, &id.to_be_bytes()).unwrap().on_ended(AT, error));
+    let report = qlog.flush();
+    assert_eq!((report.files, report.left_out, names(place.path()).len()), (0, 0, 0), "no event, no file");
+    for id in 20..25_u64 {
+        let mut trace = begin(&qlog, Side::Client, &id.to_be_bytes()).unwrap();
+        trace.record(AT, &AlpnInformation { chosen: b"h3" });
+        trace.on_ended(AT, error);
+    }
+    let report = qlog.flush();
+    assert_eq!((report.files, report.left_out, names(place.path()).len()), (1, 4, 1));
 }
 
 #[test]

@@ -285,8 +285,10 @@ impl Drop for Trace {
         if self.dropped > 0 {
             self.tell_dropped(now, "are not in this file");
         }
-        let mut last = core::mem::take(&mut self.header);
-        last.append(&mut self.chunk.bytes);
+        let mut last = core::mem::take(&mut self.chunk.bytes);
+        if !last.is_empty() {
+            last.splice(..0, self.header.drain(..));
+        }
         self.output.finish(last);
     }
 }

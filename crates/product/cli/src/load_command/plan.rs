@@ -82,6 +82,8 @@ impl LoadArgs {
         let usage = |error: transport::InvalidConfig| GetError::Usage(error.to_string());
         let mut transport = self.quic.transport(version).map_err(usage)?;
         transport.handshake_timeout = self.connect_timeout;
+        // The last connection waits until all is written.
+        transport.qlog = self.qlog.open().map_err(GetError::Usage)?.map(|qlog| qlog.tracer());
         let tls = self.connection.quic_tls(&self.quic.tls())?;
         let config = ClientConfig { tls, transport: Arc::new(transport), token: Vec::new() };
         let handshakes = match (self.early_data, self.resume) {
