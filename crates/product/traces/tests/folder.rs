@@ -1,5 +1,7 @@
 //! Traces on a disk: names, modes, bounds, and folders that cannot be used.
 
+#![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
+
 use base::time::Instant;
 use qlog::{AlpnInformation, Beginning, Ended, MtuUpdated, Trace};
 use std::fs;
@@ -17,8 +19,8 @@ fn begin(qlog: &Qlog, side: Side, original_dcid: &[u8]) -> Option<Trace> {
 
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .expect("a name")
+        .map(|entry| entry.expect("a name").file_name().into_string().expect("a name"))
         .collect();
     names.sort();
     names

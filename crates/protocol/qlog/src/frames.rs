@@ -27,7 +27,9 @@ pub(crate) fn write(payload: &[u8], ack_delay_exponent: u8, list: &mut Array<'_>
                 list.object(|out| one(&frame, (len, rest), ack_delay_exponent, out));
             }
             Err(_) => {
-                list.object(|out| unknown(rest, rest.len(), out));
+                list.object(|out| {
+                    unknown(rest, rest.len(), out);
+                });
                 return;
             }
         }
@@ -79,9 +81,9 @@ fn lengths(length: usize, payload: usize, out: &mut Object<'_>) {
     });
 }
 
-fn unknown(bytes: &[u8], len: usize, out: &mut Object<'_>) {
+fn unknown<'a, 'b>(bytes: &[u8], len: usize, out: &'a mut Object<'b>) -> &'a mut Object<'b> {
     let ty = wire::frame::read_type(&mut Reader::new(bytes)).unwrap_or(ty::PADDING);
-    named("unknown", out).number("frame_type_bytes", ty).length(len);
+    named("unknown", out).number("frame_type_bytes", ty).length(len)
 }
 
 fn write_ack(ack: &Ack<'_>, exponent: u8, out: &mut Object<'_>) {
@@ -180,7 +182,7 @@ fn limit(frame: &Frame<'_>, (len, bytes): (usize, &[u8]), out: &mut Object<'_>) 
         Frame::StreamsBlocked(frame) => named("streams_blocked", out)
             .text("stream_type", direction(frame.dir))
             .number("limit", frame.limit),
-        _ => return unknown(bytes, len, out),
+        _ => unknown(bytes, len, out),
     };
 }
 

@@ -197,7 +197,7 @@ fn record_all(trace: &mut Trace, secret: &'static [u8; 16]) {
         DropTrigger::DecryptionFailure,
         DropTrigger::KeyUnavailable,
     ];
-    triggers.map(|trigger| trace.record(now, &PacketDropped { trigger, count: 2 }));
+    triggers.into_iter().for_each(|trigger| trace.record(now, &PacketDropped { trigger, count: 2 }));
     trace.record(now, &PacketsAcked { kind: PacketKind::Initial, numbers: &[1, 2] });
     for trigger in [LossTrigger::Reordering, LossTrigger::Time] {
         trace.record(now, &PacketLost { kind: PacketKind::Handshake, pn: 7, trigger, is_mtu_probe: true });
@@ -351,7 +351,7 @@ fn text_of_a_peer_is_escaped() {
     record_all(&mut trace, SECRET);
     drop(trace);
     let is_control = |byte: &u8| (*byte < 0x20 && *byte != b'\n' && *byte != 0x1e) || *byte == 0x7f;
-    assert!(!kept.bytes().iter().any(|byte| is_control(byte)));
+    assert!(!kept.bytes().iter().any(is_control));
     let text = String::from_utf8(kept.bytes()).unwrap();
     assert!(text.contains(r#"bad \u001b[31m \"certificate\""#) && text.contains(r"\u007f\u2028"));
 }

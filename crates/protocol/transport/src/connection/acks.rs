@@ -32,10 +32,9 @@ impl Connection {
         };
         let path = self.paths.active_mut();
         let first_pn = path.first_pn;
-        let trace = &mut self.trace;
         let outcome = ledger
             .on_ack(ack.ranges(), &mut |packet, frames| {
-                if let Some(trace) = trace {
+                if let Some(trace) = &mut self.trace {
                     trace.on_acked(packet.pn);
                 }
                 if path.is_large(packet.size) && packet.pn >= first_pn {
@@ -52,9 +51,7 @@ impl Connection {
             //= rfc9000/13.1#2
             .map_err(|_| TransportError::new(Code::PROTOCOL_VIOLATION, "acknowledges a packet never sent"))?;
         owners.settle_run();
-        if let Some(trace) = &mut self.trace {
-            trace.settle_acked(now, id);
-        }
+        self.trace.iter_mut().for_each(|trace| trace.settle_acked(now, id));
         let Some(largest) = outcome.largest else { return Ok(()) };
         let is_1rtt = id == SpaceId::Application;
         if let Some(keys) =

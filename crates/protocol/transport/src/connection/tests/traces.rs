@@ -5,10 +5,13 @@ use qlog::{Beginning, Keep, Output, Refused, Trace, Tracer};
 use serde_json::Value;
 use std::sync::Mutex;
 
+/// Traces by role.
+type Files = Arc<Mutex<Vec<(&'static str, Vec<u8>)>>>;
+
 /// Keeps the traces of all connections by role.
 #[derive(Clone, Debug, Default)]
 struct Traces {
-    files: Arc<Mutex<Vec<(&'static str, Vec<u8>)>>>,
+    files: Files,
     keep: Keep,
 }
 
@@ -23,7 +26,7 @@ impl Tracer for Traces {
 }
 
 struct File {
-    files: Arc<Mutex<Vec<(&'static str, Vec<u8>)>>>,
+    files: Files,
     index: usize,
 }
 
