@@ -34,9 +34,7 @@ impl Connection {
         let first_pn = path.first_pn;
         let outcome = ledger
             .on_ack(ack.ranges(), &mut |packet, frames| {
-                if let Some(trace) = &mut self.trace {
-                    trace.on_acked(packet.pn);
-                }
+                self.trace.iter_mut().for_each(|trace| trace.on_acked(packet.pn));
                 if path.is_large(packet.size) && packet.pn >= first_pn {
                     path.on_large_acked(packet.pn, packet.size);
                     if packet.flags.has(PacketFlags::MTU_PROBE) {
