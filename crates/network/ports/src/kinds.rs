@@ -107,7 +107,7 @@ impl FromStr for DataPathChoice {
 pub enum AnyPort {
     /// Through the kernel's UDP.
     Udp(UdpPort),
-    /// The same, several sockets of a client that are driven as one port.
+    /// The same, several sockets that are driven as one port.
     Sockets(Sockets),
     /// Past it. A worker that has several queues of the interface drives them as one port.
     Xdp(Queues<XdpPort>),
@@ -119,6 +119,16 @@ impl AnyPort {
     /// A port through middleware, or of the program's own.
     pub fn other(port: impl Port + Send + 'static) -> AnyPort {
         AnyPort::Other(Box::new(port))
+    }
+
+    /// Both as one port; `None` unless both are of the kernel's UDP and a worker can drive one socket more.
+    pub(crate) fn join(self, next: AnyPort) -> Option<AnyPort> {
+        let next = next.into_udp()?;
+        match self {
+            AnyPort::Udp(port) => Sockets::new(vec![port, next]).map(AnyPort::Sockets),
+            AnyPort::Sockets(sockets) => sockets.with(next).map(AnyPort::Sockets),
+            AnyPort::Xdp(_) | AnyPort::Other(_) => None,
+        }
     }
 
     /// The port, if it is one of the kernel's UDP.

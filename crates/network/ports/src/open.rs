@@ -104,6 +104,26 @@ pub struct OpenOutcome {
     pub declined: Vec<String>,
 }
 
+impl OpenOutcome {
+    /// Each worker drives its port of `next` too: the same server at one more address.
+    ///
+    /// # Errors
+    /// One line for users: ports of this data path cannot be joined, or a worker would have more than [`udp::MAX_SOCKETS`].
+    pub fn add_address(&mut self, next: OpenOutcome) -> Result<(), String> {
+        let pairs = core::mem::take(&mut self.ports).into_iter().zip(next.ports);
+        self.ports = pairs.map(|(port, next)| port.join(next)).collect::<Option<_>>().ok_or_else(|| {
+            format!(
+                "a server has at most {} addresses with kernel UDP, and one with xdp: use fewer, or one that includes others, such as \
+                 a port alone",
+                udp::MAX_SOCKETS
+            )
+        })?;
+        self.declined.extend(next.declined);
+        self.declined.dedup();
+        Ok(())
+    }
+}
+
 /// Opens ports as `options` say.
 ///
 /// # Errors

@@ -1,8 +1,8 @@
-//! Several sockets of one client thread as one port, so that its connections have several local ports.
+//! Several sockets of one thread as one port: a client whose connections have several local ports, a server at several addresses.
 //!
 //! What looks at addresses and ports (a server's workers that share a port, a router with several ways, a card with several
 //! queues) sees one flow where all connections of a thread share a socket. New connections take the sockets in turn; what a
-//! connection sends leaves by the socket whose port its path names.
+//! connection sends leaves by the socket that its path's local address names.
 //!
 //! A poll takes a batch of one socket, and of the next one with the next poll, until none has any. So several sockets cost as
 //! many system calls as one while there is much to receive, and some that find nothing before each wait.
@@ -44,6 +44,15 @@ impl Sockets {
         (!sockets.ports.is_empty()).then_some(sockets)
     }
 
+    /// One more; `None` if there are [`MAX_SOCKETS`] already.
+    pub fn with(mut self, port: UdpPort) -> Option<Sockets> {
+        if self.ports.len() >= MAX_SOCKETS {
+            return None;
+        }
+        self.ports.push(port);
+        Some(self)
+    }
+
     fn wait_for_several(&mut self, deadline: Option<Instant>) -> io::Result<()> {
         let span = deadline.map(|deadline| deadline.saturating_since(self.ports[0].now()));
         if span.is_some_and(|span| span.is_zero()) {
@@ -73,6 +82,14 @@ impl Sockets {
     }
 }
 
+/// Whether what comes to `local` comes by this socket. Sockets that share a port number are bound to different IP addresses.
+#[inline]
+fn is_bound_to(port: &UdpPort, local: SocketAddr) -> bool {
+    let bound = port.local_address();
+    bound.port() == local.port()
+        && (bound.ip() == local.ip() || local.ip().is_unspecified() || port.sends_from(local.ip()))
+}
+
 impl Rx for Sockets {
     #[inline]
     fn poll(&mut self) -> io::Result<usize> {
@@ -95,10 +112,9 @@ impl Rx for Sockets {
 impl PacketSink for Sockets {
     #[inline]
     fn begin(&mut self, path: TrainPath, segment_size: usize) -> Option<usize> {
-        let number = path.addresses.local.port();
-        if self.ports[self.open].local_address().port() != number {
-            let is_its = |port: &UdpPort| port.local_address().port() == number;
-            self.open = self.ports.iter().position(is_its).unwrap_or(0);
+        let local = path.addresses.local;
+        if !is_bound_to(&self.ports[self.open], local) {
+            self.open = self.ports.iter().position(|port| is_bound_to(port, local)).unwrap_or(0);
         }
         self.ports[self.open].begin(path, segment_size)
     }
@@ -156,7 +172,7 @@ impl Port for Sockets {
     }
 
     fn sends_from(&self, ip: IpAddr) -> bool {
-        self.ports[0].sends_from(ip)
+        self.ports.iter().any(|port| port.sends_from(ip))
     }
 
     fn pin(&mut self, ip: IpAddr, interface: u32) {
@@ -171,8 +187,10 @@ impl Port for Sockets {
         self.ports.iter_mut().find_map(Port::take_refused)
     }
 
+    /// The sockets and the waker's event.
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.ports.iter().flat_map(Port::descriptors).collect()
+        let sockets = self.ports.iter().map(UdpPort::socket);
+        sockets.chain([self.ports[0].waker_ref().as_fd()]).collect()
     }
 
     /// The first socket's: its event is among the descriptors.
@@ -263,5 +281,37 @@ mod tests {
         client.waker().unwrap().wake();
         client.wait(None).unwrap();
         assert!(Sockets::new(Vec::new()).is_none());
+    }
+
+    /// Deleted, a server at two addresses with one port number could answer from the wrong one.
+    #[test]
+    fn sockets_that_share_a_port_number_are_told_apart_by_their_addresses() {
+        let bind_at = |at: String| UdpPort::bind(&BindOptions::new(at.parse().unwrap(), Variant::Gso));
+        // Another program may have the number at one of the addresses.
+        let (first, number) = (0..20)
+            .find_map(|_| {
+                let first = bind();
+                let number = first.local_address().port();
+                let second = bind_at(format!("127.0.0.2:{number}")).ok()?;
+                let third = bind_at(format!("[::1]:{number}")).ok()?;
+                Some((vec![first, second, third], number))
+            })
+            .unwrap();
+        let mut server = Sockets::new(first).unwrap();
+        let patience = server.now() + Duration::from_secs(5);
+        for (place, ip) in ["127.0.0.1", "127.0.0.2", "::1"].iter().cycle().take(6).enumerate() {
+            let local = SocketAddr::new(ip.parse().unwrap(), number);
+            let any = if local.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+            let mut client = bind_at(any.to_owned()).unwrap();
+            let peer = client.local_address();
+            send(&mut server, Addresses { local, peer }, place as u8);
+            client.wait(Some(patience)).unwrap();
+            assert_eq!(client.poll().unwrap(), 1, "{local}");
+            assert_eq!(client.train(0).addresses.peer, local);
+        }
+        assert!(
+            server.sends_from("127.0.0.2".parse().unwrap())
+                && !server.sends_from("127.0.0.3".parse().unwrap())
+        );
     }
 }

@@ -24,7 +24,9 @@ use std::sync::{Mutex, PoisonError};
 use tokio::io::unix::AsyncFd;
 
 /// Descriptors of a data path that a task can wait for, its waker among them.
-const MAX_WATCHED: usize = 4;
+const MAX_WATCHED: usize = 32;
+/// As many as most data paths have: they are asked without an allocation.
+const FEW: usize = 4;
 
 /// Wakes the task that a worker is. On the worker's thread that costs no system call.
 #[derive(Debug, Default)]
@@ -138,25 +140,17 @@ impl TaskSleep {
 
     /// The places of the descriptors that are readable now, as bits; all when a signal came.
     fn readable(&self) -> io::Result<u32> {
+        if self.watched.len() > FEW {
+            let events = self.watched.iter().map(|watched| PollFd::new(watched.get_ref(), PollFlags::IN));
+            return ready(&mut events.collect::<Vec<_>>());
+        }
         // The timer stands for those that are not there.
         let event = |place: usize| match self.watched.get(place) {
             Some(watched) => PollFd::new(watched.get_ref(), PollFlags::IN),
             None => PollFd::new(self.timer.get_ref(), PollFlags::empty()),
         };
-        let mut events: [PollFd<'_>; MAX_WATCHED] = core::array::from_fn(event);
-        let watched = events.get_mut(..self.watched.len()).unwrap_or_default();
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match poll(watched, Some(&at_once)) {
-            Ok(0) => Ok(0),
-            Ok(_) => {
-                let bit = |(place, event): (usize, &PollFd<'_>)| {
-                    if event.revents().is_empty() { 0 } else { 1 << place }
-                };
-                Ok(events.iter().enumerate().map(bit).sum())
-            }
-            Err(rustix::io::Errno::INTR) => Ok(u32::MAX),
-            Err(error) => Err(error.into()),
-        }
+        let mut events: [PollFd<'_>; FEW] = core::array::from_fn(event);
+        ready(events.get_mut(..self.watched.len()).unwrap_or_default())
     }
 
     /// The data path's clock is the kernel's monotonic one.
@@ -171,6 +165,22 @@ impl TaskSleep {
         timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::ABSTIME, &value)?;
         self.armed = Some(at);
         Ok(())
+    }
+}
+
+/// The places of `events` that have come, as bits; all when a signal came.
+fn ready(events: &mut [PollFd<'_>]) -> io::Result<u32> {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match poll(events, Some(&at_once)) {
+        Ok(0) => Ok(0),
+        Ok(_) => {
+            let bit = |(place, event): (usize, &PollFd<'_>)| {
+                if event.revents().is_empty() { 0 } else { 1 << place }
+            };
+            Ok(events.iter().enumerate().map(bit).sum())
+        }
+        Err(rustix::io::Errno::INTR) => Ok(u32::MAX),
+        Err(error) => Err(error.into()),
     }
 }
 

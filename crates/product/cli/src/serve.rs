@@ -60,8 +60,10 @@ pub(crate) struct ServeArgs {
     /// The folder whose files are served. Without it only generated bodies are: /bytes/2GB, /bytes/512KiB, /2000000000.
     root: Option<PathBuf>,
     /// Where to listen: PORT, ADDRESS:PORT or localhost:PORT; port 0 is any free one. A port alone means every address.
+    ///
+    /// May be given up to 16 times. An address that another one with the same port includes is left out.
     #[arg(short, long, default_value = "4433", value_name = "[ADDRESS:]PORT")]
-    listen: Listen,
+    listen: Vec<Listen>,
     /// The versions of HTTP to serve: 3 over UDP, 1 (that is 1.1) and 2 over TCP, on the same port number.
     #[arg(long, default_value = "1,2,3", value_name = "VERSIONS")]
     http: Versions,
@@ -251,8 +253,8 @@ impl ServeArgs {
 
     fn builder(&self, credentials: &Credentials) -> Result<Builder, String> {
         let transport = self.quic.transport(wire::Version::V1).map_err(text)?;
-        let builder = Server::builder()
-            .listen_on(self.listen)
+        let builder = self.listen.iter().fold(Server::builder(), |builder, at| builder.listen_on(*at));
+        let builder = builder
             .identity(credentials.identity.clone())
             .versions(self.http)
             .workers(self.workers)

@@ -401,3 +401,29 @@ fn memory_is_returned_after_a_peak_of_connections() {
         waited += STEP;
     }
 }
+
+/// Deleted, `--listen` could count once, or a ready file hide addresses.
+#[test]
+fn a_server_listens_at_every_address_that_it_is_given() {
+    let server = Server::start(&["--listen", "[::1]:0", "--listen", "127.0.0.1:0", "--workers", "2"]);
+    let addresses: Vec<String> = server.ready["addresses"]
+        .as_array()
+        .expect("addresses")
+        .iter()
+        .map(|address| address.as_str().expect("text").to_owned())
+        .collect();
+    assert_eq!(addresses.len(), 3);
+    assert!(addresses.iter().all(|address| server.said().contains(address)), "{}", server.said());
+    for address in &addresses {
+        for http in ["1", "2", "3"] {
+            let url = format!("https://{address}/bytes/100000");
+            let mut command = Command::new(PROGRAM);
+            command.args(["get", &url, "--verify-pattern", "--quiet", "--discard", "--http", http]);
+            command.arg("--cacert").arg(server.ready["certificate"].as_str().expect("a path"));
+            let output = run(&mut command);
+            assert!(output.status.success(), "{address} {http}: {}", said(&output));
+        }
+    }
+    let (summary, _) = server.stop();
+    assert_eq!(summary["http"]["3"]["requests"], 3);
+}

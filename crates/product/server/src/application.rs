@@ -44,12 +44,12 @@ pub(crate) trait Handlers: Send + Sync + 'static {
     fn serve_tcp(
         &self,
         thread: ThreadIndex,
-        listener: TcpListener,
+        listeners: Vec<TcpListener>,
         setup: Setup,
     ) -> io::Result<ThreadCounters>;
 }
 
-/// A thread for each worker, and one for each listener: nothing of tokio is on the path of HTTP/3.
+/// A thread for each worker, and one for each of HTTP/1.1 and 2: nothing of tokio is on the path of HTTP/3.
 pub(crate) struct Apart<A>(pub(crate) A);
 
 impl<A: Handlers> Application for Apart<A> {
@@ -63,10 +63,10 @@ impl<A: Handlers> Application for Apart<A> {
                 Ok(vec![ThreadRecord::Worker(Box::new(record))])
             })
         };
-        let tcp = |TcpSetup { number, core, listener, setup }: TcpSetup| {
+        let tcp = |TcpSetup { number, core, listeners, setup }: TcpSetup| {
             let handlers = Arc::clone(&handlers);
             Job::new(format!("tcp {number}"), move || {
-                let serve = || handlers.serve_tcp(number, listener, setup);
+                let serve = || handlers.serve_tcp(number, listeners, setup);
                 Ok(vec![ThreadRecord::Tcp(tcp_thread::run(number, core, serve)?)])
             })
         };
@@ -91,9 +91,14 @@ impl Handlers for FileServer {
         self.files(shared)
     }
 
-    fn serve_tcp(&self, _: ThreadIndex, listener: TcpListener, setup: Setup) -> io::Result<ThreadCounters> {
+    fn serve_tcp(
+        &self,
+        _: ThreadIndex,
+        listeners: Vec<TcpListener>,
+        setup: Setup,
+    ) -> io::Result<ThreadCounters> {
         let files = self.files(&setup.shared);
-        tcp::serve(listener, setup, files)
+        tcp::serve(listeners, setup, files)
     }
 }
 
@@ -114,9 +119,9 @@ where
     fn serve_tcp(
         &self,
         thread: ThreadIndex,
-        listener: TcpListener,
+        listeners: Vec<TcpListener>,
         setup: Setup,
     ) -> io::Result<ThreadCounters> {
-        tcp::serve_handler(listener, setup, (self.0)(thread))
+        tcp::serve_handler(listeners, setup, (self.0)(thread))
     }
 }

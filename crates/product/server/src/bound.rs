@@ -25,6 +25,7 @@ use ports::AnyPort;
 use std::fmt::{self, Display};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tower_service::Service;
 use worker::HandOff;
 
@@ -33,7 +34,8 @@ use worker::HandOff;
 pub struct Bound {
     pub(crate) report: Report,
     pub(crate) ports: Vec<AnyPort>,
-    pub(crate) listeners: Vec<TcpListener>,
+    /// Of each thread of HTTP/1.1 and 2, one for each address.
+    pub(crate) listeners: Vec<Vec<TcpListener>>,
     /// The cores of the threads, in their order; none if they are not pinned.
     pub(crate) cores: Vec<usize>,
     pub(crate) worker: SharedConfig,
@@ -47,7 +49,8 @@ pub struct Bound {
 pub(crate) struct TcpConfig {
     pub(crate) tls: Arc<rustls::ServerConfig>,
     pub(crate) limits: crate::tcp::Limits,
-    pub(crate) alt_svc: Option<String>,
+    /// For how long HTTP/3 is announced, if it is.
+    pub(crate) alt_svc: Option<Duration>,
 }
 
 impl fmt::Debug for Bound {
@@ -57,9 +60,14 @@ impl fmt::Debug for Bound {
 }
 
 impl Bound {
-    /// Where it listens, with the port that the system chose.
+    /// Where it listens, with the port that the system chose: the first of [`Bound::local_addrs`].
     pub fn local_addr(&self) -> SocketAddr {
         self.report.address
+    }
+
+    /// All addresses at which it listens, in the order in which they were given, without those that others include.
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.report.addresses
     }
 
     /// The data path in use, how datagrams find their worker, and what the system declined.
@@ -152,7 +160,7 @@ impl Bound {
         self.start(Apart(EachThread(make)))
     }
 
-    /// Starts a worker on each port, and a thread on each listener.
+    /// Starts a worker on each port, and the threads of HTTP/1.1 and 2.
     fn start<A: Application>(self, application: A) -> Result<Running, BindError> {
         let Bound { ports, report, listeners, cores, worker, tcp, access_log, printer, .. } = self;
         let warnings = worker.shared.warnings.clone();
@@ -167,7 +175,11 @@ impl Bound {
         let reopener = log.reopener();
         // Dropped in this order: the printer prints what was noted until the end.
         let ended = threads::start(jobs, &stop, (log, trimmer, printer)).map_err(BindError::System)?;
-        Ok(Running::new(report.address, Handle::new(stop, board, reopener, warnings), ended))
+        Ok(Running::new(
+            (report.address, report.addresses),
+            Handle::new(stop, board, reopener, warnings),
+            ended,
+        ))
     }
 }
 
@@ -182,7 +194,7 @@ struct Threads<'a> {
 }
 
 impl Threads<'_> {
-    fn setups<P: Port>(self, ports: Vec<P>, listeners: Vec<TcpListener>) -> ThreadSetups<P> {
+    fn setups<P: Port>(self, ports: Vec<P>, listeners: Vec<Vec<TcpListener>>) -> ThreadSetups<P> {
         let tcp = self.tcp_setups(listeners, ports.len());
         let workers = self.worker_setups(ports);
         ThreadSetups { config: Arc::new(self.worker), workers, tcp, stop: self.stop.clone() }
@@ -205,19 +217,19 @@ impl Threads<'_> {
     }
 
     /// Of threads of HTTP/1.1 and 2, whose counters follow those of `workers` workers.
-    fn tcp_setups(&self, listeners: Vec<TcpListener>, workers: usize) -> Vec<TcpSetup> {
+    fn tcp_setups(&self, listeners: Vec<Vec<TcpListener>>, workers: usize) -> Vec<TcpSetup> {
         let Some(tcp) = &self.tcp else { return Vec::new() };
-        let setup = |(number, (listener, shutdown_signal)): (usize, (TcpListener, &ShutdownSignal))| {
+        let setup = |(number, (listeners, shutdown_signal)): (usize, (Vec<TcpListener>, &ShutdownSignal))| {
             let setup = Setup {
                 tls: Arc::clone(&tcp.tls),
                 recorder: self.log.recorder(),
                 limits: tcp.limits,
-                alt_svc: tcp.alt_svc.clone(),
+                alt_svc: tcp.alt_svc,
                 shutdown_signal: shutdown_signal.clone(),
                 shared: self.worker.shared.clone(),
                 board: self.board.entry(workers + number),
             };
-            TcpSetup { number, core: self.cores.get(number).copied(), listener, setup }
+            TcpSetup { number, core: self.cores.get(number).copied(), listeners, setup }
         };
         (0..).zip(listeners.into_iter().zip(self.stop.shutdown_signals())).map(setup).collect()
     }

@@ -52,14 +52,16 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Where to listen, for TCP and UDP. Port 0: one that is free for both. Default: port 4433 of all addresses.
+    /// Where to listen, for TCP and UDP. Port 0: one that is free for both. May be called for up to 16 addresses. An address that
+    /// another one with the same port includes, such as one of this machine's beside all of them, is left out. Default: port 4433 of
+    /// all addresses.
     pub fn listen(self, at: SocketAddr) -> Builder {
         self.listen_on(Listen::At(at))
     }
 
     /// The same, also for `localhost` or all addresses of the machine.
     pub fn listen_on(mut self, at: Listen) -> Builder {
-        self.settings.listen = at;
+        self.settings.listen.push(at);
         self
     }
 

@@ -4,6 +4,8 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::str::FromStr;
 use std::net::UdpSocket;
 
+/// The default port.
+const PORT: u16 = 4_433;
 /// The loopback interface. Linux gives it no other name.
 const LOOPBACK: &str = "lo";
 const EXAMPLES: &str =
@@ -73,6 +75,51 @@ impl Listen {
     }
 }
 
+impl Default for Listen {
+    fn default() -> Listen {
+        Listen::Everywhere(PORT)
+    }
+}
+
+impl Listen {
+    /// Whether clients that reach a server at `other` reach one that listens here, so that both cannot be bound.
+    pub fn includes(self, other: Listen) -> bool {
+        let ip = match other {
+            Listen::At(address) => Some(address.ip()),
+            Listen::Localhost(_) | Listen::Everywhere(_) => None,
+        };
+        let is_wider = match self {
+            Listen::Everywhere(_) => true,
+            Listen::Localhost(_) => ip.is_some_and(|ip| ip.is_loopback()),
+            Listen::At(address) if address.ip() == Ipv6Addr::UNSPECIFIED => true,
+            Listen::At(address) => address.ip().is_unspecified() && ip.is_some_and(|ip| ip.is_ipv4()),
+        };
+        self == other || (is_wider && self.port() == other.port())
+    }
+
+    fn port(self) -> u16 {
+        match self {
+            Listen::Everywhere(port) | Listen::Localhost(port) => port,
+            Listen::At(address) => address.port(),
+        }
+    }
+}
+
+/// `all`, each once, without those that others of them include. With port 0 each is an address of its own.
+pub(crate) fn distinct(all: &[Listen]) -> Vec<Listen> {
+    let mut kept: Vec<Listen> = Vec::new();
+    for &new in all {
+        if new.port() > 0 {
+            if kept.iter().any(|known| known.includes(new)) {
+                continue;
+            }
+            kept.retain(|known| !new.includes(*known));
+        }
+        kept.push(new);
+    }
+    kept
+}
+
 impl ListenAddress {
     /// As people read it.
     pub fn describe(self, bound: SocketAddr) -> String {
@@ -127,6 +174,29 @@ mod tests {
         for text in ["", ":", "localhost", "example.org:4433", "127.0.0.1", "::1", "65536", "-1", "a"] {
             let error = text.parse::<Listen>().unwrap_err();
             assert!(error.contains("localhost:4433") && error.contains("[::1]:4433"), "{error}");
+        }
+    }
+
+    /// Deleted, `--listen 443 --listen 127.0.0.1:443` could fail because the address is in use, by the server itself.
+    #[test]
+    fn an_address_that_another_includes_is_left_out() {
+        let table: [(&[&str], &[&str]); 8] = [
+            (&["443", "0.0.0.0:443"], &["443"]),
+            (&["0.0.0.0:443", "[::]:443", "[::1]:443"], &["[::]:443"]),
+            (&["127.0.0.1:443", "127.0.0.1:443"], &["127.0.0.1:443"]),
+            (
+                &["127.0.0.1:443", "[::1]:443", "127.0.0.1:8443"],
+                &["127.0.0.1:443", "[::1]:443", "127.0.0.1:8443"],
+            ),
+            (&["127.0.0.1:443", "localhost:443", "10.0.0.1:443"], &["localhost:443", "10.0.0.1:443"]),
+            (&["0.0.0.0:443", "10.0.0.1:443", "[::1]:443"], &["0.0.0.0:443", "[::1]:443"]),
+            (&["0", "127.0.0.1:0", "127.0.0.1:0"], &["0", "127.0.0.1:0", "127.0.0.1:0"]),
+            (&[], &[]),
+        ];
+        let parse =
+            |texts: &[&str]| -> Vec<Listen> { texts.iter().map(|text| text.parse().unwrap()).collect() };
+        for (asked, kept) in table {
+            assert_eq!(distinct(&parse(asked)), parse(kept), "{asked:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The ports of a server: UDP for HTTP/3 and TCP for the others, on one port number.
+//! The ports of a server: UDP for HTTP/3 and TCP for the others, on one port number for each address.
 
 use crate::bind_error::BindError;
 use crate::listen::{self, Listen, ListenAddress};
@@ -14,17 +14,52 @@ const TRIES: usize = 32;
 /// What is open.
 pub(crate) struct Listeners {
     pub(crate) udp: Option<OpenOutcome>,
-    /// One for each thread.
-    pub(crate) tcp: Vec<TcpListener>,
-    /// Where both are bound.
+    /// Of each thread, one for each address; no threads without HTTP/1.1 and 2.
+    pub(crate) tcp: Vec<Vec<TcpListener>>,
+    /// The first of the addresses at which both are bound.
     pub(crate) address: SocketAddr,
-    /// What was asked for.
-    pub(crate) place: ListenAddress,
+    /// All of them.
+    pub(crate) addresses: Vec<SocketAddr>,
+    /// The same for people.
+    pub(crate) places: Vec<String>,
 }
 
-/// Opens UDP as `options` say and `threads` listeners on TCP, as far as the versions need them, at the first address of
-/// `at` that the system grants.
+/// Opens UDP as `options` say and listeners on TCP for `threads` threads, as far as the versions need them, at each address of
+/// `at`; at the default one if there are none.
 pub(crate) fn open(
+    at: &[Listen],
+    options: &OpenOptions,
+    versions: Versions,
+    threads: usize,
+) -> Result<Listeners, BindError> {
+    let at = listen::distinct(at);
+    let Some((&first, more)) = at.split_first() else {
+        return open_one(Listen::default(), options, versions, threads);
+    };
+    let mut listeners = open_one(first, options, versions, threads)?;
+    for &at in more {
+        // What was chosen by measurement for the first address holds for all.
+        let choice = listeners.udp.as_ref().map_or(options.choice, |udp| udp.choice);
+        listeners.add(open_one(at, &OpenOptions { choice, ..options.clone() }, versions, threads)?)?;
+    }
+    Ok(listeners)
+}
+
+impl Listeners {
+    /// Those of one more address.
+    fn add(&mut self, next: Listeners) -> Result<(), BindError> {
+        if let (Some(udp), Some(next)) = (&mut self.udp, next.udp) {
+            udp.add_address(next).map_err(BindError::Setting)?;
+        }
+        self.tcp.iter_mut().zip(next.tcp).for_each(|(thread, next)| thread.extend(next));
+        self.addresses.extend(next.addresses);
+        self.places.extend(next.places);
+        Ok(())
+    }
+}
+
+/// Opens at one address, the first way to bind it that the system grants.
+fn open_one(
     at: Listen,
     options: &OpenOptions,
     versions: Versions,
@@ -51,17 +86,26 @@ fn open_at(
     versions: Versions,
     threads: usize,
 ) -> Result<Listeners, BindError> {
+    let at = |address| Listeners {
+        udp: None,
+        tcp: Vec::new(),
+        address,
+        addresses: vec![address],
+        places: vec![place.describe(address)],
+    };
     if !versions.over_tcp() {
         let udp = ports::open(options).map_err(BindError::DataPath)?;
-        return Ok(Listeners { address: udp.address, udp: Some(udp), tcp: Vec::new(), place });
+        let address = udp.address;
+        return Ok(Listeners { udp: Some(udp), ..at(address) });
     }
     let tcp = listen_on(place, versions, threads)?;
     let address = tcp.first().and_then(|first| first.local_addr().ok()).unwrap_or(options.address);
+    let tcp = tcp.into_iter().map(|listener| vec![listener]).collect();
     if !versions.contains(Versions::HTTP3) {
-        return Ok(Listeners { udp: None, tcp, address, place });
+        return Ok(Listeners { tcp, ..at(address) });
     }
     let udp = ports::open(&OpenOptions { address, ..options.clone() }).map_err(BindError::DataPath)?;
-    Ok(Listeners { address: udp.address, udp: Some(udp), tcp, place })
+    Ok(Listeners { udp: Some(udp), tcp, ..at(address) })
 }
 
 /// Listens on TCP. If the system may choose the port, it is one that is free for UDP too.

@@ -1,6 +1,5 @@
 //! What a server that is bound says of itself.
 
-use crate::listen::ListenAddress;
 use crate::versions::Versions;
 use std::net::SocketAddr;
 
@@ -8,10 +7,12 @@ use std::net::SocketAddr;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// The address, with the port that the system chose.
+    /// The first address, with the port that the system chose.
     pub address: SocketAddr,
-    /// What was bound.
-    pub place: ListenAddress,
+    /// All addresses, that one included.
+    pub addresses: Vec<SocketAddr>,
+    /// The same for people, such as `localhost:4433 (127.0.0.1:4433 and [::1]:4433)`.
+    pub places: Vec<String>,
     /// The versions of HTTP.
     pub versions: Versions,
     /// The name of the data path, such as `gso`; `None` without HTTP/3.

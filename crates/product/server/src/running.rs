@@ -80,22 +80,28 @@ impl Handle {
 #[must_use = "a server that is dropped ends"]
 pub struct Running {
     address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     handle: Handle,
     ended: Option<Receiver<Reports<Vec<ThreadRecord>>>>,
 }
 
 impl Running {
     pub(crate) fn new(
-        address: SocketAddr,
+        (address, addresses): (SocketAddr, Vec<SocketAddr>),
         handle: Handle,
         ended: Receiver<Reports<Vec<ThreadRecord>>>,
     ) -> Running {
-        Running { address, handle, ended: Some(ended) }
+        Running { address, addresses, handle, ended: Some(ended) }
     }
 
-    /// Where it listens, with the port that the system chose.
+    /// Where it listens, with the port that the system chose: the first of [`Running::local_addrs`].
     pub fn local_addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// All addresses at which it listens, as [`crate::Bound::local_addrs`].
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// What ends it, and its counters.

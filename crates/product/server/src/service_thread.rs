@@ -78,9 +78,9 @@ impl<P: Port + 'static> ServiceThread<P> {
             let worker = worker.map(|setup| start_worker(setup, config, service.clone(), stop.clone()));
             let worker = worker.transpose()?;
             let tcp = match tcp {
-                Some(TcpSetup { number, core, listener, setup }) => {
+                Some(TcpSetup { number, core, listeners, setup }) => {
                     let _others = StopOthers(stop);
-                    let served = tcp::serve_application_here(listener, setup, service).await;
+                    let served = tcp::serve_application_here(listeners, setup, service).await;
                     Some((number, core, served))
                 }
                 None => None,

@@ -33,8 +33,6 @@ use std::time::Duration;
 use traces::Qlog;
 use transport::{EndpointConfig, RetryPolicy, ServerConfig, TransportConfig};
 
-/// The default port.
-const PORT: u16 = 4_433;
 /// Datagrams of early data that wait for the Initial packet which they have overtaken, of all workers.
 const HELD_DATAGRAMS: usize = 256;
 /// What a server without kept keys cannot do.
@@ -88,7 +86,8 @@ pub(crate) enum State {
 /// What a server is made with.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    pub(crate) listen: Listen,
+    /// All of the default port if there are none.
+    pub(crate) listen: Vec<Listen>,
     pub(crate) identity: Option<Identity>,
     /// Those for names of their own.
     pub(crate) named: Vec<(String, Identity)>,
@@ -118,7 +117,7 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            listen: Listen::Everywhere(PORT),
+            listen: Vec::new(),
             identity: None,
             named: Vec::new(),
             versions: Versions::default(),
@@ -160,14 +159,14 @@ impl Settings {
         let tickets = self.tickets()?;
         let (tls, tcp_tls) = self.tls(&identities, &tickets)?;
         let options = ports::OpenOptions { workers, ..self.data_path.options.clone() };
-        let opened = listeners::open(self.listen, &options, self.versions, threads)?;
+        let opened = listeners::open(&self.listen, &options, self.versions, threads)?;
         let mut report = self.report(&opened, threads);
         let keys = self.keys(&mut report)?;
-        let tcp = |tls| TcpConfig { tls, limits: self.tcp_limits(threads), alt_svc: self.alt_svc(&report) };
+        let tcp = |tls| TcpConfig { tls, limits: self.tcp_limits(threads), alt_svc: self.alt_svc() };
         let tcp = tcp_tls.map(tcp);
         let endpoint = self.endpoint(&keys, &report);
         let cores = self.cores.assign(threads.max(report.workers), &allowed).map_err(BindError::Cores)?;
-        let quic = self.quic_settings(report.address)?;
+        let quic = self.quic_settings(&report.addresses)?;
         let (warnings, printer) = start_warnings(self.warnings).map_err(BindError::System)?;
         if self.ticket_keys.is_some() {
             ticket_watch::start(&tickets, &warnings).map_err(BindError::System)?;
@@ -246,7 +245,8 @@ impl Settings {
         let first = udp.and_then(|udp| udp.ports.first());
         Report {
             address: opened.address,
-            place: opened.place,
+            addresses: opened.addresses.clone(),
+            places: opened.places.clone(),
             versions: self.versions,
             data_path: udp.map(|udp| udp.choice.name()),
             xdp_mode: first.and_then(Port::xdp_mode),
@@ -303,19 +303,21 @@ impl Settings {
         }
     }
 
-    fn quic_settings(&self, address: SocketAddr) -> Result<TransportConfig, BindError> {
+    fn quic_settings(&self, addresses: &[SocketAddr]) -> Result<TransportConfig, BindError> {
         let mut settings = self.transport.clone();
         if let Some(qlog) = &self.qlog {
             settings.qlog = Some(qlog.tracer());
         }
         for &ip in &self.preferred {
-            let is_reached = address.ip().is_unspecified() && (ip.is_ipv4() || address.is_ipv6());
-            if !is_reached && ip != address.ip() {
+            let reaches =
+                |at: &&SocketAddr| Listen::At(**at).includes(Listen::At(SocketAddr::new(ip, at.port())));
+            let Some(address) = addresses.iter().find(reaches) else {
                 let text = format!(
-                    "clients do not reach the server at its preferred address {ip}: listen on every address, by a port alone"
+                    "clients do not reach the server at its preferred address {ip}: listen there too, or on every address, by a \
+                     port alone"
                 );
                 return Err(BindError::Setting(text));
-            }
+            };
             let preferred = SocketAddr::new(ip, address.port());
             settings.preferred_address = settings.preferred_address.with(preferred);
         }
@@ -336,11 +338,10 @@ impl Settings {
         }
     }
 
-    fn alt_svc(&self, report: &Report) -> Option<String> {
+    /// For how long HTTP/3 is announced, if it is.
+    fn alt_svc(&self) -> Option<Duration> {
         match self.alt_svc {
-            AltSvc::On { max_age } if self.versions.contains(Versions::HTTP3) => {
-                Some(tcp::alt_svc(report.address.port(), max_age))
-            }
+            AltSvc::On { max_age } if self.versions.contains(Versions::HTTP3) => Some(max_age),
             AltSvc::On { .. } | AltSvc::Off => None,
         }
     }
@@ -377,7 +378,7 @@ mod tests {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let key = made.signing_key.serialize_pem();
         let identity = Identity::from_pem(made.cert.pem().as_bytes(), key.as_bytes()).ok();
-        let listen = Listen::At(([127, 0, 0, 1], 0).into());
+        let listen = vec![Listen::At(([127, 0, 0, 1], 0).into())];
         Settings { identity, listen, limits, warnings: WarningsTo::Nowhere, ..Settings::default() }
             .bind()
             .unwrap()

@@ -11,7 +11,8 @@ pub(crate) struct TcpSetup {
     pub(crate) number: usize,
     /// The core to keep, if any.
     pub(crate) core: Option<usize>,
-    pub(crate) listener: TcpListener,
+    /// One for each address of the server.
+    pub(crate) listeners: Vec<TcpListener>,
     pub(crate) setup: Setup,
 }
 

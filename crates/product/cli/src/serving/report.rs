@@ -28,12 +28,13 @@ pub(crate) fn announce(
         (workers, Some(steering)) => format!(", {workers} workers, steering {steering}"),
         (workers, None) => format!(", {workers} workers"),
     };
-    eprintln!("tercel serves {} on {}{datapath}{several}", info.versions, info.place.describe(info.address));
+    eprintln!("tercel serves {} on {}{datapath}{several}", info.versions, info.places.join(" and "));
     if let Some(development) = &credentials.development {
         eprint!("{}", development.how_to_use(info.address));
     }
     let ready = json!({
         "port": info.address.port(),
+        "addresses": info.addresses,
         "tcp_port": info.versions.over_tcp().then_some(info.address.port()),
         "pid": std::process::id(),
         "certificate": credentials.certificate,

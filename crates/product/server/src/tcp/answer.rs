@@ -1,6 +1,7 @@
 //! What answers the requests of a thread's connections: the seam between hyper and a handler.
 
 use super::body::RequestGuard;
+use super::fields::Maps;
 use super::stream::Stream;
 use super::thread_state::ThreadState;
 use super::timeouts::ConnectionTimeouts;
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::Service;
+use std::cell::RefCell;
 use std::future::Future;
 use std::io;
 use std::rc::Rc;
@@ -37,6 +39,7 @@ pub(super) trait Answer: 'static {
 /// A connection as its requests see it.
 pub(super) struct ConnectionContext {
     pub(super) thread_state: Rc<ThreadState>,
+    pub(super) maps: Rc<RefCell<Maps>>,
     pub(super) timeouts: Rc<ConnectionTimeouts>,
     pub(super) stream: Stream,
     pub(super) info: ConnectionInfo,
@@ -51,6 +54,7 @@ impl ConnectionContext {
         target::take(request, &mut head);
         RequestGuard {
             thread_state: Rc::clone(&self.thread_state),
+            maps: Rc::clone(&self.maps),
             timeouts: Rc::clone(&self.timeouts),
             head,
             peer: self.info.peer.ip(),

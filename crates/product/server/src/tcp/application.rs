@@ -30,13 +30,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use tower_service::Service;
 
-/// Accepts from `listener` and serves until the order to stop; then waits for what is under way, for `drain` of
+/// Accepts from `listeners` and serves until the order to stop; then waits for what is under way, for `drain` of
 /// [`super::Limits`] at most. To be awaited in a local runtime, which others may share.
 ///
 /// # Errors
 /// The operating system has no descriptors or memory left to begin with.
 pub(crate) async fn serve_application_here<S, B>(
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     setup: Setup,
     service: S,
 ) -> io::Result<Served>
@@ -47,7 +47,7 @@ where
     B: http_body::Body<Data = Bytes> + 'static,
     B::Error: Display,
 {
-    serve_here(listener, setup, Application(service)).await
+    serve_here(listeners, setup, Application(service)).await
 }
 
 /// The application of a thread.
@@ -242,7 +242,7 @@ fn plain<B>(status: u16, mut account: RequestGuard) -> Response<Outgoing<B>> {
 /// Adds what each response says: RFC 9110 §6.6.1, RFC 7838.
 fn announce(fields: &mut HeaderMap, account: &RequestGuard) {
     account.thread_state.date(fields, monotonic::now());
-    if let Some(alt_svc) = account.thread_state.maps.borrow().alt_svc() {
+    if let Some(alt_svc) = account.maps.borrow().alt_svc() {
         fields.insert(header::ALT_SVC, alt_svc.clone());
     }
 }

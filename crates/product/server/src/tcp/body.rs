@@ -3,6 +3,7 @@
 //! Chunks are passed on as they are lent, never copied. Whatever ends a response, its last piece is dropped, and with it the
 //! [`RequestGuard`]: that is where the request is logged and counted, once, whole or not.
 
+use super::fields::Maps;
 use super::thread_state::ThreadState;
 use super::timeouts::ConnectionTimeouts;
 use crate::access_log::{Entry, Protocol};
@@ -13,6 +14,7 @@ use crate::request::Head;
 use base::time::Instant;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use std::cell::RefCell;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -29,6 +31,7 @@ const PIECE_OF_FRAMES: usize = 4 * FRAME;
 /// A request under way. Logs it when dropped.
 pub(super) struct RequestGuard {
     pub(super) thread_state: Rc<ThreadState>,
+    pub(super) maps: Rc<RefCell<Maps>>,
     pub(super) timeouts: Rc<ConnectionTimeouts>,
     pub(super) head: Box<Head>,
     pub(super) peer: IpAddr,

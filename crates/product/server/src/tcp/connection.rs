@@ -1,6 +1,7 @@
 //! One connection from its first byte to its last: handshake, HTTP by hyper, close.
 
 use super::answer::{Answer, ConnectionContext};
+use super::fields::Maps;
 use super::limits::Limits;
 use super::plain;
 use super::stream::{Handshake, Stream};
@@ -19,6 +20,7 @@ use hyper::rt::bounds::Http2ServerConnExec;
 use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
 use rustls::ServerConfig;
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -75,6 +77,7 @@ pub(super) async fn serve<A: Answer>(
     socket: TcpStream,
     peer: SocketAddr,
     timeouts: Rc<ConnectionTimeouts>,
+    maps: Rc<RefCell<Maps>>,
     options: Rc<ConnectionOptions<A>>,
 ) where
     InPlace: Http2ServerConnExec<A::Future, A::Content>,
@@ -105,7 +108,7 @@ pub(super) async fn serve<A: Answer>(
     let thread_state = Rc::clone(&options.thread_state);
     let (timeouts_of, stream_of) = (Rc::clone(&timeouts), stream.clone());
     let context =
-        ConnectionContext { thread_state, timeouts: timeouts_of, stream: stream_of, info, protocol };
+        ConnectionContext { thread_state, maps, timeouts: timeouts_of, stream: stream_of, info, protocol };
     let service = options.answer.service(context);
     let end = if protocol == Protocol::Http2 {
         options.thread_state.counters.borrow_mut().http2.connections += 1;

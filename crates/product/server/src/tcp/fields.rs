@@ -8,7 +8,7 @@ use crate::response::{Fields, Value};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// How many maps are remembered by a thread. A power of two.
+/// How many maps are remembered for each listener of a thread. A power of two.
 const PLACES: usize = 64;
 
 /// The value of Alt-Svc that announces HTTP/3 at `port` of the same host for so long. RFC 7838 §3.

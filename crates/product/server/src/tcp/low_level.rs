@@ -32,16 +32,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-/// Accepts from `listener` and serves by `handler` until the order to stop.
+/// Accepts from `listeners` and serves by `handler` until the order to stop.
 ///
 /// # Errors
 /// The operating system has no descriptors or memory left to begin with.
 pub(crate) fn serve_handler<H: Handler>(
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     setup: Setup,
     handler: H,
 ) -> io::Result<ThreadCounters> {
-    serve_by(listener, setup, LowLevel(Rc::new(RefCell::new(handler))))
+    serve_by(listeners, setup, LowLevel(Rc::new(RefCell::new(handler))))
 }
 
 /// The handler of a thread.
@@ -211,7 +211,7 @@ impl<H: Handler> Future for Answering<H> {
 
 /// Adds what concerns the connection: RFC 7838, RFC 9112 §9.6.
 fn announce(map: &mut HeaderMap, account: &RequestGuard, received: Received) {
-    if let Some(alt_svc) = account.thread_state.maps.borrow().alt_svc() {
+    if let Some(alt_svc) = account.maps.borrow().alt_svc() {
         map.insert(header::ALT_SVC, alt_svc.clone());
     }
     if received == Received::Open {

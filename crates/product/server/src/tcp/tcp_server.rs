@@ -6,6 +6,7 @@
 use super::answer::Answer;
 use super::connection::{self, ConnectionOptions, InPlace};
 use super::counters::{ThreadCounters, Traffic};
+use super::fields::{self, Maps};
 use super::holding::Holding;
 use super::limiter::ConnectionLimiter;
 use super::limits::Limits;
@@ -47,8 +48,8 @@ pub struct Setup {
     pub recorder: Recorder,
     /// What clients may hold.
     pub limits: Limits,
-    /// The value of Alt-Svc, if HTTP/3 is announced.
-    pub alt_svc: Option<String>,
+    /// For how long clients may remember that there is HTTP/3 at the port of their connection, if that is announced.
+    pub alt_svc: Option<std::time::Duration>,
     /// Tells the thread to stop.
     pub shutdown_signal: ShutdownSignal,
     /// Memory, warnings and clock.
@@ -57,17 +58,17 @@ pub struct Setup {
     pub board: BoardEntry,
 }
 
-/// Accepts from `listener` and serves until the order to stop; then waits for what is under way, for [`Limits::drain`] at most.
+/// Accepts from `listeners` and serves until the order to stop; then waits for what is under way, for [`Limits::drain`] at most.
 ///
 /// # Errors
 /// The operating system has no descriptors or memory left to begin with.
-pub fn serve(listener: TcpListener, setup: Setup, files: Files) -> io::Result<ThreadCounters> {
-    serve_by(listener, setup, Rc::new(RefCell::new(files)))
+pub fn serve(listeners: Vec<TcpListener>, setup: Setup, files: Files) -> io::Result<ThreadCounters> {
+    serve_by(listeners, setup, Rc::new(RefCell::new(files)))
 }
 
 /// As [`serve`], by anything that answers.
 pub(super) fn serve_by<A: Answer>(
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     setup: Setup,
     answer: A,
 ) -> io::Result<ThreadCounters>
@@ -76,7 +77,7 @@ where
 {
     let runtime =
         Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
-    let served = runtime.block_on(serve_here(listener, setup, answer))?;
+    let served = runtime.block_on(serve_here(listeners, setup, answer))?;
     // What is still open ends now.
     drop(runtime);
     Ok(served.finish())
@@ -84,7 +85,7 @@ where
 
 /// As [`serve_by`], in a runtime of this thread's that others share.
 pub(super) async fn serve_here<A: Answer>(
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     setup: Setup,
     answer: A,
 ) -> io::Result<Served>
@@ -92,12 +93,12 @@ where
     InPlace: Http2ServerConnExec<A::Future, A::Content>,
 {
     let holding = Holding::new(&setup.shared.budget);
-    let alt_svc = setup.alt_svc.map(HeaderValue::try_from).transpose().map_err(io::Error::other)?;
-    let thread_state = Rc::new(ThreadState::new(&setup.shared, setup.recorder, alt_svc));
+    let thread_state = Rc::new(ThreadState::new(&setup.shared, setup.recorder));
+    let listeners = listeners.into_iter().map(|listener| Listener::new(listener, setup.alt_svc));
     let traffic = Rc::new(Traffic::default());
     let manner = Rc::new(ConnectionOptions::new(setup.tls, Rc::clone(&thread_state), answer, setup.limits));
     let front = TcpServer {
-        listener: Some(tokio::net::TcpListener::from_std(listener)?),
+        listeners: listeners.collect::<io::Result<_>>()?,
         shutdown_signal: setup.shutdown_signal,
         manner,
         traffic: Rc::clone(&traffic),
@@ -133,10 +134,30 @@ impl Served {
     }
 }
 
+/// One address at which a thread listens.
+struct Listener {
+    socket: tokio::net::TcpListener,
+    /// Fields of the responses to its clients, which name its port in Alt-Svc.
+    maps: Rc<RefCell<Maps>>,
+}
+
+impl Listener {
+    /// HTTP/3 at the same port is announced for `alt_svc`.
+    fn new(listener: TcpListener, alt_svc: Option<std::time::Duration>) -> io::Result<Listener> {
+        let port = listener.local_addr()?.port();
+        let value = alt_svc.map(|max_age| HeaderValue::try_from(fields::alt_svc(port, max_age)));
+        let maps = Maps::new(value.transpose().map_err(io::Error::other)?);
+        Ok(Listener {
+            socket: tokio::net::TcpListener::from_std(listener)?,
+            maps: Rc::new(RefCell::new(maps)),
+        })
+    }
+}
+
 /// The thread's own future.
 struct TcpServer<A> {
-    /// Gone after the order to stop.
-    listener: Option<tokio::net::TcpListener>,
+    /// None after the order to stop.
+    listeners: Vec<Listener>,
     shutdown_signal: ShutdownSignal,
     manner: Rc<ConnectionOptions<A>>,
     traffic: Rc<Traffic>,
@@ -182,7 +203,7 @@ where
         }
         if !self.is_leaving {
             self.is_leaving = true;
-            self.listener = None;
+            self.listeners.clear();
             self.deadline = self.manner.limits.drain.map(|drain| monotonic::now() + drain);
             self.arm();
             self.tell_all(NextAction::Finish);
@@ -199,7 +220,13 @@ where
     }
 
     fn accept(&mut self, cx: &mut Context<'_>) {
-        while let Some(listener) = &self.listener {
+        for place in 0..self.listeners.len() {
+            self.accept_from(place, cx);
+        }
+    }
+
+    fn accept_from(&mut self, place: usize, cx: &mut Context<'_>) {
+        while let Some(listener) = self.listeners.get(place) {
             if self.paused_until.is_some() {
                 return;
             }
@@ -210,8 +237,11 @@ where
                 self.pause();
                 return;
             }
-            match listener.poll_accept(cx) {
-                Poll::Ready(Ok((socket, peer))) => self.admit(socket, peer),
+            match listener.socket.poll_accept(cx) {
+                Poll::Ready(Ok((socket, peer))) => {
+                    let maps = Rc::clone(&listener.maps);
+                    self.admit(socket, peer, maps);
+                }
                 Poll::Ready(Err(error)) if is_want(&error) => {
                     // More would fail too, and the listener stays readable: without a pause this would spin.
                     self.manner.thread_state.counters.borrow_mut().accept_failures += 1;
@@ -225,7 +255,7 @@ where
         }
     }
 
-    fn admit(&mut self, socket: TcpStream, peer: SocketAddr) {
+    fn admit(&mut self, socket: TcpStream, peer: SocketAddr, maps: Rc<RefCell<Maps>>) {
         let Some(place) = ConnectionLimiter::admit(&self.limiter, peer.ip(), &self.manner.limits) else {
             // The socket closes. No more is said before a handshake.
             self.manner.thread_state.counters.borrow_mut().refused += 1;
@@ -238,7 +268,7 @@ where
         self.manner.thread_state.counters.borrow_mut().accepted += 1;
         let manner = Rc::clone(&self.manner);
         tokio::task::spawn_local(async move {
-            connection::serve(socket, peer, timeouts, manner).await;
+            connection::serve(socket, peer, timeouts, maps, manner).await;
             drop(place);
         });
         self.arm();

@@ -1,14 +1,13 @@
 //! What the connections of a thread share beside what answers: the log, the clock, the counters. One thread, so no lock.
 
 use super::counters::ThreadCounters;
-use super::fields::Maps;
 use crate::access_log::{Entry, Protocol, Recorder};
 use crate::low::Shared;
 use crate::request::Head;
 use crate::response_fields::DateField;
 use crate::warnings::Warnings;
 use base::time::Instant;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
 use std::cell::RefCell;
 
 /// Heads that are kept for their memory.
@@ -20,7 +19,6 @@ type Spare = Vec<Box<Head>>;
 /// A thread's part of the site.
 pub(super) struct ThreadState {
     pub(super) recorder: RefCell<Recorder>,
-    pub(super) maps: RefCell<Maps>,
     pub(super) counters: RefCell<ThreadCounters>,
     pub(super) warnings: Warnings,
     date: RefCell<DateField>,
@@ -28,11 +26,10 @@ pub(super) struct ThreadState {
 }
 
 impl ThreadState {
-    /// Logs to `recorder`, and announces `alt_svc`.
-    pub(super) fn new(shared: &Shared, recorder: Recorder, alt_svc: Option<HeaderValue>) -> ThreadState {
+    /// Logs to `recorder`.
+    pub(super) fn new(shared: &Shared, recorder: Recorder) -> ThreadState {
         ThreadState {
             recorder: RefCell::new(recorder),
-            maps: RefCell::new(Maps::new(alt_svc)),
             counters: RefCell::default(),
             warnings: shared.warnings.clone(),
             date: RefCell::new(DateField::new(shared.clock)),

@@ -1,6 +1,7 @@
 //! The server of the library as applications and clients see it, over all versions of HTTP.
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod addresses;
 mod ends;
 mod fields;
 mod interim;

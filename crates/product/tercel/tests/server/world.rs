@@ -35,7 +35,8 @@ impl World {
 
     /// With settings of the test's own.
     pub(crate) fn by(serve: impl FnOnce(Builder) -> Running) -> World {
-        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let names = ["localhost", "127.0.0.1", "127.0.0.2", "::1"].map(str::to_owned);
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
         let certificate = made.cert.pem().into_bytes();
         let identity = Identity::from_pem(&certificate, made.signing_key.serialize_pem().as_bytes());
         let builder = Server::builder().listen("127.0.0.1:0".parse().unwrap()).identity(identity.unwrap());
@@ -48,7 +49,7 @@ impl World {
 
     pub(crate) fn client(&self, http: HttpChoice) -> Client {
         let builder = Client::builder().roots(Roots::Pem(self.certificate.clone()));
-        builder.http(http).family(Family::V4).build().unwrap()
+        builder.http(http).family(Family::Any).build().unwrap()
     }
 }
 
