@@ -116,6 +116,8 @@ fn hear(side: &UdpSocket) -> io::Result<Option<u64>> {
             Ok(8) => newest = newest.max(Some(u64::from_be_bytes(bytes))),
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(newest),
+            // The other end has gone, and may have said goodbye before.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
             Err(error) => return Err(error),
         }
     }
