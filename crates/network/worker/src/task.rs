@@ -25,7 +25,7 @@ use tokio::io::unix::AsyncFd;
 
 /// Descriptors of a data path that a task can wait for, its waker among them.
 const MAX_WATCHED: usize = 32;
-/// As many as most data paths have: they are asked without an allocation.
+/// As many as most data paths have. To ask about more of them costs longer arrays.
 const FEW: usize = 4;
 
 /// Wakes the task that a worker is. On the worker's thread that costs no system call.
@@ -140,16 +140,16 @@ impl TaskSleep {
 
     /// The places of the descriptors that are readable now, as bits; all when a signal came.
     fn readable(&self) -> io::Result<u32> {
-        if self.watched.len() > FEW {
-            let events = self.watched.iter().map(|watched| PollFd::new(watched.get_ref(), PollFlags::IN));
-            return ready(&mut events.collect::<Vec<_>>());
-        }
+        if self.watched.len() > FEW { self.readable_of::<MAX_WATCHED>() } else { self.readable_of::<FEW>() }
+    }
+
+    fn readable_of<const MOST: usize>(&self) -> io::Result<u32> {
         // The timer stands for those that are not there.
         let event = |place: usize| match self.watched.get(place) {
             Some(watched) => PollFd::new(watched.get_ref(), PollFlags::IN),
             None => PollFd::new(self.timer.get_ref(), PollFlags::empty()),
         };
-        let mut events: [PollFd<'_>; FEW] = core::array::from_fn(event);
+        let mut events: [PollFd<'_>; MOST] = core::array::from_fn(event);
         ready(events.get_mut(..self.watched.len()).unwrap_or_default())
     }
 

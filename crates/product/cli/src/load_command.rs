@@ -11,7 +11,7 @@ mod urls;
 use crate::connection_options::ConnectionArgs;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
-use crate::qlog_options::QlogArgs;
+use crate::qlog_options::{self, QlogArgs};
 use crate::signals::stop_flag;
 use base::time::Duration;
 use clap::{Args, ValueEnum};
@@ -25,6 +25,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use traces::Qlog;
 
 /// The exit code when an expectation was not met. The others are those of `tercel get`, and 1.
 const UNMET: u8 = 4;
@@ -236,7 +237,14 @@ struct SeveralRuns<'a> {
 impl LoadArgs {
     /// All trials, or as many as there are until the user interrupts.
     fn measure(&self) -> Result<Vec<Report>, GetError> {
-        let plan = self.plan()?;
+        let qlog = self.qlog.open().map_err(GetError::Usage)?;
+        let outcome = self.measure_traced(qlog.as_ref());
+        qlog.iter().for_each(qlog_options::finish);
+        outcome
+    }
+
+    fn measure_traced(&self, qlog: Option<&Qlog>) -> Result<Vec<Report>, GetError> {
+        let plan = self.plan(qlog)?;
         let stop = stop_flag(|| {}).map_err(|error| GetError::Usage(error.to_string()))?;
         let mut runs = Vec::new();
         for trial in 1..=self.trials {

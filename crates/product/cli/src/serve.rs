@@ -99,7 +99,7 @@ pub(crate) struct ServeArgs {
     early_data: bool,
     /// An address of this machine at which clients of HTTP/3 are asked to go on after the handshake, once for each family.
     ///
-    /// A client stays where it is if it does not reach the server there. For a server that listens on every address.
+    /// A client stays where it is if it does not reach the server there. For a server that listens on every address, or at that one too.
     #[arg(long, value_name = "ADDRESS", hide_short_help = true)]
     preferred_address: Vec<IpAddr>,
     /// Where requests are logged: a file, - for standard output, or off.
@@ -126,7 +126,7 @@ pub(crate) struct ServeArgs {
     /// second signal ends the server at once.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     drain_timeout: Option<u64>,
-    /// Write this file once listening: one JSON object with port, pid and the path of the certificate. It is removed at the end.
+    /// Write this file once listening: one JSON object with addresses, pid and the path of the certificate. It is removed at the end.
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     ready_file: Option<PathBuf>,
     /// Write this file at the end: one JSON object with bytes, datagrams, system calls and CPU seconds, in all and for each

@@ -4,43 +4,18 @@
 
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
+mod process;
+
+use process::{PATIENCE, Process, STEP};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tercel");
-/// The machine may be busy; nothing here takes a second on an idle one.
-const PATIENCE: Duration = Duration::from_secs(60);
-const STEP: Duration = Duration::from_millis(10);
-
-/// A process that does not outlive its test.
-struct Process(Child);
-
-impl Process {
-    fn start(command: &mut Command) -> Process {
-        Process(command.spawn().expect("the program starts"))
-    }
-
-    fn wait(&mut self) {
-        let mut waited = Duration::ZERO;
-        while self.0.try_wait().expect("a status").is_none() {
-            assert!(waited < PATIENCE, "the program hangs");
-            sleep(STEP);
-            waited += STEP;
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A server of generated bodies.
 struct Server {

@@ -37,7 +37,8 @@
 //! | `StreamId` of quinn, with `index()` | [`StreamId`] |
 //! | `ConnectionStats { path, frame_tx, .. }` | one flat [`ConnectionStats`] |
 //! | 0-RTT of rustls' configuration | [`ServerConfig::ticket_keys`], [`ClientConfig::session_store`], and `early_data` of both |
-//! | client certificates, `rebind`, `set_server_config`, windows that change during a connection, `congestion_state`, qlog | absent |
+//! | client certificates, `rebind`, `set_server_config`, windows that change during a connection, `congestion_state` | absent |
+//! | `TransportConfig::qlog_stream` | [`TransportConfig::qlog`]: a folder with a file for each connection |
 //!
 //! | file | holds |
 //! |---|---|

@@ -172,7 +172,8 @@ impl Builder {
     }
 
     /// An address of this machine at which clients of HTTP/3 are asked to go on after the handshake, with the port of the server:
-    /// one of each family. A client stays where it is if it does not reach the server there. The server must listen on every address.
+    /// one of each family. A client stays where it is if it does not reach the server there. The server must listen there
+    /// too, or on every address.
     /// Default: none. Source: RFC 9000 §9.6.
     pub fn preferred_address(mut self, ip: IpAddr) -> Builder {
         self.settings.preferred.push(ip);

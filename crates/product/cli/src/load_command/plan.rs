@@ -14,6 +14,7 @@ use load::{
     Bound, Handshakes, LoadPlan, Pace, Protocol, Quic, Reuse, Tcp, choose_address, choose_tcp_address,
 };
 use std::sync::Arc;
+use traces::Qlog;
 use transport::ClientConfig;
 use wire::Version;
 
@@ -23,12 +24,12 @@ const DEFAULT_SPAN: Duration = Duration::from_secs(10);
 const DEFAULT_SLICE: Duration = Duration::from_secs(1);
 
 impl LoadArgs {
-    /// What is to be done, in each trial.
-    pub(super) fn plan(&self) -> Result<LoadPlan, GetError> {
+    /// What is to be done, in each trial; connections over QUIC are traced to `qlog`.
+    pub(super) fn plan(&self, qlog: Option<&Qlog>) -> Result<LoadPlan, GetError> {
         let usage = |error: &dyn core::fmt::Display| GetError::Usage(error.to_string());
         let targets = urls::targets(&self.urls, self.urls_file.as_deref())?;
         let first = targets.first().ok_or_else(|| GetError::Usage("there is no URL to ask".into()))?;
-        let protocol = self.protocol(first)?;
+        let protocol = self.protocol(first, qlog)?;
         if !self.quiet {
             ConnectionArgs::tell_of_proxy("load", core::slice::from_ref(first));
         }
@@ -59,7 +60,7 @@ impl LoadArgs {
         Ok(plan)
     }
 
-    fn protocol(&self, target: &Target) -> Result<Protocol, GetError> {
+    fn protocol(&self, target: &Target, qlog: Option<&Qlog>) -> Result<Protocol, GetError> {
         if self.http != Http::Three && (self.resume || self.early_data) {
             let text = "--resume and --early-data are for HTTP/3: leave out --http";
             return Err(GetError::Usage(text.to_owned()));
@@ -82,8 +83,7 @@ impl LoadArgs {
         let usage = |error: transport::InvalidConfig| GetError::Usage(error.to_string());
         let mut transport = self.quic.transport(version).map_err(usage)?;
         transport.handshake_timeout = self.connect_timeout;
-        // The last connection waits until all is written.
-        transport.qlog = self.qlog.open().map_err(GetError::Usage)?.map(|qlog| qlog.tracer());
+        transport.qlog = qlog.map(Qlog::tracer);
         let tls = self.connection.quic_tls(&self.quic.tls())?;
         let config = ClientConfig { tls, transport: Arc::new(transport), token: Vec::new() };
         let handshakes = match (self.early_data, self.resume) {
