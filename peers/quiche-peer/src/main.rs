@@ -60,7 +60,7 @@ struct Serve {
     /// Write {"port"} as JSON here once listening
     #[arg(long)]
     ready_file: Option<PathBuf>,
-    /// Exit when so many connections have ended
+    /// Exit when this many connections have ended
     #[arg(long)]
     connections: Option<u64>,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Options {
     socket_buffer: usize,
     #[arg(long, value_enum, default_value = "cubic", global = true)]
     congestion: Congestion,
-    /// Ask the peer to acknowledge only every so many packets
+    /// Ask the peer to acknowledge only every this many packets
     #[arg(long, global = true)]
     ack_every: Option<u32>,
     /// Send one datagram per system call, instead of GSO

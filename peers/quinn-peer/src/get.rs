@@ -27,7 +27,7 @@ pub(crate) struct Options {
     /// Ask for the head only
     #[arg(long)]
     head: bool,
-    /// Update the keys after so many bytes of the body
+    /// Update the keys after this many bytes of the body
     #[arg(long)]
     key_update_after: Option<u64>,
 }

@@ -25,7 +25,7 @@ pub(crate) struct ServeOptions {
     listen: Listen,
     #[command(flatten)]
     identity: tls::Identity,
-    /// Exit after so many connections
+    /// Exit after this many connections
     #[arg(long)]
     connections: Option<u64>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct GetOptions {
     connect: SocketAddr,
     #[arg(long, value_enum, default_value = "raw")]
     protocol: Protocol,
-    /// So many connections, one after the other; those after the first resume
+    /// This many connections, one after the other; those after the first resume
     #[arg(long, default_value = "1")]
     connections: u64,
 }

@@ -22,7 +22,7 @@ pub(crate) struct Options {
     /// When a client has to prove its address first
     #[arg(long, value_enum, default_value = "never")]
     retry: Retry,
-    /// Update the keys after so many bytes of each body
+    /// Update the keys after this many bytes of each body
     #[arg(long)]
     key_update_after: Option<u64>,
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[cfg(feature = "h3")]
 pub mod http3;
 
-/// The bytes of a generated body come again after so many.
+/// The bytes of a generated body come again after this many.
 const PERIOD: usize = 65_521;
 /// Periods in the block that is lent: about 1 MB, so that a transfer is not made of small pieces.
 const REPEATS: usize = 16;
@@ -75,7 +75,7 @@ pub fn bind(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
     bind_with(address, SOCKET_BUFFER)
 }
 
-/// A socket with buffers of so many bytes, as far as the system grants them.
+/// A socket with buffers of this many bytes, as far as the system grants them.
 ///
 /// # Errors
 /// The address is not ours, or taken.
@@ -169,7 +169,7 @@ impl Body {
         piece
     }
 
-    /// Notes that so many bytes need not be offered again.
+    /// Notes that this many bytes need not be offered again.
     pub fn taken(&mut self, bytes: usize) {
         self.left -= bytes as u64;
         self.offset += bytes as u64;

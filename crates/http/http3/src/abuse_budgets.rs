@@ -22,7 +22,7 @@ use crate::error::{Code, ConnectionError};
 use base::time::Instant;
 use base::token_bucket::TokenBucket;
 
-/// So many at once, and so many a second after that.
+/// This many at once, and this many a second after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// At once.
@@ -31,7 +31,7 @@ pub struct Rate {
     pub per_second: u64,
 }
 
-/// So many things without effect one exchange explains: in each direction a cancellation, a change of priority, an interim
+/// This many things without effect one exchange explains: in each direction a cancellation, a change of priority, an interim
 /// response, an unknown or empty frame.
 const EXPLAINED: u64 = 8;
 

@@ -28,7 +28,7 @@ impl From<static_table::Span> for Span {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct FieldSpans {
     name: Span,
     value: Span,
     static_name: Option<Index>,
@@ -54,7 +54,7 @@ pub struct Line<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct FieldSection {
     text: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<FieldSpans>,
     size: u64,
 }
 
@@ -120,7 +120,7 @@ impl FieldSection {
     }
 
     #[inline]
-    fn line(&self, entry: &Entry) -> Line<'_> {
+    fn line(&self, entry: &FieldSpans) -> Line<'_> {
         Line {
             name: self.piece(entry.name),
             value: self.piece(entry.value),
@@ -158,7 +158,7 @@ impl FieldSection {
     #[inline]
     fn push_entry(&mut self, name: Span, value: Span, flags: Flags) {
         let Flags { static_name, never_indexed } = flags;
-        self.entries.push(Entry { name, value, static_name, never_indexed });
+        self.entries.push(FieldSpans { name, value, static_name, never_indexed });
     }
 
     /// Adds an entry of the static table.

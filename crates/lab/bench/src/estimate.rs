@@ -18,7 +18,7 @@ impl Estimate {
         Estimate { began: cpu::clock_seconds(), all, trusted, done: 0.0 }
     }
 
-    /// For rounds of equal work: so many steps in each, and so many rounds.
+    /// For rounds of equal work: this many steps in each, and this many rounds.
     pub fn of_rounds(steps: usize, rounds: usize) -> Estimate {
         Estimate::new((steps * rounds) as f64, steps as f64)
     }

@@ -1,7 +1,7 @@
 //! The floor: what it costs to hand a datagram to the kernel with bare system calls, and beside it the same through our
 //! ports.
 //!
-//! Two processes on two cores. One sends for a while, the other receives; every so many datagrams the receiver returns
+//! Two processes on two cores. One sends for a while, the other receives; every this many datagrams the receiver returns
 //! credit on a socket of its own, so that nothing is lost and both stay in the cache. Only the end that is measured
 //! changes between the two trials of a pair, its counterpart is always the raw loop: a difference is ours. The figure is CPU
 //! time of the measured process per datagram. On loopback and veth that of the sender holds the delivery to the other

@@ -2,7 +2,7 @@
 //! and both beside the same program on quinn.
 //!
 //! *hello*: one generator asks three servers for a few bytes over HTTP/3: `tercel serve` with a file, an axum application on our
-//! server, the same application on quinn and h3. *stream*: a client asks a server for so many bytes on one stream, by `tercel perf`,
+//! server, the same application on quinn and h3. *stream*: a client asks a server for this many bytes on one stream, by `tercel perf`,
 //! by the crate `quic` with two of its drivers, by quinn.
 //!
 //! Each trial has a server process and a client process, started anew, on a core each. All subjects are measured once in each

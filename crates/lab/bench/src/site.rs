@@ -136,7 +136,7 @@ impl Site {
         namespace.run(set)
     }
 
-    /// Gives the client's UDP flows new source ports, once its end has sent so many more bytes of UDP payload; what is under way to
+    /// Gives the client's UDP flows new source ports, once its end has sent this many more bytes of UDP payload; what is under way to
     /// the old ones still arrives. Nothing happens where there is no emulated link.
     pub fn rebind(&self, after_bytes: u64) {
         if let Site::Veth(lab) = self

@@ -1,6 +1,6 @@
 //! What a second worker is worth: request rates of a server with one worker and with two.
 //!
-//! A server process with so many workers, a generator process with two threads, both on this machine. For each kind of
+//! A server process with this many workers, a generator process with two threads, both on this machine. For each kind of
 //! request the trials alternate between one worker and two, so that whatever else the machine does meets both alike.
 //!
 //! Where client and server share too few cores, neither rate is the server's own. What the server used for a request is

@@ -20,9 +20,9 @@ pub use playback_record::PlaybackRecord;
 pub struct Settings {
     /// Which quality is next.
     pub rule: Rule,
-    /// It begins to play, and goes on after it stood still, when so much is in both buffers. Default: 2 s.
+    /// It begins to play, and goes on after it stood still, when this much is in both buffers. Default: 2 s.
     pub enough: Duration,
-    /// It fetches until so much is in both buffers. Default: 30 s.
+    /// It fetches until this much is in both buffers. Default: 30 s.
     pub most: Duration,
 }
 
@@ -167,7 +167,7 @@ impl Player {
         Step::Fetch(place)
     }
 
-    /// What was asked for has come, so many bytes.
+    /// What was asked for has come, this many bytes.
     pub fn on_fetched(&mut self, now: Instant, bytes: u64) {
         self.advance(now);
         self.failures = 0;

@@ -76,7 +76,7 @@ pub struct Report {
     /// The same for each 10^9 bits that were fetched.
     pub server_cpu_s_per_gbit: Option<f64>,
     /// Each player.
-    pub seats: Vec<PlayerReport>,
+    pub each: Vec<PlayerReport>,
 }
 
 pub(crate) fn of(
@@ -85,13 +85,14 @@ pub(crate) fn of(
     outcomes: &[(usize, Outcome)],
     (client, server): (f64, Option<f64>),
 ) -> Report {
-    let seats: Vec<PlayerReport> = outcomes.iter().map(|(player, outcome)| seat(*player, outcome)).collect();
-    let startups: Vec<f64> = seats.iter().filter_map(|seat| seat.startup_s).collect();
-    let sum = |figure: fn(&PlayerReport) -> f64| seats.iter().map(figure).sum::<f64>();
-    let (stalled_s, played_s) = (sum(|seat| seat.stalled_s), sum(|seat| seat.played_s));
-    let bytes = seats.iter().map(|seat| seat.bytes).sum();
+    let each: Vec<PlayerReport> =
+        outcomes.iter().map(|(player, outcome)| player_report(*player, outcome)).collect();
+    let startups: Vec<f64> = each.iter().filter_map(|player| player.startup_s).collect();
+    let sum = |figure: fn(&PlayerReport) -> f64| each.iter().map(figure).sum::<f64>();
+    let (stalled_s, played_s) = (sum(|player| player.stalled_s), sum(|player| player.played_s));
+    let bytes = each.iter().map(|player| player.bytes).sum();
     let gbit = bytes as f64 * 8e-9;
-    let watched = seats.iter().filter(|seat| seat.mean_bits_per_second > 0.0).count().max(1) as f64;
+    let watched = each.iter().filter(|player| player.mean_bits_per_second > 0.0).count().max(1) as f64;
     Report {
         players: plan.players,
         rule: match plan.settings.rule {
@@ -105,23 +106,23 @@ pub(crate) fn of(
             startups.iter().fold(0.0, |sum, startup| sum + startup) / startups.len().max(1) as f64,
             startups.iter().copied().fold(0.0, f64::max),
         ],
-        stalls: seats.iter().map(|seat| seat.stalls).sum(),
+        stalls: each.iter().map(|player| player.stalls).sum(),
         stalled_s,
         stall_ratio: if stalled_s + played_s > 0.0 { stalled_s / (stalled_s + played_s) } else { 0.0 },
         played_s,
-        mean_bits_per_second: sum(|seat| seat.mean_bits_per_second) / watched,
-        switches_per_player: sum(|seat| seat.switches as f64) / watched,
+        mean_bits_per_second: sum(|player| player.mean_bits_per_second) / watched,
+        switches_per_player: sum(|player| player.switches as f64) / watched,
         bytes,
         gbit_per_second: if seconds > 0.0 { gbit / seconds } else { 0.0 },
-        failures: seats.iter().map(|seat| seat.failures).sum(),
+        failures: each.iter().map(|player| player.failures).sum(),
         client_cpu_s: client,
         server_cpu_s: server,
         server_cpu_s_per_gbit: server.filter(|_| gbit > 0.0).map(|cpu_s| cpu_s / gbit),
-        seats,
+        each,
     }
 }
 
-fn seat(player: usize, outcome: &Outcome) -> PlayerReport {
+fn player_report(player: usize, outcome: &Outcome) -> PlayerReport {
     let fault = outcome.fault.clone();
     let Some(playback_record) = &outcome.playback_record else {
         return PlayerReport { player, fault, ..PlayerReport::default() };
@@ -159,7 +160,7 @@ impl Report {
     pub fn is_clean(&self) -> bool {
         self.started == self.players
             && self.failures == 0
-            && self.seats.iter().all(|seat| seat.fault.is_none())
+            && self.each.iter().all(|player| player.fault.is_none())
     }
 }
 
@@ -203,24 +204,30 @@ impl fmt::Display for Report {
         if let (Some(cpu_s), Some(each)) = (self.server_cpu_s, self.server_cpu_s_per_gbit) {
             write!(f, ", server {cpu_s:.2} s: {each:.4} s for each gigabit")?;
         }
-        if self.seats.len() <= LISTED && self.seats.len() > 1 {
+        if self.each.len() <= LISTED && self.each.len() > 1 {
             write!(f, "\n\nplayer  start-up  stalls  stalled    played   Mbit/s  switches")?;
-            for seat in &self.seats {
-                let startup = seat.startup_s.map_or("never".to_owned(), |seconds| format!("{seconds:.2} s"));
+            for player in &self.each {
+                let startup =
+                    player.startup_s.map_or("never".to_owned(), |seconds| format!("{seconds:.2} s"));
                 write!(
                     f,
                     "\n{:6}  {startup:>8}  {:6}  {:5.2} s  {:6.1} s  {:7.2}  {:8}",
-                    seat.player,
-                    seat.stalls,
-                    seat.stalled_s,
-                    seat.played_s,
-                    mbit(seat.mean_bits_per_second),
-                    seat.switches
+                    player.player,
+                    player.stalls,
+                    player.stalled_s,
+                    player.played_s,
+                    mbit(player.mean_bits_per_second),
+                    player.switches
                 )?;
             }
         }
-        if let Some(seat) = self.seats.iter().find(|seat| seat.fault.is_some()) {
-            write!(f, "\nfault       player {}: {}", seat.player, seat.fault.as_deref().unwrap_or_default())?;
+        if let Some(player) = self.each.iter().find(|player| player.fault.is_some()) {
+            write!(
+                f,
+                "\nfault       player {}: {}",
+                player.player,
+                player.fault.as_deref().unwrap_or_default()
+            )?;
         }
         Ok(())
     }

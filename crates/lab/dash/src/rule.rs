@@ -39,7 +39,7 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// So many bytes took so long.
+    /// This many bytes took so long.
     pub(crate) fn add(&mut self, bytes: u64, took: Duration) {
         // No transfer is faster than a microsecond; the figure must stay a number.
         let seconds = took.as_secs_f64().max(1e-6);
@@ -65,7 +65,7 @@ pub(crate) fn by_throughput(bitrates: &[u64], beside: u64, estimate: &Estimate) 
     bitrates.iter().rposition(|bitrate| *bitrate as f64 <= room).unwrap_or(0)
 }
 
-/// BOLA's choice among these bitrates (the lowest first) with so much in a buffer that should hold `target`.
+/// BOLA's choice among these bitrates (the lowest first) with this much in a buffer that should hold `target`.
 pub(crate) fn by_buffer(bitrates: &[u64], buffered: Duration, target: Duration) -> usize {
     let (Some(lowest), Some(highest)) = (bitrates.first(), bitrates.last()) else { return 0 };
     let utility = |bitrate: u64| (bitrate.max(1) as f64 / (*lowest).max(1) as f64).ln();

@@ -84,14 +84,14 @@ fn players_play_and_are_accounted_for() {
     for rule in [Rule::Throughput, Rule::Buffer] {
         let report = play("/dash/2s/manifest.mpd", rule, (Duration::from_secs(60), 20.0));
         assert!(report.is_clean(), "{report:?}");
-        assert_eq!((report.started, report.seats.len()), (4, 4));
-        for seat in &report.seats {
-            let all = seat.played_s + seat.stalled_s + seat.startup_s.unwrap();
+        assert_eq!((report.started, report.each.len()), (4, 4));
+        for player in &report.each {
+            let all = player.played_s + player.stalled_s + player.startup_s.unwrap();
             // They came within two seconds of sixty. A busy machine may let them in, or ask them at the end, more than a
             // second late, which is over twenty of theirs.
-            assert!((30.0..200.0).contains(&all), "{seat:?}");
-            assert!(seat.qualities_s.iter().sum::<f64>() >= seat.played_s, "{seat:?}");
-            assert!(seat.mean_bits_per_second >= 400_000.0 && seat.bytes > 100_000, "{seat:?}");
+            assert!((30.0..200.0).contains(&all), "{player:?}");
+            assert!(player.qualities_s.iter().sum::<f64>() >= player.played_s, "{player:?}");
+            assert!(player.mean_bits_per_second >= 400_000.0 && player.bytes > 100_000, "{player:?}");
         }
         assert!(report.server_cpu_s_per_gbit.is_some_and(|each| each > 0.0), "{report:?}");
     }
@@ -102,7 +102,10 @@ fn what_is_no_manifest_is_said() {
     for (path, words) in [("/nothing.mpd", "status 404"), ("/bytes/1000", "no DASH manifest")] {
         let report = play(path, Rule::Throughput, (Duration::from_secs(30), 1.0));
         assert!(!report.is_clean() && report.started == 0, "{report:?}");
-        assert!(report.seats.iter().all(|seat| seat.fault.as_ref().unwrap().contains(words)), "{report:?}");
+        assert!(
+            report.each.iter().all(|player| player.fault.as_ref().unwrap().contains(words)),
+            "{report:?}"
+        );
     }
 }
 
@@ -113,7 +116,7 @@ fn a_server_that_does_not_answer_is_said_in_words() {
     let manifest = "https://localhost/manifest.mpd";
     let plan = WatchPlan { ramp: Duration::ZERO, ..plan(manifest, silent.local_address(), transport(1)) };
     let report = watch(port().into(), &plan, [3; 32], &AtomicBool::new(false)).unwrap();
-    let faults: Vec<&str> = report.seats.iter().filter_map(|seat| seat.fault.as_deref()).collect();
+    let faults: Vec<&str> = report.each.iter().filter_map(|player| player.fault.as_deref()).collect();
     assert!(faults.len() == 4 && faults.iter().all(|fault| fault.contains("1 s")), "{faults:?}");
     let text = report.to_string();
     assert!(text.contains("0 of 4 saw a picture\n") && !text.contains("-0.00"), "{text}");

@@ -5,27 +5,27 @@ use core::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 #[derive(Debug)]
-struct Entry<T> {
+struct ScheduledEvent<T> {
     at: Instant,
     sequence: u64,
     event: T,
 }
 
-impl<T> PartialEq for Entry<T> {
+impl<T> PartialEq for ScheduledEvent<T> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl<T> Eq for Entry<T> {}
+impl<T> Eq for ScheduledEvent<T> {}
 
-impl<T> PartialOrd for Entry<T> {
+impl<T> PartialOrd for ScheduledEvent<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Entry<T> {
+impl<T> Ord for ScheduledEvent<T> {
     /// The standard heap gives the greatest first: the earliest is the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.sequence).cmp(&(self.at, self.sequence))
@@ -35,7 +35,7 @@ impl<T> Ord for Entry<T> {
 /// Events to come.
 #[derive(Debug)]
 pub struct EventQueue<T> {
-    heap: BinaryHeap<Entry<T>>,
+    heap: BinaryHeap<ScheduledEvent<T>>,
     sequence: u64,
 }
 
@@ -64,7 +64,7 @@ impl<T> EventQueue<T> {
     /// `event` happens at `at`.
     pub fn schedule(&mut self, at: Instant, event: T) {
         self.sequence += 1;
-        self.heap.push(Entry { at, sequence: self.sequence, event });
+        self.heap.push(ScheduledEvent { at, sequence: self.sequence, event });
     }
 
     /// The time of the next event.

@@ -9,7 +9,7 @@ use base::time::Duration;
 pub enum Node {
     /// Every datagram takes so long.
     Delay(Duration),
-    /// So many bits a second pass, and at most `queue_bytes` wait; more are lost.
+    /// This many bits a second pass, and at most `queue_bytes` wait; more are lost.
     Rate {
         /// Bits a second.
         bits_per_second: u64,
@@ -59,7 +59,7 @@ pub enum Node {
         /// How long they do not.
         off: Duration,
     },
-    /// Datagrams larger than so many bytes are lost.
+    /// Datagrams larger than this many bytes are lost.
     Mtu(usize),
     /// The same, from some time on.
     MtuFrom {
@@ -125,9 +125,9 @@ pub struct EventRate {
 pub enum Burst {
     /// Each datagram for itself.
     None,
-    /// In runs of so many on average; the odds stay what they are.
+    /// In runs of this many on average; the odds stay what they are.
     Mean(u32),
-    /// Each for itself, but never more than so many in a row: what the QUIC interop runner's network does.
+    /// Each for itself, but never more than this many in a row: what the QUIC interop runner's network does.
     AtMost(u32),
     /// In runs by the two-state model of Gilbert: the rate is how often a run begins, of datagrams outside of runs.
     Gilbert {
@@ -137,7 +137,7 @@ pub enum Burst {
 }
 
 impl EventRate {
-    /// So many per cent, each datagram for itself.
+    /// This many per cent, each datagram for itself.
     pub const fn percent(percent: u32) -> EventRate {
         EventRate { ppm: percent * 10_000, burst: Burst::None }
     }

@@ -35,7 +35,7 @@ impl Waits {
         self.total
     }
 
-    /// What so many hundredths of them did not exceed; zero if there were none.
+    /// What this many hundredths of them did not exceed; zero if there were none.
     pub fn percentile(&self, percent: u64) -> Duration {
         let rank = self.total.saturating_mul(percent).div_ceil(100).max(1);
         let mut seen = 0;
@@ -49,7 +49,7 @@ impl Waits {
     }
 }
 
-/// The bucket of so many nanoseconds.
+/// The bucket of this many nanoseconds.
 fn index(nanos: u64) -> usize {
     if nanos < LINEAR {
         return nanos as usize;

@@ -79,7 +79,7 @@ impl RequestAccounts {
     }
 
     /// Whether a request counts that ends now. A span of time counts what ends in it, a number what begins after the
-    /// warm-up, so that exactly so many are counted.
+    /// warm-up, so that exactly this many are counted.
     #[inline]
     pub(super) fn counts(&self, asked: &RequestTimes) -> bool {
         self.phase == Phase::Measuring && (asked.is_counted || matches!(self.bound, Bound::Span(_)))

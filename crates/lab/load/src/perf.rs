@@ -6,7 +6,7 @@
 //! The client is the generator with another application: threads, phases, accounts and records are those of requests over HTTP.
 //! A handshake is a request that has a connection of its own.
 //!
-//! An *exchange* is one stream: so many bytes up, so many bytes back. Requests are small exchanges, a download is one with
+//! An *exchange* is one stream: this many bytes up, this many bytes back. Requests are small exchanges, a download is one with
 //! many bytes back, an upload one with many bytes up; a handshake has none. The loop is closed: an answer makes room for the
 //! next exchange. Beside it stands [`echo`], the same exchange in bare datagrams on the same port: the floor below which no
 //! protocol gets.

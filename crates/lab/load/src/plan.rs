@@ -10,7 +10,7 @@ use transport::ClientConfig;
 /// When a run is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// When so many requests were answered or have failed.
+    /// When this many requests were answered or have failed.
     Requests(u64),
     /// After so long.
     Span(Duration),
@@ -21,7 +21,7 @@ pub enum Bound {
 pub enum Pace {
     /// As soon as an answer has made room.
     Closed,
-    /// So many a second, evenly, whether answers come or not. Latency counts from the intended beginning.
+    /// This many a second, evenly, whether answers come or not. Latency counts from the intended beginning.
     Open(f64),
 }
 
@@ -157,7 +157,7 @@ impl LoadPlan {
         RunRules { bound, pace, reuse, warm_up, series }
     }
 
-    /// Whether it can be carried out by so many threads.
+    /// Whether it can be carried out by this many threads.
     ///
     /// # Errors
     /// The first thing that cannot.

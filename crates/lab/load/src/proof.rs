@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::AtomicBool;
 
-/// What is found may differ so much from what is true.
+/// What is found may differ this much from what is true.
 const TOLERANCE: f64 = 0.02;
 
 const fn ms(count: u64) -> Duration {

@@ -25,7 +25,7 @@ pub(super) enum ProgressWatch {
 }
 
 impl RunState {
-    /// For so many threads. `server` is the process whose CPU time is taken at the beginning and at the end.
+    /// For this many threads. `server` is the process whose CPU time is taken at the beginning and at the end.
     pub(super) fn new(threads: usize, server: Option<u32>, watching: ProgressWatch) -> RunState {
         RunState {
             start_barrier: StartBarrier::new(threads, server),

@@ -22,7 +22,7 @@ pub(super) struct StartBarrier {
 }
 
 impl StartBarrier {
-    /// For so many threads. `server` is the process whose CPU time is taken at the beginning and at the end.
+    /// For this many threads. `server` is the process whose CPU time is taken at the beginning and at the end.
     pub(super) fn new(threads: usize, server: Option<u32>) -> StartBarrier {
         StartBarrier {
             threads,

@@ -43,7 +43,7 @@ impl Run<'_> {
         self.carry_out(members, |member, post| quic::run(member, self.plan, config, post), watcher)
     }
 
-    /// A run over HTTP/1.1 or HTTP/2, on so many threads.
+    /// A run over HTTP/1.1 or HTTP/2, on this many threads.
     ///
     /// # Errors
     /// The plan cannot be carried out or is for HTTP/3, or a thread cannot be started.

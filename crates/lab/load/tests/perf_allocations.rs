@@ -68,7 +68,7 @@ fn serve(port: UdpPort, stop: &AtomicBool) {
     }
 }
 
-/// Allocations of both sides for so many exchanges, handshake and all.
+/// Allocations of both sides for this many exchanges, handshake and all.
 fn allocations(server: SocketAddr, count: u64, outstanding: usize) -> u64 {
     let plan = PerfPlan {
         server_name: "localhost".to_owned(),

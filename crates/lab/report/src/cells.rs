@@ -77,7 +77,7 @@ pub(crate) fn words(cell: &Cell) -> Words {
     }
 }
 
-/// A figure with so many digits after the point, and commas between thousands from ten thousand on.
+/// A figure with this many digits after the point, and commas between thousands from ten thousand on.
 pub(crate) fn number(value: f64, digits: u8) -> String {
     let text = format!("{value:.*}", usize::from(digits));
     let (sign, unsigned) = text.strip_prefix('-').map_or(("", text.as_str()), |rest| ("-", rest));

@@ -8,7 +8,7 @@ use crate::stats::{Ratio, Summary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// From so many series on, some are bound to differ by chance.
+/// From this many series on, some are bound to differ by chance.
 const MANY: usize = 20;
 
 /// What two runs say of each other.
@@ -23,14 +23,14 @@ pub struct Comparison {
     /// Every series that both have, in the order of the second run.
     pub pairs: Vec<Pair>,
     /// Series of the first run that the second has not.
-    pub only_first: Vec<Place>,
+    pub only_first: Vec<SeriesLocation>,
     /// Series of the second run that the first has not.
-    pub only_second: Vec<Place>,
+    pub only_second: Vec<SeriesLocation>,
 }
 
 /// Where a series stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Place {
+pub struct SeriesLocation {
     /// The study's id.
     pub study: String,
     /// The table's title.
@@ -45,7 +45,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
     /// Where it stands in both.
-    pub place: Place,
+    pub place: SeriesLocation,
     /// Its trials in each.
     pub trials: [Summary; 2],
     /// The second over the first; absent with fewer than two trials on a side, and where there is nothing to divide by.
@@ -61,7 +61,7 @@ impl Comparison {
     /// Of the second run with the first.
     pub fn of(first: &Run, second: &Run) -> Comparison {
         let (before, after) = (series(first), series(second));
-        let mut known: BTreeMap<&Place, &Summary> = BTreeMap::new();
+        let mut known: BTreeMap<&SeriesLocation, &Summary> = BTreeMap::new();
         for (place, summary, _) in &before {
             known.entry(place).or_insert(summary);
         }
@@ -145,7 +145,7 @@ impl Comparison {
         };
         let mut findings = vec![surroundings, format!("{} of {judged} series differ.", changed.len())];
         findings.extend(changed.iter().filter_map(|pair| {
-            let (ratio, Place { study, row, column, .. }) = (pair.ratio?, &pair.place);
+            let (ratio, SeriesLocation { study, row, column, .. }) = (pair.ratio?, &pair.place);
             Some(format!(
                 "{study}, {row}, {column}: {:.2} ({:.2} to {:.2})",
                 ratio.ratio, ratio.low, ratio.high
@@ -186,7 +186,7 @@ impl Comparison {
 }
 
 impl Pair {
-    fn of(place: &Place, old: &Summary, new: &Summary, digits: u8) -> Pair {
+    fn of(place: &SeriesLocation, old: &Summary, new: &Summary, digits: u8) -> Pair {
         let ratio = Ratio::of(&new.values, &old.values).filter(|ratio| ratio.ratio.is_finite());
         let has_changed = ratio.is_some_and(|ratio| !ratio.spans_one());
         Pair { place: place.clone(), trials: [old.clone(), new.clone()], ratio, has_changed, digits }
@@ -217,7 +217,7 @@ fn add(study: &mut Study, pair: &Pair, names: [&str; 2]) {
 }
 
 /// Every series of trials that was measured in a run.
-fn series(run: &Run) -> Vec<(Place, Summary, u8)> {
+fn series(run: &Run) -> Vec<(SeriesLocation, Summary, u8)> {
     let mut all = Vec::new();
     for study in &run.studies {
         for block in &study.blocks {
@@ -225,7 +225,7 @@ fn series(run: &Run) -> Vec<(Place, Summary, u8)> {
             for row in table.rows.iter().filter(|row| !row.is_published) {
                 for (column, cell) in table.columns.iter().zip(&row.cells) {
                     let Cell::Trials(summary, digits) = cell else { continue };
-                    let place = Place {
+                    let place = SeriesLocation {
                         study: study.id.clone(),
                         table: table.title.clone(),
                         column: column.clone(),
@@ -280,7 +280,7 @@ mod tests {
         let pair = &comparison.pairs[0];
         let ratio = pair.ratio.unwrap();
         assert!(pair.has_changed && ratio.low > 1.9 && ratio.high < 2.1, "{pair:?}");
-        let place = |place: &Place| place.row.clone();
+        let place = |place: &SeriesLocation| place.row.clone();
         assert_eq!(comparison.only_first.iter().map(place).collect::<Vec<_>>(), ["mmsg", sample::HOSTILE]);
         assert_eq!(comparison.only_second.iter().map(place).collect::<Vec<_>>(), ["gso, new"]);
         let same = Comparison::of(&first, &first);
@@ -305,9 +305,10 @@ mod tests {
 
     #[test]
     fn a_single_trial_is_not_judged() {
-        let pair = Pair::of(&Place::default(), &Summary::of([1.0]), &Summary::of([2.0]), 1);
+        let pair = Pair::of(&SeriesLocation::default(), &Summary::of([1.0]), &Summary::of([2.0]), 1);
         assert!(pair.ratio.is_none() && !pair.has_changed);
-        let nothing = Pair::of(&Place::default(), &Summary::of([0.0, 0.0]), &Summary::of([2.0, 1.0]), 1);
+        let nothing =
+            Pair::of(&SeriesLocation::default(), &Summary::of([0.0, 0.0]), &Summary::of([2.0, 1.0]), 1);
         assert!(nothing.ratio.is_none(), "division by zero says nothing");
     }
 }

@@ -96,7 +96,7 @@ pub enum Cell {
     Text(String),
     /// A single figure, and how many digits after the point are worth showing.
     Number(f64, u8),
-    /// Trials: shown as mean and standard deviation, with so many digits after the point.
+    /// Trials: shown as mean and standard deviation, with this many digits after the point.
     Trials(Summary, u8),
     /// One series over another, with its interval.
     Ratio(Ratio),

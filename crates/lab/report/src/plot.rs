@@ -1,7 +1,7 @@
 //! Pictures of figures, as SVG: bars with whiskers, and lines.
 //!
 //! Drawn by the library plotters, which writes SVG and needs no fonts. The colours follow the reader's light or dark by a
-//! style sheet; what was published by others is grey. Nothing in a picture has an id, so many fit on one page.
+//! style sheet; what was published by others is grey. Nothing in a picture has an id, this many fit on one page.
 //!
 //! Rejected: upright bars, whose names do not fit below them; one picture for all screens, whose letters are dust on a
 //! phone (see [`Width`]).
@@ -16,7 +16,7 @@ use crate::model::{Plot, PlotKind};
 use bars::Bars;
 use ink::Ink;
 use lines::Lines;
-use sheet::{Entry, Failure, Sheet};
+use sheet::{Failure, LegendLine, Sheet};
 
 /// How wide a picture is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ fn titled(sheet: &Sheet<'_>, plot: &Plot, heading: Heading) -> Result<(), Failur
 }
 
 /// One for each series, with its ink.
-fn entries(plot: &Plot) -> Vec<Entry<'_>> {
+fn entries(plot: &Plot) -> Vec<LegendLine<'_>> {
     let (mut published, mut measured) = (0, 0);
     plot.series
         .iter()
@@ -110,7 +110,7 @@ fn entries(plot: &Plot) -> Vec<Entry<'_>> {
             let count = if series.is_published { &mut published } else { &mut measured };
             let place = *count;
             *count += 1;
-            Entry { name: &series.name, ink: Ink::of_series(place, series.is_published), place }
+            LegendLine { name: &series.name, ink: Ink::of_series(place, series.is_published), place }
         })
         .collect()
 }

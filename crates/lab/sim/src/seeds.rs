@@ -8,7 +8,7 @@ use std::thread;
 /// Failures after which a run gives up.
 const ENOUGH: usize = 5;
 
-/// What to run. From the environment: `SIM_SEED` runs one seed, `SIM_SEEDS` so many from `SIM_FIRST` on.
+/// What to run. From the environment: `SIM_SEED` runs one seed, `SIM_SEEDS` this many from `SIM_FIRST` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seeds {
     /// The first seed.

@@ -43,7 +43,7 @@ fn a_queue_of_a_product_lets_everyone_fill_a_clean_link() {
     }
 }
 
-/// Windows of so many packets a round trip, by the share of packets lost: what Reno's and CUBIC's response functions say.
+/// Windows of this many packets a round trip, by the share of packets lost: what Reno's and CUBIC's response functions say.
 /// Source: RFC 9438 §5.1.
 #[test]
 fn loss_costs_what_the_response_functions_say() {

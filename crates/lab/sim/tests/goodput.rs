@@ -10,7 +10,7 @@ use sim::{Node, Scenario};
 
 const MB: u64 = 1 << 20;
 
-/// A link of so many megabits a second, with a round trip of so many ms and a queue of so many round trips' worth.
+/// A link of this many megabits a second, with a round trip of this many ms and a queue of this many round trips' worth.
 fn link(megabits: u64, rtt_ms: u64, queue: f64) -> Scenario {
     let mut scenario = Scenario::interop(1);
     let bits_per_second = megabits * 1_000_000;

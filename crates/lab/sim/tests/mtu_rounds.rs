@@ -72,7 +72,7 @@ fn idle(scenario: &Scenario) -> [MtuReport; 2] {
     [lab.server().app_mut().mtu, lab.client().app_mut().mtu]
 }
 
-/// What the server's search has found by a download of so many bytes, and when the client had them.
+/// What the server's search has found by a download of this many bytes, and when the client had them.
 fn download(scenario: &Scenario, bytes: u64) -> (MtuReport, Duration) {
     let (reports, age) = transfer(scenario, Transfer::download(bytes));
     (reports[0], age)

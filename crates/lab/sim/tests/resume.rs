@@ -13,7 +13,7 @@ const SMALL: u64 = 3_000_000;
 /// A product of the path's rate and round trip: 50 Mbit/s and 80 ms.
 const PRODUCT: u64 = 500_000;
 
-/// A link of so many Mbit/s and a delay of so many ms, with a queue of so many bytes.
+/// A link of this many Mbit/s and a delay of this many ms, with a queue of this many bytes.
 fn nodes(megabits: u64, delay_ms: u64, queue_bytes: u64) -> Vec<Node> {
     let rate = Node::Rate { bits_per_second: megabits * 1_000_000, queue_bytes };
     vec![rate, Node::Delay(Duration::from_millis(delay_ms))]

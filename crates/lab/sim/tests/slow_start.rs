@@ -20,7 +20,7 @@ fn cell(startup: &Startup) -> String {
     format!("{:.2}; {}; {full}; {:.0} %", startup.peak, startup.lost, startup.used * 100.0)
 }
 
-/// Acknowledgements that come up to so many milliseconds late, each for itself.
+/// Acknowledgements that come up to this many milliseconds late, each for itself.
 fn jitter(by_ms: u64) -> [Node; 1] {
     [Node::Reorder { ppm: 1_000_000, by: Duration::from_millis(by_ms) }]
 }

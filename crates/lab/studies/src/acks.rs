@@ -15,7 +15,7 @@ use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Series, Study
 
 use crate::ceiling::{self, Ceiling};
 use crate::context::Context;
-use crate::downloads::{Course, DownloadSeries, Trial, saving};
+use crate::downloads::{DownloadRun, DownloadSeries, Trial, saving};
 
 /// UDP payload of full packets, the same for all: an Ethernet frame over IPv6.
 const PAYLOAD: u16 = 1_452;
@@ -37,7 +37,7 @@ const WAYS: [(&str, &[&str]); 3] = [
 const ONE_BY_ONE: [&str; 2] = ["--without", "gro,receive-batches"];
 
 /// Where it is measured.
-struct Place {
+struct MeasuredPath {
     name: &'static str,
     /// The server's data path.
     method: Method,
@@ -47,21 +47,21 @@ struct Place {
     client: &'static [&'static str],
 }
 
-const PLACES: [Place; 4] = [
-    Place { name: "loopback", method: Method::Gso, both: &[], client: &[] },
-    Place {
+const PLACES: [MeasuredPath; 4] = [
+    MeasuredPath { name: "loopback", method: Method::Gso, both: &[], client: &[] },
+    MeasuredPath {
         name: "loopback, packets taken in one by one",
         method: Method::Gso,
         both: &[],
         client: &ONE_BY_ONE,
     },
-    Place {
+    MeasuredPath {
         name: "loopback, one by one, plain server",
         method: Method::Plain,
         both: &[],
         client: &ONE_BY_ONE,
     },
-    Place { name: "20 ms", method: Method::Gso, both: &HOLD, client: &[] },
+    MeasuredPath { name: "20 ms", method: Method::Gso, both: &HOLD, client: &[] },
 ];
 
 const COLUMNS: [&str; 8] = [
@@ -90,7 +90,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     let mut problem = None;
     let mut notes = Vec::new();
     let mut ceiling = Ceiling::default();
-    for Place { name: place, method, both, client } in PLACES {
+    for MeasuredPath { name: place, method, both, client } in PLACES {
         if let Err(error) = ceiling.try_measure(context, (PAYLOAD, bytes as f64 / 1e9), &mut notes) {
             problem = Some(error.to_string());
             break;
@@ -100,7 +100,7 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
             DownloadSeries::apart(name, method, &server, &[&server, client].concat())
         };
         let mut lanes: Vec<DownloadSeries> = WAYS.into_iter().map(lane).collect();
-        let done = Course { pair: &pair, cores, bytes, trials, place }.run(&mut lanes, context);
+        let done = DownloadRun { pair: &pair, cores, bytes, trials, place }.run(&mut lanes, context);
         measured.push((place, lanes));
         if let Err(error) = done {
             problem = Some(error.to_string());

@@ -72,7 +72,7 @@ impl Ceiling {
         if self.trials.is_empty() || shares.values.is_empty() { Cell::Empty } else { Cell::Trials(shares, 0) }
     }
 
-    /// Its own row for a table of so many columns, of which these have the rate, the share and the sender's CPU seconds per
+    /// Its own row for a table of this many columns, of which these have the rate, the share and the sender's CPU seconds per
     /// 10^9 bytes; none if there was no trial.
     pub fn row(&self, columns: usize, [rate, share, cost]: [usize; 3]) -> Option<Row> {
         let mut cells = vec![Cell::Empty; columns];

@@ -78,8 +78,8 @@ pub(crate) struct Trial {
     pub(crate) departure_times: bool,
 }
 
-/// What all lanes have in common.
-pub(crate) struct Course<'a> {
+/// Downloads of several series, in turns.
+pub(crate) struct DownloadRun<'a> {
     pub(crate) pair: &'a ProgramPair<'a>,
     /// Those of server and client.
     pub(crate) cores: [usize; 2],
@@ -87,7 +87,7 @@ pub(crate) struct Course<'a> {
     pub(crate) bytes: u64,
     /// Counted rounds.
     pub(crate) trials: usize,
-    /// For those who wait.
+    /// What progress messages call it.
     pub(crate) place: &'static str,
 }
 
@@ -142,7 +142,7 @@ impl DownloadSeries {
     }
 }
 
-impl Course<'_> {
+impl DownloadRun<'_> {
     /// Runs all rounds.
     ///
     /// # Errors

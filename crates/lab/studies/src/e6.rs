@@ -26,7 +26,7 @@ use self::pairing::Pairing;
 use self::techniques::{ELSEWHERE, IN_CONNECTIONS, PAYLOAD, SIZE, TECHNIQUES, Technique};
 use crate::ceiling::{self, Ceiling};
 use crate::context::Context;
-use crate::downloads::{Asker, Course, DownloadSeries};
+use crate::downloads::{Asker, DownloadRun, DownloadSeries};
 
 /// HTTP versions, oldest first: a name and how `tercel load --http` is told.
 const VERSIONS: [(&str, &str); 3] = [("HTTP/1.1", "1"), ("HTTP/2", "2"), ("HTTP/3", "3")];
@@ -122,7 +122,7 @@ impl Measured {
     ) -> io::Result<()> {
         let (program, cores) = (context.program.clone(), context.cores);
         let pair = ProgramPair::new(&program, site, context.stop)?;
-        let course = Course { pair: &pair, cores, bytes, trials, place: site.name() };
+        let downloads = DownloadRun { pair: &pair, cores, bytes, trials, place: site.name() };
         self.builds = Builds::beside(&program);
         self.notes.append(&mut self.builds.notes);
         let mut lanes = vec![DownloadSeries::new("everything", Method::Gso, &SIZE)];
@@ -132,7 +132,7 @@ impl Measured {
         lanes.extend(experimental);
         lanes.extend(self.builds.lanes());
         self.measure_ceiling(context, bytes)?;
-        let done = course.run(&mut lanes, context);
+        let done = downloads.run(&mut lanes, context);
         self.note_problems(&lanes);
         self.built = lanes.split_off(built_from);
         self.experimental = lanes.split_off(from);
@@ -141,7 +141,7 @@ impl Measured {
         done?;
         self.measure_ceiling(context, bytes)?;
         self.versions = VERSIONS.iter().map(|(name, flag)| version(name, flag)).collect();
-        let done = course.run(&mut self.versions, context);
+        let done = downloads.run(&mut self.versions, context);
         let versions = self.versions.clone();
         self.note_problems(&versions);
         done?;

@@ -17,7 +17,7 @@ pub const MAX_TRAIN_SEGMENTS: usize = 64;
 pub const MAX_TRAIN_BYTES: usize = 65_507;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct TrainRange {
     path: TrainPath,
     start: usize,
     end: usize,
@@ -26,7 +26,7 @@ struct Entry {
     is_closed: bool,
 }
 
-impl Entry {
+impl TrainRange {
     /// Whether a datagram of `len` bytes on `path` may join.
     fn accepts(&self, path: &TrainPath, len: usize) -> bool {
         let held = self.end - self.start;
@@ -46,7 +46,7 @@ impl Entry {
 #[derive(Clone, Debug, Default)]
 pub struct TrainQueue {
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<TrainRange>,
 }
 
 impl TrainQueue {
@@ -86,7 +86,7 @@ impl TrainQueue {
         let end = self.bytes.len();
         match self.entries.last_mut() {
             Some(last) if last.accepts(path, datagram.len()) => last.end = end,
-            _ => self.entries.push(Entry {
+            _ => self.entries.push(TrainRange {
                 path: *path,
                 start,
                 end,

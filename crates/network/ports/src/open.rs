@@ -48,9 +48,9 @@ pub struct OpenOptions {
 /// How many ports are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workers {
-    /// So many; 0 is taken as 1.
+    /// This many; 0 is taken as 1.
     Exactly(u8),
-    /// One for each of so many cores; with AF_XDP no more than the interface has queues.
+    /// One for each of this many cores; with AF_XDP no more than the interface has queues.
     OnePerCore(u8),
 }
 

@@ -12,7 +12,7 @@ pub(crate) fn setcap(program: &str) -> String {
     format!("sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep {program}")
 }
 
-/// Why no ports were opened on so many `queues` of an interface, in one line.
+/// Why no ports were opened on this many `queues` of an interface, in one line.
 pub(crate) fn explain(error: &XdpError, queues: u32) -> String {
     match error {
         XdpError::NotPermitted | XdpError::Program(EbpfError::NotPermitted { .. }) => {

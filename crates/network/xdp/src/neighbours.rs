@@ -1,8 +1,8 @@
 //! Under which Ethernet address each peer is reached.
 //!
 //! A table of fixed size, keyed by the peer's IP address: what arrives tells it, look-ups of clients fill it. Addresses go to
-//! buckets of a few places by a hash with a secret key, so that no sender can aim at a bucket; in a full bucket the least
-//! recently used place is taken. A flood from unknown addresses can therefore at worst push out entries that have to be looked up
+//! buckets of a few neighbours by a hash with a secret key, so that no sender can aim at a bucket; in a full bucket the least
+//! recently used one gives way. A flood from unknown addresses can therefore at worst push out entries that have to be looked up
 //! again, and never makes the table grow.
 //!
 //! What was learned from a packet gives way to newer packets, since a peer may move behind another router. What was looked
@@ -42,7 +42,7 @@ enum Origin {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct CachedNeighbour {
     ip: IpAddr,
     hop: NextHop,
     origin: Origin,
@@ -52,7 +52,7 @@ struct Place {
 /// The table.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
-    buckets: Box<[[Option<Place>; WAYS]]>,
+    buckets: Box<[[Option<CachedNeighbour>; WAYS]]>,
     key: RandomState,
     /// Counts uses.
     clock: u64,
@@ -98,33 +98,33 @@ impl Neighbours {
         self.clock += 1;
         let clock = self.clock;
         let bucket = self.bucket(ip);
-        let place = bucket.iter_mut().flatten().find(|place| place.ip == ip)?;
-        place.used = clock;
-        let stale = matches!(place.origin, Origin::LookedUp(until) if until <= now);
-        Some((place.hop, if stale { Freshness::Stale } else { Freshness::Fresh }))
+        let cached = bucket.iter_mut().flatten().find(|cached| cached.ip == ip)?;
+        cached.used = clock;
+        let stale = matches!(cached.origin, Origin::LookedUp(until) if until <= now);
+        Some((cached.hop, if stale { Freshness::Stale } else { Freshness::Fresh }))
     }
 
     fn insert(&mut self, ip: IpAddr, hop: NextHop, origin: Origin) {
         self.clock += 1;
-        let entry = Place { ip, hop, origin, used: self.clock };
+        let entry = CachedNeighbour { ip, hop, origin, used: self.clock };
         let bucket = self.bucket(ip);
-        let known = bucket.iter_mut().flatten().find(|place| place.ip == ip);
-        if let Some(place) = known {
-            if origin == Origin::Learned && matches!(place.origin, Origin::LookedUp(_)) {
+        let known = bucket.iter_mut().flatten().find(|cached| cached.ip == ip);
+        if let Some(cached) = known {
+            if origin == Origin::Learned && matches!(cached.origin, Origin::LookedUp(_)) {
                 return;
             }
-            let changed = place.hop != hop;
-            *place = entry;
+            let changed = cached.hop != hop;
+            *cached = entry;
             self.version += u64::from(changed);
             return;
         }
-        let victim = bucket.iter_mut().min_by_key(|place| place.map_or(0, |place| place.used));
+        let victim = bucket.iter_mut().min_by_key(|cached| cached.map_or(0, |cached| cached.used));
         if let Some(victim) = victim {
             *victim = Some(entry);
         }
     }
 
-    fn bucket(&mut self, ip: IpAddr) -> &mut [Option<Place>; WAYS] {
+    fn bucket(&mut self, ip: IpAddr) -> &mut [Option<CachedNeighbour>; WAYS] {
         let index = self.key.hash_one(ip) as usize % BUCKETS;
         &mut self.buckets[index]
     }

@@ -130,17 +130,17 @@ pub(crate) struct GetArgs {
     /// The certificate must still be for the host of the URL.
     #[arg(long, value_name = "HOST1:PORT1:HOST2:PORT2", help_heading = "Connection", hide_short_help = true)]
     connect_to: Vec<String>,
-    /// Give up a handshake after so many seconds.
+    /// Give up a handshake after this many seconds.
     #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Connection", hide_short_help = true)]
     connect_timeout: u64,
-    /// Give up a download when nothing arrived for so many seconds; 0 never gives up.
+    /// Give up a download when nothing arrived for this many seconds; 0 never gives up.
     #[arg(long, default_value_t = 30, value_name = "SECONDS", help_heading = "Connection")]
     timeout: u64,
 
     /// Version of QUIC: 1 or 2.
     #[arg(long, default_value_t = 1, value_name = "VERSION", value_parser = clap::value_parser!(u8).range(1..=2), help_heading = "QUIC", hide_short_help = true)]
     quic_version: u8,
-    /// Move the connections to this local address, or to that of this interface, so many seconds after the beginning.
+    /// Move the connections to this local address, or to that of this interface, this many seconds after the beginning.
     ///
     /// The download goes on where it is until the server has answered at the new address, and stays there when it does not. Without
     /// this flag a connection moves when the system says that its address or route is gone. For kernel UDP.

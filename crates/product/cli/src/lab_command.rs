@@ -65,7 +65,7 @@ struct LinkArgs {
     /// Share of UDP datagrams that arrive with one byte changed, such as 2%.
     #[arg(long, default_value = "0%", value_name = "PERCENT", value_parser = units::share)]
     corrupt: f64,
-    /// No more than so many in a row are lost or changed. Without it, each is for itself.
+    /// No more than this many in a row are lost or changed. Without it, each is for itself.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     burst: Option<u32>,
     /// Lose exactly these datagrams to the server, counted from 1: such as 2-7 or 1,3,5-9.
@@ -84,7 +84,7 @@ struct LinkArgs {
     #[arg(long, default_value = "0us", value_name = "TIME", value_parser = units::time)]
     spin: Duration,
     /// Change the client's UDP ports once, as a home router does that forgot them: after a time such as 2s, or after
-    /// the client has sent so much UDP, such as 64KB.
+    /// the client has sent this much UDP, such as 64KB.
     #[arg(long, value_name = "TIME|BYTES", value_parser = units::after)]
     rebind_after: Option<After>,
     /// And again after every so long. For --rebind-after with a time.

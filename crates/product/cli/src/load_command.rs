@@ -102,17 +102,17 @@ pub(crate) struct LoadArgs {
     /// Seconds of requests that are not counted, before.
     #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = span, help_heading = "Load", hide_short_help = true)]
     warm_up: Duration,
-    /// Open loop: begin so many requests a second, and count latency from when each should have begun.
+    /// Open loop: begin this many requests a second, and count latency from when each should have begun.
     ///
     /// Without it, each answer makes room for the next request: a slow server is asked less, and its pauses delay few requests.
     /// A server that stalls for a second then shows in the largest latency, and in nothing else; with --rate it shows in as many
     /// requests as were due in that second.
     #[arg(long, value_name = "N", help_heading = "Load")]
     rate: Option<f64>,
-    /// A request fails after so many seconds without its answer.
+    /// A request fails after this many seconds without its answer.
     #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = span, help_heading = "Load", hide_short_help = true)]
     timeout: Duration,
-    /// Do all of it so many times, each time with new connections, and tell mean and standard deviation.
+    /// Do all of it this many times, each time with new connections, and tell mean and standard deviation.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000), help_heading = "Load", hide_short_help = true)]
     trials: u16,
 
@@ -142,7 +142,7 @@ pub(crate) struct LoadArgs {
     /// Show no progress.
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
-    /// Keep a time series with slices of so many seconds, for --json and --csv; with --csv 1 unless this says otherwise.
+    /// Keep a time series with slices of this many seconds, for --json and --csv; with --csv 1 unless this says otherwise.
     #[arg(long, value_name = "SECONDS", value_parser = slice, help_heading = "Output", hide_short_help = true)]
     series: Option<Duration>,
     /// Write the time series to this file: a line for each slice.
@@ -157,7 +157,7 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     connection: ConnectionArgs,
-    /// Give up a handshake after so many seconds.
+    /// Give up a handshake after this many seconds.
     #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = span, help_heading = "Connection", hide_short_help = true)]
     connect_timeout: Duration,
 

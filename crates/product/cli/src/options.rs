@@ -90,19 +90,19 @@ pub(crate) struct QuicArgs {
     /// floor.
     #[arg(long, value_name = "BYTES", conflicts_with_all = ["mtu_ceiling", "mtu_floor"], value_parser = size(), hide = true, help_heading = LABORATORY)]
     pub(crate) packet_size: Option<u16>,
-    /// End a connection after so many seconds of silence.
+    /// End a connection after this many seconds of silence.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub(crate) idle_timeout: u64,
     /// Spread what is sent over the round trip. Paths with less than a millisecond are not paced in any case.
     #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true, hide = true, help_heading = LABORATORY)]
     pub(crate) pacing: OnOff,
-    /// Pace in bursts of so many packets at most, each handed to the kernel by itself.
+    /// Pace in bursts of this many packets at most, each handed to the kernel by itself.
     ///
     /// Without this flag and the next, a burst is a millisecond's worth of the rate, up to what the kernel segments in one
     /// call, and 10 packets after a pause. On slow paths a burst holds no more than 10 ms of the rate.
     #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u16).range(1..=1_000), hide = true, help_heading = LABORATORY)]
     pub(crate) pacing_burst: Option<u16>,
-    /// Pace in bursts of so much of the rate at most; with --pacing-burst, whichever is less.
+    /// Pace in bursts of this much of the rate at most; with --pacing-burst, whichever is less.
     #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(1..=1_000_000), hide = true, help_heading = LABORATORY)]
     pub(crate) pacing_burst_us: Option<u64>,
     /// Start new connections on paths that are known from earlier ones with half of what those carried (RFC 9959).
@@ -125,7 +125,7 @@ pub(crate) struct QuicArgs {
     /// steady and after losses, at once on gaps and at the end of a stream.
     #[arg(long, default_value_t = 10, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=1_000), hide = true, help_heading = LABORATORY)]
     pub(crate) ack_every: u32,
-    /// Update keys after so many packets.
+    /// Update keys after this many packets.
     #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..), hide = true, help_heading = LABORATORY)]
     pub(crate) key_update_after: Option<u64>,
     /// Use the classic key exchange only, without the post-quantum one.

@@ -44,20 +44,20 @@ pub(crate) struct PathArgs {
     /// How an AF_XDP socket shares packets with the driver.
     #[arg(long, value_enum, default_value = "auto", value_name = "MODE", hide_short_help = true)]
     pub(crate) xdp_mode: XdpMode,
-    /// Let the kernel poll the interface's queue for so many microseconds, on this program's own CPU time. For xdp.
+    /// Let the kernel poll the interface's queue for this many microseconds, on this program's own CPU time. For xdp.
     #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(1..=100_000), hide_short_help = true)]
     pub(crate) busy_poll: Option<u32>,
-    /// Look for packets so many microseconds before sleeping: less delay for more CPU. always never sleeps.
+    /// Look for packets this many microseconds before sleeping: less delay for more CPU. always never sleeps.
     #[arg(long, default_value = "0", value_name = "MICROSECONDS|always", value_parser = spin, hide_short_help = true)]
     pub(crate) spin: Duration,
-    /// Ask for a socket receive buffer of so many bytes; without this flag, 8 MiB.
+    /// Ask for a socket receive buffer of this many bytes; without this flag, 8 MiB.
     ///
     /// The kernel grants twice the number, because it counts its own bookkeeping in: a datagram of 1,472 bytes takes about 2,304.
     /// So 106496 gives 212,992 bytes, which is what a socket has that asks for nothing (net.core.rmem_default), and holds about
     /// 90 full datagrams. Without privileges net.core.rmem_max is the limit. For kernel UDP; AF_XDP has no such buffer.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(4_096..=1 << 28))]
     pub(crate) receive_buffer: Option<u32>,
-    /// Hold every datagram that arrives for so many microseconds: a longer path on a machine without spare cores for a lab.
+    /// Hold every datagram that arrives for this many microseconds: a longer path on a machine without spare cores for a lab.
     ///
     /// At most 64 MiB are held; more is dropped and counted as overflowed. With kernel UDP only; tercel lab emulates more.
     #[cfg(feature = "lab")]

@@ -123,7 +123,7 @@ fn trials_and_their_series() {
     assert!(stdout(&table).contains("\nmean ") && stdout(&table).contains("\nsd "), "{table:?}");
 }
 
-/// Waits until so many requests hang. A child that ends before, or makes none in half a minute, fails the test.
+/// Waits until this many requests hang. A child that ends before, or makes none in half a minute, fails the test.
 fn await_hanging(child: &mut Child, wanted: usize) {
     let (mut looks, mut said) = (0, String::new());
     while HANGING.load(Ordering::Relaxed) < wanted {

@@ -43,19 +43,19 @@ fn until(what: &str, mut is_done: impl FnMut() -> bool) {
 }
 
 /// Where processes run.
-trait Place {
+trait Host {
     fn spawn(&self, command: &mut Command) -> io::Result<Child>;
 }
 
-struct Here;
+struct Machine;
 
-impl Place for Here {
+impl Host for Machine {
     fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         command.spawn()
     }
 }
 
-impl Place for Namespace {
+impl Host for Namespace {
     fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         Namespace::spawn(self, command)
     }
@@ -69,7 +69,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(place: &impl Place, flags: &[&str]) -> Server {
+    fn start(place: &impl Host, flags: &[&str]) -> Server {
         let folder = TempDir::new().unwrap();
         let ready = folder.path().join("ready");
         let mut command = Command::new(PROGRAM);
@@ -84,7 +84,7 @@ impl Server {
     }
 
     /// Begins a download; `during` is called once some of it has arrived. Returns the report.
-    fn download(&self, from: &impl Place, host: Ipv4Addr, flags: &[&str], during: impl FnOnce()) -> Value {
+    fn download(&self, from: &impl Host, host: Ipv4Addr, flags: &[&str], during: impl FnOnce()) -> Value {
         let (url, file) = (format!("https://{host}:{}/bytes/{LEN}", self.port), self.file());
         let mut command = Command::new(PROGRAM);
         command.args(["get", "-k", "--json", "--http", "3", &url, "-o"]).arg(&file).args(flags);
@@ -119,8 +119,8 @@ fn local(report: &Value) -> IpAddr {
 /// Deleted, `--migrate-to` could do nothing, or lose bytes.
 #[test]
 fn a_download_moves_to_another_address_and_completes() {
-    let server = Server::start(&Here, &[]);
-    let report = server.download(&Here, Ipv4Addr::LOCALHOST, &["--migrate-to", "127.0.0.2@0"], || ());
+    let server = Server::start(&Machine, &[]);
+    let report = server.download(&Machine, Ipv4Addr::LOCALHOST, &["--migrate-to", "127.0.0.2@0"], || ());
     assert_eq!(report["migrations"].as_u64(), Some(1), "{report}");
     assert_eq!(local(&report), IpAddr::from([127, 0, 0, 2]));
     // Nowhere is told before a byte is asked for, or at the time.
@@ -139,8 +139,8 @@ fn a_download_moves_to_another_address_and_completes() {
 /// RFC 9000 §9.6. Deleted, `--preferred-address` could do nothing, or take an address that leads nowhere.
 #[test]
 fn a_download_goes_on_at_the_servers_preferred_address() {
-    let server = Server::start(&Here, &["--preferred-address", "127.0.0.3"]);
-    let report = server.download(&Here, Ipv4Addr::LOCALHOST, &[], || ());
+    let server = Server::start(&Machine, &["--preferred-address", "127.0.0.3"]);
+    let report = server.download(&Machine, Ipv4Addr::LOCALHOST, &[], || ());
     let peer: std::net::SocketAddr = report["peer_address"].as_str().unwrap().parse().unwrap();
     assert_eq!((peer.ip(), peer.port()), (IpAddr::from([127, 0, 0, 3]), server.port));
     let mut refused = Command::new(PROGRAM);

@@ -83,7 +83,7 @@ pub trait Responses {
     /// The server takes no more of the request's content. Its response, or a failure, follows.
     fn on_stop_sending(&mut self, _request: &mut Self::Request) {}
 
-    /// The next of the request's content, for a stream with room for so many bytes. Without room it may be the end.
+    /// The next of the request's content, for a stream with room for this many bytes. Without room it may be the end.
     fn next_content(&mut self, _request: &mut Self::Request, _room: usize) -> Content {
         Content::Wait
     }
@@ -112,7 +112,7 @@ pub trait Requests {
 }
 
 /// A request in the table.
-struct Entry<R> {
+struct TrackedRequest<R> {
     request: R,
     /// The response is complete: the request is over when its content is.
     is_answered: bool,
@@ -131,7 +131,7 @@ enum Life {
 /// What arrives on a connection, on its way to the client's state.
 struct Incoming<C: Responses> {
     state: C,
-    requests: StreamTable<Entry<C::Request>>,
+    requests: StreamTable<TrackedRequest<C::Request>>,
     /// Streams that take more content.
     writable: Vec<StreamId>,
     life: Life,
@@ -156,7 +156,7 @@ impl<C: Responses> Incoming<C> {
     }
 
     fn fail(&mut self, id: StreamId, failure: Failure<'_>) {
-        if let Some(Entry { request, is_answered: false }) = self.requests.remove(id.index()) {
+        if let Some(TrackedRequest { request, is_answered: false }) = self.requests.remove(id.index()) {
             self.state.on_failure(request, failure);
         }
     }
@@ -186,10 +186,10 @@ impl<C: Responses> MessageSink for Incoming<C> {
     }
 
     fn on_end(&mut self, id: StreamId) {
-        if let Some(Entry { request, .. }) = self.requests.remove(id.index())
+        if let Some(TrackedRequest { request, .. }) = self.requests.remove(id.index())
             && let Some(request) = self.state.on_end(request)
         {
-            self.requests.insert(id.index(), Entry { request, is_answered: true });
+            self.requests.insert(id.index(), TrackedRequest { request, is_answered: true });
         }
     }
 
@@ -227,7 +227,7 @@ impl<C: Responses> MessageSink for Incoming<C> {
 pub struct ClientConnection<C: Responses>(Session<Incoming<C>>);
 
 impl<C: Responses> ClientConnection<C> {
-    /// A connection that has done nothing yet. `streams`: with so many requests at a time their table keeps its memory.
+    /// A connection that has done nothing yet. `streams`: with this many requests at a time their table keeps its memory.
     pub fn new(config: Arc<http3::Config>, state: C, streams: usize, now: Instant) -> ClientConnection<C> {
         let messages = Incoming {
             state,
@@ -331,7 +331,7 @@ impl<C: Responses> Active<'_, C> {
     /// Keeps a request that was sent.
     #[inline]
     pub fn keep(&mut self, id: StreamId, request: C::Request) {
-        self.session.messages.requests.insert(id.index(), Entry { request, is_answered: false });
+        self.session.messages.requests.insert(id.index(), TrackedRequest { request, is_answered: false });
     }
 
     /// The state and a request that is not over.
@@ -438,7 +438,7 @@ impl<A: Requests> ClientApp<A> {
             return;
         }
         let end = End { reason, failure: http.failure() };
-        for (_, Entry { request, is_answered }) in requests.drain() {
+        for (_, TrackedRequest { request, is_answered }) in requests.drain() {
             if !is_answered {
                 state.on_failure(request, Failure::Closed(&end));
             }

@@ -62,7 +62,7 @@ pub enum GetError {
     Status(u16),
     /// An output that cannot be written.
     Write(PathBuf, io::Error),
-    /// Nothing was heard for so many seconds.
+    /// Nothing was heard for this many seconds.
     Timeout(Silence, u64),
     /// Nothing was heard for too long. The text says for how long.
     Silent(Silence, String),
@@ -72,7 +72,7 @@ pub enum GetError {
     Changed,
     /// A TLS alert other than one about certificates.
     Tls(String),
-    /// So many redirects were followed.
+    /// This many redirects were followed.
     Redirects(u32),
     /// The peer closed, or the network did, for this reason.
     Broken(String),

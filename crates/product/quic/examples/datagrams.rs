@@ -19,7 +19,7 @@ async fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Both ends over loopback, and so many positions. Returns the newest that arrived.
+/// Both ends over loopback, and this many positions. Returns the newest that arrived.
 pub(crate) async fn run(positions: u64) -> Result<u64, Error> {
     let server = Endpoint::server(setup::server("positions")?, "127.0.0.1:0".parse()?)?;
     let address = server.local_addr()?;

@@ -27,7 +27,7 @@ impl fmt::Display for SendDatagramError {
 
 impl core::error::Error for SendDatagramError {}
 
-/// The connection is over, or the exporter cannot fill so many bytes. Source: RFC 8446 §7.5.
+/// The connection is over, or the exporter cannot fill this many bytes. Source: RFC 8446 §7.5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportError;
 

@@ -6,7 +6,7 @@ use crate::connecting::Connecting;
 use crate::driver::ManualDriver;
 use crate::error::ConnectError;
 use crate::facts::Facts;
-use crate::hub::{Connect, Course, Hub};
+use crate::hub::{Connect, EndpointPhase, Hub};
 use crate::incoming::Incoming;
 use crate::shared::{Guard, Shared};
 use crate::stats::EndpointStats;
@@ -64,7 +64,7 @@ struct Last(Arc<Hub>);
 
 impl Drop for Last {
     fn drop(&mut self) {
-        self.0.set_course(Course::Abandoned);
+        self.0.set_phase(EndpointPhase::Abandoned);
     }
 }
 
@@ -152,7 +152,7 @@ impl Endpoint {
     /// Closes all connections with this code and reason, cut to 256 bytes, and takes no others. [`Endpoint::wait_idle`] waits
     /// until the peers had the chance to hear of it. Source: RFC 9000 §10.2.
     pub fn close(&self, code: VarInt, reason: &[u8]) {
-        self.hub().set_course(Course::Closed { code, reason: Bytes::copy_from_slice(reason) });
+        self.hub().set_phase(EndpointPhase::Closed { code, reason: Bytes::copy_from_slice(reason) });
     }
 
     /// Waits until no connection has state: each keeps some for three probe timeouts after its end. Source: RFC 9000 §10.2.

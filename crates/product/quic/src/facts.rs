@@ -33,7 +33,7 @@ pub enum PathEvent {
         /// Where it is.
         to: SocketAddr,
     },
-    /// Datagrams of so many bytes of UDP payload are sent from now on. Source: RFC 8899.
+    /// Datagrams of this many bytes of UDP payload are sent from now on. Source: RFC 8899.
     PacketSize(u16),
     /// The local address is another one: this client has moved ([`crate::Connection::migrate`]), or the peer has reached this end
     /// elsewhere. Source: RFC 9000 §9.

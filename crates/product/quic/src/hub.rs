@@ -29,7 +29,7 @@ pub(crate) struct Connect {
 
 /// Whether an endpoint goes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Course {
+pub(crate) enum EndpointPhase {
     #[default]
     Open,
     /// The last handle is gone: nothing is accepted any more, and the driver ends after the last connection.
@@ -41,13 +41,13 @@ pub(crate) enum Course {
 /// What the driver does before its next turn.
 pub(crate) struct Orders {
     pub(crate) connects: Vec<Connect>,
-    pub(crate) course: Course,
+    pub(crate) phase: EndpointPhase,
 }
 
 #[derive(Default)]
 struct State {
     connects: Vec<Connect>,
-    course: Course,
+    phase: EndpointPhase,
     /// The driver has ended.
     is_over: bool,
     incoming: VecDeque<Arc<Guard>>,
@@ -108,7 +108,7 @@ impl Hub {
     /// A connection shall begin. Returns whether it will: not when the endpoint is closed.
     pub(crate) fn connect(&self, connect: Connect) -> bool {
         let is_taken = self.change(|state| {
-            let is_open = !state.is_over && !matches!(state.course, Course::Closed { .. });
+            let is_open = !state.is_over && !matches!(state.phase, EndpointPhase::Closed { .. });
             if is_open {
                 state.connects.push(connect);
                 state.stats.outgoing_handshakes += 1;
@@ -123,10 +123,10 @@ impl Hub {
     }
 
     /// The endpoint goes on like this; a closed one stays closed. Connections that were not accepted are refused.
-    pub(crate) fn set_course(&self, course: Course) {
+    pub(crate) fn set_phase(&self, phase: EndpointPhase) {
         let refused = self.change(|state| {
-            if !matches!(state.course, Course::Closed { .. }) {
-                state.course = course;
+            if !matches!(state.phase, EndpointPhase::Closed { .. }) {
+                state.phase = phase;
             }
             state.accepting.hand_to(&mut state.woken);
             core::mem::take(&mut state.incoming)
@@ -146,7 +146,7 @@ impl Hub {
         self.has_orders.store(false, Ordering::Release);
         Some(self.change(|state| Orders {
             connects: core::mem::take(&mut state.connects),
-            course: state.course.clone(),
+            phase: state.phase.clone(),
         }))
     }
 
@@ -171,7 +171,7 @@ impl Hub {
     pub(crate) fn on_incoming(&self, guard: Arc<Guard>) {
         let refused = self.change(|state| {
             state.connections += 1;
-            if state.course != Course::Open {
+            if state.phase != EndpointPhase::Open {
                 return Some(guard);
             }
             state.incoming.push_back(guard);
@@ -190,7 +190,7 @@ impl Hub {
                 state.stats.accepted_handshakes += 1;
                 return Poll::Ready(Some(guard));
             }
-            if state.is_over || state.course != Course::Open {
+            if state.is_over || state.phase != EndpointPhase::Open {
                 return Poll::Ready(None);
             }
             state.accepting.note(context);
@@ -269,7 +269,7 @@ mod tests {
         let hub = hub();
         let (first, second) = (client(&hub), client(&hub));
         hub.on_incoming(Arc::new(Guard(Arc::clone(&first))));
-        hub.set_course(Course::Abandoned);
+        hub.set_phase(EndpointPhase::Abandoned);
         hub.on_incoming(Arc::new(Guard(Arc::clone(&second))));
         for client in [first, second] {
             let error = client.change(|state| state.error().cloned());

@@ -13,7 +13,7 @@ use transport::{Priority, StreamId};
 
 /// Bytes that one call copies at most.
 const MAX_PIECE: usize = 64 << 10;
-/// Pieces of at least so many bytes get memory of their own.
+/// Pieces of at least this many bytes get memory of their own.
 const LARGE: usize = 8 << 10;
 /// Bytes of memory that smaller pieces share.
 const CHUNK: usize = 16 << 10;

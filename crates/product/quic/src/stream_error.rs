@@ -33,7 +33,7 @@ pub enum ReadError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadExactError {
-    /// The stream ended first, after so many bytes.
+    /// The stream ended first, after this many bytes.
     FinishedEarly(usize),
     /// The stream or the connection failed.
     ReadError(ReadError),

@@ -28,7 +28,7 @@ pub(crate) const CONNECTION: u64 = 28 * 1024;
 /// What a stream holds beside its bytes, in bytes.
 pub(crate) const STREAM: u64 = 1_536;
 
-/// An account tells of changes of so many bytes.
+/// An account tells of changes of this many bytes.
 const STEP: i64 = 64 * 1024;
 /// What each connection may hold at any level, in bytes.
 const LEAST_SHARE: u64 = 64 * 1024;
@@ -154,7 +154,7 @@ impl MemoryAccount {
         self.budget.0.peak.on_held(u64::try_from(held).unwrap_or(0));
     }
 
-    /// So many connections more, or fewer.
+    /// This many connections more, or fewer.
     pub(crate) fn on_connections(&self, change: i64) {
         self.budget.0.connections.fetch_add(change, Ordering::Relaxed);
     }
@@ -183,7 +183,7 @@ struct Holders {
 /// Up to 32 KiB are the lowest class.
 const CLASS_SHIFT: u32 = 15;
 
-/// The class of a connection that holds so much.
+/// The class of a connection that holds this much.
 #[inline]
 fn class_of(bytes: u64) -> u8 {
     (bytes >> CLASS_SHIFT).checked_ilog2().map_or(0, |class| class as u8 + 1)
@@ -194,7 +194,7 @@ impl Holders {
         Holders { places: Vec::new(), class: u8::MAX, next: 0 }
     }
 
-    /// A connection holds so much now.
+    /// A connection holds this much now.
     #[inline]
     fn on_change(&mut self, handle: Handle, bytes: u64) {
         if handle.index() >= self.places.len() {
@@ -272,7 +272,7 @@ impl Held {
 pub(crate) enum Verdict {
     /// It goes on.
     Keep,
-    /// It goes on, and may retain so much from now on.
+    /// It goes on, and may retain this much from now on.
     Limit(Option<u64>),
     /// It ends: memory is short, and it makes no progress.
     End,

@@ -29,7 +29,7 @@ const INIT: u64 = 1_000;
 pub(crate) enum Part {
     /// The manifest's text.
     Manifest(String),
-    /// Made-up bytes, so many.
+    /// Made-up bytes, this many.
     Media(u64),
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct PeakMemory {
 }
 
 impl PeakMemory {
-    /// Connections hold so many bytes now.
+    /// Connections hold this many bytes now.
     #[inline]
     pub(crate) fn on_held(&self, held: u64) {
         let highest = self.highest.load(Ordering::Relaxed);

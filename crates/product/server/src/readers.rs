@@ -180,7 +180,7 @@ impl<T> Ticket<T> {
         }
     }
 
-    /// The result, once. While there is none, those who ask are woken when there is.
+    /// The result, once. A task that polled before is woken then.
     pub(crate) fn poll(&self, wake_target: ResultWaker<'_>) -> Poll<Option<T>> {
         match &mut *self.lock() {
             Stage::Done(result) => Poll::Ready(result.take()),
@@ -209,7 +209,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Polls until there is a result: for those who may wait.
+/// Blocks until there is a result.
 pub(crate) fn wait<T>(mut poll: impl FnMut(ResultWaker<'_>) -> Poll<T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     loop {

@@ -15,7 +15,7 @@ use transport::{Connection, Dir};
 
 /// How long a client has at least to hear the first GOAWAY before the final one.
 const MIN_NOTICE: Duration = Duration::from_millis(1);
-/// After so many round trips a GOAWAY that is not acknowledged keeps nothing waiting: it was lost more than once, or the client
+/// After this many round trips a GOAWAY that is not acknowledged keeps nothing waiting: it was lost more than once, or the client
 /// has gone.
 const ROUND_TRIPS_TO_HEAR: u64 = 4;
 /// The same on short paths, where acknowledgements and timers take longer than the round trip.

@@ -36,7 +36,7 @@ impl WakeList {
         self.wake.is_some()
     }
 
-    /// Moves those who were called to `handles`.
+    /// Moves those that were woken to `handles`.
     #[inline]
     pub(crate) fn take(&self, handles: &mut Vec<Handle>) {
         self.list.take(handles);

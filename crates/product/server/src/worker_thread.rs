@@ -25,7 +25,7 @@ use worker::{HandOffMember, Worker};
 
 /// How long packets that have been sent may take to leave the interface.
 const SETTLE: Duration = Duration::from_millis(200);
-/// A worker that is a task looks at the descriptors and timers of others after so many turns without a pause. A look is an
+/// A worker that is a task looks at the descriptors and timers of others after this many turns without a pause. A look is an
 /// `epoll_wait`.
 const TURNS_PER_LOOK: u32 = 8;
 

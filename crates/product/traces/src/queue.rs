@@ -17,12 +17,12 @@ pub(crate) struct Item {
     /// Whole records.
     pub(crate) bytes: Vec<u8>,
     /// Whether more follow.
-    pub(crate) place: Place,
+    pub(crate) position: Position,
 }
 
-/// The place of an item in its trace.
+/// The position of an item in its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Position {
     Within,
     Last,
 }
@@ -73,14 +73,14 @@ impl Queue {
             state.tally.refused += 1;
             return Err(Refused);
         }
-        state.add(Item { number, name: name.to_owned(), bytes, place: Place::Within });
+        state.add(Item { number, name: name.to_owned(), bytes, position: Position::Within });
         self.filled.notify_one();
         Ok(())
     }
 
     /// The trace is over.
     pub(crate) fn finish(&self, number: u64, name: &str, bytes: Vec<u8>) {
-        self.lock().add(Item { number, name: name.to_owned(), bytes, place: Place::Last });
+        self.lock().add(Item { number, name: name.to_owned(), bytes, position: Position::Last });
         self.filled.notify_one();
     }
 

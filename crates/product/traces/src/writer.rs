@@ -1,7 +1,7 @@
 //! The thread that writes: takes chunks off the queue and appends each to the file of its trace.
 
 use crate::files;
-use crate::queue::{Item, Place, Queue};
+use crate::queue::{Item, Position, Queue};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
@@ -37,7 +37,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn write(&mut self, item: Item) {
-        let Item { number, name, bytes, place } = item;
+        let Item { number, name, bytes, position } = item;
         let target = match self.targets.remove(&number) {
             Some(Target::Broken) => Target::Broken,
             found if bytes.is_empty() => match found {
@@ -56,7 +56,7 @@ impl Writer<'_> {
                 }
             },
         };
-        if place == Place::Last {
+        if position == Position::Last {
             self.open -= usize::from(matches!(target, Target::Open(..)));
         } else {
             self.targets.insert(number, target);

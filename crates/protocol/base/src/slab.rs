@@ -1,6 +1,6 @@
 //! A slab whose handles carry a generation, so that a stale handle finds nothing instead of another value.
 
-/// A place in a [`Slab`] and the generation that it belongs to.
+/// A slot in a [`Slab`] and the generation that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handle {
     index: u32,
@@ -8,28 +8,28 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The place's number: below the largest number of entries that the slab ever held. For side tables.
+    /// The slot's number: below the largest number of entries that the slab ever held. For side tables.
     pub fn index(self) -> usize {
         self.index as usize
     }
 }
 
 #[derive(Debug)]
-struct Place<T> {
+struct Slot<T> {
     generation: u32,
     value: Option<T>,
 }
 
-/// Values in stable places, found in constant time.
+/// Values in stable slots, found in constant time.
 #[derive(Debug)]
 pub struct Slab<T> {
-    places: Vec<Place<T>>,
+    slots: Vec<Slot<T>>,
     free: Vec<u32>,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Slab { places: Vec::new(), free: Vec::new() }
+        Slab { slots: Vec::new(), free: Vec::new() }
     }
 }
 
@@ -42,53 +42,51 @@ impl<T> Slab<T> {
     /// The handle that the next `insert` will return.
     pub fn next_handle(&self) -> Handle {
         match self.free.last() {
-            Some(&index) => Handle {
-                index,
-                generation: self.places.get(index as usize).map_or(0, |place| place.generation),
-            },
-            None => Handle { index: self.places.len() as u32, generation: 0 },
+            Some(&index) => {
+                Handle { index, generation: self.slots.get(index as usize).map_or(0, |slot| slot.generation) }
+            }
+            None => Handle { index: self.slots.len() as u32, generation: 0 },
         }
     }
 
-    /// Puts `value` in a free place.
+    /// Puts `value` in a free slot.
     pub fn insert(&mut self, value: T) -> Handle {
         let handle = self.next_handle();
-        match self.free.pop().and_then(|index| self.places.get_mut(index as usize)) {
-            Some(place) => place.value = Some(value),
-            None => self.places.push(Place { generation: 0, value: Some(value) }),
+        match self.free.pop().and_then(|index| self.slots.get_mut(index as usize)) {
+            Some(slot) => slot.value = Some(value),
+            None => self.slots.push(Slot { generation: 0, value: Some(value) }),
         }
         handle
     }
 
     /// The value of `handle`, unless it was removed.
     pub fn entry(&self, handle: Handle) -> Option<&T> {
-        self.places
+        self.slots
             .get(handle.index())
-            .filter(|place| place.generation == handle.generation)
-            .and_then(|place| place.value.as_ref())
+            .filter(|slot| slot.generation == handle.generation)
+            .and_then(|slot| slot.value.as_ref())
     }
 
     /// The value of `handle`, unless it was removed.
     pub fn entry_mut(&mut self, handle: Handle) -> Option<&mut T> {
-        self.places
+        self.slots
             .get_mut(handle.index())
-            .filter(|place| place.generation == handle.generation)
-            .and_then(|place| place.value.as_mut())
+            .filter(|slot| slot.generation == handle.generation)
+            .and_then(|slot| slot.value.as_mut())
     }
 
     /// Takes the value out and retires the handle.
     pub fn remove(&mut self, handle: Handle) -> Option<T> {
-        let place =
-            self.places.get_mut(handle.index()).filter(|place| place.generation == handle.generation)?;
-        let value = place.value.take()?;
-        place.generation = place.generation.wrapping_add(1);
+        let slot = self.slots.get_mut(handle.index()).filter(|slot| slot.generation == handle.generation)?;
+        let value = slot.value.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
         self.free.push(handle.index);
         Some(value)
     }
 
     /// How many values it holds.
     pub fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slots.len() - self.free.len()
     }
 
     /// Whether it holds none.
@@ -96,21 +94,21 @@ impl<T> Slab<T> {
         self.len() == 0
     }
 
-    /// All values with their handles, in order of their places.
+    /// All values with their handles, in order of their slots.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (Handle, &mut T)> {
-        self.places.iter_mut().enumerate().filter_map(|(index, place)| {
-            let handle = Handle { index: index as u32, generation: place.generation };
-            place.value.as_mut().map(|value| (handle, value))
+        self.slots.iter_mut().enumerate().filter_map(|(index, slot)| {
+            let handle = Handle { index: index as u32, generation: slot.generation };
+            slot.value.as_mut().map(|value| (handle, value))
         })
     }
 
-    /// All handles, in order of their places.
+    /// All handles, in order of their slots.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.places
+        self.slots
             .iter()
             .enumerate()
-            .filter(|(_, place)| place.value.is_some())
-            .map(|(index, place)| Handle { index: index as u32, generation: place.generation })
+            .filter(|(_, slot)| slot.value.is_some())
+            .map(|(index, slot)| Handle { index: index as u32, generation: slot.generation })
     }
 }
 

@@ -1,6 +1,6 @@
 //! When a collection gives memory back after a peak.
 
-/// Collections of up to so many entries keep their room.
+/// Collections of up to this many entries keep their room.
 const FEW: usize = 1_024;
 
 /// What a collection of `len` entries and room for `capacity` shrinks to, if an eighth of its room is enough. The room that is

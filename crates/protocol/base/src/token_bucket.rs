@@ -1,4 +1,4 @@
-//! A token bucket: so many events a second, so many at once.
+//! A token bucket: this many events a second, this many at once.
 
 use crate::time::{Duration, Instant};
 

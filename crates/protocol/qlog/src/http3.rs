@@ -116,7 +116,7 @@ pub struct FieldText<'a> {
 /// A frame of HTTP/3.
 #[derive(Clone, Copy, Debug)]
 pub enum Http3Frame<'a> {
-    /// DATA, of so many bytes.
+    /// DATA, of this many bytes.
     Data {
         /// Bytes of content.
         len: u64,

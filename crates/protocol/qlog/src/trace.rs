@@ -180,7 +180,7 @@ impl Trace {
         }
     }
 
-    /// Probe timeouts passed in a row, so many.
+    /// Probe timeouts passed in a row, this many.
     pub fn on_probe_timeouts(&mut self, now: Instant, count: u32) {
         let is_stall = count >= STALL && self.ring.as_ref().is_some_and(|ring| ring.when.stall);
         if is_stall {

@@ -18,7 +18,7 @@ use core::ops::Range;
 /// Ranges that are remembered, and sent at most.
 pub const MAX_RANGES: usize = 64;
 
-/// A receiver that chooses for itself acknowledges every second packet until so many ack-eliciting ones have come in without a
+/// A receiver that chooses for itself acknowledges every second packet until this many ack-eliciting ones have come in without a
 /// gap. A sender's window needs that early; by then it has left slow start's first rounds behind.
 pub const STEADY_AFTER: u32 = 100;
 

@@ -255,7 +255,7 @@ impl MtuSearch {
         self.probed_sizes.suspect().is_some()
     }
 
-    /// The probe of so many bytes has left.
+    /// The probe of this many bytes has left.
     pub fn on_probe_sent(&mut self, now: Instant, size: u16) {
         if matches!(self.phase, Phase::Resting { .. }) {
             self.begin(now);
@@ -268,7 +268,7 @@ impl MtuSearch {
         }
     }
 
-    /// A probe of so many bytes arrived: one under way, or one that was thought lost.
+    /// A probe of this many bytes arrived: one under way, or one that was thought lost.
     pub fn on_probe_acked(&mut self, now: Instant, size: u16) {
         let is_searching = matches!(self.phase, Phase::Searching { .. });
         if is_searching && size > self.works && size <= self.ceiling {
@@ -280,7 +280,7 @@ impl MtuSearch {
         }
     }
 
-    /// A probe of so many bytes was lost.
+    /// A probe of this many bytes was lost.
     pub fn on_probe_lost(&mut self, now: Instant, size: u16) {
         self.report.probes_lost = self.report.probes_lost.saturating_add(1);
         match self.probed_sizes.on_lost(size) {
@@ -294,7 +294,7 @@ impl MtuSearch {
         self.go_on(now);
     }
 
-    /// Our own interface has turned down a packet of so many bytes: no loss, but certain knowledge, unlike a message by ICMP,
+    /// Our own interface has turned down a packet of this many bytes: no loss, but certain knowledge, unlike a message by ICMP,
     /// which anyone can forge. Source: RFC 8899 §3 (local MTU), RFC 9000 §14.2.1.
     pub fn on_refused(&mut self, now: Instant, size: u16) {
         if size <= self.floor || self.phase == Phase::Waiting {

@@ -8,7 +8,7 @@
 //!
 //! Below a millisecond of round trip (loopback, a local network) there is no limit: timers are no finer than that.
 //!
-//! Both sizes can be set ([`Burst`]): then a train is so many packets, or so much of the rate, and no more than that piles up
+//! Both sizes can be set ([`Burst`]): then a train is this many packets, or this much of the rate, and no more than that piles up
 //! while there is nothing to send. What a sender is owed that was woken late still leaves at once, in several trains: a
 //! limit that cost rate would be a second congestion controller.
 //!
@@ -63,7 +63,7 @@ impl Default for Pacing {
 /// call takes, and ten packets after a pause. With both, the smaller one. A single packet is always possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Burst {
-    /// So many packets, also on paths whose round trip is too short to be paced: one train, one send. On slow paths fewer,
+    /// This many packets, also on paths whose round trip is too short to be paced: one train, one send. On slow paths fewer,
     /// so that a burst holds no more than ten milliseconds of the rate.
     pub packets: Option<u16>,
     /// So much of the rate.

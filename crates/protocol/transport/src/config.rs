@@ -31,7 +31,7 @@ pub struct TransportConfig {
     pub mtu: MtuConfig,
     /// Longest wait before an ack-eliciting packet is acknowledged. Default: 25 ms.
     pub max_ack_delay: Duration,
-    /// An acknowledgement leaves at the latest after so many ack-eliciting packets, unless the peer asks for something else.
+    /// An acknowledgement leaves at the latest after this many ack-eliciting packets, unless the peer asks for something else.
     /// RFC 9000 §13.2.2 proposes 2, which holds until a path is steady and after losses; then fewer cost less. Default: 10.
     pub ack_every: u32,
     /// Whether either end may ask the other for fewer acknowledgements than that, or for one at once
@@ -52,7 +52,7 @@ pub struct TransportConfig {
     pub streams: StreamConfig,
     /// Largest DATAGRAM frame accepted, in bytes; 0, the default, accepts none. Source: RFC 9221 §3.
     pub max_datagram_frame_size: u16,
-    /// Keys are updated after so many packets. Well below every AEAD's confidentiality limit. Default: 2^22.
+    /// Keys are updated after this many packets. Well below every AEAD's confidentiality limit. Default: 2^22.
     pub key_update_after: u64,
     /// Whether packets carry ECN marks until the path proves to lose them. Default: on.
     pub ecn: Switch,

@@ -14,7 +14,7 @@ pub(crate) use recovery::packet::Space as SpaceId;
 use recovery::timers::SpaceTimers;
 use wire::frame;
 
-/// After so many packets that only acknowledge, one asks for an acknowledgement itself, so that the peer's answer lets us
+/// After this many packets that only acknowledge, one asks for an acknowledgement itself, so that the peer's answer lets us
 /// forget what we have reported.
 const ACKS_WITHOUT_ANSWER: u32 = 64;
 

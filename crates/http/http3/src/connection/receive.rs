@@ -26,9 +26,9 @@ pub(super) enum Action {
 
 /// Far more than one turn's packets can cause by way of the limits on streams.
 const MAX_ACTIONS: usize = 65_536;
-/// With so many actions in a turn, priorities are no longer heeded: they are hints.
+/// With this many actions in a turn, priorities are no longer heeded: they are hints.
 const MAX_PRIORITIES: usize = 4_096;
-/// Of a request whose head is too large so many bytes may still come before its answer says how many more.
+/// Of a request whose head is too large this many bytes may still come before its answer says how many more.
 const REFUSED: u64 = 1 << 20;
 /// Priorities kept for streams that are not open yet: as many as streams are usually allowed.
 const MAX_EARLY_PRIORITIES: usize = 100;

@@ -111,14 +111,14 @@ const fn tables() -> Tables {
 
 /// What 12 bits begin with: one or two symbols and the bits they take.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry(u32);
+pub(super) struct DecoderStep(u32);
 
 /// The 12 bits begin a code that is longer.
-pub(super) const LONG: Entry = Entry(0);
+pub(super) const LONG: DecoderStep = DecoderStep(0);
 
-impl Entry {
-    const fn new(symbols: u32, count: u32, bits: u32) -> Entry {
-        Entry(symbols | count << 19 | bits << 24)
+impl DecoderStep {
+    const fn new(symbols: u32, count: u32, bits: u32) -> DecoderStep {
+        DecoderStep(symbols | count << 19 | bits << 24)
     }
 
     /// The symbols, the first in the low byte, zeros above the last.
@@ -141,13 +141,13 @@ impl Entry {
 }
 
 /// The look-up table, by the next 12 bits.
-pub(super) static PAIRS: [Entry; 1 << PAIR_BITS] = pairs();
+pub(super) static PAIRS: [DecoderStep; 1 << PAIR_BITS] = pairs();
 
 #[expect(
     clippy::indexing_slicing,
     reason = "evaluated at compile time, where a wrong index does not compile"
 )]
-const fn pairs() -> [Entry; 1 << PAIR_BITS] {
+const fn pairs() -> [DecoderStep; 1 << PAIR_BITS] {
     // First the single symbols: each fills all numbers that begin with its code.
     let mut table = [LONG; 1 << PAIR_BITS];
     let mut symbol = 0;
@@ -157,7 +157,7 @@ const fn pairs() -> [Entry; 1 << PAIR_BITS] {
             let first = ((TABLES.codes[symbol] >> 8) as usize) << (PAIR_BITS - bits);
             let mut index = first;
             while index < first + (1 << (PAIR_BITS - bits)) {
-                table[index] = Entry::new(symbol as u32, 1, bits);
+                table[index] = DecoderStep::new(symbol as u32, 1, bits);
                 index += 1;
             }
         }
@@ -172,7 +172,7 @@ const fn pairs() -> [Entry; 1 << PAIR_BITS] {
             let second = singles[index << first.bits() & ((1 << PAIR_BITS) - 1)];
             if second.symbol_bits() == 8 && first.bits() + second.bits() <= PAIR_BITS {
                 let symbols = first.symbols() as u32 | (second.symbols() as u32) << 8;
-                table[index] = Entry::new(symbols, 2, first.bits() + second.bits());
+                table[index] = DecoderStep::new(symbols, 2, first.bits() + second.bits());
             }
         }
         index += 1;

@@ -38,7 +38,7 @@ pub(super) enum Role {
     Axum,
     /// Sends as much as the first connection asks for.
     StreamServer { way: Way, payload: u16 },
-    /// Asks for so many bytes, and prints how long they took.
+    /// Asks for this many bytes, and prints how long they took.
     StreamClient { way: Way, payload: u16, port: u16, bytes: u64 },
 }
 

@@ -1,4 +1,4 @@
-//! One trial: a server with so many workers, a generator, and what both said.
+//! One trial: a server with this many workers, a generator, and what both said.
 
 use std::fmt;
 use std::io;

@@ -73,11 +73,11 @@ pub(super) struct SegmentTemplate {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct SegmentTimeline {
     #[serde(rename = "S", default)]
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<SegmentRun>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct SegmentRun {
     #[serde(rename = "@t")]
     pub(super) time: Option<u64>,
     #[serde(rename = "@d")]

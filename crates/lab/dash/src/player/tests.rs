@@ -29,7 +29,7 @@ struct Link<'a> {
 const STEP: Duration = Duration::from_millis(10);
 
 impl Link<'_> {
-    /// When so many bits have come that were asked for now.
+    /// When this many bits have come that were asked for now.
     fn arrival(&self, now: Instant, bits: f64, until: Instant) -> Instant {
         let (mut at, mut left) = (now + self.round_trip, bits);
         while left > 0.0 && at < until {
@@ -40,7 +40,7 @@ impl Link<'_> {
     }
 }
 
-/// Plays for so many seconds. `asked` hears what was fetched and when.
+/// Plays for this many seconds. `asked` hears what was fetched and when.
 fn play(
     settings: Settings,
     film: Presentation,

@@ -94,7 +94,7 @@ impl Wanted {
     }
 }
 
-/// Queues so many bytes in datagrams of so many, the first of which begins with `head`.
+/// Queues this many bytes in datagrams of this many, the first of which begins with `head`.
 fn send(port: &mut AnyPort, addresses: Addresses, (bytes, segment): (u64, usize), head: &[u8]) {
     let mut left = bytes as usize;
     let mut head = Some(head);

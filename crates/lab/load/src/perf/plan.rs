@@ -23,7 +23,7 @@ pub enum Task {
 /// How many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// So many.
+    /// This many.
     Bytes(u64),
     /// As many as time allows.
     UntilOver,
@@ -67,7 +67,7 @@ pub struct PerfPlan {
     pub connections: usize,
     /// Exchanges at a time on each connection, unless the server allows fewer.
     pub outstanding: usize,
-    /// When it is over: after so many exchanges or handshakes, or so long.
+    /// When it is over: after this many exchanges or handshakes, or so long.
     pub bound: Bound,
     /// How long before anything is counted.
     pub warm_up: Duration,
@@ -78,7 +78,7 @@ pub struct PerfPlan {
 }
 
 impl PerfPlan {
-    /// Whether it can be carried out by so many threads.
+    /// Whether it can be carried out by this many threads.
     ///
     /// # Errors
     /// The first thing that cannot.

@@ -115,7 +115,7 @@ const CURVE: [f64; 17] = [
     99.999,
 ];
 
-/// As far as so many spans tell a percentile from the longest.
+/// As far as this many spans tell a percentile from the longest.
 pub(super) fn curve(spans: &Spans) -> Vec<[f64; 2]> {
     let count = spans.count() as f64;
     let tells = |percent: &f64| count * (1.0 - percent / 100.0) >= 1.0;

@@ -1,4 +1,4 @@
-//! The content of requests: so many bytes of the pattern that all of tercel sends.
+//! The content of requests: this many bytes of the pattern that all of tercel sends.
 
 use base::pattern;
 use bytes::Bytes;

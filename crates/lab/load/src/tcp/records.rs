@@ -29,7 +29,7 @@ impl Incoming {
         self.buffer.get_mut(self.from..self.to).unwrap_or_default()
     }
 
-    /// So many bytes were put into the room.
+    /// This many bytes were put into the room.
     pub(super) fn on_read(&mut self, bytes: usize) {
         self.to = (self.to + bytes).min(self.buffer.len());
     }
@@ -98,7 +98,7 @@ pub(super) fn want_of_encrypting(error: EncryptError) -> Refusal {
 }
 
 impl Outgoing {
-    /// The socket has taken so many bytes.
+    /// The socket has taken this many bytes.
     pub(super) fn on_sent(&mut self, bytes: usize) {
         self.sent = (self.sent + bytes).min(self.end);
     }

@@ -184,7 +184,7 @@ impl ThreadState {
         }
     }
 
-    /// A connection takes nothing more; those who wait for work on it hear so.
+    /// A connection takes nothing more; tasks that wait for work on it are told.
     pub(super) fn on_gone(&self, link: &ConnectionHandle) {
         if !link.is_gone.replace(true) {
             self.work.notify_waiters();

@@ -58,7 +58,7 @@ fn run(plan: &LoadPlan) -> Report {
     run_until(plan, 0, |_| {})
 }
 
-/// Runs a plan on two threads; `order` is given after so many milliseconds.
+/// Runs a plan on two threads; `order` is given after this many milliseconds.
 fn run_until(plan: &LoadPlan, after: u64, order: impl FnOnce(&AtomicBool) + Send) -> Report {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -235,7 +235,7 @@ fn every_failure_has_its_name() {
     }
 }
 
-/// Deleted, a server that ends connections after so many requests could be counted as failing.
+/// Deleted, a server that ends connections after this many requests could be counted as failing.
 #[test]
 fn a_server_that_ends_connections_in_good_order_is_asked_on_others() {
     for speaks in BOTH {

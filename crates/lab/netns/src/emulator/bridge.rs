@@ -39,7 +39,7 @@ pub(crate) struct Control {
     /// Set by the handle when `options` or `rebind` changed or the thread must end.
     pub(crate) has_news: bool,
     pub(crate) must_end: bool,
-    /// Forget the ports after so many more bytes of UDP payload from the left.
+    /// Forget the ports after this many more bytes of UDP payload from the left.
     pub(crate) rebind: Option<(u64, OldPorts, Scope)>,
     pub(crate) counters: [Counters; 2],
     /// Frames that the kernel dropped before the thread could read them; the handle asks.

@@ -4,7 +4,7 @@
 
 use super::axis::{Reach, Spread, rounded};
 use super::ink::Ink;
-use super::sheet::{Anchor, Entry, Failure, Sheet, Swatch};
+use super::sheet::{Anchor, Failure, LegendLine, Sheet, Swatch};
 use super::sheet::{LETTER, TENTHS, legend_height, tenths, text_width};
 use crate::model::{Plot, Point};
 use plotters::coord::ranged1d::Ranged as _;
@@ -19,7 +19,7 @@ const LABEL_ROW: f64 = 22.0;
 /// A plot of bars, arranged.
 pub(super) struct Bars<'a> {
     plot: &'a Plot,
-    entries: Vec<Entry<'a>>,
+    entries: Vec<LegendLine<'a>>,
     groups: Vec<Group<'a>>,
     values: Spread,
     /// Where the bars begin, in pixels.
@@ -42,7 +42,12 @@ struct Group<'a> {
 
 impl<'a> Bars<'a> {
     /// Arranges a plot on a sheet of this width.
-    pub(super) fn new(plot: &'a Plot, names: &'a [String], entries: Vec<Entry<'a>>, width: f64) -> Bars<'a> {
+    pub(super) fn new(
+        plot: &'a Plot,
+        names: &'a [String],
+        entries: Vec<LegendLine<'a>>,
+        width: f64,
+    ) -> Bars<'a> {
         let all = || plot.series.iter().flat_map(|series| &series.points);
         let figures: Vec<f64> = all()
             .flat_map(|point| [point.y].into_iter().chain(point.interval.into_iter().flatten()))

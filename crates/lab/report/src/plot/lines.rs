@@ -2,7 +2,7 @@
 
 use super::axis::{Reach, Spread};
 use super::ink::Ink;
-use super::sheet::{Anchor, Backend, Entry, Failure, Sheet, Swatch};
+use super::sheet::{Anchor, Backend, Failure, LegendLine, Sheet, Swatch};
 use super::sheet::{LETTER, TENTHS, font, legend_height, marker, tenths, text_width};
 use crate::model::{Plot, Point};
 use plotters::chart::{ChartBuilder, ChartContext};
@@ -21,7 +21,7 @@ type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Spread, Spread>>;
 /// A plot of lines, arranged.
 pub(super) struct Lines<'a> {
     plot: &'a Plot,
-    entries: Vec<Entry<'a>>,
+    entries: Vec<LegendLine<'a>>,
     x: Spread,
     y: Spread,
 }
@@ -31,7 +31,7 @@ const LABEL_ROW: f64 = 22.0;
 
 impl<'a> Lines<'a> {
     /// Arranges a plot on a sheet of this width.
-    pub(super) fn new(plot: &'a Plot, entries: Vec<Entry<'a>>, width: f64) -> Lines<'a> {
+    pub(super) fn new(plot: &'a Plot, entries: Vec<LegendLine<'a>>, width: f64) -> Lines<'a> {
         let points = || plot.series.iter().flat_map(|series| &series.points);
         let figures: Vec<f64> = points()
             .flat_map(|point| [point.y].into_iter().chain(point.interval.into_iter().flatten()))
@@ -100,7 +100,7 @@ impl<'a> Lines<'a> {
         &self,
         chart: &mut Chart<'_, '_>,
         points: &[Point],
-        entry: &Entry<'_>,
+        entry: &LegendLine<'_>,
     ) -> Result<(), Failure> {
         let places: Vec<(f64, f64)> = points
             .iter()

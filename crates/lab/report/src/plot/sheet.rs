@@ -57,7 +57,7 @@ impl Swatch {
 }
 
 /// A line of the legend.
-pub(super) struct Entry<'a> {
+pub(super) struct LegendLine<'a> {
     /// The series.
     pub(super) name: &'a str,
     /// Its ink.
@@ -99,7 +99,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Draws the legend with its first line's middle at `top`.
-    pub(super) fn legend(&self, entries: &[Entry<'_>], swatch: Swatch, top: f64) -> Result<(), Failure> {
+    pub(super) fn legend(&self, entries: &[LegendLine<'_>], swatch: Swatch, top: f64) -> Result<(), Failure> {
         for (entry, (x, row)) in entries.iter().zip(legend_places(entries, swatch, self.width)) {
             let y = top + row as f64 * LEGEND_ROW;
             let name = x + swatch.room();
@@ -127,12 +127,12 @@ impl<'a> Sheet<'a> {
 const LEGEND_ROW: f64 = 19.0;
 
 /// How high a legend of these entries is on a sheet of this width.
-pub(super) fn legend_height(entries: &[Entry<'_>], swatch: Swatch, width: f64) -> f64 {
+pub(super) fn legend_height(entries: &[LegendLine<'_>], swatch: Swatch, width: f64) -> f64 {
     legend_places(entries, swatch, width).last().map_or(0.0, |(_, row)| (row + 1) as f64 * LEGEND_ROW + 4.0)
 }
 
 /// Where each entry begins, and in which line. A single series needs no legend.
-fn legend_places(entries: &[Entry<'_>], swatch: Swatch, width: f64) -> Vec<(f64, usize)> {
+fn legend_places(entries: &[LegendLine<'_>], swatch: Swatch, width: f64) -> Vec<(f64, usize)> {
     if entries.len() < 2 {
         return Vec::new();
     }

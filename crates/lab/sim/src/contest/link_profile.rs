@@ -39,7 +39,7 @@ pub struct LinkProfile {
 }
 
 impl LinkProfile {
-    /// A link of so many megabits a second, so many milliseconds, and a queue of so many bandwidth-delay products, that
+    /// A link of this many megabits a second, this many milliseconds, and a queue of this many bandwidth-delay products, that
     /// loses nothing by chance and marks nothing.
     pub const fn new(megabits: u64, rtt_ms: u64, queue: f64) -> LinkProfile {
         LinkProfile {
@@ -51,7 +51,7 @@ impl LinkProfile {
         }
     }
 
-    /// The same, losing so many of a million datagrams.
+    /// The same, losing this many of a million datagrams.
     #[must_use]
     pub const fn with_loss(self, loss_ppm: u32) -> LinkProfile {
         LinkProfile { loss_ppm, ..self }

@@ -13,7 +13,7 @@ use recovery::congestion::{Algorithm, SlowStart};
 const ROUNDS: u64 = 30;
 /// Looks at the link in a round trip.
 const SLICES: u64 = 8;
-/// A link is full when so much of it is payload for a round trip. Headers and tags take 2.3 %.
+/// A link is full when this much of it is payload for a round trip. Headers and tags take 2.3 %.
 const FULL: f64 = 0.9;
 
 /// What a first slow start came to.

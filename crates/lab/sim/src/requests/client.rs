@@ -44,7 +44,7 @@ pub struct RequestPlan {
 }
 
 impl RequestPlan {
-    /// Carries out `asks`, at most `parallel` at a time, and updates keys so many times on the way.
+    /// Carries out `asks`, at most `parallel` at a time, and updates keys this many times on the way.
     pub fn new(
         read_behaviour: ReadBehaviour,
         asks: impl IntoIterator<Item = Ask>,

@@ -17,7 +17,7 @@ use transport::Counters;
 pub struct Plan {
     /// On every connection.
     pub asks: Vec<Ask>,
-    /// At most so many at a time.
+    /// At most this many at a time.
     pub parallel: usize,
     /// Connections, one after the other.
     pub connections: u64,

@@ -26,7 +26,7 @@ pub struct Transfer {
     pub header: Header,
     /// Whether an answer is wanted at all.
     pub dir: Dir,
-    /// Gives up, both ways, after so many bytes of the answer.
+    /// Gives up, both ways, after this many bytes of the answer.
     pub cancel_after: Option<u64>,
 }
 

@@ -15,7 +15,7 @@ use transport::{Counters, Dir};
 pub struct Plan {
     /// On every connection.
     pub transfers: Vec<Transfer>,
-    /// At most so many at a time.
+    /// At most this many at a time.
     pub parallel: usize,
     /// Connections, one after the other.
     pub connections: u64,

@@ -50,7 +50,7 @@ pub(super) fn latencies(lanes: &[VariantTrials], which: usize) -> Plot {
     )
 }
 
-/// The distribution of the latency at so many outstanding requests.
+/// The distribution of the latency at this many outstanding requests.
 pub(super) fn distribution(lanes: &[VariantTrials], outstanding: usize) -> Plot {
     let of = |lane: &VariantTrials| {
         let trial = lane.typical(outstanding)?;

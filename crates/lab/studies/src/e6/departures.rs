@@ -11,7 +11,7 @@ use bench::site::{End, Site};
 
 use super::techniques::SIZE;
 use crate::context::Context;
-use crate::downloads::{Course, DownloadSeries};
+use crate::downloads::{DownloadRun, DownloadSeries};
 
 /// How long each end holds what it receives, in microseconds: a round trip of 10 ms.
 const HOLD: [&str; 2] = ["--hold-received", "5000"];
@@ -39,8 +39,8 @@ pub(super) fn lanes(
         DownloadSeries::apart("with departure times, round trip 10 ms", Method::Gso, &flags, &flags),
         DownloadSeries::apart(NAME, Method::Gso, &without, &flags),
     ];
-    let course = Course { pair: &pair, cores: context.cores, bytes, trials, place: "fq" };
-    course.run(&mut lanes, context)?;
+    let downloads = DownloadRun { pair: &pair, cores: context.cores, bytes, trials, place: "fq" };
+    downloads.run(&mut lanes, context)?;
     let problem = lanes.iter().find_map(|lane| lane.problem.clone());
     let held = |lane: &DownloadSeries| {
         !lane.trials.is_empty() && lane.trials.iter().all(|trial| trial.departure_times)

@@ -21,7 +21,7 @@ use crate::downloads::{DownloadSeries, Trial, last_json};
 
 /// Content of a response: many trains of requests and acknowledgements come to the server for what it sends.
 const BODY: &str = "bytes/16KiB";
-/// Connections, each with a thread and a socket of its own: with so many, the hash moves some of them with near certainty.
+/// Connections, each with a thread and a socket of its own: with this many, the hash moves some of them with near certainty.
 const CONNECTIONS: &str = "16";
 /// Requests at a time on each.
 const STREAMS: &str = "10";

@@ -22,13 +22,13 @@ const ENOUGH: f64 = 0.5;
 /// How many handshakes the generator makes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Amount {
-    /// Those of so many seconds, after the warm-up.
+    /// Those of this many seconds, after the warm-up.
     Seconds(f64),
-    /// So many, one after the other.
+    /// This many, one after the other.
     Count(u32),
 }
 
-/// A trial of so many seconds.
+/// A trial of this many seconds.
 ///
 /// # Errors
 /// A process fails, a request fails, or the handshakes are of another kind.

@@ -63,7 +63,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         #[expect(unsafe_code, reason = "no safe wrapper unmaps memory")]
-        // SAFETY: the range is what `map` got, it is unmapped once, and pointers into it are only made by those who own
+        // SAFETY: the range is what `map` got, it is unmapped once, and pointers into it are only made by its owners:
         // this value or a part of the structure that owns it. A kernel that still holds the pages keeps them alive.
         unsafe {
             kernel::munmap(self.start.as_ptr().cast(), self.len);

@@ -26,7 +26,7 @@ const PIECE: usize = FRAME_SIZE - METADATA_SIZE;
 pub(super) enum Cut {
     /// Where a page ends.
     AtPages,
-    /// After so many bytes that a chunk holds them and metadata.
+    /// After this many bytes that a chunk holds them and metadata.
     Evenly,
 }
 

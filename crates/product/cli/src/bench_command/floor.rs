@@ -25,14 +25,14 @@ pub(super) struct FloorArgs {
     trials: u32,
     /// Where: on loopback, between two namespaces that veth joins, or both.
     #[arg(long, value_enum, default_value = "both", value_name = "PLACE")]
-    on: Place,
+    on: FloorSite,
     /// Only these, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "METHODS")]
     methods: Vec<MethodArg>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Place {
+enum FloorSite {
     /// The loopback interface.
     Loopback,
     /// A veth pair; needs root.
@@ -55,10 +55,10 @@ pub(super) fn run(args: &FloorArgs) -> Result<(), String> {
         plan.methods = args.methods.iter().map(|method| method.method()).collect();
     }
     let mut sites = Vec::new();
-    if args.on != Place::Veth {
+    if args.on != FloorSite::Veth {
         sites.push(Site::Loopback);
     }
-    if args.on != Place::Loopback {
+    if args.on != FloorSite::Loopback {
         sites.push(Site::veth(1).map_err(text)?);
     }
     let launch = launch_as("floor-child");

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) enum After {
     /// This long after it.
     Time(Duration),
-    /// Once so many bytes have passed.
+    /// Once this many bytes have passed.
     Bytes(u64),
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Line {
     prefix: String,
 }
 
-/// Over so many seconds the rate is taken.
+/// Over this many seconds the rate is taken.
 const WINDOW_S: f64 = 0.5;
 
 impl Line {

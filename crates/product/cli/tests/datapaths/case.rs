@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 /// Where a case runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TestNetwork {
     Loopback,
     /// Two namespaces joined by veth.
     Veth,
@@ -40,7 +40,7 @@ pub(crate) enum Deed {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
-    pub(crate) place: Place,
+    pub(crate) place: TestNetwork,
     pub(crate) server: Method,
     pub(crate) client: Method,
     pub(crate) workers: u8,
@@ -48,31 +48,31 @@ pub(crate) struct Case {
     pub(crate) deed: Deed,
 }
 
-impl Place {
+impl TestNetwork {
     pub(crate) fn site(self) -> Result<Site, String> {
         let site = match self {
-            Place::Loopback => Ok(Site::Loopback),
-            Place::Veth => Site::veth(2),
-            Place::Jumbo => Site::veth_of_mtu(9_000),
-            Place::Lossy => Site::lossy(0.01),
+            TestNetwork::Loopback => Ok(Site::Loopback),
+            TestNetwork::Veth => Site::veth(2),
+            TestNetwork::Jumbo => Site::veth_of_mtu(9_000),
+            TestNetwork::Lossy => Site::lossy(0.01),
         };
         site.map_err(|error| error.to_string())
     }
 
     fn name(self) -> &'static str {
         match self {
-            Place::Loopback => "loopback",
-            Place::Veth => "veth",
-            Place::Jumbo => "veth, MTU 9,000",
-            Place::Lossy => "veth, 1 % loss",
+            TestNetwork::Loopback => "loopback",
+            TestNetwork::Veth => "veth",
+            TestNetwork::Jumbo => "veth, MTU 9,000",
+            TestNetwork::Lossy => "veth, 1 % loss",
         }
     }
 
     /// Packets must become at least as long as this, in bytes of UDP payload: the largest that IPv6 has there.
     pub(crate) fn least_packet(self) -> u64 {
         match self {
-            Place::Jumbo => 8_952,
-            Place::Loopback | Place::Veth | Place::Lossy => 0,
+            TestNetwork::Jumbo => 8_952,
+            TestNetwork::Loopback | TestNetwork::Veth | TestNetwork::Lossy => 0,
         }
     }
 }
@@ -142,37 +142,37 @@ pub(crate) fn all() -> Vec<Case> {
     };
     let mut cases = Vec::new();
     for path in [Plain, Mmsg, Gso] {
-        cases.extend([1, 2].map(|workers| case(Place::Loopback, path, path, workers)));
+        cases.extend([1, 2].map(|workers| case(TestNetwork::Loopback, path, path, workers)));
     }
     for server in [Gso, XdpGeneric, XdpDriver] {
-        cases.extend([1, 2].map(|workers| case(Place::Veth, server, Gso, workers)));
+        cases.extend([1, 2].map(|workers| case(TestNetwork::Veth, server, Gso, workers)));
     }
     for (server, client) in
         [(Gso, XdpGeneric), (Gso, XdpDriver), (XdpGeneric, XdpGeneric), (XdpDriver, XdpDriver)]
     {
-        cases.push(case(Place::Veth, server, client, 1));
+        cases.push(case(TestNetwork::Veth, server, client, 1));
     }
     for (server, client) in
         [(XdpGeneric, Gso), (Gso, XdpGeneric), (XdpDriver, Gso), (Gso, XdpDriver), (XdpDriver, XdpDriver)]
     {
-        cases.push(case(Place::Jumbo, server, client, 1));
+        cases.push(case(TestNetwork::Jumbo, server, client, 1));
     }
     let moving = |place, server, workers, steering| Case {
         steering,
         deed: Deed::Rebinding,
         ..case(place, server, Gso, workers)
     };
-    cases.push(moving(Place::Loopback, Gso, 1, Steering::Auto));
+    cases.push(moving(TestNetwork::Loopback, Gso, 1, Steering::Auto));
     for steering in [Steering::Ebpf, Steering::Classic, Steering::HandOff] {
-        cases.push(moving(Place::Loopback, Gso, 2, steering));
+        cases.push(moving(TestNetwork::Loopback, Gso, 2, steering));
     }
-    cases.push(moving(Place::Loopback, Plain, 2, Steering::Ebpf));
-    cases.push(moving(Place::Veth, Gso, 2, Steering::Ebpf));
+    cases.push(moving(TestNetwork::Loopback, Plain, 2, Steering::Ebpf));
+    cases.push(moving(TestNetwork::Veth, Gso, 2, Steering::Ebpf));
     for server in [XdpGeneric, XdpDriver] {
-        cases.extend([1, 2].map(|workers| moving(Place::Veth, server, workers, Steering::Auto)));
+        cases.extend([1, 2].map(|workers| moving(TestNetwork::Veth, server, workers, Steering::Auto)));
     }
     for server in [Gso, XdpGeneric, XdpDriver] {
-        cases.push(Case { deed: Deed::Soak, ..case(Place::Lossy, server, Gso, 1) });
+        cases.push(Case { deed: Deed::Soak, ..case(TestNetwork::Lossy, server, Gso, 1) });
     }
     cases
 }

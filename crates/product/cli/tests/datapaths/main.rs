@@ -17,7 +17,7 @@ mod relay;
 mod soak;
 mod transfers;
 
-use case::{Case, Place};
+use case::{Case, TestNetwork};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let (on_loopback, in_namespaces): (Vec<&Case>, Vec<&Case>) =
-        cases.iter().partition(|case| case.place == Place::Loopback);
+        cases.iter().partition(|case| case.place == TestNetwork::Loopback);
     let rooted = in_namespaces.is_empty() || requirements::root("a case between namespaces");
     let skipped = if rooted { 0 } else { in_namespaces.len() };
     let (mut passed, mut failed) = (0, 0);

@@ -4,7 +4,7 @@
 //! datagrams to that worker is the steering's business: with eBPF and classic BPF the kernel, so that the other worker sees
 //! none; with hand-off the other worker passes them on.
 
-use crate::case::{Case, Place, Steering};
+use crate::case::{Case, Steering, TestNetwork};
 use crate::connection::{expect, no_frame_leaked, number, parts};
 use crate::relay::{Relay, Sockets};
 use crate::transfers::{content, text};
@@ -24,7 +24,7 @@ const PORTS: usize = 11;
 const SIZE: usize = 40_000_000;
 /// Datagrams that may come to the worker without the connection: a stateless reset has random bytes where others have a CID.
 const STRAYS: u64 = 20;
-/// The port changes after so many bytes.
+/// The port changes after this many bytes.
 const EVERY: u64 = (SIZE / (PORTS + 1)) as u64;
 
 pub(crate) fn run(case: &Case, site: &Site, never: &AtomicBool) -> Result<String, String> {
@@ -86,6 +86,6 @@ fn stayed(case: &Case, summary: &Value) -> Result<String, String> {
         // Which queue of an interface gets a datagram is the interface's choice.
         Steering::Auto => {}
     }
-    expect(is_udp || case.place != Place::Loopback, || "AF_XDP on loopback".to_owned())?;
+    expect(is_udp || case.place != TestNetwork::Loopback, || "AF_XDP on loopback".to_owned())?;
     Ok(format!(" ({PORTS} ports, {handed_off} datagrams handed off)"))
 }

@@ -1,5 +1,5 @@
 //! A network address translator that changes its mind: a relay between a client and a server whose port towards the server
-//! changes every so many bytes.
+//! changes every this many bytes.
 //!
 //! What comes back to an old port is still delivered, as translators do for a while: what is on its way is late, not lost.
 

@@ -26,7 +26,7 @@ impl Server {
         Server::run(Command::new(PROGRAM), root, arguments)
     }
 
-    /// The same with so many descriptors at most.
+    /// The same with this many descriptors at most.
     pub(crate) fn start_with_descriptors(root: &Path, descriptors: u32) -> Server {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -n {descriptors} && exec \"$0\" \"$@\""), PROGRAM]);
@@ -103,7 +103,7 @@ impl Server {
         self.place.path().join(name)
     }
 
-    /// Waits until one of its files has so many lines with `what`. Returns the file.
+    /// Waits until one of its files has this many lines with `what`. Returns the file.
     pub(crate) fn wait_for(&self, name: &str, (what, count): (&str, usize)) -> String {
         let mut waited = Duration::ZERO;
         loop {

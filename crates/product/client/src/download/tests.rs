@@ -12,9 +12,9 @@ struct Server {
     size: u64,
     etag: Option<&'static str>,
     knows_ranges: bool,
-    /// Parts are cut to so many bytes.
+    /// Parts are cut to this many bytes.
     longest_part: u64,
-    /// So many requests are redirected first.
+    /// This many requests are redirected first.
     redirects: u32,
     asked: Vec<Ask>,
 }

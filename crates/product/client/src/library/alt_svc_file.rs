@@ -27,11 +27,11 @@ const MAX_SIZE: u64 = 1 << 20;
 struct Document {
     /// The version, by a name that says what the file is.
     tercel_alt_svc: u32,
-    origins: BTreeMap<String, Vec<Entry>>,
+    origins: BTreeMap<String, Vec<StoredAlternative>>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Entry {
+struct StoredAlternative {
     /// `None`: the host of the origin.
     host: Option<String>,
     port: u16,
@@ -65,7 +65,7 @@ impl Document {
         self.origins.values_mut().for_each(|entries| entries.retain(|entry| entry.expires > unix_s));
         self.origins.retain(|_, entries| !entries.is_empty());
         while self.origins.len() > MAX_ORIGINS {
-            let last = |entries: &Vec<Entry>| entries.iter().map(|entry| entry.expires).max();
+            let last = |entries: &Vec<StoredAlternative>| entries.iter().map(|entry| entry.expires).max();
             let first = self.origins.iter().min_by_key(|(_, entries)| last(entries));
             let Some(name) = first.map(|(name, _)| name.clone()) else { return };
             self.origins.remove(&name);
@@ -102,7 +102,7 @@ impl AltSvcFile {
         let unix_s = unix_now();
         document.tidy(unix_s);
         document.write(&path).map_err(|error| error.to_string())?;
-        let alternative = |entry: Entry| Alternative {
+        let alternative = |entry: StoredAlternative| Alternative {
             host: entry.host,
             port: entry.port,
             max_age: Duration::from_secs(entry.expires.saturating_sub(unix_s)),
@@ -122,7 +122,7 @@ impl AltSvcFile {
     pub(crate) fn keep(&self, origin: &Origin, alternatives: &[Alternative]) -> Result<(), String> {
         let mut document = Document::read(&self.path)?;
         let unix_s = unix_now();
-        let entry = |alternative: &Alternative| Entry {
+        let entry = |alternative: &Alternative| StoredAlternative {
             host: alternative.host.clone(),
             port: alternative.port,
             expires: unix_s.saturating_add(alternative.max_age.as_secs()),
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_file_is_bounded_and_what_expires_first_goes_first() {
-        let entry = |expires: u64| vec![Entry { host: None, port: 1, expires }];
+        let entry = |expires: u64| vec![StoredAlternative { host: None, port: 1, expires }];
         let origins = (0..MAX_ORIGINS + 3).map(|number| (format!("https://host{number}:443"), number));
         let mut document = Document::new();
         document.origins = origins.map(|(name, number)| (name, entry(number as u64 + 10))).collect();

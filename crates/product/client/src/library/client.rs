@@ -255,7 +255,7 @@ impl Client {
             return Err(Error::new(Kind::Request, "CONNECT is not supported"));
         }
         let origin = Origin::of(&head.uri)?;
-        let place = self.connector.quotas.place(&origin).await;
+        let permit = self.connector.quotas.permit(&origin).await;
         let mut retries = 0;
         loop {
             let again = content.try_clone();
@@ -265,7 +265,7 @@ impl Client {
             let (refused, back) = match self.exchange(&origin, connection, request, lent, demands).await {
                 Ok(Outcome::Response(response)) => {
                     let (response, lent) = *response;
-                    let response = response.map(|content| place.hold(content));
+                    let response = response.map(|content| permit.hold(content));
                     return Ok(Outcome::Response(Box::new((response, lent))));
                 }
                 Ok(received @ Outcome::Received(_)) => return Ok(received),

@@ -4,7 +4,7 @@ use super::alt_svc;
 use super::alt_svc_file::Known;
 use super::connection::{Channel, Connection, Facts};
 use super::error::{Error, Kind, Phase};
-use super::knowledge::{Knowledge, Place, Plan};
+use super::knowledge::{ConnectOrder, Http3Address, Knowledge};
 use super::origin::Origin;
 use super::pool::{Attempt, Pool, Wanted};
 use super::quic::{self, QuicConnection, QuicEndpoint};
@@ -119,7 +119,8 @@ impl Connector {
 
     /// Which connections of the pool will do. Where HTTP/3 is announced, TCP is asked again only beside QUIC.
     fn wanted(&self, origin: &Origin, now: Instant) -> Wanted {
-        let is_announced = || matches!(lock(&self.knowledge).plan(origin, now), Plan::Announced(_));
+        let is_announced =
+            || matches!(lock(&self.knowledge).connect_order(origin, now), ConnectOrder::Announced(_));
         match self.settings.http {
             HttpChoice::Auto if origin.is_secure() && is_announced() => Wanted::Quic,
             _ => Wanted::Any,
@@ -146,8 +147,8 @@ impl Connector {
     /// The server wants the request over another version than HTTP/3.
     pub(crate) fn on_fallback(&self, origin: &Origin) {
         let (mut known, now) = (lock(&self.knowledge), Instant::now());
-        let place = known.place(origin, now);
-        known.on_quic_failed(origin, place, now);
+        let address = known.address(origin, now);
+        known.on_quic_failed(origin, address, now);
         drop(known);
         self.pool().drop_quic(origin);
     }
@@ -159,8 +160,8 @@ impl Connector {
                 Box::pin(Arc::clone(self).connect_tcp(origin.clone()))
             }
             (HttpChoice::Http3, true) => {
-                let place = lock(&self.knowledge).place(origin, Instant::now());
-                Box::pin(Arc::clone(self).connect_quic(origin.clone(), place))
+                let address = lock(&self.knowledge).address(origin, Instant::now());
+                Box::pin(Arc::clone(self).connect_quic(origin.clone(), address))
             }
             (HttpChoice::Auto, true) => Box::pin(Arc::clone(self).connect_both(origin.clone())),
             (HttpChoice::Http2 | HttpChoice::Http3, false) => {
@@ -173,20 +174,20 @@ impl Connector {
 
     /// QUIC and TCP, in the order that is known to be good.
     async fn connect_both(self: Arc<Self>, origin: Origin) -> Result<Connection, Error> {
-        let (plan, place) = {
+        let (order, address) = {
             let (known, now) = (lock(&self.knowledge), Instant::now());
-            (known.plan(&origin, now), known.place(&origin, now))
+            (known.connect_order(&origin, now), known.address(&origin, now))
         };
         let tcp: Connecting = Box::pin(Arc::clone(&self).reuse_or_connect_tcp(origin.clone()));
-        if plan == Plan::TcpOnly {
+        if order == ConnectOrder::TcpOnly {
             return tcp.await;
         }
         let quic: Connecting =
-            Box::pin(Arc::clone(&self).connect_quic_to_the_end(origin.clone(), place.clone()));
-        let attempts = if plan == Plan::TcpFirst { [tcp, quic] } else { [quic, tcp] };
+            Box::pin(Arc::clone(&self).connect_quic_to_the_end(origin.clone(), address.clone()));
+        let attempts = if order == ConnectOrder::TcpFirst { [tcp, quic] } else { [quic, tcp] };
         let connection = race(attempts.into(), HEAD_START).await?;
-        if plan != Plan::TcpFirst && !connection.is_quic() {
-            lock(&self.knowledge).on_quic_failed(&origin, place, Instant::now());
+        if order != ConnectOrder::TcpFirst && !connection.is_quic() {
+            lock(&self.knowledge).on_quic_failed(&origin, address, Instant::now());
         }
         Ok(connection)
     }
@@ -195,12 +196,12 @@ impl Connector {
     async fn connect_quic_to_the_end(
         self: Arc<Self>,
         origin: Origin,
-        place: Place,
+        address: Http3Address,
     ) -> Result<Connection, Error> {
         let (tell, told) = oneshot::channel();
         tokio::spawn(async move {
             let timeout = self.settings.connect_timeout;
-            let connecting = Arc::clone(&self).connect_quic(origin.clone(), place);
+            let connecting = Arc::clone(&self).connect_quic(origin.clone(), address);
             let result =
                 tokio::time::timeout(timeout, connecting).await.unwrap_or_else(|_| Err(late(timeout)));
             let result = match tell.send(result) {
@@ -215,9 +216,13 @@ impl Connector {
         told.await.unwrap_or_else(|_| Err(Error::new(Kind::Connect, "the attempt over QUIC has ended")))
     }
 
-    async fn connect_quic(self: Arc<Self>, origin: Origin, place: Place) -> Result<Connection, Error> {
+    async fn connect_quic(
+        self: Arc<Self>,
+        origin: Origin,
+        address: Http3Address,
+    ) -> Result<Connection, Error> {
         let began = Instant::now();
-        let addresses = self.resolve(origin.target(place.host.as_deref(), place.port)?).await?;
+        let addresses = self.resolve(origin.target(address.host.as_deref(), address.port)?).await?;
         let endpoint = self.quic_endpoint()?;
         let attempts = addresses.into_iter().map(|peer| {
             let (endpoint, origin) = (Arc::clone(&endpoint), origin.clone());
@@ -270,8 +275,8 @@ impl Connector {
     }
 
     fn quic_endpoint(&self) -> Result<Arc<QuicEndpoint>, Error> {
-        let mut place = lock(&self.quic);
-        if let Some(endpoint) = &*place {
+        let mut shared = lock(&self.quic);
+        if let Some(endpoint) = &*shared {
             return Ok(Arc::clone(endpoint));
         }
         let unavailable =
@@ -279,7 +284,7 @@ impl Connector {
         let endpoint =
             quic::start(&self.settings.data_path, self.settings.quic_setup()).map_err(unavailable)?;
         let endpoint = Arc::new(endpoint);
-        *place = Some(Arc::clone(&endpoint));
+        *shared = Some(Arc::clone(&endpoint));
         Ok(endpoint)
     }
 }

@@ -18,24 +18,24 @@ const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Where an origin's HTTP/3 is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Http3Address {
     /// `None`: the host of the origin.
     pub(crate) host: Option<String>,
     pub(crate) port: u16,
 }
 
-impl Place {
+impl Http3Address {
     /// Where the origin itself is.
-    pub(crate) fn of(origin: &Origin) -> Place {
-        Place { host: None, port: origin.port() }
+    pub(crate) fn of(origin: &Origin) -> Http3Address {
+        Http3Address { host: None, port: origin.port() }
     }
 }
 
 /// How a connection to an origin is tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
-    /// The origin announces HTTP/3 at this place: QUIC first, also where a TCP connection is open.
-    Announced(Place),
+pub(crate) enum ConnectOrder {
+    /// The origin announces HTTP/3 at this address: QUIC first, also where a TCP connection is open.
+    Announced(Http3Address),
     /// Nothing is known: QUIC first.
     QuicFirst,
     /// The origin announces nothing: TCP first.
@@ -49,7 +49,7 @@ struct Facts {
     /// With the time at which they expire.
     alternatives: Vec<(Alternative, Instant)>,
     /// Where QUIC has failed, and until when it is not tried there.
-    failed: Option<(Place, Instant)>,
+    failed: Option<(Http3Address, Instant)>,
     answered_without: bool,
 }
 
@@ -61,24 +61,24 @@ pub(crate) struct Knowledge {
 
 impl Knowledge {
     /// How a connection is tried.
-    pub(crate) fn plan(&self, origin: &Origin, now: Instant) -> Plan {
-        let Some(facts) = self.origins.get(origin) else { return Plan::QuicFirst };
-        let place = announced(facts, now);
-        let tried = place.clone().unwrap_or_else(|| Place::of(origin));
+    pub(crate) fn connect_order(&self, origin: &Origin, now: Instant) -> ConnectOrder {
+        let Some(facts) = self.origins.get(origin) else { return ConnectOrder::QuicFirst };
+        let address = announced(facts, now);
+        let tried = address.clone().unwrap_or_else(|| Http3Address::of(origin));
         if facts.failed.as_ref().is_some_and(|(failed, until)| *failed == tried && now < *until) {
-            return Plan::TcpOnly;
+            return ConnectOrder::TcpOnly;
         }
-        match place {
-            Some(place) => Plan::Announced(place),
-            None if facts.answered_without => Plan::TcpFirst,
-            None => Plan::QuicFirst,
+        match address {
+            Some(address) => ConnectOrder::Announced(address),
+            None if facts.answered_without => ConnectOrder::TcpFirst,
+            None => ConnectOrder::QuicFirst,
         }
     }
 
     /// Where HTTP/3 is, as far as is known.
-    pub(crate) fn place(&self, origin: &Origin, now: Instant) -> Place {
+    pub(crate) fn address(&self, origin: &Origin, now: Instant) -> Http3Address {
         let known = self.origins.get(origin).and_then(|facts| announced(facts, now));
-        known.unwrap_or_else(|| Place::of(origin))
+        known.unwrap_or_else(|| Http3Address::of(origin))
     }
 
     /// A response over TCP has announced this, or nothing. Returns what is worth to be kept for later clients, if it is news.
@@ -118,8 +118,8 @@ impl Knowledge {
     }
 
     /// TCP has connected where QUIC to `place` had the head start.
-    pub(crate) fn on_quic_failed(&mut self, origin: &Origin, place: Place, now: Instant) {
-        self.entry(origin, now).failed = Some((place, now + QUIC_PAUSE));
+    pub(crate) fn on_quic_failed(&mut self, origin: &Origin, address: Http3Address, now: Instant) {
+        self.entry(origin, now).failed = Some((address, now + QUIC_PAUSE));
     }
 
     /// QUIC has connected.
@@ -151,9 +151,9 @@ impl Knowledge {
 }
 
 /// The first announcement that is valid.
-fn announced(facts: &Facts, now: Instant) -> Option<Place> {
+fn announced(facts: &Facts, now: Instant) -> Option<Http3Address> {
     let (alternative, _) = facts.alternatives.iter().find(|(_, expires)| now < *expires)?;
-    Some(Place { host: alternative.host.clone(), port: alternative.port })
+    Some(Http3Address { host: alternative.host.clone(), port: alternative.port })
 }
 
 #[cfg(test)]
@@ -169,41 +169,50 @@ mod tests {
     #[test]
     fn announcements_are_followed_until_they_expire_or_are_withdrawn() {
         let (mut known, origin, now) = (Knowledge::default(), origin(0), Instant::now());
-        assert_eq!(known.plan(&origin, now), Plan::QuicFirst);
+        assert_eq!(known.connect_order(&origin, now), ConnectOrder::QuicFirst);
         known.on_response(&origin, None, now);
-        assert_eq!(known.plan(&origin, now), Plan::TcpFirst);
+        assert_eq!(known.connect_order(&origin, now), ConnectOrder::TcpFirst);
         known.on_response(&origin, parse([r#"h3=":8443"; ma=60"#]), now);
-        let place = Place { host: None, port: 8_443 };
-        assert_eq!(known.plan(&origin, now + Duration::from_secs(59)), Plan::Announced(place.clone()));
+        let address = Http3Address { host: None, port: 8_443 };
+        assert_eq!(
+            known.connect_order(&origin, now + Duration::from_secs(59)),
+            ConnectOrder::Announced(address.clone())
+        );
         // A response without the field changes nothing.
         known.on_response(&origin, None, now);
-        assert_eq!(known.plan(&origin, now), Plan::Announced(place));
-        assert_eq!(known.plan(&origin, now + Duration::from_secs(60)), Plan::TcpFirst);
+        assert_eq!(known.connect_order(&origin, now), ConnectOrder::Announced(address));
+        assert_eq!(known.connect_order(&origin, now + Duration::from_secs(60)), ConnectOrder::TcpFirst);
         known.on_response(&origin, parse(["clear"]), now);
-        assert_eq!(known.plan(&origin, now), Plan::TcpFirst);
+        assert_eq!(known.connect_order(&origin, now), ConnectOrder::TcpFirst);
     }
 
     /// Deleted, each connection to an origin behind a firewall would wait for QUIC again.
     #[test]
     fn an_origin_whose_quic_has_failed_is_asked_over_tcp_alone_for_five_minutes() {
         let (mut known, origin, now) = (Knowledge::default(), origin(0), Instant::now());
-        known.on_quic_failed(&origin, Place::of(&origin), now);
-        assert_eq!(known.plan(&origin, now), Plan::TcpOnly);
+        known.on_quic_failed(&origin, Http3Address::of(&origin), now);
+        assert_eq!(known.connect_order(&origin, now), ConnectOrder::TcpOnly);
         known.on_response(&origin, parse([r#"h3=":443""#]), now);
-        assert_eq!(known.plan(&origin, now + Duration::from_secs(299)), Plan::TcpOnly);
-        assert!(matches!(known.plan(&origin, now + Duration::from_secs(300)), Plan::Announced(_)));
+        assert_eq!(known.connect_order(&origin, now + Duration::from_secs(299)), ConnectOrder::TcpOnly);
+        assert!(matches!(
+            known.connect_order(&origin, now + Duration::from_secs(300)),
+            ConnectOrder::Announced(_)
+        ));
         known.on_response(&origin, parse([r#"h3=":8443""#]), now);
-        assert!(matches!(known.plan(&origin, now), Plan::Announced(_)), "it has failed at another port");
+        assert!(
+            matches!(known.connect_order(&origin, now), ConnectOrder::Announced(_)),
+            "it has failed at another port"
+        );
         known.on_quic_connected(&origin);
         known.on_response(&origin, parse([r#"h3=":443""#]), now);
-        assert!(matches!(known.plan(&origin, now), Plan::Announced(_)));
+        assert!(matches!(known.connect_order(&origin, now), ConnectOrder::Announced(_)));
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
         let (mut known, now) = (Knowledge::default(), Instant::now());
         for number in 0..MAX_ORIGINS + 10 {
-            known.on_quic_failed(&origin(number), Place::of(&origin(number)), now);
+            known.on_quic_failed(&origin(number), Http3Address::of(&origin(number)), now);
         }
         assert_eq!(known.origins.len(), MAX_ORIGINS);
         known.on_response(&origin(5_000), None, now + QUIC_PAUSE);

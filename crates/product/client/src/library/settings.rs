@@ -41,7 +41,7 @@ pub enum EarlyData {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Redirects {
-    /// So many; one more is an error.
+    /// This many; one more is an error.
     Limit(u32),
     /// None: the response that redirects is the response.
     None,
@@ -70,7 +70,7 @@ pub struct Pool {
     /// Connections of HTTP/1.1 to one origin that are kept without requests. Default: 32.
     pub idle_per_origin: usize,
     /// Requests to one origin at a time; more wait for the end of a response. An origin has one connection of HTTP/2 or 3, and at
-    /// most so many of HTTP/1.1 with requests, as each serves one at a time. Default: `None`, without a limit.
+    /// most this many of HTTP/1.1 with requests, as each serves one at a time. Default: `None`, without a limit.
     pub requests_per_origin: Option<NonZeroUsize>,
 }
 

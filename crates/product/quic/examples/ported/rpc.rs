@@ -12,7 +12,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 /// Bytes of a frame.
 const MAX_FRAME: u32 = 1 << 20;
 
-/// A server and a client over loopback, and so many calls, all at the same time. Returns the sum of the answers.
+/// A server and a client over loopback, and this many calls, all at the same time. Returns the sum of the answers.
 pub(crate) async fn run(calls: u32) -> Result<u64, Error> {
     let address = serve()?;
     let endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;

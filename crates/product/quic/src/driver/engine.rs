@@ -2,7 +2,7 @@
 
 use crate::app::Application;
 use crate::error::ConnectionError;
-use crate::hub::{Connect, Course, Hub};
+use crate::hub::{Connect, EndpointPhase, Hub};
 use crate::presence::Presence;
 use datapath::Port;
 use std::io;
@@ -13,12 +13,12 @@ use worker::{Turn, Worker};
 pub(crate) struct Engine<P: Port> {
     pub(crate) worker: Worker<P, Application>,
     hub: Arc<Hub>,
-    course: Course,
+    phase: EndpointPhase,
 }
 
 impl<P: Port> Engine<P> {
     pub(crate) fn new(worker: Worker<P, Application>, hub: Arc<Hub>) -> Engine<P> {
-        Engine { worker, hub, course: Course::Open }
+        Engine { worker, hub, phase: EndpointPhase::Open }
     }
 
     pub(crate) fn hub(&self) -> &Arc<Hub> {
@@ -30,16 +30,16 @@ impl<P: Port> Engine<P> {
     pub(crate) fn obey(&mut self) -> bool {
         if let Some(orders) = self.hub.take_orders() {
             orders.connects.into_iter().for_each(|connect| self.begin(connect));
-            if orders.course != self.course {
-                self.course = orders.course;
+            if orders.phase != self.phase {
+                self.phase = orders.phase;
                 self.worker.refuse_incoming();
-                if let Course::Closed { code, reason } = &self.course {
+                if let EndpointPhase::Closed { code, reason } = &self.phase {
                     self.worker.app_mut().close_all(*code, reason.clone());
                     self.worker.activate_all();
                 }
             }
         }
-        self.course == Course::Open || self.worker.connections() > 0
+        self.phase == EndpointPhase::Open || self.worker.connections() > 0
     }
 
     /// One turn, and sleep.

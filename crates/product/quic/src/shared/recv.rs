@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use core::task::{Context, Waker};
 use std::collections::VecDeque;
 
-/// Pieces below so many bytes are copied.
+/// Pieces below this many bytes are copied.
 const SMALL: usize = 8 << 10;
 /// Bytes of small pieces that become one.
 const TAIL: usize = 16 << 10;

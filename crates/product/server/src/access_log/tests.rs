@@ -128,7 +128,7 @@ fn a_stuck_disk_loses_lines_not_time() {
     assert_eq!(text.lines().count() as u64 - notes.len() as u64 + told, total);
 }
 
-/// A disk with room for so many bytes, which is freed later.
+/// A disk with room for this many bytes, which is freed later.
 #[derive(Clone, Default)]
 struct Full(Arc<Mutex<(Vec<u8>, usize)>>);
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Counters in a row.
 const COUNTERS: usize = 2_048;
-/// A connection tells of changes of so many bytes.
+/// A connection tells of changes of this many bytes.
 const STEP: u64 = 64 * 1024;
 
 /// The counters of a network, one in each row.
@@ -75,7 +75,7 @@ impl ConnectionShare {
         }
     }
 
-    /// The connection holds so many bytes.
+    /// The connection holds this many bytes.
     #[inline]
     pub(crate) fn on_change(&self, bytes: u64) {
         let told = self.told.get();

@@ -12,7 +12,7 @@ use base::time::Instant;
 use http3::{Abort, Code, MessageSink, Refused, RequestHead, Trailers};
 use transport::StreamId;
 
-/// Heads are not counted one by one below so many bytes on one connection.
+/// Heads are not counted one by one below this many bytes on one connection.
 const HEADS_NOTICED: usize = 64 << 10;
 /// Heads that are kept for their memory, per connection.
 const SPARE_HEADS: usize = 16;

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType, RawDir, Stat, statat};
 use rustix::io::Errno;
 use std::ffi::CStr;
 
-/// The kernel fills so many bytes with entries at a time.
+/// The kernel fills this many bytes with entries at a time.
 const BUFFER: usize = 32 * 1024;
 
 /// What an entry is.

@@ -6,7 +6,7 @@ use base::time::Instant;
 use core::net::IpAddr;
 use std::rc::{Rc, Weak};
 
-/// Of those that make no progress an eighth ends at a time, at least so many.
+/// Of those that make no progress an eighth ends at a time, at least this many.
 const LEAST: usize = 16;
 
 /// One thread's.

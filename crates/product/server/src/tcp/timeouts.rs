@@ -134,22 +134,22 @@ impl ConnectionTimeouts {
         self.unread.get()
     }
 
-    /// The socket gave so many bytes; 0 at its end.
+    /// The socket gave this many bytes; 0 at its end.
     pub(super) fn on_read(&self, bytes: usize) {
         self.traffic.on_read(bytes);
     }
 
-    /// So many bytes of a request's content were received.
+    /// This many bytes of a request's content were received.
     pub(super) fn on_content(&self, bytes: usize) {
         self.moved.set(self.moved.get().saturating_add(bytes as u64));
     }
 
-    /// TLS was given so many bytes of content to send.
+    /// TLS was given this many bytes of content to send.
     pub(super) fn on_owed(&self, bytes: usize) {
         self.owed.set(self.owed.get().saturating_add(bytes as u64));
     }
 
-    /// The socket took so many bytes.
+    /// The socket took this many bytes.
     pub(super) fn on_write(&self, bytes: usize) {
         let content = self.owed.get().min(bytes as u64);
         self.owed.set(self.owed.get() - content);
@@ -181,7 +181,7 @@ impl ConnectionTimeouts {
         CONNECTION + REQUEST * u64::from(self.open.get()) + self.ahead.get() + self.owed.get()
     }
 
-    /// A response with so much content begins. Returns what counts as read ahead, for [`ConnectionTimeouts::release`].
+    /// A response with this much content begins. Returns what counts as read ahead, for [`ConnectionTimeouts::release`].
     pub(super) fn reserve(&self, content: u64) -> u64 {
         let ahead = content.min(AHEAD);
         self.ahead.set(self.ahead.get().saturating_add(ahead));
@@ -189,7 +189,7 @@ impl ConnectionTimeouts {
         ahead
     }
 
-    /// A response is over for which so much was reserved.
+    /// A response is over for which this much was reserved.
     pub(super) fn release(&self, ahead: u64) {
         self.ahead.set(self.ahead.get().saturating_sub(ahead));
         self.settle();

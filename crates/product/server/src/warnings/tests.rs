@@ -64,7 +64,7 @@ fn a_kind_is_told_again_after_the_interval() {
     memory.wait_for("warning: 5 connections");
 }
 
-/// Standard error may be a pipe that is not read: neither those who note nor the end of the program wait for it.
+/// Standard error may be a pipe that is not read: neither the threads that warn nor the end of the program wait for it.
 #[test]
 fn a_blocked_output_blocks_nobody() {
     struct Blocked;

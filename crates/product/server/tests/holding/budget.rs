@@ -16,7 +16,7 @@ fn within(budget: &Budget, mut options: FileOptions) -> FileOptions {
     options
 }
 
-/// Connections with a hundred requests each and windows of 300 bytes; those who are not let in any more are not among them.
+/// Connections with a hundred requests each and windows of 300 bytes; connections that are refused are not among them.
 fn besiege(world: &mut World, count: usize) -> Vec<Peer> {
     let mut besiegers = Vec::new();
     for _ in 0..count {

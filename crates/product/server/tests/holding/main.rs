@@ -125,7 +125,7 @@ fn windows_of_one_byte_hold_little_and_end_with_the_time_for_progress() {
     }
 }
 
-/// The rule is for those who take nothing: 1,100 bytes a minute is enough.
+/// The rule is for clients that take nothing: 1,100 bytes a minute is enough.
 #[test]
 fn a_slow_reader_is_not_cut() {
     let folder = folder();

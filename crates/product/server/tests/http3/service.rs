@@ -299,7 +299,7 @@ fn lengths_are_as_the_response_says() {
     }
 }
 
-/// Says that it has so many bytes, and has ten.
+/// Says that it has this many bytes, and has ten.
 struct Wrong(u64);
 
 impl http_body::Body for Wrong {

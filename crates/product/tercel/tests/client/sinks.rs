@@ -28,7 +28,7 @@ enum Told {
     Pause,
 }
 
-/// Takes so much in all, and pauses then until it is allowed more.
+/// Takes this much in all, and pauses then until it is allowed more.
 struct Sink {
     allowed: Arc<AtomicU64>,
     taken: Vec<u8>,

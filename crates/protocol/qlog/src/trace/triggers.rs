@@ -9,7 +9,7 @@ pub struct Triggers {
     pub error: bool,
     /// Three probe timeouts passed in a row.
     pub stall: bool,
-    /// When it ended, more than so many thousandths of the packets sent had been lost.
+    /// When it ended, more than this many thousandths of the packets sent had been lost.
     pub loss_per_mille: Option<u16>,
 }
 

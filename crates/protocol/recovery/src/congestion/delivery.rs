@@ -99,7 +99,7 @@ pub(super) struct Delivery {
     /// When the packet left that was delivered last; or, after idleness, the first one to leave again.
     first_sent_at: Instant,
     lost: u64,
-    /// Samples are limited by the application until so much is delivered.
+    /// Samples are limited by the application until this much is delivered.
     limited_until: Option<u64>,
     min_rtt: Duration,
     /// By time of departure.
@@ -188,7 +188,7 @@ impl Delivery {
         self.lost = self.lost.saturating_add(bytes);
     }
 
-    /// The sender has run out of data with so much in flight: what is sent until that is delivered measures the
+    /// The sender has run out of data with this much in flight: what is sent until that is delivered measures the
     /// application.
     pub(super) fn mark_app_limited(&mut self, in_flight: u64) {
         self.limited_until = Some(self.delivered.saturating_add(in_flight).max(1));

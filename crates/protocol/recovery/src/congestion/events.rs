@@ -71,7 +71,7 @@ impl CongestionEvent {
         })
     }
 
-    /// The peer reports so many more packets marked CE, in the frame that had this outcome; `None` if the frame acknowledged
+    /// The peer reports this many more packets marked CE, in the frame that had this outcome; `None` if the frame acknowledged
     /// nothing new. `packet_size` is the usual size of a packet in bytes: which ones were marked is not said.
     pub fn of_marks(outcome: &AckOutcome, packets: u64, packet_size: u16) -> Option<CongestionEvent> {
         let bytes = packets.saturating_mul(u64::from(packet_size));

@@ -47,7 +47,7 @@ pub enum SlowStart {
 /// What slow start may do with an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// Grow by so many bytes.
+    /// Grow by this many bytes.
     Grow(u64),
     /// Slow start is over.
     Over,

@@ -26,7 +26,7 @@ const GAIN: f64 = 1.0 / 16.0;
 const VIRTUAL_RTT: Duration = Duration::from_millis(25);
 /// Rounds in which a flow is not held to it. Source: the draft, reduced RTT-dependence (and its implementation for Linux).
 const YOUNG_ROUNDS: u32 = 500;
-/// Rounds without a mark after which growth is faster: so many, and one more for each so many bytes a second. Source: the
+/// Rounds without a mark after which growth is faster: this many, and one more for each this many bytes a second. Source: the
 /// authors' implementation over UDP.
 const PATIENCE: u64 = 7;
 const PATIENCE_RATE: u64 = 1_920_000;

@@ -40,7 +40,7 @@ const WORTHWHILE: u64 = 4;
 const JUMP_DIVISOR: u64 = 2;
 /// A round trip of this part of the remembered one or less is another path's. Source: RFC 9959, minimum RTT too small.
 const RTT_DIVISOR: u64 = 2;
-/// And so is one of more than so many times the remembered one. Source: RFC 9959, examples, note 2.
+/// And so is one of more than this many times the remembered one. Source: RFC 9959, examples, note 2.
 const RTT_FACTOR: u64 = 10;
 /// What a retreat leaves of what had arrived, for the window and for the threshold after it. Source: RFC 9959, safe retreat.
 const RETREAT_DIVISOR: u64 = 2;

@@ -28,7 +28,7 @@ pub(super) struct Slot {
     sent_at: Instant,
     /// Position of the packet's frames in their ring; monotonic over the slots.
     pub(super) frames_start: u32,
-    /// If acknowledged: so many slots from this one on are known to be acknowledged.
+    /// If acknowledged: this many slots from this one on are known to be acknowledged.
     pub(super) run: u32,
     pub(super) frames_count: u16,
     size: u16,

@@ -35,7 +35,7 @@ enum Stage {
     Confirmed,
 }
 
-/// Packets that came before their keys, at most so many and no more bytes than this.
+/// Packets that came before their keys, at most this many and no more bytes than this.
 const EARLY_PACKETS: usize = 10;
 
 /// The same for 0-RTT packets that wait until the application has met the connection.

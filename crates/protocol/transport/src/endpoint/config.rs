@@ -115,7 +115,7 @@ pub enum RetryPolicy {
     Never,
     /// Always: no state and no signature for an address that is not proved.
     Always,
-    /// Only while more than so many handshakes are under way.
+    /// Only while more than this many handshakes are under way.
     Above(usize),
 }
 

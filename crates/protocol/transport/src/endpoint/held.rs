@@ -1,6 +1,6 @@
 //! 0-RTT packets that overtake the Initial packet of their client: kept for a moment. Source: RFC 9001 §5.7, RFC 9000 §5.2.2.
 //!
-//! Unknown peers can fill this, so it is small, and off unless the server takes early data: so many datagrams in all, a few of each
+//! Unknown peers can fill this, so it is small, and off unless the server takes early data: this many datagrams in all, a few of each
 //! client, none for long. One that is not kept is lost, and the client sends it again.
 
 use base::net::{Addresses, Ecn};

@@ -63,7 +63,7 @@ use wire::error::Code;
 use wire::packet::{LongType, Packet, is_long};
 use wire::version::Version;
 
-/// An Initial packet's destination connection ID has at least so many bytes, unless we chose it. Source: RFC 9000 §7.2.
+/// An Initial packet's destination connection ID has at least this many bytes, unless we chose it. Source: RFC 9000 §7.2.
 const MIN_INITIAL_CID: usize = 8;
 
 /// Routes datagrams to connections, answers unknown peers, and issues connection IDs and tokens. Each worker has one.

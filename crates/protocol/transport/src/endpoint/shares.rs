@@ -18,11 +18,11 @@ use base::time::{Duration, Instant};
 use core::net::IpAddr;
 use std::collections::HashMap;
 
-/// An address may have so many times as many handshakes under way as there are free places: alone, 58 % of all.
+/// An address may have this many times as many handshakes under way as there are free places: alone, 58 % of all.
 const OF_CLIENT: usize = 2;
 /// The same for the network around it: alone, 70 % of all.
 const OF_SITE: usize = 4;
-/// One place of so many does not count as free, but for networks with fewer than [`FEW`] handshakes under way.
+/// One place of this many does not count as free, but for networks with fewer than [`FEW`] handshakes under way.
 const KEPT: usize = 8;
 /// Handshakes that any network may have under way as long as there is a place, and may begin in a [`WINDOW`].
 const FEW: u32 = 4;

@@ -26,7 +26,7 @@ const OLD_PTOS: u64 = 6;
 
 /// A probe of more than this part of the window ...
 const LIGHT: u64 = 4;
-/// ... is at most so many times as large as what is known to pass: in the first round trip data shares the window, and more
+/// ... is at most this many times as large as what is known to pass: in the first round trip data shares the window, and more
 /// bytes of padding than this are worth their room only when smaller ones have arrived.
 const LARGEST_STEP: u64 = 6;
 /// Data leaves a probe the room that it waits for no longer than this part of a round trip, and not again before the window
@@ -45,7 +45,7 @@ impl Path {
         self.adopt_size();
     }
 
-    /// Our own interface has turned down a datagram of so many bytes.
+    /// Our own interface has turned down a datagram of this many bytes.
     pub(crate) fn on_size_refused(&mut self, now: Instant, size: u16) {
         self.mtu.on_refused(now, size);
         self.adopt_size();
@@ -131,13 +131,13 @@ impl Path {
         }
     }
 
-    /// A probe of so many bytes arrived.
+    /// A probe of this many bytes arrived.
     pub(crate) fn on_mtu_probe_acked(&mut self, now: Instant, size: u16) {
         self.mtu.on_probe_acked(now, size);
         self.adopt_size();
     }
 
-    /// A probe of so many bytes was lost.
+    /// A probe of this many bytes was lost.
     pub(crate) fn on_mtu_probe_lost(&mut self, now: Instant, size: u16) {
         self.mtu.on_probe_lost(now, size);
     }

@@ -180,13 +180,13 @@ impl Path {
         self.id
     }
 
-    /// Datagrams of so many bytes came from the peer's address.
+    /// Datagrams of this many bytes came from the peer's address.
     #[inline]
     pub(super) fn on_received(&mut self, bytes: u64) {
         self.amplification.on_received(bytes);
     }
 
-    /// Datagrams of so many bytes left.
+    /// Datagrams of this many bytes left.
     #[inline]
     pub(crate) fn on_sent(&mut self, bytes: u64) {
         self.amplification.on_sent(bytes);

@@ -7,7 +7,7 @@ use base::time::Instant;
 pub(crate) enum MtuProbe {
     /// None.
     None,
-    /// One of so many bytes.
+    /// One of this many bytes.
     Go(u16),
     /// One that the window has no room for yet, and data should leave it some.
     Wait,

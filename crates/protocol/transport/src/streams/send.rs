@@ -139,7 +139,7 @@ impl SendStream {
         self.is_withheld
     }
 
-    /// The peer permits the stream, and so many bytes on it.
+    /// The peer permits the stream, and this many bytes on it.
     pub(super) fn release(&mut self, limit: u64) {
         self.credit = Credit::new(limit);
         self.is_withheld = false;

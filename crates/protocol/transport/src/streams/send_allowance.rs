@@ -205,7 +205,7 @@ impl Streams {
         }
     }
 
-    /// Memory is scarce, and the connection may retain so much of what is written to it; `None`: it is not any more.
+    /// Memory is scarce, and the connection may retain this much of what is written to it; `None`: it is not any more.
     pub(crate) fn limit_memory(&mut self, retained: Option<u64>) {
         let limit = retained.unwrap_or(u64::MAX);
         if limit > core::mem::replace(&mut self.send_allowance.limit, limit) {

@@ -13,7 +13,7 @@ fn attacker() -> SocketAddr {
     at(66, 6_666)
 }
 
-/// The client has asked for so many bytes, and some of them have arrived.
+/// The client has asked for this many bytes, and some of them have arrived.
 fn under_way(len: usize) -> (World, StreamId) {
     let mut world = Setup::default().connected();
     world.run_for(Duration::from_millis(300));

@@ -7,7 +7,7 @@ use base::time::{Duration, Instant};
 use transport::{Event, Switch, TransportConfig};
 use wire::Side;
 
-/// The wire carries datagrams of up to so many bytes.
+/// The wire carries datagrams of up to this many bytes.
 fn narrow(most: usize) -> crate::world::Judge {
     Box::new(move |datagram| if datagram.bytes.len() > most { Fate::Lost } else { Fate::Arrives })
 }
@@ -132,7 +132,7 @@ fn congestion_marks_slow_the_sender_down_without_loss() {
     assert!(congested > free * 2, "{congested:?} with marks, {free:?} without");
 }
 
-/// A wire that carries one datagram in so much time, so that they do not arrive together.
+/// A wire that carries one datagram in this much time, so that they do not arrive together.
 fn serial(each: Duration) -> crate::world::Judge {
     let mut free_at = Instant::ZERO;
     Box::new(move |datagram| {

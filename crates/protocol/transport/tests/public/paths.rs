@@ -24,7 +24,7 @@ fn is_on_second(datagram: &Datagram) -> bool {
     datagram.source == other_home() || datagram.destination == other_home()
 }
 
-/// Two networks, each of which carries a datagram in so much time, after a delay of its own beside that of all, and has a queue of
+/// Two networks, each of which carries a datagram in this much time, after a delay of its own beside that of all, and has a queue of
 /// 50 ms. The second loses everything from `fails_at` on.
 fn networks(each: [Duration; 2], delays: [Duration; 2], fails_at: Option<Instant>) -> Judge {
     let mut free_at = [[Instant::ZERO; 2]; 2];
@@ -76,7 +76,7 @@ fn closed(world: &mut World, side: Side) -> Vec<(LaneId, Code)> {
     end.events.iter().filter_map(closed).collect()
 }
 
-/// Begins a download of so many bytes.
+/// Begins a download of this many bytes.
 fn begin(world: &mut World, len: usize) -> StreamId {
     let id = world.connection(Side::Server).open(Dir::Uni).expect("a stream");
     world.server.peer().send(id, len);
@@ -96,7 +96,7 @@ fn sent_since(world: &World, from: Side, since: usize) -> [usize; 2] {
     bytes
 }
 
-/// Megabits a second at which so many bytes of content reached the client.
+/// Megabits a second at which this many bytes of content reached the client.
 fn rate(world: &mut World, len: usize) -> f64 {
     let began = world.now;
     let id = begin(world, len);

@@ -61,7 +61,7 @@ fn windows(stream: u64, connection: u64) -> Setup {
     Setup { server: TransportConfig { streams, ..TransportConfig::default() }, ..Setup::default() }
 }
 
-/// The server's application takes up to so many bytes more of its streams.
+/// The server's application takes up to this many bytes more of its streams.
 fn take(world: &mut World, bytes: usize) {
     let now = world.now;
     let peer = world.server.peer();

@@ -8,7 +8,7 @@ use crate::congestion::window::{MAX_WINDOW, initial_window, minimum_window};
 use crate::pacer::LARGEST_TRAIN;
 use base::time::{Duration, Instant};
 
-/// What the pacer releases at once is about so much of the rate.
+/// What the pacer releases at once is about this much of the rate.
 const QUANTUM: Duration = Duration::from_millis(1);
 /// Datagrams that may always be in flight. Source: the draft, §2.8 (MinPipeCwnd).
 const LEAST_DATAGRAMS: u64 = 4;

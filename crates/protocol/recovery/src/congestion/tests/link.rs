@@ -32,14 +32,14 @@ pub(crate) struct LinkOptions {
     pub(crate) queue: u64,
     /// Packets lost at random, of a million.
     pub(crate) loss_ppm: u64,
-    /// The receiver acknowledges every so many packets.
+    /// The receiver acknowledges every this many packets.
     pub(crate) ack_every: u32,
     /// Packets that wait longer are marked, if their flow is markable.
     pub(crate) mark_above: Option<Duration>,
 }
 
 impl LinkOptions {
-    /// A queue of so many hundredths of the bandwidth-delay product.
+    /// A queue of this many hundredths of the bandwidth-delay product.
     pub(crate) fn new(megabits: u64, rtt_ms: u64, queue: u64) -> LinkOptions {
         let bdp = megabits * 125 * rtt_ms;
         let queue = (bdp * queue / 100).max(4 * u64::from(PACKET));

@@ -42,13 +42,13 @@ const DEFAULT_MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 const PARTS: u64 = 4;
 /// Acknowledgements a window in slow start: twice what HyStart++ needs a round. Source: RFC 9406 §4.3.
 const SLOW_START_PARTS: u64 = 16;
-/// The same for a window of less than so many packets: it is short of every round trip that is prolonged, and there is little
+/// The same for a window of less than this many packets: it is short of every round trip that is prolonged, and there is little
 /// to save.
 const SMALL_WINDOW_PARTS: u64 = 8;
 const FEW: u64 = 64;
 /// Fewer packets than this for one acknowledgement are not worth a first request.
 const WORTHWHILE: u64 = 4;
-/// At least and at most so many ack-eliciting packets for one acknowledgement.
+/// At least and at most this many ack-eliciting packets for one acknowledgement.
 const LEAST_EVERY: u64 = 2;
 const MOST_EVERY: u64 = 64;
 /// The longest delay that is asked for.
@@ -57,7 +57,7 @@ const LONGEST: Duration = DEFAULT_MAX_ACK_DELAY;
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Terms {
-    /// One acknowledgement for so many ack-eliciting packets.
+    /// One acknowledgement for this many ack-eliciting packets.
     every: u64,
     delay: Duration,
     reordering: u64,
@@ -66,7 +66,7 @@ struct Terms {
 }
 
 impl Terms {
-    /// What suits a window of so many packets, acknowledged in `parts`, of a peer that cannot wait for less than `floor`.
+    /// What suits a window of this many packets, acknowledged in `parts`, of a peer that cannot wait for less than `floor`.
     fn of(window: u64, parts: u64, rtt: Duration, floor: Duration) -> Terms {
         //= ack-frequency/4#3
         let of_rtt = if window < FEW { SMALL_WINDOW_PARTS } else { PARTS };

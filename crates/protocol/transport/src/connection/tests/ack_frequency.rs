@@ -21,13 +21,13 @@ fn connected(transport: TransportConfig) -> Pair {
     Pair::connected(&TlsOptions::default(), transport, RetryPolicy::Never)
 }
 
-/// One direction of a link: so many nanoseconds a byte, a queue in front of that, and a delay.
+/// One direction of a link: this many nanoseconds a byte, a queue in front of that, and a delay.
 struct Link {
     delay: Duration,
     nanos_a_byte: u64,
     queue: Duration,
     free_at: Instant,
-    /// Every so many datagrams one is lost.
+    /// Of this many datagrams one is lost.
     loses_every: Option<u64>,
     sent: u64,
     under_way: VecDeque<(Instant, Vec<u8>)>,

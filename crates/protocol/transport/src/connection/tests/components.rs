@@ -83,7 +83,7 @@ fn make_want(name: &str, pair: &mut Pair) {
         "IMMEDIATE_ACK" | "probe" => client.spaces.application.owe_probes(1),
         "HANDSHAKE_DONE, NEW_TOKEN, PING" => client.components.control_frames.ping(),
         "ACK_FREQUENCY" => {
-            // A window of so many packets is worth a request.
+            // A window of this many packets is worth a request.
             let path = client.paths.active();
             client.components.ack_frequency.on_path_state(&path.congestion, &path.rtt, 1);
         }

@@ -94,7 +94,7 @@ fn connections_are_limited_in_all_by_address_and_by_network_and_told_so() {
     assert_eq!(code, Code::CONNECTION_REFUSED);
     let counters = *server.endpoint.counters();
     assert_eq!((counters.refused_connections, counters.refusals), (6, 6));
-    // Room comes back with every end, and nothing is remembered of those who are gone.
+    // Room comes back with every end, and nothing is remembered of clients that are gone.
     server.close(handles[0]);
     assert_eq!(flood(&mut server, 1_000, "192.0.2.1:1", 6).len(), 1);
     handles.into_iter().for_each(|handle| server.close(handle));
