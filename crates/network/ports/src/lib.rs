@@ -2,6 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | data_path.rs | a data path as programs choose it: one type for servers, clients and QUIC endpoints |
 //! | kinds.rs | the names, and a port of any kind as one type |
 //! | open.rs | a name and an address become ports, one for each worker |
 //! | open_error.rs | what a refusal by AF_XDP means to users |
@@ -16,6 +17,7 @@
 mod auto;
 mod bind_address;
 mod capabilities;
+mod data_path;
 pub mod doctor;
 mod kinds;
 mod measure;
@@ -25,6 +27,7 @@ mod open_error;
 mod queues;
 mod selection;
 
+pub use data_path::DataPath;
 pub use kinds::{AnyPort, DataPathChoice};
 pub use memory::Memory;
 pub use open::{OpenOptions, OpenOutcome, Workers, open};

@@ -250,14 +250,14 @@ impl<P: Port, A: App> Worker<P, A> {
     }
 
     /// One turn, without sleep. Returns the time, and when the next turn is due if nothing arrives: at that time or earlier when
-    /// there is more to do at once.
+    /// there is more to do at once, or when [`Config::spin`] has not passed since there was something to do.
     ///
     /// # Errors
     /// Only when the data path itself has failed.
     pub fn turn_once(&mut self) -> io::Result<(Instant, Option<Instant>)> {
         let now = self.clock();
         let turn = self.turn(now)?;
-        let deadline = if turn.trains > 0 { Some(self.now) } else { self.next_deadline() };
+        let deadline = if self.is_idle(&turn) { self.next_deadline() } else { Some(self.now) };
         Ok((self.now, deadline))
     }
 

@@ -43,9 +43,10 @@ pub use ::body::Body;
 pub use crypto::Roots;
 pub use fetch::{FetchOptions, Fetcher};
 pub use library::{
-    BodySink, BuildError, Builder, Client, ClientDriver, Control, DataPath, EarlyData, Error, HttpChoice,
-    Kind, Phase, Pool, Received, Redirects, Stats, Timeout, Used, on_informational,
+    BodySink, BuildError, Builder, Client, ClientDriver, Control, EarlyData, Error, HttpChoice, Kind, Phase,
+    Pool, Received, Redirects, Stats, Timeout, Used, on_informational,
 };
 pub use migration::{LocalPlace, PlannedMove};
+pub use ports::DataPath;
 pub use report::PathReport;
 pub use resolve::Family;

@@ -7,28 +7,15 @@ use crate::config::ServerConfig;
 use crate::driver::{self, Engine, ManualDriver};
 use crate::hub::Hub;
 use datapath::Port;
+use ports::{AnyPort, DataPath};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use transport::{EndpointConfig, IncomingPolicy, RetryPolicy};
-use udp::{BindOptions, UdpPort, Variant};
 use worker::Worker;
 
 /// Datagrams of early data that wait for the Initial packet which they have overtaken, at most.
 const HELD_DATAGRAMS: usize = 64;
-
-/// How datagrams reach the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DataPath {
-    /// Trains of datagrams, segmented and merged by the kernel (GSO, GRO), as far as the kernel does that.
-    #[default]
-    Gso,
-    /// Many datagrams in a system call.
-    Mmsg,
-    /// One datagram in a system call.
-    Plain,
-}
 
 /// Who owns the thread that drives an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +49,7 @@ pub enum Retry {
 /// ```
 /// # fn main() -> std::io::Result<()> {
 /// use quic::{DataPath, Endpoint};
-/// let endpoint = Endpoint::builder(([127, 0, 0, 1], 0).into()).data_path(DataPath::Mmsg).build()?;
+/// let endpoint = Endpoint::builder(([127, 0, 0, 1], 0).into()).data_path(DataPath::mmsg()).build()?;
 /// assert_ne!(endpoint.local_addr()?.port(), 0);
 /// # Ok(())
 /// # }
@@ -74,7 +61,6 @@ pub struct EndpointBuilder {
     server: Option<ServerConfig>,
     data_path: DataPath,
     driver: Driver,
-    receive_buffer: Option<usize>,
     transport: EndpointConfig,
 }
 
@@ -85,7 +71,6 @@ impl EndpointBuilder {
             server: None,
             data_path: DataPath::default(),
             driver: Driver::default(),
-            receive_buffer: None,
             transport: EndpointConfig::default(),
         }
     }
@@ -99,7 +84,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// How datagrams reach the kernel. Default: [`DataPath::Gso`].
+    /// How datagrams reach the interface. Default: [`DataPath::gso`].
     pub fn data_path(mut self, path: DataPath) -> Self {
         self.data_path = path;
         self
@@ -108,12 +93,6 @@ impl EndpointBuilder {
     /// Who owns the thread. Default: [`Driver::Thread`].
     pub fn driver(mut self, driver: Driver) -> Self {
         self.driver = driver;
-        self
-    }
-
-    /// Bytes of the socket's receive buffer that the system is asked for. Default: 8 MiB.
-    pub fn receive_buffer(mut self, bytes: usize) -> Self {
-        self.receive_buffer = Some(bytes);
         self
     }
 
@@ -157,15 +136,8 @@ impl EndpointBuilder {
         Ok((Arc::clone(engine.hub()), ManualDriver::new(engine)))
     }
 
-    fn engine(self, alarm: impl FnOnce(&UdpPort) -> Alarm) -> io::Result<Engine<UdpPort>> {
-        let variant = match self.data_path {
-            DataPath::Gso => Variant::Gso,
-            DataPath::Mmsg => Variant::Mmsg,
-            DataPath::Plain => Variant::Plain,
-        };
-        let usual = BindOptions::new(self.address, variant);
-        let receive_buffer = self.receive_buffer.unwrap_or(usual.receive_buffer);
-        let port = UdpPort::bind(&BindOptions { receive_buffer, ..usual }).map_err(io::Error::other)?;
+    fn engine(self, alarm: impl FnOnce(&AnyPort) -> Alarm) -> io::Result<Engine<AnyPort>> {
+        let port = self.data_path.open(self.address)?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(io::Error::other)?;
         let incoming = match self.server {
@@ -175,7 +147,8 @@ impl EndpointBuilder {
         let endpoint = transport::Endpoint::new(EndpointConfig { incoming, ..self.transport }, seed);
         let hub = Arc::new(Hub::new(Calls::new(alarm(&port)), port.local_address()));
         let server = self.server.map(|server| server.to_transport());
+        let config = worker::Config { spin: self.data_path.spin_span() };
         let app = Application::new(Arc::clone(&hub));
-        Ok(Engine::new(Worker::new(port, app, endpoint, server, worker::Config::default()), hub))
+        Ok(Engine::new(Worker::new(port, app, endpoint, server, config), hub))
     }
 }

@@ -76,7 +76,7 @@ mod transport_config;
 mod varint;
 mod wakers;
 
-pub use builder::{DataPath, Driver, EndpointBuilder, Retry};
+pub use builder::{Driver, EndpointBuilder, Retry};
 pub use config::{ClientConfig, EarlyData, ServerConfig};
 pub use connecting::{Connecting, ZeroRttAccepted};
 pub use connection::Connection;
@@ -92,6 +92,7 @@ pub use error::{
 };
 pub use facts::{HandshakeData, PathEvent};
 pub use incoming::{Incoming, IncomingFuture};
+pub use ports::DataPath;
 pub use recv_stream::RecvStream;
 pub use send_stream::{SendStream, Written};
 pub use stats::{ConnectionStats, EndpointStats};

@@ -24,6 +24,8 @@ pub enum BindError {
     State(KeysError),
     /// The access log cannot be written.
     AccessLog(io::Error),
+    /// The capture of datagrams cannot be written.
+    Capture(io::Error),
     /// A thread, a descriptor or randomness cannot be had.
     System(io::Error),
 }
@@ -38,6 +40,7 @@ impl fmt::Display for BindError {
             }
             BindError::State(error) => error.fmt(out),
             BindError::AccessLog(error) => write!(out, "cannot write the access log: {error}"),
+            BindError::Capture(error) => write!(out, "cannot write the capture: {error}"),
             BindError::System(error) => write!(out, "cannot start the server: {error}"),
         }
     }
@@ -63,9 +66,10 @@ fn listen(at: SocketAddr, error: &io::Error, out: &mut fmt::Formatter<'_>) -> fm
 impl Error for BindError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            BindError::Listen(_, error) | BindError::AccessLog(error) | BindError::System(error) => {
-                Some(error)
-            }
+            BindError::Listen(_, error)
+            | BindError::AccessLog(error)
+            | BindError::Capture(error)
+            | BindError::System(error) => Some(error),
             BindError::State(error) => Some(error),
             BindError::DataPath(_) | BindError::Identity(_) | BindError::Setting(_) | BindError::Cores(_) => {
                 None

@@ -7,7 +7,6 @@ use crate::budget::Budget;
 use crate::certificate;
 use crate::cores::{Cores, Workers};
 use crate::credentials::Credentials;
-use crate::data_path::DataPath;
 use crate::early_data::EarlyData;
 use crate::http3::HeadCache;
 use crate::keys::Keys;
@@ -23,7 +22,7 @@ use crate::warnings::{self, Printer, Warnings};
 use crate::worker_thread::SharedConfig;
 use crypto::{Identities, Identity, ServerTls, TicketKeys, TicketOptions, TlsOptions};
 use datapath::Port;
-use ports::Memory;
+use ports::{DataPath, Memory};
 use std::fmt;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -158,13 +157,15 @@ impl Settings {
         };
         let tickets = self.tickets()?;
         let (tls, tcp_tls) = self.tls(&identities, &tickets)?;
-        let options = ports::OpenOptions { workers, ..self.data_path.options.clone() };
+        let options = ports::OpenOptions { workers, ..self.data_path.options().clone() };
         let opened = listeners::open(&self.listen, &options, self.versions, threads)?;
         let mut report = self.report(&opened, threads);
         let keys = self.keys(&mut report)?;
         let tcp = |tls| TcpConfig { tls, limits: self.tcp_limits(threads), alt_svc: self.alt_svc() };
         let tcp = tcp_tls.map(tcp);
         let endpoint = self.endpoint(&keys, &report);
+        let ports = opened.udp.map(|udp| udp.ports).unwrap_or_default();
+        let ports = self.data_path.captured(ports).map_err(BindError::Capture)?;
         let cores = self.cores.assign(threads.max(report.workers), &allowed).map_err(BindError::Cores)?;
         let quic = self.quic_settings(&report.addresses)?;
         let (warnings, printer) = start_warnings(self.warnings).map_err(BindError::System)?;
@@ -175,7 +176,7 @@ impl Settings {
         let worker = SharedConfig {
             endpoint,
             server: ServerConfig { tls, transport: Arc::new(quic) },
-            worker: worker::Config { spin: self.data_path.spin },
+            worker: worker::Config { spin: self.data_path.spin_span() },
             http3: Arc::new(self.limits.http3()),
             early_data: self.early_data,
             heads: self.heads,
@@ -189,7 +190,7 @@ impl Settings {
         };
         Ok(Bound {
             report,
-            ports: opened.udp.map(|udp| udp.ports).unwrap_or_default(),
+            ports,
             listeners: opened.tcp,
             cores,
             worker,

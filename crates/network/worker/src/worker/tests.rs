@@ -127,6 +127,24 @@ fn the_owner_of_the_thread_says_what_time_it_is() {
     worker.on_woken();
 }
 
+/// Deleted, a worker that is a task or in a program's own loop could sleep at once, whatever span it is to poll for.
+#[test]
+fn a_turn_is_due_at_once_until_the_span_of_polling_has_passed() {
+    let start = Instant::from_nanos(1 << 40);
+    let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
+    let port = Full { now: start, waits: 0 };
+    let span = Duration::from_millis(5);
+    let mut worker = Worker::new(port, Idle, endpoint, None, Config { spin: span });
+    let due_after = |worker: &mut Worker<Full, Idle>, passed: Duration| {
+        worker.port.now = start + passed;
+        worker.turn_once().expect("the port works").1
+    };
+    assert_eq!(due_after(&mut worker, Duration::ZERO), Some(start), "it has begun just now");
+    let before = span.saturating_sub(Duration::from_nanos(1));
+    assert_eq!(due_after(&mut worker, before), Some(start + before));
+    assert_eq!(due_after(&mut worker, span), None, "nothing is due ever");
+}
+
 /// A datagram that was handed over is a reason to turn at once, and is read in the turn.
 #[test]
 fn a_datagram_that_was_handed_over_is_due_at_once() {

@@ -3,12 +3,11 @@
 use super::alt_svc_file::AltSvcFile;
 use super::client::Client;
 use super::connector::Connector;
-use super::data_path::DataPath;
 use super::quic::{ClientDriver, Engine};
 use super::settings::{EarlyData, HttpChoice, Pool, Redirects, Settings};
 use crate::resolve::{ConnectOverride, Family, Flag};
 use crypto::{ClientTls, ConfigError, KeyLog, MemorySessions, Roots, SessionStore, TlsOptions};
-use ports::AnyPort;
+use ports::{AnyPort, DataPath};
 use std::convert::Infallible;
 use std::fmt;
 use std::io;

@@ -14,7 +14,6 @@ mod client;
 mod connection;
 mod connector;
 mod content;
-mod data_path;
 mod error;
 mod informational;
 mod knowledge;
@@ -35,7 +34,6 @@ mod used;
 
 pub use builder::{BuildError, Builder};
 pub use client::Client;
-pub use data_path::DataPath;
 pub use error::{Error, Kind, Phase};
 pub use informational::on_informational;
 pub use quic::ClientDriver;

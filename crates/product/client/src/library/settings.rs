@@ -1,9 +1,9 @@
 //! What a client was built with.
 
 use super::alt_svc_file::AltSvcFile;
-use super::data_path::DataPath;
 use super::quic::Setup;
 use crate::resolve::{ConnectOverride, Family};
+use ports::DataPath;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,6 +125,6 @@ pub(crate) struct Settings {
 impl Settings {
     /// What a worker of HTTP/3 is made with.
     pub(crate) fn quic_setup(&self) -> Setup {
-        Setup { config: self.quic.clone(), idle: self.pool.idle.into(), spin: self.data_path.polls() }
+        Setup { config: self.quic.clone(), idle: self.pool.idle.into(), spin: self.data_path.spin_span() }
     }
 }

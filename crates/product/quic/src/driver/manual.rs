@@ -2,11 +2,11 @@
 
 use super::Engine;
 use base::time::Instant;
+use ports::AnyPort;
 use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
-use udp::UdpPort;
 
 /// What the program does before the next turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +40,11 @@ pub enum Progress {
 /// # }
 /// ```
 pub struct ManualDriver {
-    engine: Engine<UdpPort>,
+    engine: Engine<AnyPort>,
 }
 
 impl ManualDriver {
-    pub(crate) fn new(engine: Engine<UdpPort>) -> ManualDriver {
+    pub(crate) fn new(engine: Engine<AnyPort>) -> ManualDriver {
         ManualDriver { engine }
     }
 

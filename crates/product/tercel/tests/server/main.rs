@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod addresses;
+mod data_path;
 mod ends;
 mod fields;
 mod interim;

@@ -47,9 +47,14 @@ impl World {
         format!("https://localhost:{}{path}", self.server.local_addr().port())
     }
 
-    pub(crate) fn client(&self, http: HttpChoice) -> Client {
+    /// A client with settings of the test's own.
+    pub(crate) fn builder(&self, http: HttpChoice) -> tercel::client::Builder {
         let builder = Client::builder().roots(Roots::Pem(self.certificate.clone()));
-        builder.http(http).family(Family::Any).build().unwrap()
+        builder.http(http).family(Family::Any)
+    }
+
+    pub(crate) fn client(&self, http: HttpChoice) -> Client {
+        self.builder(http).build().unwrap()
     }
 }
 
