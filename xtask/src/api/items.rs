@@ -122,6 +122,8 @@ impl File {
             // Not the brackets of types: `->`, `=>`, and comparisons and shifts, which have a space before them.
             let before = if at > 0 { bytes[at - 1] } else { b' ' };
             let is_operator = matches!(before, b'-' | b'=' | b' ') || (at > 1 && bytes[at - 2..at] == *b" <");
+            // The bracket of a type that does not fit a line stands at the beginning of its last one.
+            let is_operator = is_operator && !(sign == b'>' && self.begins_line(at));
             match sign {
                 b'(' | b'[' | b'{' => depth += 1,
                 b'<' if !is_operator => depth += 1,
@@ -131,6 +133,10 @@ impl File {
             }
         }
         None
+    }
+
+    fn begins_line(&self, at: usize) -> bool {
+        self.code[..at].trim_end_matches(' ').ends_with('\n')
     }
 
     /// Where the bracket that opens at a place is closed.
@@ -266,5 +272,14 @@ mod tests { }";
         assert_eq!(methods[0].name(), Some(("fn", "go")));
         assert_eq!(items[3].signature(), "pub const MOST: u8");
         assert_eq!(items[3].name(), Some(("const", "MOST")));
+    }
+
+    /// Deleted, a trait whose bounds do not fit a line would be missing in the list.
+    #[test]
+    fn brackets_of_types_may_stand_on_lines_of_their_own() {
+        let file =
+            File::new("pub trait Long:\n    A<\n        B<C>,\n    > + D\n{\n    type E;\n}\n".to_owned());
+        let item = file.items().first().unwrap();
+        assert_eq!((item.head.as_str(), item.has_body()), ("pub trait Long: A<B<C>> + D", true));
     }
 }

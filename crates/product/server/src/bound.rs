@@ -9,7 +9,7 @@ use crate::low::Handler;
 use crate::memory_trimmer::{MemoryTrimmer, QUIET};
 use crate::report::Report;
 use crate::running::{Handle, Running};
-use crate::service::OnRuntime;
+use crate::service::{HttpService, OnRuntime};
 use crate::service_thread::Services;
 use crate::stop::Stop;
 use crate::tcp::{Setup, ShutdownSignal};
@@ -17,16 +17,12 @@ use crate::tcp_thread::TcpSetup;
 use crate::threads;
 use crate::warnings::Printer;
 use crate::worker_thread::{SharedConfig, WorkerSetup};
-use ::http::{Request, Response};
-use body::Body;
-use bytes::Bytes;
 use datapath::Port;
 use ports::AnyPort;
-use std::fmt::{self, Display};
+use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tower_service::Service;
 use worker::HandOff;
 
 /// A server whose ports are open: [`crate::Builder::bind`].
@@ -84,14 +80,7 @@ impl Bound {
     ///
     /// # Errors
     /// The access log cannot be written, or the system has no threads left.
-    pub fn serve<S, B>(self, service: S) -> Result<Running, BindError>
-    where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-        S::Error: Display,
-        S::Future: 'static,
-        B: http_body::Body<Data = Bytes> + 'static,
-        B::Error: Display,
-    {
+    pub fn serve(self, service: impl HttpService + Send) -> Result<Running, BindError> {
         let original = Mutex::new(service);
         self.serve_with(move |_| original.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
@@ -100,17 +89,10 @@ impl Bound {
     ///
     /// # Errors
     /// As [`Bound::serve`].
-    pub fn serve_with<S, B>(
+    pub fn serve_with<S: HttpService>(
         self,
         make: impl Fn(ThreadIndex) -> S + Send + Sync + 'static,
-    ) -> Result<Running, BindError>
-    where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
-        S::Error: Display,
-        S::Future: 'static,
-        B: http_body::Body<Data = Bytes> + 'static,
-        B::Error: Display,
-    {
+    ) -> Result<Running, BindError> {
         self.start(Services(make))
     }
 
@@ -120,13 +102,9 @@ impl Bound {
     ///
     /// # Errors
     /// As [`Bound::serve`].
-    pub fn serve_on<S, B>(self, at: tokio::runtime::Handle, service: S) -> Result<Running, BindError>
+    pub fn serve_on<S>(self, at: tokio::runtime::Handle, service: S) -> Result<Running, BindError>
     where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-        S::Error: Display + Send + 'static,
-        S::Future: Send,
-        B: http_body::Body<Data = Bytes> + Send + 'static,
-        B::Error: Display,
+        S: HttpService<Content: Send, Error: Send + 'static, Future: Send> + Send,
     {
         let original = Mutex::new(OnRuntime::new(service, at));
         let make = move |_| original.lock().unwrap_or_else(PoisonError::into_inner).clone();

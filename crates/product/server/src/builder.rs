@@ -18,19 +18,15 @@ use crate::early_data::EarlyData;
 use crate::limits::Limits;
 use crate::listen::Listen;
 use crate::running::Running;
+use crate::service::HttpService;
 use crate::settings::{AltSvc, Settings, State, WarningsTo};
 use crate::versions::Versions;
-use ::http::{Request, Response};
-use body::Body;
-use bytes::Bytes;
 use crypto::{Identity, TlsOptions};
 use ports::DataPath;
-use std::fmt::Display;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
-use tower_service::Service;
 use traces::Qlog;
 
 /// A server of an application: [`Server::builder`].
@@ -228,14 +224,7 @@ impl Builder {
     ///
     /// # Errors
     /// As both.
-    pub fn serve<S, B>(self, service: S) -> Result<Running, BindError>
-    where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-        S::Error: Display,
-        S::Future: 'static,
-        B: http_body::Body<Data = Bytes> + 'static,
-        B::Error: Display,
-    {
+    pub fn serve(self, service: impl HttpService + Send) -> Result<Running, BindError> {
         self.bind()?.serve(service)
     }
 }

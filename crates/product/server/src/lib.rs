@@ -90,6 +90,7 @@ pub use records::{Summary, TcpRecord, WorkerRecord};
 pub use report::Report;
 pub use running::{Handle, Running, ServeError};
 pub use served::Served;
+pub use service::HttpService;
 pub use settings::AltSvc;
 #[doc(hidden)]
 pub use stop::Stop;

@@ -5,35 +5,26 @@
 
 use crate::application::{Application, ThreadIndex, ThreadSetups};
 use crate::records::{TcpRecord, ThreadRecord, WorkerRecord};
-use crate::service::ServiceHandler;
+use crate::service::{HttpService, ServiceHandler};
 use crate::stop::Stop;
 use crate::tcp;
 use crate::tcp_thread::TcpSetup;
 use crate::threads::Job;
 use crate::worker_thread::{ServingWorker, SharedConfig, WorkerSetup};
-use ::http::{Request, Response};
-use body::Body;
-use bytes::Bytes;
 use datapath::Port;
-use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::{JoinError, JoinHandle, spawn_local};
-use tower_service::Service;
 use worker::task::TaskWaker;
 
 /// Services, of which each thread makes one.
 pub(crate) struct Services<M>(pub(crate) M);
 
-impl<M, S, B> Application for Services<M>
+impl<M, S> Application for Services<M>
 where
     M: Fn(ThreadIndex) -> S + Send + Sync + 'static,
-    S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
-    S::Error: Display,
-    S::Future: 'static,
-    B: http_body::Body<Data = Bytes> + 'static,
-    B::Error: Display,
+    S: HttpService,
 {
     fn jobs<P: Port + Send + 'static>(self, setups: ThreadSetups<P>) -> Vec<Job<Vec<ThreadRecord>>> {
         let ThreadSetups { config, workers, tcp, stop } = setups;
@@ -59,14 +50,11 @@ struct ServiceThread<P> {
 
 impl<P: Port + 'static> ServiceThread<P> {
     /// Serves until the order to stop, and to the end of the connections.
-    fn run<S, B>(self, config: &SharedConfig, service: impl FnOnce() -> S) -> io::Result<Vec<ThreadRecord>>
-    where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
-        S::Error: Display,
-        S::Future: 'static,
-        B: http_body::Body<Data = Bytes> + 'static,
-        B::Error: Display,
-    {
+    fn run<S: HttpService>(
+        self,
+        config: &SharedConfig,
+        service: impl FnOnce() -> S,
+    ) -> io::Result<Vec<ThreadRecord>> {
         let ServiceThread { worker, tcp, stop } = self;
         if let Some(core) = tcp.as_ref().and_then(|tcp| tcp.core) {
             cpu::pin(core)?;
@@ -106,18 +94,12 @@ impl<P: Port + 'static> ServiceThread<P> {
 }
 
 /// Starts a worker as a task beside those of the runtime.
-fn start_worker<P: Port + 'static, S, B>(
+fn start_worker<P: Port + 'static>(
     setup: WorkerSetup<P>,
     config: &SharedConfig,
-    service: S,
+    service: impl HttpService,
     stop: Stop,
-) -> io::Result<JoinHandle<io::Result<WorkerRecord>>>
-where
-    S: Service<Request<Body>, Response = Response<B>> + 'static,
-    S::Error: Display,
-    S::Future: 'static,
-    B: http_body::Body<Data = Bytes> + 'static,
-{
+) -> io::Result<JoinHandle<io::Result<WorkerRecord>>> {
     let waker = Arc::new(TaskWaker::default());
     let handler = |_| ServiceHandler::new(service, config.shared.clone());
     let worker = ServingWorker::as_task(setup, config, handler, &waker)?;

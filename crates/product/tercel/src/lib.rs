@@ -39,7 +39,7 @@ pub use ::client::Client;
 pub use body::{Body, BodyError, BodySender, BoxError, Closed};
 #[doc(inline)]
 pub use quic;
-pub use server::service::{ServiceFn, service_fn};
+pub use server::service::{HttpService, ServiceFn, service_fn};
 pub use server::{
     AltSvc, BindError, Bound, Builder, ConnectionInfo, Cores, Counters, DataPath, EarlyData, Handle,
     Informational, InformationalError, KeysError, Limits, Listen, ListenAddress, Report, Running, ServeError,

@@ -10,11 +10,13 @@
 //! | upload.rs | its content, by a queue to a [`Body`] |
 //! | logged.rs | what the access log says of it |
 //! | content.rs | the response's content |
+//! | http_service.rs | what a server takes as a service |
 //! | function.rs | an async function as a service |
 //! | shared.rs | a service whose futures run on a runtime of the program's |
 
 mod content;
 mod function;
+mod http_service;
 mod logged;
 mod request;
 mod shared;
@@ -22,6 +24,7 @@ mod upload;
 
 pub use content::ServiceContent;
 pub use function::{ServiceFn, service_fn};
+pub use http_service::HttpService;
 pub use request::ServiceHead;
 pub use upload::Inlet;
 
@@ -29,14 +32,11 @@ pub(crate) use shared::OnRuntime;
 
 use crate::low::{Context, Handler, Request, Response, Shared};
 use crate::response_fields::{self as fields, DateField, HasContent};
-use body::Body;
 use bytes::Bytes;
 use http::header::HeaderMap;
 use http::{Method, StatusCode};
 use request::{Arrival, Polled};
-use std::fmt::Display;
 use std::task::Poll;
-use tower_service::Service;
 
 /// Answers requests by a service.
 #[derive(Debug)]
@@ -85,23 +85,17 @@ impl<S> ServiceHandler<S> {
     }
 }
 
-impl<S, B> Handler for ServiceHandler<S>
-where
-    S: Service<http::Request<Body>, Response = http::Response<B>> + 'static,
-    S::Error: Display,
-    S::Future: 'static,
-    B: http_body::Body<Data = Bytes> + 'static,
-{
+impl<S: HttpService> Handler for ServiceHandler<S> {
     type Head = ServiceHead<S::Future>;
     type Upload = Inlet;
-    type Content = ServiceContent<B>;
+    type Content = ServiceContent<S::Content>;
     type Fields = HeaderMap;
 
     fn handle(
         &mut self,
         request: Request<'_, Self>,
         cx: &Context<'_>,
-    ) -> Poll<Response<HeaderMap, ServiceContent<B>>> {
+    ) -> Poll<Response<HeaderMap, ServiceContent<S::Content>>> {
         let Request { head, upload, received, connection } = request;
         if let Some(status) = head.refusal() {
             return Poll::Ready(self.plain(status, cx));
@@ -114,7 +108,7 @@ where
         }
     }
 
-    fn put_off(&mut self, cx: &Context<'_>) -> Response<HeaderMap, ServiceContent<B>> {
+    fn put_off(&mut self, cx: &Context<'_>) -> Response<HeaderMap, ServiceContent<S::Content>> {
         self.plain(StatusCode::SERVICE_UNAVAILABLE, cx)
     }
 

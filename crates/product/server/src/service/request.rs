@@ -1,5 +1,6 @@
 //! The head of a request, and the future that answers it.
 
+use super::http_service::HttpService;
 use super::logged::Logged;
 use super::upload::Inlet;
 use crate::access_log::RequestLine;
@@ -7,7 +8,6 @@ use crate::caught::caught;
 use crate::connection_info::{ConnectionInfo, ConnectionView};
 use crate::informational::Outlet;
 use crate::low::{Context, Head, Interim, Received};
-use body::Body;
 use http::{Method, StatusCode};
 use http3::{HeadMemory, RequestHead};
 use std::future::Future;
@@ -15,7 +15,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Wake, Waker};
-use tower_service::Service;
 
 /// What a field costs in a map beside its text and the 32 bytes of RFC 9114 §4.2.2, in bytes.
 const FIELD: usize = 64;
@@ -117,10 +116,14 @@ impl<F> ServiceHead<F> {
     }
 
     /// Calls the service, or polls its future if that was woken.
-    pub(super) fn poll<S, B>(&mut self, service: &mut S, arrival: Arrival<'_>, cx: &Context<'_>) -> Polled<B>
+    pub(super) fn poll<S: HttpService<Future = F>>(
+        &mut self,
+        service: &mut S,
+        arrival: Arrival<'_>,
+        cx: &Context<'_>,
+    ) -> Polled<S::Content>
     where
-        S: Service<http::Request<Body>, Response = http::Response<B>, Future = F>,
-        F: Future<Output = Result<http::Response<B>, S::Error>>,
+        F: Future<Output = Result<http::Response<S::Content>, S::Error>>,
     {
         let call = self.call.take().unwrap_or_else(|| Call::new(cx));
         if !call.handle.is_made.swap(false, Ordering::AcqRel) && self.request.is_none() {
@@ -137,15 +140,14 @@ impl<F> ServiceHead<F> {
         polled
     }
 
-    fn advance<S, B>(
+    fn advance<S: HttpService<Future = F>>(
         &mut self,
         service: &mut S,
         arrival: Arrival<'_>,
         (waker, cx): (&Waker, &Context<'_>),
-    ) -> Polled<B>
+    ) -> Polled<S::Content>
     where
-        S: Service<http::Request<Body>, Response = http::Response<B>, Future = F>,
-        F: Future<Output = Result<http::Response<B>, S::Error>>,
+        F: Future<Output = Result<http::Response<S::Content>, S::Error>>,
     {
         let mut task = std::task::Context::from_waker(waker);
         if self.request.is_some() {

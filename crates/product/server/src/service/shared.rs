@@ -1,6 +1,7 @@
 //! A service whose futures run on a runtime of the program's, and not on the thread of the connection: a handler that blocks
 //! holds up no connection. A request costs two crossings of threads.
 
+use super::http_service::HttpService;
 use body::Body;
 use http::{Request, Response};
 use std::fmt;
@@ -63,16 +64,13 @@ impl<T, E> Drop for Answer<T, E> {
     }
 }
 
-impl<S, B> Service<Request<Body>> for OnRuntime<S>
+impl<S> Service<Request<Body>> for OnRuntime<S>
 where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Error: Send + 'static,
-    S::Future: Send,
-    B: Send + 'static,
+    S: HttpService<Content: Send, Error: Send + 'static, Future: Send> + Send,
 {
-    type Response = Response<B>;
+    type Response = Response<S::Content>;
     type Error = Failed<S::Error>;
-    type Future = Answer<Response<B>, S::Error>;
+    type Future = Answer<Response<S::Content>, S::Error>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         // The task waits.

@@ -14,6 +14,7 @@ use crate::caught::{caught, poll_caught};
 use crate::informational::{self, Outlet};
 use crate::monotonic;
 use crate::response_fields::{self as fields, HasContent};
+use crate::service::HttpService;
 use ::body::{Body, BodyError};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
@@ -28,25 +29,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
-use tower_service::Service;
 
 /// Accepts from `listeners` and serves until the order to stop; then waits for what is under way, for `drain` of
 /// [`super::Limits`] at most. To be awaited in a local runtime, which others may share.
 ///
 /// # Errors
 /// The operating system has no descriptors or memory left to begin with.
-pub(crate) async fn serve_application_here<S, B>(
+pub(crate) async fn serve_application_here(
     listeners: Vec<TcpListener>,
     setup: Setup,
-    service: S,
-) -> io::Result<Served>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
-    S::Error: Display,
-    S::Future: 'static,
-    B: http_body::Body<Data = Bytes> + 'static,
-    B::Error: Display,
-{
+    service: impl HttpService,
+) -> io::Result<Served> {
     serve_here(listeners, setup, Application(service)).await
 }
 
@@ -64,16 +57,9 @@ struct Requests<S> {
 /// A response to come.
 type Coming<B> = Pin<Box<dyn Future<Output = io::Result<Response<Outgoing<B>>>>>>;
 
-impl<S, B> Answer for Application<S>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
-    S::Error: Display,
-    S::Future: 'static,
-    B: http_body::Body<Data = Bytes> + 'static,
-    B::Error: Display,
-{
-    type Content = Outgoing<B>;
-    type Future = Coming<B>;
+impl<S: HttpService> Answer for Application<S> {
+    type Content = Outgoing<S::Content>;
+    type Future = Coming<S::Content>;
     type Service = Requests<S>;
 
     fn service(&self, context: ConnectionContext) -> Requests<S> {
@@ -81,19 +67,12 @@ where
     }
 }
 
-impl<S, B> hyper::service::Service<Request<Incoming>> for Requests<S>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + 'static,
-    S::Error: Display,
-    S::Future: 'static,
-    B: http_body::Body<Data = Bytes> + 'static,
-    B::Error: Display,
-{
-    type Response = Response<Outgoing<B>>;
+impl<S: HttpService> hyper::service::Service<Request<Incoming>> for Requests<S> {
+    type Response = Response<Outgoing<S::Content>>;
     type Error = io::Error;
-    type Future = Coming<B>;
+    type Future = Coming<S::Content>;
 
-    fn call(&self, mut request: Request<Incoming>) -> Coming<B> {
+    fn call(&self, mut request: Request<Incoming>) -> Coming<S::Content> {
         let mut info = self.context.info.clone();
         let mut interims = None;
         if self.context.protocol == Protocol::Http1 && informational::is_known_to(request.version()) {
@@ -132,16 +111,12 @@ impl Drop for Interims {
 }
 
 /// Answers one request.
-async fn answer<S, B>(
+async fn answer<S: HttpService>(
     mut service: S,
     request: Request<Incoming>,
     account: RequestGuard,
     interims: Option<Interims>,
-) -> io::Result<Response<Outgoing<B>>>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    B: http_body::Body<Data = Bytes> + 'static,
-{
+) -> io::Result<Response<Outgoing<S::Content>>> {
     let method = request.method().clone();
     // What the rules of HTTP refuse does not reach the application. RFC 6585 §5: 431.
     let refusal = account.head.refusal().map(|(status, _)| status);

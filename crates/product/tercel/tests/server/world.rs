@@ -1,13 +1,10 @@
 //! A server of a service, and clients that trust it.
 
-use bytes::Bytes;
-use http::{Request, Response};
-use std::fmt::Display;
+use http::Response;
 use std::time::Duration;
 use tercel::client::{Family, HttpChoice};
 use tercel::tls::{Identity, Roots};
-use tercel::{Body, Builder, Client, Running, Server};
-use tower_service::Service;
+use tercel::{Body, Builder, Client, HttpService, Running, Server};
 
 /// The machine may be busy; nothing here takes a second on an idle one.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -22,14 +19,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new<S, B>(service: S) -> World
-    where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-        S::Error: Display,
-        S::Future: 'static,
-        B: http_body::Body<Data = Bytes> + 'static,
-        B::Error: Display,
-    {
+    pub(crate) fn new(service: impl HttpService + Send) -> World {
         World::by(|builder| builder.serve(service).unwrap())
     }
 
