@@ -118,6 +118,13 @@ pub trait Port: Rx + Tx {
         Ok(None)
     }
 
+    /// The descriptors that have no room for trains which are queued, as bits by their places in [`Port::descriptors`]: a turn is due
+    /// when one of them is writable, too. For owners of their own event loop, to be asked before each sleep, as `wait` heeds it itself.
+    /// Zero where nothing is queued, and for ports that cannot tell or do so by [`Port::next_timeout`].
+    fn awaits_room(&self) -> u32 {
+        0
+    }
+
     /// What has happened so far.
     fn counters(&self) -> Counters;
 
@@ -198,6 +205,10 @@ macro_rules! ask_inner {
 
         fn next_timeout(&mut self) -> ::std::io::Result<Option<::base::time::Instant>> {
             self.$($exclusive)*.next_timeout()
+        }
+
+        fn awaits_room(&self) -> u32 {
+            self.$($shared)*.awaits_room()
         }
 
         fn capabilities(&self) -> $crate::port::Capabilities {

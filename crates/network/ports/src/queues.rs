@@ -180,6 +180,12 @@ impl<P: Port> Port for Queues<P> {
         self.ports[0].on_woken();
     }
 
+    fn next_timeout(&mut self) -> io::Result<Option<Instant>> {
+        self.ports.iter_mut().try_fold(None, |next: Option<Instant>, port| {
+            Ok(next.into_iter().chain(port.next_timeout()?).min())
+        })
+    }
+
     fn counters(&self) -> Counters {
         let mut sum = Counters { waits: self.waits, ..Counters::default() };
         self.ports.iter().for_each(|port| sum += port.counters());
@@ -278,5 +284,75 @@ mod tests {
         queues.wait(Some(began)).unwrap();
         assert_eq!(queues.counters().waits, 2);
         assert!(Queues::<UdpPort>::new(Vec::new()).is_none());
+    }
+
+    /// A port that needs a turn at a time of its own, as one of AF_XDP does.
+    struct Timed(UdpPort, Option<Instant>);
+
+    impl Rx for Timed {
+        fn poll(&mut self) -> io::Result<usize> {
+            self.0.poll()
+        }
+        fn train(&mut self, index: usize) -> Train<'_> {
+            self.0.train(index)
+        }
+    }
+
+    impl PacketSink for Timed {
+        fn begin(&mut self, path: TrainPath, segment_size: usize) -> Option<usize> {
+            self.0.begin(path, segment_size)
+        }
+        fn room(&mut self) -> &mut [u8] {
+            self.0.room()
+        }
+        fn push(&mut self, len: usize) {
+            self.0.push(len);
+        }
+        fn packet(&mut self, index: usize) -> &mut [u8] {
+            self.0.packet(index)
+        }
+        fn end(&mut self) {
+            self.0.end();
+        }
+    }
+
+    impl Tx for Timed {
+        fn flush(&mut self) -> io::Result<()> {
+            self.0.flush()
+        }
+    }
+
+    impl Port for Timed {
+        fn now(&mut self) -> Instant {
+            self.0.now()
+        }
+        fn wait(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+            self.0.wait(deadline)
+        }
+        fn local_address(&self) -> SocketAddr {
+            self.0.local_address()
+        }
+        fn next_timeout(&mut self) -> io::Result<Option<Instant>> {
+            Ok(self.1)
+        }
+        fn counters(&self) -> Counters {
+            self.0.counters()
+        }
+        fn capabilities(&self) -> Capabilities {
+            self.0.capabilities()
+        }
+    }
+
+    /// Deleted, packets of AF_XDP that wait for a neighbour's address could wait on while the worker is a task.
+    #[test]
+    fn a_turn_is_due_when_the_first_of_the_ports_needs_one() {
+        let timed =
+            |seconds: Option<u64>| Timed(bind(), seconds.map(|s| Instant::ZERO + Duration::from_secs(s)));
+        for (each, first) in
+            [([None, Some(7), Some(5)], Some(5)), ([Some(3), None, None], Some(3)), ([None; 3], None)]
+        {
+            let mut queues = Queues::new(each.map(timed).into()).unwrap();
+            assert_eq!(queues.next_timeout().unwrap(), timed(first).1);
+        }
     }
 }

@@ -276,6 +276,11 @@ impl Port for UdpPort {
         self.waker.clear();
     }
 
+    /// The socket, while it is full.
+    fn awaits_room(&self) -> u32 {
+        u32::from(self.has_queued())
+    }
+
     fn counters(&self) -> Counters {
         Counters { rx: self.receiver.counters, tx: self.sender.counters, waits: self.waits }
     }

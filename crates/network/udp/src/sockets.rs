@@ -202,6 +202,11 @@ impl Port for Sockets {
         self.ports[0].on_woken();
     }
 
+    fn awaits_room(&self) -> u32 {
+        let bit = |(place, port): (usize, &UdpPort)| u32::from(port.has_queued()) << place;
+        self.ports.iter().enumerate().map(bit).sum()
+    }
+
     fn counters(&self) -> Counters {
         let mut sum = Counters { waits: self.waits, ..Counters::default() };
         self.ports.iter().for_each(|port| sum += port.counters());
@@ -313,5 +318,24 @@ mod tests {
             server.sends_from("127.0.0.2".parse().unwrap())
                 && !server.sends_from("127.0.0.3".parse().unwrap())
         );
+    }
+
+    /// Deleted, a task could wait for room in a socket that has some, which is always, or not in the one that is full.
+    #[test]
+    fn room_is_awaited_in_the_sockets_with_trains_alone() {
+        let (peer, patience) = (bind().local_address(), Duration::from_secs(5));
+        let mut sockets = Sockets::new((0..3).map(|_| bind()).collect()).unwrap();
+        let local = sockets.ports[2].local_address();
+        assert_eq!(sockets.awaits_room(), 0);
+        sockets.begin(TrainPath::new(Addresses { local, peer }, Ecn::NotEct), 100).unwrap();
+        sockets.push(100);
+        sockets.end();
+        assert_eq!((sockets.awaits_room(), sockets.ports[2].awaits_room()), (0b100, 1));
+        // The loopback interface has room: the sleep ends at once.
+        let deadline = sockets.now() + patience;
+        sockets.wait(Some(deadline)).unwrap();
+        assert!(sockets.now() < deadline);
+        sockets.flush().unwrap();
+        assert_eq!(sockets.awaits_room(), 0);
     }
 }

@@ -250,14 +250,15 @@ impl<P: Port, A: App> Worker<P, A> {
     }
 
     /// One turn, without sleep. Returns the time, and when the next turn is due if nothing arrives: at that time or earlier when
-    /// there is more to do at once, or when [`Config::spin`] has not passed since there was something to do.
+    /// there is more to do at once, or when [`Config::spin`] has not passed since there was something to do. Before it sleeps, the
+    /// caller asks the port for [`Port::awaits_room`], or heeds [`Worker::retry_at`].
     ///
     /// # Errors
     /// Only when the data path itself has failed.
     pub fn turn_once(&mut self) -> io::Result<(Instant, Option<Instant>)> {
         let now = self.clock();
         let turn = self.turn(now)?;
-        let deadline = if self.is_idle(&turn) { self.next_deadline() } else { Some(self.now) };
+        let deadline = if self.is_idle(&turn) { self.next_event() } else { Some(self.now) };
         Ok((self.now, deadline))
     }
 
@@ -270,7 +271,7 @@ impl<P: Port, A: App> Worker<P, A> {
         if !self.is_idle(turn) {
             return Ok(());
         }
-        let deadline = match (self.next_deadline(), until) {
+        let deadline = match (self.next_event(), until) {
             (Some(next), Some(until)) => Some(next.min(until)),
             (next, until) => next.or(until),
         };
@@ -306,18 +307,29 @@ impl<P: Port, A: App> Worker<P, A> {
         Ok(Turn { trains, active })
     }
 
-    /// When the next turn is due if nothing arrives; `None` when nothing is due ever.
+    /// When the next turn is due if nothing arrives; `None` when nothing is due ever. For loops that poll for readability only.
     pub fn next_deadline(&self) -> Option<Instant> {
-        if self.has_handed_over() {
+        self.next_event().into_iter().chain(self.retry_at()).min()
+    }
+
+    /// When to try again to send what waits for room in the data path, for loops that do not poll its descriptors for writability.
+    pub fn retry_at(&self) -> Option<Instant> {
+        (self.port.awaits_room() > 0).then(|| self.now + HELD_UP)
+    }
+
+    /// When the next turn is due if nothing arrives and the data path gets no room.
+    fn next_event(&self) -> Option<Instant> {
+        if self.has_handed_over() || self.active.len() > self.held_up {
             return Some(self.now);
         }
         let expiry = self.wheel.next_expiry();
-        match self.active.len().saturating_sub(self.held_up) {
-            0 if self.held_up == 0 => expiry,
-            // The port wakes us when it has room. Should it not know, we look by ourselves, but do not spin.
-            0 => Some(expiry.map_or(self.now + HELD_UP, |expiry| expiry.min(self.now + HELD_UP))),
-            _ => Some(self.now),
+        if self.held_up == 0 || self.port.awaits_room() > 0 {
+            // The port wakes us when it has room.
+            return expiry;
         }
+        // It does not know when. We look by ourselves, but do not spin.
+        let retry = self.now + HELD_UP;
+        Some(expiry.map_or(retry, |expiry| expiry.min(retry)))
     }
 
     fn is_idle(&mut self, turn: &Turn) -> bool {
@@ -466,16 +478,18 @@ impl<P: Port, A: App> Worker<P, A> {
                 outcome = entry.connection.transmit(self.now, &mut self.port);
             }
             match outcome {
-                Transmitted::All => self.settle(handle),
+                Transmitted::All => self.settle(handle, Instant::ZERO),
                 // It goes on in the next turn, after the others and with what has arrived by then.
                 Transmitted::Paused => {
                     self.activate(handle);
-                    self.settle(handle);
+                    self.settle(handle, Instant::ZERO);
                 }
                 // The kernel takes no more now; the others wait as well, in order.
                 Transmitted::SinkFull => {
                     self.held_up += usize::from(!entry.is_active);
                     self.activate(handle);
+                    // Its timers go on. What is overdue because nothing can be sent is no reason to spin.
+                    self.settle(handle, self.now + HELD_UP);
                 }
             }
         }
@@ -501,8 +515,8 @@ impl<P: Port, A: App> Worker<P, A> {
         }
     }
 
-    /// After a connection has acted and sent: its timer, its end.
-    fn settle(&mut self, handle: Handle) {
+    /// After a connection has acted and sent: its timer, which comes up at `earliest` at the earliest, and its end.
+    fn settle(&mut self, handle: Handle, earliest: Instant) {
         let Some(entry) = self.slab.entry_mut(handle) else { return };
         if entry.connection.is_gone() {
             if let Some(entry) = self.slab.remove(handle) {
@@ -516,7 +530,9 @@ impl<P: Port, A: App> Worker<P, A> {
             self.active.push(handle);
         }
         let deadline = [entry.connection.next_timeout(), entry.app_deadline].into_iter().flatten().min();
-        if let Some(at) = deadline.and_then(|deadline| entry.wheel_entries.set(self.now, deadline)) {
+        if let Some(at) =
+            deadline.and_then(|deadline| entry.wheel_entries.set(self.now, deadline.max(earliest)))
+        {
             self.wheel.schedule(at, handle);
         }
     }

@@ -13,6 +13,7 @@ use transport::{EndpointConfig, Fin, StreamId, StreamSink, TransportConfig};
 struct Full {
     now: Instant,
     waits: u64,
+    awaits_room: u32,
 }
 
 impl Rx for Full {
@@ -56,6 +57,9 @@ impl Port for Full {
     fn local_address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], 1))
     }
+    fn awaits_room(&self) -> u32 {
+        self.awaits_room
+    }
     fn counters(&self) -> Counters {
         Counters::default()
     }
@@ -94,7 +98,7 @@ impl App for Idle {
 
 #[test]
 fn a_full_port_is_waited_for_and_not_spun_upon() {
-    let port = Full { now: Instant::from_nanos(1 << 40), waits: 0 };
+    let port = Full { now: Instant::from_nanos(1 << 40), waits: 0, awaits_room: 0 };
     let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
     let mut worker = Worker::new(port, Idle, endpoint, None, Config::default());
     let tls = ClientTls::new(&Roots::Insecure, &TlsOptions::default()).expect("client tls");
@@ -107,6 +111,15 @@ fn a_full_port_is_waited_for_and_not_spun_upon() {
     }
     assert_eq!(worker.port().waits, 100, "every turn sleeps");
     assert!(worker.now() >= start + HELD_UP * 99, "and not for nothing");
+    assert_eq!(
+        (worker.held_up, worker.turn_once().expect("the port works").1),
+        (1, Some(worker.now() + HELD_UP))
+    );
+    // A port that knows when it has room: its wait ends then, and only loops without such a wait look by themselves.
+    worker.port.awaits_room = 1;
+    let next = worker.wheel.next_expiry().expect("the probe timeout");
+    assert_eq!(worker.turn_once().expect("the port works").1, Some(next));
+    assert_eq!(worker.next_deadline(), Some(worker.now() + HELD_UP));
 }
 
 /// A loop of the caller's own: it asks when the next turn is due, and says what time it is.
@@ -114,7 +127,7 @@ fn a_full_port_is_waited_for_and_not_spun_upon() {
 fn the_owner_of_the_thread_says_what_time_it_is() {
     let start = Instant::from_nanos(1 << 40);
     let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-    let port = Full { now: start, waits: 0 };
+    let port = Full { now: start, waits: 0, awaits_room: 0 };
     let mut worker = Worker::new(port, Idle, endpoint, None, Config::default());
     assert_eq!(worker.next_deadline(), None, "nothing is due ever");
     let later = start + Duration::from_secs(3);
@@ -132,7 +145,7 @@ fn the_owner_of_the_thread_says_what_time_it_is() {
 fn a_turn_is_due_at_once_until_the_span_of_polling_has_passed() {
     let start = Instant::from_nanos(1 << 40);
     let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-    let port = Full { now: start, waits: 0 };
+    let port = Full { now: start, waits: 0, awaits_room: 0 };
     let span = Duration::from_millis(5);
     let mut worker = Worker::new(port, Idle, endpoint, None, Config { spin: span });
     let due_after = |worker: &mut Worker<Full, Idle>, passed: Duration| {
@@ -151,7 +164,7 @@ fn a_datagram_that_was_handed_over_is_due_at_once() {
     let mut hand_off_group = crate::HandOff::group(vec![None, None]);
     let (second, first) = (hand_off_group.pop().expect("two"), hand_off_group.pop().expect("two"));
     let config = EndpointConfig { worker: 1, workers: 2, ..EndpointConfig::default() };
-    let port = Full { now: Instant::from_nanos(1 << 40), waits: 0 };
+    let port = Full { now: Instant::from_nanos(1 << 40), waits: 0, awaits_room: 0 };
     let mut worker = Worker::new(port, Idle, Endpoint::new(config, [1; 32]), None, Config::default())
         .with_hand_off(second);
     let local = SocketAddr::from(([127, 0, 0, 1], 1));

@@ -57,6 +57,7 @@ impl ManualDriver {
             return Ok(Progress::Ended);
         }
         let (now, deadline) = self.engine.worker.turn_once()?;
+        let deadline = deadline.into_iter().chain(self.engine.worker.retry_at()).min();
         Ok(match deadline {
             Some(at) if at <= now => Progress::Again,
             Some(at) => Progress::Wait(Some(at.saturating_since(now).into())),
