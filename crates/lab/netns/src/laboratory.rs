@@ -142,6 +142,11 @@ impl Lab {
         self.wire.as_ref().map(|(emulator, _)| emulator)
     }
 
+    /// The wire, and the emulator in it.
+    pub(crate) fn wire(&self) -> Option<&(Emulator, HostNamespace)> {
+        self.wire.as_ref()
+    }
+
     /// The server's side: 198.18.0.1 and fd00::1 on `server0`.
     #[must_use]
     pub fn server(&self) -> &Namespace {
@@ -194,7 +199,7 @@ fn veth(options: &LabOptions, near: (&str, Mac), far: (&str, Mac)) -> io::Result
     })
 }
 
-fn move_link(name: &str, to: &Namespace) -> io::Result<()> {
+pub(crate) fn move_link(name: &str, to: &Namespace) -> io::Result<()> {
     netlink::move_to_namespace(netlink::link_by_name(name)?.index, to)
 }
 
@@ -222,7 +227,7 @@ fn configure(side: &Namespace, other: &InterfacePlan, options: &LabOptions) -> i
 
 /// Waits until an interface whose other end is up takes packets. The end that was up first gets its carrier from the
 /// other and drops what is sent until the kernel has seen to that, which may take a second without a packet.
-fn until_running(interface: &str) -> io::Result<()> {
+pub(crate) fn until_running(interface: &str) -> io::Result<()> {
     until(|| Ok(netlink::ethtool::has_carrier(interface)? && netlink::link_by_name(interface)?.is_running))
 }
 
@@ -245,7 +250,7 @@ fn until(is_done: impl Fn() -> io::Result<bool>) -> io::Result<()> {
 
 /// Stops what the kernel sends of its own accord: a link-local address with its announcements, and questions for
 /// routers. Where /proc/sys may not be written the link is a little less quiet, and that is all.
-fn quieten(interface: &str) {
+pub(crate) fn quieten(interface: &str) {
     let settings = format!("/proc/sys/net/ipv6/conf/{interface}");
     for (name, value) in [("addr_gen_mode", "1"), ("router_solicitations", "0"), ("accept_ra", "0")] {
         let _ = std::fs::write(format!("{settings}/{name}"), value);

@@ -16,8 +16,10 @@ mod guard;
 mod host_namespace;
 mod laboratory;
 mod namespace;
+mod second_link;
 
 pub use error::LabError;
 pub use laboratory::{Lab, LabOptions};
 pub use namespace::Namespace;
 pub use netlink::ethtool::Switch;
+pub use second_link::SecondLink;

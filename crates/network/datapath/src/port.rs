@@ -79,8 +79,8 @@ pub trait Port: Rx + Tx {
         false
     }
 
-    /// From now on what leaves from the local address `ip` leaves by the interface of this index, whatever the routes say. Of one
-    /// address of each family at a time, for connections that move to it.
+    /// From now on what leaves from the local address `ip` leaves by the interface of this index, whatever the routes say. For
+    /// connections that move there or open a path there; of the last eight addresses at least.
     fn pin(&mut self, _ip: IpAddr, _interface: u32) {}
 
     /// The longest UDP payload, in bytes, that leaves from the address `local` in one packet, as far as the path can tell: what

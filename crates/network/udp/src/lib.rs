@@ -11,6 +11,7 @@ mod group;
 mod interfaces;
 mod name;
 mod options;
+mod pins;
 mod port;
 mod receiver;
 mod refusals;

@@ -23,6 +23,7 @@ use datapath::{Refused, SendFault, TxCounters};
 use crate::control::Outgoing;
 use crate::name::{Family, Name};
 use crate::options::Variant;
+use crate::pins::Pins;
 use crate::refusals::SendErrors;
 use crate::sys::{self, Message, SendBatch};
 
@@ -99,8 +100,7 @@ pub(crate) struct Sender {
     family: Family,
     /// The address that the socket is bound to and so sends from anyway.
     bound: SocketAddr,
-    /// An address of IPv4 and one of IPv6, each with the interface by which all leaves that has it as its source.
-    pinned: [Option<(IpAddr, u32)>; 2],
+    pinned: Pins,
     /// Datagrams longer than their interface's MTU, the latest last, until someone asks.
     too_large: Vec<Refused>,
     pub(crate) counters: TxCounters,
@@ -118,7 +118,7 @@ impl Sender {
 
     /// From now on what leaves from `ip` leaves by this interface.
     pub(crate) fn pin(&mut self, ip: IpAddr, interface: u32) {
-        self.pinned[usize::from(ip.is_ipv6())] = Some((ip, interface));
+        self.pinned.add(ip, interface);
     }
 
     /// A sender that builds trains in `memory` bytes.
@@ -138,7 +138,7 @@ impl Sender {
             refusals: SendErrors::default(),
             family,
             bound,
-            pinned: [None; 2],
+            pinned: Pins::default(),
             too_large: Vec::new(),
             counters: TxCounters::default(),
             #[cfg(test)]
@@ -269,7 +269,7 @@ impl Sender {
                     &mut self.messages[count],
                     train,
                     start..start + len,
-                    (self.family, self.bound, self.pinned),
+                    (self.family, self.bound, &self.pinned),
                 );
                 start += len;
                 count += 1;
@@ -367,7 +367,7 @@ fn write_message(
     message: &mut Message,
     train: &Queued,
     bytes: core::ops::Range<usize>,
-    socket: (Family, SocketAddr, [Option<(IpAddr, u32)>; 2]),
+    socket: (Family, SocketAddr, &Pins),
 ) {
     let (family, bound, pinned) = socket;
     let base::net::Addresses { local, peer } = train.path.addresses;
@@ -375,8 +375,8 @@ fn write_message(
     message.len = bytes.len();
     message.name = Name::of(peer, family);
     let known = !local.ip().is_unspecified() && local.ip() != bound.ip();
-    let scope = match (pinned[usize::from(local.is_ipv6())], local) {
-        (Some((ip, interface)), _) if ip == local.ip() => interface,
+    let scope = match (pinned.interface(local.ip()), local) {
+        (Some(interface), _) => interface,
         (_, SocketAddr::V6(local)) => local.scope_id(),
         (_, SocketAddr::V4(_)) => 0,
     };

@@ -78,8 +78,8 @@ pub struct Worker<P, A: App> {
     /// The port holds trains back until they depart. As of the beginning: should a port stop doing so, trains leave up to
     /// two milliseconds early from then on.
     holds_trains: bool,
-    /// The local addresses that connections were told to move to, of IPv4 and of IPv6.
-    pinned: [Option<IpAddr>; 2],
+    /// The local addresses that connections were told to use.
+    pinned: Vec<IpAddr>,
     /// The other workers of the address, if there are any.
     hand_off_group: Option<HandOffMember>,
     hand_off: HandOffCounters,
@@ -111,7 +111,7 @@ impl<P: Port, A: App> Worker<P, A> {
             now,
             busy_at: now,
             holds_trains,
-            pinned: [None; 2],
+            pinned: Vec::new(),
             hand_off_group: None,
             hand_off: HandOffCounters::default(),
         }
@@ -136,9 +136,23 @@ impl<P: Port, A: App> Worker<P, A> {
         peer: SocketAddr,
         state: A::State,
     ) -> Result<Handle, TlsError> {
+        let addresses = Addresses { local: self.port.local_address_towards(peer), peer };
+        self.connect_between(client, server_name, addresses, state)
+    }
+
+    /// The same from a local address of the caller's choice: with the port of the data path, and one that it sends from.
+    ///
+    /// # Errors
+    /// The name or the address cannot be used.
+    pub fn connect_between(
+        &mut self,
+        client: &ClientConfig,
+        server_name: &str,
+        addresses: Addresses,
+        state: A::State,
+    ) -> Result<Handle, TlsError> {
         self.now = self.clock();
         let handle = self.slab.next_handle();
-        let addresses = Addresses { local: self.port.local_address_towards(peer), peer };
         let mut connection = self.endpoint.connect(self.now, handle, client, (server_name, addresses))?;
         if self.holds_trains {
             connection.use_departure_times();

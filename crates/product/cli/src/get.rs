@@ -4,9 +4,12 @@
 //! this thread drives its connections on a port of the data path that was asked for.
 
 mod console;
+mod paths;
 mod summary;
+mod words;
 
 use crate::connection_options::ConnectionArgs;
+use crate::multipath_options::PathsArgs;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
 use crate::qlog_options::{self, QlogArgs};
@@ -146,6 +149,8 @@ pub(crate) struct GetArgs {
     /// this flag a connection moves when the system says that its address or route is gone. For kernel UDP.
     #[arg(long, value_name = "ADDRESS|INTERFACE@SECONDS", value_parser = PlannedMove::parse, help_heading = "QUIC", hide_short_help = true)]
     migrate_to: Option<PlannedMove>,
+    #[command(flatten)]
+    paths: PathsArgs,
     /// Write all datagrams to this capture file. With SSLKEYLOGFILE set, Wireshark can read them.
     #[arg(long, value_name = "FILE", help_heading = "QUIC", hide_short_help = true)]
     pcap: Option<PathBuf>,
@@ -248,6 +253,9 @@ impl GetArgs {
         if self.migrate_to.is_some() {
             return Err(GetError::Usage("--migrate-to moves connections of QUIC: add --http 3".to_owned()));
         }
+        if self.paths.count().is_some() {
+            return Err(GetError::Usage("--paths is for connections of QUIC: add --http 3".to_owned()));
+        }
         let client = builder.build().map_err(|error| self.unbuilt(error))?;
         self.tell_of_proxy(jobs);
         let stop = stop_flag(|| {}).map_err(unusable)?;
@@ -285,6 +293,7 @@ impl GetArgs {
             .connect_timeout(std::time::Duration::from_secs(self.connect_timeout))
             .early_data(if self.early_data { EarlyData::SafeMethods } else { EarlyData::Off })
             .silence(None);
+        let builder = self.paths.apply(builder)?;
         Ok(if self.new_connections {
             builder.pool(Pool::default().idle(std::time::Duration::ZERO).idle_per_origin(0))
         } else {

@@ -16,6 +16,7 @@ mod lab_command;
 mod laboratory;
 #[cfg(feature = "lab")]
 mod load_command;
+mod multipath_options;
 mod options;
 mod path_options;
 #[cfg(feature = "lab")]

@@ -2,6 +2,7 @@
 //!
 //! This file turns the command line into a server; its threads are in the crate `server`, its reports in `serving`.
 
+use crate::multipath_options::Scheduler;
 use crate::options::QuicArgs;
 use crate::path_options::PathArgs;
 use crate::print_error;
@@ -102,6 +103,10 @@ pub(crate) struct ServeArgs {
     /// A client stays where it is if it does not reach the server there. For a server that listens on every address, or at that one too.
     #[arg(long, value_name = "ADDRESS", hide_short_help = true)]
     preferred_address: Vec<IpAddr>,
+    /// Let clients of HTTP/3 use several paths at once, up to four each (draft-ietf-quic-multipath, as of March 2026). The value says which
+    /// path carries responses, while more than one can; without one it is lowest-rtt.
+    #[arg(long, value_enum, value_name = "SCHEDULER", num_args = 0..=1, require_equals = true, default_missing_value = "lowest-rtt", hide_short_help = true)]
+    multipath: Option<Scheduler>,
     /// Where requests are logged: a file, - for standard output, or off.
     #[arg(long, default_value = "-", value_name = "FILE|-|off")]
     access_log: String,
@@ -275,6 +280,10 @@ impl ServeArgs {
             })?;
         let builder =
             self.preferred_address.iter().fold(builder, |builder, ip| builder.preferred_address(*ip));
+        let builder = match self.multipath {
+            Some(scheduler) => builder.multipath(scheduler.into()),
+            None => builder,
+        };
         let builder = match &self.ticket_keys {
             Some(path) => builder.ticket_keys(path),
             None => builder,

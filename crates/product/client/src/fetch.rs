@@ -212,10 +212,10 @@ impl Run<'_> {
             let Poll::Ready(answer) = answer.as_mut().poll(cx) else { return true };
             download.with(|state| {
                 let path = match &answer {
-                    Ok(received) => received.response.extensions().get().copied(),
-                    Err(error) => error.path().copied(),
+                    Ok(received) => received.response.extensions().get().cloned(),
+                    Err(error) => error.path().cloned(),
                 };
-                state.path = path.or(state.path);
+                state.path = path.or_else(|| state.path.take());
                 if let Some((download, exchange)) = state.exchange(*number) {
                     match answer {
                         Ok(_) => download.on_end(exchange),

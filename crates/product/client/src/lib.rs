@@ -48,5 +48,6 @@ pub use library::{
 };
 pub use migration::{LocalPlace, PlannedMove};
 pub use ports::DataPath;
-pub use report::PathReport;
+pub use report::{PathReport, PathState, UsedPath};
 pub use resolve::Family;
+pub use transport::Scheduler;

@@ -1,5 +1,6 @@
 //! Where connections of HTTP/3 shall move: `ADDRESS` or `INTERFACE`, and when.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
@@ -11,6 +12,15 @@ pub enum LocalPlace {
     Address(IpAddr),
     /// An interface by its name: its first address of each family.
     Interface(String),
+}
+
+impl fmt::Display for LocalPlace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LocalPlace::Address(ip) => ip.fmt(out),
+            LocalPlace::Interface(name) => name.fmt(out),
+        }
+    }
 }
 
 impl LocalPlace {

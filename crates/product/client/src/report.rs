@@ -7,10 +7,11 @@ use base::time::Duration;
 use crypto::Suite;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use transport::{Connection, EarlyStatus, MtuReport};
+use std::sync::Arc;
+use transport::{Connection, EarlyStatus, MtuReport, PathInfo};
 
 /// What a QUIC connection was like when a response on it ended. All counts begin with the connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PathReport {
     /// The server's address at the end.
@@ -47,6 +48,71 @@ pub struct PathReport {
     /// What the search for the largest packet has found.
     #[doc(hidden)]
     pub mtu: MtuReport,
+    /// The paths that the connection uses at once, then those that are over, if both ends can use several
+    /// ([`Builder::paths`](crate::Builder::paths)). Source: draft-ietf-quic-multipath.
+    pub paths: Option<Arc<[UsedPath]>>,
+}
+
+/// How far one of several paths has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PathState {
+    /// The server has not answered there yet.
+    Validating,
+    /// It carries data.
+    Open,
+    /// It carries data only when no other path can.
+    Backup,
+    /// It is over, with the error code of the end that gave it up. Source: draft-ietf-quic-multipath §3.4.
+    Closed(u64),
+}
+
+/// One of several paths that a connection uses at once, or has used. All counts begin with the path.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct UsedPath {
+    /// The path ID. Source: draft-ietf-quic-multipath §2.
+    pub id: u32,
+    /// The local address.
+    pub local: SocketAddr,
+    /// The server's address.
+    pub peer: SocketAddr,
+    /// How far it has come.
+    pub state: PathState,
+    /// The smoothed round-trip time.
+    pub rtt: std::time::Duration,
+    /// The probe timeout. Source: RFC 9002 §6.2.1.
+    pub probe_timeout: std::time::Duration,
+    /// Bytes of UDP payload that arrived.
+    pub received_bytes: u64,
+    /// Bytes of UDP payload that were sent.
+    pub sent_bytes: u64,
+    /// Packets that were sent.
+    pub sent_packets: u64,
+    /// Packets of this side that were declared lost.
+    pub lost_packets: u64,
+}
+
+impl UsedPath {
+    fn of(info: &PathInfo) -> UsedPath {
+        UsedPath {
+            id: info.id.0,
+            local: info.addresses.local,
+            peer: info.addresses.peer,
+            state: match info.ended {
+                Some(code) => PathState::Closed(code.0),
+                None if !info.is_validated => PathState::Validating,
+                None if info.is_backup => PathState::Backup,
+                None => PathState::Open,
+            },
+            rtt: info.rtt.into(),
+            probe_timeout: info.probe_timeout.into(),
+            received_bytes: info.counters.received_bytes,
+            sent_bytes: info.counters.sent_bytes,
+            sent_packets: info.counters.sent_packets,
+            lost_packets: info.counters.lost_packets,
+        }
+    }
 }
 
 impl PathReport {
@@ -69,6 +135,10 @@ impl PathReport {
             key_updates: counters.key_updates,
             mtu: connection.mtu_report(),
             min_rtt: connection.min_rtt().into(),
+            paths: connection.has_multipath().then(|| {
+                let (open, past) = (connection.paths(), connection.past_paths());
+                open.iter().chain(past).map(UsedPath::of).collect()
+            }),
         }
     }
 }

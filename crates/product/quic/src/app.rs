@@ -13,7 +13,7 @@ use bytes::Bytes;
 use core::task::Waker;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use transport::{Connection, DatagramRoom, Dir, Event, MigrateError, Priority, StreamId};
+use transport::{Connection, DatagramRoom, Dir, Event, MigrateError, OpenPathError, Priority, StreamId};
 use wire::Side;
 use worker::{App, Next};
 
@@ -162,6 +162,11 @@ impl Verbs for Live<'_> {
 
     fn update_keys(&mut self) {
         self.connection.update_keys(self.now);
+    }
+
+    fn open_path(&mut self, ip: IpAddr) -> Result<(), OpenPathError> {
+        let local = SocketAddr::new(ip, self.connection.addresses().local.port());
+        self.connection.open_path(self.now, local).map(drop)
     }
 
     fn migrate(&mut self, ip: IpAddr) -> Result<(), MigrateError> {

@@ -6,7 +6,7 @@ use crate::facts::{HandshakeData, PathEvent};
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
 use crate::shared::{Ending, Export, ExportRequest, Guard};
-use crate::stats::ConnectionStats;
+use crate::stats::{ConnectionStats, PathStats};
 use crate::varint::VarInt;
 use bytes::Bytes;
 use core::future::poll_fn;
@@ -222,25 +222,49 @@ impl Connection {
     /// It is a server's connection, or the address is of the other family, or not one of this machine, or the endpoint is bound to
     /// one address: bind it to the unspecified one.
     pub fn migrate(&self, to: IpAddr) -> io::Result<()> {
-        let (side, bound, remote) =
-            self.guard.0.change(|state| (state.side(), state.facts.bound, state.facts.remote));
-        let refused = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        if side == Side::Server {
-            return refused("a server does not change its address");
-        }
-        if to.is_ipv4() != remote.is_ipv4() {
-            return refused("the address is of another family than the server's");
-        }
-        if !bound.is_unspecified() && bound != to {
-            return refused("the endpoint is bound to one address: bind it to 0.0.0.0 or [::]");
-        }
-        UdpSocket::bind((to, 0))?;
+        self.check_local(to, "a server does not change its address")?;
         self.guard.0.change(|state| state.request_migration(to));
         Ok(())
     }
 
+    /// Uses a path from another local address beside those in use, up to four in all, if both ends have
+    /// [`TransportConfig::multipath`](crate::TransportConfig::multipath): [`PathEvent::Opened`] tells when it carries data,
+    /// [`PathEvent::Closed`] when the server does not answer there, [`PathEvent::OpenFailed`] that there can be none. Where four are in
+    /// use, it waits until one of them is over. Which interface packets leave by is left to the routes. Source:
+    /// draft-ietf-quic-multipath §3.1.
+    ///
+    /// # Errors
+    /// As [`Connection::migrate`].
+    pub fn open_path(&self, from: IpAddr) -> io::Result<()> {
+        self.check_local(from, "a server opens no paths")?;
+        self.guard.0.change(|state| state.request_path(from));
+        Ok(())
+    }
+
+    /// The paths in use, as of the last turn of the connection; none where either end does not use several at once.
+    pub fn paths(&self) -> Vec<PathStats> {
+        self.guard.0.change(|state| state.facts.paths.in_use.clone())
+    }
+
+    /// Whether packets can leave from this address.
+    fn check_local(&self, ip: IpAddr, no_server: &str) -> io::Result<()> {
+        let (side, bound, remote) =
+            self.guard.0.change(|state| (state.side(), state.facts.bound, state.facts.remote));
+        let refused = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        if side == Side::Server {
+            return refused(no_server);
+        }
+        if ip.is_ipv4() != remote.is_ipv4() {
+            return refused("the address is of another family than the server's");
+        }
+        if !bound.is_unspecified() && bound != ip {
+            return refused("the endpoint is bound to one address: bind it to 0.0.0.0 or [::]");
+        }
+        UdpSocket::bind((ip, 0)).map(drop)
+    }
+
     /// The next change of the path: the peer has moved, or packets have another size. Several of one kind become one if they are
-    /// not awaited. Dropping the future loses none.
+    /// not awaited; of paths that open and close at once the last 16 are told. Dropping the future loses none.
     ///
     /// # Errors
     /// The connection is over.

@@ -1,8 +1,10 @@
 //! What a connection is known to be: published by the worker, read by handles.
 
-use crate::stats::ConnectionStats;
+use crate::stats::{ConnectionStats, PathStats};
+use crate::varint::VarInt;
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
-use transport::{Connection, EarlyStatus};
+use transport::{Connection, EarlyStatus, OpenPathError};
 
 /// What the handshake has settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +45,33 @@ pub enum PathEvent {
         /// Where it is.
         to: IpAddr,
     },
+    /// One path more carries data, of several at once ([`crate::Connection::open_path`]). Source: draft-ietf-quic-multipath §3.1.
+    Opened {
+        /// The path ID.
+        id: u32,
+        /// The local address.
+        local: SocketAddr,
+        /// The peer's address.
+        remote: SocketAddr,
+    },
+    /// A path carries no more data, or never did; others do. Source: draft-ietf-quic-multipath §3.4.
+    Closed {
+        /// The path ID.
+        id: u32,
+        /// The local address.
+        local: SocketAddr,
+        /// The peer's address.
+        remote: SocketAddr,
+        /// Why: the error code of the end that has begun it.
+        code: VarInt,
+    },
+    /// No path could be opened from there.
+    OpenFailed {
+        /// The address that was asked for.
+        from: IpAddr,
+        /// Why.
+        error: OpenPathError,
+    },
     /// This client has not moved there: the server has not answered, or does not support that.
     MigrationFailed {
         /// The address that was asked for.
@@ -69,6 +98,28 @@ pub(crate) struct Facts {
     pub(crate) local_ip: IpAddr,
     pub(crate) handshake: Option<HandshakeData>,
     pub(crate) stats: ConnectionStats,
+    pub(crate) paths: Paths,
+}
+
+/// The paths of a connection that can use several at once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Paths {
+    /// As of the last turn. Empty where several at once are not possible.
+    pub(crate) in_use: Vec<PathStats>,
+    /// What handles were not told.
+    events: VecDeque<PathEvent>,
+}
+
+impl Paths {
+    /// Events that wait, at most: a peer could open and close paths for ever that no handle asks about. The oldest gives way.
+    const MAX_EVENTS: usize = 16;
+
+    pub(crate) fn on_event(&mut self, event: PathEvent) {
+        if self.events.len() >= Paths::MAX_EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
 }
 
 impl Facts {
@@ -85,6 +136,7 @@ impl Facts {
             local_ip: local.ip(),
             handshake: None,
             stats: ConnectionStats::default(),
+            paths: Paths::default(),
         }
     }
 
@@ -92,13 +144,16 @@ impl Facts {
     pub(crate) fn has_path_event(&self) -> bool {
         let has_changed =
             self.told != (self.remote, self.stats.current_mtu) || self.told_local != self.local_ip;
-        self.handshake.is_some() && (has_changed || self.failed.is_some())
+        self.handshake.is_some() && (has_changed || self.failed.is_some() || !self.paths.events.is_empty())
     }
 
     /// The next change of the path to tell.
     pub(crate) fn next_path_event(&mut self) -> Option<PathEvent> {
         if !self.has_path_event() {
             return None;
+        }
+        if let Some(event) = self.paths.events.pop_front() {
+            return Some(event);
         }
         if let Some(to) = self.failed.take() {
             return Some(PathEvent::MigrationFailed { to });
@@ -122,6 +177,9 @@ impl Facts {
         self.remote = addresses.peer;
         self.local_ip = addresses.local.ip();
         self.stats = ConnectionStats::of(connection);
+        if connection.has_multipath() {
+            self.paths.in_use = connection.paths().iter().map(PathStats::of).collect();
+        }
         self.max_datagram_size = connection.max_datagram_size();
         if self.handshake.is_none() && connection.is_connected() {
             self.peer_certificates = connection.peer_certificates();

@@ -95,11 +95,11 @@ pub use incoming::{Incoming, IncomingFuture};
 pub use ports::DataPath;
 pub use recv_stream::RecvStream;
 pub use send_stream::{SendStream, Written};
-pub use stats::{ConnectionStats, EndpointStats};
+pub use stats::{ConnectionStats, EndpointStats, PathStats};
 pub use stream_error::{
     ClosedStream, ReadError, ReadExactError, ReadToEndError, ResetError, StoppedError, WriteError,
 };
-pub use transport::{Dir, Priority, StreamId};
+pub use transport::{Dir, OpenPathError, Priority, Scheduler, StreamId};
 pub use transport_config::{Congestion, TransportConfig};
 pub use varint::{VarInt, VarIntBoundsExceeded};
 pub use wire::Side;

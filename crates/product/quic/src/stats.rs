@@ -1,7 +1,8 @@
 //! What is known of a connection and of an endpoint, in numbers.
 
+use std::net::SocketAddr;
 use std::time::Duration;
-use transport::Connection;
+use transport::{Connection, PathInfo};
 
 /// Counts and estimates of a connection, as of its last turn. All counts begin with the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +38,53 @@ pub struct ConnectionStats {
     pub unacknowledged_bytes: u64,
     /// DATAGRAM frames that gave way to later ones before they were sent.
     pub dropped_datagrams: u64,
+}
+
+/// One of the paths that a connection uses at once, as of its last turn. Counts begin with the path, and are zeros where several paths
+/// at once are not possible. Source: draft-ietf-quic-multipath.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathStats {
+    /// The path ID: 0 for the first one.
+    pub id: u32,
+    /// The local address.
+    pub local: SocketAddr,
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// Whether both ends have proved to be there: it carries data.
+    pub is_validated: bool,
+    /// Whether either end wants it to be used only when no other can be.
+    pub is_backup: bool,
+    /// The smoothed round-trip time. Source: RFC 9002 §5.3.
+    pub rtt: Duration,
+    /// Bytes that may be under way: the congestion window.
+    pub congestion_window: u64,
+    /// Bytes of UDP payload that arrived.
+    pub received_bytes: u64,
+    /// Bytes of UDP payload that were sent.
+    pub sent_bytes: u64,
+    /// Packets that were sent.
+    pub sent_packets: u64,
+    /// Packets declared lost. Source: RFC 9002 §6.1.
+    pub lost_packets: u64,
+}
+
+impl PathStats {
+    pub(crate) fn of(info: &PathInfo) -> PathStats {
+        PathStats {
+            id: info.id.0,
+            local: info.addresses.local,
+            remote: info.addresses.peer,
+            is_validated: info.is_validated,
+            is_backup: info.is_backup,
+            rtt: info.rtt.into(),
+            congestion_window: info.congestion_window,
+            received_bytes: info.counters.received_bytes,
+            sent_bytes: info.counters.sent_bytes,
+            sent_packets: info.counters.sent_packets,
+            lost_packets: info.counters.lost_packets,
+        }
+    }
 }
 
 /// Counts of an endpoint since it was made.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use traces::Qlog;
-use transport::{Algorithm, Switch};
+use transport::{Algorithm, Scheduler, Switch};
 
 /// The congestion controller of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,6 +150,14 @@ impl TransportConfig {
     /// Source: RFC 9959.
     pub fn careful_resume(&mut self, is_on: bool) -> &mut Self {
         self.settings.careful_resume = if is_on { Switch::On } else { Switch::Off };
+        self
+    }
+
+    /// Whether several paths may be used at once, if the peer agrees, and which of them carries data. A client opens them by
+    /// [`Connection::open_path`](crate::Connection::open_path). Peers that follow another text of the draft than that of March 2026
+    /// fail. Default: `None`, one path. Source: draft-ietf-quic-multipath.
+    pub fn multipath(&mut self, scheduler: Option<Scheduler>) -> &mut Self {
+        self.settings.multipath = scheduler;
         self
     }
 

@@ -28,6 +28,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use traces::Qlog;
+use transport::Scheduler;
 
 /// A server of an application: [`Server::builder`].
 #[derive(Debug)]
@@ -111,6 +112,13 @@ impl Builder {
         self.transport(settings)
     }
 
+    /// Clients of HTTP/3 may use several paths at once, up to four; `scheduler` says which of them carries responses. Works with peers
+    /// that follow the draft as of March 2026. Default: one path. Source: draft-ietf-quic-multipath, docs/decisions/013.
+    pub fn multipath(mut self, scheduler: Scheduler) -> Builder {
+        self.settings.transport.multipath = Some(scheduler);
+        self
+    }
+
     /// Traces connections of HTTP/3 (qlog). Default: none.
     pub fn qlog(mut self, to: &Qlog) -> Builder {
         self.settings.qlog = Some(to.clone());
@@ -187,7 +195,9 @@ impl Builder {
     /// The transport's own settings. Outside semver.
     #[doc(hidden)]
     pub fn transport(mut self, settings: transport::TransportConfig) -> Builder {
-        self.settings.transport = settings;
+        // What was said of several paths holds, unless the settings say something else.
+        let multipath = settings.multipath.or(self.settings.transport.multipath);
+        self.settings.transport = transport::TransportConfig { multipath, ..settings };
         self
     }
 

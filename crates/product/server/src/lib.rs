@@ -94,5 +94,6 @@ pub use service::HttpService;
 pub use settings::AltSvc;
 #[doc(hidden)]
 pub use stop::Stop;
+pub use transport::Scheduler;
 pub use udp::SteeringChoice as Steering;
 pub use versions::Versions;

@@ -42,8 +42,8 @@ pub use quic;
 pub use server::service::{HttpService, ServiceFn, service_fn};
 pub use server::{
     AltSvc, BindError, Bound, Builder, ConnectionInfo, Cores, Counters, DataPath, EarlyData, Handle,
-    Informational, InformationalError, KeysError, Limits, Listen, ListenAddress, Report, Running, ServeError,
-    Served, Server, Steering, Summary, ThreadIndex, Versions, Workers,
+    Informational, InformationalError, KeysError, Limits, Listen, ListenAddress, Report, Running, Scheduler,
+    ServeError, Served, Server, Steering, Summary, ThreadIndex, Versions, Workers,
 };
 
 pub use server::access_log::Target as AccessLog;
@@ -63,7 +63,8 @@ pub mod tls {
 pub mod client {
     pub use ::client::{
         BodySink, BuildError, Builder, Client, Control, DataPath, EarlyData, Error, Family, HttpChoice, Kind,
-        LocalPlace, PathReport, Phase, Pool, Received, Redirects, Stats, Timeout, Used, on_informational,
+        LocalPlace, PathReport, PathState, Phase, Pool, Received, Redirects, Scheduler, Stats, Timeout, Used,
+        UsedPath, on_informational,
     };
 }
 

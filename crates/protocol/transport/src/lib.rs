@@ -31,7 +31,9 @@ pub use cid::CID_WORKER_OFFSET;
 pub use config::{
     InvalidConfig, MAX_PACKET_SIZE, MIN_PACKET_SIZE, PreferredAddresses, Scheduler, Switch, TransportConfig,
 };
-pub use connection::{Connection, Counters, DatagramError, DatagramRoom, PathInfo, Transmitted};
+pub use connection::{
+    Connection, Counters, DatagramError, DatagramRoom, PathCounters, PathInfo, Transmitted,
+};
 pub use crypto::{EarlyStatus, TlsError};
 pub use endpoint::{
     DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, ResumeCounters,

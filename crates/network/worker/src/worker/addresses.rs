@@ -5,6 +5,9 @@ use crate::app::App;
 use core::net::{IpAddr, SocketAddr};
 use datapath::Port;
 
+/// Addresses that connections were told to use, at most: those of the paths of one connection, twice over.
+const MAX_PINNED: usize = 8;
+
 /// What the system has told of its addresses and routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressNews {
@@ -20,11 +23,22 @@ impl<P: Port, A: App> Worker<P, A> {
         self.port.sends_from(ip)
     }
 
+    /// Connections stay at this local address as long as the machine has it, and what they send from there leaves by the interface
+    /// with this index, or as the routes say where that is 0.
+    pub fn pin(&mut self, ip: IpAddr, interface: u32) {
+        self.port.pin(ip, interface);
+        self.pinned.retain(|pinned| *pinned != ip);
+        if self.pinned.len() >= MAX_PINNED {
+            self.pinned.remove(0);
+        }
+        self.pinned.push(ip);
+    }
+
     /// Moves all connections that clients have opened here to the local address `ip`, out of the interface with this index. Returns
     /// how many will, if the server answers there ([`transport::Connection::migrate`]).
     pub fn migrate(&mut self, ip: IpAddr, interface: u32) -> usize {
-        self.port.pin(ip, interface);
-        self.pinned[usize::from(ip.is_ipv6())] = Some(ip);
+        self.pinned.retain(|pinned| pinned.is_ipv6() != ip.is_ipv6());
+        self.pin(ip, interface);
         self.each_client(|worker, handle| {
             let now = worker.now;
             let Some(entry) = worker.slab.entry_mut(handle) else { return false };
@@ -43,7 +57,7 @@ impl<P: Port, A: App> Worker<P, A> {
             let addresses = entry.connection.addresses();
             let old = addresses.local.ip();
             let is_gone = !is_ours(old);
-            let stays = news == AddressNews::Added || worker.pinned.contains(&Some(old));
+            let stays = news == AddressNews::Added || worker.pinned.contains(&old);
             if old.is_unspecified() || (!is_gone && stays) {
                 return false;
             }

@@ -2,13 +2,14 @@
 //!
 //! Bars and lines go to standard error. Standard output is for content, heads and JSON.
 
-use super::{GetArgs, Http, summary};
+use super::words::{bytes_in_words, rate_in_words, seconds_in_words};
+use super::{GetArgs, Http, paths, summary};
 use client::LocalPlace;
 use client::error::shown;
 use client::job::Job;
 use client::output::Output;
 use client::report::{Outcome, Progress, View};
-use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
 
@@ -30,6 +31,8 @@ pub(super) struct Console {
     exit_code: u8,
     http: Http,
     destination: Option<LocalPlace>,
+    /// How many paths at once were asked for.
+    wanted_paths: Option<usize>,
 }
 
 /// Where the lines of JSON go.
@@ -64,6 +67,7 @@ impl Console {
             exit_code: 0,
             http: args.http,
             destination: args.migrate_to.as_ref().map(|planned| planned.to.clone()),
+            wanted_paths: args.paths.count(),
         }
     }
 
@@ -105,6 +109,9 @@ impl Console {
 
     fn report(&mut self, row: &Row, outcome: &Outcome) {
         let says_more = !self.is_quiet || outcome.result.is_err() || self.json == Some(Stream::Error);
+        if let Some(warning) = paths::warning(self.wanted_paths, outcome) {
+            self.say(&format!("tercel get: warning: {warning}"));
+        }
         if outcome.ends_within_line && self.is_mixed && says_more {
             self.say("");
         }
@@ -122,6 +129,7 @@ impl Console {
                 let how = summary::connection_in_words(outcome.path.as_ref());
                 let rate = rate_in_words(rate);
                 self.say(&format!("{}: {size}{resumed} in {time}, {rate}{how}{moved}", row.name));
+                paths::in_words(outcome.path.as_ref()).iter().for_each(|line| self.say(line));
             }
             Err(error) => {
                 // With several URLs it must be said which one.
@@ -200,64 +208,4 @@ fn style(size: Option<u64>) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("=> ")
-}
-
-/// Bytes as people write them, in powers of ten.
-fn bytes_in_words(bytes: f64) -> String {
-    scaled(bytes, &["B", "kB", "MB", "GB", "TB", "PB"])
-}
-
-/// Bytes a second, as bits.
-fn rate_in_words(bytes: f64) -> String {
-    scaled(bytes * 8.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
-}
-
-fn scaled(mut value: f64, units: &[&str]) -> String {
-    let mut units = units.iter();
-    let mut unit = units.next().copied().unwrap_or("");
-    let mut is_whole = true;
-    for larger in units {
-        if value < 999.5 {
-            break;
-        }
-        value /= 1_000.0;
-        unit = larger;
-        is_whole = false;
-    }
-    match value {
-        value if is_whole || value >= 99.95 => format!("{value:.0} {unit}"),
-        value if value >= 9.995 => format!("{value:.1} {unit}"),
-        value => format!("{value:.2} {unit}"),
-    }
-}
-
-fn seconds_in_words(seconds: f64) -> String {
-    match seconds {
-        s if s < 0.1 => format!("{:.1} ms", s * 1e3),
-        s if s < 100.0 => format!("{s:.2} s"),
-        s => HumanDuration(std::time::Duration::from_secs_f64(s.min(1e12))).to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_for_people() {
-        let table = [
-            (0.0, "0 B"),
-            (999.0, "999 B"),
-            (1_000.0, "1.00 kB"),
-            (12_345.0, "12.3 kB"),
-            (999_600.0, "1.00 MB"),
-            (2e9, "2.00 GB"),
-            (1.5e14, "150 TB"),
-        ];
-        for (bytes, text) in table {
-            assert_eq!(bytes_in_words(bytes), text);
-        }
-        assert_eq!(rate_in_words(1.25e9), "10.0 Gbit/s");
-        assert_eq!((seconds_in_words(0.012), seconds_in_words(3.0)), ("12.0 ms".into(), "3.00 s".into()));
-    }
 }

@@ -1,6 +1,6 @@
 //! The machine's line about a download: one JSON object.
 
-use super::Http;
+use super::{Http, paths};
 use client::PathReport;
 use client::report::Outcome;
 use http::Version;
@@ -71,6 +71,9 @@ pub(super) fn of(url: &str, outcome: &Outcome, http: Http) -> Value {
         fields.insert("local_address".into(), json!(path.local));
         fields.insert("peer_address".into(), json!(path.peer));
         fields.insert("migrations".into(), json!(path.migrations));
+        if let Some(used) = &path.paths {
+            fields.insert("paths".into(), used.iter().map(paths::of).collect());
+        }
         let took = path.mtu.took.map(|span| span.as_secs_f64());
         let min_rtt = Some(path.min_rtt.as_secs_f64()).filter(|rtt| *rtt > 0.0);
         fields.insert("mtu_search_ms".into(), json!(took.map(|seconds| seconds * 1e3)));

@@ -3,8 +3,10 @@
 use super::alt_svc_file::AltSvcFile;
 use super::client::Client;
 use super::connector::Connector;
+use super::paths::{MAX_PATHS, Paths};
 use super::quic::{ClientDriver, Engine};
 use super::settings::{EarlyData, HttpChoice, Pool, Redirects, Settings};
+use crate::migration::LocalPlace;
 use crate::resolve::{ConnectOverride, Family, Flag};
 use crypto::{ClientTls, ConfigError, KeyLog, MemorySessions, Roots, SessionStore, TlsOptions};
 use ports::{AnyPort, DataPath};
@@ -19,7 +21,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::Instant;
 use traces::Qlog;
-use transport::{ClientConfig, TransportConfig};
+use transport::{ClientConfig, Scheduler, TransportConfig};
 
 /// Why a client cannot be made.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub enum BuildError {
     Tls(ConfigError),
     /// The system has no thread left.
     System(io::Error),
+    /// [`Builder::paths`] names none, or more than four.
+    Paths,
     /// The file of [`Builder::alt_svc_cache`] is no cache, or cannot be written: its name, and why. It is left as it is.
     AltSvcCache(PathBuf, String),
 }
@@ -37,6 +41,7 @@ impl fmt::Display for BuildError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BuildError::Tls(error) => write!(out, "{error}"),
+            BuildError::Paths => write!(out, "a connection uses one to {MAX_PATHS} paths at once"),
             BuildError::System(error) => write!(out, "cannot start a thread: {error}"),
             BuildError::AltSvcCache(path, why) => {
                 let path = path.display();
@@ -54,7 +59,7 @@ impl std::error::Error for BuildError {
         match self {
             BuildError::Tls(error) => Some(error),
             BuildError::System(error) => Some(error),
-            BuildError::AltSvcCache(..) => None,
+            BuildError::Paths | BuildError::AltSvcCache(..) => None,
         }
     }
 }
@@ -94,6 +99,7 @@ pub struct Builder {
     early_data: EarlyData,
     alt_svc_cache: Option<PathBuf>,
     qlog: Option<Qlog>,
+    paths: Option<Paths>,
 }
 
 impl Client {
@@ -125,6 +131,7 @@ impl Client {
             early_data: EarlyData::Off,
             alt_svc_cache: None,
             qlog: None,
+            paths: None,
         }
     }
 }
@@ -223,6 +230,16 @@ impl Builder {
     /// Traces connections over QUIC (qlog). Default: none.
     pub fn qlog(mut self, to: &Qlog) -> Builder {
         self.qlog = Some(to.clone());
+        self
+    }
+
+    /// Connections of HTTP/3 use several paths at once, one from each of these places, and begin on the first; `scheduler` says which of
+    /// them carries requests, and the server decides for responses. One to four places, each with an address of the server's
+    /// family. A server that does not offer it (docs/decisions/013) is reached over the first path alone: see
+    /// [`PathReport::paths`](crate::PathReport::paths). For kernel UDP. Source: draft-ietf-quic-multipath. Default: one path, which
+    /// the routes choose.
+    pub fn paths(mut self, from: &[LocalPlace], scheduler: Scheduler) -> Builder {
+        self.paths = Some(Paths { from: from.to_vec(), scheduler });
         self
     }
 
@@ -330,6 +347,9 @@ impl Builder {
     }
 
     fn settings(self) -> Result<Settings, BuildError> {
+        if self.paths.as_ref().is_some_and(|paths| !(1..=MAX_PATHS).contains(&paths.from.len())) {
+            return Err(BuildError::Paths);
+        }
         let alpn = |names: &[&[u8]]| TlsOptions {
             alpn: names.iter().map(|name| name.to_vec()).collect(),
             ..self.tls.clone()
@@ -350,6 +370,7 @@ impl Builder {
         let transport = TransportConfig {
             handshake_timeout: self.connect_timeout.into(),
             keep_alive: self.keep_alive.map(Into::into).or(self.transport.keep_alive),
+            multipath: self.paths.as_ref().map(|paths| paths.scheduler).or(self.transport.multipath),
             qlog: self.qlog.map(|qlog| qlog.tracer()).or(self.transport.qlog),
             ..self.transport
         };
@@ -366,6 +387,7 @@ impl Builder {
             quic: ClientConfig { tls: quic_tls, transport: Arc::new(transport), token: Vec::new() },
             data_path: self.data_path,
             alt_svc_file: None,
+            paths: self.paths.map(|paths| paths.from).unwrap_or_default(),
         })
     }
 }

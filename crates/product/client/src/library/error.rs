@@ -82,7 +82,7 @@ impl Error {
 
     /// The exchange ended on a connection of QUIC.
     pub(crate) fn on_path(mut self, path: &PathReport) -> Error {
-        self.0.path = Some(*path);
+        self.0.path = Some(path.clone());
         self
     }
 

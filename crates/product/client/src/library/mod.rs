@@ -18,6 +18,7 @@ mod error;
 mod informational;
 mod knowledge;
 mod origin;
+mod paths;
 mod pool;
 mod pump;
 mod quic;

@@ -2,6 +2,7 @@
 
 use super::alt_svc_file::AltSvcFile;
 use super::quic::Setup;
+use crate::migration::LocalPlace;
 use crate::resolve::{ConnectOverride, Family};
 use ports::DataPath;
 use std::num::NonZeroUsize;
@@ -120,11 +121,18 @@ pub(crate) struct Settings {
     pub(crate) data_path: DataPath,
     /// Where announcements of HTTP/3 are kept.
     pub(crate) alt_svc_file: Option<AltSvcFile>,
+    /// Where connections of HTTP/3 have a path from; where the routes say if there are none.
+    pub(crate) paths: Vec<LocalPlace>,
 }
 
 impl Settings {
     /// What a worker of HTTP/3 is made with.
     pub(crate) fn quic_setup(&self) -> Setup {
-        Setup { config: self.quic.clone(), idle: self.pool.idle.into(), spin: self.data_path.spin_span() }
+        Setup {
+            config: self.quic.clone(),
+            idle: self.pool.idle.into(),
+            spin: self.data_path.spin_span(),
+            paths: self.paths.clone(),
+        }
     }
 }

@@ -6,7 +6,9 @@ use super::transport_verbs::Verbs;
 use super::{Ending, State};
 use crate::arrivals::{Arrivals, Arrived, limit};
 use crate::error::ConnectionError;
+use crate::facts::PathEvent;
 use crate::varint::VarInt;
+use base::net::Addresses;
 use transport::{Connection, Dir, Event, Fin, StreamId};
 
 impl State {
@@ -27,6 +29,7 @@ impl State {
         arrivals.end_turn();
         self.datagrams.exchange(verbs, arrivals, &mut self.woken);
         self.exchange_migration(verbs);
+        self.exchange_paths(verbs);
         for dir in Dir::ALL {
             for _ in 0..core::mem::take(&mut self.kind(dir).released) {
                 verbs.release(dir);
@@ -111,7 +114,13 @@ impl State {
             Event::Writable { id } => self.mark_send(id),
             Event::Finished { id } => self.end_send(id, SendState::Acknowledged),
             Event::StreamsAvailable { .. } | Event::NewToken { .. } | Event::Migrated { .. } => {}
-            Event::PathOpened { .. } | Event::PathClosed { .. } => {}
+            Event::PathOpened { id, addresses: Addresses { local, peer: remote } } => {
+                self.facts.paths.on_event(PathEvent::Opened { id: id.0, local, remote });
+            }
+            Event::PathClosed { id, addresses: Addresses { local, peer: remote }, code } => {
+                let (id, code) = (id.0, VarInt::saturating(code.0));
+                self.facts.paths.on_event(PathEvent::Closed { id, local, remote, code });
+            }
             Event::MigrationFailed { addresses } => self.facts.failed = Some(addresses.local.ip()),
             Event::Closed(reason) => self.end(ConnectionError::of(reason)),
         }

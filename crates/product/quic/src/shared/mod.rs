@@ -96,6 +96,8 @@ pub(crate) struct State {
     datagrams: Datagrams,
     /// The local address that a handle wants the connection to move to.
     destination: Option<IpAddr>,
+    /// The local addresses from which a handle wants paths to be opened.
+    wanted_paths: Vec<IpAddr>,
     /// What to wake once the mutex is free.
     woken: Vec<Waker>,
     /// The worker's memory for a turn.
@@ -125,6 +127,7 @@ impl State {
             watching: Wakers::default(),
             datagrams: Datagrams::default(),
             destination: None,
+            wanted_paths: Vec::new(),
             woken: Vec::new(),
             scratch: Vec::new(),
             facts,

@@ -131,6 +131,10 @@ impl Verbs for Fake {
         None
     }
     fn update_keys(&mut self) {}
+    fn open_path(&mut self, _: std::net::IpAddr) -> Result<(), transport::OpenPathError> {
+        Err(transport::OpenPathError::Unsupported)
+    }
+
     fn migrate(&mut self, _: std::net::IpAddr) -> Result<(), transport::MigrateError> {
         Ok(())
     }

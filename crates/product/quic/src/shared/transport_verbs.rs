@@ -4,7 +4,7 @@ use crate::arrivals::Arrivals;
 use crate::varint::VarInt;
 use bytes::Bytes;
 use std::net::IpAddr;
-use transport::{DatagramRoom, Dir, Event, MigrateError, Priority, StreamId};
+use transport::{DatagramRoom, Dir, Event, MigrateError, OpenPathError, Priority, StreamId};
 
 /// What the shared state asks of the transport.
 pub(crate) trait Verbs {
@@ -42,4 +42,6 @@ pub(crate) trait Verbs {
     fn update_keys(&mut self);
     /// Moves to another local address, when the server has answered there.
     fn migrate(&mut self, ip: IpAddr) -> Result<(), MigrateError>;
+    /// Opens a path from another local address beside those in use.
+    fn open_path(&mut self, ip: IpAddr) -> Result<(), OpenPathError>;
 }

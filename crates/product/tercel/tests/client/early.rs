@@ -42,7 +42,7 @@ fn client(world: &World, early_data: EarlyData) -> Client {
 async fn ask(client: &Client, world: &World, method: Method, content: &'static str) -> (u16, PathReport) {
     let request = Request::builder().method(method).uri(world.url("/")).body(Body::from(content)).unwrap();
     let received = client.request_into(request, |bytes: &[u8]| bytes.len()).await.unwrap();
-    let path = *received.response.extensions().get::<PathReport>().unwrap();
+    let path = received.response.extensions().get::<PathReport>().unwrap().clone();
     (received.response.status().as_u16(), path)
 }
 

@@ -149,7 +149,7 @@ async fn a_later_client_knows_what_was_announced_to_an_earlier_one() {
 
 async fn path_of(client: &Client, world: &World) -> PathReport {
     let received = client.request_into(empty(world.url("/")), |bytes: &[u8]| bytes.len()).await.unwrap();
-    *received.response.extensions().get().unwrap()
+    received.response.extensions().get::<PathReport>().unwrap().clone()
 }
 
 #[tokio::test]

@@ -32,6 +32,7 @@ impl Connection {
             record.parked = Some(parked);
             return false;
         };
+        lanes.book(&self.counters);
         swap(&mut parked.local_cids, &mut self.components.local_cids);
         swap(peer_cids, &mut self.components.peer_cids);
         swap(&mut body.space, &mut self.spaces.application);

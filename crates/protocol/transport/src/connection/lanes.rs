@@ -11,7 +11,9 @@
 //! Invariants: one record has no parked parts, the one of the current lane. The records are those of the path IDs up to `local_max`
 //! that are not over. A new ID is permitted only when an old one is over, so a peer cannot make us keep more.
 
+use super::counters::Counters;
 use super::keys::PhaseMarks;
+use super::path_info::{PathCounters, Tally};
 use crate::announce::Announce;
 use crate::builder::PacketBuilder;
 use crate::cid::{LocalCids, PeerCids};
@@ -79,6 +81,8 @@ pub(super) struct Record {
     /// `None` for the current lane.
     pub(super) parked: Option<Parked>,
     pub(super) usage: LaneUse,
+    /// What it has carried up to when it was current last.
+    pub(super) carried: PathCounters,
     /// What the peer would like, and the number of the frame that said so.
     peer_preference: PathPreference,
     peer_sequence: Option<u64>,
@@ -98,6 +102,7 @@ impl Record {
             stage,
             parked,
             usage: LaneUse::Data,
+            carried: PathCounters::default(),
             peer_preference: PathPreference::Available,
             peer_sequence: None,
             own_preference: PathPreference::Available,
@@ -165,6 +170,7 @@ pub(crate) struct Lanes {
     pub(super) rotation: usize,
     /// Some record asks for attention.
     pub(super) is_unsettled: bool,
+    pub(super) tally: Tally,
 }
 
 impl Lanes {
@@ -183,6 +189,7 @@ impl Lanes {
             limit: Announce::Idle,
             rotation: 0,
             is_unsettled: false,
+            tally: Tally::default(),
         };
         for _ in 0..Lanes::INITIAL_MAX {
             lanes.permit_next(first);
@@ -349,6 +356,23 @@ impl Lanes {
         }
         self.permit_next(cids);
         self.limit.request(self.local_max);
+    }
+}
+
+/// What is counted.
+impl Lanes {
+    /// The current lane is left: what was counted since it was entered is its own.
+    pub(super) fn book(&mut self, now: &Counters) {
+        let Lanes { records, current, tally, .. } = self;
+        if let Some(record) = records.iter_mut().find(|record| record.id == *current) {
+            record.carried = tally.of_current(record.carried, now);
+        }
+        tally.begin(now);
+    }
+
+    /// What a lane has carried, where the connection has counted so much.
+    pub(super) fn carried(&self, record: &Record, now: &Counters) -> PathCounters {
+        if record.id == self.current { self.tally.of_current(record.carried, now) } else { record.carried }
     }
 }
 

@@ -32,6 +32,7 @@ mod migration;
 mod multipath;
 mod open;
 mod own_moves;
+mod path_info;
 mod plan;
 mod probes;
 mod receive;
@@ -51,8 +52,8 @@ mod tests;
 pub(crate) use api::{News, PathSummary};
 pub use components::{DatagramError, DatagramRoom};
 pub use counters::Counters;
-pub use multipath::PathInfo;
 pub(crate) use open::{ConnectionSetup, FirstInitial};
+pub use path_info::{PathCounters, PathInfo};
 pub use transmit::Transmitted;
 
 use crate::config::TransportConfig;

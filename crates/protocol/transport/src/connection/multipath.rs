@@ -8,17 +8,18 @@
 use super::Connection;
 use super::close::close_period;
 use super::lanes::{Body, LaneUse, MAX_LANES, Record, Stage};
+use super::path_info::{PathCounters, PathInfo};
 use super::scheduler::{Candidate, Class, Turn, turns};
 use super::transmit::Transmitted;
 use crate::config::Scheduler;
 use crate::error::OpenPathError;
 use crate::event::{Event, StreamSink};
 use crate::lane_id::LaneId;
-use crate::path::AddressState;
+use crate::path::{AddressState, Paths};
 use crate::space::Space;
 use base::net::{Addresses, Train};
 use base::sink::PacketSink;
-use base::time::{Duration, Instant};
+use base::time::Instant;
 use core::net::{IpAddr, SocketAddr};
 use recovery::ack::AckTracker;
 use wire::cid::ConnectionId;
@@ -29,25 +30,6 @@ use wire::packet::is_long;
 /// The scheduler that repeats data does so as long as no more than this is in flight on the first lane, in bytes: what belongs to
 /// small requests and answers.
 const SMALL: u64 = 16 * 1_024;
-
-/// A path of a connection that can use several at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathInfo {
-    /// Which it is.
-    pub id: LaneId,
-    /// Both ends.
-    pub addresses: Addresses,
-    /// The smoothed round-trip time.
-    pub rtt: Duration,
-    /// How long an acknowledgement is waited for: the probe timeout. Source: RFC 9002 §6.2.1.
-    pub probe_timeout: Duration,
-    /// Bytes that may be under way: the congestion window.
-    pub congestion_window: u64,
-    /// Whether both ends have proved to be there.
-    pub is_validated: bool,
-    /// Whether either end wants it to be used only when no other can be.
-    pub is_backup: bool,
-}
 
 /// The calls of the embedder.
 impl Connection {
@@ -101,6 +83,7 @@ impl Connection {
             let (bytes, behind) = rest.split_at_mut(len.max(1));
             match lane {
                 Some(id) if self.begin_to_receive(now, id, addresses) => {
+                    self.count_received(id, bytes.len());
                     let train = Train { bytes, segment_size, addresses, ecn };
                     self.visit(id, |connection| connection.receive_train(now, train, sink));
                 }
@@ -150,7 +133,7 @@ impl Connection {
     fn open_paths(&self) -> impl Iterator<Item = Addresses> {
         let parked = self.components.lanes.iter().flat_map(|lanes| lanes.records());
         let parked = parked.filter_map(|record| Some(&record.body()?.paths));
-        let validated = |paths: &&crate::path::Paths| paths.active().is_validated();
+        let validated = |paths: &&Paths| paths.active().is_validated();
         parked.chain([&self.paths]).filter(validated).map(|paths| paths.active().addresses)
     }
 
@@ -285,10 +268,9 @@ impl Connection {
         let Some(lanes) = &self.components.lanes else { return };
         let was_open = lanes.record(id).is_some_and(|record| record.is_open());
         let (is_home, successor) = (lanes.home == id, lanes.successor(id));
-        let addresses = self.visit(id, |connection| {
-            connection.forfeit();
-            connection.paths.active().addresses
-        });
+        self.visit(id, Connection::forfeit);
+        let Some(lanes) = &self.components.lanes else { return };
+        let past = lanes.record(id).filter(|_| was_open).map(|record| self.lane_info(record));
         if is_home {
             let Some(successor) = successor.filter(|next| self.enter(*next)) else { return };
             self.components.lanes.iter_mut().for_each(|lanes| lanes.home = successor);
@@ -298,8 +280,9 @@ impl Connection {
         if let Some(lanes) = &mut self.components.lanes {
             lanes.on_abandoned(id, code, until);
         }
-        if let Some(addresses) = addresses.filter(|_| was_open) {
-            self.events.push_back(Event::PathClosed { id, addresses, code });
+        if let Some(past) = past.map(|info| PathInfo { ended: Some(code), ..info }) {
+            self.events.push_back(Event::PathClosed { id, addresses: past.addresses, code });
+            self.components.lanes.iter_mut().for_each(|lanes| lanes.tally.keep_past(past));
         }
     }
 }
@@ -363,32 +346,6 @@ impl Connection {
         self.components.lanes.is_some()
     }
 
-    /// The paths in use, one where several at once are not possible.
-    pub fn paths(&self) -> Vec<PathInfo> {
-        let max_ack_delay = self.components.ack_frequency.peer_max_ack_delay();
-        let info = |id, paths: &crate::path::Paths, is_backup| {
-            let path = paths.active();
-            PathInfo {
-                id,
-                addresses: path.addresses,
-                rtt: path.rtt.smoothed(),
-                probe_timeout: path.rtt.pto(max_ack_delay),
-                congestion_window: path.congestion.window(),
-                is_validated: paths.carries_data(),
-                is_backup,
-            }
-        };
-        let Some(lanes) = &self.components.lanes else {
-            return vec![info(LaneId::FIRST, &self.paths, false)];
-        };
-        let open = lanes.records().iter().filter(|record| record.is_open());
-        open.map(|record| {
-            let paths = record.body().map_or(&self.paths, |body| &body.paths);
-            info(record.id, paths, record.is_backup())
-        })
-        .collect()
-    }
-
     /// `ip` is no longer an address of ours: paths that were left there are forgotten, and of several in use those from there end as
     /// long as another one is left. Whether the connection still needs an address instead.
     pub fn forget_local_address(&mut self, ip: IpAddr) -> bool {
@@ -403,6 +360,53 @@ impl Connection {
             return paths.iter().all(|path| is_there(path.addresses));
         }
         is_there(self.paths.active().addresses)
+    }
+}
+
+/// What the embedder is told of paths.
+impl Connection {
+    /// The paths in use, one where several at once are not possible.
+    pub fn paths(&self) -> Vec<PathInfo> {
+        let Some(lanes) = &self.components.lanes else {
+            return vec![self.info_of(LaneId::FIRST, &self.paths)];
+        };
+        let open = lanes.records().iter().filter(|record| record.is_open());
+        open.map(|record| self.lane_info(record)).collect()
+    }
+
+    /// The paths that are over, as they were at their ends, the latest last: four at most, and none where several at once are not
+    /// possible.
+    pub fn past_paths(&self) -> &[PathInfo] {
+        self.components.lanes.as_ref().map_or(&[], |lanes| lanes.tally.past())
+    }
+
+    /// What is known of a lane in use.
+    fn lane_info(&self, record: &Record) -> PathInfo {
+        let paths = record.body().map_or(&self.paths, |body| &body.paths);
+        let lanes = self.components.lanes.as_ref();
+        let counters = lanes.map_or(record.carried, |lanes| lanes.carried(record, &self.counters));
+        PathInfo { is_backup: record.is_backup(), counters, ..self.info_of(record.id, paths) }
+    }
+
+    fn info_of(&self, id: LaneId, paths: &Paths) -> PathInfo {
+        let path = paths.active();
+        PathInfo {
+            id,
+            addresses: path.addresses,
+            rtt: path.rtt.smoothed(),
+            probe_timeout: path.rtt.pto(self.components.ack_frequency.peer_max_ack_delay()),
+            congestion_window: path.congestion.window(),
+            is_validated: paths.carries_data(),
+            is_backup: false,
+            ended: None,
+            counters: PathCounters::default(),
+        }
+    }
+
+    /// Bytes have arrived for a lane.
+    fn count_received(&mut self, id: LaneId, bytes: usize) {
+        let record = self.components.lanes.as_mut().and_then(|lanes| lanes.record_mut(id));
+        record.into_iter().for_each(|record| record.carried.received_bytes += bytes as u64);
     }
 }
 

@@ -159,6 +159,44 @@ fn a_path_carries_data_only_when_it_is_validated() {
     assert!(cids(true).all(|cid| !used.contains(&cid)), "linkable");
 }
 
+/// Deleted, a report could count bytes of one path for another, or forget a path that is over.
+#[test]
+fn each_path_is_counted_by_itself_and_known_when_it_is_over() {
+    let mut world = on_two_paths(multipath(Scheduler::RoundRobin), Box::new(|_| Fate::Arrives));
+    world.transfer(Side::Server, 3_000_000);
+    world.run_for(Duration::from_secs(1));
+    let counts = |world: &mut World, side| {
+        let paths = world.connection(side).paths();
+        let mut counters = paths.into_iter().map(|path| path.counters);
+        [counters.next().expect("the first"), counters.next().expect("the second")]
+    };
+    let (client, server) = (counts(&mut world, Side::Client), counts(&mut world, Side::Server));
+    let all = *world.connection(Side::Client).counters();
+    let handshake: usize =
+        world.log.iter().filter(|sent| sent.bytes[0] & 0x80 != 0).map(|sent| sent.bytes.len()).sum();
+    for (side, counts, peer) in [(Side::Client, client, server), (Side::Server, server, client)] {
+        let sent = sent_since(&world, side, 0);
+        assert_eq!(counts.map(|path| path.sent_bytes), sent.map(|bytes| bytes as u64), "{side:?}");
+        assert_eq!(counts[1].received_bytes, peer[1].sent_bytes, "{side:?}");
+        assert!(counts[0].received_bytes + handshake as u64 >= peer[0].sent_bytes, "{side:?}");
+        assert_eq!(counts[1].received_packets, peer[1].sent_packets, "{side:?}");
+    }
+    assert_eq!(client[0].received_packets + client[1].received_packets, all.received_packets);
+    assert_eq!(client[0].lost_packets + client[1].lost_packets, all.lost_packets);
+    assert!(client[0].received_bytes > 500_000 && client[1].received_bytes > 500_000, "{client:?}");
+    assert!(world.connection(Side::Client).past_paths().is_empty());
+    let now = world.now;
+    assert!(world.connection(Side::Client).abandon_path(now, LaneId::FIRST));
+    world.run_for(Duration::from_secs(3));
+    let past = world.connection(Side::Client).past_paths().to_vec();
+    let ended = Some(Code::APPLICATION_ABANDON_PATH);
+    assert_eq!((past.len(), past[0].id, past[0].ended), (1, LaneId::FIRST, ended));
+    assert_eq!(
+        (past[0].addresses.local, past[0].counters.received_bytes),
+        (home(), client[0].received_bytes)
+    );
+}
+
 /// Deleted, what is in flight on a path that dies could wait for a second timeout, or for ever.
 #[test]
 fn a_path_that_dies_stalls_the_download_for_less_than_two_timeouts() {

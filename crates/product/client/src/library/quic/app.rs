@@ -7,12 +7,14 @@ use super::link::{Job, QuicConnection};
 use super::upload::{self, Upload};
 use crate::app::{self, Content, End, Failure, Requests, Responses};
 use crate::library::error::{Error, Kind};
+use crate::library::paths;
 use crate::library::sink::cancelled;
 use crate::report::PathReport;
 use base::slab::Handle;
 use base::time::{Duration, Instant};
 use http3::{BodyLength, RequestError, ResponseHead, Trailers};
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use tokio::sync::oneshot;
@@ -42,6 +44,8 @@ pub(super) struct State {
     waker: Waker,
     /// Exchanges that have ended in this turn.
     ended: Vec<Ended>,
+    /// Local addresses from which paths are to be opened.
+    paths: Vec<IpAddr>,
 }
 
 impl State {
@@ -202,8 +206,8 @@ impl Connections {
         Connections { calls, config: Arc::new(http3::Config::client()), idle, is_abandoned: false }
     }
 
-    /// The state of a connection that `connecting` waits for.
-    pub(super) fn state(&self, connecting: Option<TellConnected>) -> State {
+    /// The state of a connection that `connecting` waits for, and that shall have paths from these addresses beside the first.
+    pub(super) fn state(&self, connecting: Option<TellConnected>, paths: Vec<IpAddr>) -> State {
         let call = Call::new(Arc::clone(&self.calls));
         let waker = Waker::from(Arc::clone(&call));
         let handle = Arc::new(QuicConnection::new(call));
@@ -215,6 +219,7 @@ impl Connections {
             idle_since: None,
             waker,
             ended: Vec::new(),
+            paths,
         }
     }
 
@@ -248,7 +253,7 @@ impl Requests for Connections {
     type Connection = State;
 
     fn on_accept(&mut self, _: Instant) -> State {
-        self.state(None)
+        self.state(None, Vec::new())
     }
 
     fn take_called(&mut self, handles: &mut Vec<Handle>) {
@@ -277,6 +282,11 @@ impl Requests for Connections {
             ids.into_iter().for_each(|id| serve(active, id));
         }
         begin_requests(active);
+        if !active.state().paths.is_empty() {
+            let mut waiting = std::mem::take(&mut active.state().paths);
+            paths::open(active.quic, active.now, &mut waiting);
+            active.state().paths = waiting;
+        }
         if !active.state().ended.is_empty() {
             let path = PathReport::of(active.quic);
             active.state().ended.drain(..).for_each(|ended| ended.tell(Some(&path)));

@@ -9,7 +9,10 @@ use super::link::QuicConnection;
 use super::network::{Network, interface_of, is_own, own_addresses};
 use crate::app::{ClientApp, ClientConnection};
 use crate::library::error::{Error, Kind};
+use crate::library::paths;
 use crate::library::stats::Published;
+use crate::migration::LocalPlace;
+use base::net::Addresses;
 use base::time::{Duration, Instant};
 use datapath::Port;
 use netlink::Changes;
@@ -75,6 +78,8 @@ pub(crate) struct Setup {
     pub(crate) idle: Duration,
     /// How long the worker polls before it sleeps.
     pub(crate) spin: Duration,
+    /// From where connections have a path each; empty: from where the routes say, one path.
+    pub(crate) paths: Vec<LocalPlace>,
 }
 
 /// The handle of an engine. Dropped, the engine ends after the last exchange.
@@ -122,6 +127,8 @@ pub(crate) struct Engine {
     worker: Worker<AnyPort, ClientApp<Connections>>,
     hub: Arc<Hub>,
     config: ClientConfig,
+    /// See [`Setup::paths`].
+    paths: Vec<LocalPlace>,
     /// Tells of changes, as long as the engine lives.
     _network: Option<Network>,
 }
@@ -156,7 +163,8 @@ impl Engine {
         let may_move =
             worker.sends_from(Ipv4Addr::LOCALHOST.into()) && worker.sends_from([127, 0, 0, 2].into());
         let network = may_move.then(|| Network::watch(tell)).flatten();
-        let engine = Engine { worker, hub: Arc::clone(&hub), config: setup.config, _network: network };
+        let (config, paths) = (setup.config, setup.paths);
+        let engine = Engine { worker, hub: Arc::clone(&hub), config, paths, _network: network };
         Ok((engine, QuicEndpoint(hub)))
     }
 
@@ -245,11 +253,24 @@ impl Engine {
 
     fn begin(&mut self, dial: Dial) {
         let Dial { peer, server_name, tell } = dial;
+        let own = match self.own_addresses(peer) {
+            Ok(own) => own,
+            Err(error) => return drop(tell.send(Err(error))),
+        };
         let app = self.worker.app_mut();
         let config = Arc::clone(&app.config);
-        let state = ClientConnection::new(config, app.state(Some(tell)), 0, self.worker.now());
+        let mut own = own.into_iter();
+        let first = own.next();
+        let state = app.state(Some(tell), own.collect());
+        let state = ClientConnection::new(config, state, 0, self.worker.now());
+        let port = self.worker.port();
+        let local = match first {
+            None => port.local_address_towards(peer),
+            Some(ip) => SocketAddr::new(ip, port.local_address().port()),
+        };
+        let addresses = Addresses { local, peer };
         // The name was checked before. Should TLS refuse all the same, the end of `state` tells its requester.
-        if let Ok(slot) = self.worker.connect(&self.config, &server_name, peer, state)
+        if let Ok(slot) = self.worker.connect_between(&self.config, &server_name, addresses, state)
             && let Some((quic, connection)) = self.worker.connection(slot)
         {
             connection.state().set_slot(slot);
@@ -257,6 +278,24 @@ impl Engine {
                 connection.state().hand_out();
             }
         }
+    }
+}
+
+impl Engine {
+    /// The local addresses from which a connection to `peer` shall have a path each: what leaves from them leaves by their interfaces.
+    ///
+    /// # Errors
+    /// One of them is not there, or datagrams cannot leave from it.
+    fn own_addresses(&mut self, peer: SocketAddr) -> Result<Vec<IpAddr>, Error> {
+        let found = paths::addresses_towards(&self.paths, peer)?;
+        for ip in &found {
+            if !self.worker.sends_from(*ip) {
+                let text = format!("the data path cannot send from {ip}: several paths need kernel UDP");
+                return Err(Error::new(Kind::Connect, text));
+            }
+            self.worker.pin(*ip, interface_of(*ip));
+        }
+        Ok(found)
     }
 }
 

@@ -134,7 +134,7 @@ impl<K: BodySink> Receiver for ToSink<K> {
         }
         let (mut response, trailers) = (std::mem::take(&mut self.response), self.trailers.take());
         if let Some(path) = path {
-            response.extensions_mut().insert(*path);
+            response.extensions_mut().insert(path.clone());
         }
         self.tell(|lent| match (lent.failure(), path) {
             (Some(error), Some(path)) => Delivered::Failed(error.on_path(path).into(), None),
