@@ -4,9 +4,6 @@
 //! one stream, for benchmarks; `ported` runs two of tercel's example programs on quinn. What a program wants
 //! to know is printed as one line of JSON on standard output.
 
-// The name under which the ported programs use it.
-extern crate quinn as quic;
-
 mod endpoint;
 mod get;
 mod interop;

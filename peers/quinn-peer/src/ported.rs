@@ -1,9 +1,9 @@
-//! `ported`: programs of tercel's examples, compiled with quinn under the name `quic`. Their source files are the ones that
-//! tercel compiles with its own crate `quic`; what differs between the two is in `setup`.
+//! `ported`: programs of tercel's examples, compiled with quinn. Their source files are the ones that tercel compiles with
+//! `tercel::quic`; what differs between the two is in `setup`.
 
-#[path = "../../../crates/product/quic/examples/ported/file_transfer.rs"]
+#[path = "../../../crates/product/tercel/examples/ported/file_transfer.rs"]
 mod file_transfer;
-#[path = "../../../crates/product/quic/examples/ported/rpc.rs"]
+#[path = "../../../crates/product/tercel/examples/ported/rpc.rs"]
 mod rpc;
 mod setup;
 

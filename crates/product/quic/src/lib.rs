@@ -16,13 +16,13 @@
 //!
 //! # Porting a program from quinn
 //!
-//! Replace `quinn::` by `quic::`. What carries data needs no other change: `examples/ported` has a file transfer and remote calls whose
-//! source files compile with either crate. These differ:
+//! Replace `quinn::` by `tercel::quic::`. What carries data needs no other change: `examples/ported` of the crate `tercel` has a file
+//! transfer and remote calls whose source files compile with either library. These differ:
 //!
 //! | quinn 0.11 | here |
 //! |---|---|
 //! | `ServerConfig::with_crypto`, `ClientConfig::new`, `with_root_certificates` | [`ServerConfig::with_identity`], [`ClientConfig::with_roots`]; `alpn_protocols` of either |
-//! | `EndpointConfig`, `Endpoint::new` with a socket and a runtime | [`Endpoint::builder`]: data path, driver, receive buffer |
+//! | `EndpointConfig`, `Endpoint::new` with a socket and a runtime | [`Endpoint::builder`]: data path, driver |
 //! | ALPN is optional | always negotiated; `tercel` where a configuration names none (RFC 9001 §8.1) |
 //! | `Endpoint::set_default_client_config(&mut self)` | takes `&self` |
 //! | `TransportConfig::max_idle_timeout(Option<IdleTimeout>)` | `Option<Duration>` |

@@ -31,6 +31,16 @@
 //! # Ok(())
 //! # }
 //! ```
+//! Programs in `examples/`, which run as tests:
+//!
+//! | example | shows |
+//! |---|---|
+//! | `axum` | an application of axum over HTTP/1.1, 2 and 3 |
+//! | `client` | a client of the three versions |
+//! | `echo` | QUIC: streams |
+//! | `datagrams` | QUIC: datagrams, of which the newest counts |
+//! | `file_transfer`, `rpc` | QUIC: two programs as they are written on quinn |
+//! | `own_loop` | QUIC: a server and a client in a loop of the program's own, without a runtime |
 #![forbid(unsafe_code)]
 
 pub mod guide;

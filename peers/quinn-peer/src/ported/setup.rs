@@ -1,4 +1,6 @@
-//! Certificates and application protocols: the part of the programs in which quinn and tercel's crate `quic` differ.
+//! Certificates and application protocols: the part of the programs in which quinn and `tercel::quic` differ.
+
+pub(crate) use quinn as quic;
 
 use crate::{Error, tls};
 use quic::{ClientConfig, ServerConfig};

@@ -56,8 +56,10 @@ impl ManualDriver {
         if !self.engine.obey() {
             return Ok(Progress::Ended);
         }
-        let (now, deadline) = self.engine.worker.turn_once()?;
-        let deadline = deadline.into_iter().chain(self.engine.worker.retry_at()).min();
+        let worker = &mut self.engine.worker;
+        let (now, deadline) = worker.turn_once()?;
+        // The program polls for readability only, and knows nothing of the data path.
+        let deadline = deadline.into_iter().chain(worker.retry_at()).chain(worker.port_timeout()?).min();
         Ok(match deadline {
             Some(at) if at <= now => Progress::Again,
             Some(at) => Progress::Wait(Some(at.saturating_since(now).into())),

@@ -45,6 +45,6 @@ async fn the_newest_datagram_arrives() {
 }
 
 #[test]
-fn a_loop_of_the_programs_own_serves_endpoints_and_a_device() {
+fn a_loop_of_the_programs_own_drives_a_server_and_a_client() {
     assert_eq!(own_loop::run("21 degrees").unwrap(), "21 degrees");
 }

@@ -4,9 +4,9 @@
 //! cargo run --example echo
 //! ```
 
-use quic::{ClientConfig, Connection, ConnectionError, Endpoint, Roots, ServerConfig};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::error::Error;
+use tercel::quic::{ClientConfig, Connection, ConnectionError, Endpoint, Roots, ServerConfig};
+use tercel::tls::Identity;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -17,9 +17,8 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
 /// Both ends, over loopback. Returns what came back.
 pub(crate) async fn run() -> Result<String, Box<dyn Error + Send + Sync>> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())?;
-    let config = ServerConfig::with_single_cert(vec![CertificateDer::from(made.cert)], key)?;
-    let server = Endpoint::server(config, "127.0.0.1:0".parse()?)?;
+    let identity = Identity::from_der(vec![made.cert.der().to_vec()], made.signing_key.serialize_der())?;
+    let server = Endpoint::server(ServerConfig::with_identity(identity)?, "127.0.0.1:0".parse()?)?;
     let address = server.local_addr()?;
     tokio::spawn(async move {
         while let Some(incoming) = server.accept().await {

@@ -6,8 +6,8 @@
 //! ```
 
 use bytes::Bytes;
-use quic::{Connection, ConnectionError, Endpoint};
 use std::time::Duration;
+use tercel::quic::{Connection, ConnectionError, Endpoint};
 
 mod setup;
 

@@ -1,16 +1,17 @@
-//! Certificates and application protocols for examples: the part of a program in which this crate and quinn differ.
+//! Certificates and application protocols for examples: the part of a program in which tercel and quinn differ.
+
+pub(crate) use tercel::quic;
 
 use quic::{ClientConfig, Roots, ServerConfig};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tercel::tls::Identity;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// A server with a certificate that it has made itself.
 pub(crate) fn server(protocol: &str) -> Result<ServerConfig, Error> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())?;
-    let config = ServerConfig::with_single_cert(vec![CertificateDer::from(made.cert)], key)?;
-    Ok(config.alpn_protocols(&[protocol.as_bytes()])?)
+    let identity = Identity::from_der(vec![made.cert.der().to_vec()], made.signing_key.serialize_der())?;
+    Ok(ServerConfig::with_identity(identity)?.alpn_protocols(&[protocol.as_bytes()])?)
 }
 
 /// A client that takes such a certificate, so only for examples.

@@ -1,8 +1,8 @@
 //! Remote procedure calls over QUIC: a stream for each call, frames with a length in front, several calls at a time.
 //!
-//! `peers/quinn-peer` compiles this file with quinn under the name `quic`. What differs is in `setup`.
+//! `peers/quinn-peer` compiles this file with quinn. What differs is in `setup`, the name of the library included.
 
-use super::setup;
+use super::setup::{self, quic};
 use quic::{Connection, Endpoint, RecvStream, SendStream};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

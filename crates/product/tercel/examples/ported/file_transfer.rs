@@ -1,9 +1,9 @@
 //! Files over QUIC, in the manner of quinn's own example: a client asks for a path on a stream of its own, and the server sends
 //! the file.
 //!
-//! `peers/quinn-peer` compiles this file with quinn under the name `quic`. What differs is in `setup`.
+//! `peers/quinn-peer` compiles this file with quinn. What differs is in `setup`, the name of the library included.
 
-use super::setup;
+use super::setup::{self, quic};
 use quic::{Connection, Endpoint, RecvStream, SendStream, TransportConfig, VarInt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
