@@ -4,19 +4,20 @@ use crate::access_log::{AccessLog, Target};
 use crate::application::{Apart, Application, EachThread, FileServer, ThreadIndex, ThreadSetups};
 use crate::bind_error::BindError;
 use crate::counters::CounterBoard;
+use crate::driver::ServerDriver;
 use crate::handler::FileOptions;
-use crate::low::Handler;
+use crate::low::{Handler, Shared};
 use crate::memory_trimmer::{MemoryTrimmer, QUIET};
 use crate::report::Report;
 use crate::running::{Handle, Running};
-use crate::service::{HttpService, OnRuntime};
+use crate::service::{HttpService, OnRuntime, ServiceHandler};
 use crate::service_thread::Services;
 use crate::stop::Stop;
 use crate::tcp::{Setup, ShutdownSignal};
 use crate::tcp_thread::TcpSetup;
 use crate::threads;
 use crate::warnings::Printer;
-use crate::worker_thread::{SharedConfig, WorkerSetup};
+use crate::worker_thread::{ServingWorker, SharedConfig, WorkerSetup};
 use datapath::Port;
 use ports::AnyPort;
 use std::fmt;
@@ -138,8 +139,46 @@ impl Bound {
         self.start(Apart(EachThread(make)))
     }
 
+    /// Serves HTTP/3 by a service in a loop of the program's own, without a thread for requests and without a runtime: futures are
+    /// polled by [`ServerDriver::turn`], on any wake. They need not be `Send`, and must not count on tokio: its timers and sockets do
+    /// not work there. The threads that write the access log, print warnings and give memory back stay.
+    ///
+    /// # Errors
+    /// The builder says more than one worker, or other versions than [`crate::Versions::HTTP3`] alone; else as [`Bound::serve`].
+    pub fn drive(self, service: impl HttpService) -> Result<ServerDriver, BindError> {
+        self.drive_by(|shared| ServiceHandler::new(service, shared.clone()))
+    }
+
+    /// The same by a low-level handler.
+    ///
+    /// # Errors
+    /// As [`Bound::drive`].
+    pub fn drive_handler<H: Handler>(self, handler: H) -> Result<ServerDriver, BindError> {
+        self.drive_by(|_| handler)
+    }
+
+    fn drive_by<H: Handler>(self, handler: impl FnOnce(&Shared) -> H) -> Result<ServerDriver, BindError> {
+        let Prepared { mut setups, handle, used, addresses } = self.prepare()?;
+        let (Some(setup), None, []) = (setups.workers.pop(), setups.workers.pop(), setups.tcp.as_slice())
+        else {
+            let text = "a loop of the program's own drives one worker and HTTP/3 alone: say versions(Versions::HTTP3), and no workers";
+            return Err(BindError::Setting(text.to_owned()));
+        };
+        let config = &setups.config;
+        let worker = ServingWorker::alone(setup, config, |_| handler(&config.shared));
+        Ok(ServerDriver::new(worker.map_err(BindError::System)?, addresses, handle, used))
+    }
+
     /// Starts a worker on each port, and the threads of HTTP/1.1 and 2.
     fn start<A: Application>(self, application: A) -> Result<Running, BindError> {
+        let Prepared { setups, handle, used, addresses } = self.prepare()?;
+        let stop = setups.stop.clone();
+        let ended = threads::start(application.jobs(setups), &stop, used).map_err(BindError::System)?;
+        Ok(Running::new(addresses, handle, ended))
+    }
+
+    /// What the threads are started with, and what they use until all have ended.
+    fn prepare(self) -> Result<Prepared, BindError> {
         let Bound { ports, report, listeners, cores, worker, tcp, access_log, printer, .. } = self;
         let warnings = worker.shared.warnings.clone();
         let log = AccessLog::start_with(access_log, warnings.clone());
@@ -149,16 +188,25 @@ impl Bound {
         // Without this thread the server does what it did, and keeps its memory.
         let trimmer = MemoryTrimmer::start(&worker.shared.budget, QUIET, udp::return_freed_memory).ok();
         let threads = Threads { worker, tcp, cores, log: &log, stop: &stop, board: &board };
-        let jobs = application.jobs(threads.setups(ports, listeners));
+        let setups = threads.setups(ports, listeners);
         let reopener = log.reopener();
-        // Dropped in this order: the printer prints what was noted until the end.
-        let ended = threads::start(jobs, &stop, (log, trimmer, printer)).map_err(BindError::System)?;
-        Ok(Running::new(
-            (report.address, report.addresses),
-            Handle::new(stop, board, reopener, warnings),
-            ended,
-        ))
+        Ok(Prepared {
+            setups,
+            handle: Handle::new(stop, board, reopener, warnings),
+            used: (log, trimmer, printer),
+            addresses: (report.address, report.addresses),
+        })
     }
+}
+
+/// A server before its threads are started.
+struct Prepared {
+    setups: ThreadSetups<AnyPort>,
+    handle: Handle,
+    /// Dropped in this order: the printer prints what was noted until the end.
+    used: (AccessLog, Option<MemoryTrimmer>, Option<Printer>),
+    /// The first, and all.
+    addresses: (SocketAddr, Vec<SocketAddr>),
 }
 
 /// What the threads of a server are made of.

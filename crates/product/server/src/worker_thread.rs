@@ -221,6 +221,30 @@ impl<P: Port, H: Handler> ServingWorker<P, H> {
         Ok(())
     }
 
+    /// One turn in a loop of the program's own, and what that does next.
+    ///
+    /// # Errors
+    /// The data path has failed.
+    pub(crate) fn turn_in_loop(&mut self) -> io::Result<quic::Progress> {
+        if self.obey() == Go::Over {
+            return Ok(quic::Progress::Ended);
+        }
+        let (now, deadline) = self.worker.turn_once()?;
+        self.after_turn();
+        let own = deadline.into_iter().chain(self.next_timeout());
+        // The program polls for readability only, and knows nothing of the data path.
+        let deadline = own.chain(self.worker.retry_at()).chain(self.worker.port_timeout()?).min();
+        Ok(quic::Progress::until(deadline, now))
+    }
+
+    pub(crate) fn worker(&self) -> &Worker<P, Server<H>> {
+        &self.worker
+    }
+
+    pub(crate) fn worker_mut(&mut self) -> &mut Worker<P, Server<H>> {
+        &mut self.worker
+    }
+
     /// Heeds the order to stop. To be called before each turn.
     #[inline]
     pub(crate) fn obey(&mut self) -> Go {

@@ -13,10 +13,22 @@ use std::time::Duration;
 pub enum Progress {
     /// Turn again at once: there is more to do.
     Again,
-    /// Wait until one of [`ManualDriver::descriptors`] is readable, at most for this long; `None` is no limit.
+    /// Wait until one of the driver's descriptors is readable, at most for this long; `None` is no limit.
     Wait(Option<Duration>),
-    /// There is no handle of the endpoint and no connection any more.
+    /// It is over: there is no handle of the endpoint and no connection any more, or the server was stopped.
     Ended,
+}
+
+impl Progress {
+    /// After a turn at `now`, when the next one is due at `deadline`. Outside semver.
+    #[doc(hidden)]
+    pub fn until(deadline: Option<Instant>, now: Instant) -> Progress {
+        match deadline {
+            Some(at) if at <= now => Progress::Again,
+            Some(at) => Progress::Wait(Some(at.saturating_since(now).into())),
+            None => Progress::Wait(None),
+        }
+    }
 }
 
 /// An endpoint that the program drives. See [`crate::EndpointBuilder::build_manual`].
@@ -60,11 +72,7 @@ impl ManualDriver {
         let (now, deadline) = worker.turn_once()?;
         // The program polls for readability only, and knows nothing of the data path.
         let deadline = deadline.into_iter().chain(worker.retry_at()).chain(worker.port_timeout()?).min();
-        Ok(match deadline {
-            Some(at) if at <= now => Progress::Again,
-            Some(at) => Progress::Wait(Some(at.saturating_since(now).into())),
-            None => Progress::Wait(None),
-        })
+        Ok(Progress::until(deadline, now))
     }
 
     /// What to poll for readability between turns. Handles make one of them readable when they have something to do.

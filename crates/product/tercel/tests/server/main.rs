@@ -3,6 +3,7 @@
 
 mod addresses;
 mod data_path;
+mod driven;
 mod ends;
 mod fields;
 mod interim;
