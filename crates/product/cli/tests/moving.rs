@@ -127,7 +127,7 @@ fn a_download_moves_to_another_address_and_completes() {
     for (place, word) in [("192.0.2.99@0", "no address of this machine"), ("nowhere@x", "SECONDS")] {
         let output = Command::new(PROGRAM)
             .args(["get", "-k", "--discard", "--migrate-to", place])
-            .arg(format!("https://127.0.0.1:{}/bytes/{LEN}", server.port))
+            .arg(format!("https://127.0.0.1:{}/bytes/{}", server.port, 100 * LEN))
             .stdin(Stdio::null())
             .output()
             .unwrap();

@@ -12,7 +12,7 @@ mod tests;
 pub use generator::CID_WORKER_OFFSET;
 pub(crate) use generator::{CidGenerator, CidLayout, LOCAL_CID_LEN};
 pub(crate) use local::{CidChange, LocalCids, MAX_EXCHANGES, Registration};
-pub(crate) use peer::{PeerCids, ResetToken};
+pub(crate) use peer::{Beside, PeerCids, ResetToken};
 
 /// How many connection IDs of the peer we keep: the value of our active_connection_id_limit. Source: RFC 9000 §18.2.
 pub(crate) const MAX_ACTIVE: usize = peer::MAX_ACTIVE;

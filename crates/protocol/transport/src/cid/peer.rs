@@ -39,6 +39,17 @@ struct PeerCid {
     token: Option<ResetToken>,
 }
 
+/// What a path beside the active one is, and so whether it may show the ID of that one for want of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// The peer is there and waits for an answer, without which the connection may be lost. It may.
+    New,
+    /// One that was in use before. It may if its ID is the same in any case.
+    Known,
+    /// One from another address of this client, which is not to be recognised there. It may not.
+    Elsewhere,
+}
+
 /// A retirement that the peer has not acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Retirement {
@@ -54,6 +65,8 @@ pub(crate) struct PeerCids {
     active: PeerCid,
     /// In use on the other paths.
     probing: Option<PeerCid>,
+    /// The active one was used on no path but the active one.
+    is_exclusive: bool,
     /// Not used yet, ascending by sequence number.
     spare: Vec<PeerCid>,
     /// All sequence numbers received so far that are not below `retire_prior_to`.
@@ -75,6 +88,7 @@ impl PeerCids {
             lane: LaneId::FIRST,
             active: PeerCid { sequence: 0, cid: first, token: None },
             probing: None,
+            is_exclusive: false,
             spare: Vec::new(),
             seen,
             retire_prior_to: 0,
@@ -114,14 +128,32 @@ impl PeerCids {
         self.active.cid
     }
 
-    /// Where packets on any other path go: one ID never used on the active path, so that the two cannot be linked; without
-    /// a spare one the active ID has to do. Source: RFC 9000 §9.5.
-    pub(crate) fn for_probe(&mut self) -> ConnectionId {
+    /// Where packets on another path than the active one go: one ID never used on the active path, so that the two cannot be
+    /// linked. Without a spare one the active ID has to do, where `beside` permits it. `None`: nothing may go there. Source: RFC 9000
+    /// §9.5.
+    pub(crate) fn for_probe(&mut self, beside: Beside) -> Option<ConnectionId> {
         if self.probing.is_none() && !self.spare.is_empty() {
             self.probing = Some(self.spare.remove(0));
             self.tokens_changed = true;
         }
-        self.probing.unwrap_or(self.active).cid
+        let shared = self.shares(beside).then_some(self.active);
+        self.probing.or(shared).map(|entry| entry.cid)
+    }
+
+    /// Whether [`PeerCids::for_probe`] has an ID.
+    pub(crate) fn has_for_probe(&self, beside: Beside) -> bool {
+        self.probing.is_some() || !self.spare.is_empty() || self.shares(beside)
+    }
+
+    /// Whether the active ID may be used on another path, too: a peer without IDs cannot be recognised by them.
+    fn shares(&self, beside: Beside) -> bool {
+        //= rfc9000/9.5#4
+        self.active.cid.is_empty()
+            || match beside {
+                Beside::New => true,
+                Beside::Known => !self.is_exclusive,
+                Beside::Elsewhere => false,
+            }
     }
 
     /// Whether another path can be given an ID that was not used on any. Source: RFC 9000 §9.5.
@@ -254,6 +286,7 @@ impl PeerCids {
         }
         let retired = self.active.sequence;
         self.active = self.take_next().ok_or(violation("retires every connection ID it gave"))?;
+        self.is_exclusive = true;
         self.retire(retired)
     }
 
@@ -267,11 +300,13 @@ impl PeerCids {
     /// Moves to an unused ID and retires the one in use; `false`, and nothing happens, when there is none.
     /// Source: RFC 9000 §9.5.
     pub(crate) fn switch(&mut self) -> bool {
+        self.is_exclusive = false;
         if self.retirements.len() >= MAX_RETIREMENTS {
             return false;
         }
         let Some(next) = self.take_next() else { return false };
         let retired = core::mem::replace(&mut self.active, next);
+        self.is_exclusive = true;
         self.retire(retired.sequence).is_ok()
     }
 

@@ -1,6 +1,6 @@
 use super::generator::{CID_WORKER_OFFSET, CidGenerator, CidLayout, LOCAL_CID_LEN};
 use super::local::{CidChange, LocalCids, MAX_EXCHANGES, MAX_ISSUED, Registration};
-use super::peer::{MAX_ACTIVE, MAX_RETIREMENTS, PeerCids};
+use super::peer::{Beside, MAX_ACTIVE, MAX_RETIREMENTS, PeerCids};
 use crate::builder::PacketBuilder;
 use crate::sent::SentFrame;
 use base::rng::Rng;
@@ -379,17 +379,38 @@ fn a_retired_id_does_not_come_back() {
 #[test]
 fn probes_use_an_id_of_their_own_and_a_migration_takes_it_over() {
     let mut cids = peer(2);
-    assert_eq!(cids.for_probe(), cid(1));
-    assert_eq!(cids.for_probe(), cid(1));
+    let at = Beside::Elsewhere;
+    assert_eq!(cids.for_probe(at), Some(cid(1)));
+    assert_eq!(cids.for_probe(at), Some(cid(1)));
     assert_eq!(cids.active(), cid(0));
     assert!(cids.switch());
     assert_eq!(cids.active(), cid(1));
-    assert_eq!(cids.for_probe(), cid(2));
-    assert_eq!(peer(0).for_probe(), cid(0), "without a spare one there is no choice");
+    assert_eq!(cids.for_probe(at), Some(cid(2)));
     let mut cids = peer(2);
-    cids.for_probe();
+    cids.for_probe(at);
     cids.on_new_connection_id(&new_cid(3, 2)).unwrap();
-    assert_eq!((cids.active(), cids.for_probe()), (cid(2), cid(3)));
+    assert_eq!((cids.active(), cids.for_probe(at)), (cid(2), Some(cid(3))));
+}
+
+/// RFC 9000 §9.5. Deleted, one ID could be seen on two paths that the peer did not make by itself.
+#[test]
+fn without_a_spare_id_another_path_has_none_unless_the_peer_alone_has_moved() {
+    let (here, there) = (Beside::Known, Beside::Elsewhere);
+    let mut only_one = peer(0);
+    assert!(only_one.has_for_probe(here) && !only_one.has_for_probe(there));
+    assert_eq!((only_one.for_probe(here), only_one.for_probe(there)), (Some(cid(0)), None));
+    let mut cids = peer(1);
+    assert!(cids.switch());
+    // The active path was given this ID to be told apart by.
+    assert_eq!((cids.for_probe(here), cids.for_probe(there)), (None, None));
+    assert!(!cids.has_for_probe(here));
+    // A peer that has gone elsewhere and waits there would be lost.
+    assert_eq!(cids.for_probe(Beside::New), Some(cid(1)));
+    // The active path is another one, with the same ID for want of another.
+    assert!(!cids.switch());
+    assert_eq!((cids.for_probe(here), cids.for_probe(there)), (Some(cid(1)), None));
+    let mut without = PeerCids::new(ConnectionId::EMPTY);
+    assert_eq!(without.for_probe(there), Some(ConnectionId::EMPTY));
 }
 
 #[test]
@@ -411,7 +432,7 @@ fn only_tokens_of_ids_in_use_reset() {
     assert!(!cids.is_reset_token(&[1; 16]), "not used yet");
     cids.on_initial_reset_token([50; 16]);
     assert!(cids.is_reset_token(&[50; 16]));
-    cids.for_probe();
+    cids.for_probe(Beside::New);
     assert!(cids.is_reset_token(&[1; 16]) && cids.is_reset_token(&[50; 16]));
     assert!(cids.switch());
     assert!(!cids.is_reset_token(&[50; 16]), "retired");
@@ -448,7 +469,7 @@ proptest! {
                     bound = bound.max(frame.retire_prior_to);
                 }
                 3 => { cids.switch(); },
-                4 => { cids.for_probe(); },
+                4 => { cids.for_probe(Beside::New); },
                 5 => sent.extend(packet(one as usize, &mut cids, PeerCids::write)),
                 _ => if let Some(frame) = sent.pop() {
                     if one % 2 == 0 { cids.on_acked(&frame) } else { cids.on_lost(&frame) }

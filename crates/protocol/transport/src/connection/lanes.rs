@@ -138,6 +138,7 @@ impl Record {
             return Some(until);
         }
         let Body { space, paths, pto_count, .. } = self.body().filter(|_| self.is_open())?;
+        let cids = self.parked.as_ref()?.peer_cids.as_ref()?;
         let path = paths.active();
         let loss = next_timeout(&Inputs {
             spaces: &[space.timers()],
@@ -151,7 +152,7 @@ impl Record {
         let release = path.pacer.next_release().filter(|_| self.usage == LaneUse::Data);
         let departures = [space.acks.next_timeout(), release, path.probe_wait_ends()];
         let departures = departures.into_iter().filter(|_| !path.is_amplification_limited());
-        departures.chain([loss.map(|timer| timer.at), paths.next_timeout()]).flatten().min()
+        departures.chain([loss.map(|timer| timer.at), paths.next_timeout(cids)]).flatten().min()
     }
 }
 

@@ -82,7 +82,7 @@ impl Assembly<'_> {
             });
         }
         if self.handshake.is_complete()
-            && let Some(probed) = self.paths.wants_probe(now)
+            && let Some(probed) = self.paths.wants_probe(now, &self.components.peer_cids)
         {
             return Some(Plan { kind: Kind::PathProbe, path: probed, size: small });
         }

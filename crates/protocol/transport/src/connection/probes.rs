@@ -20,10 +20,12 @@ impl Assembly<'_> {
         let is_active = path == self.paths.active_id();
         //= rfc9000/9.5#2
         let dcid = if is_active {
-            self.components.peer_cids.active()
+            Some(self.components.peer_cids.active())
         } else {
-            self.components.peer_cids.for_probe()
+            let beside = self.paths.path(path).map(|path| self.paths.beside_active(path));
+            beside.and_then(|beside| self.components.peer_cids.for_probe(beside))
         };
+        let Some(dcid) = dcid else { return 0 };
         let draft = Draft { departure, space: SpaceId::Application, dcid, min_len, room };
         self.write_protected(draft, |this, packet| {
             this.paths.write_probe(departure.at, path, this.rng, packet);

@@ -36,7 +36,7 @@ impl Connection {
             self.idle_deadline(),
             self.timers.handshake_deadline,
             self.loss_timer().map(|timer| timer.at),
-            self.paths.next_timeout(),
+            self.paths.next_timeout(&self.components.peer_cids),
         ];
         let of_lanes = self
             .components

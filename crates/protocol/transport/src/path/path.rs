@@ -321,6 +321,11 @@ impl Path {
         Some(self.validation.next_at().filter(|_| may_send).map_or(deadline, |next| next.min(deadline)))
     }
 
+    /// When validation has failed.
+    pub(super) fn validation_ends(&self) -> Option<Instant> {
+        self.validation.deadline()
+    }
+
     /// Writes the responses owed and the challenge that is due. The datagram will be as large as the credit allows, up to
     /// 1,200 bytes.
     pub(super) fn write_probe(&mut self, now: Instant, rng: &mut Rng, packet: &mut PacketBuilder<'_>) {

@@ -23,6 +23,7 @@ use super::own_move::OwnMove;
 use super::path::{Path, PathId, Template};
 use super::validation::{ChallengeResult, Data, ValidationTimeouts};
 use crate::builder::PacketBuilder;
+use crate::cid::{Beside, PeerCids};
 use crate::config::TransportConfig;
 use base::net::Addresses;
 use base::rng::Rng;
@@ -449,13 +450,27 @@ impl Paths {
 
 /// Probes: what leaves on a path for the path's own sake.
 impl Paths {
-    /// The path on which a challenge or a response should leave now, in a datagram of its own.
+    /// The path on which a challenge or a response should leave now, in a datagram of its own. Where there is no connection ID for a
+    /// path, they wait for one.
     #[inline]
-    pub(crate) fn wants_probe(&self, now: Instant) -> Option<PathId> {
+    pub(crate) fn wants_probe(&self, now: Instant, cids: &PeerCids) -> Option<PathId> {
         if self.active.wants_probe(now) {
             return Some(self.active.id());
         }
-        self.others.iter().find(|path| path.wants_probe(now)).map(Path::id)
+        let wants = |path: &&Path| path.wants_probe(now) && cids.has_for_probe(self.beside_active(path));
+        self.others.iter().find(wants).map(Path::id)
+    }
+
+    /// What another path is beside the active one. A server's addresses tell nothing of its client.
+    pub(crate) fn beside_active(&self, path: &Path) -> Beside {
+        let is_client = self.peer_migration == PeerMigration::NotAllowed;
+        if is_client && path.addresses.local != self.active.addresses.local {
+            Beside::Elsewhere
+        } else if path.is_validated() {
+            Beside::Known
+        } else {
+            Beside::New
+        }
     }
 
     /// Writes the frames of a probe; the datagram must be as large as the path's credit allows, up to 1,200 bytes.
@@ -479,11 +494,16 @@ impl Paths {
     }
 
     /// When `on_timeout` has something to do.
-    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+    pub(crate) fn next_timeout(&self, cids: &PeerCids) -> Option<Instant> {
         if self.others.is_empty() && !self.active.is_validating() {
             return None;
         }
-        core::iter::once(&self.active).chain(&self.others).filter_map(Path::next_timeout).min()
+        let other = |path: &Path| {
+            // Without a connection ID a challenge that is due waits for one, not for time.
+            let has_cid = cids.has_for_probe(self.beside_active(path));
+            if has_cid { path.next_timeout() } else { path.validation_ends() }
+        };
+        self.active.next_timeout().into_iter().chain(self.others.iter().filter_map(other)).min()
     }
 
     /// Gives up validations that took too long.

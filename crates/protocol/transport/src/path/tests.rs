@@ -5,12 +5,14 @@ use super::path::{Path, PathId};
 use super::probe::{Blocked, MtuProbe};
 use super::set::{Expiry, MAX_FAILURES, MAX_OTHERS, Paths};
 use crate::builder::PacketBuilder;
+use crate::cid::PeerCids;
 use crate::config::TransportConfig;
 use base::net::Addresses;
 use base::rng::Rng;
 use base::time::{Duration, Instant};
 use proptest::prelude::*;
 use wire::Side;
+use wire::cid::ConnectionId;
 use wire::frame::Frame;
 use wire::reader::Reader;
 use wire::transport_parameters::TransportParameters;
@@ -69,7 +71,7 @@ impl Server {
 
     /// Sends a probe as the hub does, if one is wanted.
     fn probe(&mut self, now: Instant) -> Option<Probe> {
-        let id = self.paths.wants_probe(now)?;
+        let id = self.paths.wants_probe(now, &PeerCids::new(ConnectionId::EMPTY))?;
         let size = self.paths.path(id).unwrap().amplification().min(1_200);
         let (mut buffer, mut frames) = ([0; 100], Vec::new());
         let mut packet = PacketBuilder::new(Writer::new(&mut buffer), &mut frames);
@@ -217,7 +219,7 @@ fn a_client_that_moves_is_followed_and_validated() {
         server.paths.on_path_response(at(51), second.challenge.unwrap()).is_none(),
         "its address was known to be good"
     );
-    assert_eq!(server.paths.next_timeout(), None);
+    assert_eq!(server.paths.next_timeout(&PeerCids::new(ConnectionId::EMPTY)), None);
     assert_eq!(server.paths.on_timeout(at(60_000)), Expiry::Nothing);
     assert_eq!(server.peer(), AWAY);
 }
@@ -416,7 +418,7 @@ fn a_small_challenge_is_followed_by_a_full_one() {
     let probes = server.probes(at(0));
     assert_eq!(probes[0].size, 300);
     assert_eq!(
-        server.paths.next_timeout().map(|next| next > at(1_000)),
+        server.paths.next_timeout(&PeerCids::new(ConnectionId::EMPTY)).map(|next| next > at(1_000)),
         Some(true),
         "no credit, no timer but the last"
     );

@@ -130,6 +130,43 @@ fn any_packet_of_a_move_may_be_lost() {
     }
 }
 
+/// RFC 9000 §9.5: deleted, a client without a spare connection ID could answer at the address that it has left with the ID of the new
+/// one.
+#[test]
+fn without_a_spare_connection_id_nothing_links_the_path_that_was_left() {
+    let (mut world, id) = under_way(Setup::default());
+    let (now, away) = (world.now, at(6, 42_000));
+    // All spare IDs but one are used up, at one instant, so that none of these moves is seen.
+    for place in [away, home()] {
+        world.connection(Side::Client).migrate_at_once(now, place).expect("may move");
+    }
+    // For a while nothing of the server arrives but its probes, so no other connection IDs: on the new path they go first, and on the
+    // other they are not as large as its data.
+    let mut is_first = true;
+    world.judge = Box::new(move |datagram| {
+        let is_probe = match datagram.destination == new_home() {
+            true => core::mem::take(&mut is_first),
+            false => datagram.bytes.len() == 1_200,
+        };
+        let is_early = datagram.sent_at < now + Duration::from_millis(60);
+        if datagram.from.is_server() && is_early && !is_probe { Fate::Lost } else { Fate::Arrives }
+    });
+    let began = world.log.len();
+    migrate(&mut world, new_home());
+    world.run_for(Duration::from_millis(60));
+    assert_eq!(moves(&world).last(), Some(&new_home()));
+    assert_eq!(world.connection(Side::Client).migrate(now, away), Err(MigrateError::NoConnectionId));
+    let challenges = |sent: &&Datagram| sent.from.is_server() && sent.destination == home();
+    let full = world.log[began..].iter().filter(challenges).filter(|sent| sent.bytes.len() == 1_200);
+    assert!(full.count() > 0, "the path that was left is challenged");
+    complete(&mut world, id);
+    for side in [Side::Client, Side::Server] {
+        let (before, after) = (cids(&world, side, home()), cids(&world, side, new_home()));
+        assert!(!after.is_empty() && after.iter().all(|cid| !before.contains(cid)), "{side:?}: linkable");
+    }
+    world.transfer(Side::Client, 50_000);
+}
+
 /// RFC 9000 §9.1: deleted, a failed probe could end the connection, or its connection ID link two paths.
 #[test]
 fn a_move_to_where_nothing_answers_leaves_the_connection_where_it_was() {
