@@ -291,3 +291,22 @@ fn a_download_survives_the_death_of_a_link() {
         }
     }
 }
+
+/// Deleted, a path would be given up only after five timeouts when the system takes its address away: longer than the rest of the
+/// download takes.
+#[test]
+fn a_path_ends_when_its_address_is_gone() {
+    let Some((lab, second)) = lab() else { return };
+    let server = Server::start(lab.server(), LEN / 4, &["--multipath"]);
+    let mut download = server.download(lab.client(), "198.18.0.1", &["--paths", "client0,client1"]);
+    download.read_to(LEN / 8);
+    lab.client().run(|| {
+        let link = netlink::link_by_name(second.client_interface()).unwrap();
+        netlink::delete_address(link.index, std::net::Ipv4Addr::new(198, 18, 1, 2).into(), 16).unwrap();
+    });
+    let (report, _) = download.finish();
+    let states: Vec<(String, String)> =
+        paths(&report).into_iter().map(|(ip, state, _)| (ip, state)).collect();
+    let expected = [("198.18.0.2", "open"), ("198.18.1.2", "closed")];
+    assert_eq!(states, expected.map(|(ip, state)| (ip.to_owned(), state.to_owned())), "{report}");
+}

@@ -139,6 +139,7 @@ impl Endpoint {
                 }
                 News::Closed(summary) => self.learn(&summary),
                 News::ResetTokens(tokens) => self.register_resets(handle, tokens),
+                News::LaneResetTokens(tokens) => self.register_lane_resets(handle, tokens),
             }
         }
     }

@@ -2,8 +2,10 @@
 
 use super::Worker;
 use crate::app::App;
+use base::time::Instant;
 use core::net::{IpAddr, SocketAddr};
 use datapath::Port;
+use transport::Connection;
 
 /// Addresses that connections were told to use, at most: those of the paths of one connection, twice over.
 const MAX_PINNED: usize = 8;
@@ -49,17 +51,18 @@ impl<P: Port, A: App> Worker<P, A> {
 
     /// Addresses or routes of the machine have changed; `is_ours` says which addresses it still has. Connections of clients
     /// whose address is gone move at once to the one that the system would choose now; those whose route is gone when the server
-    /// has answered there. Returns how many.
+    /// has answered there. Of several paths at once those end whose address is gone. Returns how many connections are concerned.
     pub fn on_address_news(&mut self, news: AddressNews, is_ours: impl Fn(IpAddr) -> bool) -> usize {
         self.each_client(|worker, handle| {
             let now = worker.now;
             let Some(entry) = worker.slab.entry_mut(handle) else { return false };
+            let has_fewer = forget_paths(now, &mut entry.connection, &is_ours);
             let addresses = entry.connection.addresses();
             let old = addresses.local.ip();
             let is_gone = !is_ours(old);
             let stays = news == AddressNews::Added || worker.pinned.contains(&old);
             if old.is_unspecified() || (!is_gone && stays) {
-                return false;
+                return has_fewer;
             }
             let next = SocketAddr::new(
                 worker.port.local_address_towards(addresses.peer).ip(),
@@ -67,15 +70,15 @@ impl<P: Port, A: App> Worker<P, A> {
             );
             // Without a route there is nowhere to go yet: one that is added later is news too.
             if next.ip().is_unspecified() || next.ip() == old || !worker.port.sends_from(next.ip()) {
-                return false;
+                return has_fewer;
             }
             let moved = if is_gone {
-                entry.connection.forget_local_address(old);
+                entry.connection.forget_local_address(now, old);
                 entry.connection.migrate_at_once(now, next)
             } else {
                 entry.connection.migrate(now, next)
             };
-            moved.is_ok()
+            moved.is_ok() || has_fewer
         })
     }
 
@@ -94,4 +97,18 @@ impl<P: Port, A: App> Worker<P, A> {
         }
         count
     }
+}
+
+/// Of several paths that a connection uses at once, those end whose local address is gone. Whether there were any.
+fn forget_paths(now: Instant, connection: &mut Connection, is_ours: &impl Fn(IpAddr) -> bool) -> bool {
+    if !connection.has_multipath() {
+        return false;
+    }
+    let paths = connection.paths();
+    let locals = paths.iter().map(|path| path.addresses.local.ip());
+    let gone: Vec<IpAddr> = locals.filter(|ip| !ip.is_unspecified() && !is_ours(*ip)).collect();
+    for ip in &gone {
+        connection.forget_local_address(now, *ip);
+    }
+    !gone.is_empty()
 }

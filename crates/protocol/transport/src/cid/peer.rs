@@ -383,8 +383,12 @@ impl PeerCids {
     /// connection ID of ours, so the endpoint must find the connection by them. Source: RFC 9000 §10.3.1.
     #[inline]
     pub(crate) fn take_reset_tokens(&mut self) -> Option<[Option<ResetToken>; 2]> {
-        core::mem::take(&mut self.tokens_changed)
-            .then(|| [self.active.token, self.probing.and_then(|entry| entry.token)])
+        core::mem::take(&mut self.tokens_changed).then(|| self.reset_tokens())
+    }
+
+    /// Those of the IDs in use.
+    pub(crate) fn reset_tokens(&self) -> [Option<ResetToken>; 2] {
+        [self.active.token, self.probing.and_then(|entry| entry.token)]
     }
 
     fn entries(&self) -> impl Iterator<Item = &PeerCid> {

@@ -43,6 +43,8 @@ pub(crate) enum News<'a> {
     Closed(PathSummary),
     /// The tokens by which the peer may end the connection are others.
     ResetTokens([Option<ResetToken>; 2]),
+    /// So are those of the other paths that it uses at once. To be learnt first: a token may be one of the former now.
+    LaneResetTokens(Vec<ResetToken>),
 }
 
 impl Connection {
@@ -306,6 +308,9 @@ impl Connection {
         }
         if let Some(summary) = self.take_path_summary() {
             return Some(News::Closed(summary));
+        }
+        if let Some(tokens) = self.components.lanes.as_mut().and_then(|lanes| lanes.take_reset_tokens()) {
+            return Some(News::LaneResetTokens(tokens));
         }
         self.components.peer_cids.take_reset_tokens().map(News::ResetTokens)
     }

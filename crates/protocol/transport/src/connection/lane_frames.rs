@@ -3,7 +3,7 @@
 use super::Connection;
 use super::components::Components;
 use super::lanes::{Stage, violation};
-use crate::cid::PeerCids;
+use crate::cid::{PeerCids, ResetToken};
 use crate::error::TransportError;
 use crate::space::SpaceId;
 use base::time::Instant;
@@ -24,6 +24,12 @@ impl Connection {
 }
 
 impl Components {
+    /// Whether these are the last bytes of a stateless reset, on any lane in use. Source: RFC 9000 §10.3.1.
+    pub(super) fn is_reset_token(&self, tail: &ResetToken) -> bool {
+        let elsewhere = self.lanes.as_ref().is_some_and(|lanes| lanes.is_reset_token(tail));
+        self.peer_cids.is_reset_token(tail) | elsewhere
+    }
+
     /// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID.
     pub(super) fn on_new_cid(&mut self, path: u64, new: &frame::NewConnectionId) -> Outcome {
         let Some(lanes) = &self.lanes else { return self.peer_cids.on_new_connection_id(new) };

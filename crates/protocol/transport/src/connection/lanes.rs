@@ -13,15 +13,17 @@
 
 use super::counters::Counters;
 use super::keys::PhaseMarks;
+use super::lane_blocked::{Blocked, Lack};
 use super::path_info::{PathCounters, Tally};
 use crate::announce::Announce;
 use crate::builder::PacketBuilder;
-use crate::cid::{LocalCids, PeerCids};
+use crate::cid::{LocalCids, PeerCids, ResetToken};
 use crate::error::TransportError;
 use crate::lane_id::LaneId;
 use crate::path::Paths;
 use crate::sent::SentFrame;
 use crate::space::Space;
+use base::net::Addresses;
 use base::time::{Duration, Instant};
 use recovery::ack::AckPolicy;
 use recovery::timers::{AddressValidation, Handshake, Inputs, next_timeout};
@@ -127,6 +129,11 @@ impl Record {
         self.parked.as_ref()?.body.as_deref()
     }
 
+    /// The peer's connection IDs of a parked lane on which packets go and come.
+    fn peer_cids_in_use(&self) -> Option<&PeerCids> {
+        self.parked.as_ref()?.peer_cids.as_ref().filter(|_| self.is_open())
+    }
+
     /// Whether the lane carries data and answers; asked of parked lanes.
     fn is_fit(&self) -> bool {
         let fit = |body: &Body| body.pto_count == 0 && body.paths.carries_data();
@@ -172,6 +179,9 @@ pub(crate) struct Lanes {
     /// Some record asks for attention.
     pub(super) is_unsettled: bool,
     pub(super) tally: Tally,
+    blocked: Blocked,
+    /// Lanes beside the home lane have begun or ended, of which the endpoint has to learn the stateless reset tokens.
+    pub(super) resets_changed: bool,
 }
 
 impl Lanes {
@@ -191,6 +201,8 @@ impl Lanes {
             rotation: 0,
             is_unsettled: false,
             tally: Tally::default(),
+            blocked: Blocked::default(),
+            resets_changed: false,
         };
         for _ in 0..Lanes::INITIAL_MAX {
             lanes.permit_next(first);
@@ -263,6 +275,26 @@ impl Lanes {
         parked.any(|cids| cids.holds(cid))
     }
 
+    /// Whether these are the last bytes of a stateless reset on a parked lane in use. Source: RFC 9000 §10.3.1.
+    pub(super) fn is_reset_token(&self, tail: &ResetToken) -> bool {
+        let mut found = false;
+        for cids in self.records.iter().filter_map(Record::peer_cids_in_use) {
+            found |= cids.is_reset_token(tail);
+        }
+        found
+    }
+
+    /// The stateless reset tokens of the parked lanes in use, if others than at the last call.
+    pub(super) fn take_reset_tokens(&mut self) -> Option<Vec<ResetToken>> {
+        let mut has_changed = core::mem::take(&mut self.resets_changed);
+        for record in self.records.iter_mut().filter(|record| record.is_open()) {
+            let cids = record.parked.as_mut().and_then(|parked| parked.peer_cids.as_mut());
+            has_changed |= cids.is_some_and(|cids| cids.take_reset_tokens().is_some());
+        }
+        let in_use = || self.records.iter().filter_map(Record::peer_cids_in_use);
+        has_changed.then(|| in_use().flat_map(PeerCids::reset_tokens).flatten().collect())
+    }
+
     /// The lane with the least ID that both ends permit, that nothing has used, and for which the peer has given a connection ID.
     pub(super) fn next_unused(&self) -> Option<LaneId> {
         let has_cid =
@@ -271,6 +303,16 @@ impl Lanes {
             record.stage == Stage::Unused && record.id.0 <= self.peer_max && has_cid(record)
         };
         self.records.iter().find(usable).map(|record| record.id)
+    }
+
+    /// There is no unused lane: the peer is told if that is its doing.
+    pub(super) fn on_refused(&mut self) {
+        let without_cid = |record: &&Record| record.stage == Stage::Unused && record.id.0 <= self.peer_max;
+        if let Some(record) = self.records.iter().find(without_cid) {
+            self.blocked.on_refused(Lack::ConnectionIds(record.id.0));
+        } else if self.peer_max <= self.local_max {
+            self.blocked.on_refused(Lack::PathIds(self.peer_max));
+        }
     }
 
     /// The lane that a frame names; `None` if it is over.
@@ -295,6 +337,12 @@ impl Lanes {
     /// Whether lanes beside this one are open.
     pub(super) fn has_open_beside(&self, id: LaneId) -> bool {
         self.records.iter().any(|record| record.id != id && record.is_open() && record.ending.is_none())
+    }
+
+    /// Whether a parked lane is open between these addresses.
+    pub(super) fn has_open_between(&self, addresses: Addresses) -> bool {
+        let mut bodies = self.records.iter().filter(|record| record.is_open()).filter_map(Record::body);
+        bodies.any(|body| body.paths.active().addresses == addresses)
     }
 
     /// The open lane that takes the place of `id`: one that carries data, if there is one.
@@ -330,6 +378,7 @@ impl Lanes {
 
     /// The lane is over: its packets are forgotten already, its connection IDs lead here until then, and the peer is told.
     pub(super) fn on_abandoned(&mut self, id: LaneId, code: Code, until: Instant) {
+        self.resets_changed = true;
         let Some(record) = self.record_mut(id) else { return };
         record.stage = Stage::Abandoned { until };
         record.status.cancel();
@@ -430,6 +479,7 @@ impl Lanes {
             parked.local_cids.wants() || parked.peer_cids.as_ref().is_some_and(PeerCids::wants)
         };
         self.limit.is_pending()
+            || self.blocked.wants()
             || self.records.iter().any(|record| {
                 record.abandonment.is_pending()
                     || record.status.is_pending()
@@ -447,6 +497,7 @@ impl Lanes {
                 self.limit.on_sent();
             }
         }
+        self.blocked.write(packet);
         for record in &mut self.records {
             record.write(packet);
         }

@@ -25,6 +25,7 @@ mod early;
 mod frames;
 mod handshake;
 mod keys;
+mod lane_blocked;
 mod lane_change;
 mod lane_frames;
 mod lanes;

@@ -148,7 +148,7 @@ impl Connection {
         if let Some(parked) = &mut record.parked {
             parked.body = Some(Box::new(body));
         }
-        lanes.is_unsettled = true;
+        (lanes.is_unsettled, lanes.resets_changed) = (true, true);
     }
 
     fn transmit_on_lanes(&mut self, now: Instant, sink: &mut impl PacketSink) -> Transmitted {
@@ -317,7 +317,10 @@ impl Connection {
         if self.handshake.peer_parameters().is_some_and(|peer| peer.disable_active_migration) {
             return Err(OpenPathError::Disabled);
         }
-        let Some(id) = lanes.next_unused() else { return Err(OpenPathError::NoConnectionId) };
+        let Some(id) = lanes.next_unused() else {
+            self.components.lanes.iter_mut().for_each(|lanes| lanes.on_refused());
+            return Err(OpenPathError::NoConnectionId);
+        };
         self.begin_lane(now, id, addresses, AddressState::Validated);
         let parked = self.components.lanes.as_mut().and_then(|lanes| lanes.parked_mut(id));
         if let Some(body) = parked.and_then(|parked| parked.body.as_mut()) {
@@ -348,18 +351,26 @@ impl Connection {
 
     /// `ip` is no longer an address of ours: paths that were left there are forgotten, and of several in use those from there end as
     /// long as another one is left. Whether the connection still needs an address instead.
-    pub fn forget_local_address(&mut self, ip: IpAddr) -> bool {
+    pub fn forget_local_address(&mut self, now: Instant, ip: IpAddr) -> bool {
         self.forget_left_paths(ip);
-        let is_there = |addresses: Addresses| addresses.local.ip() == ip;
-        if self.components.lanes.is_some() {
-            let paths = self.paths();
-            let Some(lanes) = &mut self.components.lanes else { return false };
-            for path in paths.iter().filter(|path| is_there(path.addresses)) {
-                lanes.end(path.id, Code::PATH_UNSTABLE_OR_POOR);
+        let from_there: Vec<LaneId> = self.paths_from(ip).collect();
+        if let Some(lanes) = &mut self.components.lanes {
+            for id in from_there {
+                lanes.end(id, Code::PATH_UNSTABLE_OR_POOR);
             }
-            return paths.iter().all(|path| is_there(path.addresses));
+            self.settle_lanes(now);
         }
-        is_there(self.paths.active().addresses)
+        self.paths.active().addresses.local.ip() == ip
+    }
+
+    /// The open lanes from a local address.
+    fn paths_from(&self, ip: IpAddr) -> impl Iterator<Item = LaneId> {
+        let open = self.components.lanes.iter().flat_map(|lanes| lanes.records());
+        let local = |record: &Record| {
+            let paths = record.body().map_or(&self.paths, |body| &body.paths);
+            paths.active().addresses.local
+        };
+        open.filter(move |record| record.is_open() && local(record).ip() == ip).map(|record| record.id)
     }
 }
 

@@ -65,7 +65,9 @@ impl Connection {
         if local.is_ipv4() != active.peer.is_ipv4() {
             return Err(MigrateError::OtherFamily);
         }
-        if local == active.local {
+        let lanes = self.components.lanes.as_ref();
+        let is_lane = lanes.is_some_and(|lanes| lanes.has_open_between(Addresses { local, ..active }));
+        if local == active.local || is_lane {
             return Err(MigrateError::SamePath);
         }
         // RFC 9000 §9.5: never one connection ID from two addresses; a server without connection IDs has none to spare.

@@ -415,7 +415,7 @@ impl Connection {
     #[cold]
     fn on_unopened(&mut self, now: Instant, tail: &[u8; 16]) {
         self.counters.dropped_forged += 1;
-        if self.components.peer_cids.is_reset_token(tail) {
+        if self.components.is_reset_token(tail) {
             self.on_stateless_reset(now);
         }
     }

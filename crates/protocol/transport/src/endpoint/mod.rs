@@ -453,6 +453,11 @@ impl Endpoint {
         self.routes.register_resets(handle, tokens);
     }
 
+    /// The same of the other paths that it uses at once.
+    pub(crate) fn register_lane_resets(&mut self, handle: Handle, tokens: Vec<ResetToken>) {
+        self.routes.register_lane_resets(handle, tokens);
+    }
+
     /// The connection's handshake is complete.
     pub fn on_established(&mut self, handle: Handle) {
         self.routes.on_established(handle);

@@ -89,6 +89,8 @@ pub(super) struct Routes {
     initial: HashMap<ConnectionId, Handle, KeyedHash>,
     /// Keyed, so that the time of a look-up tells nothing about tokens. Source: RFC 9000 §10.3.1.
     resets: HashMap<ResetToken, Handle, KeyedHash>,
+    /// Tokens of connections that use several paths at once, beside those of their first one.
+    lane_resets: HashMap<Handle, Vec<ResetToken>, KeyedHash>,
     /// By the place of the handle. Boxed, because a place outlives its connection.
     residents: Vec<Option<Box<RouteEntry>>>,
     /// What clients have of all this.
@@ -104,6 +106,7 @@ impl Routes {
             local: HashMap::with_hasher(local),
             initial: HashMap::with_hasher(keyed.clone()),
             resets: HashMap::with_hasher(keyed.clone()),
+            lane_resets: HashMap::with_hasher(keyed.clone()),
             residents: Vec::new(),
             shares: Shares::new(keyed),
         }
@@ -143,14 +146,26 @@ impl Routes {
     /// Replaces the tokens that lead to a connection.
     pub(super) fn register_resets(&mut self, handle: Handle, tokens: [Option<ResetToken>; 2]) {
         let before = core::mem::replace(&mut self.resident(handle).resets, tokens);
-        self.unlink_resets(handle, before);
+        self.unlink_resets(handle, before.into_iter().flatten());
         for token in tokens.into_iter().flatten() {
             self.resets.entry(token).or_insert(handle);
         }
     }
 
-    fn unlink_resets(&mut self, handle: Handle, tokens: [Option<ResetToken>; 2]) {
-        for token in tokens.into_iter().flatten() {
+    /// Replaces those of its further paths.
+    pub(super) fn register_lane_resets(&mut self, handle: Handle, tokens: Vec<ResetToken>) {
+        let before = self.lane_resets.remove(&handle).unwrap_or_default();
+        self.unlink_resets(handle, before.into_iter());
+        for token in &tokens {
+            self.resets.entry(*token).or_insert(handle);
+        }
+        if !tokens.is_empty() {
+            self.lane_resets.insert(handle, tokens);
+        }
+    }
+
+    fn unlink_resets(&mut self, handle: Handle, tokens: impl Iterator<Item = ResetToken>) {
+        for token in tokens {
             if self.resets.get(&token) == Some(&handle) {
                 self.resets.remove(&token);
             }
@@ -232,7 +247,10 @@ impl Routes {
         for number in resident.local {
             self.unlink(handle, number);
         }
-        self.unlink_resets(handle, resident.resets);
+        self.unlink_resets(handle, resident.resets.into_iter().flatten());
+        if !self.lane_resets.is_empty() {
+            self.register_lane_resets(handle, Vec::new());
+        }
         if let Some(dcid) = resident.initial.filter(|dcid| self.initial.get(dcid) == Some(&handle)) {
             self.initial.remove(&dcid);
         }

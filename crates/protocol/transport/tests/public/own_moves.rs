@@ -216,12 +216,16 @@ fn a_client_whose_address_is_gone_moves_at_once() {
             if !is_new || seen == lost { Fate::Lost } else { Fate::Arrives }
         });
         let now = world.now;
-        assert!(world.connection(Side::Client).forget_local_address(home().ip()), "it is the one in use");
+        assert!(
+            world.connection(Side::Client).forget_local_address(now, home().ip()),
+            "it is the one in use"
+        );
         world.connection(Side::Client).migrate_at_once(now, new_home()).expect("may move");
         complete(&mut world, id);
         assert_eq!(moves(&world), [new_home()]);
         assert_eq!(sees_client_at(&mut world), new_home());
-        assert!(!world.connection(Side::Client).forget_local_address(home().ip()));
+        let now = world.now;
+        assert!(!world.connection(Side::Client).forget_local_address(now, home().ip()));
     }
 }
 

@@ -4,7 +4,10 @@ use crate::setup::Setup;
 use crate::world::{Datagram, Fate, Judge, World, at, home};
 use base::time::{Duration, Instant};
 use core::net::SocketAddr;
-use transport::{Dir, Event, LaneId, OpenPathError, PathPreference, Scheduler, StreamId, TransportConfig};
+use transport::{
+    CloseReason, Dir, Endpoint, EndpointConfig, Event, LaneId, MigrateError, OpenPathError, PathPreference,
+    Scheduler, StreamId, TransportConfig,
+};
 use wire::Side;
 use wire::error::Code;
 
@@ -344,5 +347,52 @@ fn a_path_on_which_nothing_answers_is_given_up() {
     assert_eq!(world.connection(Side::Client).open_path(now, other_home()), Ok(LaneId(2)));
     world.run_for(Duration::from_secs(1));
     assert_eq!(world.connection(Side::Server).paths().len(), 2);
+    world.transfer(Side::Server, 50_000);
+}
+
+/// RFC 9000 §10.3.1. Deleted, a server that has forgotten a connection could end it on its first path only.
+#[test]
+fn a_stateless_reset_is_recognised_on_every_path() {
+    let endpoint = EndpointConfig { reset_key: Some([7; 32]), ..EndpointConfig::default() };
+    for other_first in [false, true] {
+        let mut world =
+            Setup { endpoint: endpoint.clone(), ..Setup::both(&multipath(Scheduler::LowestRtt)) }.connected();
+        world.others = vec![other_home()];
+        world.run_for(Duration::from_millis(100));
+        open(&mut world);
+        if other_first {
+            // Another path takes the place of the first one, and its tokens with it.
+            let now = world.now;
+            assert!(world.connection(Side::Client).abandon_path(now, LaneId::FIRST));
+            world.run_for(Duration::from_secs(3));
+            assert_eq!(closed(&mut world, Side::Client).len(), 1);
+        }
+        world.server.endpoint = Endpoint::new(endpoint.clone(), [3; 32]);
+        world.server.peers = Default::default();
+        world.judge = Box::new(|datagram| if is_on_second(datagram) { Fate::Arrives } else { Fate::Lost });
+        let id = world.connection(Side::Client).open(Dir::Uni).expect("a stream");
+        world.client.peer().send(id, 100);
+        world.run_for(Duration::from_secs(2));
+        assert_eq!(world.client.ends(), [CloseReason::StatelessReset], "{other_first}");
+    }
+}
+
+/// Deleted, a connection could move onto a path that it uses already, or wait for a packet to be lost where its address is gone.
+#[test]
+fn the_addresses_of_all_paths_count() {
+    let mut world = on_two_paths(multipath(Scheduler::LowestRtt), Box::new(|_| Fate::Arrives));
+    let now = world.now;
+    let refused = world.connection(Side::Client).migrate(now, other_home());
+    assert_eq!(refused, Err(MigrateError::SamePath), "the second path is there");
+    assert!(!world.connection(Side::Client).forget_local_address(now, other_home().ip()));
+    let left = world.connection(Side::Client).paths();
+    assert_eq!((left.len(), left[0].id), (1, LaneId::FIRST), "it ends at once");
+    assert!(world.connection(Side::Client).forget_local_address(now, home().ip()), "no other is left");
+    world.transfer(Side::Server, 50_000);
+    // The first path goes, and with the second the connection goes on.
+    let mut world = on_two_paths(multipath(Scheduler::LowestRtt), Box::new(|_| Fate::Arrives));
+    let now = world.now;
+    assert!(!world.connection(Side::Client).forget_local_address(now, home().ip()));
+    assert_eq!(world.connection(Side::Client).addresses().local, other_home());
     world.transfer(Side::Server, 50_000);
 }

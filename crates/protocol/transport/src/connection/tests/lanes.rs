@@ -3,6 +3,7 @@
 use super::hostile::frames;
 use super::*;
 use crate::TransportError;
+use crate::builder::PacketBuilder;
 use crate::config::Scheduler;
 use crate::connection::lanes::MAX_LANES;
 use crate::lane_id::LaneId;
@@ -10,6 +11,9 @@ use crate::space::SpaceId;
 use base::rng::Rng;
 use wire::Side;
 use wire::error::Code;
+use wire::frame::Frame;
+use wire::reader::Reader;
+use wire::writer::Writer;
 
 fn config() -> TransportConfig {
     TransportConfig { multipath: Some(Scheduler::LowestRtt), ..TransportConfig::default() }
@@ -195,4 +199,48 @@ fn a_server_that_forbids_migration_forbids_paths() {
     client.on_peer_parameters(told).expect("as before");
     let refused = client.open_path(now, addresses(3, 2).local);
     assert_eq!(refused, Err(crate::OpenPathError::Disabled));
+}
+
+/// Draft §4.7. Deleted, a peer that limits this end would not hear of it, or hear of it again and again.
+#[test]
+fn what_keeps_a_path_from_being_opened_is_told_once() {
+    let written = |client: &mut Connection| {
+        let lanes = client.components.lanes.as_mut().expect("there are lanes");
+        let (mut room, mut frames) = ([0; 1_150], Vec::new());
+        let mut packet = PacketBuilder::new(Writer::new(&mut room), &mut frames);
+        lanes.write(&mut packet);
+        let len = packet.writer.position();
+        let mut reader = Reader::new(&room[..len]);
+        let mut found = Vec::new();
+        while !reader.is_empty() {
+            found.push(format!("{:?}", Frame::parse_next(&mut reader).expect("a frame")));
+        }
+        found
+    };
+    let mut pair = connected();
+    let now = pair.now;
+    let client = pair.client.connection.as_mut().expect("it is there");
+    let mut ports = 2..;
+    let mut open = |client: &mut Connection| {
+        let (mut local, port) = (addresses(3, 2).local, ports.next().expect("a port"));
+        local.set_port(port);
+        client.open_path(now, local).map(|id| id.0)
+    };
+    assert_eq!([1, 2, 3].map(|_| open(client)), [Ok(1), Ok(2), Ok(3)]);
+    written(client);
+    for expected in [vec!["PathsBlocked(PathsBlocked { maximum: 3 })"], vec![]] {
+        assert_eq!(open(client), Err(crate::OpenPathError::NoConnectionId));
+        assert_eq!(written(client), expected);
+    }
+    // The server permits the path, and has given nothing that leads there.
+    let mut pair = connected();
+    let client = pair.client.connection.as_mut().expect("it is there");
+    let lanes = client.components.lanes.as_mut().expect("there are lanes");
+    for id in 1..4 {
+        lanes.parked_mut(LaneId(id)).expect("unused").peer_cids = None;
+    }
+    for expected in [vec!["PathCidsBlocked(PathCidsBlocked { path: 1, next_sequence: 0 })"], vec![]] {
+        assert_eq!(open(client), Err(crate::OpenPathError::NoConnectionId));
+        assert_eq!(written(client), expected);
+    }
 }
