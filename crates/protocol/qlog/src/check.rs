@@ -57,11 +57,15 @@ impl<'a> Schema<'a> {
 
     fn event(&self, value: &Value) -> Result<(), String> {
         let members = value.as_object().ok_or("not an object")?;
-        if let Some(other) = members.keys().find(|key| !["time", "name", "data"].contains(&key.as_str())) {
+        let known = ["time", "name", "data", "tuple"];
+        if let Some(other) = members.keys().find(|key| !known.contains(&key.as_str())) {
             return Err(format!("unknown member {other}"));
         }
         if !members.get("time").is_some_and(Value::is_number) {
             return Err("no time".to_owned());
+        }
+        if members.get("tuple").is_some_and(|tuple| !tuple.is_string()) {
+            return Err("a tuple that is no text".to_owned());
         }
         let name = members.get("name").and_then(Value::as_str).ok_or("no name")?;
         self.check(name, members.get("data").ok_or("no data")?).map_err(|error| format!("{name}: {error}"))

@@ -321,6 +321,7 @@ fn the_check_finds_what_is_wrong() {
         (r#"{"time":1,"name":"quic:mtu_updated","data":{"new":1,"more":1}}"#, "unknown member more"),
         (r#"{"time":1,"name":"quic:mtu","data":{}}"#, "is no quic:mtu"),
         (r#"{"name":"quic:mtu_updated","data":{"new":1}}"#, "no time"),
+        (r#"{"time":1,"name":"quic:mtu_updated","tuple":1,"data":{"new":1}}"#, "a tuple that is no text"),
         (r#"{"time":1,"name":"quic:ecn_state_updated","data":{"new":"fine"}}"#, "is no EcnState"),
         (r#"{"time":1"#, "EOF"),
     ] {

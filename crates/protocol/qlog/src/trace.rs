@@ -101,6 +101,8 @@ pub struct Ended {
 pub struct Trace {
     output: Box<dyn Output>,
     origin: Instant,
+    /// What the events of now belong to, if not to the first path.
+    tuple: Option<String>,
     /// Empty once the output has taken it.
     header: Vec<u8>,
     chunk: Chunk,
@@ -158,7 +160,13 @@ impl Trace {
         });
         let left = keep.max_bytes.saturating_sub(LAST_WORDS);
         let chunk = Chunk::new(beginning.now);
-        Trace { output, origin: beginning.now, header, chunk, left, dropped: 0, ring }
+        Trace { output, origin: beginning.now, tuple: None, header, chunk, left, dropped: 0, ring }
+    }
+
+    /// Which of several paths the events that follow belong to: the `id` of its [`TupleAssigned`](crate::TupleAssigned), or `None` for
+    /// the first one. Source: draft-ietf-quic-qlog-main-schema, common event fields.
+    pub fn set_tuple(&mut self, id: Option<u64>) {
+        self.tuple = id.map(|id| id.to_string());
     }
 
     /// Something happened.
@@ -268,7 +276,11 @@ impl Trace {
         self.chunk.events += 1;
         let time = now.saturating_since(self.origin);
         record(&mut self.chunk.bytes, |event| {
-            event.milliseconds("time", time).text("name", name).object("data", fill);
+            event.milliseconds("time", time).text("name", name);
+            if let Some(tuple) = &self.tuple {
+                event.text("tuple", tuple);
+            }
+            event.object("data", fill);
         });
     }
 }

@@ -42,6 +42,9 @@ impl Connection {
         if let Some(keys) = &mut self.keys.one_rtt {
             keys.change_path(id, &mut body.marks);
         }
+        if let Some(trace) = &mut self.trace {
+            trace.enter_path(id);
+        }
         let left = core::mem::replace(&mut lanes.current, id);
         if let Some(record) = lanes.record_mut(left) {
             record.parked = Some(parked);

@@ -149,6 +149,9 @@ impl Connection {
             parked.body = Some(Box::new(body));
         }
         (lanes.is_unsettled, lanes.resets_changed) = (true, true);
+        if let Some(trace) = &mut self.trace {
+            trace.on_path(now, id, addresses);
+        }
     }
 
     fn transmit_on_lanes(&mut self, now: Instant, sink: &mut impl PacketSink) -> Transmitted {

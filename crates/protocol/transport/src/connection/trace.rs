@@ -4,12 +4,13 @@
 //! pays one test of a pointer for each packet. Source: draft-ietf-quic-qlog-quic-events.
 
 use crate::event::CloseReason;
+use crate::lane_id::LaneId;
 use crate::space::{ACK_DELAY_EXPONENT, SpaceId};
 use base::net::Addresses;
 use base::time::Instant;
 use qlog::{
     Beginning, ConnectionStarted, Event, Initiator, LossTrigger, PacketKind, PacketLost, PacketReceived,
-    PacketSent, PacketsAcked, ParametersSet, RecoveryMetrics, RecoveryParametersSet, Tracer,
+    PacketSent, PacketsAcked, ParametersSet, RecoveryMetrics, RecoveryParametersSet, Tracer, TupleAssigned,
 };
 use recovery::ecn::EcnState;
 use recovery::packet::{PacketFlags, SentPacket};
@@ -169,9 +170,27 @@ impl Tracing {
         }
     }
 
+    /// A path begins beside the first one.
+    #[cold]
+    pub(super) fn on_path(&mut self, now: Instant, id: LaneId, addresses: Addresses) {
+        let id = tuple_of(id).unwrap_or_default();
+        self.log.record(now, &TupleAssigned { id, addresses });
+    }
+
+    /// The packets that follow go and come on this path.
+    #[cold]
+    pub(super) fn enter_path(&mut self, id: LaneId) {
+        self.log.set_tuple(tuple_of(id));
+    }
+
     pub(super) fn record(&mut self, now: Instant, event: &impl Event) {
         self.log.record(now, event);
     }
+}
+
+/// The name of a path that is used beside others, above those that the first one has as it moves.
+fn tuple_of(id: LaneId) -> Option<u64> {
+    (id != LaneId::FIRST).then(|| 1_000 * u64::from(id.0))
 }
 
 fn kind(space: SpaceId) -> PacketKind {

@@ -158,6 +158,39 @@ fn lost_packets_are_told_once_each_and_a_stall_is_told() {
     assert!(expired.iter().any(|timer| timer["event_type"] == "expired" && timer["timer_type"] == "pto"));
 }
 
+/// Deleted, a packet of one path could not be told from one of the other with the same number.
+#[test]
+fn packets_of_several_paths_say_which_they_are_on() {
+    let (traces, transport) = traced(Keep::default());
+    let transport = TransportConfig { multipath: Some(crate::config::Scheduler::RoundRobin), ..transport };
+    let mut pair = Pair::connected(&TlsOptions::default(), transport, RetryPolicy::Never);
+    pair.run(20);
+    let now = pair.now;
+    pair.client().open_path(now, addresses(3, 2).local).expect("a path");
+    pair.run(20);
+    pair.transfer(50_000);
+    for (role, events) in finished(pair, &traces) {
+        let assigned = named(&events, "quic:tuple_assigned");
+        assert!(assigned.iter().any(|tuple| tuple["tuple_id"] == "1000"), "{role}: {assigned:?}");
+        for name in ["quic:packet_sent", "quic:packet_received"] {
+            let packets = || events.iter().filter(|event| event["name"] == name);
+            let on_second = packets().filter(|event| event["tuple"] == "1000").count();
+            let on_first = packets().filter(|event| event["tuple"].is_null()).count();
+            assert_eq!(on_first + on_second, packets().count(), "{role}");
+            assert!(on_first > 0 && on_second > 0, "{role}: {name} {on_first} {on_second}");
+        }
+        let number = |event: &Value| {
+            let header = &event["data"]["header"];
+            let is_1rtt = header["packet_type"] == "1RTT";
+            is_1rtt.then(|| (event["tuple"].to_string(), header["packet_number"].as_u64()))
+        };
+        let sent: Vec<_> = events.iter().filter(|event| event["name"] == "quic:packet_sent").collect();
+        let numbers: Vec<_> = sent.into_iter().filter_map(number).collect();
+        let different: std::collections::BTreeSet<_> = numbers.iter().collect();
+        assert_eq!(different.len(), numbers.len(), "{role}: a number twice on one path");
+    }
+}
+
 #[test]
 fn only_connections_that_end_in_an_error_are_kept_when_that_is_asked_for() {
     let when = Some("error".parse().unwrap());
