@@ -196,3 +196,21 @@ impl Facts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Deleted, a peer that opens and closes paths for ever could make us hold an event for each.
+    #[test]
+    fn events_of_paths_that_no_handle_asks_about_are_bounded() {
+        let nowhere: SocketAddr = ([0, 0, 0, 0], 0).into();
+        let mut facts = Facts::new(nowhere, nowhere);
+        for id in 0..1_000 {
+            facts.paths.on_event(PathEvent::Opened { id, local: nowhere, remote: nowhere });
+        }
+        assert_eq!(facts.paths.events.len(), Paths::MAX_EVENTS);
+        let last = facts.paths.events.back();
+        assert_eq!(last, Some(&PathEvent::Opened { id: 999, local: nowhere, remote: nowhere }));
+    }
+}

@@ -256,12 +256,18 @@ fn any_path_may_end_and_another_may_follow() {
         assert_eq!(world.connection(Side::Server).paths().len(), 2);
         world.transfer(Side::Client, 50_000);
     }
+    for side in [Side::Client, Side::Server] {
+        let past: Vec<LaneId> = world.connection(side).past_paths().iter().map(|path| path.id).collect();
+        assert_eq!(past, [LaneId::FIRST, SECOND, LaneId(2), LaneId(3)], "{side:?}");
+    }
     let now = world.now;
     let last = world.connection(Side::Client).paths();
     assert!(world.connection(Side::Client).abandon_path(now, last[0].id));
     world.run_for(Duration::from_secs(1));
     let now = world.now;
     assert!(!world.connection(Side::Client).abandon_path(now, last[1].id), "the only one");
+    let past = world.connection(Side::Client).past_paths();
+    assert_eq!((past.len(), past[0].id, past[3].id), (4, SECOND, last[0].id), "the last four");
 }
 
 /// Draft §3.3: deleted, a path that is meant as a backup could carry data.
