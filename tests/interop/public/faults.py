@@ -92,7 +92,6 @@ FAULTS = [
 
 # (implementation, end or *, case): why.
 NOT_OFFERED = [
-    ("tercel", "*", "v2", "a server stays with the version of the first packet, a client offers that version alone"),
     ("quinn", "*", "v2", "quinn has no QUIC version 2"),
     ("quic-go", "client", "chacha20", "Go's TLS gives no choice among the suites of TLS 1.3"),
     ("quic-go", "*", "v2", "quic-go has version 2, but no compatible negotiation"),

@@ -24,6 +24,8 @@ pub enum Case {
     MultiConnect,
     /// The client moves to another address in the middle of the transfer.
     ConnectionMigration,
+    /// The server moves a client that begins with version 1 of QUIC to version 2.
+    Version2,
 }
 
 /// A case that tercel does not offer.
@@ -51,6 +53,7 @@ impl FromStr for Case {
             "keyupdate" => Case::KeyUpdate,
             "multiconnect" => Case::MultiConnect,
             "connectionmigration" => Case::ConnectionMigration,
+            "v2" => Case::Version2,
             _ => return Err(UnknownCase(name.to_owned())),
         })
     }

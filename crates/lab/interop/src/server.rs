@@ -3,7 +3,7 @@
 use crate::case::requested;
 use crate::{Case, Error, HANDSHAKE_TIMEOUT};
 use quic::{Connection, EarlyData, Endpoint, Identity, RecvStream, Retry, SendStream, ServerConfig};
-use quic::{TicketKeys, TransportConfig};
+use quic::{QuicVersion, TicketKeys, TransportConfig};
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -68,6 +68,7 @@ pub(crate) fn open(options: &Options) -> Result<Endpoint, Error> {
     }
     let mut transport = TransportConfig::default();
     transport.handshake_timeout(HANDSHAKE_TIMEOUT);
+    transport.preferred_version((options.case == Case::Version2).then_some(QuicVersion::V2));
     config.transport_config(Arc::new(transport));
     let retry = if options.case == Case::Retry { Retry::Always } else { Retry::UnderLoad };
     Ok(Endpoint::builder(options.listen).server(config).retry(retry).build()?)

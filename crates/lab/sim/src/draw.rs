@@ -209,6 +209,8 @@ fn ends(draw: &mut Draw, scenario: &mut Scenario, rebinds: bool) {
         end(draw, transport);
     }
     scenario.client.version = version;
+    let preferred = draw.pick(&[None, None, Some(Version::V1), Some(Version::V2)], None);
+    scenario.server.preferred_version = preferred;
     if rebinds {
         // A translator drops what is sent to the old binding: a client that only listens must make itself heard.
         scenario.client.keep_alive = Some(Duration::from_millis(700));

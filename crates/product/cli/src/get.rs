@@ -37,7 +37,6 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use transport::TransportConfig;
-use wire::Version;
 
 /// Versions of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -353,7 +352,7 @@ impl GetArgs {
 
     /// The settings of QUIC.
     fn transport(&self) -> Result<TransportConfig, GetError> {
-        let version = if self.quic_version == 2 { Version::V2 } else { Version::V1 };
+        let version = crate::options::quic_version(self.quic_version);
         let usage = |error: transport::InvalidConfig| GetError::Usage(error.to_string());
         let mut transport = self.quic.transport(version).map_err(usage)?;
         // One that asks for more patience than QUIC has gets it.

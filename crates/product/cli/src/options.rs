@@ -241,3 +241,8 @@ impl QuicArgs {
         }
     }
 }
+
+/// The version that a flag names: 1 or 2.
+pub(crate) fn quic_version(number: u8) -> Version {
+    if number == 2 { Version::V2 } else { Version::V1 }
+}

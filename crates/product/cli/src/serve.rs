@@ -103,6 +103,10 @@ pub(crate) struct ServeArgs {
     /// A client stays where it is if it does not reach the server there. For a server that listens on every address, or at that one too.
     #[arg(long, value_name = "ADDRESS", hide_short_help = true)]
     preferred_address: Vec<IpAddr>,
+    /// Move connections of clients that offer this version of QUIC to it, without a round trip more (RFC 9368, RFC 9369): 1 or 2. Without
+    /// the flag each connection stays in the version that its client begins with.
+    #[arg(long, value_name = "VERSION", value_parser = clap::value_parser!(u8).range(1..=2), hide_short_help = true)]
+    prefer_quic_version: Option<u8>,
     /// Let clients of HTTP/3 use several paths at once, up to four each (draft-ietf-quic-multipath, as of March 2026). The value says which
     /// path carries responses, while more than one can; without one it is lowest-rtt.
     #[arg(long, value_enum, value_name = "SCHEDULER", num_args = 0..=1, require_equals = true, default_missing_value = "lowest-rtt", hide_short_help = true)]
@@ -257,7 +261,8 @@ impl ServeArgs {
     }
 
     fn builder(&self, credentials: &Credentials) -> Result<Builder, String> {
-        let transport = self.quic.transport(wire::Version::V1).map_err(text)?;
+        let mut transport = self.quic.transport(wire::Version::V1).map_err(text)?;
+        transport.preferred_version = self.prefer_quic_version.map(crate::options::quic_version);
         let builder = self.listen.iter().fold(Server::builder(), |builder, at| builder.listen_on(*at));
         let builder = builder
             .identity(credentials.identity.clone())

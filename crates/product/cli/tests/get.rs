@@ -75,10 +75,19 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
+        Bench::with(&[])
+    }
+
+    /// A server with these flags.
+    fn with(flags: &[&str]) -> Bench {
         let (root, place) = (TempDir::new().expect("root"), TempDir::new().expect("place"));
         let ready = place.path().join("ready");
         let mut command = Command::new(PROGRAM);
-        command.arg("serve").arg(root.path()).args(["--listen", "127.0.0.1:0", "--access-log", "off"]);
+        command
+            .arg("serve")
+            .arg(root.path())
+            .args(["--listen", "127.0.0.1:0", "--access-log", "off"])
+            .args(flags);
         // Packets as on Ethernet: loopback's would make too few of them to count, and for keys to be updated.
         command.args(["--mtu-ceiling", "1452"]);
         // The development certificate is kept in the user's data folder: a test has its own.
@@ -193,6 +202,22 @@ fn generated_bodies_are_verified_and_measured() {
     let output = bench.get(&[&bench.url("wrong"), "--verify-pattern"]);
     assert_eq!(code(&output), Some(90), "{}", said(&output));
     assert!(said(&output).contains("byte 100000 "), "{}", said(&output));
+}
+
+/// RFC 9368 §2.3: the client begins with version 1, and with version 2 once it has tickets of that one.
+#[test]
+fn a_server_moves_downloads_to_the_version_that_it_prefers() {
+    let bench = Bench::with(&["--prefer-quic-version", "2"]);
+    let output = bench.fetch(&[&bench.url("bytes/1MB"), "--json", "--verify-pattern"]);
+    let line: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+    assert_eq!((line["quic_version"].as_u64(), line["bytes"].as_u64()), (Some(2), Some(1_000_000)), "{line}");
+    let urls = [bench.url("bytes/1KB"), bench.url("bytes/2KB")];
+    let flags = ["--json", "--discard", "--new-connections", "--early-data"];
+    let output = bench.fetch(&[&flags[..], &[&urls[0], &urls[1]]].concat());
+    let told = String::from_utf8(output.stdout).expect("text");
+    let lines = told.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    let versions: Vec<Option<u64>> = lines.map(|line| line["quic_version"].as_u64()).collect();
+    assert!(versions.len() >= 2 && versions.iter().all(|version| *version == Some(2)), "{told}");
 }
 
 #[test]

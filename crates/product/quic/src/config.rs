@@ -209,7 +209,8 @@ impl ClientConfig {
             return EarlyData::Off;
         }
         let config = self.to_transport();
-        match config.tls.offers_early_data(name, port, config.transport.version) {
+        let version = config.tls.version_of_tickets(name, port, config.transport.version);
+        match config.tls.offers_early_data(name, port, version) {
             true => EarlyData::Permitted,
             false => EarlyData::Off,
         }

@@ -100,6 +100,6 @@ pub use stream_error::{
     ClosedStream, ReadError, ReadExactError, ReadToEndError, ResetError, StoppedError, WriteError,
 };
 pub use transport::{Dir, OpenPathError, Priority, Scheduler, StreamId};
-pub use transport_config::{Congestion, TransportConfig};
+pub use transport_config::{Congestion, QuicVersion, TransportConfig};
 pub use varint::{VarInt, VarIntBoundsExceeded};
 pub use wire::Side;

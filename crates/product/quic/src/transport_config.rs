@@ -22,6 +22,26 @@ pub enum Congestion {
     Prague,
 }
 
+/// A version of QUIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QuicVersion {
+    /// Source: RFC 9000.
+    #[default]
+    V1,
+    /// Source: RFC 9369.
+    V2,
+}
+
+impl QuicVersion {
+    fn number(self) -> wire::Version {
+        match self {
+            QuicVersion::V1 => wire::Version::V1,
+            QuicVersion::V2 => wire::Version::V2,
+        }
+    }
+}
+
 /// How a connection behaves. The defaults suit the open internet. Windows begin small and grow up to their limits.
 ///
 /// ```
@@ -150,6 +170,19 @@ impl TransportConfig {
     /// Source: RFC 9959.
     pub fn careful_resume(&mut self, is_on: bool) -> &mut Self {
         self.settings.careful_resume = if is_on { Switch::On } else { Switch::Off };
+        self
+    }
+
+    /// The version that a client begins with, unless it has tickets of the server in another one. A server takes both. Default: 1.
+    pub fn version(&mut self, version: QuicVersion) -> &mut Self {
+        self.settings.version = version.number();
+        self
+    }
+
+    /// The version to which a server moves connections of clients that offer it, without a round trip more. Default: `None`, each
+    /// connection stays in the version that its client has begun with. Source: RFC 9368 §2.3, RFC 9369 §4.
+    pub fn preferred_version(&mut self, version: Option<QuicVersion>) -> &mut Self {
+        self.settings.preferred_version = version.map(QuicVersion::number);
         self
     }
 

@@ -31,6 +31,24 @@ pub(crate) fn may_have_parameters(message: &[u8]) -> bool {
     found.unwrap_or(true)
 }
 
+/// The transport parameters in a whole ClientHello, with its header; `None` if it is none, is damaged, or has none.
+pub(crate) fn client_parameters(message: &[u8]) -> Option<&[u8]> {
+    let (header, body) = message.split_first_chunk::<4>()?;
+    if header[0] != CLIENT_HELLO {
+        return None;
+    }
+    let mut reader = Reader::new(body);
+    skip_to_extensions(&mut reader).ok()?;
+    let mut found = None;
+    each_extension(&mut reader, |kind, content| {
+        if kind == QUIC_TRANSPORT_PARAMETERS {
+            found = Some(content);
+        }
+    })
+    .ok()?;
+    found
+}
+
 /// The ticket with whose secret a client has sealed early data, and how old it says the ticket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EarlyOffer<'a> {

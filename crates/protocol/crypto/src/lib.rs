@@ -30,6 +30,7 @@ pub mod suite;
 #[cfg(test)]
 mod testing;
 pub mod token;
+mod undecided;
 #[cfg(test)]
 mod vectors;
 

@@ -11,6 +11,7 @@ use crate::keys::{DirectionalKeys, Keys, OneRttSecrets};
 use crate::level::Level;
 use crate::resumption::{EarlyTerms, IssuedTickets, OfferedTickets};
 use crate::suite::Suite;
+use crate::undecided::Undecided;
 use core::fmt;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::quic::{ClientConnection, Connection, ServerConnection};
@@ -48,7 +49,7 @@ impl TlsError {
         TlsError { alert, code: Code::crypto(alert), reason: reason.into() }
     }
 
-    fn violation(reason: &str) -> TlsError {
+    pub(crate) fn violation(reason: &str) -> TlsError {
         TlsError { alert: alert::UNEXPECTED_MESSAGE, code: Code::PROTOCOL_VIOLATION, reason: reason.into() }
     }
 }
@@ -114,6 +115,10 @@ pub struct TlsSession {
     /// The peer's transport parameters of this connection are there; before, a client may have those that it remembers.
     has_parameters: bool,
     version: Version,
+    /// The version of 0-RTT packets: the one that the connection began with.
+    early_version: Version,
+    /// A server that may yet move to another version.
+    undecided: Option<Box<Undecided>>,
     /// The level that bytes come from now.
     level: Level,
     /// The beginning of a message that has not arrived whole.
@@ -159,10 +164,25 @@ impl TlsSession {
         terms: EarlyTerms,
     ) -> Result<TlsSession, TlsError> {
         let (config, issued) = config.connection(version, terms);
-        let tls = ServerConnection::new(config, rustls::quic::Version::V1, params.to_vec())
-            .map_err(|error| TlsError::new(alert::INTERNAL_ERROR, error.to_string()))?;
         let tickets = issued.map_or(Tickets::Off, Tickets::Issued);
-        Ok(TlsSession { tickets, ..TlsSession::new(tls.into(), version) })
+        Ok(TlsSession { tickets, ..TlsSession::new(server_connection(config, params)?, version) })
+    }
+
+    /// The same for a server that looks at the client's transport parameters before it chooses the version: once
+    /// [`TlsSession::offered_parameters`] are there, it calls [`TlsSession::settle_version`].
+    ///
+    /// # Errors
+    /// If rustls refuses.
+    pub fn undecided_server(
+        config: &ServerTls,
+        version: Version,
+        params: &[u8],
+        terms: EarlyTerms,
+    ) -> Result<TlsSession, TlsError> {
+        let (config, issued) = config.connection(version, terms);
+        let tickets = issued.map_or(Tickets::Off, Tickets::Issued);
+        let undecided = Some(Box::new(Undecided::new(&config)));
+        Ok(TlsSession { tickets, undecided, ..TlsSession::new(server_connection(config, params)?, version) })
     }
 
     fn new(tls: Connection, version: Version) -> TlsSession {
@@ -172,6 +192,8 @@ impl TlsSession {
             early: EarlyStatus::None,
             has_parameters: false,
             version,
+            early_version: version,
+            undecided: None,
             level: Level::Initial,
             partial: Vec::new(),
             flights: VecDeque::new(),
@@ -182,9 +204,32 @@ impl TlsSession {
     /// The connection settled on another version, before any key came out. RFC 9369 §4.1.
     pub fn set_version(&mut self, version: Version) {
         self.version = version;
-        if let Tickets::Offered(offered) = &self.tickets {
-            offered.set_version(version);
+        match &self.tickets {
+            Tickets::Offered(offered) => offered.set_version(version),
+            Tickets::Issued(issued) => issued.set_version(version),
+            Tickets::Off => {}
         }
+    }
+
+    /// On an undecided server whose client's ClientHello has arrived whole, the transport parameters in it, which are not authentic
+    /// yet; empty if it has none.
+    pub fn offered_parameters(&self) -> Option<&[u8]> {
+        self.undecided.as_ref()?.parameters()
+    }
+
+    /// An undecided server goes on: in the version that the client has begun with, or in another one with transport parameters that
+    /// say so. Source: RFC 9368 §2.3.
+    ///
+    /// # Errors
+    /// As [`TlsSession::read`]; and if rustls refuses.
+    pub fn settle_version(&mut self, change: Option<(Version, &[u8])>) -> Result<(), TlsError> {
+        let Some(undecided) = self.undecided.take() else { return Ok(()) };
+        let Undecided { config, hello } = *undecided;
+        if let Some((version, params)) = change {
+            *self.tls = server_connection(config, params)?;
+            self.set_version(version);
+        }
+        self.read(Level::Initial, &hello.unwrap_or_default())
     }
 
     /// Takes bytes of CRYPTO frames, in order and each once, that came in packets of `level`.
@@ -252,6 +297,9 @@ impl TlsSession {
                 alert::MISSING_EXTENSION,
                 "the peer sends no QUIC transport parameters",
             ));
+        }
+        if let Some(undecided) = &mut self.undecided {
+            return undecided.keep(message);
         }
         let permits = self.judge_early_data(message);
         let outcome = self.tls.read_hs(message);
@@ -453,8 +501,15 @@ impl TlsSession {
     /// Keys of 0-RTT packets, if both ends agree to have any: a client's to send, a server's to receive.
     pub fn zero_rtt_keys(&self) -> Option<DirectionalKeys> {
         let keys = self.tls.zero_rtt_keys()?;
-        Some(DirectionalKeys::new(self.version, &take_secret(self.suite()?, &keys)))
+        //= rfc9369/4.1#5
+        Some(DirectionalKeys::new(self.early_version, &take_secret(self.suite()?, &keys)))
     }
+}
+
+fn server_connection(config: Arc<rustls::ServerConfig>, params: &[u8]) -> Result<Connection, TlsError> {
+    // Version 1 whatever the version: see the carrier.
+    let tls = ServerConnection::new(config, rustls::quic::Version::V1, params.to_vec());
+    tls.map(Connection::from).map_err(|error| TlsError::new(alert::INTERNAL_ERROR, error.to_string()))
 }
 
 impl fmt::Debug for TlsSession {

@@ -55,8 +55,10 @@ impl Endpoint {
         };
         let version = incoming.version;
         let beginning = self.beginning(now, &server.transport, incoming.addresses, version);
+        let is_undecided = server.transport.preferred_version.is_some_and(|preferred| preferred != version);
+        let session = if is_undecided { TlsSession::undecided_server } else { TlsSession::server };
         let mut connection = Connection::server(beginning, first, |parameters, terms| {
-            TlsSession::server(&server.tls, version, parameters, terms)
+            session(&server.tls, version, parameters, terms)
         })?;
         for (ecn, datagram) in self.take_held(now, &incoming) {
             connection.keep_early(ecn, &datagram);
@@ -78,9 +80,9 @@ impl Endpoint {
         client: &ClientConfig,
         (server_name, addresses): (&str, Addresses),
     ) -> Result<Connection, TlsError> {
-        let version = client.transport.version;
-        let beginning = self.beginning(now, &client.transport, addresses, version);
         let (tls, name, port) = (client.tls.clone(), server_name.to_owned(), addresses.peer.port());
+        let version = tls.version_of_tickets(server_name, port, client.transport.version);
+        let beginning = self.beginning(now, &client.transport, addresses, version);
         let token = if client.token.is_empty() {
             tls.take_token(server_name, port, version)
         } else {

@@ -14,8 +14,12 @@ use wire::version::Version;
 /// How a connection behaves. The defaults suit a server on the open internet.
 #[derive(Clone, Debug)]
 pub struct TransportConfig {
-    /// The QUIC version a client starts with. Servers take both. Default: 1.
+    /// The QUIC version a client starts with, unless the server has moved it to another one before, and it has tickets in that. Servers
+    /// take both. Default: 1.
     pub version: Version,
+    /// The version to which a server moves connections of clients that offer it, without a round trip more. Source: RFC 9368 §2.3,
+    /// RFC 9369 §4. Default: none, each connection stays in the version that its client has begun with.
+    pub preferred_version: Option<Version>,
     /// The connection ends when nothing was heard for so long; zero means never. Default: 30 s.
     pub idle_timeout: Duration,
     /// The handshake must be complete after so long. Default: 10 s.
@@ -94,6 +98,7 @@ impl Default for TransportConfig {
     fn default() -> Self {
         TransportConfig {
             version: Version::V1,
+            preferred_version: None,
             idle_timeout: Duration::from_secs(30),
             handshake_timeout: Duration::from_secs(10),
             keep_alive: None,
@@ -199,8 +204,9 @@ impl TransportConfig {
         if self.careful_resume == Switch::On && self.pacing == Pacing::Off {
             return Err(InvalidConfig("careful_resume needs pacing"));
         }
-        if !self.version.is_supported() {
-            return Err(InvalidConfig("version must be QUIC 1 or 2"));
+        let versions = [Some(self.version), self.preferred_version];
+        if versions.into_iter().flatten().any(|version| !version.is_supported()) {
+            return Err(InvalidConfig("version and preferred_version must be QUIC 1 or 2"));
         }
         let is_unusable = |ip: IpAddr, port: u16| ip.is_unspecified() || ip.is_multicast() || port == 0;
         let PreferredAddresses { ipv4, ipv6 } = self.preferred_address;

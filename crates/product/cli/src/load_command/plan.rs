@@ -16,7 +16,6 @@ use load::{
 use std::sync::Arc;
 use traces::Qlog;
 use transport::ClientConfig;
-use wire::Version;
 
 /// How long a run takes when nothing is said about its end.
 const DEFAULT_SPAN: Duration = Duration::from_secs(10);
@@ -79,7 +78,7 @@ impl LoadArgs {
                 "{target}: HTTP/3 is never without TLS; write https://, or add --http 1 or --http 2"
             )));
         }
-        let version = if self.quic_version == 2 { Version::V2 } else { Version::V1 };
+        let version = crate::options::quic_version(self.quic_version);
         let usage = |error: transport::InvalidConfig| GetError::Usage(error.to_string());
         let mut transport = self.quic.transport(version).map_err(usage)?;
         transport.handshake_timeout = self.connect_timeout;

@@ -24,7 +24,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use transport::ClientConfig;
-use wire::Version;
 use worker::HandOff;
 
 /// How long a run takes when nothing is said about its end.
@@ -198,7 +197,7 @@ impl ClientArgs {
     }
 
     fn quic_config(&self) -> Result<ClientConfig, GetError> {
-        let version = if self.quic_version == 2 { Version::V2 } else { Version::V1 };
+        let version = crate::options::quic_version(self.quic_version);
         let transport = self.quic.transport(version).map_err(usage)?;
         let options = TlsOptions { alpn: vec![protocol::ALPN.to_vec()], ..self.quic.tls() };
         let tls = self.connection.quic_tls(&options)?;

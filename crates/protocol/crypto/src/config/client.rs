@@ -77,6 +77,15 @@ impl ClientTls {
             && self.sessions.as_ref().is_some_and(|sessions| sessions.has_early_ticket(&key))
     }
 
+    /// The version in which a connection to this server can resume: `first`, or else another one in which the server has given
+    /// tickets, because it has moved an earlier connection there. `first` if there are no tickets. RFC 9369 §5.
+    pub fn version_of_tickets(&self, name: &str, port: u16, first: Version) -> Version {
+        let Some(sessions) = &self.sessions else { return first };
+        let mut tried = core::iter::once(first).chain(Version::SUPPORTED);
+        //= rfc9369/5#1
+        tried.find(|version| sessions.has_ticket(&self.key(name, port, *version))).unwrap_or(first)
+    }
+
     fn key(&self, name: &str, port: u16, version: Version) -> ServerKey {
         let protocols = super::protocols(&self.config.alpn_protocols);
         ServerKey { name: name.to_ascii_lowercase(), port, version, protocols }

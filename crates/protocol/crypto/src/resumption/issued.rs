@@ -18,7 +18,7 @@ use super::ticket_keys::{TicketKeys, fingerprint};
 use crate::hello::{self, EarlyOffer};
 use core::fmt;
 use rustls::server::{ProducesTickets, StoresServerSessions};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use wire::{Malformed, Reader, Version};
 use zeroize::Zeroizing;
 
@@ -62,8 +62,10 @@ pub struct EarlyTerms {
 #[derive(Debug)]
 pub(crate) struct IssuedTickets {
     options: TicketOptions,
-    /// What they are bound to.
+    /// What the tickets that a client presents are bound to.
     context: Vec<u8>,
+    /// What new ones are bound to, if the connection has moved to another version.
+    moved: OnceLock<Vec<u8>>,
     terms: EarlyTerms,
     /// What rustls has stored, by the name that it sends.
     stored: Mutex<Vec<Stored>>,
@@ -87,6 +89,8 @@ const MAX_STORED: usize = 16;
 const MAX_TICKET_LEN: usize = 8_192;
 /// The type of a NewSessionTicket message. Source: RFC 8446 §4.
 const NEW_SESSION_TICKET: u8 = 4;
+/// What the context of a ticket begins with; a version and a digest follow.
+const CONTEXT: &[u8] = b"quic ";
 /// The form of what is sealed.
 const FORM: u8 = 1;
 const DIGEST_LEN: usize = 32;
@@ -99,8 +103,16 @@ impl IssuedTickets {
         version: Version,
         terms: EarlyTerms,
     ) -> IssuedTickets {
-        let context = [b"quic ", &version.0.to_be_bytes()[..], server].concat();
-        IssuedTickets { options: options.clone(), context, terms, stored: Mutex::default() }
+        let context = [CONTEXT, &version.0.to_be_bytes()[..], server].concat();
+        let options = options.clone();
+        IssuedTickets { options, context, moved: OnceLock::new(), terms, stored: Mutex::default() }
+    }
+
+    /// The connection has moved to another version, whose connections the tickets are for from now on. Source: RFC 9369 §5.
+    pub(crate) fn set_version(&self, version: Version) {
+        let server = self.context.get(CONTEXT.len() + 4..).unwrap_or(&[]);
+        //= rfc9369/5#2
+        self.moved.get_or_init(|| [CONTEXT, &version.0.to_be_bytes()[..], server].concat());
     }
 
     /// Whether any early data may be taken.
@@ -171,7 +183,8 @@ impl IssuedTickets {
         let mut plain = Zeroizing::new(Vec::with_capacity(session.len() + 128));
         promise.write(&mut plain);
         plain.extend_from_slice(session);
-        let sealed = self.options.keys.seal(&self.context, &plain);
+        let context = self.moved.get().unwrap_or(&self.context);
+        let sealed = self.options.keys.seal(context, &plain);
         if let Some(ticket) = sealed.filter(|ticket| ticket.len() <= MAX_TICKET_LEN) {
             message.write(self.options.keys.lifetime_s(), &ticket, out);
         }

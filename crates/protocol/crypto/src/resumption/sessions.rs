@@ -46,6 +46,9 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// A ticket of this server, the latest first. It must never come out again. Source: RFC 8446 appendix C.4.
     fn take_ticket(&self, server: &ServerKey) -> Option<SessionTicket>;
 
+    /// Whether there is a ticket of this server.
+    fn has_ticket(&self, server: &ServerKey) -> bool;
+
     /// Whether the next ticket of this server would permit early data.
     fn has_early_ticket(&self, server: &ServerKey) -> bool;
 
@@ -144,6 +147,10 @@ impl SessionStore for MemorySessions {
 
     fn take_ticket(&self, server: &ServerKey) -> Option<SessionTicket> {
         self.with(server, |server| server.tickets.pop_back())
+    }
+
+    fn has_ticket(&self, server: &ServerKey) -> bool {
+        self.with(server, |server| server.tickets.back().map(|_| ())).is_some()
     }
 
     fn has_early_ticket(&self, server: &ServerKey) -> bool {

@@ -209,6 +209,7 @@ impl Connection {
             self.handshake.failure = Some(Box::new(error));
         }
         outcome?;
+        self.settle_version()?;
         self.advance_handshake_inner()
     }
 
@@ -294,7 +295,7 @@ impl Connection {
             let reason = "several paths at once without connection IDs";
             return Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
         }
-        self.handshake.versions.check(self.handshake.version, &peer)?;
+        self.handshake.versions.check(self.side, self.handshake.version, &peer)?;
         self.settle_early_data(&peer)?;
         self.components.streams.on_peer_parameters(&peer);
         self.components.datagrams.on_peer_parameters(&peer);

@@ -20,6 +20,8 @@ pub(super) struct KeyRing {
     handshake: Option<Box<Keys>>,
     pub(super) one_rtt: Option<Box<OneRttKeys>>,
     pub(super) early: EarlyKeys,
+    /// On a server that has moved to another version, what opens Initial packets of a client that has not heard of it.
+    first_version: Option<Box<Keys>>,
 }
 
 /// The keys of 0-RTT packets: a client seals with them, a server opens.
@@ -88,9 +90,21 @@ impl KeyRing {
         }
     }
 
+    /// A server moves to another version: these are the keys of its Initial packets from now on. Those of the first version stay, to
+    /// open packets, as long as there are Initial keys. Source: RFC 9369 §4.1.
+    pub(super) fn move_initial(&mut self, keys: Keys) {
+        //= rfc9369/4.1#6
+        self.first_version = self.initial.replace(Box::new(keys));
+    }
+
+    /// What opens Initial packets of the first version.
+    pub(super) fn initial_of_first_version(&self) -> Option<&DirectionalKeys> {
+        self.first_version.as_ref().map(|keys| &keys.peer)
+    }
+
     pub(super) fn discard(&mut self, space: SpaceId) {
         match space {
-            SpaceId::Initial => self.initial = None,
+            SpaceId::Initial => (self.initial, self.first_version) = (None, None),
             SpaceId::Handshake => self.handshake = None,
             SpaceId::Application => self.one_rtt = None,
         }

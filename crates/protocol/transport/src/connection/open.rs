@@ -119,7 +119,8 @@ impl Connection {
             retry: first.retry_scid,
             peer: Some(first.scid),
         };
-        let handshake = Handshake::new(session, beginning.version, cids, Vec::new());
+        let mut handshake = Handshake::new(session, beginning.version, cids, Vec::new());
+        handshake.versions.may_move(beginning.config.preferred_version, parameters);
         let keys = initial_keys(beginning.version, first.dcid.as_slice(), Side::Server);
         let peer_cids = PeerCids::new(first.scid);
         let mut connection = Connection::new(beginning, Side::Server, peer_cids, handshake, first.address);
@@ -198,8 +199,11 @@ impl Connection {
 
 /// What a client tells the server, encoded, in a first flight of this version.
 pub(super) fn client_parameters(config: &TransportConfig, version: Version, first: ConnectionId) -> Vec<u8> {
-    // RFC 9368 §4: a client lists what the version in use may change to.
-    encode(parameters(config, version, &[version], first), config).1
+    // RFC 9368 §3: a client lists what the version in use may change to, what it likes best first.
+    //= rfc9368/3#1
+    let others = Version::SUPPORTED.into_iter().filter(|other| *other != version);
+    let available: Vec<Version> = core::iter::once(version).chain(others).collect();
+    encode(parameters(config, version, &available, first), config).1
 }
 
 /// What we tell the peer: the version in use, and those that are available. Source: RFC 9000 §18.2.

@@ -10,6 +10,7 @@ use super::close::close_period;
 use super::frames::{self, ZERO_RTT, permission};
 use super::keys::{Arrived, OpenFailure};
 use super::trace::Plain;
+use super::versions::OtherVersion;
 use crate::cid::LOCAL_CID_LEN;
 use crate::error::TransportError;
 use crate::event::StreamSink;
@@ -361,13 +362,15 @@ impl Connection {
             || (self.side.is_server() && self.handshake.is_first_destination(long.dcid, long.ty));
         //= rfc9000/7.2#3
         let is_ours = is_ours && self.handshake.accepts_scid(long.scid, self.side);
-        // Last, because it may change the version: not for a packet that is dropped.
-        if !is_ours || (long.version != self.handshake.version && !self.adopt_version(long.version)) {
+        let is_other = long.version != self.handshake.version;
+        let other = if is_ours && is_other { self.opening_in(&long, context.now) } else { None };
+        if !is_ours || (is_other && other.is_none()) {
             // RFC 9000 §7.2: the peer's source connection ID does not change.
             self.counters.dropped_malformed += 1;
             return Ok(());
         }
         let keys = match self.keys.long(space_id) {
+            _ if is_other => other.as_ref().and_then(OtherVersion::keys),
             Some(keys) => Some(&keys.peer),
             //= rfc9001/4.6.2#1
             None if kind == ZERO_RTT && !self.handshake.holds_early_data => self.keys.early.peer(context.now),
@@ -403,6 +406,9 @@ impl Connection {
         //= rfc9000/17.2#4
         if packet[0] & 0x0c != 0 {
             return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "reserved header bits set"));
+        }
+        if let Some(keys) = other.and_then(OtherVersion::into_adopted) {
+            self.adopt_version(long.version, keys);
         }
         self.counters.received_early += u64::from(kind == ZERO_RTT);
         self.on_authentic_long(context.path, &long);

@@ -6,38 +6,103 @@
 //! Source: RFC 9000 §6, RFC 9368, RFC 9369.
 
 use super::Connection;
+use super::arrival::LongPacket;
 use super::handshake::{Handshake, HandshakeCids};
 use super::keys::EarlyKeys;
 use super::open::client_parameters;
 use super::version_choice::choose;
 use crate::cid::PeerCids;
+use crate::error::TransportError;
 use crate::event::CloseReason;
 use crate::space::{Space, SpaceId};
 use base::time::Instant;
-use crypto::initial_keys;
+use crypto::{DirectionalKeys, Keys, initial_keys};
 use recovery::ack::{AckPolicy, AckTracker};
 use wire::Side;
 use wire::cid::ConnectionId;
-use wire::packet::versions;
+use wire::packet::{LongType, versions};
 use wire::version::Version;
 
-impl Connection {
-    /// A server may answer in the other version that the client offered. Source: RFC 9369 §4.1, RFC 9368 §2.3.
-    pub(super) fn adopt_version(&mut self, version: Version) -> bool {
-        //= rfc9369/4.1#1
-        let may = self.side.is_client() && !self.handshake.heard && version.is_supported();
-        if may {
-            let Some(original) = self.handshake.cids.retry.or(self.handshake.cids.original) else {
-                return false;
-            };
-            self.handshake.version = version;
-            self.handshake.tls.set_version(version);
-            // Early data goes in the first version only, with its keys. Source: RFC 9369 §4.1.
-            self.keys.early = EarlyKeys::None;
-            let keys = initial_keys(version, original.as_slice(), self.side);
-            self.keys.install(SpaceId::Initial, keys);
+/// What opens a packet of another version than that of the connection.
+pub(super) enum OtherVersion<'a> {
+    /// A server has moved to another version, and its client has not heard of it yet.
+    First(Option<&'a DirectionalKeys>),
+    /// A server has chosen a version that the client offered; `None` for what is not an Initial packet, which may wait.
+    Servers(Option<Box<Keys>>),
+}
+
+impl OtherVersion<'_> {
+    pub(super) fn keys(&self) -> Option<&DirectionalKeys> {
+        match self {
+            OtherVersion::First(keys) => *keys,
+            OtherVersion::Servers(keys) => keys.as_ref().map(|keys| &keys.peer),
         }
-        may
+    }
+
+    /// The keys that a client changes to once they have opened a packet.
+    pub(super) fn into_adopted(self) -> Option<Keys> {
+        match self {
+            OtherVersion::First(_) => None,
+            OtherVersion::Servers(keys) => keys.map(|keys| *keys),
+        }
+    }
+}
+
+impl Connection {
+    /// How a packet of another version than that of the connection may be opened; `None`: it is dropped.
+    pub(super) fn opening_in(&self, long: &LongPacket, now: Instant) -> Option<OtherVersion<'_>> {
+        let first = self.handshake.versions.first();
+        if self.side.is_server() {
+            // Until a Handshake packet proves that the client has changed. Source: RFC 9369 §4.1.
+            let keys = match long.ty {
+                LongType::Initial => self.keys.initial_of_first_version(),
+                //= rfc9369/4.1#5
+                LongType::ZeroRtt if !self.handshake.holds_early_data => self.keys.early.peer(now),
+                LongType::ZeroRtt | LongType::Handshake => None,
+            };
+            return Some(OtherVersion::First(keys)).filter(|_| long.version == first);
+        }
+        //= rfc9369/4.1#1
+        let may = !self.handshake.versions.has_changed
+            && self.keys.long(SpaceId::Handshake).is_none()
+            && self.keys.long(SpaceId::Initial).is_some()
+            && long.version.is_supported();
+        let destination = self.handshake.cids.retry.or(self.handshake.cids.original).filter(|_| may)?;
+        let is_initial = long.ty == LongType::Initial;
+        let keys =
+            is_initial.then(|| Box::new(initial_keys(long.version, destination.as_slice(), self.side)));
+        Some(OtherVersion::Servers(keys))
+    }
+
+    /// An authentic packet says that the server has chosen the other version that the client offered. `keys` are those of its Initial
+    /// packets. Source: RFC 9368 §2.3, RFC 9369 §4.1.
+    pub(super) fn adopt_version(&mut self, version: Version, keys: Keys) {
+        //= rfc9369/4.1#4
+        self.handshake.versions.has_changed = true;
+        self.handshake.version = version;
+        self.handshake.tls.set_version(version);
+        // Early data goes in the first version only, with its keys. Source: RFC 9369 §4.1.
+        self.keys.early = EarlyKeys::None;
+        self.keys.install(SpaceId::Initial, keys);
+    }
+
+    /// A server whose client has said all that it says first chooses the version. Source: RFC 9368 §2.3.
+    pub(super) fn settle_version(&mut self) -> Result<(), TransportError> {
+        let Handshake { tls, versions, .. } = &mut *self.handshake;
+        let Some(offered) = tls.offered_parameters() else { return Ok(()) };
+        let preferred = versions.preferred(offered);
+        let change = preferred.as_ref().map(|(version, parameters)| (*version, &parameters[..]));
+        if let Err(error) = tls.settle_version(change) {
+            let code = error.code;
+            self.handshake.failure = Some(Box::new(error));
+            return Err(TransportError::new(code, "TLS handshake failed"));
+        }
+        if let (Some((version, _)), Some(destination)) = (preferred, self.handshake.cids.initial) {
+            //= rfc9369/4#1
+            self.handshake.version = version;
+            self.keys.move_initial(initial_keys(version, destination.as_slice(), self.side));
+        }
+        Ok(())
     }
 
     /// The server does not speak the version of our first flight: it is sent again in one that the server lists.

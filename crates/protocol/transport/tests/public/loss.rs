@@ -10,7 +10,7 @@ use transport::{CloseReason, Dir, Event, StreamConfig, StreamId, TransportConfig
 use wire::Side;
 
 /// A request of 20 kB and its answer of 30 kB, from the first datagram on. Returns what it took.
-fn exchange(world: &mut World) -> Duration {
+pub(crate) fn exchange(world: &mut World) -> Duration {
     let began = world.now;
     let mut asked = None;
     world.run_until("the exchange", |world| {

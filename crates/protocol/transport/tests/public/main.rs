@@ -16,5 +16,6 @@ mod paths;
 mod setup;
 mod streams;
 mod tls;
+mod versions;
 mod without;
 mod world;

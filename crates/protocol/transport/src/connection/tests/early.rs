@@ -462,3 +462,32 @@ fn tickets_are_forgotten_when_they_are_acknowledged() {
     pair.run(30);
     assert_eq!(pair.server().spaces.application.crypto.retained(), 0);
 }
+
+/// RFC 9369 §4.1, §5: early data goes in the version that the client begins with, and tickets are for the version that was negotiated.
+#[test]
+fn a_server_that_moves_to_another_version_takes_early_data_of_the_first_one() {
+    let mut acquaintance = Acquaintance::new();
+    let moving = TransportConfig { preferred_version: Some(Version::V2), ..TransportConfig::default() };
+    acquaintance.server.transport = Arc::new(moving);
+    let mut pair = acquaintance.connect();
+    let bytes = content(5_000, 1);
+    pair.write(Dir::Bidi, &bytes);
+    let flight = pair.client.send(pair.now);
+    pair.deliver(flight);
+    assert_eq!(pair.server.sink.received, bytes, "in the first flight, which is in version 1");
+    pair.run(12);
+    assert_eq!([pair.client().version(), pair.server().version()], [Version::V2; 2]);
+    assert!(pair.client().is_resumed() && pair.server().is_resumed());
+    assert_eq!(pair.early_statuses(), [EarlyStatus::Accepted; 2]);
+    assert_eq!(pair.server.sink.received.len(), bytes.len(), "nothing twice");
+    pair.transfer(20_000);
+    // Tickets of version 1 are used up; those of the connection that was moved serve version 2.
+    let mut versions = Vec::new();
+    for _ in 0..6 {
+        let mut pair = acquaintance.connect();
+        versions.push(pair.client().version());
+        pair.run(12);
+        assert!(pair.client().is_resumed() && pair.client().version() == Version::V2, "{versions:?}");
+    }
+    assert_eq!((versions[0], versions[5]), (Version::V1, Version::V2), "{versions:?}");
+}

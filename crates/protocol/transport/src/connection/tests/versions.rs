@@ -2,6 +2,7 @@
 
 use super::hostile::negotiation;
 use super::*;
+use wire::Side;
 use wire::error::Code;
 use wire::transport_parameters::TransportParameters;
 
@@ -49,7 +50,7 @@ fn a_version_that_was_forced_upon_the_client_is_found_out() {
     let mut said = pair.client().handshake.peer_parameters().expect("the server's flight has them").clone();
     let check = |pair: &mut Pair, said: &TransportParameters| {
         let handshake = &pair.client().handshake;
-        handshake.versions.check(handshake.version, said).is_ok()
+        handshake.versions.check(Side::Client, handshake.version, said).is_ok()
     };
     assert!(check(&mut pair, &said));
     if let Some(information) = &mut said.version_information {
@@ -70,5 +71,34 @@ fn version_negotiation_is_followed_once_and_ends_where_no_version_is_common() {
         let mut pair = told(&[Version::V1, second]);
         pair.client.send(pair.now);
         assert_eq!((pair.client().version(), pair.client.events.contains(&closed)), (Version::V1, false));
+    }
+}
+
+/// RFC 9368 §4, RFC 9369 §4.1: else an attacker could have changed it.
+#[test]
+fn a_server_that_changes_the_version_must_say_so() {
+    let transport = TransportConfig { preferred_version: Some(Version::V2), ..TransportConfig::default() };
+    let mut pair = Pair::new(&TlsOptions::default(), transport, RetryPolicy::Never);
+    pair.run(12);
+    assert_eq!([pair.client().version(), pair.server().version()], [Version::V2; 2]);
+    let honest = |pair: &mut Pair, side| {
+        let connection = if side == Side::Client { pair.client() } else { pair.server() };
+        connection.handshake.peer_parameters().expect("the peer has said them").clone()
+    };
+    for side in [Side::Client, Side::Server] {
+        let said = honest(&mut pair, side);
+        let check = |pair: &mut Pair, said: &TransportParameters| {
+            let connection = if side == Side::Client { pair.client() } else { pair.server() };
+            connection.handshake.versions.check(side, Version::V2, said).map_err(|error| error.code)
+        };
+        assert_eq!(check(&mut pair, &said), Ok(()));
+        let mut other = said.clone();
+        if let Some(information) = &mut other.version_information {
+            information.chosen = if side == Side::Client { Version::V1 } else { Version::V2 };
+        }
+        assert_eq!(check(&mut pair, &other), Err(Code::VERSION_NEGOTIATION_ERROR), "{side:?}");
+        let silent = TransportParameters { version_information: None, ..said };
+        let expected = if side == Side::Client { Err(Code::VERSION_NEGOTIATION_ERROR) } else { Ok(()) };
+        assert_eq!(check(&mut pair, &silent), expected, "{side:?}");
     }
 }

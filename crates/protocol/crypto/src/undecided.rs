@@ -1,0 +1,33 @@
+//! A server's TLS session that waits for the version: the ClientHello, as long as rustls has not seen it. RFC 9368 §2.3.
+
+use crate::hello;
+use crate::session::TlsError;
+use rustls::ServerConfig;
+use std::sync::Arc;
+
+/// What a server keeps until the version is settled.
+pub(crate) struct Undecided {
+    pub(crate) config: Arc<ServerConfig>,
+    /// The ClientHello, once it is whole.
+    pub(crate) hello: Option<Vec<u8>>,
+}
+
+impl Undecided {
+    pub(crate) fn new(config: &Arc<ServerConfig>) -> Undecided {
+        Undecided { config: Arc::clone(config), hello: None }
+    }
+
+    /// Keeps the client's first message.
+    pub(crate) fn keep(&mut self, message: &[u8]) -> Result<(), TlsError> {
+        if self.hello.is_some() {
+            return Err(TlsError::violation("a second message before the first one was answered"));
+        }
+        self.hello = Some(message.to_vec());
+        Ok(())
+    }
+
+    /// The client's transport parameters, once they are there; empty if it has sent none.
+    pub(crate) fn parameters(&self) -> Option<&[u8]> {
+        Some(hello::client_parameters(self.hello.as_ref()?).unwrap_or(&[]))
+    }
+}
