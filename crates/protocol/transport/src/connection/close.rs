@@ -120,16 +120,22 @@ impl Connection {
     }
 
     fn start_closing(&mut self, now: Instant, frame: CloseFrame) {
-        //= rfc9000/10.2#1
-        let until = now + close_period(&self.paths, &self.components);
+        let until = self.over_at(now);
         self.lifecycle = Lifecycle::Closing(Closing { until, frame, owed: true, heard: 0, answer_after: 1 });
+    }
+
+    /// When the state of a connection goes that is closed now. A program waits for that, and one late answer in the handshake can make the
+    /// estimate of a round trip many seconds.
+    fn over_at(&self, now: Instant) -> Instant {
+        //= rfc9000/10.2#1
+        now + close_period(&self.paths, &self.components).min(MAX_CLOSED)
     }
 
     /// A CONNECTION_CLOSE arrived: drain. Source: RFC 9000 §10.2.2.
     pub(super) fn on_connection_close(&mut self, now: Instant, close: &frame::ConnectionClose<'_>) {
         let was_over = self.lifecycle.is_over();
         //= rfc9000/10.2.2#1
-        self.lifecycle = Lifecycle::Draining { until: now + close_period(&self.paths, &self.components) };
+        self.lifecycle = Lifecycle::Draining { until: self.over_at(now) };
         if was_over {
             return;
         }
@@ -142,7 +148,7 @@ impl Connection {
 
     /// Source: RFC 9000 §10.3.1.
     pub(super) fn on_stateless_reset(&mut self, now: Instant) {
-        let until = now + close_period(&self.paths, &self.components);
+        let until = self.over_at(now);
         if !self.lifecycle.is_over() {
             self.tell_closed(CloseReason::StatelessReset);
         }
@@ -187,6 +193,9 @@ impl Connection {
         self.events.push_back(Event::Closed(reason));
     }
 }
+
+/// A closed connection stays no longer.
+const MAX_CLOSED: Duration = Duration::from_secs(10);
 
 /// Three PTO: how long a closed connection stays, and keys that an update has replaced. Source: RFC 9000 §10.2, RFC 9001 §6.5.
 pub(super) fn close_period(paths: &Paths, components: &Components) -> Duration {

@@ -26,6 +26,26 @@ fn a_close_tells_the_other_end_its_code_and_reason() {
     }
 }
 
+/// One answer that comes late makes the estimate of a round trip seconds long, and a PTO three times that.
+#[test]
+fn a_program_does_not_wait_long_for_the_end_of_what_it_has_closed() {
+    let patient =
+        TransportConfig { handshake_timeout: Duration::from_secs(60), ..TransportConfig::default() };
+    let mut world = Setup::both(&patient).begin();
+    let began = world.now;
+    world.judge = Box::new(move |datagram| {
+        let is_slow = datagram.sent_at < began + Duration::from_secs(5);
+        if is_slow { Fate::Late(Duration::from_secs(6)) } else { Fate::Arrives }
+    });
+    world.run_until("the handshake", |world| world.client.events.contains(&Event::Connected));
+    let now = world.now;
+    let pto = world.connection(Side::Client).rtt() * 3;
+    assert!(pto > Duration::from_secs(5), "{pto:?}");
+    world.connection(Side::Client).close(now, 0, b"");
+    world.run_until("the end", |world| world.client.peers.is_empty());
+    assert!(world.now.saturating_since(now) <= Duration::from_secs(10));
+}
+
 /// RFC 9000 §10.2.1: packets after a close are answered by another close, less and less often, so that a lost close is made up for.
 #[test]
 fn a_lost_close_is_repeated_and_not_for_every_packet() {
