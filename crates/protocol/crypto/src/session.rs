@@ -49,7 +49,7 @@ impl TlsError {
         TlsError { alert, code: Code::crypto(alert), reason: reason.into() }
     }
 
-    pub(crate) fn violation(reason: &str) -> TlsError {
+    fn violation(reason: &str) -> TlsError {
         TlsError { alert: alert::UNEXPECTED_MESSAGE, code: Code::PROTOCOL_VIOLATION, reason: reason.into() }
     }
 }
@@ -299,7 +299,8 @@ impl TlsSession {
             ));
         }
         if let Some(undecided) = &mut self.undecided {
-            return undecided.keep(message);
+            let second = || TlsError::violation("a second message before the first one was answered");
+            return undecided.keep(message).ok_or_else(second);
         }
         let permits = self.judge_early_data(message);
         let outcome = self.tls.read_hs(message);

@@ -1,7 +1,6 @@
 //! A server's TLS session that waits for the version: the ClientHello, as long as rustls has not seen it. RFC 9368 §2.3.
 
 use crate::hello;
-use crate::session::TlsError;
 use rustls::ServerConfig;
 use std::sync::Arc;
 
@@ -17,13 +16,10 @@ impl Undecided {
         Undecided { config: Arc::clone(config), hello: None }
     }
 
-    /// Keeps the client's first message.
-    pub(crate) fn keep(&mut self, message: &[u8]) -> Result<(), TlsError> {
-        if self.hello.is_some() {
-            return Err(TlsError::violation("a second message before the first one was answered"));
-        }
-        self.hello = Some(message.to_vec());
-        Ok(())
+    /// Keeps the client's first message. `None` for a second one.
+    pub(crate) fn keep(&mut self, message: &[u8]) -> Option<()> {
+        let is_first = self.hello.is_none();
+        is_first.then(|| self.hello = Some(message.to_vec()))
     }
 
     /// The client's transport parameters, once they are there; empty if it has sent none.

@@ -213,6 +213,25 @@ impl Connection {
         self.advance_handshake_inner()
     }
 
+    /// A server whose client has said all that it says first chooses the version. Source: RFC 9368 §2.3.
+    fn settle_version(&mut self) -> Result<(), TransportError> {
+        let Handshake { tls, versions, .. } = &mut *self.handshake;
+        let Some(offered) = tls.offered_parameters() else { return Ok(()) };
+        let preferred = versions.preferred(offered);
+        let change = preferred.as_ref().map(|(version, parameters)| (*version, &parameters[..]));
+        if let Err(error) = tls.settle_version(change) {
+            let code = error.code;
+            self.handshake.failure = Some(Box::new(error));
+            return Err(TransportError::new(code, "TLS handshake failed"));
+        }
+        if let (Some((version, _)), Some(destination)) = (preferred, self.handshake.cids.initial) {
+            //= rfc9369/4#1
+            self.handshake.version = version;
+            self.keys.move_initial(initial_keys(version, destination.as_slice(), self.side));
+        }
+        Ok(())
+    }
+
     /// Lets TLS write, installs the keys it brings, and notices the end of the handshake.
     pub(super) fn advance_handshake(&mut self, now: Instant) -> Result<(), TransportError> {
         self.advance_handshake_inner()?;

@@ -111,9 +111,7 @@ impl Connection {
         let peer = handshake.peer_parameters();
         if before.version != state.version || before.has_peer_parameters != state.has_peer_parameters {
             let offered = peer.and_then(|peer| peer.version_information.as_ref());
-            // A client offers the version of its first flight alone (RFC 9368 §4).
-            let ours = [handshake.version];
-            let local = if self.side.is_client() { ours.as_slice() } else { &Version::SUPPORTED };
+            let local = &Version::SUPPORTED;
             let peer = offered.map_or(&[][..], |offered| offered.available.as_slice());
             let chosen = handshake.version;
             trace.record(now, &VersionInformation { side: self.side, local, peer, chosen });

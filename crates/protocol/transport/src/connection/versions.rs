@@ -12,7 +12,6 @@ use super::keys::EarlyKeys;
 use super::open::client_parameters;
 use super::version_choice::choose;
 use crate::cid::PeerCids;
-use crate::error::TransportError;
 use crate::event::CloseReason;
 use crate::space::{Space, SpaceId};
 use base::time::Instant;
@@ -84,25 +83,6 @@ impl Connection {
         // Early data goes in the first version only, with its keys. Source: RFC 9369 §4.1.
         self.keys.early = EarlyKeys::None;
         self.keys.install(SpaceId::Initial, keys);
-    }
-
-    /// A server whose client has said all that it says first chooses the version. Source: RFC 9368 §2.3.
-    pub(super) fn settle_version(&mut self) -> Result<(), TransportError> {
-        let Handshake { tls, versions, .. } = &mut *self.handshake;
-        let Some(offered) = tls.offered_parameters() else { return Ok(()) };
-        let preferred = versions.preferred(offered);
-        let change = preferred.as_ref().map(|(version, parameters)| (*version, &parameters[..]));
-        if let Err(error) = tls.settle_version(change) {
-            let code = error.code;
-            self.handshake.failure = Some(Box::new(error));
-            return Err(TransportError::new(code, "TLS handshake failed"));
-        }
-        if let (Some((version, _)), Some(destination)) = (preferred, self.handshake.cids.initial) {
-            //= rfc9369/4#1
-            self.handshake.version = version;
-            self.keys.move_initial(initial_keys(version, destination.as_slice(), self.side));
-        }
-        Ok(())
     }
 
     /// The server does not speak the version of our first flight: it is sent again in one that the server lists.
