@@ -106,6 +106,8 @@ impl Connection {
             Expiry::Nothing => {}
             Expiry::Reverted => self.on_path_changed(),
             Expiry::NoPath if self.end_lane() => {}
+            // The last of several paths may have begun while nothing came through: it is asked again until the idle timeout.
+            Expiry::NoPath if self.components.lanes.is_some() => self.paths.validate(now),
             Expiry::NoPath => self.finish(CloseReason::PathLost),
             Expiry::MoveFailed(addresses) => self.on_move_failed(addresses),
         }
