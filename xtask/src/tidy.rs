@@ -45,6 +45,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("bench", 7, &["*"]),
     ("interop", 5, &["*"]),
     ("profile", 5, &["*"]),
+    ("traceview", 2, &["report"]),
     ("studies", 8, &["*"]),
     ("tercel", 6, &["*"]),
     ("cli", 9, &["*"]),

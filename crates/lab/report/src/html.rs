@@ -37,6 +37,11 @@ pub fn report(run: &Run) -> String {
     page(&format!("Measurements, {}", date::day(&run.began)), &intro, run)
 }
 
+/// The studies as a page that stands alone, under this heading: for what was not measured by a run.
+pub fn titled(head: &str, run: &Run) -> String {
+    page(head, "", run)
+}
+
 /// Two runs side by side as a page; `run` is what [`crate::compare::Comparison::as_run`] makes of them.
 pub fn comparison(run: &Run) -> String {
     page("Two runs side by side", "", run)

@@ -2,6 +2,7 @@
 
 use crate::{
     bench_command, dash_command, interop_command, lab_command, load_command, perf_command, profile_command,
+    trace_command,
 };
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -26,6 +27,8 @@ pub(crate) enum Command {
     Interop(interop_command::InteropArgs),
     /// Say where a process spends its CPU time: a ledger by what it was for, and a flame graph. Needs perf.
     Profile(profile_command::ProfileArgs),
+    /// Say what a connection did: a summary of its trace (qlog, of any implementation), and a page with pictures.
+    Qlog(trace_command::TraceArgs),
     /// Measure: against another implementation, against the machine.
     Bench(Box<bench_command::BenchArgs>),
 }
@@ -38,6 +41,7 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::Lab(args) => lab_command::run(args),
         Command::Interop(args) => interop_command::run(args),
         Command::Profile(args) => profile_command::run(args),
+        Command::Qlog(args) => trace_command::run(args),
         Command::Bench(args) => bench_command::run(args),
     }
 }

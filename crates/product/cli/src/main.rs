@@ -28,6 +28,8 @@ mod serve;
 mod serving;
 mod signals;
 mod techniques;
+#[cfg(feature = "lab")]
+mod trace_command;
 mod units;
 
 use clap::{CommandFactory as _, Parser, Subcommand};

@@ -145,3 +145,34 @@ fn a_folder_that_cannot_be_used_is_refused_before_anything_begins() {
         assert!(!output.status.success() && said.contains("name a folder that you may write to"), "{said}");
     }
 }
+
+/// `tercel qlog` says of a trace what the client has said of its connection.
+#[test]
+fn a_summary_agrees_with_the_report_of_the_download() {
+    let place = TempDir::new().expect("a folder");
+    let gets = place.path().join("get");
+    let server = Server::start(&[]);
+    let got = server.get("3MB").arg("--json").arg("--qlog").arg(&gets).stdout(Stdio::piped()).output();
+    let report: Value = serde_json::from_slice(&got.expect("it runs").stdout).expect("a line of JSON");
+    drop(server.stop());
+    let file = fs::read_dir(&gets).expect("a folder").next().expect("a trace").expect("an entry").path();
+    let page = place.path().join("page.html");
+    let qlog = |arguments: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.arg("qlog").args(arguments).arg(&file).output().expect("it runs")
+    };
+    let told = qlog(&["--json", "--page", page.to_str().expect("UTF-8")]);
+    let line: Value = serde_json::from_slice(&told.stdout).expect("a line of JSON");
+    assert_eq!(
+        (line["vantage"].as_str(), line["alpn"].as_str(), line["version"].as_str()),
+        (Some("client"), Some("h3"), Some("1"))
+    );
+    assert_eq!(line["lost"], report["lost_packets"], "{line} {report}");
+    assert!(line["stream_bytes"][1].as_u64() >= Some(3_000_000), "{line}");
+    assert_eq!(line["addresses"][0], report["local_address"]);
+    assert!(line["end"].as_str().is_some_and(|end| end.starts_with("local close code 256")), "{line}");
+    let page = fs::read_to_string(page).expect("a page");
+    assert!(page.contains("<svg") && page.contains("Congestion control"));
+    let words = String::from_utf8(qlog(&[]).stdout).expect("text");
+    assert!(words.contains("QUIC version 1, application protocol h3."), "{words}");
+}

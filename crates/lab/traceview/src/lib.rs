@@ -1,0 +1,19 @@
+//! Traces of connections (qlog), of any implementation, as a summary in the terminal and as pictures of their course.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | records.rs | reads a file: JSON text sequences, lines of JSON, or one document with all events |
+//! | summary.rs | what the events say of the connection: figures, and their course over time |
+//! | study.rs | the same as tables and plots of crate `report` |
+//!
+//! The reader is lenient. Names of events and fields changed from draft to draft; what it does not know, it counts.
+
+mod records;
+mod study;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+pub use records::{Trace, Unreadable, read};
+pub use study::study;
+pub use summary::{Stall, Summary};

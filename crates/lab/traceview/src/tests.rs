@@ -1,0 +1,80 @@
+use crate::records::parse;
+use crate::{Summary, study};
+
+/// As tercel writes it.
+fn sequence(records: &[&str]) -> String {
+    let header = r#"{"file_schema":"urn:ietf:params:qlog:file:sequential","title":"tercel","trace":{"common_fields":{"reference_time":{"wall_clock_time":"2026-11-23T13:37:32.992Z"}},"vantage_point":{"type":"client"}}}"#;
+    core::iter::once(&header).chain(records).map(|record| format!("\u{1e}{record}\n")).collect()
+}
+
+const SENT: &str = r#"{"time":1.0,"name":"quic:packet_sent","data":{"header":{"packet_type":"1RTT","packet_number":7},"raw":{"length":1200},"frames":[{"frame_type":"stream","stream_id":0,"offset":0,"raw":{"length":1010,"payload_length":1000}}]}}"#;
+
+#[test]
+fn a_sequence_is_summed_up() {
+    let text = sequence(&[
+        r#"{"time":0.5,"name":"quic:connection_started","data":{"local":{"ip_v4":"127.0.0.1","port_v4":1},"remote":{"ip_v6":"::1","port_v6":443}}}"#,
+        SENT,
+        r#"{"time":1.5,"name":"quic:packet_lost","data":{"header":{"packet_type":"1RTT","packet_number":7}}}"#,
+        r#"{"time":201.0,"name":"quic:packet_sent","data":{"header":{"packet_type":"1RTT","packet_number":8},"raw":{"length":1200},"frames":[{"frame_type":"stream","stream_id":0,"offset":500,"raw":{"payload_length":1000}}]}}"#,
+        r#"{"time":202.0,"name":"quic:packets_acked","data":{"packet_number_space":"application_data","packet_numbers":[7,8]}}"#,
+        r#"{"time":202.0,"name":"quic:recovery_metrics_updated","data":{"latest_rtt":20.0,"congestion_window":12000}}"#,
+        r#"{"time":203.0,"name":"quic:recovery_metrics_updated","data":{"latest_rtt":40.0,"congestion_window":24000}}"#,
+        r#"{"time":203.0,"name":"quic:connection_state_updated","data":{"new":"handshake_complete"}}"#,
+        r#"{"time":204.0,"name":"quic:something_new","data":{}}"#,
+        r#"{"time":205.0,"name":"quic:connection_closed","data":{"initiator":"local","error_code":256,"trigger":"application"}}"#,
+        r#"{"time":206.0,"name":"quic:packet_se"#,
+    ]);
+    let traces = parse(&text).expect("a trace");
+    let summary = Summary::of(&traces[0]);
+    assert_eq!((summary.packets, summary.bytes, summary.stream_bytes), ([2, 0], [2_400, 0], [2_000, 0]));
+    assert_eq!((summary.lost, summary.spurious), (1, 1), "what was declared lost was acknowledged later");
+    assert_eq!(summary.rtt_ms, Some([20.0, 40.0, 40.0]));
+    assert_eq!(summary.largest_window, Some(24_000));
+    assert_eq!(summary.addresses, [Some("127.0.0.1:1".to_owned()), Some("[::1]:443".to_owned())]);
+    assert_eq!(summary.handshake_ms, Some(202.5), "since the first event");
+    assert_eq!((summary.stalls.len(), summary.stalls[0].lasted_ms), (1, 200.0));
+    assert_eq!(summary.end.as_deref(), Some("local close code 256 (application)"));
+    assert_eq!(summary.others.get("something_new"), Some(&1));
+    // Content counts once: the second packet repeats the half of the first.
+    assert_eq!(summary.course.content[0].last().map(|(_, bytes)| *bytes), Some(1_500.0));
+    assert!(traces[0].notes[0].contains("not whole"), "{:?}", traces[0].notes);
+    let study = study("one", &traces[0], &summary);
+    assert_eq!(study.blocks.len(), 5, "figures, stalls and three pictures");
+    assert!(study.findings.iter().any(|finding| finding.contains("256")), "{:?}", study.findings);
+}
+
+/// The events of aioquic 1.7, and those of the first drafts, in which an event is a list.
+#[test]
+fn documents_of_other_implementations_are_read() {
+    let aioquic = r#"{"qlog_format":"JSON","qlog_version":"0.3","traces":[{"common_fields":{"ODCID":"5540465ff861c591"},"vantage_point":{"name":"aioquic","type":"server"},"events":[
+        {"data":{"cwnd":12000,"bytes_in_flight":491},"name":"recovery:metrics_updated","time":1795441074539.0},
+        {"data":{"chosen_version":1},"name":"transport:version_information","time":1795441074539.5},
+        {"data":{"frames":[{"frame_type":"stream","fin":true,"length":100,"offset":0,"stream_id":4}],"header":{"packet_number":3,"packet_type":"1RTT"},"raw":{"length":140}},"name":"transport:packet_received","time":1795441074540.0}]}]}"#;
+    let traces = parse(aioquic).expect("a trace");
+    let summary = Summary::of(&traces[0]);
+    assert_eq!((traces[0].title.as_str(), summary.vantage.as_str()), ("aioquic", "server"));
+    assert_eq!((summary.packets, summary.bytes, summary.stream_bytes), ([0, 1], [0, 140], [0, 100]));
+    assert_eq!((summary.duration_ms, summary.version.as_deref()), (1.0, Some("1")));
+    assert_eq!((summary.largest_window, summary.course.in_flight.len()), (Some(12_000), 1));
+    let lists = r#"{"qlog_version":"draft-01","traces":[{"vantage_point":{"type":"client"},"event_fields":["relative_time","category","event","data"],"events":[
+        ["2","transport","packet_sent",{"packet_type":"1RTT","header":{"packet_number":"1","packet_size":1280},"frames":[{"frame_type":"stream","stream_id":"0","offset":"0","length":"20"}]}]]}]}"#;
+    let summary = Summary::of(&parse(lists).expect("a trace")[0]);
+    assert_eq!((summary.packets, summary.bytes, summary.stream_bytes), ([1, 0], [1_280, 0], [20, 0]));
+}
+
+#[test]
+fn what_is_no_trace_is_refused_with_a_reason() {
+    for (text, reason) in [
+        ("", "empty"),
+        (" \n", "empty"),
+        ("GET / HTTP/1.1\n", "no qlog"),
+        (r#"{"time":1}"#, "no qlog"),
+        (r#"{"qlog_version":"0.3","traces":[]}"#, "no traces"),
+    ] {
+        let error = parse(text).expect_err("it is no trace");
+        assert!(error.contains(reason), "{text:?}: {error}");
+    }
+    // A trace that has just begun is one.
+    let summary = Summary::of(&parse(&sequence(&[])).expect("a header")[0]);
+    assert_eq!((summary.events, summary.end), (0, None));
+}
