@@ -7,7 +7,7 @@
 //! | file | holds |
 //! |---|---|
 //! | request.rs | a request's head, and its future while it runs |
-//! | upload.rs | its content, by a queue to a [`Body`] |
+//! | upload.rs | its content, by a queue to a [`body::Body`] |
 //! | logged.rs | what the access log says of it |
 //! | content.rs | the response's content |
 //! | http_service.rs | what a server takes as a service |
