@@ -1,7 +1,9 @@
 //! The client: downloads, one connection or many.
 
 use crate::{Case, Error, HANDSHAKE_TIMEOUT};
-use quic::{ClientConfig, Connection, EarlyData, Endpoint, MemorySessions, Roots, TransportConfig};
+use quic::{
+    ClientConfig, Connection, EarlyData, Endpoint, MemorySessions, QuicVersion, Roots, TransportConfig,
+};
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -52,6 +54,7 @@ pub(crate) async fn download(options: Arc<Options>) -> Result<(), Error> {
     let mut config = ClientConfig::with_roots(roots)?.tls_options(&options.case.tls())?;
     let mut transport = TransportConfig::default();
     transport.handshake_timeout(HANDSHAKE_TIMEOUT);
+    transport.preferred_version((options.case == Case::Version2).then_some(QuicVersion::V2));
     if options.case == Case::ZeroRtt {
         // The public condition counts all bytes in 1-RTT packets, the padding of probes for the packet size included.
         transport.max_mtu(1_200);

@@ -179,8 +179,9 @@ impl TransportConfig {
         self
     }
 
-    /// The version to which a server moves connections of clients that offer it, without a round trip more. Default: `None`, each
-    /// connection stays in the version that its client has begun with. Source: RFC 9368 §2.3, RFC 9369 §4.
+    /// The version to which a server moves connections of clients that offer it, without a round trip more. A client lists it first,
+    /// for servers that ask their clients. Default: `None`, each connection stays in the version that its client has begun with.
+    /// Source: RFC 9368 §2.3, RFC 9369 §4.
     pub fn preferred_version(&mut self, version: Option<QuicVersion>) -> &mut Self {
         self.settings.preferred_version = version.map(QuicVersion::number);
         self

@@ -18,7 +18,8 @@ pub struct TransportConfig {
     /// take both. Default: 1.
     pub version: Version,
     /// The version to which a server moves connections of clients that offer it, without a round trip more. Source: RFC 9368 §2.3,
-    /// RFC 9369 §4. Default: none, each connection stays in the version that its client has begun with.
+    /// RFC 9369 §4. On a client, the version that it would rather have: it lists that one first, for servers which ask their clients.
+    /// Default: none, each connection stays in the version that its client has begun with.
     pub preferred_version: Option<Version>,
     /// The connection ends when nothing was heard for so long; zero means never. Default: 30 s.
     pub idle_timeout: Duration,

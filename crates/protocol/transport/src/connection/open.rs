@@ -201,8 +201,9 @@ impl Connection {
 pub(super) fn client_parameters(config: &TransportConfig, version: Version, first: ConnectionId) -> Vec<u8> {
     // RFC 9368 §3: a client lists what the version in use may change to, what it likes best first.
     //= rfc9368/3#1
-    let others = Version::SUPPORTED.into_iter().filter(|other| *other != version);
-    let available: Vec<Version> = core::iter::once(version).chain(others).collect();
+    let liked = config.preferred_version.unwrap_or(version);
+    let others = Version::SUPPORTED.into_iter().filter(|other| *other != liked);
+    let available: Vec<Version> = core::iter::once(liked).chain(others).collect();
     encode(parameters(config, version, &available, first), config).1
 }
 

@@ -102,3 +102,20 @@ fn a_server_that_changes_the_version_must_say_so() {
         assert_eq!(check(&mut pair, &silent), expected, "{side:?}");
     }
 }
+
+/// RFC 9368 §3: what it lists first is what it would rather have; its first flight is in the version that it is told to begin with.
+#[test]
+fn a_client_lists_the_version_that_it_prefers_first() {
+    let (one, two) = (Version::V1, Version::V2);
+    for (version, preferred, listed) in
+        [(one, None, [one, two]), (two, None, [two, one]), (one, Some(two), [two, one])]
+    {
+        let client = TransportConfig { version, preferred_version: preferred, ..TransportConfig::default() };
+        let mut pair = Pair::new(&TlsOptions::default(), client, RetryPolicy::Never);
+        pair.step();
+        pair.step();
+        let said =
+            pair.server().handshake.peer_parameters().and_then(|said| said.version_information.clone());
+        assert_eq!(said.map(|said| (said.chosen, said.available)), Some((version, listed.to_vec())));
+    }
+}
