@@ -88,6 +88,11 @@ FAULTS = [
         "tercel probes its new path before it moves (RFC 9000 §9.1). quinn answers by a PATH_RESPONSE alone and challenges when the first packet "
         "that is no probe has come (§9.3), which the RFC permits; the condition wants the challenge in the first packet.",
     ),
+    Fault(
+        "v2", "tercel", "aioquic", "aioquic's",
+        "The file arrives in version 2. But the client's Initial packet of version 2, an acknowledgement, is sealed with the keys of version 1 (it "
+        "opens with them, and tercel drops it); RFC 9369 §3.3.1 has other keys. So the trace cannot be read whole.",
+    ),
 ]
 
 # (implementation, end or *, case): why.
