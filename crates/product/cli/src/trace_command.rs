@@ -11,8 +11,9 @@ use traceview::{Summary, Trace};
 /// Flags of `tercel qlog`.
 #[derive(Args)]
 #[command(after_help = "\
-Reads JSON text sequences (.sqlog), as --qlog of serve, get and load writes them, and documents with all events (.qlog), as other
-implementations write them. Events that it does not know are counted. A trace that is still written can be read.
+It reads JSON text sequences (.sqlog), which --qlog of serve, get and load writes, and documents \
+with all events (.qlog), which other implementations write. It counts the events that it does not \
+know. It can read a trace that is still being written.
 
 Examples:
   tercel qlog traces/0123456789abcdef_client.sqlog

@@ -163,26 +163,32 @@ impl TlsSession {
         params: &[u8],
         terms: EarlyTerms,
     ) -> Result<TlsSession, TlsError> {
-        let (config, issued) = config.connection(version, terms);
-        let tickets = issued.map_or(Tickets::Off, Tickets::Issued);
-        Ok(TlsSession { tickets, ..TlsSession::new(server_connection(config, params)?, version) })
+        TlsSession::begin_server(config, version, params, terms).map(|(session, _)| session)
     }
 
-    /// The same for a server that looks at the client's transport parameters before it chooses the version: once
-    /// [`TlsSession::offered_parameters`] are there, it calls [`TlsSession::settle_version`].
-    ///
-    /// # Errors
-    /// If rustls refuses.
+    /// The same for a server that chooses the version by the client's transport parameters: once
+    /// [`TlsSession::offered_parameters`] are there, it calls [`TlsSession::settle_version`]. Errors are the same.
     pub fn undecided_server(
         config: &ServerTls,
         version: Version,
         params: &[u8],
         terms: EarlyTerms,
     ) -> Result<TlsSession, TlsError> {
+        let (session, config) = TlsSession::begin_server(config, version, params, terms)?;
+        Ok(TlsSession { undecided: Some(Box::new(Undecided::new(config))), ..session })
+    }
+
+    /// A server's session, and the configuration that rustls has for it.
+    fn begin_server(
+        config: &ServerTls,
+        version: Version,
+        params: &[u8],
+        terms: EarlyTerms,
+    ) -> Result<(TlsSession, Arc<rustls::ServerConfig>), TlsError> {
         let (config, issued) = config.connection(version, terms);
         let tickets = issued.map_or(Tickets::Off, Tickets::Issued);
-        let undecided = Some(Box::new(Undecided::new(&config)));
-        Ok(TlsSession { tickets, undecided, ..TlsSession::new(server_connection(config, params)?, version) })
+        let session = TlsSession::new(server_connection(config.clone(), params)?, version);
+        Ok((TlsSession { tickets, ..session }, config))
     }
 
     fn new(tls: Connection, version: Version) -> TlsSession {

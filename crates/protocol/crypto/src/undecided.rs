@@ -12,8 +12,8 @@ pub(crate) struct Undecided {
 }
 
 impl Undecided {
-    pub(crate) fn new(config: &Arc<ServerConfig>) -> Undecided {
-        Undecided { config: Arc::clone(config), hello: None }
+    pub(crate) fn new(config: Arc<ServerConfig>) -> Undecided {
+        Undecided { config, hello: None }
     }
 
     /// Keeps the client's first message. `None` for a second one.

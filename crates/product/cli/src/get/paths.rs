@@ -1,4 +1,4 @@
-//! What is told of the paths that a download has used at once, to people and to programs.
+//! The report of the paths that a download has used at once: lines for people, JSON for programs.
 
 use super::words::bytes_in_words;
 use client::report::Outcome;
