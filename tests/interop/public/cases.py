@@ -11,7 +11,7 @@ USUAL = ["--delay", "15ms", "--rate", "10mbit", "--queue", "37850B"]
 REBINDING = ["--rebind-after", "4s", "--rebind-every", "5s"]
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)  # each is one, and a key
 class Case:
     """One row of the table."""
 

@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 from implementations import TERCEL
@@ -46,17 +47,31 @@ def die_with_parent():
 class Processes(contextlib.AbstractContextManager):
     """Those that a run has started; the last one ends first."""
 
+    everywhere = set()
+    no_more = threading.Event()
+
+    @classmethod
+    def kill_all(cls):
+        """Ends the processes of all runs at once, and lets none start."""
+        cls.no_more.set()
+        for process in list(cls.everywhere):
+            process.kill()
+
     def __init__(self, folder):
         self.folder = folder
         self.running = []
 
     def start(self, name, command, env=None, output=None):
-        log = open(self.folder / f"{name}.log", "wb")
-        process = subprocess.Popen(
-            list(map(str, command)), stdin=subprocess.DEVNULL, stdout=output or log, stderr=log,
-            env=os.environ | (env or {}), preexec_fn=die_with_parent,
-        )
+        expect(not self.no_more.is_set(), "interrupted")
+        with open(self.folder / f"{name}.log", "wb") as log:
+            process = subprocess.Popen(
+                list(map(str, command)), stdin=subprocess.DEVNULL, stdout=output or log, stderr=log,
+                env=os.environ | (env or {}), preexec_fn=die_with_parent,
+            )
         self.running.append(process)
+        self.everywhere.add(process)
+        if self.no_more.is_set():
+            process.kill()
         return process
 
     def stop(self, process, number=signal.SIGTERM):
@@ -71,6 +86,9 @@ class Processes(contextlib.AbstractContextManager):
     def __exit__(self, *_):
         for process in reversed(self.running):
             self.stop(process)
+            self.everywhere.discard(process)
+            if process.stdout:
+                process.stdout.close()
 
 
 def tail(path):
@@ -96,7 +114,7 @@ class Run:
         except Exception as error:  # what the runner itself stumbles over is no peer's fault, and must be seen
             outcome = Outcome("failed", f"the runner: {error!r}")
         outcome.seconds = time.monotonic() - began
-        if outcome.result == "failed" and keep:
+        if outcome.result == "failed" and keep and not Processes.no_more.is_set():
             keep.mkdir(parents=True, exist_ok=True)
             kept = keep / f"{self.case.name}-{self.server.name}-{self.client.name}-{self.seed}"
             shutil.rmtree(kept, ignore_errors=True)

@@ -8,16 +8,18 @@ import dataclasses
 
 @dataclasses.dataclass
 class Fault:
-    """A finding about cells that fail: `server` and `client` are names, or * for any."""
+    """A finding about cells that fail: `server` and `client` are names, or * for any; `said` is a part of what the judge said, for a cell that
+    fails in more than one way."""
 
     case: str
     server: str
     client: str
     whose: str
     evidence: str
+    said: str = ""
 
-    def concerns(self, case, server, client):
-        return self.case == case and self.server in ("*", server) and self.client in ("*", client)
+    def concerns(self, case, server, client, reason):
+        return self.case == case and self.server in ("*", server) and self.client in ("*", client) and self.said in reason
 
 
 FAULTS = [
@@ -122,8 +124,8 @@ NOT_OFFERED = [
 ]
 
 
-def fault_of(case, server, client):
-    return next((fault for fault in FAULTS if fault.concerns(case, server, client)), None)
+def fault_of(case, server, client, reason):
+    return next((fault for fault in FAULTS if fault.concerns(case, server, client, reason)), None)
 
 
 def lack_of(case, server, client, reason):

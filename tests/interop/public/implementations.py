@@ -23,7 +23,7 @@ TERCEL = os.environ.get("TERCEL", str(ROOT / "target/release/tercel"))
 PEERS = ROOT / "target/peers/release"
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)  # each is one, and a key
 class Implementation:
     """A program, and what of it is not to be had from a registry."""
 
@@ -55,6 +55,13 @@ def of_go():
 def of_tercel():
     done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
+
+
+def build_of_tercel():
+    """Its revision and profile, as docs/interop.md names them."""
+    done = subprocess.run([TERCEL, "--version"], capture_output=True, text=True) if os.path.exists(TERCEL) else None
+    profile = re.search(r"^profile (\S+)", done.stdout, re.MULTILINE) if done else None
+    return f"{of_tercel()}, {profile[1] if profile else 'unknown'} profile"
 
 
 PYTHON = sys.executable

@@ -1,9 +1,13 @@
 """docs/interop.md, from the outcomes of many runs."""
 
+import collections
 import datetime
+import math
 
 from cases import CASES
 from faults import fault_of, lack_of
+
+UNEXPLAINED = ("not yet explained", "")
 
 HEAD = """# Interoperability
 
@@ -36,20 +40,35 @@ A number is how many runs passed, of how many. `–` is not offered by one of th
 """
 
 
+def offered(runs):
+    return [run for run in runs if run["result"] != "not offered"]
+
+
+def failures(runs):
+    return [run for run in runs if run["result"] == "failed"]
+
+
+def interval(passed, of, z=1.96):
+    """The share of passes in the long run, from and to, with 95 % confidence (Wilson's score interval)."""
+    if not of:
+        return 0.0, 1.0
+    share, square = passed / of, z * z / of
+    half = z * math.sqrt(share * (1 - share) / of + square / (4 * of)) / (1 + square)
+    centre = (share + square / 2) / (1 + square)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
 def cell(book, case, server, client, notes):
     """The text of a cell, and its note if it has failures."""
     runs = book.get(case.name, {}).get(f"{server}/{client}", [])
-    if not runs:
-        return ""
-    if all(run["result"] == "not offered" for run in runs):
-        return "–"
-    done = [run for run in runs if run["result"] != "not offered"]
-    passed = sum(run["result"] == "passed" for run in done)
-    text = f"{passed}/{len(done)}"
-    if passed == len(done):
+    done = offered(runs)
+    if not done:
+        return "–" if runs else ""
+    failed = failures(done)
+    text = f"{len(done) - len(failed)}/{len(done)}"
+    if not failed:
         return text
-    reason = next(run["reason"] for run in done if run["result"] == "failed")
-    notes.append((case, server, client, text, reason))
+    notes.append((case, server, client, text, failed))
     return f"{text} [{len(notes)}](#findings)"
 
 
@@ -61,14 +80,60 @@ def table(book, title, peers, pair, notes):
     return lines
 
 
+def by_fault(case, server, client, failed):
+    """(whose, evidence) -> what the judge said of such runs."""
+    groups = collections.defaultdict(list)
+    for run in failed:
+        fault = fault_of(case.name, server, client, run["reason"])
+        groups[(fault.whose, fault.evidence) if fault else UNEXPLAINED].append(run["reason"])
+    return groups
+
+
 def findings(notes):
     lines = ["\n## Findings\n", "Of each cell with a failure: what the judge said of one such run, and whose fault it is.\n"]
-    for number, (case, server, client, text, reason) in enumerate(notes, 1):
-        fault = fault_of(case.name, server, client)
-        said = " ".join(reason.split()).replace("|", "/")[:240]
-        verdict = f"**{fault.whose}**: {fault.evidence}" if fault else "**not yet explained**"
-        lines.append(f"{number}. {case.name}, {server} serves {client}, {text}: “{said}”. {verdict}")
+    for number, (case, server, client, text, failed) in enumerate(notes, 1):
+        groups = by_fault(case, server, client, failed)
+        told = []
+        for (whose, evidence), reasons in groups.items():
+            said = " ".join(reasons[0].split()).replace("|", "/")[:240]
+            count = f"{len(reasons)} times " if len(groups) > 1 else ""
+            told.append(f"{count}“{said}”. **{whose}**{': ' + evidence if evidence else ''}")
+        lines.append(f"{number}. {case.name}, {server} serves {client}, {text}: {' '.join(told)}")
     return lines if notes else []
+
+
+def counts(book):
+    """What is told of all runs together."""
+    cells = [(case, pair, runs) for case in CASES for pair, runs in book.get(case.name, {}).items() if offered(runs)]
+    runs = [run for _, _, of_cell in cells for run in offered(of_cell)]
+    builds = collections.Counter(run.get("tercel", "unknown") for run in runs)
+    lines = [f"| tercel | {build}: {count:,} runs |" for build, count in builds.most_common()]
+    lengths = collections.Counter(len(offered(of_cell)) for _, _, of_cell in cells)
+    lines += ["| runs a cell | " + ", ".join(f"{length} in {count} cells" for length, count in sorted(lengths.items(), reverse=True)) + " |"]
+    whose = collections.Counter()
+    for case, pair, of_cell in cells:
+        for (name, _), reasons in by_fault(case, *pair.split("/"), failures(of_cell)).items():
+            whose[name] += len(reasons)
+    told = ": " + ", ".join(f"{name} {count}" for name, count in whose.most_common()) if whose else ""
+    lines += [f"| all cases | {len(runs):,} runs, {sum(whose.values()):,} failed{told} |"]
+    return lines + [lossy([one for one in cells if one[0].lossy])]
+
+
+def lossy(cells):
+    """The share of the lossy cases that passes, over all, and without the failures that are a peer's."""
+    total = failed = peers = 0
+    for case, pair, runs in cells:
+        total += len(offered(runs))
+        for (name, _), reasons in by_fault(case, *pair.split("/"), failures(runs)).items():
+            failed += len(reasons)
+            peers += len(reasons) if name.endswith("'s") and name != "tercel's" else 0
+
+    def share(passed, of):
+        low, high = interval(passed, of)
+        return f"{passed:,} of {of:,} passed, {passed / max(1, of):.2%} (95 % interval {low:.2%} to {high:.2%})"
+
+    own = f"; without the {peers} failures that are a peer's {share(total - failed, total - peers)}" if peers else ""
+    return f"| lossy cases (L1, L2, C1, C2) | {share(total - failed, total)}{own} |"
 
 
 def lacks(book):
@@ -89,17 +154,10 @@ def lacks(book):
 
 def write(path, book, implementations, registries):
     peers = [implementation.name for implementation in implementations if implementation.name != "tercel"]
-    runs = [run for cells in book.values() for runs in cells.values() for run in runs if run["result"] != "not offered"]
-    passed = sum(run["result"] == "passed" for run in runs)
-    lossy = [
-        run for case in CASES if case.lossy for runs in book.get(case.name, {}).values() for run in runs
-        if run["result"] != "not offered"
-    ]
-    kept = sum(run["result"] == "passed" for run in lossy)
     facts = [f"| date | {datetime.date.today().isoformat()} |"]
-    facts += [f"| {one.name} | {one.version()} ({one.registry}) |" for one in implementations if one.is_there()]
+    facts += [f"| {one.name} | {one.version()} ({one.registry}) |" for one in implementations if one.name != "tercel" and one.is_there()]
     facts += [f"| {name} | {why} |" for name, why in registries]
-    facts += [f"| runs | {len(runs)}, of which {passed} passed; of the lossy cases (L1, L2, C1, C2) {kept} of {len(lossy)} |"]
+    facts += counts(book)
     names = ", ".join(f"{case.abbreviation} {case.name}" for case in CASES)
     notes = []
     ends = [("tercel serves", lambda peer: ("tercel", peer)), ("tercel downloads from", lambda peer: (peer, "tercel"))]
