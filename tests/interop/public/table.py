@@ -27,8 +27,7 @@ METHOD = """
   corruption are drawn by a seed, at most three in a row, as there. The blackhole's times count from the first datagram.
 - `amplificationlimit` has six certificates, the last one with 120 names, in place of nine: rustls takes a path of no more. The server's flight is longer
   than 7,500 bytes all the same, which the judge demands.
-- The client's port or address changes first four seconds after the network is made, which is one to three seconds into the transfer, and
-  then every five seconds.
+- The client's port or address changes first two seconds after its first datagram, and then every five seconds.
 - Of a `PATH_CHALLENGE` an answer is demanded if the client's capture shows that it has arrived.
 - `zerortt` counts all bytes in a client's 1-RTT packets, as there. Probes for the packet size are such bytes, so tercel and quinn do without them
   in that case.

@@ -18,7 +18,7 @@ use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 use units::{After, Ordinals};
 
@@ -83,8 +83,8 @@ struct LinkArgs {
     /// Spend the last part of each wait awake, such as 50us: exact delays for up to a whole core.
     #[arg(long, default_value = "0us", value_name = "TIME", value_parser = units::time)]
     spin: Duration,
-    /// Change the client's UDP ports once, as a home router does that forgot them: after a time such as 2s, or after
-    /// the client has sent this much UDP, such as 64KB.
+    /// Change the client's UDP ports once, as a home router does that forgot them: a time such as 2s after its first datagram of
+    /// UDP, or after it has sent this much of it, such as 64KB.
     #[arg(long, value_name = "TIME|BYTES", value_parser = units::after)]
     rebind_after: Option<After>,
     /// And again after every so long. For --rebind-after with a time.
@@ -176,7 +176,7 @@ fn rebinding<T>(emulator: &Emulator, after: After, link: &LinkArgs, work: impl F
     std::thread::scope(|scope| {
         let (_ended, end) = std::sync::mpsc::channel::<()>();
         scope.spawn(move || {
-            let mut next = Some(time);
+            let mut next = begins(emulator, &end).then_some(time);
             while let Some(time) = next
                 && end.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
             {
@@ -190,6 +190,17 @@ fn rebinding<T>(emulator: &Emulator, after: After, link: &LinkArgs, work: impl F
         });
         work()
     })
+}
+
+/// Waits for the client's first datagram of UDP: programs take their time to start, and a change before it is none. False if the work
+/// is over before.
+fn begins(emulator: &Emulator, end: &Receiver<()>) -> bool {
+    while emulator.counters(Direction::ToRight).udp_datagrams == 0 {
+        if end.recv_timeout(Duration::from_millis(5)) != Err(RecvTimeoutError::Timeout) {
+            return false;
+        }
+    }
+    true
 }
 
 /// What happens in both directions. With a bound on runs, losses are an event.

@@ -195,6 +195,9 @@ impl Bridge {
         layout.mend_hint(frame);
         lane.counters.frames += 1;
         lane.counters.datagrams += layout.datagrams() as u64;
+        if layout.carries == Carries::Udp {
+            lane.counters.udp_datagrams += layout.datagrams() as u64;
+        }
         lane.counters.bytes += (frame.len() - VNET) as u64;
         if !translate(&mut self.rebinder, &mut self.rebind_in, lane.direction, (frame, &layout)) {
             lane.counters.stale += layout.datagrams() as u64;

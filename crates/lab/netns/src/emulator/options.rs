@@ -127,6 +127,8 @@ pub struct Counters {
     pub frames: u64,
     /// Datagrams in them; a frame that is neither UDP nor TCP counts as one.
     pub datagrams: u64,
+    /// Those of UDP among them.
+    pub udp_datagrams: u64,
     /// Bytes of the frames received, Ethernet headers included.
     pub bytes: u64,
     /// Frames handed to the far end.
