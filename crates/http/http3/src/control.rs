@@ -7,6 +7,7 @@ use crate::error::{Code, ConnectionError};
 use crate::frame::{FrameHeader, HeaderReader, Kind, single_integer, ty};
 use crate::priority;
 use crate::settings::{self, Settings};
+use crate::trace::Trace;
 use transport::Priority;
 use wire::{Reader, Side, varint};
 
@@ -58,12 +59,19 @@ impl ControlStream {
     }
 
     /// Takes bytes off the front of `input` until a frame is complete; `None` when all are taken.
-    pub(crate) fn next_frame(&mut self, input: &mut &[u8]) -> Result<Option<ControlFrame>, ConnectionError> {
+    pub(crate) fn next_frame(
+        &mut self,
+        input: &mut &[u8],
+        mut trace: Option<&mut Trace>,
+    ) -> Result<Option<ControlFrame>, ConnectionError> {
         loop {
             let Some(frame) = self.frame else {
                 let Some(header) = self.header.read(input) else { return Ok(None) };
                 self.begin(header)?;
                 if header.kind() == Kind::Unknown {
+                    if let Some(trace) = &mut trace {
+                        trace.on_control_frame(header, &[]);
+                    }
                     return Ok(Some(ControlFrame::Unknown));
                 }
                 continue;
@@ -82,6 +90,9 @@ impl ControlStream {
             self.frame = None;
             if !unknown {
                 let payload = core::mem::take(&mut self.payload);
+                if let Some(trace) = &mut trace {
+                    trace.on_control_frame(frame, &payload);
+                }
                 return self.finish(frame, &payload).map(Some);
             }
         }

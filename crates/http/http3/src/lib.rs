@@ -33,8 +33,10 @@ mod session;
 mod settings;
 mod sink;
 mod stream_table;
+mod stream_type;
 #[cfg(test)]
 mod testing;
+mod trace;
 mod unidirectional;
 mod varint;
 

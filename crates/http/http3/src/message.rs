@@ -15,6 +15,7 @@ use crate::error::{Code, Violation};
 use crate::fields;
 use crate::frame::{FrameHeader, HeaderReader, Kind};
 use crate::sink::MessageSink;
+use crate::trace::Trace;
 use base::time::Instant;
 use qpack::{FieldSection, Limits};
 use transport::{Fin, Priority, StreamId};
@@ -76,6 +77,8 @@ pub(crate) struct Shared<'a, S> {
     pub(crate) max_buffered: usize,
     /// A request asked for a priority other than the default.
     pub(crate) priority: &'a mut Option<Priority>,
+    /// On a traced connection only.
+    pub(crate) trace: Option<&'a mut Trace>,
     /// The time of the last turn.
     pub(crate) now: Instant,
     pub(crate) sink: &'a mut S,
@@ -237,6 +240,9 @@ impl Message {
         const fn unexpected(reason: &'static str) -> Violation {
             Violation::connection(Code::FRAME_UNEXPECTED, reason)
         }
+        if let Some(trace) = shared.trace.as_mut().filter(|_| header.kind() != Kind::Headers) {
+            trace.on_frame(id, header);
+        }
         match (header.kind(), self.stage) {
             (Kind::Data, Stage::Content | Stage::Tunnel) => self.on_data(header.length, shared),
             //= rfc9114/4.1#1
@@ -323,6 +329,7 @@ impl Message {
             return Ok(rest);
         }
         self.frame = Frame::None;
+        let len = self.partial.len() + piece.len();
         if self.partial.is_empty() {
             decode(piece, shared)?;
         } else {
@@ -330,6 +337,9 @@ impl Message {
             let mut whole = core::mem::take(&mut self.partial);
             whole.extend_from_slice(piece);
             decode(&whole, shared)?;
+        }
+        if let Some(trace) = &mut shared.trace {
+            trace.on_section(id, len, shared.section);
         }
         self.on_section(id, shared)?;
         Ok(rest)

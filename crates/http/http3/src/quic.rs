@@ -42,6 +42,10 @@ pub trait QuicConnection {
     fn remember(&mut self, state: &[u8]);
     /// Whether the server has taken early data.
     fn is_early_data_accepted(&self) -> bool;
+    /// The connection's trace, if it is traced.
+    fn trace(&mut self) -> Option<&mut qlog::Trace> {
+        None
+    }
 }
 
 impl QuicConnection for Connection {
@@ -83,5 +87,8 @@ impl QuicConnection for Connection {
     }
     fn is_early_data_accepted(&self) -> bool {
         self.early_status() == EarlyStatus::Accepted
+    }
+    fn trace(&mut self) -> Option<&mut qlog::Trace> {
+        Connection::trace(self)
     }
 }

@@ -38,6 +38,7 @@ pub(crate) struct FakeQuic {
     /// For the next connection.
     pub(crate) kept: Option<Vec<u8>>,
     pub(crate) takes_early_data: bool,
+    pub(crate) log: Option<qlog::Trace>,
 }
 
 impl FakeQuic {
@@ -52,6 +53,7 @@ impl FakeQuic {
             remembered: None,
             kept: None,
             takes_early_data: false,
+            log: None,
         }
     }
 
@@ -111,6 +113,9 @@ impl QuicConnection for FakeQuic {
     }
     fn is_early_data_accepted(&self) -> bool {
         self.takes_early_data
+    }
+    fn trace(&mut self) -> Option<&mut qlog::Trace> {
+        self.log.as_mut()
     }
 }
 

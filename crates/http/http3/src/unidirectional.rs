@@ -6,18 +6,12 @@
 
 use crate::control::ControlStream;
 use crate::error::{Code, ConnectionError};
+use crate::stream_type;
+use crate::trace::Trace;
 use crate::varint::PartialVarint;
 use qpack::instructions::{DecoderStream, EncoderStream};
 use transport::{Fin, StreamId};
 use wire::Side;
-
-/// Stream types.
-pub(crate) mod ty {
-    pub(crate) const CONTROL: u64 = 0x00;
-    pub(crate) const PUSH: u64 = 0x01;
-    pub(crate) const QPACK_ENCODER: u64 = 0x02;
-    pub(crate) const QPACK_DECODER: u64 = 0x03;
-}
 
 /// Streams whose type is not known yet. The transport's limit on streams is usually lower.
 const MAX_UNTYPED: usize = 128;
@@ -80,6 +74,7 @@ impl PeerStreams {
         id: StreamId,
         mut bytes: &'a [u8],
         fin: Fin,
+        trace: Option<&mut Trace>,
     ) -> Result<Outcome<'a>, ConnectionError> {
         if let Some(purpose) = self.purpose(id) {
             return Ok(Outcome::Bytes(purpose, bytes));
@@ -98,6 +93,9 @@ impl PeerStreams {
             return Ok(Outcome::Nothing);
         };
         self.untyped.swap_remove(at);
+        if let Some(trace) = trace {
+            trace.on_stream_type(id, ty);
+        }
         match self.assign(id, ty)? {
             Some(purpose) => Ok(Outcome::Bytes(purpose, bytes)),
             None => Ok(Outcome::Unknown),
@@ -121,12 +119,12 @@ impl PeerStreams {
             ConnectionError { code: Code::STREAM_CREATION_ERROR, reason }
         }
         let purpose = match ty {
-            ty::CONTROL => Purpose::Control,
-            ty::QPACK_ENCODER => Purpose::QpackEncoder,
-            ty::QPACK_DECODER => Purpose::QpackDecoder,
+            stream_type::CONTROL => Purpose::Control,
+            stream_type::QPACK_ENCODER => Purpose::QpackEncoder,
+            stream_type::QPACK_DECODER => Purpose::QpackDecoder,
             //= rfc9114/6.2.2#1
-            ty::PUSH if self.peer.is_client() => return Err(creation("push stream from a client")),
-            ty::PUSH => {
+            stream_type::PUSH if self.peer.is_client() => return Err(creation("push stream from a client")),
+            stream_type::PUSH => {
                 let reason = "push without permission";
                 return Err(ConnectionError { code: Code::ID_ERROR, reason });
             }
@@ -180,9 +178,15 @@ mod tests {
     fn critical_streams_are_unique_and_stay() {
         for ty in [0x00, 0x02, 0x03] {
             let mut streams = PeerStreams::new(Side::Client);
-            assert!(matches!(streams.on_bytes(uni(0), &[ty, 9], Fin::Open), Ok(Outcome::Bytes(_, [9]))));
-            assert!(matches!(streams.on_bytes(uni(0), &[8], Fin::Open), Ok(Outcome::Bytes(_, [8]))));
-            assert_eq!(code(streams.on_bytes(uni(1), &[ty], Fin::Open)), Some(Code::STREAM_CREATION_ERROR));
+            assert!(matches!(
+                streams.on_bytes(uni(0), &[ty, 9], Fin::Open, None),
+                Ok(Outcome::Bytes(_, [9]))
+            ));
+            assert!(matches!(streams.on_bytes(uni(0), &[8], Fin::Open, None), Ok(Outcome::Bytes(_, [8]))));
+            assert_eq!(
+                code(streams.on_bytes(uni(1), &[ty], Fin::Open, None)),
+                Some(Code::STREAM_CREATION_ERROR)
+            );
             assert_eq!(code(streams.on_reset(uni(0))), Some(Code::CLOSED_CRITICAL_STREAM));
         }
     }
@@ -191,13 +195,13 @@ mod tests {
     #[test]
     fn a_type_may_come_in_pieces_or_never() {
         let mut streams = PeerStreams::new(Side::Client);
-        assert_eq!(streams.on_bytes(uni(0), &[0x40], Fin::Open), Ok(Outcome::Nothing));
+        assert_eq!(streams.on_bytes(uni(0), &[0x40], Fin::Open, None), Ok(Outcome::Nothing));
         assert!(matches!(
-            streams.on_bytes(uni(0), &[0x00, 4], Fin::Open),
+            streams.on_bytes(uni(0), &[0x00, 4], Fin::Open, None),
             Ok(Outcome::Bytes(Purpose::Control, [4]))
         ));
-        assert_eq!(streams.on_bytes(uni(1), &[0x40], Fin::End), Ok(Outcome::Nothing));
-        assert_eq!(streams.on_bytes(uni(2), &[], Fin::End), Ok(Outcome::Nothing));
+        assert_eq!(streams.on_bytes(uni(1), &[0x40], Fin::End, None), Ok(Outcome::Nothing));
+        assert_eq!(streams.on_bytes(uni(2), &[], Fin::End, None), Ok(Outcome::Nothing));
         assert_eq!(streams.on_reset(uni(3)), Ok(()));
         assert!(streams.untyped.is_empty());
     }
@@ -206,21 +210,21 @@ mod tests {
     fn unknown_types_are_asked_to_stop_and_cost_nothing() {
         let mut streams = PeerStreams::new(Side::Client);
         for index in 0..10_000 {
-            assert_eq!(streams.on_bytes(uni(index), &[0x21, 1, 2, 3], Fin::Open), Ok(Outcome::Unknown));
-            assert_eq!(streams.on_bytes(uni(index), &[4, 5, 6], Fin::End), Ok(Outcome::Nothing));
+            assert_eq!(streams.on_bytes(uni(index), &[0x21, 1, 2, 3], Fin::Open, None), Ok(Outcome::Unknown));
+            assert_eq!(streams.on_bytes(uni(index), &[4, 5, 6], Fin::End, None), Ok(Outcome::Nothing));
         }
         assert!(streams.untyped.is_empty());
         // Streams that never send a type are bounded.
-        assert_eq!(code(streams.on_bytes(uni(20_000), &[], Fin::Open)), Some(Code::EXCESSIVE_LOAD));
+        assert_eq!(code(streams.on_bytes(uni(20_000), &[], Fin::Open, None)), Some(Code::EXCESSIVE_LOAD));
     }
 
     /// RFC 9114 §6.2.2, §4.6.
     #[test]
     fn push_streams_are_refused() {
-        let refused = PeerStreams::new(Side::Client).on_bytes(uni(0), &[0x01], Fin::Open).map(|_| ());
+        let refused = PeerStreams::new(Side::Client).on_bytes(uni(0), &[0x01], Fin::Open, None).map(|_| ());
         assert_eq!(code(refused), Some(Code::STREAM_CREATION_ERROR));
         let id = StreamId::new(Side::Server, transport::Dir::Uni, 0);
-        let refused = PeerStreams::new(Side::Server).on_bytes(id, &[0x01], Fin::Open).map(|_| ());
+        let refused = PeerStreams::new(Side::Server).on_bytes(id, &[0x01], Fin::Open, None).map(|_| ());
         assert_eq!(code(refused), Some(Code::ID_ERROR));
     }
 }

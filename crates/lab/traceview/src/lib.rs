@@ -4,16 +4,19 @@
 //! |---|---|
 //! | records.rs | reads a file: JSON text sequences, lines of JSON, or one document with all events |
 //! | summary.rs | what the events say of the connection: figures, and their course over time |
+//! | requests.rs | the requests of HTTP/3: what was asked, what was answered, how long it took |
 //! | study.rs | the same as tables and plots of crate `report` |
 //!
 //! The reader is lenient. Names of events and fields changed from draft to draft; what it does not know, it counts.
 
 mod records;
+mod requests;
 mod study;
 mod summary;
 #[cfg(test)]
 mod tests;
 
 pub use records::{Trace, Unreadable, read};
+pub use requests::Request;
 pub use study::study;
 pub use summary::{Stall, Summary};

@@ -10,6 +10,9 @@ const MOST_POINTS: usize = 240;
 /// A trace as a study of its own, by the name of its file.
 pub fn study(name: &str, trace: &Trace, summary: &Summary) -> Study {
     let mut blocks = vec![Block::Table(figures(summary))];
+    if !summary.requests.is_empty() {
+        blocks.push(Block::Table(requests(summary)));
+    }
     if !summary.stalls.is_empty() {
         blocks.push(Block::Table(stalls(summary)));
     }
@@ -80,6 +83,30 @@ fn figures(summary: &Summary) -> Table {
             row("largest window, bytes", [summary.largest_window.map_or(Cell::Empty, count), Cell::Empty]),
         ],
     }
+}
+
+/// Requests that a table shows.
+const SHOWN_REQUESTS: usize = 50;
+
+fn requests(summary: &Summary) -> Table {
+    let row = |request: &crate::Request| Row {
+        name: request.stream.to_string(),
+        is_published: false,
+        cells: vec![
+            Cell::Text(request.method.clone()),
+            Cell::Text(request.path.clone()),
+            request.status.map_or(Cell::Empty, |status| Cell::Number(status.into(), 0)),
+            Cell::Number(request.began_ms, 1),
+            request.duration_ms.map_or(Cell::Empty, |ms| Cell::Number(ms, 1)),
+        ],
+    };
+    let rows: Vec<Row> = summary.requests.iter().take(SHOWN_REQUESTS).map(row).collect();
+    let title = match summary.request_count {
+        count if count > rows.len() as u64 => format!("The first {} of {count} requests", rows.len()),
+        _ => "Requests".to_owned(),
+    };
+    let columns = ["method", "path", "status", "began, ms", "took, ms"].map(str::to_owned).into();
+    Table { title, corner: "stream".to_owned(), columns, rows }
 }
 
 fn stalls(summary: &Summary) -> Table {

@@ -1,6 +1,7 @@
 //! What the events of a trace say of its connection.
 
 use crate::records::{Event, Trace};
+use crate::requests::{Request, Requests};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -41,6 +42,10 @@ pub struct Summary {
     pub rtt_ms: Option<[f64; 3]>,
     /// The largest congestion window, in bytes.
     pub largest_window: Option<u64>,
+    /// Requests of HTTP/3.
+    pub request_count: u64,
+    /// The first thousand of them.
+    pub requests: Vec<Request>,
     /// The longest times without progress, the longest first.
     pub stalls: Vec<Stall>,
     /// How it ended.
@@ -86,6 +91,7 @@ struct Reading {
     carried: [u64; 2],
     progressed_at: Option<f64>,
     lost: BTreeMap<(String, u64), ()>,
+    requests: Requests,
 }
 
 impl Summary {
@@ -101,6 +107,8 @@ impl Summary {
         for event in &trace.events {
             summary.add(&mut reading, event);
         }
+        summary.request_count = reading.requests.count;
+        summary.requests = reading.requests.into_told();
         summary.stalls.sort_by(|one, other| other.lasted_ms.total_cmp(&one.lasted_ms));
         summary.stalls.truncate(STALLS);
         let mut samples: Vec<f64> = summary.course.rtt.iter().map(|(_, rtt)| *rtt).collect();
@@ -149,6 +157,7 @@ impl Summary {
                 self.alpn = chosen.filter(|alpn| alpn != "null").or_else(|| self.alpn.take());
             }
             "connection_state_updated" => self.on_state(*time, data),
+            "frame_created" | "frame_parsed" => reading.requests.on_frame(*time, data),
             "connection_closed" => self.end = Some(ending(data)),
             _ => *self.others.entry(name.clone()).or_default() += 1,
         }
@@ -179,6 +188,9 @@ impl Summary {
             self.stream_bytes[direction] += length;
             let id = frame.get("stream_id").and_then(number).unwrap_or(0);
             let end = frame.get("offset").and_then(number).unwrap_or(0).saturating_add(length);
+            if (direction == 0) == (self.vantage == "server") {
+                reading.requests.on_response_bytes(*time, id);
+            }
             let known = reading.streams[direction].entry(id).or_default();
             if end > *known {
                 reading.carried[direction] += end - *known;

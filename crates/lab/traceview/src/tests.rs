@@ -43,6 +43,44 @@ fn a_sequence_is_summed_up() {
     assert!(study.findings.iter().any(|finding| finding.contains("256")), "{:?}", study.findings);
 }
 
+/// Deleted, the slow request among many would not be seen, and a path could write to a terminal what it likes.
+#[test]
+fn requests_have_method_path_status_and_duration() {
+    let frame = |time: f64, name: &str, fields: &str| {
+        format!(
+            r#"{{"time":{time},"name":"http3:{name}","data":{{"stream_id":4,"frame":{{"frame_type":"headers","headers":[{fields}]}}}}}}"#
+        )
+    };
+    let field = |name: &str, value: &str| format!(r#"{{"name":"{name}","value":"{value}"}}"#);
+    let status = |code: &str| field(":status", code);
+    let asked = [field(":method", "GET"), field(":path", "/a\\u001b[2J")].join(",");
+    let received = |time: f64| {
+        format!(
+            r#"{{"time":{time},"name":"quic:packet_received","data":{{"frames":[{{"frame_type":"stream","stream_id":4,"raw":{{"payload_length":10}}}}]}}}}"#
+        )
+    };
+    let records = [
+        frame(1.0, "frame_created", &asked),
+        SENT.to_owned(),
+        frame(2.0, "frame_parsed", &status("103")),
+        received(3.0),
+        frame(3.0, "frame_parsed", &status("200")),
+        received(9.5),
+    ];
+    let text = sequence(&records.each_ref().map(String::as_str));
+    let traces = parse(&text).expect("a trace");
+    let summary = Summary::of(&traces[0]);
+    let [request] = summary.requests.as_slice() else { panic!("{:?}", summary.requests) };
+    assert_eq!((request.stream, request.method.as_str()), (4, "GET"));
+    assert_eq!(request.path, "/a\u{fffd}[2J");
+    assert_eq!((request.status, request.duration_ms, summary.request_count), (Some(200), Some(8.5), 1));
+    let study = study("one", &traces[0], &summary);
+    let shown = report::text::study(&study, report::text::Colours::None);
+    for word in ["Requests", "GET", "/a", "200", "8.5"] {
+        assert!(shown.contains(word), "{word}: {shown}");
+    }
+}
+
 /// The events of aioquic 1.7, and those of the first drafts, in which an event is a list.
 #[test]
 fn documents_of_other_implementations_are_read() {

@@ -94,6 +94,38 @@ fn both_ends_of_a_download_write_valid_traces_that_end_with_the_close() {
     }
     let id = |index: usize| &found[index].1[0]["trace"]["common_fields"]["group_id"];
     assert_eq!(id(0), id(1));
+    exchanged(&found[0].1, ["frame_parsed", "frame_created"]);
+    exchanged(&found[1].1, ["frame_created", "frame_parsed"]);
+}
+
+/// The events of HTTP/3 on a download, in their order among those of the transport.
+fn exchanged(events: &[Value], [asked, answered]: [&str; 2]) {
+    let at = |name: &str, is: &dyn Fn(&Value) -> bool| {
+        let found = events.iter().position(|event| event["name"] == name && is(&event["data"]));
+        found.expect(name)
+    };
+    let field = |data: &Value, name: &str| {
+        let fields = data["frame"]["headers"].as_array();
+        let found = fields.into_iter().flatten().find(|field| field["name"] == name);
+        found.and_then(|field| field["value"].as_str()).map(str::to_owned)
+    };
+    let [asked, answered] = [asked, answered].map(|name| format!("http3:{name}"));
+    let on_request = |data: &Value| data["stream_id"] == 0;
+    let steps = [
+        at("quic:connection_started", &|_| true),
+        at("http3:stream_type_set", &|data| on_request(data) && data["stream_type"] == "request"),
+        at(&asked, &|data| on_request(data) && field(data, ":path").as_deref() == Some("/bytes/300kB")),
+        at(&answered, &|data| on_request(data) && field(data, ":status").as_deref() == Some("200")),
+        at(&answered, &|data| on_request(data) && data["frame"]["raw"]["payload_length"] == 300_000),
+        at("quic:connection_closed", &|_| true),
+    ];
+    assert!(steps.is_sorted(), "{steps:?}");
+    assert_eq!(count(events, "http3:parameters_set"), 2);
+    assert_eq!(count(events, "http3:stream_type_set"), 7, "three of either end and the request");
+    // Nothing is dated before what stands above it, but for packets, which are dated by their departure.
+    let plain = events.iter().skip(1).filter(|event| event["name"] != "quic:packet_sent");
+    let times: Vec<f64> = plain.filter_map(|event| event["time"].as_f64()).collect();
+    assert!(times.is_sorted());
 }
 
 /// Deleted, Ctrl-C could take away what explains why it was needed.
@@ -171,8 +203,14 @@ fn a_summary_agrees_with_the_report_of_the_download() {
     assert!(line["stream_bytes"][1].as_u64() >= Some(3_000_000), "{line}");
     assert_eq!(line["addresses"][0], report["local_address"]);
     assert!(line["end"].as_str().is_some_and(|end| end.starts_with("local close code 256")), "{line}");
+    let request = &line["requests"][0];
+    let told = ["method", "path"].map(|name| request[name].as_str().unwrap_or_default());
+    assert_eq!((told, request["status"].as_u64()), (["GET", "/bytes/3MB"], Some(200)));
+    assert!(request["duration_ms"].as_f64() > Some(0.0), "{request}");
     let page = fs::read_to_string(page).expect("a page");
+    assert!(page.contains("Requests") && page.contains("/bytes/3MB"));
     assert!(page.contains("<svg") && page.contains("Congestion control"));
     let words = String::from_utf8(qlog(&[]).stdout).expect("text");
     assert!(words.contains("QUIC version 1, application protocol h3."), "{words}");
+    assert!(words.contains("GET") && words.contains("/bytes/3MB"), "{words}");
 }

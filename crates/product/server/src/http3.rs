@@ -463,9 +463,10 @@ impl<H: Handler> App for Server<H> {
         self.journal.served.connections += 1;
         self.open += 1;
         let held = self.ledger.on_accept(now, connection.addresses().peer.ip());
-        let connection = http3::Connection::new(Side::Server, Arc::clone(&self.config), now);
+        let mut http = http3::Connection::new(Side::Server, Arc::clone(&self.config), now);
+        http.begin_trace(connection);
         State {
-            session: Session { connection, messages: Exchanges::new(self.early_data) },
+            session: Session { connection: http, messages: Exchanges::new(self.early_data) },
             shutdown: ShutdownState::default(),
             watch: Watch::default(),
             call: ConnectionCall::default(),

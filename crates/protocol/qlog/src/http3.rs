@@ -24,6 +24,8 @@ pub struct Http3ParametersSet {
     pub max_table_capacity: Option<u64>,
     /// SETTINGS_QPACK_BLOCKED_STREAMS.
     pub blocked_streams_count: Option<u64>,
+    /// SETTINGS_ENABLE_CONNECT_PROTOCOL.
+    pub extended_connect: Option<u64>,
     /// SETTINGS_H3_DATAGRAM.
     pub h3_datagram: Option<u64>,
 }
@@ -36,6 +38,7 @@ impl Event for Http3ParametersSet {
             .number_if("max_field_section_size", self.max_field_section_size)
             .number_if("max_table_capacity", self.max_table_capacity)
             .number_if("blocked_streams_count", self.blocked_streams_count)
+            .number_if("extended_connect", self.extended_connect)
             .number_if("h3_datagram", self.h3_datagram);
     }
 }

@@ -103,6 +103,12 @@ impl Object<'_> {
         self
     }
 
+    /// A value that is JSON already.
+    pub(crate) fn encoded(&mut self, name: &'static str, value: &[u8]) -> &mut Self {
+        self.member(name).extend_from_slice(value);
+        self
+    }
+
     /// An array within.
     pub fn array(&mut self, name: &'static str, fill: impl FnOnce(&mut Array<'_>)) -> &mut Self {
         array(self.member(name), fill);

@@ -12,6 +12,7 @@
 //! | packet.rs, frames.rs | packets and the frames in them, decoded from the plaintext |
 //! | recovery.rs | round-trip time, congestion, losses, timers, ECN |
 //! | http3.rs | events of HTTP/3 |
+//! | pending.rs | events that wait until the trace is at hand |
 //! | check.rs | for tests: a check of traces against the schemas of the drafts |
 //! | sample.rs | which connections are traced, if not all are |
 //!
@@ -27,6 +28,7 @@ mod http3;
 mod json;
 mod packet;
 mod parameters;
+mod pending;
 mod quic;
 mod recovery;
 mod sample;
@@ -44,6 +46,7 @@ pub use packet::{
     DropTrigger, LossTrigger, PacketDropped, PacketKind, PacketLost, PacketReceived, PacketSent, PacketsAcked,
 };
 pub use parameters::{Initiator, ParametersSet};
+pub use pending::Pending;
 pub use quic::{
     AlpnInformation, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, ConnectionState,
     ConnectionStateUpdated, KeyUpdated, MigrationState, MigrationStateUpdated, MtuUpdated, TupleAssigned,

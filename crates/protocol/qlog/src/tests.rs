@@ -258,6 +258,7 @@ fn record_http3(trace: &mut Trace, now: Instant) {
             max_field_section_size: some,
             max_table_capacity: some,
             blocked_streams_count: some,
+            extended_connect: some,
             h3_datagram: some,
         },
     );
@@ -286,6 +287,30 @@ fn record_http3(trace: &mut Trace, now: Instant) {
 }
 
 const SECRET: &[u8; 16] = b"SECRETSECRETSECR";
+
+/// Deleted, a peer could make a traced connection hold any number of events, or events that wait could be lost in silence.
+#[test]
+fn events_that_wait_are_bounded_recorded_once_and_counted() {
+    let kept = Kept::default();
+    let mut trace = kept.trace(Keep::default());
+    let mut pending = Pending::default();
+    let fields = [FieldText { name: b"x", value: &[0x01; 300] }];
+    let frame = Http3Frame::Headers { len: 300, fields: &fields };
+    (0..1_000).for_each(|stream_id| pending.push(&FrameParsed { stream_id, frame }));
+    assert!(pending.bytes() <= 2 * (256 << 10) + 16_384, "{}", pending.bytes());
+    trace.record_pending(at(7), &mut pending);
+    assert!(pending.is_empty());
+    assert!(pending.bytes() <= 64 << 10, "memory is given back: {}", pending.bytes());
+    trace.record_pending(at(8), &mut pending);
+    drop(trace);
+    let records = kept.records();
+    let told = records.iter().filter(|record| record["name"] == "http3:frame_parsed");
+    let told: Vec<u64> = told.filter_map(|record| record["data"]["stream_id"].as_u64()).collect();
+    assert_eq!(told, (0..told.len() as u64).collect::<Vec<_>>());
+    let warning = records.last().unwrap();
+    assert_eq!(warning["data"]["code"].as_u64(), Some(1_000 - told.len() as u64), "{warning}");
+    assert_eq!(records[1]["time"].as_f64(), Some(7.0));
+}
 
 /// Deleted, a member could be misspelt or of another type, and no viewer would find it.
 #[test]

@@ -13,7 +13,7 @@ mod triggers;
 pub use triggers::Triggers;
 
 use crate::recovery::MetricsUpdated;
-use crate::{Event, Object, RecoveryMetrics, json};
+use crate::{Event, Object, Pending, RecoveryMetrics, json};
 use base::time::{Duration, Instant};
 use core::fmt::Debug;
 use std::collections::VecDeque;
@@ -171,11 +171,28 @@ impl Trace {
 
     /// Something happened.
     pub fn record<E: Event>(&mut self, now: Instant, event: &E) {
+        self.keep(now, E::NAME, |record| {
+            record.object("data", |data| event.write(data));
+        });
+    }
+
+    /// Records what has happened since the last call, as of now.
+    pub fn record_pending(&mut self, now: Instant, pending: &mut Pending) {
+        let missed = pending.take(|name, data| {
+            self.keep(now, name, |record| {
+                record.encoded("data", data);
+            });
+        });
+        self.dropped += missed;
+    }
+
+    /// An event, whose data `fill` writes.
+    fn keep(&mut self, now: Instant, name: &'static str, fill: impl FnOnce(&mut Object<'_>)) {
         if self.left == 0 && self.ring.is_none() {
             self.dropped += 1;
             return;
         }
-        self.write(now, E::NAME, |data| event.write(data));
+        self.write(now, name, fill);
         if self.chunk.bytes.len() >= CHUNK || now.saturating_since(self.chunk.begun_at) >= LONGEST_WAIT {
             self.turn(now);
         }
@@ -260,8 +277,10 @@ impl Trace {
     fn tell_dropped(&mut self, now: Instant, why: &str) {
         let dropped = self.dropped;
         let message = format!("{dropped} events {why}");
-        self.write(now, "loglevel:warning", |data| {
-            data.number("code", dropped).text("message", &message);
+        self.write(now, "loglevel:warning", |record| {
+            record.object("data", |data| {
+                data.number("code", dropped).text("message", &message);
+            });
         });
         // It tells of events, and is none.
         self.chunk.events -= 1;
@@ -280,7 +299,7 @@ impl Trace {
             if let Some(tuple) = &self.tuple {
                 event.text("tuple", tuple);
             }
-            event.object("data", fill);
+            fill(event);
         });
     }
 }

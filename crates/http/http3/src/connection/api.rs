@@ -10,6 +10,7 @@ use crate::quic::QuicConnection;
 use base::time::Instant;
 use bytes::Bytes;
 use http::{HeaderMap, Method, request, response};
+use qlog::StreamType;
 use transport::{Dir, StreamId};
 
 /// Why a request was not sent.
@@ -204,7 +205,16 @@ impl Connection {
             return Err(SendError::HeadTooLarge);
         }
         self.write(quic, id, head.bytes.clone())?;
+        self.trace_sent(quic, id, &head.bytes);
         self.proceed(quic, id, next)
+    }
+
+    /// Bytes that begin with a frame were handed over.
+    #[inline]
+    fn trace_sent(&mut self, quic: &mut impl QuicConnection, id: StreamId, bytes: &[u8]) {
+        if let Some(trace) = &mut self.trace {
+            trace.on_sent(quic, id, bytes);
+        }
     }
 
     /// Sends content. The bytes are kept, not copied, until they are acknowledged; the transport's `send_capacity` says how
@@ -225,6 +235,7 @@ impl Connection {
         }
         if framing == Framing::Own {
             let header = self.arena.data_header(bytes.len() as u64);
+            self.trace_sent(quic, id, &header);
             self.write(quic, id, header)?;
         }
         self.write(quic, id, bytes)?;
@@ -342,6 +353,10 @@ impl Connection {
         let exchange = Exchange { incoming: Message::new(request.answers), outgoing: Outgoing::Head };
         self.exchanges.insert(id.index(), exchange);
         self.abuse_budgets.on_exchange();
+        if let Some(trace) = &mut self.trace {
+            trace.on_opened(quic, id, StreamType::Request);
+            trace.on_sent(quic, id, &request.bytes);
+        }
         self.write(quic, id, request.bytes.clone())
             .and_then(|()| self.proceed(quic, id, next))
             .map_err(|_| RequestError::Closed)?;

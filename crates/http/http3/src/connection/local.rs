@@ -7,8 +7,10 @@ use super::Connection;
 use crate::frame;
 use crate::quic::QuicConnection;
 use crate::settings::Settings;
-use crate::unidirectional::ty;
+use crate::stream_type;
+use crate::trace::Trace;
 use bytes::Bytes;
+use qlog::StreamType;
 use transport::{Dir, Priority, StreamId};
 use wire::{Side, varint};
 
@@ -45,21 +47,39 @@ impl LocalStreams {
 
     /// Opens what is not open yet. While the handshake is under way the transport allows none.
     #[inline]
-    pub(super) fn open(&mut self, quic: &mut impl QuicConnection, settings: impl Fn() -> Settings) {
+    pub(super) fn open(
+        &mut self,
+        quic: &mut impl QuicConnection,
+        settings: impl Fn() -> Settings,
+        trace: &mut Option<Box<Trace>>,
+    ) {
         if self.decoder.is_none() {
-            self.open_next(quic, &settings());
+            self.open_next(quic, &settings(), trace);
         }
         if self.goaway_owed {
-            self.write_goaway(quic);
+            self.write_goaway(quic, trace);
         }
     }
 
     #[cold]
-    fn open_next(&mut self, quic: &mut impl QuicConnection, settings: &Settings) {
-        let mut begin = |place: &mut Option<StreamId>, bytes: Vec<u8>| {
+    fn open_next(
+        &mut self,
+        quic: &mut impl QuicConnection,
+        settings: &Settings,
+        trace: &mut Option<Box<Trace>>,
+    ) {
+        let mut begin = |place: &mut Option<StreamId>, bytes: Vec<u8>, stream_type: StreamType| {
             if place.is_none() {
                 *place = quic.open(Dir::Uni).ok();
                 if let Some(id) = *place {
+                    if let Some(trace) = trace {
+                        trace.on_opened(quic, id, stream_type);
+                        // Every type of ours is one byte.
+                        trace.on_sent(quic, id, bytes.get(1..).unwrap_or(&[]));
+                        if stream_type == StreamType::Control {
+                            trace.on_local_settings(quic, settings);
+                        }
+                    }
                     // GOAWAY and SETTINGS must not wait behind content.
                     quic.set_priority(id, Priority::CONTROL);
                     // A fresh stream takes bytes unless the connection is over, and then nothing matters.
@@ -70,18 +90,21 @@ impl LocalStreams {
         };
         let mut control = Vec::with_capacity(32);
         //= rfc9114/6.2.1#1
-        varint::append(&mut control, ty::CONTROL);
+        varint::append(&mut control, stream_type::CONTROL);
         settings.append_frame(&mut control);
-        let _ = begin(&mut self.control, control)
-            && begin(&mut self.encoder, vec![ty::QPACK_ENCODER as u8])
-            && begin(&mut self.decoder, vec![ty::QPACK_DECODER as u8]);
+        let _ = begin(&mut self.control, control, StreamType::Control)
+            && begin(&mut self.encoder, vec![stream_type::QPACK_ENCODER as u8], StreamType::QpackEncode)
+            && begin(&mut self.decoder, vec![stream_type::QPACK_DECODER as u8], StreamType::QpackDecode);
     }
 
-    fn write_goaway(&mut self, quic: &mut impl QuicConnection) {
+    fn write_goaway(&mut self, quic: &mut impl QuicConnection, trace: &mut Option<Box<Trace>>) {
         let (Some(control), Some(id)) = (self.control, self.goaway) else { return };
         let mut bytes = Vec::with_capacity(12);
         frame::append_header(&mut bytes, frame::ty::GOAWAY, varint::size(id) as u64);
         varint::append(&mut bytes, id);
+        if let Some(trace) = trace {
+            trace.on_sent(quic, control, &bytes);
+        }
         let _ = quic.write(control, Bytes::from(bytes));
         self.goaway_owed = false;
     }
@@ -103,7 +126,7 @@ impl Connection {
         if id < self.local.rejected_from() {
             self.local.goaway = Some(id);
             self.local.goaway_owed = true;
-            self.local.write_goaway(quic);
+            self.local.write_goaway(quic, &mut self.trace);
         }
     }
 }

@@ -24,8 +24,10 @@ use crate::config::Config;
 use crate::error::ConnectionError;
 use crate::exchange::Exchange;
 use crate::outgoing::Arena;
+use crate::quic::QuicConnection;
 use crate::settings::Settings;
 use crate::stream_table::StreamTable;
+use crate::trace::Trace;
 use crate::unidirectional::PeerStreams;
 use base::time::Instant;
 use local::LocalStreams;
@@ -64,6 +66,8 @@ pub struct Connection {
     closed: bool,
     now: Instant,
     next_scan: Instant,
+    /// On a traced connection only.
+    trace: Option<Box<Trace>>,
 }
 
 impl Connection {
@@ -89,6 +93,15 @@ impl Connection {
             closed: false,
             now,
             next_scan: now,
+            trace: None,
+        }
+    }
+
+    /// To be called where a connection is accepted: its trace, if its transport has one, then tells of the requests that come before
+    /// the first turn too.
+    pub fn begin_trace(&mut self, quic: &mut impl QuicConnection) {
+        if self.trace.is_none() {
+            self.trace = Trace::begin(quic, self.now);
         }
     }
 

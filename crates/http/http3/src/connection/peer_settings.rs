@@ -71,6 +71,7 @@ impl Connection {
     fn on_news_of_settings(&mut self, quic: &mut impl QuicConnection) {
         match self.settings {
             PeerSettings::Fresh => {
+                self.begin_trace(quic);
                 //= rfc9114/7.2.4.2#1
                 let remembered = quic.remembered().filter(|_| !self.side.is_server());
                 let settings = remembered.and_then(|payload| Settings::parse(&payload).ok());

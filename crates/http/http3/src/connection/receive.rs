@@ -88,6 +88,7 @@ impl Connection {
             buffered: &mut self.buffered,
             max_buffered: self.config.max_buffered(),
             priority: &mut priority,
+            trace: self.trace.as_deref_mut(),
             now: self.now,
             sink: &mut *sink,
         };
@@ -129,6 +130,9 @@ impl Connection {
             let exchange = Exchange { incoming: Message::new(Answers::Other), outgoing: Outgoing::Head };
             self.exchanges.insert(index, exchange);
             self.abuse_budgets.on_exchange();
+            if let Some(trace) = &mut self.trace {
+                trace.on_request_stream(id);
+            }
         }
         Ok(())
     }
@@ -190,7 +194,7 @@ impl Connection {
         bytes: &[u8],
         fin: Fin,
     ) -> Result<(), ConnectionError> {
-        match self.peer_streams.on_bytes(id, bytes, fin)? {
+        match self.peer_streams.on_bytes(id, bytes, fin, self.trace.as_deref_mut())? {
             Outcome::Nothing => Ok(()),
             Outcome::Unknown => {
                 self.abuse_budgets.on_idle_work(1)?;
@@ -223,7 +227,9 @@ impl Connection {
                 self.abuse_budgets.on_idle_work(instructions)
             }
             Purpose::Control => {
-                while let Some(frame) = self.peer_streams.control.next_frame(&mut bytes)? {
+                while let Some(frame) =
+                    self.peer_streams.control.next_frame(&mut bytes, self.trace.as_deref_mut())?
+                {
                     self.on_control_frame(sink, frame)?;
                 }
                 Ok(())

@@ -18,6 +18,9 @@ impl Connection {
     pub fn on_turn<S: MessageSink>(&mut self, quic: &mut impl QuicConnection, sink: &mut S, now: Instant) {
         self.now = now;
         self.abuse_budgets.on_turn(now);
+        if let Some(trace) = &mut self.trace {
+            trace.on_turn(quic, now);
+        }
         while let Some(event) = quic.next_event() {
             if let Err(error) = self.on_event(sink, &event) {
                 self.fail(error);
@@ -27,7 +30,7 @@ impl Connection {
             return;
         }
         self.compare_settings(quic);
-        self.local.open(quic, || self.config.settings());
+        self.local.open(quic, || self.config.settings(), &mut self.trace);
         if now >= self.next_scan
             && let Err(error) = self.scan(sink, now)
         {
@@ -90,7 +93,12 @@ impl Connection {
                 }
                 Action::StopSending { id, code } => quic.stop_sending(id, code.0),
                 Action::Refuse { id } => self.refuse(quic, id),
-                Action::SetPriority { id, priority } => quic.set_priority(id, priority),
+                Action::SetPriority { id, priority } => {
+                    quic.set_priority(id, priority);
+                    if let Some(trace) = &mut self.trace {
+                        trace.on_priority(quic, id, priority);
+                    }
+                }
             }
         }
         self.actions = actions;
@@ -101,8 +109,10 @@ impl Connection {
         let no_content = [(&b"content-length"[..], &b"0"[..])];
         let (bytes, size) = self.arena.head(None, |out| fields::write_response(431, no_content, out));
         let fits = size <= self.peer_max_field_section_size();
-        if !fits || quic.write(id, bytes).and_then(|()| quic.finish(id)).is_err() {
+        if !fits || quic.write(id, bytes.clone()).and_then(|()| quic.finish(id)).is_err() {
             quic.reset(id, Code::EXCESSIVE_LOAD.0);
+        } else if let Some(trace) = &mut self.trace {
+            trace.on_sent(quic, id, &bytes);
         }
         quic.stop_sending(id, Code::NO_ERROR.0);
         self.exchanges.remove(id.index());

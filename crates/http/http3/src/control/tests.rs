@@ -9,7 +9,7 @@ fn read(peer: Side, bytes: &[u8]) -> Result<Vec<ControlFrame>, Code> {
     let mut stream = ControlStream::new(peer);
     let mut input = bytes;
     let mut frames = Vec::new();
-    while let Some(frame) = stream.next_frame(&mut input).map_err(|error| error.code)? {
+    while let Some(frame) = stream.next_frame(&mut input, None).map_err(|error| error.code)? {
         frames.push(frame);
     }
     assert!(input.is_empty());
@@ -89,10 +89,10 @@ fn huge_lengths_cost_nothing() {
     let mut bytes = frame(0x04, &[]);
     crate::frame::append_header(&mut bytes, 0x21, varint::MAX);
     let mut input = &bytes[..];
-    while stream.next_frame(&mut input).unwrap().is_some() {}
+    while stream.next_frame(&mut input, None).unwrap().is_some() {}
     for _ in 0..1_000 {
         let mut input = &[0; 1_000][..];
-        assert_eq!(stream.next_frame(&mut input), Ok(None));
+        assert_eq!(stream.next_frame(&mut input, None), Ok(None));
     }
     assert_eq!(stream.payload.capacity(), 0);
 }
@@ -116,7 +116,7 @@ proptest! {
         'bytes: for byte in &bytes {
             let mut input = &[*byte][..];
             loop {
-                match stream.next_frame(&mut input) {
+                match stream.next_frame(&mut input, None) {
                     Ok(Some(frame)) => pieces.push(frame),
                     Ok(None) => break,
                     Err(found) => {

@@ -45,6 +45,7 @@ impl Receiver {
             buffered: &mut self.buffered,
             max_buffered: 4_000,
             priority: &mut None,
+            trace: None,
             now: Instant::ZERO,
             sink: &mut self.sink,
         };
