@@ -24,7 +24,7 @@ METHOD = """
 ## What differs from the public runner
 
 - The network is the emulator's: one way 15 ms, 10 Mbit/s, and a queue of 37,850 bytes, which is 25 full frames, where ns-3 counts packets. Losses and
-  corruption are drawn by a seed, at most three in a row, as there. The blackhole's times count from the first datagram.
+  corruption are drawn by a seed, at most four in a row, as there. The blackhole's times count from the first datagram.
 - `amplificationlimit` has six certificates, the last one with 120 names, in place of nine: rustls takes a path of no more. The server's flight is longer
   than 7,500 bytes all the same, which the judge demands.
 - The client's port or address changes first two seconds after its first datagram, and then every five seconds.

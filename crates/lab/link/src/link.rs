@@ -78,13 +78,14 @@ struct Memory {
 }
 
 /// A run of affected datagrams ends when the line was quiet for so long: the state of the network is bad for a while. Otherwise a
-/// run would outlast one exponentially backed-off probe after another.
+/// run would outlast one exponentially backed-off probe after another. Where runs are bounded, the count goes on instead: else the
+/// bound would not hold for such probes, and they would all be lost.
 const RUN_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Memory {
-    fn on_datagram(&mut self, now: Instant) {
+    fn on_datagram(&mut self, now: Instant, node: &Node) {
         self.seen += 1;
-        if now.saturating_since(self.seen_at) > RUN_TIMEOUT {
+        if now.saturating_since(self.seen_at) > RUN_TIMEOUT && !node.bounds_runs() {
             self.run = 0;
         }
         self.seen_at = now;
@@ -170,7 +171,7 @@ impl Link {
     ) -> NodeOutcome {
         let Link { nodes, rng, counters, waits } = self;
         let Some((node, memory)) = nodes.get_mut(index) else { return NodeOutcome::On };
-        memory.on_datagram(now);
+        memory.on_datagram(now, node);
         match node {
             Node::Delay(delay) => NodeOutcome::At(now + *delay),
             Node::Rate { bits_per_second, queue_bytes } => {

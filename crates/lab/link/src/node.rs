@@ -127,13 +127,24 @@ pub enum Burst {
     None,
     /// In runs of this many on average; the odds stay what they are.
     Mean(u32),
-    /// Each for itself, but never more than this many in a row: what the QUIC interop runner's network does.
+    /// Each for itself, but never more than this many in a row, however far apart: what the QUIC interop runner's network does.
     AtMost(u32),
     /// In runs by the two-state model of Gilbert: the rate is how often a run begins, of datagrams outside of runs.
     Gilbert {
         /// How often a run ends, in millionths of the datagrams in it: 1 / its mean length.
         ends_ppm: u32,
     },
+}
+
+impl Node {
+    /// Whether no more than some datagrams in a row are affected.
+    pub(crate) const fn bounds_runs(&self) -> bool {
+        matches!(
+            self,
+            Node::Loss(EventRate { burst: Burst::AtMost(_), .. })
+                | Node::Corrupt(EventRate { burst: Burst::AtMost(_), .. })
+        )
+    }
 }
 
 impl EventRate {

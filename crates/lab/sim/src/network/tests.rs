@@ -48,8 +48,12 @@ impl Pair {
 
     /// Sends `count` numbered datagrams of 8 bytes, one a millisecond, and says which arrived in which order.
     fn numbered(&mut self, count: u64) -> Vec<u64> {
+        self.numbered_every(millis(1), count)
+    }
+
+    fn numbered_every(&mut self, apart: Duration, count: u64) -> Vec<u64> {
         for number in 0..count {
-            self.network.advance(BEGINNING + millis(number));
+            self.network.advance(BEGINNING + apart * number);
             self.send(&number.to_be_bytes());
         }
         let number = |bytes: Vec<u8>| u64::from_be_bytes(bytes.try_into().unwrap());
@@ -89,6 +93,14 @@ fn loss_has_its_odds_however_it_clusters() {
         };
         assert!(expected.contains(&longest), "{burst:?}: {longest} in a row");
     }
+}
+
+#[test]
+fn a_bound_on_runs_holds_for_datagrams_that_are_far_apart() {
+    let all = EventRate { ppm: 1_000_000, burst: Burst::AtMost(3) };
+    // As probes are that back off.
+    let arrived = Pair::new(vec![Node::Loss(all)]).numbered_every(millis(10_000), 12);
+    assert_eq!(arrived, [3, 7, 11]);
 }
 
 #[test]
