@@ -44,9 +44,12 @@ def check_capture_checker(client, server, workshop):
     expect(done.returncode == 0, f"editcap ended with {done.returncode}: {done.stderr[-300:]}")
     _, complaints = dissect(workshop, damaged, keys, port)
     expect(complaints, "tshark does not notice damaged packets")
-    none = workshop.folder / "no-keys"
+    # The capture holds its secrets, too.
+    none, bare = workshop.folder / "no-keys", workshop.folder / "no-secrets.pcapng"
     none.touch()
-    decrypted, _ = dissect(workshop, capture, none, port)
+    done = workshop.run(["editcap", "--discard-all-secrets", capture, bare], 60)
+    expect(done.returncode == 0, f"editcap ended with {done.returncode}: {done.stderr[-300:]}")
+    decrypted, _ = dissect(workshop, bare, none, port)
     expect(decrypted < LEAST_DECRYPTED, f"tshark decrypted {decrypted} packets without keys")
 
 

@@ -1,13 +1,16 @@
 //! Middleware that records every datagram of a port in a capture file.
 //!
-//! Classic pcap with nanosecond time stamps and raw IP packets (link type 101), because every tool reads it and a writer
-//! needs no state. A port sees only UDP payload, so the IP and UDP headers are made up from the addresses; they are
-//! correct, checksums included. Outgoing packets are recorded as the train ends, before the data path below
-//! may lose them; incoming ones as they are taken in.
+//! pcapng with nanosecond time stamps and raw IP packets (link type 101). A port sees only UDP payload, so the IP and UDP headers are made
+//! up from the addresses; they are correct, checksums included. Outgoing packets are recorded as the train ends, before the data path
+//! below may lose them; incoming ones as they are taken in.
+//!
+//! A capture may hold the TLS secrets of its connections, in blocks of their own. A dissector reads from the front, so the secrets stand
+//! before the first packet that they open: incoming packets are held until the connections have taken them in. Rejected: classic pcap,
+//! which has no place for secrets.
 //!
 //! A capture must never harm the traffic: the first write error ends it, and the caller can ask for it.
 //!
-//! Source: draft-ietf-opsawg-pcap; RFC 791 §3.1, RFC 768, RFC 8200 §3 and §8.1.
+//! Source: draft-ietf-opsawg-pcapng §4.1 to §4.3, §4.7; RFC 791 §3.1, RFC 768, RFC 8200 §3 and §8.1.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::io::{self, BufWriter, Write};
@@ -20,8 +23,23 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::port::{Counters, Port, Rx, Tx};
 
-const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
-const LINK_TYPE_RAW_IP: u32 = 101;
+/// Types of blocks.
+mod block {
+    pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+    pub(super) const INTERFACE: u32 = 1;
+    pub(super) const PACKET: u32 = 6;
+    pub(super) const SECRETS: u32 = 10;
+}
+
+/// By which a reader tells the order of bytes.
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+/// A length that is not known.
+const UNKNOWN_LENGTH: u64 = u64::MAX;
+const LINK_TYPE_RAW_IP: u16 = 101;
+/// The option that says what time stamps count, its length and its value: units of 10^-9 s.
+const NANOSECONDS: [u8; 8] = [9, 0, 1, 0, 9, 0, 0, 0];
+/// Secrets as TLS key logs have them.
+const TLS_KEY_LOG: u32 = 0x544c_534b;
 const SNAP_LENGTH: u32 = 262_144;
 const UDP: u8 = 17;
 const HOP_LIMIT: u8 = 64;
@@ -39,10 +57,19 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
 }
 
+/// Where the secrets of the connections in a capture come from.
+pub trait Secrets: core::fmt::Debug + Send {
+    /// Lines of a TLS key log (draft-ietf-tls-keylogfile) that were not taken before; empty if there are none.
+    fn take(&mut self) -> Vec<u8>;
+}
+
 /// Writes a capture file. Useful without a port, too.
 #[derive(Debug)]
 pub struct PcapWriter<W: Write> {
     out: BufWriter<W>,
+    secrets: Option<Box<dyn Secrets>>,
+    /// Blocks of packets that wait for the secrets which open them.
+    held: Vec<u8>,
 }
 
 impl<W: Write> PcapWriter<W> {
@@ -52,13 +79,20 @@ impl<W: Write> PcapWriter<W> {
     /// What `out` says.
     pub fn new(out: W) -> io::Result<PcapWriter<W>> {
         let mut out = BufWriter::new(out);
-        out.write_all(&MAGIC_NANOSECONDS.to_le_bytes())?;
-        out.write_all(&2u16.to_le_bytes())?;
-        out.write_all(&4u16.to_le_bytes())?;
-        out.write_all(&[0; 8])?;
-        out.write_all(&SNAP_LENGTH.to_le_bytes())?;
-        out.write_all(&LINK_TYPE_RAW_IP.to_le_bytes())?;
-        Ok(PcapWriter { out })
+        // Version 1.0.
+        let version = [1, 0, 0, 0];
+        let section = [&BYTE_ORDER.to_le_bytes()[..], &version, &UNKNOWN_LENGTH.to_le_bytes()];
+        write_block(&mut out, block::SECTION_HEADER, &section)?;
+        let link = [LINK_TYPE_RAW_IP.to_le_bytes(), [0, 0]].concat();
+        write_block(&mut out, block::INTERFACE, &[&link, &SNAP_LENGTH.to_le_bytes(), &NANOSECONDS, &[0; 4]])?;
+        Ok(PcapWriter { out, secrets: None, held: Vec::new() })
+    }
+
+    /// Puts the secrets of connections into the capture, as soon as they are known: who has it reads all that the connections carry.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Box<dyn Secrets>) -> PcapWriter<W> {
+        self.secrets = Some(secrets);
+        self
     }
 
     /// Appends a datagram that was seen `since_epoch` after 1 January 1970 (or any other origin).
@@ -66,16 +100,32 @@ impl<W: Write> PcapWriter<W> {
     /// # Errors
     /// What the output says.
     pub fn write(&mut self, since_epoch: Duration, record: &Record<'_>) -> io::Result<()> {
-        let mut headers = [0; 48];
-        let size = write_headers(&mut headers, record);
-        let length = (size + record.payload.len()) as u32;
-        let nanos = since_epoch.as_nanos();
-        self.out.write_all(&((nanos / 1_000_000_000) as u32).to_le_bytes())?;
-        self.out.write_all(&((nanos % 1_000_000_000) as u32).to_le_bytes())?;
-        self.out.write_all(&length.to_le_bytes())?;
-        self.out.write_all(&length.to_le_bytes())?;
-        self.out.write_all(&headers[..size])?;
-        self.out.write_all(record.payload)
+        self.settle()?;
+        write_packet(&mut self.out, since_epoch, record)
+    }
+
+    /// As [`PcapWriter::write`], of a datagram that connections have not taken in yet: secrets that they learn by it go before it.
+    ///
+    /// # Errors
+    /// What the output says.
+    fn hold(&mut self, since_epoch: Duration, record: &Record<'_>) -> io::Result<()> {
+        match self.secrets {
+            Some(_) => write_packet(&mut self.held, since_epoch, record),
+            None => write_packet(&mut self.out, since_epoch, record),
+        }
+    }
+
+    /// Writes what has become known, and then what waits for it.
+    fn settle(&mut self) -> io::Result<()> {
+        let Some(secrets) = &mut self.secrets else { return Ok(()) };
+        let lines = secrets.take();
+        if !lines.is_empty() {
+            let head = [TLS_KEY_LOG.to_le_bytes(), (lines.len() as u32).to_le_bytes()].concat();
+            write_block(&mut self.out, block::SECRETS, &[&head, &lines])?;
+        }
+        self.out.write_all(&self.held)?;
+        self.held.clear();
+        Ok(())
     }
 
     /// Hands everything to the output.
@@ -83,8 +133,42 @@ impl<W: Write> PcapWriter<W> {
     /// # Errors
     /// What the output says.
     pub fn flush(&mut self) -> io::Result<()> {
+        self.settle()?;
         self.out.flush()
     }
+}
+
+impl<W: Write> Drop for PcapWriter<W> {
+    fn drop(&mut self) {
+        // Nobody is there any more who could be told of an error.
+        let _ = self.flush();
+    }
+}
+
+/// Writes a block: its type and length, its body in pieces, padded to four bytes, and the length again.
+fn write_block(out: &mut impl Write, ty: u32, body: &[&[u8]]) -> io::Result<()> {
+    let len: usize = body.iter().map(|piece| piece.len()).sum();
+    let padding = len.next_multiple_of(4) - len;
+    let total = ((12 + len + padding) as u32).to_le_bytes();
+    out.write_all(&ty.to_le_bytes())?;
+    out.write_all(&total)?;
+    body.iter().try_for_each(|piece| out.write_all(piece))?;
+    out.write_all(&[0; 3][..padding])?;
+    out.write_all(&total)
+}
+
+fn write_packet(out: &mut impl Write, since_epoch: Duration, record: &Record<'_>) -> io::Result<()> {
+    let mut headers = [0; 48];
+    let size = write_headers(&mut headers, record);
+    let length = ((size + record.payload.len()) as u32).to_le_bytes();
+    let nanos = since_epoch.as_nanos();
+    // Of the first and only interface, at this time, as long on the wire as here.
+    let mut head = [0; 20];
+    head[4..8].copy_from_slice(&((nanos >> 32) as u32).to_le_bytes());
+    head[8..12].copy_from_slice(&(nanos as u32).to_le_bytes());
+    head[12..16].copy_from_slice(&length);
+    head[16..20].copy_from_slice(&length);
+    write_block(out, block::PACKET, &[&head, &headers[..size], record.payload])
 }
 
 /// What the wall clock shows at the origin of the ports' clock, which is the system's monotonic one: for [`Capture::new`].
@@ -238,12 +322,13 @@ impl<P: Port, W: Write> Rx for Capture<P, W> {
                 // A port that is a task's is not waited for: what was sent is in the file once nothing more arrives.
                 return writer.flush();
             }
+            writer.settle()?;
             for index in 0..trains {
                 let train = port.train(index);
                 let Addresses { local, peer } = train.addresses;
                 for payload in train.bytes.chunks(train.segment_size.max(1)) {
                     let record = Record { source: peer, destination: local, ecn: train.ecn, payload };
-                    writer.write(stamp, &record)?;
+                    writer.hold(stamp, &record)?;
                 }
             }
             Ok(())

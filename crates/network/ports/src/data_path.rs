@@ -103,7 +103,7 @@ impl DataPath {
     }
 
     /// All datagrams are written to this file, which is created when the ports are opened, by a client with its first connection of
-    /// HTTP/3. The second worker of a server writes to the same name with `.1` behind it, and so on. The format is pcap; with a key log
+    /// HTTP/3. The second worker of a server writes to the same name with `.1` behind it, and so on. The format is pcapng; with a key log
     /// a dissector can read what is encrypted. For diagnosis: it copies each datagram.
     pub fn capture(mut self, file: impl Into<PathBuf>) -> DataPath {
         self.capture = Some(file.into());
@@ -200,10 +200,10 @@ mod tests {
         ports[0].flush().unwrap();
         assert_eq!(datapath::Rx::poll(&mut ports[0]).unwrap(), 0, "nothing arrives there");
         let size = |path: &Path| std::fs::metadata(path).unwrap().len();
-        // The header of the file, of the record, of IP and UDP, and the datagram.
-        assert_eq!(size(&file), 24 + 16 + 28 + 100);
+        // The headers of the file, of the block, of IP and UDP, and the datagram.
+        assert_eq!(size(&file), 28 + 32 + 32 + 28 + 100);
         drop(ports);
-        assert!(size(&folder.join("c.pcap.1")) >= 24);
+        assert!(size(&folder.join("c.pcap.1")) >= 60);
         assert!(DataPath::plain().capture(folder.join("no/such")).open(LOOPBACK.parse().unwrap()).is_err());
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -3,6 +3,7 @@
 //! This file turns the command line into jobs and settings; what they mean is in the crate `client`. Where HTTP/3 may be spoken,
 //! this thread drives its connections on a port of the data path that was asked for.
 
+mod capture;
 mod console;
 mod paths;
 mod summary;
@@ -29,11 +30,10 @@ use client::{
 };
 use console::Console;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use crypto::{KeyLines, TlsOptions};
 use datapath::Port;
-use datapath::pcap::{Capture, PcapWriter, unix_time_of_origin};
 use ports::{AnyPort, OpenOutcome};
 use std::fmt::Write as _;
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use transport::TransportConfig;
@@ -150,9 +150,15 @@ pub(crate) struct GetArgs {
     migrate_to: Option<PlannedMove>,
     #[command(flatten)]
     paths: PathsArgs,
-    /// Write all datagrams to this capture file. With SSLKEYLOGFILE set, Wireshark can read them.
+    /// Write all datagrams and the TLS secrets that open them to this capture file (pcapng), for Wireshark.
+    ///
+    /// Who has the file reads everything that the connections carry: it is made with mode 0600. Delete it when you are done, or give it
+    /// away without its secrets: `editcap --discard-all-secrets`.
     #[arg(long, value_name = "FILE", help_heading = "QUIC", hide_short_help = true)]
     pcap: Option<PathBuf>,
+    /// Secrets on their way into the capture.
+    #[arg(skip)]
+    keys: KeyLines,
     #[command(flatten)]
     path: PathArgs,
     #[command(flatten)]
@@ -223,9 +229,8 @@ impl GetArgs {
             return Err(GetError::Broken("the data path has no port".to_owned()));
         };
         let Some(path) = &self.pcap else { return self.get_on(port, builder, jobs) };
-        let unwritable = |error| GetError::Write(path.clone(), error);
-        let writer = File::create(path).and_then(PcapWriter::new).map_err(unwritable)?;
-        self.get_on(AnyPort::other(Capture::new(port, writer, unix_time_of_origin())), builder, jobs)
+        let captured = capture::captured(port, path, &self.keys);
+        self.get_on(captured.map_err(|error| GetError::Write(path.clone(), error))?, builder, jobs)
     }
 
     /// Downloads while this thread drives the connections of HTTP/3.
@@ -283,7 +288,10 @@ impl GetArgs {
         };
         let builder = Client::builder()
             .roots(self.connection.roots()?)
-            .tls_options(self.quic.tls())
+            .tls_options(TlsOptions {
+                key_lines: self.pcap.as_ref().map(|_| self.keys.clone()),
+                ..self.quic.tls()
+            })
             .transport(self.transport()?)
             .http(http)
             .family(self.connection.family())

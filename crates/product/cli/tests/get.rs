@@ -386,9 +386,44 @@ fn captures_and_key_logs_are_written() {
     let output = Process::start(&mut command).wait();
     assert!(output.status.success(), "{}", said(&output));
     let bytes = fs::read(capture).expect("a capture");
-    assert!(bytes.starts_with(&0xa1b2_3c4d_u32.to_le_bytes()) && bytes.len() > 100_000, "{}", bytes.len());
+    assert!(bytes.starts_with(&0x0a0d_0d0a_u32.to_le_bytes()) && bytes.len() > 100_000, "{}", bytes.len());
     let text = fs::read_to_string(keys).expect("a key log");
     assert!(text.contains("SERVER_TRAFFIC_SECRET_0 "), "{text}");
+}
+
+/// Deleted, a capture could be unreadable without further files, or its secrets readable for everybody.
+#[test]
+fn a_capture_opens_without_a_key_log_and_is_its_owners() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bench = Bench::new();
+    let capture = bench.place.path().join("c.pcapng");
+    // One that everybody could read is there already.
+    fs::write(&capture, vec![0; 1 << 20]).expect("a file");
+    fs::set_permissions(&capture, fs::Permissions::from_mode(0o644)).expect("its mode");
+    let url = bench.url("bytes/100kB");
+    let mut command = bench.command(&[&url, "--discard", "--quiet"]);
+    let output = Process::start(command.arg("--pcap").arg(&capture).env_remove("SSLKEYLOGFILE")).wait();
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(fs::metadata(&capture).expect("a capture").permissions().mode() & 0o777, 0o600);
+    let port = url.split([':', '/']).nth(4).expect("a port");
+    let read = |filter: &str| {
+        let mut tshark = Command::new("tshark");
+        tshark.args(["-n", "-d", &format!("udp.port=={port},quic"), "-Y", filter, "-r"]).arg(&capture);
+        tshark
+            .stderr(Stdio::null())
+            .output()
+            .ok()
+            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let Some(asked) = read("http3.frame_type == 1") else {
+        return requirements::missing("tshark is not installed");
+    };
+    assert!(!asked.is_empty(), "no head is readable");
+    assert!(
+        read("quic.stream.stream_id == 0").is_some_and(|lines| lines.lines().count() > 50),
+        "content is readable"
+    );
+    assert_eq!(read("quic.decryption_failed").as_deref(), Some(""), "every packet is");
 }
 
 /// Deleted, a version of HTTP could lose what the others have: ranges, heads, exit codes, JSON.

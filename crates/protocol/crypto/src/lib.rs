@@ -35,8 +35,8 @@ mod undecided;
 mod vectors;
 
 pub use config::{
-    ClientTls, ConfigError, Identities, Identity, KeyExchange, KeyLog, Roots, ServerTls, TlsOptions,
-    tcp_client, tcp_server,
+    ClientTls, ConfigError, Identities, Identity, KeyExchange, KeyLines, KeyLog, Roots, ServerTls,
+    TlsOptions, tcp_client, tcp_server,
 };
 pub use header::{HeaderKey, SAMPLE_LEN};
 pub use keys::{DirectionalKeys, Keys, OneRttSecrets, initial_keys};

@@ -61,12 +61,65 @@ fn a_failing_file_ends_the_capture_and_not_the_traffic() {
             Ok(())
         }
     }
-    let writer = PcapWriter { out: BufWriter::with_capacity(16, Full) };
+    let writer = PcapWriter { out: BufWriter::with_capacity(16, Full), secrets: None, held: Vec::new() };
     let mut port = Capture::new(TestPort::default(), writer, Duration::ZERO);
     send(&mut port, &[vec![1; 100], vec![2; 100]]);
     port.flush().unwrap();
     assert_eq!(receive(&mut port).len(), 2);
     assert_eq!(port.take_error().unwrap().kind(), io::ErrorKind::StorageFull);
+}
+
+/// Lines that become known one after the other.
+#[derive(Clone, Debug, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Secrets for Lines {
+    fn take(&mut self) -> Vec<u8> {
+        core::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+/// The blocks of a file, by type, with their bodies; their two lengths agree and are multiples of four.
+fn blocks(mut file: &[u8]) -> Vec<(u32, Vec<u8>)> {
+    let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let mut found = Vec::new();
+    while !file.is_empty() {
+        let len = word(file, 4) as usize;
+        assert_eq!((len % 4, word(file, len - 4) as usize), (0, len));
+        found.push((word(file, 0), file[8..len - 4].to_vec()));
+        file = &file[len..];
+    }
+    found
+}
+
+/// Deleted, a dissector could meet packets before the secrets that open them, or no secrets at all.
+#[test]
+fn secrets_stand_before_the_packets_that_they_open() {
+    let (file, lines) = (Shared::default(), Lines::default());
+    let log = |line: &str| lines.0.lock().unwrap().extend_from_slice(line.as_bytes());
+    {
+        let writer = PcapWriter::new(file.clone()).unwrap().with_secrets(Box::new(lines.clone()));
+        let mut port = Capture::new(TestPort::default(), writer, Duration::from_secs(1_700_000_000));
+        send(&mut port, &[vec![1; 101]]);
+        port.flush().unwrap();
+        assert_eq!(receive(&mut port).len(), 1);
+        // By what arrived a connection has learned its secrets; the last ones come when nothing more is sent.
+        log("LABEL aa bb\n");
+        send(&mut port, &[vec![2; 102]]);
+        log("LABEL cc dd\n");
+    }
+    let found = blocks(&file.0.lock().unwrap());
+    let types: Vec<u32> = found.iter().map(|(ty, _)| *ty).collect();
+    assert_eq!(types, [block::SECTION_HEADER, 1, 6, 10, 6, 6, 10]);
+    let secrets = [&b"KSLT"[..], &12_u32.to_le_bytes(), b"LABEL aa bb\n"].concat();
+    assert_eq!(found[3].1, secrets);
+    let nanos = 1_700_000_000_000_000_000_u64;
+    let packet = &found[2].1;
+    assert_eq!(packet[..4], [0; 4], "of the first interface");
+    assert_eq!(packet[4..8], ((nanos >> 32) as u32).to_le_bytes());
+    assert_eq!(packet[12..20], [129, 0, 0, 0, 129, 0, 0, 0], "IP and UDP headers and the payload");
+    assert_eq!(packet[20..].len(), 132, "padded to words");
+    assert_eq!(found[4].1[20 + 28..], packet[20 + 28..], "as the receiver saw it");
 }
 
 /// What tshark makes of a capture; `None` where it is not installed.

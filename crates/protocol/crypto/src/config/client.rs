@@ -42,7 +42,7 @@ impl ClientTls {
         let mut config = trusting(roots, options.provider(), &[&TLS13])?;
         config.alpn_protocols.clone_from(&options.alpn);
         config.resumption = Resumption::disabled();
-        if let Some(key_log) = options.key_log.open()? {
+        if let Some(key_log) = options.open_key_log()? {
             config.key_log = key_log;
         }
         Ok(ClientTls { config: Arc::new(config), sessions: None })
@@ -121,7 +121,7 @@ pub fn tcp_client(roots: &Roots, options: &TlsOptions) -> Result<Arc<ClientConfi
     let mut config = trusting(roots, options.tcp_provider(), rustls::ALL_VERSIONS)?;
     config.alpn_protocols.clone_from(&options.alpn);
     config.resumption = Resumption::disabled();
-    if let Some(key_log) = options.key_log.open()? {
+    if let Some(key_log) = options.open_key_log()? {
         config.key_log = key_log;
     }
     Ok(Arc::new(config))

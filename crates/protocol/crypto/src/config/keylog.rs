@@ -23,18 +23,23 @@ impl KeyLogFile {
 
 impl rustls::KeyLog for KeyLogFile {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
-        let mut line = String::with_capacity(label.len() + 2 * (client_random.len() + secret.len()) + 3);
-        line.push_str(label);
-        for bytes in [client_random, secret] {
-            line.push(' ');
-            for byte in bytes {
-                let _ = write!(line, "{byte:02x}");
-            }
-        }
-        line.push('\n');
         // A log that cannot be written must not break the connection it describes.
-        let _ = (&self.0).write_all(line.as_bytes());
+        let _ = (&self.0).write_all(line(label, client_random, secret).as_bytes());
     }
+}
+
+/// A line of the log.
+pub(super) fn line(label: &str, client_random: &[u8], secret: &[u8]) -> String {
+    let mut line = String::with_capacity(label.len() + 2 * (client_random.len() + secret.len()) + 3);
+    line.push_str(label);
+    for bytes in [client_random, secret] {
+        line.push(' ');
+        for byte in bytes {
+            let _ = write!(line, "{byte:02x}");
+        }
+    }
+    line.push('\n');
+    line
 }
 
 #[cfg(test)]

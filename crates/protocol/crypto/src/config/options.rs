@@ -1,6 +1,7 @@
 //! What both ends of a connection may choose.
 
 use super::error::ConfigError;
+use super::key_lines::{Both, KeyLines};
 use super::keylog::KeyLogFile;
 use crate::key_capture::{suite_of, tls_suite};
 use crate::suite::SuiteChoice;
@@ -22,6 +23,8 @@ pub struct TlsOptions {
     pub key_exchange: KeyExchange,
     /// Where secrets are logged. Default: nowhere.
     pub key_log: KeyLog,
+    /// What keeps the lines of such a log for a capture, too. Default: nothing.
+    pub key_lines: Option<KeyLines>,
 }
 
 impl Default for TlsOptions {
@@ -31,6 +34,7 @@ impl Default for TlsOptions {
             suites: SuiteChoice::All,
             key_exchange: KeyExchange::PostQuantum,
             key_log: KeyLog::Off,
+            key_lines: None,
         }
     }
 }
@@ -59,7 +63,7 @@ pub enum KeyLog {
 
 impl KeyLog {
     /// Opens the log; `None` if there is none to write.
-    pub(super) fn open(&self) -> Result<Option<Arc<dyn rustls::KeyLog>>, ConfigError> {
+    fn open(&self) -> Result<Option<Arc<dyn rustls::KeyLog>>, ConfigError> {
         let path = match self {
             KeyLog::Off => None,
             KeyLog::Environment => {
@@ -76,6 +80,15 @@ impl KeyLog {
 }
 
 impl TlsOptions {
+    /// Opens what secrets are logged to; `None` if they are not.
+    pub(super) fn open_key_log(&self) -> Result<Option<Arc<dyn rustls::KeyLog>>, ConfigError> {
+        let lines = self.key_lines.clone().map(|lines| Arc::new(lines) as Arc<dyn rustls::KeyLog>);
+        Ok(match (self.key_log.open()?, lines) {
+            (Some(file), Some(lines)) => Some(Arc::new(Both(file, lines))),
+            (file, lines) => file.or(lines),
+        })
+    }
+
     /// The algorithms that these options leave to QUIC.
     pub(super) fn provider(&self) -> Arc<CryptoProvider> {
         Arc::new(CryptoProvider {

@@ -36,7 +36,7 @@ impl ServerTls {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         config.max_early_data_size = 0;
-        if let Some(key_log) = options.key_log.open()? {
+        if let Some(key_log) = options.open_key_log()? {
             config.key_log = key_log;
         }
         Ok(ServerTls { config: Arc::new(config), digest, tickets: None })
@@ -99,7 +99,7 @@ pub fn tcp_server(
     config.ignore_client_order = true;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = Arc::new(SealedForTcp::new(tickets, &digest));
-    if let Some(key_log) = options.key_log.open()? {
+    if let Some(key_log) = options.open_key_log()? {
         config.key_log = key_log;
     }
     Ok(Arc::new(config))
