@@ -288,6 +288,29 @@ fn record_http3(trace: &mut Trace, now: Instant) {
 
 const SECRET: &[u8; 16] = b"SECRETSECRETSECR";
 
+/// Deleted, a quiet connection could hold many times what its ring may, in chunks with little in them, and nobody would know.
+#[test]
+fn a_ring_holds_what_it_may_however_slowly_it_fills_and_says_so() {
+    let when = Some(Triggers { error: true, ..Triggers::default() });
+    let kept = Kept::default();
+    let mut trace = kept.trace(Keep { when, ..Keep::default() });
+    let before = trace.held_bytes();
+    let mut most = 0;
+    for second in 0..5_000 {
+        let frame = Http3Frame::Goaway { id: second };
+        trace.record(at(1_000 * second), &FrameParsed { stream_id: 3, frame });
+        most = most.max(trace.held_bytes());
+    }
+    assert!(before < most && most > 256 << 10 && most <= (256 + 64) << 10, "{before} {most}");
+    trace.on_ended(at(6_000_000), Ended { is_error: true, sent_packets: 1, lost_packets: 0 });
+    assert!(trace.held_bytes() <= 32 << 10, "it was written: {}", trace.held_bytes());
+    drop(trace);
+    let told = kept.records().into_iter().filter(|record| record["name"] == "http3:frame_parsed");
+    let told: Vec<u64> = told.filter_map(|record| record["data"]["frame"]["id"].as_u64()).collect();
+    assert_eq!(told, (5_000 - told.len() as u64..5_000).collect::<Vec<_>>(), "the last ones");
+    assert!(told.len() > 1_500, "{}", told.len());
+}
+
 /// Deleted, a peer could make a traced connection hold any number of events, or events that wait could be lost in silence.
 #[test]
 fn events_that_wait_are_bounded_recorded_once_and_counted() {

@@ -176,6 +176,11 @@ impl Trace {
         });
     }
 
+    /// Memory that its events take, in bytes: the chunk that is being filled, and the ring.
+    pub fn held_bytes(&self) -> usize {
+        self.chunk.bytes.capacity() + self.ring.as_ref().map_or(0, |ring| ring.bytes)
+    }
+
     /// Records what has happened since the last call, as of now.
     pub fn record_pending(&mut self, now: Instant, pending: &mut Pending) {
         let missed = pending.take(|name, data| {
@@ -193,7 +198,9 @@ impl Trace {
             return;
         }
         self.write(now, name, fill);
-        if self.chunk.bytes.len() >= CHUNK || now.saturating_since(self.chunk.begun_at) >= LONGEST_WAIT {
+        // A ring holds full chunks only: many small ones would hold more memory than it may.
+        let is_old = self.ring.is_none() && now.saturating_since(self.chunk.begun_at) >= LONGEST_WAIT;
+        if self.chunk.bytes.len() >= CHUNK || is_old {
             self.turn(now);
         }
     }
@@ -241,7 +248,8 @@ impl Trace {
     /// The chunk is full: to the ring, or to the output.
     fn turn(&mut self, now: Instant) {
         let Some(ring) = &mut self.ring else { return self.hand_over(now) };
-        let chunk = core::mem::replace(&mut self.chunk, Chunk::new(now));
+        let mut chunk = core::mem::replace(&mut self.chunk, Chunk::new(now));
+        chunk.bytes.shrink_to_fit();
         ring.bytes += chunk.bytes.len();
         ring.chunks.push_back(chunk);
         while ring.bytes > ring.max_bytes {

@@ -41,6 +41,7 @@ impl<H: Handler> Server<H> {
         let bytes = budget::CONNECTION
             + budget::STREAM * connection.open_streams() as u64
             + connection.retained_bytes()
+            + connection.trace_bytes()
             + (messages.head_bytes() + messages.upload_bytes()) as u64;
         let moved = connection.delivered_bytes().saturating_add(messages.received);
         let is_idle = messages.replies.is_empty() && connection.unacknowledged_bytes() == 0;

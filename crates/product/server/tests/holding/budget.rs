@@ -1,11 +1,12 @@
 //! A server with little memory, and clients that want all of it.
 
-use super::client::Pace;
+use super::client::{Clients, Pace};
 use super::{Peer, World, connected, folder, options, pass, server, world};
 use base::time::{Duration, Instant};
+use qlog::{Beginning, Keep, Output, Refused, Trace, Tracer, Triggers};
 use server::budget::{Budget, Level};
 use server::handler::FileOptions;
-use sim::StopReason;
+use sim::{Scenario, StopReason};
 use std::sync::Arc;
 use transport::TransportConfig;
 
@@ -107,4 +108,46 @@ fn requests_and_clients_are_put_off_when_memory_is_short() {
     let halt = world.run(Duration::from_secs(1), |_| peers[0].has_ended(id));
     assert_eq!((halt, peers[0].response(id).0), (StopReason::Done, 503));
     assert!(!late.is_up());
+}
+
+/// Keeps the last events of each connection in memory, and writes none of them.
+#[derive(Debug)]
+struct Rings;
+
+impl Tracer for Rings {
+    fn begin(&self, beginning: &Beginning<'_>) -> Option<Trace> {
+        let when = Some(Triggers { error: true, ..Triggers::default() });
+        Some(Trace::new(beginning, Keep { when, ..Keep::default() }, Box::new(Rings)))
+    }
+}
+
+impl Output for Rings {
+    fn write(&mut self, _: Vec<u8>) -> Result<(), Refused> {
+        Ok(())
+    }
+    fn finish(&mut self, _: Vec<u8>) {}
+}
+
+/// Deleted, `--qlog-when` on a busy server could take any memory whatever `--memory` says.
+#[test]
+fn what_traces_keep_in_memory_is_in_the_books() {
+    let held = |qlog: Option<Arc<dyn Tracer>>| {
+        let budget = Budget::new(1 << 30);
+        let server = server(within(&budget, FileOptions::default()));
+        let scenario = Scenario {
+            client: TransportConfig::default(),
+            server: TransportConfig { qlog, ..TransportConfig::default() },
+            ..Scenario::interop(1)
+        };
+        let mut world = scenario.build(server, Clients).unwrap();
+        let peer = connected(&mut world, Pace::All);
+        let id = peer.get(&mut world, "/bytes/3000000");
+        assert_eq!(world.run(Duration::from_secs(20), |_| peer.has_ended(id)), StopReason::Done);
+        pass(&mut world, Duration::from_millis(200));
+        budget.held()
+    };
+    let (without, with) = (held(None), held(Some(Arc::new(Rings))));
+    // A thread tells of changes of 64 KiB.
+    let more = with.saturating_sub(without);
+    assert!((192 << 10..=384 << 10).contains(&more), "{more} more, {without} without");
 }

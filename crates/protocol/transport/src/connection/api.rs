@@ -91,6 +91,12 @@ impl Connection {
         self.trace.as_mut().map(|trace| &mut trace.log)
     }
 
+    /// Memory that the events of a traced connection take, in bytes.
+    #[inline]
+    pub fn trace_bytes(&self) -> u64 {
+        self.trace.as_ref().map_or(0, |trace| trace.log.held_bytes() as u64)
+    }
+
     /// What happened since the last call; `None` when all is told.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front().or_else(|| self.components.streams.next_event())
