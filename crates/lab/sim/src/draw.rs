@@ -11,6 +11,7 @@ use base::rng::Rng;
 use base::time::Duration;
 use crypto::{KeyExchange, Suite, SuiteChoice};
 use link::{Burst, EventRate, Node, Renewal};
+use qlog::{Keep, Triggers};
 use recovery::congestion::Algorithm;
 use transport::{PreferredAddresses, RetryPolicy, Scheduler, Switch, TransportConfig};
 use wire::Version;
@@ -87,6 +88,7 @@ pub fn scenario(seed: u64) -> RandomScenario {
     let rebinds = rebinding(&mut draw, &mut scenario);
     ends(&mut draw, &mut scenario, rebinds);
     moves(&mut draw, &mut scenario);
+    traces(&mut draw, &mut scenario);
     // RFC 5681's square-root law: what a lossy road carries whatever its rate.
     let kept = kept.into_iter().min().unwrap_or(1_000_000);
     let lost_ppm = 1_000_000 - kept.min(999_999);
@@ -184,6 +186,19 @@ fn moves(draw: &mut Draw, scenario: &mut Scenario) {
     if is_used {
         (scenario.client.multipath, scenario.server.multipath) = (Some(scheduler), Some(scheduler));
     }
+}
+
+/// Some scenarios have traces: whole ones, ones that are full early, or the last events of connections that end badly.
+fn traces(draw: &mut Draw, scenario: &mut Scenario) {
+    let (is_used, what) = (draw.one_in(8), draw.between(0, 2));
+    let (max_bytes, ring_bytes) = (draw.magnitude(20), draw.magnitude(18) as usize);
+    let when = Triggers { error: true, stall: true, loss_per_mille: Some(1) };
+    let keep = match what {
+        0 => Keep::default(),
+        1 => Keep { max_bytes, ..Keep::default() },
+        _ => Keep { when: Some(when), ring_bytes, ..Keep::default() },
+    };
+    scenario.traced = is_used.then_some(keep);
 }
 
 /// How the two ends are set up.

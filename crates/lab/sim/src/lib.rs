@@ -8,6 +8,7 @@
 //! SIM_SEED=4711 cargo test -p tercel-sim --test requests every_seed -- --nocapture      one seed, with what it stands for
 //! SIM_FIRST=20000 SIM_SEEDS=100000 cargo test -p tercel-sim --test transfers every_seed  many others
 //! SIM_TRACE=t.pcap SSLKEYLOGFILE=t.keys SIM_SEED=4711 …                                  and a capture of it for tshark
+//! SIM_QLOG=traces SIM_SEED=4711 …                                                        and traces (qlog) of its connections
 //! SIM_ATTACK=10000000 cargo test -p tercel-sim --test attack                             a long siege
 //! ```
 //!
@@ -25,6 +26,7 @@ pub mod lab;
 pub mod network;
 mod piece;
 pub mod port;
+mod qlog_files;
 pub mod read_behaviour;
 pub mod requests;
 pub mod scenario;
@@ -40,6 +42,7 @@ pub use link::{Burst, EventRate, LinkCounters, Node, Queue, Renewal};
 pub use network::{HostId, Network};
 
 pub use port::{Interface, PortOptions, VirtualPort};
+pub use qlog_files::QlogFiles;
 pub use read_behaviour::ReadBehaviour;
 pub use scenario::{Family, Scenario};
 pub use seeds::Seeds;

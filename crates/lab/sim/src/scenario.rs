@@ -51,6 +51,8 @@ pub struct Scenario {
     pub host: HostOptions,
     /// How often the client of raw transfers moves.
     pub moves: Moves,
+    /// What the traces of all connections keep, if there are any. They change nothing of what is sent.
+    pub traced: Option<qlog::Keep>,
     /// Virtual time after which the run has failed.
     pub limit: Duration,
 }
@@ -85,6 +87,7 @@ impl Scenario {
             port: PortOptions::default(),
             host: HostOptions { coalesce: Duration::from_micros(20) },
             moves: Moves::default(),
+            traced: None,
             limit: Duration::from_secs(60),
         }
     }

@@ -40,3 +40,25 @@ fn a_seed_replays_to_the_last_bit() {
         panic!("\n{failures}");
     }
 }
+
+/// Deleted, a trace could change what it tells of, or hold what no schema has, on networks that nobody thought of.
+#[test]
+fn traces_are_valid_and_change_nothing() {
+    let seeds = Seeds::from_environment(60);
+    let traced = |seed| {
+        let mut drawn = draw::scenario(seed);
+        let plan = plan(seed, &drawn);
+        drawn.scenario.traced = None;
+        let without = run(&drawn.scenario, &plan)?;
+        drawn.scenario.traced = Some(qlog::Keep::default());
+        let with = run(&drawn.scenario, &plan)?;
+        match with.events {
+            0..=50 => Err(format!("{} events", with.events)),
+            events if with == (sim::transfer::Report { events, ..without }) => Ok(()),
+            _ => Err(format!("{with:?}\n{without:?}")),
+        }
+    };
+    if let Err(failures) = seeds.run("--test transfers traces_are_valid_and_change_nothing", traced) {
+        panic!("\n{failures}");
+    }
+}

@@ -4,6 +4,7 @@ use super::ask::Ask;
 use super::client::{Client, RequestPlan};
 use super::server::Server;
 use crate::lab::{Simulation, StopReason};
+use crate::qlog_files::QlogFiles;
 use crate::read_behaviour::ReadBehaviour;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
@@ -48,6 +49,8 @@ pub struct Report {
     pub client: Counters,
     /// What the last server connection counted.
     pub server: Counters,
+    /// Events in traces.
+    pub events: u64,
 }
 
 /// Longer than any idle timeout or closing period in use.
@@ -62,12 +65,21 @@ pub fn run(scenario: &Scenario, plan: &Plan) -> Result<Report, String> {
     let read_behaviour = ReadBehaviour::new(rng.fork(), plan.pause_ppm);
     // Networks that are cut off for seconds are slower than a server on the internet has patience.
     let patient = Config { head_timeout: None, body_timeout: None, ..Config::server() };
+    let (qlog, scenario) = QlogFiles::start(scenario);
     let mut lab =
         scenario.build(Server::new(read_behaviour.clone(), Arc::new(patient)), Client::default())?;
     let trace = Trace::start(lab.network());
-    let outcome = drive(&mut lab, scenario, plan, &read_behaviour);
+    let outcome = drive(&mut lab, &scenario, plan, &read_behaviour);
     trace.finish(lab.network())?;
-    let time = outcome?;
+    let report = outcome.and_then(|time| report(&mut lab, plan, time));
+    drop(lab);
+    let events = qlog.finish();
+    let report = report?;
+    Ok(Report { events: events?, ..report })
+}
+
+/// What the run was like, if all that was asked is done.
+fn report(lab: &mut Simulation<Server, Client>, plan: &Plan, time: Duration) -> Result<Report, String> {
     let whole = plan.asks.iter().filter(|ask| !ask.is_cancelled).count() as u64 * plan.connections;
     let completed = lab.server().app_mut().completed;
     if completed < whole {
@@ -75,7 +87,7 @@ pub fn run(scenario: &Scenario, plan: &Plan) -> Result<Report, String> {
     }
     let digest = lab.network().borrow().digest().value();
     let (client, server) = (lab.client().app_mut().counters, lab.server().app_mut().counters);
-    Ok(Report { digest, time, turns: lab.turns(), client, server })
+    Ok(Report { digest, time, turns: lab.turns(), client, server, events: 0 })
 }
 
 /// Runs until all is done and both ends have forgotten each other; returns when all was done.

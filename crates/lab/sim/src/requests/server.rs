@@ -219,7 +219,7 @@ fn advance(
 impl App for Server {
     type State = Session<ServerConnection>;
 
-    fn on_accept(&mut self, now: Instant, _connection: &mut Connection) -> Session<ServerConnection> {
+    fn on_accept(&mut self, now: Instant, connection: &mut Connection) -> Session<ServerConnection> {
         self.accepted += 1;
         let messages = ServerConnection {
             read_behaviour: self.read_behaviour.fork(),
@@ -232,7 +232,9 @@ impl App for Server {
             reasons: Vec::new(),
             failures: Vec::new(),
         };
-        Session { connection: http3::Connection::new(Side::Server, self.config.clone(), now), messages }
+        let mut http = http3::Connection::new(Side::Server, self.config.clone(), now);
+        http.begin_trace(connection);
+        Session { connection: http, messages }
     }
 
     fn on_turn(

@@ -4,6 +4,7 @@ use super::client::{Client, Transfer, TransferPlan};
 use super::server::Server;
 use super::travels::Travels;
 use crate::lab::{Simulation, StopReason};
+use crate::qlog_files::QlogFiles;
 use crate::read_behaviour::ReadBehaviour;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
@@ -62,6 +63,8 @@ pub struct Report {
     pub accepted: u64,
     /// Paths that clients have opened beside the first.
     pub paths_opened: u64,
+    /// Events in traces.
+    pub events: u64,
 }
 
 /// The two ends of raw transfers.
@@ -75,17 +78,27 @@ const AFTERLIFE: Duration = Duration::from_secs(400);
 /// # Errors
 /// Everything that went wrong, in words.
 pub fn run(scenario: &Scenario, plan: &Plan) -> Result<Report, String> {
-    let mut lab = build(scenario, plan)?;
+    let (qlog, scenario) = QlogFiles::start(scenario);
+    let mut lab = build(&scenario, plan)?;
     let trace = Trace::start(lab.network());
-    let outcome = drive(&mut lab, scenario, plan);
+    let outcome = drive(&mut lab, &scenario, plan);
     trace.finish(lab.network())?;
-    let time = outcome?;
-    verify(&mut lab, plan)?;
+    let report = outcome.and_then(|time| report(&mut lab, plan, time));
+    drop(lab);
+    let events = qlog.finish();
+    let report = report?;
+    Ok(Report { events: events?, ..report })
+}
+
+/// What the run was like, if all that was asked is done.
+fn report(lab: &mut TransferSimulation, plan: &Plan, time: Duration) -> Result<Report, String> {
+    verify(lab, plan)?;
     let network = lab.network().borrow().digest();
     let (client, turns) = (lab.client().app_mut().counters, lab.turns());
     let (server, accepted) = (lab.server().app_mut().counters, lab.server().app_mut().accepted);
     let paths_opened = lab.client().app_mut().paths_opened;
-    Ok(Report { digest: network.value(), time, turns, client, server, accepted, paths_opened })
+    let digest = network.value();
+    Ok(Report { digest, time, turns, client, server, accepted, paths_opened, events: 0 })
 }
 
 /// The two ends, ready to run.
