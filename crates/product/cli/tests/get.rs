@@ -420,7 +420,7 @@ fn a_capture_opens_without_a_key_log_and_is_its_owners() {
     };
     assert!(!asked.is_empty(), "no head is readable");
     assert!(
-        read("quic.stream.stream_id == 0").is_some_and(|lines| lines.lines().count() > 50),
+        read("quic.stream.stream_id == 0").is_some_and(|lines| lines.lines().count() > 2),
         "content is readable"
     );
     assert_eq!(read("quic.decryption_failed").as_deref(), Some(""), "every packet is");
