@@ -42,7 +42,7 @@ fn a_seed_replays_to_the_last_bit() {
     }
 }
 
-/// Deleted, a trace could change what it tells of, or hold what no schema has, on networks that nobody thought of.
+/// Deleted, a trace could change what it tells of, or hold what no schema has, on networks that no other test has.
 #[test]
 fn traces_are_valid_and_change_nothing() {
     let seeds = Seeds::from_environment(60);

@@ -140,7 +140,7 @@ impl<W: Write> PcapWriter<W> {
 
 impl<W: Write> Drop for PcapWriter<W> {
     fn drop(&mut self) {
-        // Nobody is there any more who could be told of an error.
+        // No caller is left that an error could be returned to.
         let _ = self.flush();
     }
 }

@@ -288,7 +288,7 @@ fn record_http3(trace: &mut Trace, now: Instant) {
 
 const SECRET: &[u8; 16] = b"SECRETSECRETSECR";
 
-/// Deleted, a quiet connection could hold many times what its ring may, in chunks with little in them, and nobody would know.
+/// Deleted, a quiet connection could hold many times what its ring may, in chunks with little in them, and its budget would not count it.
 #[test]
 fn a_ring_holds_what_it_may_however_slowly_it_fills_and_says_so() {
     let when = Some(Triggers { error: true, ..Triggers::default() });

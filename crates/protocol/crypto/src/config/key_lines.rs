@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Bytes of lines that wait to be taken; more are dropped.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Secrets of connections that nobody has taken yet, in the format of draft-ietf-tls-keylogfile. Clones share them. Who has them reads
+/// Secrets of connections that were not taken yet, in the format of draft-ietf-tls-keylogfile. Clones share them. Who has them reads
 /// all that the connections carry.
 #[derive(Clone, Default)]
 pub struct KeyLines(Arc<Mutex<String>>);
