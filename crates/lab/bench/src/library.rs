@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::environment::Environment;
 use crate::stats::{Ratio, Summary};
-pub use child::child;
+pub use child::{OnStop, child};
 use contestant::Ground;
 
 /// What is asked of servers.

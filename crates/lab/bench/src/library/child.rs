@@ -42,12 +42,15 @@ pub(super) enum Role {
     StreamClient { way: Way, payload: u16, port: u16, bytes: u64 },
 }
 
-/// The whole life of a child process that [`super::run`] has started with `role`. `on_stop` takes what is to be called when the
-/// process is asked to end.
+/// Takes what is to be called when the process is asked to end. No type parameter: the server is compiled here, with this crate's
+/// optimisation, and not in the command, which has none.
+pub type OnStop<'a> = &'a dyn Fn(Box<dyn Fn() + Send>) -> io::Result<()>;
+
+/// The whole life of a child process that [`super::run`] has started with `role`.
 ///
 /// # Errors
 /// The message says what failed.
-pub fn child(role: &str, on_stop: impl FnOnce(Box<dyn Fn() + Send>) -> io::Result<()>) -> io::Result<()> {
+pub fn child(role: &str, on_stop: OnStop<'_>) -> io::Result<()> {
     match serde_json::from_str(role)? {
         Role::Axum => serve_axum(on_stop),
         Role::StreamServer { way, payload } => block_on(send(way, payload)),
@@ -71,7 +74,7 @@ fn identity() -> io::Result<crypto::Identity> {
     crypto::Identity::from_pem(chain.as_bytes(), key.as_bytes()).map_err(io::Error::other)
 }
 
-fn serve_axum(on_stop: impl FnOnce(Box<dyn Fn() + Send>) -> io::Result<()>) -> io::Result<()> {
+fn serve_axum(on_stop: OnStop<'_>) -> io::Result<()> {
     let app = Router::new().route("/hello", get(async || GREETING));
     let builder = Server::builder().listen((Ipv4Addr::LOCALHOST, 0).into()).identity(identity()?);
     let running = builder.serve(app).map_err(io::Error::other)?;

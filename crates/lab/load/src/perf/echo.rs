@@ -58,7 +58,7 @@ impl EchoPort {
 ///
 /// # Errors
 /// Only when the port itself has failed.
-pub fn serve(port: &mut AnyPort, spin: Duration, is_over: impl Fn() -> bool) -> io::Result<()> {
+pub fn serve(port: &mut AnyPort, spin: Duration, is_over: &dyn Fn() -> bool) -> io::Result<()> {
     let mut ear = EchoPort { spin, busy_at: port.now() };
     let mut wanted = Vec::new();
     while !is_over() {
@@ -273,7 +273,7 @@ mod tests {
             server: None,
         };
         std::thread::scope(|scope| {
-            scope.spawn(|| serve(&mut server, Duration::ZERO, || stop.load(Ordering::Relaxed)));
+            scope.spawn(|| serve(&mut server, Duration::ZERO, &|| stop.load(Ordering::Relaxed)));
             let echoed = measure(&mut client, &plan, &AtomicBool::new(false));
             stop.store(true, Ordering::Relaxed);
             let echoed = echoed.unwrap();

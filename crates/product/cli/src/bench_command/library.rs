@@ -82,5 +82,5 @@ pub(super) fn run(args: &LibraryArgs) -> Result<(), String> {
 
 /// One process of the comparison.
 pub(super) fn child(role: &str) -> Result<(), String> {
-    library::child(role, |wake| stop_flag(wake).map(drop)).map_err(text)
+    library::child(role, &|wake| stop_flag(wake).map(drop)).map_err(text)
 }

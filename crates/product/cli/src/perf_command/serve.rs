@@ -82,7 +82,7 @@ impl Service {
                 load::perf::serve(setup, *plan, &|| stop.is_ordered())
             }
             Service::Echo(spin) => {
-                load::perf::echo::serve(&mut setup.port, spin, || stop.is_ordered())?;
+                load::perf::echo::serve(&mut setup.port, spin, &|| stop.is_ordered())?;
                 Ok(setup.port.counters())
             }
         }
