@@ -60,18 +60,27 @@ pub(super) struct Receiving<U: Upload> {
     content: Option<Incoming>,
     /// Arrived, and not taken yet.
     held: Bytes,
+    /// Bytes that the connection's account has of this request.
+    kept: u64,
     timeouts: Rc<ConnectionTimeouts>,
 }
 
 impl<U: Upload> Receiving<U> {
     pub(super) fn new(content: Incoming, timeouts: Rc<ConnectionTimeouts>) -> Receiving<U> {
         let (upload, held) = (U::default(), Bytes::new());
-        if content.is_end_stream() {
-            let mut receiving = Receiving { upload, received: Received::Open, content: None, held, timeouts };
+        let is_whole = content.is_end_stream();
+        let content = (!is_whole).then_some(content);
+        let mut receiving = Receiving { upload, received: Received::Open, content, held, kept: 0, timeouts };
+        if is_whole {
             receiving.end();
-            return receiving;
         }
-        Receiving { upload, received: Received::Open, content: Some(content), held, timeouts }
+        receiving
+    }
+
+    /// Tells the connection's account what is kept of the request: `head` bytes, and what is here of its content.
+    pub(super) fn note_kept(&mut self, head: usize) {
+        let kept = (head + self.upload.memory() + self.held.len()) as u64;
+        self.timeouts.on_kept(core::mem::replace(&mut self.kept, kept), kept);
     }
 
     fn end(&mut self) {
@@ -147,6 +156,7 @@ impl<U: Upload> Receiving<U> {
 impl<U: Upload> Drop for Receiving<U> {
     /// The client has given the request up, or its connection is lost.
     fn drop(&mut self) {
+        self.timeouts.on_kept(self.kept, 0);
         if self.content.take().is_some() {
             let _ = caught(|| self.upload.on_abort());
         }
@@ -175,6 +185,8 @@ impl<H: Handler> Content<H> {
     ) -> Content<H> {
         let body = (body.remaining() != Some(0)).then_some(body);
         let receiving = if receiving.is_wanted() {
+            // The head has gone.
+            receiving.note_kept(0);
             Some(receiving)
         } else {
             receiving.give_up();
@@ -193,6 +205,7 @@ impl<H: Handler> Content<H> {
         if let Some(receiving) = &mut self.receiving {
             let ended = receiving.poll(cx);
             if ended.is_ok() && receiving.is_wanted() {
+                receiving.note_kept(0);
                 return;
             }
             receiving.give_up();

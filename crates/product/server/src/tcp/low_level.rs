@@ -137,6 +137,7 @@ impl<H: Handler> Answering<H> {
         loop {
             if !self.waits_for_continue {
                 receiving.poll(cx)?;
+                receiving.note_kept(head.memory());
                 if awaits_content(head, receiving) {
                     return Poll::Pending;
                 }

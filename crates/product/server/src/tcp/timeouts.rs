@@ -58,6 +58,8 @@ pub(super) struct ConnectionTimeouts {
     owed: Cell<u64>,
     /// Bytes of content that responses under way may be ahead of their clients.
     ahead: Cell<u64>,
+    /// Bytes that a low-level handler keeps of requests under way.
+    kept: Cell<u64>,
     /// What the connection adds to what its address holds.
     portion: ConnectionShare,
     /// Bytes of content that moved: that were received, or that the socket took.
@@ -80,6 +82,7 @@ impl ConnectionTimeouts {
             unread: Cell::new(false),
             owed: Cell::new(0),
             ahead: Cell::new(0),
+            kept: Cell::new(0),
             portion,
             moved: Cell::new(0),
             mark: Cell::new(0),
@@ -178,7 +181,19 @@ impl ConnectionTimeouts {
 
     /// What the connection holds, in bytes, as far as it can be told from here.
     pub(super) fn held(&self) -> u64 {
-        CONNECTION + REQUEST * u64::from(self.open.get()) + self.ahead.get() + self.owed.get()
+        CONNECTION
+            + REQUEST * u64::from(self.open.get())
+            + self.ahead.get()
+            + self.kept.get()
+            + self.owed.get()
+    }
+
+    /// A handler keeps `now` bytes of a request of which it kept `before`.
+    pub(super) fn on_kept(&self, before: u64, now: u64) {
+        if now != before {
+            self.kept.set(self.kept.get().saturating_sub(before).saturating_add(now));
+            self.settle();
+        }
     }
 
     /// A response with this much content begins. Returns what counts as read ahead, for [`ConnectionTimeouts::release`].

@@ -17,6 +17,9 @@ use tokio::time::timeout;
 /// Content that begins with it is taken up to here, and then when the gate opens.
 const PAUSES: u8 = b'P';
 const BEFORE_PAUSE: usize = 1_000;
+/// Content that begins with it is kept, by what the handler says, in this much memory: bytes.
+const KEEPS: u8 = b'K';
+const KEPT: usize = 1 << 30;
 /// Content that begins with it makes the handler panic.
 const PANICS: u8 = b'X';
 
@@ -42,6 +45,10 @@ impl Head for Kept {
     fn on_refused(&mut self, status: u16) {
         self.refused = status;
     }
+
+    fn has_begun(&self) -> bool {
+        self.path == b"/begun"
+    }
 }
 
 /// What paused content waits for.
@@ -65,6 +72,7 @@ struct Count {
     trailers: usize,
     has_ended: bool,
     pauses: bool,
+    keeps: bool,
     gate: Option<Arc<Gate>>,
 }
 
@@ -73,6 +81,7 @@ impl Upload for Count {
         if self.bytes == 0 {
             assert!(bytes[0] != PANICS, "on purpose");
             self.pauses = bytes[0] == PAUSES;
+            self.keeps = bytes[0] == KEEPS;
         }
         let is_open = self.gate.as_ref().is_some_and(|gate| gate.is_open.load(Ordering::Acquire));
         let limit = if self.pauses && !is_open { BEFORE_PAUSE - self.bytes } else { usize::MAX };
@@ -93,6 +102,10 @@ impl Upload for Count {
         !self.pauses
             || self.bytes < BEFORE_PAUSE
             || self.gate.as_ref().is_some_and(|gate| gate.is_open.load(Ordering::Acquire))
+    }
+
+    fn memory(&self) -> usize {
+        if self.keeps { KEPT } else { 0 }
     }
 }
 
@@ -310,5 +323,41 @@ async fn a_panic_of_a_handler_ends_one_request() {
         let after = peer().await;
         // HTTP/1.1 has no other way to cut a response than to close.
         assert!(choice == HttpChoice::Http1 || before == after, "{choice:?}: {before} {after}");
+    }
+}
+
+/// Asks until the answer has this status.
+async fn becomes(client: &Client, world: &World, status: StatusCode) {
+    let asked = async {
+        while ask(client, world, Method::GET, "/", Body::empty()).await.status() != status {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("never {status}"));
+}
+
+/// Deleted, a handler that keeps content could hold more than the server's limit over one of the versions.
+#[tokio::test]
+async fn what_a_handler_keeps_of_requests_counts_for_the_limit_of_memory() {
+    let gate = Arc::default();
+    let world = World::by(|builder| {
+        let limits = tercel::Limits::default().memory(KEPT as u64 / 2);
+        let gate = Arc::clone(&gate);
+        builder.limits(limits).bind().unwrap().serve_handler(move |_| Echo(Arc::clone(&gate))).unwrap()
+    });
+    for choice in VERSIONS {
+        let (holder, other) = (world.client(choice), world.client(choice));
+        let (mut sender, body) = Body::channel(100);
+        // It is not put off itself.
+        let held = ask(&holder, &world, Method::POST, "/begun", body);
+        let others = async {
+            assert_eq!(ask(&other, &world, Method::GET, "/", Body::empty()).await.status(), StatusCode::OK);
+            sender.send(vec![KEEPS; 100].into()).await.unwrap();
+            becomes(&other, &world, StatusCode::SERVICE_UNAVAILABLE).await;
+            sender.finish(None);
+        };
+        let (response, ()) = tokio::join!(held, others);
+        assert_eq!(response.status(), StatusCode::OK, "{choice:?}");
+        becomes(&other, &world, StatusCode::OK).await;
     }
 }
