@@ -91,7 +91,7 @@ pub fn configure(choice: &TlsChoice) -> Result<(ServerTls, ClientTls), ConfigErr
         suites: choice.suites,
         key_exchange: choice.key_exchange,
         key_log: KeyLog::Environment,
-        key_lines: None,
+        ..TlsOptions::default()
     };
     let (server, client) =
         (ServerTls::new(&identity, &options)?, ClientTls::new(&Roots::Insecure, &options)?);

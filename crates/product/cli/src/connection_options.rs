@@ -6,7 +6,7 @@ use client::resolve::Family;
 use client::target::Target;
 #[cfg(feature = "lab")]
 use crypto::{ClientTls, TlsOptions};
-use crypto::{ConfigError, Roots};
+use crypto::{ConfigError, Identity, Roots};
 use std::path::PathBuf;
 
 /// What a client may be told about its connections, whatever it speaks.
@@ -19,6 +19,12 @@ pub(crate) struct ConnectionArgs {
     /// Trust the certificates in this PEM file, and no others.
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
+    /// Show the certificate chain in this PEM file to servers that ask for one.
+    #[arg(long, value_name = "FILE", requires = "key", hide_short_help = true)]
+    cert: Option<PathBuf>,
+    /// The private key of --cert, PEM.
+    #[arg(long, value_name = "FILE", requires = "cert", hide_short_help = true)]
+    key: Option<PathBuf>,
     /// Use IPv4 addresses only.
     #[arg(short = '4', long, conflicts_with = "ipv6", hide_short_help = true)]
     ipv4: bool,
@@ -50,7 +56,8 @@ impl ConnectionArgs {
     /// The file of `--cacert` is no use, there are no trusted roots, or the options cannot work.
     #[cfg(feature = "lab")]
     pub(crate) fn quic_tls(&self, options: &TlsOptions) -> Result<ClientTls, GetError> {
-        ClientTls::new(&self.roots()?, options).map_err(|error| self.explain(error))
+        let options = self.with_identity(options)?;
+        ClientTls::new(&self.roots()?, &options).map_err(|error| self.explain(error))
     }
 
     /// TLS for TCP.
@@ -62,7 +69,23 @@ impl ConnectionArgs {
         &self,
         options: &TlsOptions,
     ) -> Result<std::sync::Arc<rustls::ClientConfig>, GetError> {
-        crypto::tcp_client(&self.roots()?, options).map_err(|error| self.explain(error))
+        let options = self.with_identity(options)?;
+        crypto::tcp_client(&self.roots()?, &options).map_err(|error| self.explain(error))
+    }
+
+    #[cfg(feature = "lab")]
+    fn with_identity(&self, options: &TlsOptions) -> Result<TlsOptions, GetError> {
+        Ok(TlsOptions { client_identity: self.identity()?, ..options.clone() })
+    }
+
+    /// What is shown to servers that ask for a certificate.
+    ///
+    /// # Errors
+    /// The files of `--cert` and `--key` are no use.
+    pub(crate) fn identity(&self) -> Result<Option<Identity>, GetError> {
+        let (Some(certificate), Some(key)) = (&self.cert, &self.key) else { return Ok(None) };
+        let identity = Identity::from_files(certificate, key);
+        identity.map(Some).map_err(|error| GetError::Usage(format!("--cert and --key: {error}")))
     }
 
     /// Whom to trust.

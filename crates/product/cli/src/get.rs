@@ -300,6 +300,10 @@ impl GetArgs {
             .connect_timeout(std::time::Duration::from_secs(self.connect_timeout))
             .early_data(if self.early_data { EarlyData::SafeMethods } else { EarlyData::Off })
             .silence(None);
+        let builder = match self.connection.identity()? {
+            Some(identity) => builder.identity(identity),
+            None => builder,
+        };
         let builder = self.paths.apply(builder)?;
         Ok(if self.new_connections {
             builder.pool(Pool::default().idle(std::time::Duration::ZERO).idle_per_origin(0))

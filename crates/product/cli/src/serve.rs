@@ -14,6 +14,7 @@ use crate::serving::report;
 use crate::signals::{ServerDuties, heed};
 use crate::units;
 use clap::{Args, ValueEnum};
+use crypto::{Authorities, ClientAuth};
 use server::access_log::Target;
 use server::credentials::{Credentials, Expired};
 use server::files::DotFiles;
@@ -82,6 +83,18 @@ pub(crate) struct ServeArgs {
     /// Clients that ask for another name, or none, get the one of --cert, or the development certificate.
     #[arg(long, value_name = "NAME=CERT,KEY", hide_short_help = true)]
     identity: Vec<NamedFiles>,
+    /// Ask clients for a certificate, and accept those of the authorities in this PEM file.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    client_ca: Option<PathBuf>,
+    /// Whether clients without a certificate are served too.
+    #[arg(
+        long,
+        default_value = "required",
+        requires = "client_ca",
+        value_name = "WHEN",
+        hide_short_help = true
+    )]
+    client_auth: AskedClients,
     /// Serve a certificate that has expired or is not valid yet, which clients refuse.
     #[arg(long, requires = "cert")]
     allow_expired_certificate: bool,
@@ -171,6 +184,15 @@ pub(crate) struct ServeArgs {
     qlog: QlogArgs,
 }
 
+/// What becomes of clients without a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AskedClients {
+    /// They are served.
+    Optional,
+    /// They have no connection.
+    Required,
+}
+
 /// A certificate and key for a name: `NAME=CERT,KEY`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NamedFiles {
@@ -253,6 +275,17 @@ impl ServeArgs {
         }
     }
 
+    /// Which clients are served.
+    fn client_auth(&self) -> Result<ClientAuth, String> {
+        let Some(path) = &self.client_ca else { return Ok(ClientAuth::Off) };
+        let accepted = Authorities::from_file(path)
+            .map_err(|error| format!("--client-ca {}: {error}", path.display()))?;
+        Ok(match self.client_auth {
+            AskedClients::Optional => ClientAuth::Optional(accepted),
+            AskedClients::Required => ClientAuth::Required(accepted),
+        })
+    }
+
     fn load(&self, certificate: &Path, key: &Path) -> Result<Credentials, String> {
         let expired = if self.allow_expired_certificate { Expired::Allow } else { Expired::Refuse };
         let credentials = Credentials::load(certificate, key, expired)?;
@@ -277,6 +310,7 @@ impl ServeArgs {
             .early_data(if self.early_data { EarlyData::SafeMethods } else { EarlyData::Off })
             .transport(transport)
             .tls(self.quic.tls())
+            .client_auth(self.client_auth()?)
             .head_cache(self.quic.techniques().heads());
         let builder =
             self.identity.iter().try_fold(builder, |builder, NamedFiles { name, certificate, key }| {

@@ -402,3 +402,42 @@ fn a_server_listens_at_every_address_that_it_is_given() {
     let (summary, _) = server.stop();
     assert_eq!(summary["http"]["3"]["requests"], 3);
 }
+
+/// Deleted, a server that requires certificates of clients could answer one without, or a user not learn what is missed.
+#[test]
+fn clients_show_a_certificate_to_a_server_that_requires_one_and_hear_what_to_do_if_they_have_none() {
+    let place = TempDir::new().expect("a folder");
+    let [cert, key, empty] = ["cert", "key", "empty"]
+        .map(|name| place.path().join(name).into_os_string().into_string().expect("a path"));
+    let made = rcgen::generate_simple_self_signed(vec!["client".to_owned()]).expect("a certificate");
+    fs::write(&cert, made.cert.pem()).expect("written");
+    fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    fs::write(&empty, "").expect("written");
+
+    let server = Server::start(&["--client-ca", &cert]);
+    let url = format!("https://localhost:{}/bytes/10", server.ready["port"]);
+    for http in ["1", "2", "3"] {
+        server.check("10", &["--http", http, "--cert", &cert, "--key", &key]);
+        let output = tercel(&["get", "--insecure", "--discard", "--http", http, &url]);
+        assert_eq!(output.status.code(), Some(35), "{}", said(&output));
+        assert!(said(&output).contains("requires a client certificate"), "{}", said(&output));
+        assert!(said(&output).contains("show one by --cert FILE and --key FILE"), "{}", said(&output));
+    }
+    server.stop();
+    Server::start(&["--client-ca", &cert, "--client-auth", "optional"]).check("10", &[]);
+
+    for (arguments, code, text) in [
+        (&["--client-ca", &empty][..], 1, "empty: no certificate found"),
+        (&["--client-ca", "/nonexistent/ca.pem"], 1, "does not exist: check the path"),
+        (&["--client-auth", "optional"], 2, "--client-ca"),
+    ] {
+        let mut command = Command::new(PROGRAM);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--access-log", "off"]).args(arguments);
+        let output = run(command.env("XDG_DATA_HOME", place.path()));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(text), "{arguments:?}: {}", said(&output));
+    }
+    let output = tercel(&["get", "--insecure", "--discard", "--cert", &empty, "--key", &key, &url]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("--cert and --key: no certificate found"), "{}", said(&output));
+}

@@ -108,12 +108,36 @@ impl ConnectionEnd<'_> {
 fn peer_transport(code: TransportCode, reason: &str) -> GetError {
     let said = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
     match (code, code.alert()) {
-        (_, Some(alert)) => GetError::Tls(format!("the server refuses it with TLS alert {alert}{said}")),
+        (_, Some(alert)) => of_tls(format!("{}{said}", refusal(alert))),
         (TransportCode::NO_ERROR, _) => GetError::Broken(format!("the server closed it{said}")),
         (TransportCode::CONNECTION_REFUSED, _) => {
             GetError::Broken(format!("the server takes no connections at present{said}"))
         }
         (code, _) => GetError::Broken(format!("the server closed it with {code}{said}")),
+    }
+}
+
+/// The alert of a server to clients that show no certificate: certificate_required. Source: RFC 8446 §6.2.
+const REQUIRED: u8 = 116;
+
+const NO_CERTIFICATE: &str = "the server requires a client certificate";
+
+/// An error of TLS as the command tells it.
+pub(crate) fn of_tls(text: String) -> GetError {
+    GetError::Tls(match text.strip_prefix(NO_CERTIFICATE) {
+        Some(rest) => format!("{NO_CERTIFICATE}: show one by --cert FILE and --key FILE{rest}"),
+        None => text,
+    })
+}
+
+/// What a server says of the handshake by an alert. Source: RFC 8446 §6.2.
+pub(crate) fn refusal(alert: u8) -> String {
+    match alert {
+        REQUIRED => NO_CERTIFICATE.into(),
+        alert if CERTIFICATE_ALERTS.contains(&alert) => {
+            format!("the server does not accept the client's certificate (TLS alert {alert})")
+        }
+        alert => format!("the server refuses the handshake with TLS alert {alert}"),
     }
 }
 

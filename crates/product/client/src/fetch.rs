@@ -422,7 +422,7 @@ fn explain(host: &str, error: &Error) -> GetError {
             let advice = "name its issuer with --cacert FILE, or test with --insecure";
             GetError::Certificate(host.to_owned(), format!("{text}; {advice}"))
         }
-        Kind::Tls => GetError::Tls(text),
+        Kind::Tls => fault::of_tls(text),
         Kind::Protocol => GetError::Http(text),
         Kind::Timeout(Phase::Silence) => GetError::Silent(Silence::Transferring, text),
         Kind::Timeout(_) => GetError::Silent(Silence::Connecting, text),

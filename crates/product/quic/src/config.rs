@@ -2,7 +2,7 @@
 
 use crate::transport_config::TransportConfig;
 use crypto::{
-    ClientTls, ConfigError, Identity, Roots, ServerTls, SessionStore, StrikeRegister, TicketKeys,
+    ClientAuth, ClientTls, ConfigError, Identity, Roots, ServerTls, SessionStore, StrikeRegister, TicketKeys,
     TicketOptions, TlsOptions,
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -36,6 +36,7 @@ fn options(protocols: &[&[u8]]) -> TlsOptions {
 #[derive(Clone)]
 pub struct ServerConfig {
     identity: Identity,
+    options: TlsOptions,
     tls: ServerTls,
     tickets: Option<Arc<TicketKeys>>,
     early_data: Option<Arc<StrikeRegister>>,
@@ -72,8 +73,10 @@ impl ServerConfig {
     /// # Errors
     /// TLS refuses it.
     pub fn with_identity(identity: Identity) -> Result<ServerConfig, ConfigError> {
-        let tls = ServerTls::new(&identity, &options(&[DEFAULT_PROTOCOL]))?;
-        Ok(ServerConfig { identity, tls, tickets: None, early_data: None, transport: Arc::default() })
+        let options = options(&[DEFAULT_PROTOCOL]);
+        let tls = ServerTls::new(&identity, &options)?;
+        let (tickets, early_data, transport) = (None, None, Arc::default());
+        Ok(ServerConfig { identity, options, tls, tickets, early_data, transport })
     }
 
     /// The application protocols, the preferred one first; each has 1 to 255 bytes. A client that offers none of them is turned
@@ -81,9 +84,21 @@ impl ServerConfig {
     ///
     /// # Errors
     /// There is none, or the length of one is wrong.
-    pub fn alpn_protocols(mut self, names: &[&[u8]]) -> Result<ServerConfig, ConfigError> {
-        self.tls = ServerTls::new(&self.identity, &options(names))?;
-        Ok(self)
+    pub fn alpn_protocols(self, names: &[&[u8]]) -> Result<ServerConfig, ConfigError> {
+        let options = TlsOptions { alpn: options(names).alpn, ..self.options.clone() };
+        self.tls_options(&options)
+    }
+
+    /// Whether clients are asked for a certificate, and which ones are accepted; [`Connection::peer_identity`] has what they show.
+    /// Default: none is asked for. Source: RFC 8446 §4.3.2.
+    ///
+    /// # Errors
+    /// TLS refuses the authorities.
+    ///
+    /// [`Connection::peer_identity`]: crate::Connection::peer_identity
+    pub fn client_auth(self, rule: ClientAuth) -> Result<ServerConfig, ConfigError> {
+        let options = TlsOptions { client_auth: rule, ..self.options.clone() };
+        self.tls_options(&options)
     }
 
     /// The same with settings of TLS that programs do not choose: suites, key exchange, key log. Outside semver.
@@ -93,6 +108,7 @@ impl ServerConfig {
     #[doc(hidden)]
     pub fn tls_options(mut self, options: &TlsOptions) -> Result<ServerConfig, ConfigError> {
         self.tls = ServerTls::new(&self.identity, options)?;
+        self.options = options.clone();
         Ok(self)
     }
 
@@ -146,6 +162,7 @@ impl fmt::Debug for ServerConfig {
 #[derive(Clone)]
 pub struct ClientConfig {
     roots: Roots,
+    options: TlsOptions,
     tls: ClientTls,
     sessions: Option<Arc<dyn SessionStore>>,
     early_data: EarlyData,
@@ -158,9 +175,10 @@ impl ClientConfig {
     /// # Errors
     /// There is nothing to trust.
     pub fn with_roots(roots: Roots) -> Result<ClientConfig, ConfigError> {
-        let tls = ClientTls::new(&roots, &options(&[DEFAULT_PROTOCOL]))?;
+        let options = options(&[DEFAULT_PROTOCOL]);
+        let tls = ClientTls::new(&roots, &options)?;
         let early_data = EarlyData::Off;
-        Ok(ClientConfig { roots, tls, sessions: None, early_data, transport: Arc::default() })
+        Ok(ClientConfig { roots, options, tls, sessions: None, early_data, transport: Arc::default() })
     }
 
     /// The application protocols, the preferred one first; each has 1 to 255 bytes. Default: `tercel`.
@@ -168,9 +186,18 @@ impl ClientConfig {
     ///
     /// # Errors
     /// There is none, or the length of one is wrong.
-    pub fn alpn_protocols(mut self, names: &[&[u8]]) -> Result<ClientConfig, ConfigError> {
-        self.tls = ClientTls::new(&self.roots, &options(names))?;
-        Ok(self)
+    pub fn alpn_protocols(self, names: &[&[u8]]) -> Result<ClientConfig, ConfigError> {
+        let options = TlsOptions { alpn: options(names).alpn, ..self.options.clone() };
+        self.tls_options(&options)
+    }
+
+    /// The certificate and key that are shown to servers which ask for one. Default: none. Source: RFC 8446 §4.4.2.
+    ///
+    /// # Errors
+    /// TLS refuses them.
+    pub fn client_identity(self, own: Identity) -> Result<ClientConfig, ConfigError> {
+        let options = TlsOptions { client_identity: Some(own), ..self.options.clone() };
+        self.tls_options(&options)
     }
 
     /// The same with settings of TLS that programs do not choose: suites, key exchange, key log. Outside semver.
@@ -180,6 +207,7 @@ impl ClientConfig {
     #[doc(hidden)]
     pub fn tls_options(mut self, options: &TlsOptions) -> Result<ClientConfig, ConfigError> {
         self.tls = ClientTls::new(&self.roots, options)?;
+        self.options = options.clone();
         Ok(self)
     }
 

@@ -144,7 +144,8 @@ impl Connection {
         self.guard.0.change(|state| state.facts.handshake.clone())
     }
 
-    /// The server's certificate chain, its own certificate first; empty on a server.
+    /// The peer's certificate chain, its own certificate first. A server has one if it asks for it and the client shows it, see
+    /// [`ServerConfig::client_auth`](crate::ServerConfig::client_auth); it is empty otherwise.
     pub fn peer_identity(&self) -> Vec<CertificateDer<'static>> {
         let chain = self.guard.0.change(|state| state.facts.peer_certificates.clone());
         chain.into_iter().map(CertificateDer::from).collect()

@@ -81,8 +81,8 @@ pub use config::{ClientConfig, EarlyData, ServerConfig};
 pub use connecting::{Connecting, ZeroRttAccepted};
 pub use connection::Connection;
 pub use crypto::{
-    ConfigError as TlsConfigError, EarlyStatus, Identity, MemorySessions, Roots, ServerKey, SessionStore,
-    SessionTicket, TicketFileError, TicketKeys,
+    Authorities, ClientAuth, ConfigError as TlsConfigError, EarlyStatus, Identity, MemorySessions, Roots,
+    ServerKey, SessionStore, SessionTicket, TicketFileError, TicketKeys,
 };
 pub use datagram_error::{ExportError, SendDatagramError};
 pub use driver::{ManualDriver, Progress};

@@ -3,7 +3,7 @@
 mod common;
 
 use bytes::Bytes;
-use common::{Pair, client, client_config, pair, pair_with, run, server, server_config};
+use common::{Pair, client, client_config, pair, pair_with, run, server, server_by, server_config};
 use quic::{ConnectionError, Endpoint, ExportError, PathEvent, SendDatagramError, Side, TransportConfig};
 
 /// RFC 9221: on loopback none is lost.
@@ -210,4 +210,23 @@ fn a_program_drives_endpoints_in_a_loop_of_its_own() {
         server_driver.on_woken();
     }
     panic!("the drivers go on although all handles are gone");
+}
+
+/// RFC 8446 §4.4.2.
+#[test]
+fn a_server_sees_the_certificate_of_a_client_that_it_asks() {
+    run(|| async {
+        let made = rcgen::generate_simple_self_signed(vec!["client".to_owned()]).unwrap();
+        let accepted = quic::Authorities::from_pem(made.cert.pem().as_bytes()).unwrap();
+        let key = made.signing_key.serialize_pem();
+        let own = quic::Identity::from_pem(made.cert.pem().as_bytes(), key.as_bytes()).unwrap();
+        let asking = server_config().client_auth(quic::ClientAuth::Required(accepted)).unwrap();
+        let (server, client) = (server_by(asking), client(TransportConfig::default()));
+        let config = client_config().client_identity(own).unwrap();
+        let connecting = client.connect_with(config, server.local_addr().unwrap(), "localhost").unwrap();
+        let (ours, theirs) =
+            tokio::join!(connecting, async { server.accept().await.unwrap().await.unwrap() });
+        assert_eq!(theirs.peer_identity(), [made.cert.der().clone()]);
+        drop(ours);
+    });
 }

@@ -21,7 +21,7 @@ use crate::running::Running;
 use crate::service::HttpService;
 use crate::settings::{AltSvc, Settings, State, WarningsTo};
 use crate::versions::Versions;
-use crypto::{Identity, TlsOptions};
+use crypto::{ClientAuth, Identity, TlsOptions};
 use ports::DataPath;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -208,10 +208,17 @@ impl Builder {
         self
     }
 
+    /// Whether clients are asked for a certificate, and which ones are accepted, over all versions. What they show is in
+    /// [`ConnectionInfo::client_certificates`](crate::ConnectionInfo). Default: none is asked for. RFC 8446 §4.3.2.
+    pub fn client_auth(mut self, rule: ClientAuth) -> Builder {
+        self.settings.tls.client_auth = rule;
+        self
+    }
+
     /// Cipher suites, key exchange, log of secrets. Outside semver.
     #[doc(hidden)]
     pub fn tls(mut self, options: TlsOptions) -> Builder {
-        self.settings.tls = options;
+        self.settings.tls = TlsOptions { client_auth: self.settings.tls.client_auth, ..options };
         self
     }
 

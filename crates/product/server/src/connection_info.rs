@@ -2,6 +2,7 @@
 
 use crate::early_data::Gate;
 use crate::informational::Informational;
+use rustls_pki_types::CertificateDer;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use transport::Connection;
@@ -25,6 +26,9 @@ pub struct ConnectionInfo {
     pub alpn: &'static str,
     /// The name that the client asked for in TLS. Source: RFC 6066 §3.
     pub server_name: Option<Arc<str>>,
+    /// The certificates that the client has shown, its own first, which the server has verified; `None` if it has shown none. See
+    /// [`Builder::client_auth`](crate::Builder::client_auth). Source: RFC 8446 §4.4.2.
+    pub client_certificates: Option<Arc<[CertificateDer<'static>]>>,
     pub(crate) informational: Informational,
     /// For a request in early data.
     pub(crate) early: Option<Arc<Gate>>,
@@ -99,6 +103,18 @@ impl ConnectionView<'_> {
         match self.viewed {
             Viewed::Quic(connection) => connection.server_name(),
             Viewed::Tcp(info) => info.server_name.as_deref(),
+        }
+    }
+
+    /// The certificates that the client has shown, its own first, which the server has verified. They are copied over HTTP/3.
+    /// Source: RFC 8446 §4.4.2.
+    pub fn client_certificates(&self) -> Option<Arc<[CertificateDer<'static>]>> {
+        match self.viewed {
+            Viewed::Quic(connection) => {
+                let chain = connection.peer_certificates();
+                (!chain.is_empty()).then(|| chain.into_iter().map(CertificateDer::from).collect())
+            }
+            Viewed::Tcp(info) => info.client_certificates.clone(),
         }
     }
 }

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+mod fault;
 pub mod header;
 mod hello;
 mod key_capture;
@@ -35,8 +36,8 @@ mod undecided;
 mod vectors;
 
 pub use config::{
-    ClientTls, ConfigError, Identities, Identity, KeyExchange, KeyLines, KeyLog, Roots, ServerTls,
-    TlsOptions, tcp_client, tcp_server,
+    Authorities, ClientAuth, ClientTls, ConfigError, Identities, Identity, KeyExchange, KeyLines, KeyLog,
+    Roots, ServerTls, TlsOptions, tcp_client, tcp_server,
 };
 pub use header::{HeaderKey, SAMPLE_LEN};
 pub use keys::{DirectionalKeys, Keys, OneRttSecrets, initial_keys};

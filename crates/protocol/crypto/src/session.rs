@@ -4,7 +4,8 @@
 //! hold (one message, as far as it has arrived), gives one place where each message is checked against the level it came
 //! in, and spares rustls from joining a message that arrives in a thousand pieces.
 
-use crate::config::{ClientTls, ServerTls, is_of_authority};
+use crate::config::{ClientTls, ServerTls};
+use crate::fault;
 use crate::hello;
 use crate::key_capture::{suite_of, take_secret};
 use crate::keys::{DirectionalKeys, Keys, OneRttSecrets};
@@ -13,12 +14,12 @@ use crate::resumption::{EarlyTerms, IssuedTickets, OfferedTickets};
 use crate::suite::Suite;
 use crate::undecided::Undecided;
 use core::fmt;
+use rustls::HandshakeKind;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::quic::{ClientConnection, Connection, ServerConnection};
-use rustls::{CertificateError, Error, HandshakeKind};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use wire::{Code, Version};
+use wire::{Code, Side, Version};
 
 /// The longest handshake message that is accepted, in bytes after its four-byte header.
 pub const MAX_MESSAGE_LEN: usize = (64 << 10) - 1;
@@ -312,7 +313,7 @@ impl TlsSession {
         let outcome = self.tls.read_hs(message);
         outcome.map_err(|error| {
             let alert = self.tls.alert().map_or(alert::INTERNAL_ERROR, u8::from);
-            TlsError::new(alert, in_words(&error))
+            TlsError::new(alert, fault::in_words(&error, self.side()))
         })?;
         self.note_outcome(message, permits);
         self.collect();
@@ -478,6 +479,13 @@ impl TlsSession {
         self.tls.negotiated_key_exchange_group()?.name().as_str()
     }
 
+    fn side(&self) -> Side {
+        match &*self.tls {
+            Connection::Client(_) => Side::Client,
+            Connection::Server(_) => Side::Server,
+        }
+    }
+
     /// On a server, the name that the client asked for.
     pub fn server_name(&self) -> Option<&str> {
         match &*self.tls {
@@ -561,36 +569,6 @@ fn check_kind(level: Level, kind: u8) -> Result<(), TlsError> {
             let reason = format!("a handshake message of type {kind} in {level:?} packets");
             Err(TlsError::new(alert::UNEXPECTED_MESSAGE, reason))
         }
-    }
-}
-
-/// What went wrong, for a person who may be able to mend it.
-fn in_words(error: &Error) -> String {
-    let Error::InvalidCertificate(why) = error else {
-        return match error {
-            Error::NoApplicationProtocol => {
-                "the peer speaks none of the application protocols offered".into()
-            }
-            other => other.to_string(),
-        };
-    };
-    match why {
-        CertificateError::UnknownIssuer => {
-            "the server's certificate is not from a trusted authority: trust its CA, or skip verification in a test".into()
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "the server's certificate is for another name: connect by a name that it lists".into()
-        }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "the server's certificate has expired: renew it, or check this computer's clock".into()
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "the server's certificate is not valid yet: check this computer's clock".into()
-        }
-        other if is_of_authority(other) => "the server's certificate is an authority's (CA:TRUE) and not the one that is \
-             trusted: give the server a certificate without CA:TRUE, or trust this very certificate"
-            .into(),
-        other => format!("the server's certificate cannot be accepted: {other}"),
     }
 }
 

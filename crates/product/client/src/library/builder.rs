@@ -8,7 +8,7 @@ use super::quic::{ClientDriver, Engine};
 use super::settings::{EarlyData, HttpChoice, Pool, Redirects, Settings};
 use crate::migration::LocalPlace;
 use crate::resolve::{ConnectOverride, Family, Flag};
-use crypto::{ClientTls, ConfigError, KeyLog, MemorySessions, Roots, SessionStore, TlsOptions};
+use crypto::{ClientTls, ConfigError, Identity, KeyLog, MemorySessions, Roots, SessionStore, TlsOptions};
 use ports::{AnyPort, DataPath};
 use std::convert::Infallible;
 use std::fmt;
@@ -269,10 +269,17 @@ impl Builder {
         self
     }
 
+    /// The certificate and key that are shown to servers which ask for one, over all versions. Default: none.
+    /// Source: RFC 8446 §4.4.2.
+    pub fn identity(mut self, own: Identity) -> Builder {
+        self.tls.client_identity = Some(own);
+        self
+    }
+
     /// Settings of TLS; the application protocols are set by [`Builder::http`].
     #[doc(hidden)]
     pub fn tls_options(mut self, options: TlsOptions) -> Builder {
-        self.tls = options;
+        self.tls = TlsOptions { client_identity: self.tls.client_identity, ..options };
         self
     }
 

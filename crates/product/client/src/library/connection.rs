@@ -6,13 +6,12 @@ use super::informational::OnInformational;
 use super::quic::{Delivered, QuicConnection, ToSink};
 use super::refused::Refused;
 use super::sink::{BodySink, Flow, IsFinal, Lent, cancelled};
-use super::tcp::{self, Http1, TcpConnection};
+use super::tcp::{self, Http1, Http2, TcpConnection};
 use ::body::Body;
 use http::header::{CONTENT_LENGTH, HOST, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, Uri, Version, request};
 use http_body::Body as _;
-use hyper::client::conn::http2;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -31,7 +30,7 @@ pub(crate) struct Facts {
 /// How requests are sent.
 pub(crate) enum Channel {
     Http1(Http1),
-    Http2(http2::SendRequest<Body>),
+    Http2(Http2),
     Http3(Arc<QuicConnection>),
 }
 
@@ -39,7 +38,7 @@ impl From<TcpConnection> for Channel {
     fn from(connection: TcpConnection) -> Channel {
         match connection {
             TcpConnection::Http1(connection) => Channel::Http1(connection),
-            TcpConnection::Http2(sender) => Channel::Http2(sender),
+            TcpConnection::Http2(connection) => Channel::Http2(connection),
         }
     }
 }
@@ -57,7 +56,7 @@ impl Connection {
     pub(crate) fn share(&self) -> Option<Connection> {
         let channel = match &self.channel {
             Channel::Http1(_) => return None,
-            Channel::Http2(sender) => Channel::Http2(sender.clone()),
+            Channel::Http2(connection) => Channel::Http2(connection.clone()),
             Channel::Http3(connection) => Channel::Http3(Arc::clone(connection)),
         };
         Some(Connection { channel, facts: self.facts, is_reused: true })
@@ -67,7 +66,7 @@ impl Connection {
     pub(crate) fn is_open(&self) -> bool {
         match &self.channel {
             Channel::Http1(connection) => connection.sender.is_ready(),
-            Channel::Http2(sender) => !sender.is_closed(),
+            Channel::Http2(connection) => !connection.sender.is_closed(),
             Channel::Http3(connection) => connection.is_open(),
         }
     }
@@ -96,11 +95,11 @@ impl Connection {
                 }
                 Err(error) => Err(Refused { error, content: Some(Box::new(content)) }),
             },
-            Channel::Http2(sender) => {
+            Channel::Http2(connection) => {
                 head.version = Version::HTTP_2;
                 // The authority of the URI says it.
                 head.headers.remove(HOST);
-                let sending = tcp::send_http2(sender, Request::from_parts(head, content));
+                let sending = tcp::send_http2(connection, Request::from_parts(head, content));
                 unless_cancelled(sending, &flow).await
             }
             Channel::Http3(connection) => {

@@ -7,6 +7,7 @@
 //!
 //! What is learnt from responses (Alt-Svc) and attempts is in knowledge.rs.
 
+mod alert;
 mod alt_svc;
 mod alt_svc_file;
 mod builder;

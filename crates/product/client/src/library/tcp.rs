@@ -1,7 +1,9 @@
 //! Connections of HTTP/1.1 and 2, by hyper.
 
+use super::alert::{self, Noting, ReceivedAlert};
 use super::error::{Error, Kind};
 use super::refused::Refused;
+use crate::fault::refusal;
 use body::Body;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -27,13 +29,21 @@ const CONNECTION_WINDOW: u32 = 8 << 20;
 pub(crate) enum TcpConnection {
     /// One request at a time.
     Http1(Http1),
-    Http2(http2::SendRequest<Body>),
+    Http2(Http2),
 }
 
 /// A connection of HTTP/1.1, and the task that moves its bytes.
 pub(crate) struct Http1 {
     pub(crate) sender: http1::SendRequest<Body>,
     task: AbortHandle,
+    received: ReceivedAlert,
+}
+
+/// A connection of HTTP/2; clones share it.
+#[derive(Clone)]
+pub(crate) struct Http2 {
+    pub(crate) sender: http2::SendRequest<Body>,
+    received: ReceivedAlert,
 }
 
 /// Connects to `peer`, with TLS if there is a configuration. `alive` is kept until the connection has ended.
@@ -67,10 +77,12 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     T: Send + 'static,
 {
+    let stream = Noting::new(stream);
+    let received = stream.received();
     let (sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| of_hyper(&error))?;
     let task = drive(connection, alive);
-    Ok(TcpConnection::Http1(Http1 { sender, task }))
+    Ok(TcpConnection::Http1(Http1 { sender, task, received }))
 }
 
 async fn begin_http2<S, T>(stream: S, alive: T) -> Result<TcpConnection, Error>
@@ -78,6 +90,8 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     T: Send + 'static,
 {
+    let stream = Noting::new(stream);
+    let received = stream.received();
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW)
@@ -86,7 +100,7 @@ where
         .await
         .map_err(|error| of_hyper(&error))?;
     drive(connection, alive);
-    Ok(TcpConnection::Http2(sender))
+    Ok(TcpConnection::Http2(Http2 { sender, received }))
 }
 
 /// Moves a connection's bytes until it ends. Its errors are those of its requests.
@@ -113,27 +127,35 @@ pub(crate) async fn send_http1(
     request: Request<Body>,
 ) -> Result<Response<Incoming>, Refused> {
     let mut guard = AbortOnDrop(Some(&connection.task));
-    let sent = connection.sender.try_send_request(request).await.map_err(refused);
+    let sent = connection.sender.try_send_request(request).await;
+    let sent = sent.map_err(|error| refused(error, &connection.received));
     guard.0 = None;
     sent
 }
 
 /// Sends a request. Dropping the future, or the content of the response, resets the stream.
 pub(crate) async fn send_http2(
-    sender: &mut http2::SendRequest<Body>,
+    connection: &mut Http2,
     request: Request<Body>,
 ) -> Result<Response<Incoming>, Refused> {
-    sender.try_send_request(request).await.map_err(refused)
+    let sent = connection.sender.try_send_request(request).await;
+    sent.map_err(|error| refused(error, &connection.received))
 }
 
-fn refused(mut refused: TrySendError<Request<Body>>) -> Refused {
+fn refused(mut refused: TrySendError<Request<Body>>, received: &ReceivedAlert) -> Refused {
     let content = refused.take_message().map(|request| Box::new(request.into_body()));
+    if let Some(error) = received.error() {
+        return Refused { error, content };
+    }
     let error = of_hyper(refused.error());
     Refused { error: if content.is_some() { error.retryable() } else { error }, content }
 }
 
 /// An error of TLS, which tokio-rustls gives as one of the socket.
 fn of_tls(error: &io::Error) -> Error {
+    if let Some(alert) = alert::of(error) {
+        return Error::new(Kind::Tls, refusal(alert));
+    }
     let found = error.get_ref().and_then(|source| source.downcast_ref::<rustls::Error>());
     match found {
         Some(rustls::Error::InvalidCertificate(reason)) => Error::caused(

@@ -24,6 +24,10 @@ pub(crate) fn client_config() -> ClientConfig {
 pub(crate) fn server(transport: TransportConfig) -> Endpoint {
     let mut config = server_config();
     config.transport_config(Arc::new(transport));
+    server_by(config)
+}
+
+pub(crate) fn server_by(config: ServerConfig) -> Endpoint {
     Endpoint::builder("127.0.0.1:0".parse().unwrap()).server(config).driver(DRIVER.get()).build().unwrap()
 }
 

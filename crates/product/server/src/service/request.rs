@@ -10,6 +10,7 @@ use crate::informational::Outlet;
 use crate::low::{Context, Head, Interim, Received};
 use http::{Method, StatusCode};
 use http3::{HeadMemory, RequestHead};
+use rustls_pki_types::CertificateDer;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -37,8 +38,24 @@ pub struct ServiceHead<F> {
     call: Option<Call>,
     /// Made with the first call of the service, for the same time.
     outlet: Option<Arc<Outlet>>,
-    /// The name that the client asked for, once it is read. It stays, as heads stay with their connection.
-    server_name: Option<Option<Arc<str>>>,
+    /// What TLS says of the connection, once it is read. It stays, as heads stay with their connection.
+    secured: Option<Secured>,
+}
+
+/// What TLS says of a connection.
+#[derive(Clone)]
+struct Secured {
+    server_name: Option<Arc<str>>,
+    client_certificates: Option<Arc<[CertificateDer<'static>]>>,
+}
+
+impl Secured {
+    fn of(connection: ConnectionView<'_>) -> Secured {
+        Secured {
+            server_name: connection.server_name().map(Arc::from),
+            client_certificates: connection.client_certificates(),
+        }
+    }
 }
 
 /// What arrived of a request beside its head.
@@ -101,7 +118,7 @@ impl<F> Default for ServiceHead<F> {
             future: Box::pin(None),
             call: None,
             outlet: None,
-            server_name: None,
+            secured: None,
         }
     }
 }
@@ -177,11 +194,11 @@ impl<F> ServiceHead<F> {
             outlet
         });
         let informational = outlet.informational();
-        let server_name = self.server_name.get_or_insert_with(|| connection.server_name().map(Arc::from));
-        let server_name = server_name.clone();
+        let Secured { server_name, client_certificates } =
+            self.secured.get_or_insert_with(|| Secured::of(connection)).clone();
         let (peer, local) = (connection.peer(), connection.local());
         let early = connection.early.cloned();
-        ConnectionInfo { peer, local, alpn: "h3", server_name, informational, early }
+        ConnectionInfo { peer, local, alpn: "h3", server_name, client_certificates, informational, early }
     }
 
     /// Drops the future. A panic in there must not end more than the request.

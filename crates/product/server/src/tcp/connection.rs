@@ -95,8 +95,12 @@ pub(super) async fn serve<A: Answer>(
             plain::answer(&stream, head, &timeouts).await;
             return linger(&stream, &timeouts).await;
         }
-        Err(_) => {
+        Err(error) => {
             options.thread_state.counters.borrow_mut().handshakes_failed += 1;
+            if error.kind() == io::ErrorKind::InvalidData {
+                // A client that sends on, as one whose certificate is missed, would lose the alert to a reset.
+                linger(&stream, &timeouts).await;
+            }
             return;
         }
     }
@@ -104,7 +108,9 @@ pub(super) async fn serve<A: Answer>(
     let protocol = if stream.speaks(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
     let alpn = if protocol == Protocol::Http2 { "h2" } else { "http/1.1" };
     let (server_name, informational) = (stream.server_name(), Informational::UNSUPPORTED);
-    let info = ConnectionInfo { peer, local, alpn, server_name, informational, early: None };
+    let client_certificates = stream.client_certificates();
+    let info =
+        ConnectionInfo { peer, local, alpn, server_name, client_certificates, informational, early: None };
     let thread_state = Rc::clone(&options.thread_state);
     let (timeouts_of, stream_of) = (Rc::clone(&timeouts), stream.clone());
     let context =

@@ -8,6 +8,7 @@
 use super::frames::Frames;
 use super::timeouts::ConnectionTimeouts;
 use hyper::rt::{Read, ReadBufCursor, Write};
+use rustls::pki_types::CertificateDer;
 use rustls::{ServerConfig, ServerConnection};
 use std::cell::RefCell;
 use std::io::{self, BufRead as _, IoSlice};
@@ -168,6 +169,11 @@ impl Stream {
     /// The name that the client asked for. RFC 6066 §3.
     pub(super) fn server_name(&self) -> Option<Arc<str>> {
         self.0.borrow().session.server_name().map(Arc::from)
+    }
+
+    /// The certificates that the client has shown. RFC 8446 §4.4.2.
+    pub(super) fn client_certificates(&self) -> Option<Arc<[CertificateDer<'static>]>> {
+        self.0.borrow().session.peer_certificates().map(Arc::from)
     }
 
     /// Whether the ends agreed to speak `protocol`.

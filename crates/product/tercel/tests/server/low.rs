@@ -333,7 +333,7 @@ async fn becomes(client: &Client, world: &World, status: StatusCode) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("never {status}"));
+    assert!(timeout(PATIENCE, asked).await.is_ok(), "never {status}");
 }
 
 /// Deleted, a handler that keeps content could hold more than the server's limit over one of the versions.

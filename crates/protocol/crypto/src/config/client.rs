@@ -8,6 +8,7 @@ use crate::resumption::{OfferedTickets, ServerKey, SessionStore};
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
+use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version::TLS13};
 use std::sync::Arc;
 use wire::Version;
@@ -39,7 +40,7 @@ impl ClientTls {
     pub fn new(roots: &Roots, options: &TlsOptions) -> Result<ClientTls, ConfigError> {
         options.check()?;
         //= rfc9001/4.2#1
-        let mut config = trusting(roots, options.provider(), &[&TLS13])?;
+        let mut config = trusting(roots, options, (options.provider(), &[&TLS13]))?;
         config.alpn_protocols.clone_from(&options.alpn);
         config.resumption = Resumption::disabled();
         if let Some(key_log) = options.open_key_log()? {
@@ -118,7 +119,7 @@ impl ClientTls {
 /// # Errors
 /// As [`ClientTls::new`]; but there may be no application protocol.
 pub fn tcp_client(roots: &Roots, options: &TlsOptions) -> Result<Arc<ClientConfig>, ConfigError> {
-    let mut config = trusting(roots, options.tcp_provider(), rustls::ALL_VERSIONS)?;
+    let mut config = trusting(roots, options, (options.tcp_provider(), rustls::ALL_VERSIONS))?;
     config.alpn_protocols.clone_from(&options.alpn);
     config.resumption = Resumption::disabled();
     if let Some(key_log) = options.open_key_log()? {
@@ -127,11 +128,11 @@ pub fn tcp_client(roots: &Roots, options: &TlsOptions) -> Result<Arc<ClientConfi
     Ok(Arc::new(config))
 }
 
-/// A configuration that trusts `roots`.
+/// A configuration that trusts `roots`, and shows the certificate of `options` to servers that ask.
 fn trusting(
     roots: &Roots,
-    provider: Arc<CryptoProvider>,
-    versions: &[&'static SupportedProtocolVersion],
+    options: &TlsOptions,
+    (provider, versions): (Arc<CryptoProvider>, &[&'static SupportedProtocolVersion]),
 ) -> Result<ClientConfig, ConfigError> {
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(versions)
@@ -150,7 +151,12 @@ fn trusting(
             builder.dangerous().with_custom_certificate_verifier(verifier)
         }
     };
-    Ok(builder.with_no_client_auth())
+    Ok(match &options.client_identity {
+        Some(identity) => {
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified())))
+        }
+        None => builder.with_no_client_auth(),
+    })
 }
 
 fn system_roots() -> Result<RootCertStore, ConfigError> {

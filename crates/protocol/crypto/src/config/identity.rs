@@ -100,6 +100,6 @@ pub(super) fn certificates(
     }
 }
 
-fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, ConfigError> {
+pub(super) fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, ConfigError> {
     std::fs::read(path).map_err(|error| ConfigError::Unreadable { what, path: path.to_owned(), error })
 }

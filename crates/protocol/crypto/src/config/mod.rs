@@ -1,6 +1,7 @@
 //! What an endpoint offers in the TLS handshake, who it is, and whom it trusts.
 
 mod client;
+mod client_auth;
 mod error;
 mod identities;
 mod identity;
@@ -19,6 +20,7 @@ fn protocols(names: &[Vec<u8>]) -> Vec<u8> {
 }
 
 pub use client::{ClientTls, Roots, tcp_client};
+pub use client_auth::{Authorities, ClientAuth};
 pub use error::ConfigError;
 pub use identities::Identities;
 pub use identity::Identity;

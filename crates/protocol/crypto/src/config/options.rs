@@ -1,6 +1,8 @@
 //! What both ends of a connection may choose.
 
+use super::client_auth::ClientAuth;
 use super::error::ConfigError;
+use super::identity::Identity;
 use super::key_lines::{Both, KeyLines};
 use super::keylog::KeyLogFile;
 use crate::key_capture::{suite_of, tls_suite};
@@ -25,6 +27,10 @@ pub struct TlsOptions {
     pub key_log: KeyLog,
     /// What keeps the lines of such a log for a capture, too. Default: nothing.
     pub key_lines: Option<KeyLines>,
+    /// A client's certificate and key, for servers that ask for one. Default: none. It means nothing to a server.
+    pub client_identity: Option<Identity>,
+    /// Whether a server asks clients for a certificate. Default: it does not. It means nothing to a client.
+    pub client_auth: ClientAuth,
 }
 
 impl Default for TlsOptions {
@@ -35,6 +41,8 @@ impl Default for TlsOptions {
             key_exchange: KeyExchange::PostQuantum,
             key_log: KeyLog::Off,
             key_lines: None,
+            client_identity: None,
+            client_auth: ClientAuth::Off,
         }
     }
 }

@@ -25,13 +25,15 @@ impl ServerTls {
     /// If the options cannot work, or the key log cannot be opened.
     pub fn new(identities: impl Into<Identities>, options: &TlsOptions) -> Result<ServerTls, ConfigError> {
         options.check()?;
-        let builder = ServerConfig::builder_with_provider(options.provider())
+        let provider = options.provider();
+        let clients = options.client_auth.verifier(Arc::clone(&provider))?;
+        let builder = ServerConfig::builder_with_provider(provider)
             //= rfc9001/4.2#2
             .with_protocol_versions(&[&TLS13])
             .map_err(|error| ConfigError::Refused(error.to_string()))?;
         let resolver: Arc<Identities> = Arc::new(identities.into());
         let digest = digest(&resolver, options);
-        let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
+        let mut config = builder.with_client_cert_verifier(clients).with_cert_resolver(resolver);
         config.alpn_protocols.clone_from(&options.alpn);
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
@@ -73,9 +75,11 @@ impl ServerTls {
     }
 }
 
-/// What a server's tickets are bound to: its certificates and its application protocols.
+/// What a server's tickets are bound to: its certificates, its application protocols, and which clients it accepts.
 fn digest(identities: &Identities, options: &TlsOptions) -> Arc<[u8]> {
-    [&identities.digest()[..], &super::protocols(&options.alpn)].concat().into()
+    [&identities.digest()[..], &super::protocols(&options.alpn), &options.client_auth.digest()]
+        .concat()
+        .into()
 }
 
 /// The configuration of a server over TCP, for rustls itself: TLS 1.3 or 1.2, the suites and key exchange of `options` in
@@ -90,11 +94,13 @@ pub fn tcp_server(
 ) -> Result<Arc<ServerConfig>, ConfigError> {
     options.check()?;
     let refused = |error: rustls::Error| ConfigError::Refused(error.to_string());
-    let builder = ServerConfig::builder_with_provider(options.tcp_provider());
+    let provider = options.tcp_provider();
+    let clients = options.client_auth.verifier(Arc::clone(&provider))?;
+    let builder = ServerConfig::builder_with_provider(provider);
     let builder = builder.with_protocol_versions(rustls::ALL_VERSIONS).map_err(refused)?;
     let resolver: Arc<Identities> = Arc::new(identities.into());
     let digest = digest(&resolver, options);
-    let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
+    let mut config = builder.with_client_cert_verifier(clients).with_cert_resolver(resolver);
     config.alpn_protocols.clone_from(&options.alpn);
     config.ignore_client_order = true;
     config.session_storage = Arc::new(NoServerSessionStorage {});

@@ -221,3 +221,49 @@ fn so_does_one_over_tcp() {
         }
     }
 }
+
+/// RFC 8446 §4.3.2, §4.4.2.4, §6.2. Deleted, a server could serve a client that shows nothing, or what it must not accept.
+#[test]
+fn a_server_that_asks_for_certificates_serves_the_clients_that_its_rule_names() {
+    const BAD_CERTIFICATES: [u8; 2] = [42, 48];
+    const CERTIFICATE_REQUIRED: u8 = 116;
+    let (site, clients, other) = (Authority::new(), Authority::new(), Authority::new());
+    let accepted = || Authorities::from_pem(clients.ca_pem.as_bytes()).unwrap();
+    let run = |rule: ClientAuth, shown: Option<&Authority>| {
+        let options = TlsOptions { client_auth: rule, ..TlsOptions::default() };
+        let server = ServerTls::new(&site.identity().unwrap(), &options).unwrap();
+        let client_identity = shown.map(|shown| shown.identity().unwrap());
+        let options = TlsOptions { client_identity, ..TlsOptions::default() };
+        let client = ClientTls::new(&site.roots(), &options).unwrap();
+        let mut pair = Pair::new(Version::V1, &client, &server);
+        let outcome = pair.run(1_000).map_err(|error| error.alert);
+        outcome.map(|()| pair.server.tls.peer_certificates().map(|chain| chain[0].to_vec()))
+    };
+    let own = identity::certificates("test", clients.certificate_pem.as_bytes()).unwrap()[0].to_vec();
+    assert_eq!(
+        run(ClientAuth::Off, Some(&clients)),
+        Ok(None),
+        "it is not shown to a server that does not ask"
+    );
+    assert_eq!(run(ClientAuth::Optional(accepted()), None), Ok(None));
+    assert_eq!(run(ClientAuth::Optional(accepted()), Some(&clients)), Ok(Some(own.clone())));
+    assert_eq!(run(ClientAuth::Required(accepted()), Some(&clients)), Ok(Some(own)));
+    assert_eq!(run(ClientAuth::Required(accepted()), None), Err(CERTIFICATE_REQUIRED));
+    for rule in [ClientAuth::Optional(accepted()), ClientAuth::Required(accepted())] {
+        let refused = run(rule, Some(&other)).unwrap_err();
+        assert!(BAD_CERTIFICATES.contains(&refused), "alert {refused}");
+    }
+}
+
+#[test]
+fn authorities_of_clients_that_are_none() {
+    let line = |text: &[u8]| Authorities::from_pem(text).unwrap_err().to_string();
+    assert!(line(b"").starts_with("no certificate found"));
+    assert!(
+        line(b"-----BEGIN CERTIFICATE-----\nAA!A\n-----END CERTIFICATE-----\n")
+            .contains("client CA file is not valid PEM")
+    );
+    let missing =
+        Authorities::from_file(std::path::Path::new("/nonexistent/ca.pem")).unwrap_err().to_string();
+    assert_eq!(missing, "client CA file /nonexistent/ca.pem does not exist: check the path");
+}

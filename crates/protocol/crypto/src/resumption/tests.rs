@@ -427,3 +427,27 @@ fn a_client_without_a_store_and_a_server_without_tickets_shake_hands_in_full() {
     assert_eq!([setup.connect(), setup.connect()], [FULL, FULL]);
     assert_eq!(setup.store.tickets(), 0);
 }
+
+/// Deleted, a client could keep the access of a certificate whose authority is accepted no more, or lose its name by coming back.
+#[test]
+fn a_client_that_comes_back_has_the_certificate_of_before_and_only_where_its_authority_is_accepted() {
+    let (clients, others) = (Authority::new(), Authority::new());
+    let asking = |of: &Authority| {
+        let accepted = crate::Authorities::from_pem(of.ca_pem.as_bytes()).unwrap();
+        TlsOptions { client_auth: crate::ClientAuth::Required(accepted), ..TlsOptions::default() }
+    };
+    let mut setup = Setup::new();
+    setup.server = setup.serving(asking(&clients));
+    let client_identity = Some(clients.identity().unwrap());
+    let options = TlsOptions { client_identity, ..TlsOptions::default() };
+    let client = ClientTls::new(&setup.authority.roots(), &options).unwrap();
+    setup.client = client.with_sessions(Arc::new(MemorySessions::default()));
+    for is_resumed in [false, true] {
+        let mut pair = setup.pair();
+        pair.run(1_000).unwrap();
+        assert_eq!(pair.server.tls.is_resumed(), is_resumed);
+        assert_eq!(pair.server.tls.peer_certificates().map(<[_]>::len), Some(1));
+    }
+    setup.server = setup.serving(asking(&others));
+    assert!(setup.pair().run(1_000).is_err(), "a full handshake, in which the certificate is refused");
+}

@@ -1,7 +1,7 @@
 //! Why an HTTP/3 connection or exchange has ended, as errors of requests.
 
 use crate::app::{End, Failure};
-use crate::fault::{CERTIFICATE_ALERTS, Fault};
+use crate::fault::{CERTIFICATE_ALERTS, Fault, refusal};
 use crate::library::error::{Error, Kind, Phase};
 use http3::{Abort, Code};
 use transport::CloseReason;
@@ -36,9 +36,7 @@ fn in_words(end: &End) -> Error {
             Error::new(kind, reason.clone())
         }
         CloseReason::PeerTransport { code, reason } => match code.alert() {
-            Some(alert) => {
-                Error::new(Kind::Tls, format!("the server refuses the handshake with TLS alert {alert}"))
-            }
+            Some(alert) => Error::new(Kind::Tls, refusal(alert)),
             None => {
                 Error::new(Kind::Lost, said(format!("the server closed the connection with {code}"), reason))
             }
