@@ -20,7 +20,8 @@ use server::credentials::{Credentials, Expired};
 use server::files::DotFiles;
 use server::handler::{FileOptions, Listing};
 use server::{
-    AltSvc, BindError, Builder, Cores, DataPath, EarlyData, Handle, Listen, Server, Versions, Workers,
+    AltSvc, BindError, Builder, Cores, DataPath, EarlyData, Handle, Listen, Server, Tickets, Versions,
+    Workers,
 };
 use std::io;
 use std::net::IpAddr;
@@ -106,6 +107,13 @@ pub(crate) struct ServeArgs {
     /// if there is none, for its owner alone, and read again every few seconds. Default: keys of this process alone.
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     ticket_keys: Option<PathBuf>,
+    /// Session tickets that a client gets after each handshake, by which it comes back without a certificate and its check; it uses
+    /// each once. 0: each handshake is a full one.
+    #[arg(long, default_value = "2", value_name = "N", value_parser = clap::value_parser!(u8).range(0..=8), hide_short_help = true)]
+    tickets: u8,
+    /// How long a session ticket is good for, from 60 seconds to 7 days.
+    #[arg(long, default_value = "43200", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(60..=604_800), hide_short_help = true)]
+    ticket_lifetime: u64,
     /// Answer requests that come with a client's first packets (0-RTT): a client that comes back has its response in one round
     /// trip. An attacker may repeat such a request, so others than GET, HEAD, OPTIONS and TRACE get 425 (Too Early), and their
     /// clients ask again.
@@ -275,6 +283,15 @@ impl ServeArgs {
         }
     }
 
+    fn tickets(&self) -> Tickets {
+        let lifetime = Duration::from_secs(self.ticket_lifetime);
+        let tickets = Tickets::default().count(self.tickets.into()).lifetime(lifetime);
+        match &self.ticket_keys {
+            Some(path) => tickets.keys(path),
+            None => tickets,
+        }
+    }
+
     /// Which clients are served.
     fn client_auth(&self) -> Result<ClientAuth, String> {
         let Some(path) = &self.client_ca else { return Ok(ClientAuth::Off) };
@@ -311,6 +328,7 @@ impl ServeArgs {
             .transport(transport)
             .tls(self.quic.tls())
             .client_auth(self.client_auth()?)
+            .tickets(self.tickets())
             .head_cache(self.quic.techniques().heads());
         let builder =
             self.identity.iter().try_fold(builder, |builder, NamedFiles { name, certificate, key }| {
@@ -321,10 +339,6 @@ impl ServeArgs {
             self.preferred_address.iter().fold(builder, |builder, ip| builder.preferred_address(*ip));
         let builder = match self.multipath {
             Some(scheduler) => builder.multipath(scheduler.into()),
-            None => builder,
-        };
-        let builder = match &self.ticket_keys {
-            Some(path) => builder.ticket_keys(path),
             None => builder,
         };
         let builder = match &self.state_dir {

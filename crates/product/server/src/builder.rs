@@ -20,6 +20,7 @@ use crate::listen::Listen;
 use crate::running::Running;
 use crate::service::HttpService;
 use crate::settings::{AltSvc, Settings, State, WarningsTo};
+use crate::tickets::Tickets;
 use crate::versions::Versions;
 use crypto::{ClientAuth, Identity, TlsOptions};
 use ports::DataPath;
@@ -162,10 +163,10 @@ impl Builder {
         self
     }
 
-    /// The file with the keys of session tickets, for servers that share them: a client of one resumes at another. It is made with
-    /// mode 0600 if there is none, read again every few seconds, and its keys rotate. Default: keys of this process alone.
-    pub fn ticket_keys(mut self, path: impl Into<PathBuf>) -> Builder {
-        self.settings.ticket_keys = Some(path.into());
+    /// Session tickets: how many, for how long, and whose keys seal them. Default: two for each handshake, for 12 hours, by keys of
+    /// this server alone.
+    pub fn tickets(mut self, of_clients: Tickets) -> Builder {
+        self.settings.tickets = of_clients;
         self
     }
 

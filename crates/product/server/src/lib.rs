@@ -69,6 +69,7 @@ mod tcp_thread;
 #[doc(hidden)]
 pub mod threads;
 mod ticket_watch;
+mod tickets;
 mod versions;
 mod wake_list;
 pub mod warnings;
@@ -96,6 +97,7 @@ pub use service::HttpService;
 pub use settings::AltSvc;
 #[doc(hidden)]
 pub use stop::Stop;
+pub use tickets::Tickets;
 pub use transport::Scheduler;
 pub use udp::SteeringChoice as Steering;
 pub use versions::Versions;

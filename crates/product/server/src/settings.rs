@@ -17,6 +17,7 @@ use crate::low::Shared;
 use crate::report::Report;
 use crate::tcp;
 use crate::ticket_watch;
+use crate::tickets::Tickets;
 use crate::versions::Versions;
 use crate::warnings::{self, Printer, Warnings};
 use crate::worker_thread::SharedConfig;
@@ -106,8 +107,7 @@ pub(crate) struct Settings {
     pub(crate) access_log: Target,
     pub(crate) warnings: WarningsTo,
     pub(crate) state: State,
-    /// The file of ticket keys; keys of this process alone without one.
-    pub(crate) ticket_keys: Option<PathBuf>,
+    pub(crate) tickets: Tickets,
     pub(crate) early_data: EarlyData,
     /// Where clients of HTTP/3 are asked to go on after the handshake.
     pub(crate) preferred: Vec<IpAddr>,
@@ -134,7 +134,7 @@ impl Default for Settings {
             access_log: Target::Off,
             warnings: WarningsTo::StandardError,
             state: State::Nowhere,
-            ticket_keys: None,
+            tickets: Tickets::default(),
             early_data: EarlyData::Off,
             preferred: Vec::new(),
         }
@@ -155,7 +155,8 @@ impl Settings {
         let threads = match workers {
             ports::Workers::Exactly(count) | ports::Workers::OnePerCore(count) => usize::from(count.max(1)),
         };
-        let tickets = self.tickets()?;
+        let tickets = self.tickets.open().map_err(|error| BindError::Setting(error.to_string()))?;
+        let tickets = Arc::new(tickets);
         let (tls, tcp_tls) = self.tls(&identities, &tickets)?;
         let options = ports::OpenOptions { workers, ..self.data_path.options().clone() };
         let opened = listeners::open(&self.listen, &options, self.versions, threads)?;
@@ -169,7 +170,7 @@ impl Settings {
         let cores = self.cores.assign(threads.max(report.workers), &allowed).map_err(BindError::Cores)?;
         let quic = self.quic_settings(&report.addresses)?;
         let (warnings, printer) = start_warnings(self.warnings).map_err(BindError::System)?;
-        if self.ticket_keys.is_some() {
+        if self.tickets.are_shared() {
             ticket_watch::start(&tickets, &warnings).map_err(BindError::System)?;
         }
         let memory = self.limits.memory_limit().or_else(|| Memory::available().map(Memory::share));
@@ -209,16 +210,6 @@ impl Settings {
         Ok(identities)
     }
 
-    /// The keys of session tickets.
-    fn tickets(&self) -> Result<Arc<TicketKeys>, BindError> {
-        let lifetime_s = TicketKeys::DEFAULT_LIFETIME_S;
-        let keys = match &self.ticket_keys {
-            Some(path) => TicketKeys::in_file(path, lifetime_s),
-            None => Ok(TicketKeys::in_memory(lifetime_s)),
-        };
-        keys.map(Arc::new).map_err(|error| BindError::Setting(error.to_string()))
-    }
-
     /// The configurations of QUIC and, if it is needed, of TLS over TCP.
     fn tls(
         &self,
@@ -226,17 +217,17 @@ impl Settings {
         tickets: &Arc<TicketKeys>,
     ) -> Result<(ServerTls, Option<Arc<rustls::ServerConfig>>), BindError> {
         let refused = |error: crypto::ConfigError| BindError::Identity(error.to_string());
-        let keys = Arc::clone(tickets);
         let quic = ServerTls::new(identities, &self.tls).map_err(refused)?;
-        let quic = quic.with_tickets(TicketOptions {
+        let tickets = TicketOptions {
+            count: self.tickets.each(),
             early_data: (self.early_data != EarlyData::Off).then(Arc::default),
             // RFC 9114 §7.2.4.2: early data was sent with the settings of before in mind.
             application: self.limits.http3().settings().to_payload(),
-            ..TicketOptions::new(Arc::clone(&keys))
-        });
+            ..TicketOptions::new(Arc::clone(tickets))
+        };
         let options = TlsOptions { alpn: self.versions.alpn(), ..self.tls.clone() };
-        let tcp = self.versions.over_tcp().then(|| crypto::tcp_server(identities, &options, keys));
-        Ok((quic, tcp.transpose().map_err(refused)?))
+        let tcp = self.versions.over_tcp().then(|| crypto::tcp_server(identities, &options, &tickets));
+        Ok((quic.with_tickets(tickets), tcp.transpose().map_err(refused)?))
     }
 
     fn report(&self, opened: &Listeners, threads: usize) -> Report {

@@ -53,7 +53,7 @@ pub use server::service::{HttpService, ServiceFn, service_fn};
 pub use server::{
     AltSvc, BindError, Bound, Builder, ConnectionInfo, Cores, Counters, DataPath, EarlyData, Handle,
     Informational, InformationalError, KeysError, Limits, Listen, ListenAddress, Report, Running, Scheduler,
-    ServeError, Served, Server, ServerDriver, Steering, Summary, ThreadIndex, Versions, Workers,
+    ServeError, Served, Server, ServerDriver, Steering, Summary, ThreadIndex, Tickets, Versions, Workers,
 };
 
 pub use server::access_log::Target as AccessLog;

@@ -23,6 +23,9 @@ use tokio::time::Instant;
 use traces::Qlog;
 use transport::{ClientConfig, Scheduler, TransportConfig};
 
+/// Servers whose session tickets are kept for connections over TCP.
+const RESUMED: usize = 256;
+
 /// Why a client cannot be made.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -367,7 +370,7 @@ impl Builder {
             HttpChoice::Auto => Some(alpn(&[b"h2", b"http/1.1"])),
             HttpChoice::Http3 => None,
         };
-        let tls = over_tcp.map(|options| crypto::tcp_client(&self.roots, &options)).transpose();
+        let tls = over_tcp.map(|options| crypto::tcp_client(&self.roots, &options).map(resuming)).transpose();
         let quic_tls = ClientTls::new(&self.roots, &alpn(&[b"h3"])).map_err(BuildError::Tls)?;
         let quic_tls = quic_tls.with_sessions(self.sessions);
         let quic_tls = match self.early_data {
@@ -397,6 +400,13 @@ impl Builder {
             paths: self.paths.map(|paths| paths.from).unwrap_or_default(),
         })
     }
+}
+
+/// Keeps session tickets in memory, for as long as the client lives.
+fn resuming(config: Arc<rustls::ClientConfig>) -> Arc<rustls::ClientConfig> {
+    let mut config = Arc::unwrap_or_clone(config);
+    config.resumption = rustls::client::Resumption::in_memory_sessions(RESUMED);
+    Arc::new(config)
 }
 
 /// The thread of TCP connections and timers: until there is neither a client nor a connection nor content that is read.

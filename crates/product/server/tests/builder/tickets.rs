@@ -5,8 +5,8 @@ use crypto::{Roots, TlsOptions};
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
-use server::Running;
 use server::service::service_fn;
+use server::{Running, Tickets};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
@@ -36,7 +36,7 @@ fn a_client_of_one_server_resumes_at_another_that_shares_its_ticket_keys_and_at_
     let (file, identity) = (folder.path().join("tickets"), certificate(&["localhost"]));
     let start = |shares: bool| -> Running {
         let builder = builder().identity(identity.clone());
-        let builder = if shares { builder.ticket_keys(&file) } else { builder };
+        let builder = if shares { builder.tickets(Tickets::default().keys(&file)) } else { builder };
         builder.bind().unwrap().serve(service_fn(hello)).unwrap()
     };
     let (one, other, apart) = (start(true), start(true), start(false));
@@ -47,13 +47,27 @@ fn a_client_of_one_server_resumes_at_another_that_shares_its_ticket_keys_and_at_
     assert_eq!(handshake(&client, apart.local_addr()), Some(HandshakeKind::Full));
 }
 
+/// Deleted, clients could resume at a server that wants full handshakes.
+#[test]
+fn a_server_without_tickets_makes_a_full_handshake_each_time() {
+    for (tickets, second) in
+        [(Tickets::off(), HandshakeKind::Full), (Tickets::default().count(1), HandshakeKind::Resumed)]
+    {
+        let server = builder().identity(certificate(&["localhost"])).tickets(tickets);
+        let server = server.bind().unwrap().serve(service_fn(hello)).unwrap();
+        let client = client();
+        assert_eq!(handshake(&client, server.local_addr()), Some(HandshakeKind::Full));
+        assert_eq!(handshake(&client, server.local_addr()), Some(second));
+    }
+}
+
 #[test]
 fn a_file_that_holds_no_ticket_keys_is_refused_with_a_word_and_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tickets");
     std::fs::write(&file, "my notes").unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let refused = builder().ticket_keys(&file).bind().unwrap_err().to_string();
+    let refused = builder().tickets(Tickets::default().keys(&file)).bind().unwrap_err().to_string();
     assert!(refused.contains("is no file of ticket keys") && refused.contains("tickets"), "{refused}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "my notes");
 }

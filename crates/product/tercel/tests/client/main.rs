@@ -11,6 +11,7 @@ mod limits;
 mod plain;
 mod pool;
 mod refusals;
+mod resumed;
 mod settings;
 mod sinks;
 mod versions;

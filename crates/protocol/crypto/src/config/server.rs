@@ -3,7 +3,7 @@
 use super::error::ConfigError;
 use super::identities::Identities;
 use super::options::TlsOptions;
-use crate::resumption::{EarlyTerms, IssuedTickets, SealedForTcp, TicketKeys, TicketOptions};
+use crate::resumption::{EarlyTerms, IssuedTickets, SealedForTcp, TicketOptions};
 use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, version::TLS13};
 use std::sync::Arc;
@@ -83,14 +83,14 @@ fn digest(identities: &Identities, options: &TlsOptions) -> Arc<[u8]> {
 }
 
 /// The configuration of a server over TCP, for rustls itself: TLS 1.3 or 1.2, the suites and key exchange of `options` in
-/// our order and not the client's. Clients that come back resume by tickets that `tickets` seals.
+/// our order and not the client's. Clients that come back resume by `tickets`, of which the count and the keys matter.
 ///
 /// # Errors
 /// As [`ServerTls::new`].
 pub fn tcp_server(
     identities: impl Into<Identities>,
     options: &TlsOptions,
-    tickets: Arc<TicketKeys>,
+    tickets: &TicketOptions,
 ) -> Result<Arc<ServerConfig>, ConfigError> {
     options.check()?;
     let refused = |error: rustls::Error| ConfigError::Refused(error.to_string());
@@ -104,7 +104,10 @@ pub fn tcp_server(
     config.alpn_protocols.clone_from(&options.alpn);
     config.ignore_client_order = true;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.ticketer = Arc::new(SealedForTcp::new(tickets, &digest));
+    config.send_tls13_tickets = tickets.count;
+    if tickets.count > 0 {
+        config.ticketer = Arc::new(SealedForTcp::new(Arc::clone(&tickets.keys), &digest));
+    }
     if let Some(key_log) = options.open_key_log()? {
         config.key_log = key_log;
     }
