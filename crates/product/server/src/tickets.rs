@@ -24,11 +24,7 @@ pub struct Tickets {
 
 impl Default for Tickets {
     fn default() -> Tickets {
-        Tickets {
-            count: 2,
-            lifetime: Duration::from_secs(TicketKeys::DEFAULT_LIFETIME_S.into()),
-            keys: None,
-        }
+        Tickets { count: 2, lifetime: Duration::from_secs(TicketKeys::DEFAULT_LIFETIME_S.into()), keys: None }
     }
 }
 

@@ -66,6 +66,11 @@ impl Identity {
         Ok(Identity { certified: Arc::new(certified), spki_sha256 })
     }
 
+    /// The chain in DER, the own certificate first.
+    pub fn certificates(&self) -> impl Iterator<Item = &[u8]> {
+        self.certified.cert.iter().map(|certificate| certificate.as_ref())
+    }
+
     /// SHA-256 of the certificate's public key as SubjectPublicKeyInfo; in base64 it is what browsers take to trust it.
     pub fn spki_sha256(&self) -> [u8; 32] {
         self.spki_sha256

@@ -1,7 +1,7 @@
 //! Handshakes in memory, and what must make them fail.
 
 use super::*;
-use crate::config::{KeyExchange, KeyLog, Roots, TlsOptions};
+use crate::config::{Identity, KeyExchange, KeyLog, Roots, TlsOptions};
 use crate::packet::TAG_LEN;
 use crate::suite::SuiteChoice;
 use crate::testing::{Authority, Pair, pair};
@@ -345,4 +345,58 @@ fn transport_parameters_at_the_code_point_of_the_drafts_are_none() {
         let error = pair.run(1_000).expect_err("the extension is mandatory");
         assert_eq!((error.alert, error.code), (109, Code::crypto(109)), "{draft:?}: {error}");
     }
+}
+
+/// A server with five certificates in its chain, a client that trusts it, and what the server answers at the level Handshake; then the
+/// bytes of the chain.
+fn long_chain() -> (Pair, Vec<u8>, usize) {
+    let authority = Authority::new();
+    let others: Vec<Authority> = (0..4).map(|_| Authority::new()).collect();
+    let chain: String = core::iter::once(&authority.certificate_pem)
+        .chain(others.iter().map(|other| &other.ca_pem))
+        .map(String::as_str)
+        .collect();
+    let identity = Identity::from_pem(chain.as_bytes(), authority.key_pem.as_bytes()).unwrap();
+    let options = TlsOptions::default();
+    let client = ClientTls::new(&authority.roots(), &options).unwrap();
+    let mut pair = Pair::new(Version::V1, &client, &ServerTls::new(&identity, &options).unwrap());
+    for (level, bytes) in pair.client.take_output() {
+        pair.server.tls.read(level, &bytes).unwrap();
+    }
+    let mut flight = Vec::new();
+    for (level, bytes) in pair.server.take_output() {
+        match level {
+            Level::Handshake => flight.extend_from_slice(&bytes),
+            level => pair.client.tls.read(level, &bytes).unwrap(),
+        }
+    }
+    // The client takes its keys of the level.
+    assert!(pair.client.take_output().is_empty());
+    let chain = identity.certificates().map(<[u8]>::len).sum();
+    (pair, flight, chain)
+}
+
+/// RFC 8879. Deleted, a long chain could cost one round trip more: it does not fit into three times the client's first datagrams.
+#[test]
+fn a_long_chain_is_compressed() {
+    let (mut pair, flight, chain) = long_chain();
+    assert!(flight.len() < chain, "{} bytes with all else for {chain} of certificates", flight.len());
+    pair.client.tls.read(Level::Handshake, &flight).unwrap();
+    assert_eq!(pair.client.tls.peer_certificates().map(<[_]>::len), Some(5));
+}
+
+/// RFC 8879 §5. Deleted, a server could make its client hold 16 MiB for a few bytes.
+#[test]
+fn a_chain_that_says_it_is_large_is_refused_unread() {
+    const COMPRESSED_CERTIFICATE: u8 = 25;
+    const BAD_CERTIFICATE: u8 = 42;
+    let (mut pair, mut flight, _) = long_chain();
+    let mut at = 0;
+    while flight[at] != COMPRESSED_CERTIFICATE {
+        at += 4 + u32::from_be_bytes([0, flight[at + 1], flight[at + 2], flight[at + 3]]) as usize;
+    }
+    // Behind the header and the algorithm.
+    flight[at + 6..at + 9].fill(0xff);
+    let refused = pair.client.tls.read(Level::Handshake, &flight).unwrap_err();
+    assert_eq!(refused.alert, BAD_CERTIFICATE, "{refused}");
 }
