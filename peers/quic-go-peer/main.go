@@ -113,6 +113,7 @@ func serve() error {
 	payload := flag.Uint("payload-size", 1452, "UDP payload of full packets in bytes; 1452 at most")
 	earlyData := flag.Bool("early-data", false, "take early data (0-RTT) of clients that resume")
 	retry := flag.Bool("retry", false, "ask each client to prove its address with a Retry")
+	public := flag.String("ech", "", "take an encrypted ClientHello whose public name is this; ECHConfigList is printed first")
 	flag.Parse()
 	content, err := load(*root)
 	if err != nil {
@@ -130,9 +131,18 @@ func serve() error {
 	if err != nil {
 		return err
 	}
+	config := &tls.Config{Certificates: []tls.Certificate{pair}}
+	if *public != "" {
+		key, list, err := echKey(*public)
+		if err != nil {
+			return err
+		}
+		config.EncryptedClientHelloKeys = []tls.EncryptedClientHelloKey{key}
+		fmt.Println("ech", list)
+	}
 	server := http3.Server{
 		Handler:   content,
-		TLSConfig: http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{pair}}),
+		TLSConfig: http3.ConfigureTLSConfig(config),
 		QUICConfig: &quic.Config{
 			InitialPacketSize:       uint16(*payload),
 			DisablePathMTUDiscovery: true,

@@ -1,12 +1,14 @@
 //! Whom to trust and how to reach them: the flags that clients share.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use clap::Args;
 use client::error::GetError;
 use client::resolve::Family;
 use client::target::Target;
 #[cfg(feature = "lab")]
 use crypto::{ClientTls, TlsOptions};
-use crypto::{ConfigError, Identity, Roots};
+use crypto::{ConfigError, Ech, EchConfigs, Identity, Roots};
 use std::path::PathBuf;
 
 /// What a client may be told about its connections, whatever it speaks.
@@ -25,6 +27,12 @@ pub(crate) struct ConnectionArgs {
     /// The private key of --cert, PEM.
     #[arg(long, value_name = "FILE", requires = "cert", hide_short_help = true)]
     key: Option<PathBuf>,
+    /// Encrypt the server's name in the handshake (Encrypted Client Hello, RFC 9849).
+    ///
+    /// The value is ech= of the name's HTTPS record in DNS (dig NAME HTTPS), in base64. All URLs must be of that name. With grease
+    /// a handshake looks as if it had an encrypted name.
+    #[arg(long, value_name = "BASE64|grease", value_parser = ech, hide_short_help = true)]
+    ech: Option<Ech>,
     /// Use IPv4 addresses only.
     #[arg(short = '4', long, conflicts_with = "ipv6", hide_short_help = true)]
     ipv4: bool,
@@ -75,7 +83,12 @@ impl ConnectionArgs {
 
     #[cfg(feature = "lab")]
     fn with_identity(&self, options: &TlsOptions) -> Result<TlsOptions, GetError> {
-        Ok(TlsOptions { client_identity: self.identity()?, ..options.clone() })
+        Ok(TlsOptions { client_identity: self.identity()?, ech: self.ech(), ..options.clone() })
+    }
+
+    /// Whether the server's name is encrypted in the handshake.
+    pub(crate) fn ech(&self) -> Ech {
+        self.ech.clone().unwrap_or_default()
     }
 
     /// What is shown to servers that ask for a certificate.
@@ -119,4 +132,15 @@ impl ConnectionArgs {
             (error, _) => GetError::Usage(error.to_string()),
         }
     }
+}
+
+/// Reads the value of `--ech`.
+fn ech(text: &str) -> Result<Ech, String> {
+    if text == "grease" {
+        return Ok(Ech::Grease);
+    }
+    let list = BASE64_STANDARD.decode(text).map_err(|error| {
+        format!("no base64 ({error}): take the value of ech= in the name's HTTPS record, or say grease")
+    })?;
+    EchConfigs::from_list(&list).map(Ech::Configs).map_err(|error| error.to_string())
 }

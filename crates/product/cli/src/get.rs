@@ -288,6 +288,7 @@ impl GetArgs {
         };
         let builder = Client::builder()
             .roots(self.connection.roots()?)
+            .ech(self.connection.ech())
             .tls_options(TlsOptions {
                 key_lines: self.pcap.as_ref().map(|_| self.keys.clone()),
                 ..self.quic.tls()

@@ -405,6 +405,21 @@ fn a_server_listens_at_every_address_that_it_is_given() {
 
 /// Deleted, a server that requires certificates of clients could answer one without, or a user not learn what is missed.
 #[test]
+fn a_handshake_with_grease_for_the_encrypted_name_is_served_and_a_list_that_is_none_is_refused() {
+    let server = Server::start(&[]);
+    for http in ["1", "2", "3"] {
+        server.check("10", &["--http", http, "--ech", "grease"]);
+    }
+    let url = format!("https://localhost:{}/bytes/10", server.ready["port"]);
+    for (value, reason) in [("no base64", "no base64"), ("AAAA", "the ECHConfigList cannot be used")] {
+        let output = tercel(&["get", "--insecure", "--discard", "--ech", value, &url]);
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(reason), "{}", said(&output));
+        assert!(said(&output).contains("HTTPS record"), "{}", said(&output));
+    }
+}
+
+#[test]
 fn clients_show_a_certificate_to_a_server_that_requires_one_and_hear_what_to_do_if_they_have_none() {
     let place = TempDir::new().expect("a folder");
     let [cert, key, empty] = ["cert", "key", "empty"]

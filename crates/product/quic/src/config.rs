@@ -2,8 +2,8 @@
 
 use crate::transport_config::TransportConfig;
 use crypto::{
-    ClientAuth, ClientTls, ConfigError, Identity, Roots, ServerTls, SessionStore, StrikeRegister, TicketKeys,
-    TicketOptions, TlsOptions,
+    ClientAuth, ClientTls, ConfigError, Ech, Identity, Roots, ServerTls, SessionStore, StrikeRegister,
+    TicketKeys, TicketOptions, TlsOptions,
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt;
@@ -197,6 +197,16 @@ impl ClientConfig {
     /// TLS refuses them.
     pub fn client_identity(self, own: Identity) -> Result<ClientConfig, ConfigError> {
         let options = TlsOptions { client_identity: Some(own), ..self.options.clone() };
+        self.tls_options(&options)
+    }
+
+    /// Whether the server's name is hidden in the handshake. Configurations are for connections to one name. Default: it is not.
+    /// Source: RFC 9849.
+    ///
+    /// # Errors
+    /// TLS refuses it.
+    pub fn ech(self, ech: Ech) -> Result<ClientConfig, ConfigError> {
+        let options = TlsOptions { ech, ..self.options.clone() };
         self.tls_options(&options)
     }
 

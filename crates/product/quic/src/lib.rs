@@ -37,7 +37,7 @@
 //! | `StreamId` of quinn, with `index()` | [`StreamId`] |
 //! | `ConnectionStats { path, frame_tx, .. }` | one flat [`ConnectionStats`] |
 //! | 0-RTT of rustls' configuration | [`ServerConfig::ticket_keys`], [`ClientConfig::session_store`], and `early_data` of both |
-//! | client certificates, `rebind`, `set_server_config`, windows that change during a connection, `congestion_state` | absent |
+//! | `rebind`, `set_server_config`, windows that change during a connection, `congestion_state` | absent |
 //! | `TransportConfig::qlog_stream` | [`TransportConfig::qlog`]: a folder with a file for each connection |
 //!
 //! | file | holds |
@@ -81,8 +81,8 @@ pub use config::{ClientConfig, EarlyData, ServerConfig};
 pub use connecting::{Connecting, ZeroRttAccepted};
 pub use connection::Connection;
 pub use crypto::{
-    Authorities, ClientAuth, ConfigError as TlsConfigError, EarlyStatus, Identity, MemorySessions, Roots,
-    ServerKey, SessionStore, SessionTicket, TicketFileError, TicketKeys,
+    Authorities, ClientAuth, ConfigError as TlsConfigError, EarlyStatus, Ech, EchConfigs, Identity,
+    MemorySessions, Roots, ServerKey, SessionStore, SessionTicket, TicketFileError, TicketKeys,
 };
 pub use datagram_error::{ExportError, SendDatagramError};
 pub use driver::{ManualDriver, Progress};

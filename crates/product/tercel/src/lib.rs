@@ -60,7 +60,7 @@ pub use server::access_log::Target as AccessLog;
 
 /// Certificates of servers and the roots that clients trust.
 pub mod tls {
-    pub use crypto::{Authorities, ClientAuth, Identity, Roots};
+    pub use crypto::{Authorities, ClientAuth, ConfigError, Ech, EchConfigs, Identity, Roots};
 }
 
 /// The HTTP client: its settings, its errors, and how a response came.

@@ -1,7 +1,7 @@
 //! What went wrong in a handshake, for a person who may be able to mend it.
 
 use crate::config::is_of_authority;
-use rustls::{CertificateError, Error};
+use rustls::{CertificateError, Error, PeerIncompatible};
 use wire::Side;
 
 /// Says what `side` refuses.
@@ -12,6 +12,9 @@ pub(crate) fn in_words(error: &Error, side: Side) -> String {
         }
         (Error::NoCertificatesPresented, Side::Server) => {
             "the client shows no certificate, and the server requires one".into()
+        }
+        (Error::PeerIncompatible(PeerIncompatible::ServerRejectedEncryptedClientHello(_)), Side::Client) => {
+            "the server does not know the key of the encrypted ClientHello: take the ECHConfigList from the HTTPS record again".into()
         }
         (Error::InvalidCertificate(why), Side::Client) => of_server(why),
         (Error::InvalidCertificate(why), Side::Server) => of_client(why),

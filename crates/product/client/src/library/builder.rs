@@ -8,7 +8,9 @@ use super::quic::{ClientDriver, Engine};
 use super::settings::{EarlyData, HttpChoice, Pool, Redirects, Settings};
 use crate::migration::LocalPlace;
 use crate::resolve::{ConnectOverride, Family, Flag};
-use crypto::{ClientTls, ConfigError, Identity, KeyLog, MemorySessions, Roots, SessionStore, TlsOptions};
+use crypto::{
+    ClientTls, ConfigError, Ech, Identity, KeyLog, MemorySessions, Roots, SessionStore, TlsOptions,
+};
 use ports::{AnyPort, DataPath};
 use std::convert::Infallible;
 use std::fmt;
@@ -279,10 +281,17 @@ impl Builder {
         self
     }
 
+    /// Whether the server's name is hidden in the handshake, over all versions. Configurations are for one name: such a client should
+    /// ask that name only. Default: it is not. Source: RFC 9849.
+    pub fn ech(mut self, ech: Ech) -> Builder {
+        self.tls.ech = ech;
+        self
+    }
+
     /// Settings of TLS; the application protocols are set by [`Builder::http`].
     #[doc(hidden)]
     pub fn tls_options(mut self, options: TlsOptions) -> Builder {
-        self.tls = TlsOptions { client_identity: self.tls.client_identity, ..options };
+        self.tls = TlsOptions { client_identity: self.tls.client_identity, ech: self.tls.ech, ..options };
         self
     }
 

@@ -134,9 +134,12 @@ fn trusting(
     options: &TlsOptions,
     (provider, versions): (Arc<CryptoProvider>, &[&'static SupportedProtocolVersion]),
 ) -> Result<ClientConfig, ConfigError> {
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(versions)
-        .map_err(|error| ConfigError::Refused(error.to_string()))?;
+    let builder = ClientConfig::builder_with_provider(provider.clone());
+    let builder = match options.ech.mode()? {
+        Some(mode) => builder.with_ech(mode),
+        None => builder.with_protocol_versions(versions),
+    };
+    let builder = builder.map_err(|error| ConfigError::Refused(error.to_string()))?;
     let builder = match roots {
         Roots::System => builder.with_root_certificates(system_roots()?),
         Roots::Pem(text) => {

@@ -36,6 +36,8 @@ pub enum ConfigError {
     KeyMismatch,
     /// No trusted authority is known.
     NoRoots(String),
+    /// The configurations of Encrypted Client Hello are no use.
+    Ech(String),
     /// The key log cannot be written.
     KeyLog {
         /// Where.
@@ -79,6 +81,9 @@ impl fmt::Display for ConfigError {
             ),
             ConfigError::NoRoots(reason) => {
                 write!(f, "no trusted certificate authority found ({reason}): install ca-certificates or give a CA file")
+            }
+            ConfigError::Ech(reason) => {
+                write!(f, "the ECHConfigList cannot be used ({reason}): take the value of ech= in the name's HTTPS record")
             }
             ConfigError::KeyLog { path, error } => {
                 write!(f, "cannot write key log {}: {error}: set SSLKEYLOGFILE to a writable file or unset it", path.display())

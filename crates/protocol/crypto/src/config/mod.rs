@@ -2,6 +2,7 @@
 
 mod client;
 mod client_auth;
+mod ech;
 mod error;
 mod identities;
 mod identity;
@@ -21,6 +22,7 @@ fn protocols(names: &[Vec<u8>]) -> Vec<u8> {
 
 pub use client::{ClientTls, Roots, tcp_client};
 pub use client_auth::{Authorities, ClientAuth};
+pub use ech::{Ech, EchConfigs};
 pub use error::ConfigError;
 pub use identities::Identities;
 pub use identity::Identity;

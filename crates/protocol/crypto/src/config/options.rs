@@ -1,6 +1,7 @@
 //! What both ends of a connection may choose.
 
 use super::client_auth::ClientAuth;
+use super::ech::Ech;
 use super::error::ConfigError;
 use super::identity::Identity;
 use super::key_lines::{Both, KeyLines};
@@ -31,6 +32,8 @@ pub struct TlsOptions {
     pub client_identity: Option<Identity>,
     /// Whether a server asks clients for a certificate. Default: it does not. It means nothing to a client.
     pub client_auth: ClientAuth,
+    /// Whether a client hides the name of the server. Default: it does not. It means nothing to a server.
+    pub ech: Ech,
 }
 
 impl Default for TlsOptions {
@@ -43,6 +46,7 @@ impl Default for TlsOptions {
             key_lines: None,
             client_identity: None,
             client_auth: ClientAuth::Off,
+            ech: Ech::Off,
         }
     }
 }

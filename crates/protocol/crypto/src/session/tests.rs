@@ -1,11 +1,12 @@
 //! Handshakes in memory, and what must make them fail.
 
 use super::*;
-use crate::config::{Identity, KeyExchange, KeyLog, Roots, TlsOptions};
+use crate::config::{Ech, EchConfigs, Identity, KeyExchange, KeyLog, Roots, TlsOptions};
 use crate::packet::TAG_LEN;
 use crate::suite::SuiteChoice;
 use crate::testing::{Authority, Pair, pair};
 use proptest::prelude::*;
+use rustls::crypto::hpke::Hpke;
 
 fn only(suite: Suite) -> TlsOptions {
     TlsOptions { suites: SuiteChoice::Only(suite), ..TlsOptions::default() }
@@ -399,4 +400,59 @@ fn a_chain_that_says_it_is_large_is_refused_unread() {
     flight[at + 6..at + 9].fill(0xff);
     let refused = pair.client.tls.read(Level::Handshake, &flight).unwrap_err();
     assert_eq!(refused.alert, BAD_CERTIFICATE, "{refused}");
+}
+
+/// An ECHConfigList with a new key of X25519 whose public name is `public`. Source: RFC 9849 §4.
+fn ech_config_list(public: &str) -> Vec<u8> {
+    let suite = rustls::crypto::aws_lc_rs::hpke::DH_KEM_X25519_HKDF_SHA256_AES_128;
+    let (key, _) = suite.generate_key_pair().unwrap();
+    let prefixed = |bytes: &[u8]| [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat();
+    // The configuration's number, the KEM, its key, HKDF-SHA256 with AES-128-GCM, the longest name, the public name, no extensions.
+    let key_config = [&[7, 0, 0x20][..], &prefixed(&key.0), &prefixed(&[0, 1, 0, 1])].concat();
+    let name = [&[64, u8::try_from(public.len()).unwrap()][..], public.as_bytes(), &[0, 0]].concat();
+    prefixed(&[&[0xfe, 0x0d][..], &prefixed(&[key_config, name].concat())].concat())
+}
+
+/// Whether `bytes` stand in the first flight of a client.
+fn is_in_the_clear(first_flight: &[(Level, Vec<u8>)], bytes: &[u8]) -> bool {
+    first_flight.iter().any(|(_, sent)| sent.windows(bytes.len()).any(|window| window == bytes))
+}
+
+#[test]
+fn a_client_hello_shows_the_public_name_alone_and_a_server_without_the_key_is_refused() {
+    let authority = Authority::issuing(
+        rcgen::CertificateParams::new(vec!["localhost".to_owned(), "public.example".to_owned()]).unwrap(),
+    );
+    let server = ServerTls::new(&authority.identity().unwrap(), &TlsOptions::default()).unwrap();
+    let configs = EchConfigs::from_list(&ech_config_list("public.example")).unwrap();
+    for (ech, public, hidden) in
+        [(Ech::Off, false, false), (Ech::Grease, false, false), (Ech::Configs(configs), true, true)]
+    {
+        let options = TlsOptions { ech, ..TlsOptions::default() };
+        let client = ClientTls::new(&authority.roots(), &options).unwrap();
+        let first = Pair::new(Version::V1, &client, &server).client.take_output();
+        assert_eq!(is_in_the_clear(&first, b"localhost"), !hidden, "{options:?}");
+        assert_eq!(is_in_the_clear(&first, b"public.example"), public, "{options:?}");
+        let extension = [0xfe, 0x0d];
+        assert_eq!(is_in_the_clear(&first, &extension), !matches!(options.ech, Ech::Off), "{options:?}");
+        let outcome = Pair::new(Version::V1, &client, &server).run(1_000);
+        match outcome {
+            Ok(()) => assert!(!hidden),
+            Err(error) => {
+                assert!(hidden && error.to_string().contains("take the ECHConfigList"), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_ech_config_list_that_cannot_be_used_is_refused_in_words() {
+    let mut unknown = ech_config_list("public.example");
+    unknown[2] = 0xfd;
+    for (list, reason) in
+        [(&b""[..], "malformed"), (b"no list", "malformed"), (&unknown, "no key of a kind that is known")]
+    {
+        let error = EchConfigs::from_list(list).unwrap_err().to_string();
+        assert!(error.contains(reason) && error.contains("HTTPS record"), "{error}");
+    }
 }
