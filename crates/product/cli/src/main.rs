@@ -2,6 +2,8 @@
 
 #[cfg(feature = "lab")]
 mod bench_command;
+mod config_command;
+mod configuration;
 mod connection_options;
 #[cfg(feature = "lab")]
 mod dash_command;
@@ -33,6 +35,7 @@ mod trace_command;
 mod units;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Which build this is, for `--version`: study E6 compares builds of the same sources, and reads it (`studies::e6`).
@@ -67,6 +70,10 @@ struct Cli {
 enum Command {
     /// Serve files and generated bodies over HTTP/1.1, 2 and 3.
     Serve(Box<serve::ServeArgs>),
+    /// Say what is wrong with a configuration file: line, reason, cure.
+    Check(config_command::CheckArgs),
+    /// Print a configuration as a whole, or the schema of configuration files.
+    Config(config_command::ConfigArgs),
     /// Download over HTTP/3.
     Get(Box<get::GetArgs>),
     /// Say what this machine allows to a data path, and what to do about the rest.
@@ -77,14 +84,22 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let words: Vec<String> =
-        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut typed = std::env::args_os();
+    let program = typed.next().unwrap_or_default();
+    let typed: Vec<OsString> = typed.collect();
+    let words: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some(help) = help::laboratory(Cli::command(), &words) {
         print!("{help}");
         return ExitCode::SUCCESS;
     }
-    match Cli::parse().command {
+    let words = match configuration::expand(typed) {
+        Ok(words) => words,
+        Err(faults) => return config_command::print_faults(&faults),
+    };
+    match Cli::parse_from(std::iter::once(program).chain(words)).command {
         Command::Serve(args) => serve::run(&args),
+        Command::Check(args) => config_command::check(&args),
+        Command::Config(args) => config_command::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         #[cfg(feature = "lab")]

@@ -62,6 +62,11 @@ enum Steering {
 pub(crate) struct ServeArgs {
     /// The folder whose files are served. Without it only generated bodies are: /bytes/2GB, /bytes/512KiB, /2000000000.
     root: Option<PathBuf>,
+    /// A configuration file, TOML: see tercel check, and tercel config.
+    ///
+    /// Each flag is a key of the same name there, and a flag on the command line wins. Paths in it are relative to its folder.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Where to listen: PORT, ADDRESS:PORT or localhost:PORT; port 0 is any free one. A port alone means every address.
     ///
     /// May be given up to 16 times. An address that another one with the same port includes is left out.
@@ -97,7 +102,7 @@ pub(crate) struct ServeArgs {
     )]
     client_auth: AskedClients,
     /// Serve a certificate that has expired or is not valid yet, which clients refuse.
-    #[arg(long, requires = "cert")]
+    #[arg(long, requires = "cert", hide_short_help = true)]
     allow_expired_certificate: bool,
     /// The folder for keys that must outlive a restart, so that clients of a server that was killed hear so at once. Default:
     /// $XDG_DATA_HOME/tercel or ~/.local/share/tercel.
@@ -245,9 +250,30 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
 }
 
 impl ServeArgs {
-    fn serve(&self) -> Result<(), String> {
+    /// What can be known to be wrong before a port is opened.
+    ///
+    /// # Errors
+    /// One line: flags that do not go together, or a file that is not there or no use.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.check_flags()?;
+        self.quic.transport(wire::Version::V1).map_err(text)?;
+        if let (Some(certificate), Some(key)) = (&self.cert, &self.key) {
+            self.load(certificate, key)?;
+        }
+        for NamedFiles { certificate, key, .. } in &self.identity {
+            self.load(certificate, key)?;
+        }
+        self.client_auth()?;
+        self.root.as_deref().map(FileOptions::folder).transpose().map(drop).map_err(text)
+    }
+
+    fn check_flags(&self) -> Result<(), String> {
         self.path.check()?;
-        self.quic.techniques().check(self.path.datapath)?;
+        self.quic.techniques().check(self.path.datapath)
+    }
+
+    fn serve(&self) -> Result<(), String> {
+        self.check_flags()?;
         let credentials = self.credentials()?;
         let options = self.root.as_deref().map(FileOptions::folder).transpose().map_err(text)?;
         let mut options = options.unwrap_or_default();

@@ -4,6 +4,7 @@
 
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
+mod configuration;
 mod early;
 mod http3;
 mod leaving;

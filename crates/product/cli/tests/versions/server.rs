@@ -26,6 +26,12 @@ impl Server {
         Server::run(Command::new(PROGRAM), root, arguments)
     }
 
+    /// Serves what `arguments` say.
+    pub(crate) fn start_without_root(arguments: &[&str]) -> Server {
+        let words = [&["--listen", "127.0.0.1:0"], arguments].concat();
+        Server::run_in(TempDir::new().expect("a folder"), Command::new(PROGRAM), None, &words)
+    }
+
     /// The same with this many descriptors at most.
     pub(crate) fn start_with_descriptors(root: &Path, descriptors: u32) -> Server {
         let mut command = Command::new("sh");
@@ -37,7 +43,7 @@ impl Server {
         Server::run_in(
             TempDir::new().expect("a folder"),
             command,
-            root,
+            Some(root),
             &[&["--listen", "127.0.0.1:0"], arguments].concat(),
         )
     }
@@ -49,12 +55,12 @@ impl Server {
         let place = std::mem::replace(&mut self.place, TempDir::new().expect("a folder"));
         fs::remove_file(place.path().join("ready")).expect("a killed server cleans up nothing");
         let listen = format!("127.0.0.1:{}", self.port);
-        Server::run_in(place, Command::new(PROGRAM), root, &["--listen", &listen])
+        Server::run_in(place, Command::new(PROGRAM), Some(root), &["--listen", &listen])
     }
 
-    fn run_in(place: TempDir, mut command: Command, root: &Path, arguments: &[&str]) -> Server {
+    fn run_in(place: TempDir, mut command: Command, root: Option<&Path>, arguments: &[&str]) -> Server {
         let file = |name: &str| place.path().join(name);
-        command.arg("serve").arg(root).args(arguments);
+        command.arg("serve").args(root).args(arguments);
         command.arg("--access-log").arg(file("log"));
         command.arg("--ready-file").arg(file("ready")).arg("--summary-file").arg(file("summary"));
         command.env("XDG_DATA_HOME", file("data")).stdin(Stdio::null()).stdout(Stdio::null());

@@ -1,0 +1,90 @@
+//! A configuration file that was read: what it says, and what is wrong with it.
+
+use super::{command, flags, words};
+use crate::serve::ServeArgs;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, FromArgMatches as _};
+use config::fault::{Fault, Faults};
+use config::read::{Table, read};
+use config::shape::Key;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A file, and what it says.
+#[derive(Debug)]
+pub(crate) struct File {
+    /// As the user has named it.
+    name: String,
+    folder: PathBuf,
+    text: String,
+    /// What it says, without what is wrong with it.
+    pub(crate) table: Table,
+    faults: Vec<Fault>,
+}
+
+/// All keys of a file.
+pub(crate) fn keys() -> Vec<Key> {
+    flags::keys(&command())
+}
+
+impl File {
+    /// Reads the file. What is wrong with it is kept.
+    ///
+    /// # Errors
+    /// One line: it cannot be read.
+    pub(crate) fn read(path: &Path) -> Result<File, String> {
+        let name = path.display();
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|error| format!("cannot read the configuration {name}: {error}"))?;
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        Ok(File::of(name.to_string(), folder, text))
+    }
+
+    /// The file `name` in `folder`, with this text.
+    pub(crate) fn of(name: String, folder: &Path, text: String) -> File {
+        let (table, faults) = read(&text, &keys());
+        // Absolute, so that what it names is found from wherever the command is run.
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        File { name, folder, text, table, faults }
+    }
+
+    /// The words of the command line for it, without those for what was `given` by the words that the user has typed.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(crate) fn words(&self, given: &ArgMatches, typed: &[OsString]) -> Result<Vec<OsString>, String> {
+        let command = command();
+        let is_given = |key: &str| {
+            let flag = flags::operators(&command).find(|flag| flags::name(flag) == key);
+            let source = flag.and_then(|flag| given.value_source(flag.get_id().as_str()));
+            source == Some(ValueSource::CommandLine)
+        };
+        let mut words = words::of(&self.table, &command, &self.folder);
+        words.retain(|word| !is_given(&word.key));
+        self.judge(words::faults(words.clone(), typed, &command))?;
+        Ok(words::line(&words, &[]).split_off(1))
+    }
+
+    /// All that can be known to be wrong without a server: keys, values, and the files that it names.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let command = command();
+        let words = words::of(&self.table, &command, &self.folder);
+        self.judge(words::faults(words.clone(), &[], &command))?;
+        let matches = command.try_get_matches_from(words::line(&words, &[]));
+        let args = matches.and_then(|matches| ServeArgs::from_arg_matches(&matches));
+        let checked = args.map_err(|error| error.to_string()).and_then(|args| args.check());
+        let faults = checked.err().map(|what| Fault::new(words::place(&words, &what), what));
+        self.judge(faults.into_iter().collect())
+    }
+
+    fn judge(&self, more: Vec<Fault>) -> Result<(), String> {
+        let faults: Vec<Fault> = self.faults.iter().cloned().chain(more).collect();
+        if faults.is_empty() {
+            return Ok(());
+        }
+        Err(Faults::new(&self.name, &self.text, faults).to_string())
+    }
+}

@@ -1,0 +1,206 @@
+//! What holds the keys, the flags and the schema together.
+
+use super::file::{File, keys};
+use super::{command, expand, flags, words};
+use clap::{Arg, ArgAction};
+use config::print::{to_toml, whole_json};
+use config::schema::schema;
+use config::shape::Kind;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// A file with this text, in the folder `/conf`.
+pub(super) fn file(text: &str) -> File {
+    File::of("tercel.toml".to_owned(), Path::new("/conf"), text.to_owned())
+}
+
+/// A value that the flag takes, as TOML.
+fn sample(flag: &Arg) -> &'static str {
+    match flags::name(flag) {
+        "client-auth" => "'optional'",
+        "tickets" => "4",
+        "ticket-lifetime" => "3600",
+        "root" | "client-ca" | "cert" | "key" | "state-dir" | "ticket-keys" | "ready-file"
+        | "summary-file" | "access-log" | "qlog" => "'some/path'",
+        "identity" => "['a.org=c,k', '*.b.org=c2,k2']",
+        "http" => "'1,3'",
+        "listen" => "['localhost:443', 8443]",
+        "preferred-address" => "['192.0.2.1', '2001:db8::1']",
+        "prefer-quic-version" => "2",
+        "multipath" => "true",
+        "pin" => "'0,2-3'",
+        "workers" => "'auto'",
+        "retry" => "'always'",
+        "memory" | "qlog-size" => "'512MiB'",
+        "qlog-share" => "0.25",
+        "qlog-when" => "'error,loss=2%'",
+        "steering" => "'classic'",
+        "datapath" => "'mmsg'",
+        "interface" => "'eth0'",
+        "xdp-mode" => "'driver'",
+        "cipher" => "'aes128'",
+        "congestion" => "'bbr'",
+        "careful-resume" => "'on'",
+        "mtu-ceiling" | "receive-buffer" => "9000",
+        _ if matches!(flag.get_action(), ArgAction::SetTrue) => "true",
+        _ => "7",
+    }
+}
+
+/// Fails for a new flag that cannot be a key as it is, and for one without a sample that it takes.
+#[test]
+fn every_operators_flag_is_a_key_that_reaches_it() {
+    let command = command();
+    let operators: Vec<&Arg> = flags::operators(&command).collect();
+    assert!(operators.len() >= 40, "{}", operators.len());
+    let mut text = String::new();
+    for flag in &operators {
+        let most = flag.get_num_args().map_or(1, |count| count.max_values());
+        let is_known =
+            matches!(flag.get_action(), ArgAction::Set | ArgAction::SetTrue | ArgAction::Append) && most <= 1;
+        assert!(is_known, "--{} is a flag of a new kind: see words.rs", flags::name(flag));
+        text.push_str(&format!("{} = {}\n", flags::name(flag), sample(flag)));
+    }
+    let file = file(&text);
+    let given = command.clone().get_matches_from(["serve"]);
+    let line = file.words(&given, &[]).unwrap();
+    let reached = command.clone().get_matches_from([OsString::from("serve")].iter().chain(&line));
+    for flag in &operators {
+        let source = reached.value_source(flag.get_id().as_str());
+        assert_eq!(source, Some(clap::parser::ValueSource::CommandLine), "{}", flags::name(flag));
+    }
+    for word in ["--listen=localhost:443", "--listen=8443", "--pin=0,2-3", "--multipath", "--dot-files"] {
+        assert!(line.contains(&word.into()), "{word}: {line:?}");
+    }
+    for path in ["/conf/some/path", "--cert=/conf/some/path", "--access-log=/conf/some/path"] {
+        assert!(line.contains(&path.into()), "{path}: {line:?}");
+    }
+    assert!(line.contains(&"--identity=a.org=/conf/c,/conf/k".into()), "{line:?}");
+}
+
+/// Flags for experiments are no keys: no operator needs them, and their names change.
+#[test]
+fn flags_of_the_laboratory_are_no_keys() {
+    let problem = file("ack-every = 3\n").check().unwrap_err();
+    assert!(problem.contains("there is no key \"ack-every\""), "{problem}");
+    assert!(keys().iter().all(|key| !["config", "help", "help-lab", "without"].contains(&key.name.as_ref())));
+}
+
+#[test]
+fn what_is_typed_wins_and_switches_that_are_off_are_no_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tercel.toml");
+    std::fs::write(
+        &path,
+        "listen = [1, 4433]\nworkers = 3\nroot = 'r'\ndot-files = false\nspin = 'always'\n",
+    )
+    .unwrap();
+    let typed = |words: &[&str]| -> Vec<OsString> {
+        let named = ["serve", "--config", path.to_str().unwrap()];
+        named.iter().chain(words).map(Into::into).collect()
+    };
+    let expanded = |words: &[&str]| {
+        let all = expand(typed(words)).unwrap();
+        let added: Vec<String> = all[1..all.len() - words.len() - 2]
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        added
+    };
+    let root = folder.path().join("r").display().to_string();
+    assert_eq!(expanded(&[]), ["--listen=1", "--listen=4433", "--workers=3", &root, "--spin=always"]);
+    assert_eq!(expanded(&["--listen", "9", "other", "--spin=4"]), ["--workers=3"]);
+    // What the user has typed wrongly is told by the command line itself.
+    assert_eq!(expanded(&["--workers", "x"]), ["--listen=1", "--listen=4433", &root, "--spin=always"]);
+    assert_eq!(expand(vec!["get".into(), "--config".into()]).unwrap().len(), 2);
+    assert_eq!(expand(typed(&["--help"])).unwrap().len(), 4, "help needs no file");
+    let missing = expand(["serve", "--config", "/nowhere/f"].map(Into::into).to_vec()).unwrap_err();
+    assert!(missing.contains("/nowhere/f") && missing.contains("No such file"), "{missing}");
+}
+
+/// Deleted, what is shown could be another configuration than the one that is served.
+#[test]
+fn what_is_shown_is_a_file_that_says_the_same() {
+    let text = "listen = [1, '[::1]:2']\nqlog-share = 0.5\npin = true\nno-listing = true\n";
+    let shown = to_toml(&keys(), &file(text).table);
+    let again = file(&shown);
+    assert_eq!(again.check(), Ok(()), "{shown}");
+    assert_eq!(to_toml(&keys(), &again.table), shown);
+    let json = whole_json(&keys(), &again.table);
+    assert_eq!(
+        (&json["listen"], &json["pin"], &json["cert"]),
+        (&json!([1, "[::1]:2"]), &json!(true), &Value::Null)
+    );
+    assert_eq!((&json["idle-timeout"], &json["qlog-share"]), (&json!(30), &json!(0.5)));
+    let line = |file: &File| words::line(&words::of(&file.table, &command(), Path::new("/conf")), &[]);
+    assert!(line(&file(text)).iter().all(|word| line(&again).contains(word)));
+}
+
+/// Whether `value` is what `schema` says, by as much of JSON schema as is used.
+pub(super) fn fits(schema: &Value, value: &Value) -> bool {
+    if let Some(any) = schema["anyOf"].as_array() {
+        return any.iter().any(|schema| fits(schema, value));
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        return words.contains(value);
+    }
+    let is_of = |name: &Value| match name.as_str().unwrap() {
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "integer" => value.as_i64().is_some_and(|number| {
+            schema["minimum"].as_i64().is_none_or(|least| number >= least)
+                && schema["maximum"].as_i64().is_none_or(|most| number <= most)
+        }),
+        "array" => {
+            value.as_array().is_some_and(|items| items.iter().all(|item| fits(&schema["items"], item)))
+        }
+        "object" => value.as_object().is_some_and(|fields| {
+            let required = schema["required"].as_array().into_iter().flatten();
+            let of = |name: &String| match &schema["properties"][name] {
+                Value::Null => schema["additionalProperties"].clone(),
+                schema => schema.clone(),
+            };
+            required.map(|name| name.as_str().unwrap()).all(|name| fields.contains_key(name))
+                && fields.iter().all(|(name, value)| {
+                    let schema = of(name);
+                    schema != json!(false) && fits(&schema, value)
+                })
+        }),
+        other => panic!("{other}"),
+    };
+    match &schema["type"] {
+        Value::Array(names) => names.iter().any(is_of),
+        name => is_of(name),
+    }
+}
+
+/// A file as an editor sees it.
+pub(super) fn as_json(text: &str) -> Value {
+    serde_json::to_value(text.parse::<toml::Table>().unwrap()).unwrap()
+}
+
+/// Deleted, editors could mark what is right, or not know a key. What is faulty by its names and types is in the table of faults.
+#[test]
+fn the_schema_has_the_keys_of_the_reader_and_takes_what_it_takes() {
+    let schema = schema("", &keys());
+    let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(names.len(), keys().len());
+    for key in keys() {
+        let of_key = &schema["properties"][key.name.as_ref()];
+        assert_eq!(of_key["description"], json!(key.about));
+        let default = key.default.as_deref().map(|default| as_json(&format!("value = {default}")));
+        if let Some(default) = default {
+            assert!(fits(of_key, &default["value"]), "{}", key.name);
+        }
+        if matches!(key.kind, Kind::Flag(_)) {
+            assert!(fits(of_key, &json!("x")) || of_key.to_string().contains("enum"), "{}", key.name);
+        }
+    }
+    let command = command();
+    for flag in flags::operators(&command) {
+        let text = format!("{} = {}\n", flags::name(flag), sample(flag));
+        assert!(fits(&schema, &as_json(&text)), "{text}");
+    }
+}
