@@ -18,6 +18,7 @@ mod tests;
 pub(crate) mod words;
 
 use crate::serve::ServeArgs;
+use crate::serving::sites::ServedSites;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args as _, Command};
 use file::File;
@@ -29,18 +30,19 @@ pub(crate) fn command() -> Command {
     ServeArgs::augment_args(Command::new("serve"))
 }
 
-/// `words`, the command line behind the program's name, with those of the file that it names, if it does.
+/// `words`, the command line behind the program's name, with those of the file that it names, if it does; and the file's sites.
 ///
 /// # Errors
 /// The file cannot be read, or what is wrong with it.
-pub(crate) fn expand(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
+pub(crate) fn expand(words: Vec<OsString>) -> Result<(Vec<OsString>, Option<ServedSites>), String> {
     let Some((first, typed)) = words.split_first().filter(|(first, _)| *first == "serve") else {
-        return Ok(words);
+        return Ok((words, None));
     };
-    let Some((path, given)) = named(typed) else { return Ok(words) };
+    let Some((path, given)) = named(typed) else { return Ok((words, None)) };
     let file = File::read(&path)?;
-    let of_file = file.words(&given, typed)?;
-    Ok([first.clone()].into_iter().chain(of_file).chain(typed.iter().cloned()).collect())
+    let (of_file, sites) = file.resolve(Some(&given), typed)?;
+    let words = [first.clone()].into_iter().chain(of_file).chain(typed.iter().cloned());
+    Ok((words.collect(), sites))
 }
 
 /// The file that the typed words name, and what else they say. Mistakes in them are found later.

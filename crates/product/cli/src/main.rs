@@ -92,12 +92,12 @@ fn main() -> ExitCode {
         print!("{help}");
         return ExitCode::SUCCESS;
     }
-    let words = match configuration::expand(typed) {
-        Ok(words) => words,
+    let (words, sites) = match configuration::expand(typed) {
+        Ok(expanded) => expanded,
         Err(faults) => return config_command::print_faults(&faults),
     };
     match Cli::parse_from(std::iter::once(program).chain(words)).command {
-        Command::Serve(args) => serve::run(&args),
+        Command::Serve(args) => serve::run(&args, sites),
         Command::Check(args) => config_command::check(&args),
         Command::Config(args) => config_command::run(&args),
         Command::Get(args) => get::run(&args),

@@ -11,6 +11,7 @@ use crate::serving::limits::LimitArgs;
 use crate::serving::process;
 use crate::serving::ready::ReadyFile;
 use crate::serving::report;
+use crate::serving::sites::ServedSites;
 use crate::signals::{ServerDuties, heed};
 use crate::units;
 use clap::{Args, ValueEnum};
@@ -80,7 +81,7 @@ pub(crate) struct ServeArgs {
     no_alt_svc: bool,
     /// The certificate chain, PEM. Without it a development certificate is made and kept.
     #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
+    pub(crate) cert: Option<PathBuf>,
     /// The certificate's private key, PEM.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
@@ -102,7 +103,7 @@ pub(crate) struct ServeArgs {
     )]
     client_auth: AskedClients,
     /// Serve a certificate that has expired or is not valid yet, which clients refuse.
-    #[arg(long, requires = "cert", hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     allow_expired_certificate: bool,
     /// The folder for keys that must outlive a restart, so that clients of a server that was killed hear so at once. Default:
     /// $XDG_DATA_HOME/tercel or ~/.local/share/tercel.
@@ -242,8 +243,8 @@ Examples:
   tercel serve --datapath xdp --interface eth0 /srv    past the kernel's network stack; see tercel doctor";
 
 /// Runs the server until SIGINT or SIGTERM, and until running requests are answered.
-pub(crate) fn run(args: &ServeArgs) -> ExitCode {
-    match args.serve() {
+pub(crate) fn run(args: &ServeArgs, sites: Option<ServedSites>) -> ExitCode {
+    match args.serve(sites) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => print_error(problem),
     }
@@ -272,9 +273,22 @@ impl ServeArgs {
         self.quic.techniques().check(self.path.datapath)
     }
 
-    fn serve(&self) -> Result<(), String> {
+    fn serve(&self, sites: Option<ServedSites>) -> Result<(), String> {
         self.check_flags()?;
-        let credentials = self.credentials()?;
+        if let (Some(root), Some(_)) = (&self.root, &sites) {
+            let root = root.display();
+            return Err(format!("the sites of the configuration say what is served: leave {root} out"));
+        }
+        let (sites, certificates) =
+            sites.map(|served| (Some(served.sites), served.certificates)).unwrap_or_default();
+        let own;
+        let credentials = match certificates.default_one() {
+            Some(of_site) if self.cert.is_none() => of_site,
+            _ => {
+                own = self.credentials()?;
+                &own
+            }
+        };
         let options = self.root.as_deref().map(FileOptions::folder).transpose().map_err(text)?;
         let mut options = options.unwrap_or_default();
         if self.http.over_tcp() {
@@ -282,7 +296,8 @@ impl ServeArgs {
             process::keep_memory();
         }
         let qlog = self.qlog.open()?;
-        let builder = self.builder(&credentials)?;
+        let builder = self.builder(credentials)?;
+        let builder = certificates.add_to(builder);
         let builder = qlog.iter().fold(builder, Builder::qlog);
         let bound = builder.bind().map_err(|error| self.explain(&error))?;
         let report = bound.report().clone();
@@ -290,10 +305,14 @@ impl ServeArgs {
         options.dot_files = if self.dot_files { DotFiles::Serve } else { DotFiles::Hide };
         options.listing = if self.no_listing { Listing::Off } else { Listing::On };
         let bound = bound.wrap_ports(|port| self.path.held(port));
-        let running = bound.serve_files(options).map_err(|error| self.explain(&error))?;
+        let running = match sites {
+            Some(sites) => bound.serve_sites(sites),
+            None => bound.serve_files(options),
+        };
+        let running = running.map_err(|error| self.explain(&error))?;
         let ready: Arc<OnceLock<ReadyFile>> = Arc::default();
         heed_signals(&running.handle(), &ready)?;
-        if let Some(file) = report::announce(&report, &credentials, self.ready_file.as_deref())? {
+        if let Some(file) = report::announce(&report, credentials, self.ready_file.as_deref())? {
             let _ = ready.set(file);
         }
         let summary = running.wait();
@@ -329,7 +348,7 @@ impl ServeArgs {
         })
     }
 
-    fn load(&self, certificate: &Path, key: &Path) -> Result<Credentials, String> {
+    pub(crate) fn load(&self, certificate: &Path, key: &Path) -> Result<Credentials, String> {
         let expired = if self.allow_expired_certificate { Expired::Allow } else { Expired::Refuse };
         let credentials = Credentials::load(certificate, key, expired)?;
         credentials.warning.iter().for_each(|warning| eprintln!("tercel: warning: {warning}"));

@@ -6,8 +6,10 @@
 //! | process.rs | what the process asks of the system |
 //! | ready.rs | the ready file |
 //! | report.rs | what is said at the start, the summary |
+//! | sites.rs | the sites of a configuration file, with their certificates |
 
 pub(crate) mod limits;
 pub(crate) mod process;
 pub(crate) mod ready;
 pub(crate) mod report;
+pub(crate) mod sites;

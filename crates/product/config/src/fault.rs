@@ -37,7 +37,7 @@ pub struct Faults<'a> {
 impl<'a> Faults<'a> {
     /// The faults of `file`, whose content is `text`.
     pub fn new(file: &'a str, text: &'a str, mut faults: Vec<Fault>) -> Faults<'a> {
-        faults.sort_by_key(|fault| fault.span.start);
+        faults.sort_by(|one, other| (one.span.start, &one.what).cmp(&(other.span.start, &other.what)));
         faults.dedup();
         Faults { file, text, faults }
     }

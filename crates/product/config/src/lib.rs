@@ -13,4 +13,5 @@ pub mod print;
 pub mod read;
 pub mod schema;
 pub mod shape;
+pub mod sites;
 pub mod suggest;

@@ -5,7 +5,7 @@ use crate::shape::{Key, Kind};
 use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
 
-/// The whole of a file as TOML, which is a file that says the same. Keys without a value are comments.
+/// The whole of a file as TOML, which is a file that says the same. Keys without a value are comments, but for those of tables.
 pub fn to_toml(keys: &[Key], table: &Table) -> String {
     let mut out = String::new();
     write_table(keys, table, "", &mut out);
@@ -16,7 +16,9 @@ pub fn to_toml(keys: &[Key], table: &Table) -> String {
 pub fn whole_json(keys: &[Key], table: &Table) -> Json {
     let of = |key: &Key| {
         let value = match (table.get(&key.name), &key.kind) {
-            (Some(item), Kind::Tables(keys)) => tables(item).map(|table| whole_json(keys, table)).collect(),
+            (Some(_), Kind::Tables(keys)) => {
+                table.tables(&key.name).map(|table| whole_json(keys, table)).collect()
+            }
             (
                 Some(Item { value: Value::Table(table), .. }),
                 Kind::Table(keys) | Kind::SwitchOrTable(keys),
@@ -47,13 +49,14 @@ fn write_table(keys: &[Key], table: &Table, path: &str, out: &mut String) {
             }
             (Some(item), ..) => writeln!(out, "{name} = {}", item_toml(item)),
             (None, _, Some(default)) => writeln!(out, "{name} = {default}"),
-            (None, kind, None) => writeln!(out, "# {name} = {}", kind.expected()),
+            (None, kind, None) if path.is_empty() => writeln!(out, "# {name} = {}", kind.expected()),
+            (None, _, None) => Ok(()),
         };
     }
     for key in tables_of {
-        let (Kind::Tables(keys), Some(item)) = (&key.kind, table.get(&key.name)) else { continue };
+        let Kind::Tables(keys) = &key.kind else { continue };
         let path = if path.is_empty() { key.name.to_string() } else { format!("{path}.{}", key.name) };
-        for table in tables(item) {
+        for table in table.tables(&key.name) {
             let _ = writeln!(out, "\n[[{path}]]");
             write_table(keys, table, &path, out);
         }
@@ -75,11 +78,6 @@ fn inline(keys: &[Key], table: &Table) -> String {
     };
     let parts: Vec<String> = keys.iter().filter_map(of).collect();
     if parts.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", parts.join(", ")) }
-}
-
-fn tables(item: &Item) -> impl Iterator<Item = &Table> {
-    let items = if let Value::List(items) = &item.value { items.as_slice() } else { &[] };
-    items.iter().filter_map(|item| if let Value::Table(table) = &item.value { Some(table) } else { None })
 }
 
 fn item_toml(item: &Item) -> String {

@@ -57,6 +57,68 @@ impl Table {
     pub fn get(&self, name: &str) -> Option<&Item> {
         self.entries.iter().find(|entry| entry.name == name).map(|entry| &entry.item)
     }
+
+    /// Where `name` is.
+    pub fn place(&self, name: &str) -> Option<Span> {
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.span.clone())
+    }
+
+    /// The string that `name` is set to.
+    pub fn text(&self, name: &str) -> Option<(&str, Span)> {
+        self.get(name)?.texts().next()
+    }
+
+    /// The strings that `name` is set to.
+    pub fn list(&self, name: &str) -> impl Iterator<Item = (&str, Span)> {
+        self.get(name).into_iter().flat_map(Item::texts)
+    }
+
+    /// Whether `name` is true.
+    pub fn switch(&self, name: &str, default: bool) -> bool {
+        match self.get(name).map(|item| &item.value) {
+            Some(Value::Switch(is_on)) => *is_on,
+            _ => default,
+        }
+    }
+
+    /// The whole number that `name` is set to.
+    pub fn integer(&self, name: &str, default: i64) -> (i64, Span) {
+        match self.get(name) {
+            Some(Item { span, value: Value::Integer(number) }) => (*number, span.clone()),
+            _ => (default, 0..0),
+        }
+    }
+
+    /// The table that `name` is set to.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        match &self.get(name)?.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The tables that `name` is set to.
+    pub fn tables(&self, name: &str) -> impl Iterator<Item = &Table> {
+        let items = match self.get(name).map(|item| &item.value) {
+            Some(Value::List(items)) => items.as_slice(),
+            _ => &[],
+        };
+        items.iter().filter_map(|item| if let Value::Table(table) = &item.value { Some(table) } else { None })
+    }
+}
+
+impl Item {
+    /// The string that it is, or the strings in the array that it is.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, Span)> {
+        let items = match &self.value {
+            Value::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(self),
+        };
+        items.iter().filter_map(|item| match &item.value {
+            Value::Text(text) => Some((text.as_str(), item.span.clone())),
+            _ => None,
+        })
+    }
 }
 
 /// Reads `text`, whose keys are `keys`. What is wrong is left out of the table and noted.

@@ -3,7 +3,9 @@
 
 use crate::handler::{FileOptions, Files};
 use crate::low::{Handler, Shared};
+use crate::readers::Readers;
 use crate::records::ThreadRecord;
+use crate::sites::{Router, Sites};
 use crate::stop::Stop;
 use crate::tcp::{self, Setup, ThreadCounters};
 use crate::tcp_thread::{self, TcpSetup};
@@ -99,6 +101,30 @@ impl Handlers for FileServer {
     ) -> io::Result<ThreadCounters> {
         let files = self.files(&setup.shared);
         tcp::serve(listeners, setup, files)
+    }
+}
+
+/// Sites, whose files are read by the same threads.
+pub(crate) struct SiteServer {
+    pub(crate) sites: Arc<Sites>,
+    pub(crate) readers: Readers,
+}
+
+impl Handlers for SiteServer {
+    type Handler = Router;
+
+    fn handler(&self, _: ThreadIndex, shared: &Shared) -> Router {
+        Router::new(&self.sites, &self.readers, shared)
+    }
+
+    fn serve_tcp(
+        &self,
+        _: ThreadIndex,
+        listeners: Vec<TcpListener>,
+        setup: Setup,
+    ) -> io::Result<ThreadCounters> {
+        let router = Router::new(&self.sites, &self.readers, &setup.shared);
+        tcp::serve_handler(listeners, setup, router)
     }
 }
 

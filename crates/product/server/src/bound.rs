@@ -1,17 +1,19 @@
 //! A server whose ports are open. Nothing is served before one of the `serve` functions is called.
 
 use crate::access_log::{AccessLog, Target};
-use crate::application::{Apart, Application, EachThread, FileServer, ThreadIndex, ThreadSetups};
+use crate::application::{Apart, Application, EachThread, FileServer, SiteServer, ThreadIndex, ThreadSetups};
 use crate::bind_error::BindError;
 use crate::counters::CounterBoard;
 use crate::driver::ServerDriver;
 use crate::handler::FileOptions;
 use crate::low::{Handler, Shared};
 use crate::memory_trimmer::{MemoryTrimmer, QUIET};
+use crate::readers::Readers;
 use crate::report::Report;
 use crate::running::{Handle, Running};
 use crate::service::{HttpService, OnRuntime, ServiceHandler};
 use crate::service_thread::Services;
+use crate::sites::Sites;
 use crate::stop::Stop;
 use crate::tcp::{Setup, ShutdownSignal};
 use crate::tcp_thread::TcpSetup;
@@ -118,6 +120,15 @@ impl Bound {
     /// As [`Bound::serve`].
     pub fn serve_files(self, options: FileOptions) -> Result<Running, BindError> {
         self.start(Apart(FileServer(options)))
+    }
+
+    /// Serves sites: each host by routes of its own. Outside semver.
+    ///
+    /// # Errors
+    /// As [`Bound::serve`].
+    #[doc(hidden)]
+    pub fn serve_sites(self, sites: Sites) -> Result<Running, BindError> {
+        self.start(Apart(SiteServer { sites: Arc::new(sites), readers: Readers::default() }))
     }
 
     /// Changes each port by `wrap`: middleware. Outside semver.

@@ -69,8 +69,16 @@ impl Builder {
         self
     }
 
+    /// Another certificate for the same clients, with another kind of key: a client gets the first that it can check. May be called
+    /// for several.
+    pub fn additional_identity(mut self, of: Identity) -> Builder {
+        self.settings.additional.push(of);
+        self
+    }
+
     /// The certificate for clients that ask for `name`: exact, or `*.example.org` for all names with one label more. Clients that
-    /// ask for another name, or none, get the default one. May be called for many names. Source: RFC 6066 §3.
+    /// ask for another name, or none, get the default one. May be called for many names, and for a name with several kinds of keys.
+    /// Source: RFC 6066 §3.
     pub fn identity_for(mut self, name: &str, of: Identity) -> Builder {
         self.settings.named.push((name.to_owned(), of));
         self

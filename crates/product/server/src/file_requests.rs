@@ -15,7 +15,7 @@ use http3::RequestHead;
 use std::task::Poll;
 
 /// Requests of one connection for which the disk is asked at a time, so that others get theirs.
-const DISK_SHARE: usize = 16;
+pub(crate) const DISK_SHARE: usize = 16;
 
 impl Handler for Files {
     type Head = Head;

@@ -40,7 +40,17 @@ mod tests;
 const ALLOWED: &str = "GET, HEAD, OPTIONS";
 /// For generated bodies, which answer a POST when its content has arrived.
 const ALLOWED_GENERATED: &str = "GET, HEAD, OPTIONS, POST";
-const INDEX: &[u8] = b"index.html";
+const INDEX: &str = "index.html";
+
+/// Whether generated bodies are served where there is no file: `/bytes/2GB`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Generated {
+    /// They are.
+    #[default]
+    Serve,
+    /// The answer is 404.
+    Hide,
+}
 
 /// Which files are served, and how.
 #[derive(Clone, Debug)]
@@ -52,6 +62,10 @@ pub struct FileOptions {
     pub dot_files: DotFiles,
     /// Whether folders without index.html are listed. Default: they are.
     pub listing: Listing,
+    /// The file that answers for its folder; empty: none does. Default `index.html`.
+    pub index: String,
+    /// Whether generated bodies are served. Default: they are.
+    pub generated: Generated,
     /// Bounds of what is remembered of files.
     pub cache: CacheLimits,
     /// Seconds since 1970. Default: the operating system's clock.
@@ -74,6 +88,8 @@ impl Default for FileOptions {
             root: None,
             dot_files: DotFiles::default(),
             listing: Listing::default(),
+            index: INDEX.to_owned(),
+            generated: Generated::default(),
             cache: CacheLimits::default(),
             clock: date::unix_now,
             warnings: Warnings::default(),
@@ -91,6 +107,16 @@ impl FileOptions {
     pub fn folder(path: impl AsRef<Path>) -> Result<FileOptions, RootError> {
         Ok(FileOptions { root: Some(Root::open(path.as_ref())?), ..FileOptions::default() })
     }
+
+    /// Whether requests are answered as by `other`.
+    pub(crate) fn serves_as(&self, other: &FileOptions) -> bool {
+        let of = |options: &FileOptions| (options.dot_files, options.listing, options.generated);
+        let is_same_root = match (&self.root, &other.root) {
+            (Some(root), Some(other)) => root.is_same(other),
+            (root, other) => root.is_none() && other.is_none(),
+        };
+        is_same_root && of(self) == of(other) && self.index == other.index
+    }
 }
 
 /// Answers requests for files, listings and generated bodies.
@@ -102,6 +128,8 @@ pub struct Files {
     listings: Option<Listings>,
     cache: Cache,
     lookups: Lookups,
+    index: Box<[u8]>,
+    generated: Generated,
     pool: Arc<Pool>,
     budget: Budget,
     clock: Clock,
@@ -138,6 +166,8 @@ impl Files {
             root: options.root,
             dot_files: options.dot_files,
             listings: (options.listing == Listing::On).then(|| Listings::new(options.readers.clone())),
+            index: options.index.into_bytes().into(),
+            generated: options.generated,
             cache: Cache::new(options.cache),
             lookups: Lookups::new(options.readers.clone()),
             pool: Arc::new(Pool::new(options.readers)),
@@ -190,6 +220,22 @@ impl Files {
         self.error(status, what)
     }
 
+    /// Answers by content in memory, unless the status has none: RFC 9110 §8.6.
+    pub(crate) fn fixed(
+        &mut self,
+        status: u16,
+        content_type: &str,
+        content: &Bytes,
+        now: Instant,
+    ) -> Response {
+        self.clock.advance(now);
+        if matches!(status, 204 | 304) {
+            return Response { status, fields: self.fields(), body: Body::Empty };
+        }
+        let fields = self.content_fields(content.len() as u64, Value::copied(content_type.as_bytes()));
+        Response { status, fields, body: Body::Static(content.clone()) }
+    }
+
     /// Answers a request of a client whose address has had its share of the memory.
     pub fn put_off(&mut self, now: Instant) -> Response {
         self.clock.advance(now);
@@ -228,20 +274,26 @@ impl Files {
                 if let Some(response) = self.find_listing(head, path, now) {
                     return response;
                 }
+                if self.index.is_empty() {
+                    return self.list(head, path);
+                }
+                let folder = path.len();
                 if !path.is_empty() {
                     path.push(b'/');
                 }
-                path.extend_from_slice(INDEX);
+                path.extend_from_slice(&self.index);
                 match self.find(path, now) {
                     Ok(Lookup::Representation(representation)) => self.respond(head, representation),
-                    Ok(Lookup::Folder) | Err(OpenError::Absent) => self.list(head, path),
+                    Ok(Lookup::Folder) | Err(OpenError::Absent) => {
+                        self.list(head, path.get(..folder).unwrap_or_default())
+                    }
                     Err(error) => self.open_error(error),
                 }
             }
             Ok(Shape::File) => match self.find(path, now) {
                 Ok(Lookup::Representation(representation)) => self.respond(head, representation),
                 Ok(Lookup::Folder) => self.redirect(path::folder_target(path, head.target())),
-                Err(OpenError::Absent) => match Representation::made_up(path) {
+                Err(OpenError::Absent) => match self.made_up(path) {
                     Some(made_up) => self.respond(head, made_up),
                     None => self.error(404, ""),
                 },
@@ -261,13 +313,16 @@ impl Files {
         }
     }
 
-    /// Has a folder listed. `index` is the path of the index that it does not have.
-    fn list(&mut self, head: &Head, index: &[u8]) -> Response {
+    /// What no file has to be there for.
+    fn made_up(&self, path: &[u8]) -> Option<Representation> {
+        (self.generated == Generated::Serve).then(|| Representation::made_up(path))?
+    }
+
+    /// Has a folder listed, which has no index.
+    fn list(&mut self, head: &Head, path: &[u8]) -> Response {
         let (Some(root), Some(listings)) = (&self.root, &mut self.listings) else {
             return self.error(404, "");
         };
-        let path = index.strip_suffix(INDEX).unwrap_or(index);
-        let path = path.strip_suffix(b"/").unwrap_or(path);
         match root.find_in_memory(path) {
             Some(Ok(Found::File(..))) => self.open_error(OpenError::Absent),
             Some(Err(error)) => self.open_error(error),
@@ -281,7 +336,7 @@ impl Files {
     /// Methods that ask for no representation.
     fn answer_unlike_get(&mut self, head: &Head, path: &mut Vec<u8>, now: Instant) -> Response {
         let is_file = matches!(path::resolve(head.target(), self.dot_files, path), Ok(Shape::File));
-        let size = generated::size_of(path).filter(|_| is_file);
+        let size = generated::size_of(path).filter(|_| is_file && self.generated == Generated::Serve);
         // A file of that name wins, as for GET.
         let size = size.filter(|_| matches!(self.find(path, now), Err(OpenError::Absent)));
         let allowed = if size.is_some() { ALLOWED_GENERATED } else { ALLOWED };

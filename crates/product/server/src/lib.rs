@@ -62,6 +62,7 @@ pub mod service;
 mod service_thread;
 mod settings;
 mod shutdown;
+pub mod sites;
 mod stop;
 mod target;
 pub mod tcp;

@@ -173,6 +173,18 @@ impl Head {
         }
     }
 
+    /// Takes another target in place of the one that was sent.
+    pub(crate) fn replace_target(&mut self, target: &[u8]) {
+        let Some(span) = self.spans.get_mut(Name::Target as usize) else { return };
+        if span.end as usize == self.text.len() {
+            // The last of the text is not needed again.
+            self.text.truncate(span.start as usize);
+        }
+        let start = self.text.len();
+        self.text.extend_from_slice(target);
+        *span = Span { start: start as u32, end: self.text.len() as u32, present: true };
+    }
+
     fn keep(&mut self, name: Name, value: &[u8]) {
         let start = self.text.len();
         let Some(span) = self.spans.get_mut(name as usize) else { return };

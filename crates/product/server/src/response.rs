@@ -118,6 +118,13 @@ impl Fields {
         self.0.push((name, value));
     }
 
+    /// Gives the first field `name` another value, if there is one.
+    pub(crate) fn replace(&mut self, name: &str, value: Value) {
+        if let Some((_, known)) = self.0.iter_mut().find(|(known, _)| *known == name) {
+            *known = value;
+        }
+    }
+
     /// The fields as names and values, without pseudo-header fields.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'static [u8], &[u8])> {
         self.0.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
@@ -170,19 +177,29 @@ pub fn reason(status: u16) -> &'static str {
         204 => "No Content",
         206 => "Partial Content",
         301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
         304 => "Not Modified",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
         400 => "Bad Request",
+        401 => "Unauthorized",
         403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
+        410 => "Gone",
         412 => "Precondition Failed",
         413 => "Content Too Large",
         414 => "URI Too Long",
         416 => "Range Not Satisfiable",
         421 => "Misdirected Request",
+        429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
         503 => "Service Unavailable",
+        504 => "Gateway Timeout",
         _ => "",
     }
 }

@@ -89,6 +89,8 @@ pub(crate) struct Settings {
     /// All of the default port if there are none.
     pub(crate) listen: Vec<Listen>,
     pub(crate) identity: Option<Identity>,
+    /// Those with other kinds of keys.
+    pub(crate) additional: Vec<Identity>,
     /// Those for names of their own.
     pub(crate) named: Vec<(String, Identity)>,
     pub(crate) versions: Versions,
@@ -118,6 +120,7 @@ impl Default for Settings {
         Settings {
             listen: Vec::new(),
             identity: None,
+            additional: Vec::new(),
             named: Vec::new(),
             versions: Versions::default(),
             workers: Workers::default(),
@@ -204,6 +207,7 @@ impl Settings {
     fn identities(&self) -> Result<Identities, BindError> {
         let default = self.identity.clone().map_or_else(development, Ok)?;
         let mut identities = Identities::from(&default);
+        self.additional.iter().for_each(|identity| identities.insert_default(identity));
         for (name, identity) in &self.named {
             identities.insert(name, identity).map_err(|error| BindError::Identity(error.to_string()))?;
         }

@@ -92,7 +92,7 @@ pub mod qlog {
 /// What a server of files serves, for [`Bound::serve_files`].
 pub mod files {
     pub use server::files::{CacheLimits, DotFiles, Root, RootError};
-    pub use server::handler::{FileOptions, Listing};
+    pub use server::handler::{FileOptions, Generated, Listing};
 }
 
 /// The low-level handler: no allocation for each request, no future, no copy of content over HTTP/3, and a bridge for HTTP/1.1 and 2.

@@ -2,13 +2,17 @@
 
 use super::{command, flags, words};
 use crate::serve::ServeArgs;
+use crate::serving::sites::ServedSites;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches as _};
 use config::fault::{Fault, Faults};
 use config::read::{Table, read};
-use config::shape::Key;
+use config::shape::{Key, Kind};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+/// The key that is no flag.
+const SITE_KEY: &str = "site";
 
 /// A file, and what it says.
 #[derive(Debug)]
@@ -24,7 +28,9 @@ pub(crate) struct File {
 
 /// All keys of a file.
 pub(crate) fn keys() -> Vec<Key> {
-    flags::keys(&command())
+    let about = "A host, or several: which names, certificates, files and routes.";
+    let site = Key::new(SITE_KEY, Kind::Tables(config::sites::SITE), about);
+    flags::keys(&command()).into_iter().chain([site]).collect()
 }
 
 impl File {
@@ -48,21 +54,58 @@ impl File {
         File { name, folder, text, table, faults }
     }
 
-    /// The words of the command line for it, without those for what was `given` by the words that the user has typed.
+    /// The words of the command line for it, without those for what was `given` by the words that the user has typed; and its sites.
     ///
     /// # Errors
     /// What is wrong with the file.
-    pub(crate) fn words(&self, given: &ArgMatches, typed: &[OsString]) -> Result<Vec<OsString>, String> {
+    pub(crate) fn resolve(
+        &self,
+        given: Option<&ArgMatches>,
+        typed: &[OsString],
+    ) -> Result<(Vec<OsString>, Option<ServedSites>), String> {
         let command = command();
         let is_given = |key: &str| {
             let flag = flags::operators(&command).find(|flag| flags::name(flag) == key);
-            let source = flag.and_then(|flag| given.value_source(flag.get_id().as_str()));
+            let source = flag.and_then(|flag| given?.value_source(flag.get_id().as_str()));
             source == Some(ValueSource::CommandLine)
         };
         let mut words = words::of(&self.table, &command, &self.folder);
         words.retain(|word| !is_given(&word.key));
-        self.judge(words::faults(words.clone(), typed, &command))?;
-        Ok(words::line(&words, &[]).split_off(1))
+        let mut faults = words::faults(words.clone(), typed, &command);
+        let (settings, of_sites) = config::sites::sites(&self.table, &self.folder);
+        // A key that is misspelt is missing, too: that is told once.
+        faults.extend(of_sites.into_iter().filter(|_| self.faults.is_empty()));
+        faults.extend(self.beside_sites());
+        self.judge(faults)?;
+        let matches = command.try_get_matches_from(words::line(&words, typed));
+        let line = words::line(&words, &[]).split_off(1);
+        // What the user has typed wrongly is told by the command line itself.
+        let Ok(args) = matches.and_then(|matches| ServeArgs::from_arg_matches(&matches)) else {
+            return Ok((line, None));
+        };
+        if self.table.get(SITE_KEY).is_none() {
+            return Ok((line, None));
+        }
+        match ServedSites::load(settings, args.cert.as_deref(), |certificate, key| {
+            args.load(certificate, key)
+        }) {
+            Ok(sites) => Ok((line, Some(sites))),
+            Err(faults) => Err(self.tell(faults)),
+        }
+    }
+
+    /// Keys that mean nothing where there are sites.
+    fn beside_sites(&self) -> Vec<Fault> {
+        const OF_ONE_FOLDER: [&str; 3] = ["root", "no-listing", "dot-files"];
+        let has_sites = self.table.get(SITE_KEY).is_some();
+        let keys = self.table.entries.iter().filter(|_| has_sites);
+        let keys = keys.filter(|entry| OF_ONE_FOLDER.contains(&entry.name.as_str()));
+        let what = |name: &str| {
+            format!(
+                "\"{name}\" is for a server of one folder: each site has a root, listing and dot-files of its own"
+            )
+        };
+        keys.map(|entry| Fault::new(entry.span.clone(), what(&entry.name))).collect()
     }
 
     /// All that can be known to be wrong without a server: keys, values, and the files that it names.
@@ -70,9 +113,9 @@ impl File {
     /// # Errors
     /// What is wrong with the file.
     pub(crate) fn check(&self) -> Result<(), String> {
+        self.resolve(None, &[])?;
         let command = command();
         let words = words::of(&self.table, &command, &self.folder);
-        self.judge(words::faults(words.clone(), &[], &command))?;
         let matches = command.try_get_matches_from(words::line(&words, &[]));
         let args = matches.and_then(|matches| ServeArgs::from_arg_matches(&matches));
         let checked = args.map_err(|error| error.to_string()).and_then(|args| args.check());
@@ -82,9 +125,10 @@ impl File {
 
     fn judge(&self, more: Vec<Fault>) -> Result<(), String> {
         let faults: Vec<Fault> = self.faults.iter().cloned().chain(more).collect();
-        if faults.is_empty() {
-            return Ok(());
-        }
-        Err(Faults::new(&self.name, &self.text, faults).to_string())
+        if faults.is_empty() { Ok(()) } else { Err(self.tell(faults)) }
+    }
+
+    fn tell(&self, faults: Vec<Fault>) -> String {
+        Faults::new(&self.name, &self.text, faults).to_string()
     }
 }

@@ -4,8 +4,9 @@ use super::file::{File, keys};
 use super::{command, expand, flags, words};
 use clap::{Arg, ArgAction};
 use config::print::{to_toml, whole_json};
+use config::read::read;
 use config::schema::schema;
-use config::shape::Kind;
+use config::shape::{Key, Kind};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::Path;
@@ -64,7 +65,7 @@ fn every_operators_flag_is_a_key_that_reaches_it() {
     }
     let file = file(&text);
     let given = command.clone().get_matches_from(["serve"]);
-    let line = file.words(&given, &[]).unwrap();
+    let (line, _) = file.resolve(Some(&given), &[]).unwrap();
     let reached = command.clone().get_matches_from([OsString::from("serve")].iter().chain(&line));
     for flag in &operators {
         let source = reached.value_source(flag.get_id().as_str());
@@ -101,7 +102,7 @@ fn what_is_typed_wins_and_switches_that_are_off_are_no_words() {
         named.iter().chain(words).map(Into::into).collect()
     };
     let expanded = |words: &[&str]| {
-        let all = expand(typed(words)).unwrap();
+        let (all, _) = expand(typed(words)).unwrap();
         let added: Vec<String> = all[1..all.len() - words.len() - 2]
             .iter()
             .map(|word| word.to_string_lossy().into_owned())
@@ -113,15 +114,85 @@ fn what_is_typed_wins_and_switches_that_are_off_are_no_words() {
     assert_eq!(expanded(&["--listen", "9", "other", "--spin=4"]), ["--workers=3"]);
     // What the user has typed wrongly is told by the command line itself.
     assert_eq!(expanded(&["--workers", "x"]), ["--listen=1", "--listen=4433", &root, "--spin=always"]);
-    assert_eq!(expand(vec!["get".into(), "--config".into()]).unwrap().len(), 2);
-    assert_eq!(expand(typed(&["--help"])).unwrap().len(), 4, "help needs no file");
+    assert_eq!(expand(vec!["get".into(), "--config".into()]).unwrap().0.len(), 2);
+    assert_eq!(expand(typed(&["--help"])).unwrap().0.len(), 4, "help needs no file");
     let missing = expand(["serve", "--config", "/nowhere/f"].map(Into::into).to_vec()).unwrap_err();
     assert!(missing.contains("/nowhere/f") && missing.contains("No such file"), "{missing}");
+}
+
+/// Sites with every key.
+const SITES: &str = "
+    [[site]]
+    names = ['a.org', '*.a.org']
+    root = 'site'
+    listing = true
+    dot-files = true
+    index = ['index.html', 'index.htm']
+    try-files = '{path}'
+    headers = { set = { a = 'b' }, add = { c = ['d', 'e'], f = 'g' }, remove = 'etag' }
+    hsts = true
+    cache-control = 'no-store'
+    error-pages = { 404 = '/index.html', 503 = '/index.html' }
+    certificate = [{ cert = 'c', key = 'k' }]
+    [[site.route]]
+    path = '/a'
+    exact = true
+    methods = ['GET', 'PROPFIND']
+    files = { root = 'site', strip-prefix = true, listing = true, dot-files = true, index = [], try-files = '/{rest}' }
+    hsts = { max-age = 1, include-subdomains = true, preload = true }
+    cache-control = 'private'
+    error-pages = { 403 = '/index.html' }
+    headers = { remove = ['x', 'y'] }
+    [[site.route]]
+    path = '/b'
+    redirect = { to = '/c', status = 302 }
+    [[site.route]]
+    path = '/d'
+    rewrite = '/e'
+    [[site.route]]
+    path = '/e'
+    respond = { status = 404, body = 'x', content-type = 'text/html' }
+    [[site]]
+    names = '*'
+    [[site.route]]
+    path = '/'
+    files = { root = 'site' }
+";
+
+/// The names of keys, and of those of their tables.
+fn names(keys: &[Key], of: &mut Vec<String>) {
+    for key in keys {
+        of.push(key.name.to_string());
+        if let Kind::Table(keys) | Kind::Tables(keys) | Kind::SwitchOrTable(keys) = key.kind {
+            names(keys, of);
+        }
+    }
+}
+
+/// Every key of sites is in [`SITES`], so that what is tested with it holds for a new key too.
+#[test]
+fn the_sites_of_tests_have_every_key() {
+    let mut of = Vec::new();
+    names(config::sites::SITE, &mut of);
+    assert!(of.len() > 40);
+    for name in of {
+        assert!(
+            SITES.contains(&format!("{name} = ")) || SITES.contains(&format!("[[site.{name}]]")),
+            "{name}"
+        );
+    }
 }
 
 /// Deleted, what is shown could be another configuration than the one that is served.
 #[test]
 fn what_is_shown_is_a_file_that_says_the_same() {
+    let sites = read(SITES, &keys()).0;
+    let (shown, again) = (to_toml(&keys(), &sites), read(&to_toml(&keys(), &sites), &keys()));
+    assert_eq!(again.1, [], "{shown}");
+    assert_eq!(
+        (to_toml(&keys(), &again.0), whole_json(&keys(), &again.0)),
+        (shown, whole_json(&keys(), &sites))
+    );
     let text = "listen = [1, '[::1]:2']\nqlog-share = 0.5\npin = true\nno-listing = true\n";
     let shown = to_toml(&keys(), &file(text).table);
     let again = file(&shown);
@@ -198,9 +269,44 @@ fn the_schema_has_the_keys_of_the_reader_and_takes_what_it_takes() {
             assert!(fits(of_key, &json!("x")) || of_key.to_string().contains("enum"), "{}", key.name);
         }
     }
+    assert!(fits(&schema, &as_json(SITES)), "{schema}");
     let command = command();
     for flag in flags::operators(&command) {
         let text = format!("{} = {}\n", flags::name(flag), sample(flag));
         assert!(fits(&schema, &as_json(&text)), "{text}");
+    }
+}
+
+/// Deleted, the chapter could lack a key, or have an example that is none.
+#[test]
+fn the_chapter_has_every_key_of_sites_and_examples_that_are_right() {
+    let chapter = include_str!("../../../../../docs/configuration.md");
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    for name in ["site/app", "assets"] {
+        std::fs::create_dir_all(folder.path().join(name)).unwrap();
+    }
+    write("site/missing.html", "");
+    write("site/app/index.html", "");
+    for name in ["example", "ecdsa", "rsa"] {
+        let made = rcgen::generate_simple_self_signed(vec!["example.org".to_owned()]).unwrap();
+        write(&format!("{name}.crt"), &made.cert.pem());
+        write(&format!("{name}.key"), &made.signing_key.serialize_pem());
+    }
+    let examples: Vec<&str> =
+        chapter.split("```toml\n").skip(1).filter_map(|part| part.split("```").next()).collect();
+    assert_eq!(examples.len(), 3);
+    let schema = schema("", &keys());
+    for example in &examples {
+        let file = File::of("tercel.toml".to_owned(), folder.path(), (*example).to_owned());
+        assert_eq!(file.check(), Ok(()), "{example}");
+        assert!(fits(&schema, &as_json(example)), "{example}");
+    }
+    let mut of_sites = Vec::new();
+    names(config::sites::SITE, &mut of_sites);
+    for name in of_sites {
+        let is_told =
+            chapter.contains(&format!("`{name}`")) && examples.iter().any(|example| example.contains(&name));
+        assert!(is_told, "{name}");
     }
 }

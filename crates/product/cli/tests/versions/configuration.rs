@@ -12,7 +12,8 @@ fn run(folder: &Path, words: &[&str]) -> Output {
     command.env("XDG_DATA_HOME", folder.join("data")).stdin(Stdio::null()).output().expect("it runs")
 }
 
-fn folder(files: &[(&str, &str)]) -> TempDir {
+/// A folder with these files.
+pub(crate) fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = TempDir::new().expect("a folder");
     for (name, text) in files {
         let path = folder.path().join(name);

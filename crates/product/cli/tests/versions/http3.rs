@@ -110,7 +110,7 @@ impl Client {
             let sent = exchange.session.connection.request_encoded(connection, &request);
             return sent.map(drop).map_err(|error| error.to_string());
         }
-        let uri = format!("https://localhost:{}{}", self.port, ask.target);
+        let uri = format!("https://{}{}", ask.authority(self.port), ask.target);
         let mut request = http::Request::builder().method(ask.method).uri(uri);
         for (name, value) in &ask.fields {
             request = request.header(*name, value);

@@ -11,6 +11,7 @@ mod leaving;
 mod message;
 mod raw;
 mod server;
+mod sites;
 mod tcp;
 mod validation;
 

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ask {
     pub(crate) method: &'static str,
+    /// `localhost` and the port without one.
+    pub(crate) host: Option<&'static str>,
     pub(crate) target: String,
     pub(crate) fields: Vec<(&'static str, String)>,
     pub(crate) content: Vec<u8>,
@@ -20,6 +22,15 @@ impl Ask {
 
     pub(crate) fn get(target: &str) -> Ask {
         Ask::new("GET", target)
+    }
+
+    pub(crate) fn of(mut self, host: &'static str) -> Ask {
+        self.host = Some(host);
+        self
+    }
+
+    pub(crate) fn authority(&self, port: u16) -> String {
+        self.host.map_or_else(|| format!("localhost:{port}"), str::to_owned)
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: &str) -> Ask {

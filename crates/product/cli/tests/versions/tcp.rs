@@ -3,7 +3,9 @@
 use crate::message::{Answer, Ask};
 use bytes::Bytes;
 use crypto::{Roots, TlsOptions};
-use rustls::pki_types::ServerName;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -36,7 +38,8 @@ pub(crate) async fn http1(port: u16, asks: &[Ask]) -> Vec<Answer> {
     let mut stream = BufReader::new(connect(port, "http/1.1").await);
     let mut answers = Vec::new();
     for ask in asks {
-        let mut head = format!("{} {} HTTP/1.1\r\nhost: localhost:{port}\r\n", ask.method, ask.target);
+        let host = ask.authority(port);
+        let mut head = format!("{} {} HTTP/1.1\r\nhost: {host}\r\n", ask.method, ask.target);
         for (name, value) in &ask.fields {
             head += &format!("{name}: {value}\r\n");
         }
@@ -85,7 +88,7 @@ pub(crate) async fn http2(port: u16, asks: &[Ask]) -> Vec<Answer> {
     let mut client = client.ready().await.expect("a connection");
     let mut answers = Vec::new();
     for ask in asks {
-        let uri = format!("https://localhost:{port}{}", ask.target);
+        let uri = format!("https://{}{}", ask.authority(port), ask.target);
         let mut request = http::Request::builder().method(ask.method).uri(uri);
         for (name, value) in &ask.fields {
             request = request.header(*name, value);
@@ -111,4 +114,54 @@ pub(crate) async fn http2(port: u16, asks: &[Ask]) -> Vec<Answer> {
     }
     driver.abort();
     answers
+}
+
+/// The certificate that a client is shown which asks for `name` and can check signatures by `schemes`.
+pub(crate) async fn shown(port: u16, name: &'static str, schemes: Vec<SignatureScheme>) -> Vec<u8> {
+    let config = rustls::ClientConfig::builder().dangerous();
+    let config = config.with_custom_certificate_verifier(Arc::new(Trusting(schemes))).with_no_client_auth();
+    let socket = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
+    let name = ServerName::try_from(name).expect("a name");
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, socket).await.expect("TLS");
+    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+    shown.expect("a certificate").to_vec()
+}
+
+/// Trusts all.
+#[derive(Debug)]
+struct Trusting(Vec<SignatureScheme>);
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.clone()
+    }
 }

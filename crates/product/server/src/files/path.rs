@@ -89,7 +89,7 @@ pub(crate) fn query(target: &[u8]) -> Option<&[u8]> {
 }
 
 /// The path and the query (without its question mark) of a target.
-fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
+pub(crate) fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
     match target.iter().position(|byte| *byte == b'?') {
         Some(mark) => (target.get(..mark).unwrap_or(target), target.get(mark + 1..)),
         None => (target, None),

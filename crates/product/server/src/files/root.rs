@@ -156,6 +156,11 @@ impl Root {
         })
     }
 
+    /// Whether it is the same folder, by the same path.
+    pub(crate) fn is_same(&self, other: &Root) -> bool {
+        (&self.path, self.device, self.inode) == (&other.path, other.device, other.inode)
+    }
+
     /// Opens the folder anew if the operator's path leads to another one by now; looks once a second at most. A path that leads
     /// nowhere changes nothing, since a deployment may be in the middle of it.
     pub(crate) fn refresh(&mut self, now: Instant) {

@@ -12,17 +12,18 @@ use rustls::sign::CertifiedKey;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A server's default certificate, and those for names of their own.
+/// A server's default certificate, and those for names of their own. Each may be several with different kinds of keys: a client
+/// gets the first that it can check.
 #[derive(Clone, Debug)]
 pub struct Identities {
-    default: Arc<CertifiedKey>,
+    default: Vec<Arc<CertifiedKey>>,
     /// By names in lower case, `*.example.org` among them.
-    named: BTreeMap<String, Arc<CertifiedKey>>,
+    named: BTreeMap<String, Vec<Arc<CertifiedKey>>>,
 }
 
 impl From<&Identity> for Identities {
     fn from(default: &Identity) -> Identities {
-        Identities { default: default.certified(), named: BTreeMap::new() }
+        Identities { default: vec![default.certified()], named: BTreeMap::new() }
     }
 }
 
@@ -33,7 +34,12 @@ impl From<&Identities> for Identities {
 }
 
 impl Identities {
-    /// Adds the certificate for `name`: exact, or `*.example.org` for all names with one label more. Case does not matter.
+    /// Adds another default certificate.
+    pub fn insert_default(&mut self, identity: &Identity) {
+        self.default.push(identity.certified());
+    }
+
+    /// Adds a certificate for `name`: exact, or `*.example.org` for all names with one label more. Case does not matter.
     ///
     /// # Errors
     /// It is no DNS name.
@@ -43,7 +49,7 @@ impl Identities {
         if DnsName::try_from(plain).is_err() || plain.ends_with('.') {
             return Err(ConfigError::BadName(name));
         }
-        self.named.insert(name, identity.certified());
+        self.named.entry(name).or_default().push(identity.certified());
         Ok(())
     }
 
@@ -59,26 +65,32 @@ impl Identities {
             }
             context.update(&u64::MAX.to_be_bytes());
         };
-        add("", &self.default);
-        self.named.iter().for_each(|(name, certified)| add(name, certified));
+        self.default.iter().for_each(|certified| add("", certified));
+        for (name, several) in &self.named {
+            several.iter().for_each(|certified| add(name, certified));
+        }
         let mut digest = [0; 32];
         digest.copy_from_slice(context.finish().as_ref());
         digest
     }
 
-    /// The certificate for a client that asks for `name`.
-    fn find(&self, name: Option<&str>) -> Arc<CertifiedKey> {
-        let Some(name) = name.filter(|_| !self.named.is_empty()) else { return Arc::clone(&self.default) };
+    /// The certificates for a client that asks for `name`.
+    fn find(&self, name: Option<&str>) -> &[Arc<CertifiedKey>] {
+        let Some(name) = name.filter(|_| !self.named.is_empty()) else { return &self.default };
         let name = name.to_ascii_lowercase();
         let parent = name.split_once('.').map(|(_, parent)| format!("*.{parent}"));
         let found = self.named.get(&name).or_else(|| self.named.get(&parent?));
-        Arc::clone(found.unwrap_or(&self.default))
+        found.unwrap_or(&self.default)
     }
 }
 
 impl ResolvesServerCert for Identities {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.find(hello.server_name()))
+        let found = self.find(hello.server_name());
+        let schemes = hello.signature_schemes();
+        let checked = found.iter().find(|certified| certified.key.choose_scheme(schemes).is_some());
+        // Where the client can check none, the handshake says so.
+        checked.or(found.first()).cloned()
     }
 }
 
@@ -106,7 +118,8 @@ mod tests {
             (Some("localhost"), &default),
             (None, &default),
         ] {
-            assert!(Arc::ptr_eq(&identities.find(name), &expected.certified()), "{name:?}");
+            let found = identities.find(name);
+            assert!(found.len() == 1 && Arc::ptr_eq(&found[0], &expected.certified()), "{name:?}");
         }
     }
 

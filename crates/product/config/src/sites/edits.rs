@@ -1,0 +1,108 @@
+//! Changes of responses: their fields, and pages for errors.
+
+use super::Builder;
+use super::folders::{Folder, has_file};
+use crate::read::{Table, Value};
+use server::sites::{Edit, FieldError, Pages};
+use std::sync::Arc;
+
+const HSTS: &str = "strict-transport-security";
+
+/// The changes that `tables` say, one after the other; `None` for none.
+pub(super) fn edits(builder: &mut Builder<'_>, tables: &[&Table]) -> Option<Arc<Edit>> {
+    let mut edit = Edit::default();
+    for table in tables {
+        if let Some(headers) = table.table("headers") {
+            self::headers(builder, headers, &mut edit);
+        }
+        hsts(table, &mut edit);
+        if let Some((value, span)) = table.text("cache-control")
+            && let Err(error) = edit.set_on_success("cache-control", value)
+        {
+            builder.note(span, error.to_string());
+        }
+    }
+    (!edit.is_empty()).then(|| Arc::new(edit))
+}
+
+fn headers(builder: &mut Builder<'_>, table: &Table, edit: &mut Edit) {
+    let mut note = |span, result: Result<(), FieldError>| {
+        if let Err(error) = result {
+            builder.note(span, error.to_string());
+        }
+    };
+    for (name, span) in table.list("remove") {
+        note(span, edit.remove(name));
+    }
+    for entry in table.table("set").into_iter().flat_map(|table| &table.entries) {
+        if let Value::Text(value) = &entry.item.value {
+            note(entry.span.clone(), edit.set(&entry.name, value));
+        }
+    }
+    for entry in table.table("add").into_iter().flat_map(|table| &table.entries) {
+        for (value, _) in entry.item.texts() {
+            note(entry.span.clone(), edit.add(&entry.name, value));
+        }
+    }
+}
+
+/// RFC 6797 §6.1.
+fn hsts(table: &Table, edit: &mut Edit) {
+    let none = Table::default();
+    let of = match table.get("hsts").map(|item| &item.value) {
+        Some(Value::Switch(true)) => &none,
+        Some(Value::Table(table)) => table,
+        Some(_) => {
+            // The name is one.
+            let _ = edit.remove(HSTS);
+            return;
+        }
+        None => return,
+    };
+    let (seconds, _) = of.integer("max-age", 31_536_000);
+    let mut value = format!("max-age={seconds}");
+    if of.switch("include-subdomains", false) {
+        value.push_str("; includeSubDomains");
+    }
+    if of.switch("preload", false) {
+        value.push_str("; preload");
+    }
+    let _ = edit.set(HSTS, &value);
+}
+
+/// The pages of the first table that has one for a status.
+pub(super) fn pages(builder: &mut Builder<'_>, tables: &[&Table], folder: Option<&Folder>) -> Pages {
+    let mut pages = Pages::default();
+    for table in tables {
+        let Some(map) = table.table("error-pages") else { continue };
+        let Some(folder) = folder else {
+            let is_told = tables.iter().any(|table| table.get("root").is_some());
+            if !is_told {
+                builder.note(map.span.clone(), "pages for errors are files of the site's root: give it one");
+            }
+            continue;
+        };
+        pages.folder = folder.files.folder;
+        for entry in &map.entries {
+            let Value::Text(path) = &entry.item.value else { continue };
+            let status = entry.name.parse::<u16>().ok().filter(|status| (400..600).contains(status));
+            let Some(status) = status else {
+                let what = format!("\"{}\" is no status of an error: write one from 400 to 599", entry.name);
+                builder.note(entry.span.clone(), what);
+                continue;
+            };
+            if !path.starts_with('/') || !has_file(&folder.path, path) {
+                let root = folder.path.display();
+                let what = format!(
+                    "there is no file \"{path}\" in {root}: write its path there, which begins with a slash"
+                );
+                builder.note(entry.item.span.clone(), what);
+                continue;
+            }
+            if pages.path(status).is_none() {
+                pages.paths.push((status, path.clone()));
+            }
+        }
+    }
+    pages
+}

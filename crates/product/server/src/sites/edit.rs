@@ -1,0 +1,221 @@
+//! What is changed of a response's fields: some are set, added or removed.
+//!
+//! Nothing is copied for a request: the response's own fields and the shared lines of the edit go out one after the other.
+
+use crate::low::FieldLines;
+use crate::response::Fields;
+use http::header::{HeaderName, HeaderValue};
+use std::fmt;
+use std::sync::Arc;
+
+/// Fields that tell how a message is sent, or that the server answers for. RFC 9110 §7.6.1, §8.6, §6.6.1, RFC 7838.
+const OWN: [&str; 10] = [
+    "alt-svc",
+    "connection",
+    "content-length",
+    "date",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Why a field cannot be changed. The text says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError(String);
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for FieldError {}
+
+type Line = (Box<str>, Box<str>);
+
+/// Changes of a response's fields. Names are in lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// Fields of the response that do not go out.
+    removed: Vec<Box<str>>,
+    /// Lines of every response.
+    lines: Vec<Line>,
+    /// Lines of responses with a status below 400, besides.
+    success: Vec<Line>,
+}
+
+impl Edit {
+    /// The field has this value, in place of any that the response has, and of what was set or added before.
+    ///
+    /// # Errors
+    /// The name or the value is none, or the field is the server's own.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), FieldError> {
+        self.remove(name)?;
+        self.add(name, value)
+    }
+
+    /// The field has this value, besides those that the response has.
+    ///
+    /// # Errors
+    /// As [`Edit::set`].
+    pub fn add(&mut self, name: &str, value: &str) -> Result<(), FieldError> {
+        let line = (field_name(name)?, field_value(value)?);
+        self.lines.push(line);
+        Ok(())
+    }
+
+    /// The field is not sent.
+    ///
+    /// # Errors
+    /// The name is none, or the field is the server's own.
+    pub fn remove(&mut self, name: &str) -> Result<(), FieldError> {
+        let name = field_name(name)?;
+        self.lines.retain(|(other, _)| *other != name);
+        self.success.retain(|(other, _)| *other != name);
+        if !self.removed.contains(&name) {
+            self.removed.push(name);
+        }
+        Ok(())
+    }
+
+    /// The field has this value in responses with a status below 400.
+    ///
+    /// # Errors
+    /// As [`Edit::set`].
+    pub fn set_on_success(&mut self, name: &str, value: &str) -> Result<(), FieldError> {
+        self.remove(name)?;
+        self.success.push((field_name(name)?, field_value(value)?));
+        Ok(())
+    }
+
+    /// Whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Edit::default()
+    }
+
+    fn removes(&self, name: &[u8]) -> bool {
+        self.removed.iter().any(|removed| removed.as_bytes() == name)
+    }
+}
+
+fn field_name(name: &str) -> Result<Box<str>, FieldError> {
+    let Ok(parsed) = HeaderName::try_from(name) else {
+        return Err(FieldError(format!(
+            "\"{name}\" is no name of a header field: letters, digits and - make one"
+        )));
+    };
+    if OWN.contains(&parsed.as_str()) {
+        return Err(FieldError(format!("\"{name}\" is the server's own: leave it out")));
+    }
+    Ok(parsed.as_str().into())
+}
+
+fn field_value(value: &str) -> Result<Box<str>, FieldError> {
+    // RFC 9110 §5.5: no blanks around it, no control characters; and others than ASCII have no agreed meaning.
+    let is_value = HeaderValue::from_str(value).is_ok() && value.trim() == value && value.is_ascii();
+    let what = "a value of a header field has printable ASCII characters, and no blanks around it";
+    if is_value { Ok(value.into()) } else { Err(FieldError(what.to_owned())) }
+}
+
+/// A response's fields, edited.
+#[derive(Clone, Debug, Default)]
+pub struct EditedFields {
+    fields: Fields,
+    edit: Option<Arc<Edit>>,
+    is_success: bool,
+}
+
+impl EditedFields {
+    /// The fields of a response with `status`, edited.
+    pub(crate) fn new(fields: Fields, status: u16, edit: Option<Arc<Edit>>) -> EditedFields {
+        EditedFields { fields, edit, is_success: status < 400 }
+    }
+}
+
+impl FieldLines for EditedFields {
+    type Kept = EditedFields;
+
+    const REPEATS: bool = true;
+
+    fn is(&self, kept: &EditedFields) -> bool {
+        let edit = |fields: &EditedFields| fields.edit.as_ref().map(Arc::as_ptr);
+        edit(self) == edit(kept) && self.is_success == kept.is_success && self.fields == kept.fields
+    }
+
+    fn keep(self, kept: &mut EditedFields) {
+        *kept = self;
+    }
+
+    fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let edit = self.edit.as_deref();
+        let own = self.fields.iter().filter(move |(name, _)| !edit.is_some_and(|edit| edit.removes(name)));
+        let lines = edit.into_iter().flat_map(|edit| &edit.lines);
+        let success = edit.filter(|_| self.is_success).into_iter().flat_map(|edit| &edit.success);
+        let more = lines.chain(success).map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        own.map(|(name, value)| -> (&[u8], &[u8]) { (name, value) }).chain(more)
+    }
+
+    fn key(&self) -> &[u8] {
+        self.fields.value("etag").unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::response::Value;
+
+    fn lines(edit: &Edit, status: u16) -> String {
+        let mut fields = Fields::default();
+        fields.push("content-type", Value::Static("text/plain"));
+        fields.push("etag", Value::Static("\"1\""));
+        let edited = EditedFields::new(fields, status, Some(Arc::new(edit.clone())));
+        let line =
+            |(name, value)| format!("{}: {}", String::from_utf8_lossy(name), String::from_utf8_lossy(value));
+        edited.lines().map(line).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn fields_are_set_added_and_removed() {
+        let mut edit = Edit::default();
+        edit.set("Content-Type", "text/html").unwrap();
+        edit.add("link", "</a>").unwrap();
+        edit.add("link", "</b>").unwrap();
+        edit.remove("etag").unwrap();
+        edit.set_on_success("cache-control", "no-store").unwrap();
+        assert_eq!(
+            lines(&edit, 200),
+            "content-type: text/html; link: </a>; link: </b>; cache-control: no-store"
+        );
+        assert_eq!(lines(&edit, 404), "content-type: text/html; link: </a>; link: </b>");
+        edit.remove("link").unwrap();
+        edit.set("cache-control", "private").unwrap();
+        assert_eq!(lines(&edit, 200), "content-type: text/html; cache-control: private");
+        assert_eq!(lines(&Edit::default(), 200), "content-type: text/plain; etag: \"1\"");
+    }
+
+    #[test]
+    fn what_is_no_field_or_the_servers_own_is_refused() {
+        let mut edit = Edit::default();
+        for name in ["", "a b", "a:", "é", "Content-Length", "connection", "date", "Alt-Svc"] {
+            assert!(edit.set(name, "x").is_err() && edit.remove(name).is_err(), "{name}");
+        }
+        for value in ["a\r\nb", "é", " a", "a\0"] {
+            assert!(edit.add("x", value).is_err(), "{value:?}");
+        }
+    }
+
+    /// Deleted, a response could go out with the head of another route.
+    #[test]
+    fn the_same_fields_with_another_edit_are_others() {
+        let of =
+            |edit: Option<&Arc<Edit>>, status| EditedFields::new(Fields::default(), status, edit.cloned());
+        let [one, other] = [Arc::new(Edit::default()), Arc::new(Edit::default())];
+        assert!(of(Some(&one), 200).is(&of(Some(&one), 204)));
+        assert!(!of(Some(&one), 200).is(&of(Some(&other), 200)));
+        assert!(!of(Some(&one), 200).is(&of(Some(&one), 404)) && !of(None, 200).is(&of(Some(&one), 200)));
+    }
+}

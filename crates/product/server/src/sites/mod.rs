@@ -1,0 +1,35 @@
+//! Sites: several hosts of one server, and what each of them answers, by path and method.
+//!
+//! ```text
+//! host ──▶ names.rs ──▶ a site ──▶ the first of its routes that takes path and method ──▶ its action ──▶ its error pages, its edits
+//! ```
+//!
+//! | file | holds |
+//! |---|---|
+//! | site.rs | the settings: sites, routes, actions |
+//! | names.rs | from a host to its site |
+//! | prefix.rs | which paths begin with a prefix |
+//! | template.rs | targets with parts of the request in them |
+//! | edit.rs | what is changed of a response's fields |
+//! | head.rs | what is kept of a request |
+//! | router.rs | the handler |
+//!
+//! Everything is compiled once, before the server starts; threads share it. Each thread has a handler of files for each folder. A request
+//! that waits for the disk keeps how far it has come, so that no step is taken twice.
+
+mod edit;
+mod head;
+mod names;
+mod prefix;
+mod router;
+mod site;
+mod template;
+#[cfg(test)]
+mod tests;
+
+pub use edit::{Edit, EditedFields, FieldError};
+pub use names::{HostName, HostNameError};
+pub use prefix::{Prefix, PrefixError};
+pub(crate) use router::Router;
+pub use site::{Action, FilesOf, Fixed, Pages, Route, Site, Sites};
+pub use template::{Template, TemplateError};

@@ -1,0 +1,345 @@
+//! The handler of sites: finds the route of a request, does what it says, and edits the response.
+
+use super::edit::EditedFields;
+use super::head::{Place, Progress, RoutedHead};
+use super::prefix::is_sound;
+use super::site::{Action, FilesOf, Fixed, Route, Sites};
+use super::template::{Captured, push, push_path};
+use crate::body::Body;
+use crate::file_requests::{Counted, DISK_SHARE};
+use crate::files::path::split_query;
+use crate::handler::{FileOptions, Files};
+use crate::low::{Context, Handler, Request, Response as LowResponse, Shared};
+use crate::readers::{Readers, ResultWaker};
+use crate::request::{Head, Method, Name, Refusal};
+use crate::response::{Fields, Response, Value};
+use base::time::Instant;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+
+/// Answers the requests of a thread.
+#[derive(Debug)]
+pub(crate) struct Router {
+    sites: Arc<Sites>,
+    /// In the order of [`Sites::folder`].
+    files: Vec<Files>,
+    /// What no file answers.
+    plain: Files,
+    shared: Shared,
+    /// The host at hand; kept for its memory, as the next.
+    host: Vec<u8>,
+    target: Vec<u8>,
+}
+
+/// When, and whom to wake.
+#[derive(Clone, Copy)]
+pub(super) struct Turn<'a> {
+    pub(super) now: Instant,
+    pub(super) wake_target: ResultWaker<'a>,
+}
+
+impl Router {
+    /// A handler with empty caches. They hold as much together as those of one folder would.
+    pub(crate) fn new(sites: &Arc<Sites>, readers: &Readers, shared: &Shared) -> Router {
+        let files = |options: &FileOptions| {
+            let Shared { budget, warnings, clock } = shared.clone();
+            let mut options =
+                FileOptions { budget, warnings, clock, readers: readers.clone(), ..options.clone() };
+            let share = sites.folders.len().max(1);
+            options.cache.total_bytes /= share as u64;
+            options.cache.entries = options.cache.entries.div_ceil(share);
+            Files::new(options)
+        };
+        Router {
+            files: sites.folders.iter().map(files).collect(),
+            plain: files(&FileOptions::default()),
+            sites: Arc::clone(sites),
+            shared: shared.clone(),
+            host: Vec::new(),
+            target: Vec::new(),
+        }
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        head: &mut RoutedHead,
+        turn: Turn<'_>,
+    ) -> Poll<LowResponse<EditedFields, Body>> {
+        loop {
+            match std::mem::take(&mut head.progress) {
+                Progress::Arrived => match self.route(head) {
+                    Ok(place) => head.progress = Progress::Routed(place),
+                    Err((status, what)) => {
+                        return Poll::Ready(edited(self.plain.refuse(status, what, turn.now), None));
+                    }
+                },
+                Progress::Routed(mut place) => {
+                    let Poll::Ready(response) = self.act(head, &mut place, turn) else {
+                        head.progress = Progress::Routed(place);
+                        return Poll::Pending;
+                    };
+                    head.progress = Progress::Answered(place, Box::new(response));
+                }
+                Progress::Answered(place, response) => {
+                    let route = self.sites.routes(place.site).get(place.route);
+                    let Poll::Ready(page) = poll_page(&mut self.files, route, &response, turn) else {
+                        head.progress = Progress::Answered(place, response);
+                        return Poll::Pending;
+                    };
+                    let response = match page {
+                        Some(page) => with_content(*response, page),
+                        None => *response,
+                    };
+                    return Poll::Ready(edited(response, route));
+                }
+            }
+        }
+    }
+
+    /// The route of a request, whose target is rewritten on the way.
+    fn route(&mut self, head: &mut RoutedHead) -> Result<Place, Refusal> {
+        if let Some(refusal) = head.head.refusal() {
+            return Err(refusal);
+        }
+        if head.head.is_too_large() {
+            return Err((431, ""));
+        }
+        let authority = head.head.value(Name::Authority).unwrap_or_default();
+        let found = self.sites.names.find(authority, &mut self.host);
+        let site = found.ok_or((421, "no site here has this name"))?;
+        let mut was_sound = false;
+        for (number, route) in self.sites.routes(site).iter().enumerate() {
+            let (path, query) = split_query(head.head.target());
+            if !was_sound && !is_sound(path) {
+                return Err((
+                    400,
+                    "the path is not one that begins with a slash, without dot segments, and encoded as it should be",
+                ));
+            }
+            was_sound = true;
+            let method = head.head.value(Name::Method).unwrap_or_default();
+            let Some(rest) = route.prefix.rest(path).filter(|_| route.takes(method)) else { continue };
+            let Action::Rewrite(to) = &route.action else {
+                return Ok(Place { site, route: number, ..Place::default() });
+            };
+            self.target.clear();
+            to.expand(Captured { host: &self.host, path, rest, query }, &mut self.target);
+            head.rewrite(&self.target);
+            was_sound = false;
+        }
+        Err((404, ""))
+    }
+
+    /// Does what the route says.
+    fn act(&mut self, head: &mut RoutedHead, place: &mut Place, turn: Turn<'_>) -> Poll<Response> {
+        let Router { sites, files, plain, host, target, .. } = self;
+        let routes = sites.routes(place.site);
+        let Some(route) = routes.get(place.route) else {
+            return Poll::Ready(plain.refuse(404, "", turn.now));
+        };
+        Poll::Ready(match &route.action {
+            Action::Files(of) => match files.get_mut(of.folder) {
+                Some(files) => return poll_files(files, (route, of), head, place, turn, target),
+                None => plain.refuse(404, "", turn.now),
+            },
+            Action::Redirect { status, to } => {
+                let (path, query) = split_query(head.head.target());
+                let rest = route.prefix.rest(path).unwrap_or_default();
+                target.clear();
+                to.expand(Captured { host, path, rest, query }, target);
+                let mut response = plain.refuse(*status, "", turn.now);
+                response.fields.push("location", Value::copied(target));
+                response
+            }
+            Action::Fixed(Fixed { status, content, .. }) if content.is_empty() && *status >= 400 => {
+                plain.refuse(*status, "", turn.now)
+            }
+            Action::Fixed(fixed) => plain.fixed(fixed.status, &fixed.content_type, &fixed.content, turn.now),
+            Action::Rewrite(_) | Action::Nothing => nothing(plain, routes, head, turn.now),
+        })
+    }
+}
+
+impl Handler for Router {
+    type Head = RoutedHead;
+    type Upload = Counted;
+    type Content = Body;
+    type Fields = EditedFields;
+
+    fn handle(
+        &mut self,
+        request: Request<'_, Router>,
+        cx: &Context<'_>,
+    ) -> Poll<LowResponse<EditedFields, Body>> {
+        use crate::low::Upload as _;
+        if request.upload.is_enough() || request.head.head.announces_too_much() {
+            return Poll::Ready(edited(self.plain.refuse(413, "", cx.now()), None));
+        }
+        let wake_target = || (cx.waiting() < DISK_SHARE).then(|| cx.waker());
+        let turn = Turn { now: cx.now(), wake_target: &wake_target };
+        let mut response = ready!(self.answer(request.head, turn));
+        if request.head.method() == Method::Head {
+            response.body = Body::Empty;
+        }
+        Poll::Ready(response)
+    }
+
+    fn put_off(&mut self, cx: &Context<'_>) -> LowResponse<EditedFields, Body> {
+        edited(self.plain.put_off(cx.now()), None)
+    }
+
+    fn shared(&self) -> Shared {
+        self.shared.clone()
+    }
+}
+
+/// The response, with the fields that its route says.
+fn edited(response: Response, route: Option<&Route>) -> LowResponse<EditedFields, Body> {
+    let Response { status, fields, body } = response;
+    let edit = route.and_then(|route| route.edit.clone());
+    LowResponse { status, fields: EditedFields::new(fields, status, edit), body }
+}
+
+/// Answers by a file: the first of the paths to try at which there is one.
+fn poll_files(
+    files: &mut Files,
+    (route, of): (&Route, &FilesOf),
+    head: &mut RoutedHead,
+    place: &mut Place,
+    turn: Turn<'_>,
+    target: &mut Vec<u8>,
+) -> Poll<Response> {
+    if of.is_below_prefix && !is_inside(route, head) {
+        let mut response = files.refuse(301, "", turn.now);
+        let location = folder_location(head.sent_target()).unwrap_or_default();
+        response.fields.push("location", Value::from(location));
+        return Poll::Ready(response);
+    }
+    loop {
+        let has_more = aim(route, of, head, *place, target);
+        let mut response = ready!(files.poll_handle(&head.head, turn.now, turn.wake_target));
+        if response.status == 301 {
+            match folder_location(head.sent_target()) {
+                Some(location) => response.fields.replace("location", Value::from(location)),
+                // The folder of a path to try is not where the client is, which cannot be sent to it.
+                None => response = files.refuse(404, "", turn.now),
+            }
+        }
+        if response.status != 404 || has_more == More::Nothing {
+            return Poll::Ready(response);
+        }
+        *place = match has_more {
+            More::Index => Place { index: place.index + 1, ..*place },
+            More::Candidate | More::Nothing => Place { candidate: place.candidate + 1, index: 0, ..*place },
+        };
+    }
+}
+
+/// Whether the request is for something in the folder of the route, or for that with its slash: relative links lead elsewhere without.
+fn is_inside(route: &Route, head: &RoutedHead) -> bool {
+    let (path, _) = split_query(head.routed_target());
+    let (sent, _) = split_query(head.sent_target());
+    path.ends_with(b"/")
+        || sent.ends_with(b"/")
+        || route.prefix.rest(path).is_none_or(|rest| !rest.is_empty())
+}
+
+/// What is tried next, if there is no file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum More {
+    Index,
+    Candidate,
+    Nothing,
+}
+
+/// Makes the target of the request that of the path to try at `place`.
+fn aim(route: &Route, of: &FilesOf, head: &mut RoutedHead, place: Place, target: &mut Vec<u8>) -> More {
+    target.clear();
+    let (path, query) = split_query(head.routed_target());
+    let rest = route.prefix.rest(path).unwrap_or_default();
+    let mut below = Vec::new();
+    let own = if of.is_below_prefix {
+        push_path(rest, &mut below);
+        &below
+    } else {
+        path
+    };
+    let captured = Captured { host: b"", path: own, rest, query };
+    match of.candidates.get(place.candidate) {
+        Some(candidate) if !candidate.is_path() => candidate.expand(captured, target),
+        _ => target.extend_from_slice(own),
+    }
+    let index = of.index.get(place.index).filter(|_| target.ends_with(b"/"));
+    if let Some(name) = index {
+        push(name.as_bytes(), target);
+    }
+    if let Some(query) = query {
+        target.push(b'?');
+        target.extend_from_slice(query);
+    }
+    head.look_for(target);
+    match index {
+        Some(_) => More::Index,
+        None if place.candidate + 1 < of.candidates.len() => More::Candidate,
+        None => More::Nothing,
+    }
+}
+
+/// Where a client goes that has asked for a folder without the slash at its end; `None` if it has sent one.
+fn folder_location(sent: &[u8]) -> Option<String> {
+    let (path, query) = split_query(sent);
+    if path.ends_with(b"/") {
+        return None;
+    }
+    let mut location = Vec::new();
+    push_path(path, &mut location);
+    location.push(b'/');
+    if let Some(query) = query {
+        location.push(b'?');
+        push(query, &mut location);
+    }
+    String::from_utf8(location).ok()
+}
+
+/// Why no route answers: RFC 9110 §15.5.5 and §15.5.6.
+fn nothing(plain: &mut Files, routes: &[Route], head: &RoutedHead, now: Instant) -> Response {
+    let (path, _) = split_query(head.head.target());
+    let of_path = routes.iter().filter(|route| route.prefix.rest(path).is_some());
+    let mut methods: Vec<&str> = of_path.flat_map(|route| &route.methods).map(String::as_str).collect();
+    methods.sort_unstable();
+    methods.dedup();
+    if methods.is_empty() {
+        return plain.refuse(404, "", now);
+    }
+    let mut response = plain.refuse(405, "", now);
+    response.fields.push("allow", Value::from(methods.join(", ")));
+    response
+}
+
+/// The page for a response, if its route has one for its status: `Ready(None)` without one.
+fn poll_page(
+    files: &mut [Files],
+    route: Option<&Route>,
+    response: &Response,
+    turn: Turn<'_>,
+) -> Poll<Option<Response>> {
+    let of =
+        route.filter(|route| !matches!(&route.action, Action::Fixed(fixed) if !fixed.content.is_empty()));
+    let path = of.and_then(|route| Some((route.pages.folder, route.pages.path(response.status)?)));
+    let Some((files, path)) = path.and_then(|(folder, path)| Some((files.get_mut(folder)?, path))) else {
+        return Poll::Ready(None);
+    };
+    let page = ready!(files.poll_handle(&Head::of("GET", path), turn.now, turn.wake_target));
+    Poll::Ready(Some(page).filter(|page| page.status == 200))
+}
+
+/// The response with the content of `page`.
+fn with_content(response: Response, page: Response) -> Response {
+    const OF_CONTENT: [&str; 2] = ["content-type", "content-length"];
+    let is_of_content = |name: &str| OF_CONTENT.contains(&name);
+    let mut fields = Fields::default();
+    let own = response.fields.entries().filter(|(name, _)| !is_of_content(name));
+    let of_page = page.fields.entries().filter(|(name, _)| is_of_content(name));
+    own.chain(of_page).for_each(|(name, value)| fields.push(name, value.clone()));
+    Response { status: response.status, fields, body: page.body }
+}
