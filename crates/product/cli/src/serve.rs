@@ -259,10 +259,10 @@ impl ServeArgs {
         self.check_flags()?;
         self.quic.transport(wire::Version::V1).map_err(text)?;
         if let (Some(certificate), Some(key)) = (&self.cert, &self.key) {
-            self.load(certificate, key)?;
+            self.read(certificate, key)?;
         }
         for NamedFiles { certificate, key, .. } in &self.identity {
-            self.load(certificate, key)?;
+            self.read(certificate, key)?;
         }
         self.client_auth()?;
         self.root.as_deref().map(FileOptions::folder).transpose().map(drop).map_err(text)
@@ -348,9 +348,17 @@ impl ServeArgs {
         })
     }
 
-    pub(crate) fn load(&self, certificate: &Path, key: &Path) -> Result<Credentials, String> {
+    fn read(&self, certificate: &Path, key: &Path) -> Result<Credentials, String> {
         let expired = if self.allow_expired_certificate { Expired::Allow } else { Expired::Refuse };
-        let credentials = Credentials::load(certificate, key, expired)?;
+        Credentials::load(certificate, key, expired)
+    }
+
+    /// A certificate, with a warning on standard error if it is not good for long.
+    ///
+    /// # Errors
+    /// One line: it cannot be used.
+    pub(crate) fn load(&self, certificate: &Path, key: &Path) -> Result<Credentials, String> {
+        let credentials = self.read(certificate, key)?;
         credentials.warning.iter().for_each(|warning| eprintln!("tercel: warning: {warning}"));
         Ok(credentials)
     }

@@ -61,7 +61,7 @@ const OF_FLAGS: &[Fault] = &[
         "spin = 1\ncert = 'c'\nkey = 'k'\n",
         Meaning,
         "2:1",
-        "/conf/c does not exist: give --cert the path of a PEM file",
+        "/conf/c does not exist: give \"cert\" the path of a PEM file",
     ),
     (
         "spin = 1\nroot = 'nowhere'\n",
@@ -69,12 +69,12 @@ const OF_FLAGS: &[Fault] = &[
         "2:1",
         "the root folder /conf/nowhere does not exist: create it",
     ),
-    ("spin = 1\ninterface = 'eth0'\n", Meaning, "2:1", "add --datapath xdp, or leave it out"),
+    ("spin = 1\ninterface = 'eth0'\n", Meaning, "2:1", "add \"datapath\" xdp, or leave it out"),
     (
         "datapath = 'xdp'\nreceive-buffer = 9000\n",
         Meaning,
-        "1:1",
-        "--receive-buffer goes with --datapath gso",
+        "2:1",
+        "\"receive-buffer\" goes with \"datapath\" gso",
     ),
 ];
 

@@ -57,7 +57,7 @@ impl File {
     /// The words of the command line for it, without those for what was `given` by the words that the user has typed; and its sites.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// What is wrong with the file: keys, values, and the files that it names.
     pub(crate) fn resolve(
         &self,
         given: Option<&ArgMatches>,
@@ -83,22 +83,32 @@ impl File {
         let Ok(args) = matches.and_then(|matches| ServeArgs::from_arg_matches(&matches)) else {
             return Ok((line, None));
         };
-        if self.table.get(SITE_KEY).is_none() {
+        if let Err(what) = args.check() {
+            let place = words::place(&words, &what);
+            let faults = place.map(|place| Fault::new(place, words::in_keys(&what)));
+            self.judge(faults.into_iter().collect())?;
+        }
+        if !self.has_sites() {
             return Ok((line, None));
         }
-        match ServedSites::load(settings, args.cert.as_deref(), |certificate, key| {
-            args.load(certificate, key)
-        }) {
+        let load = |certificate: &Path, key: &Path| args.load(certificate, key);
+        match ServedSites::load(settings, args.cert.as_deref(), load) {
             Ok(sites) => Ok((line, Some(sites))),
-            Err(faults) => Err(self.tell(faults)),
+            Err(faults) => {
+                let in_keys = |fault: Fault| Fault { what: words::in_keys(&fault.what), ..fault };
+                Err(self.tell(faults.into_iter().map(in_keys).collect()))
+            }
         }
+    }
+
+    fn has_sites(&self) -> bool {
+        self.table.tables(SITE_KEY).next().is_some()
     }
 
     /// Keys that mean nothing where there are sites.
     fn beside_sites(&self) -> Vec<Fault> {
         const OF_ONE_FOLDER: [&str; 3] = ["root", "no-listing", "dot-files"];
-        let has_sites = self.table.get(SITE_KEY).is_some();
-        let keys = self.table.entries.iter().filter(|_| has_sites);
+        let keys = self.table.entries.iter().filter(|_| self.has_sites());
         let keys = keys.filter(|entry| OF_ONE_FOLDER.contains(&entry.name.as_str()));
         let what = |name: &str| {
             format!(
@@ -108,19 +118,12 @@ impl File {
         keys.map(|entry| Fault::new(entry.span.clone(), what(&entry.name))).collect()
     }
 
-    /// All that can be known to be wrong without a server: keys, values, and the files that it names.
+    /// All that can be known to be wrong without a server.
     ///
     /// # Errors
     /// What is wrong with the file.
     pub(crate) fn check(&self) -> Result<(), String> {
-        self.resolve(None, &[])?;
-        let command = command();
-        let words = words::of(&self.table, &command, &self.folder);
-        let matches = command.try_get_matches_from(words::line(&words, &[]));
-        let args = matches.and_then(|matches| ServeArgs::from_arg_matches(&matches));
-        let checked = args.map_err(|error| error.to_string()).and_then(|args| args.check());
-        let faults = checked.err().map(|what| Fault::new(words::place(&words, &what), what));
-        self.judge(faults.into_iter().collect())
+        self.resolve(None, &[]).map(drop)
     }
 
     fn judge(&self, more: Vec<Fault>) -> Result<(), String> {

@@ -146,13 +146,33 @@ fn relation(error: &Error, words: &[Word], parse: impl Fn(&[Word]) -> Option<Err
     Some(Fault::new(cause.name.clone(), what))
 }
 
-/// The place of the key that `text` speaks of by its flag, for what is found to be wrong later.
-pub(crate) fn place(words: &[Word], text: &str) -> Span {
-    let speaks_of = |word: &&Word| {
+/// The place of the key that `text` speaks of first, by its flag or its value, for what is found to be wrong later.
+pub(crate) fn place(words: &[Word], text: &str) -> Option<Span> {
+    let mention = |word: &Word| {
         let flag = format!("--{}", word.key);
-        text.split([' ', ',', ':', ';']).any(|part| part == flag) || text.contains(&*value(word))
+        let ends = |at: usize| {
+            !text
+                .get(at + flag.len()..)
+                .unwrap_or_default()
+                .starts_with(|letter: char| letter == '-' || letter.is_alphanumeric())
+        };
+        let by_flag = text.match_indices(&flag).map(|(at, _)| at).find(|at| ends(*at));
+        by_flag.or(text.find(&*value(word)))
     };
-    words.iter().find(speaks_of).map_or(0..0, |word| word.name.clone())
+    let mentions = words.iter().filter_map(|word| Some((mention(word)?, word)));
+    mentions.min_by_key(|(at, _)| *at).map(|(_, word)| word.name.clone())
+}
+
+/// `text` with keys where it speaks of flags.
+pub(crate) fn in_keys(text: &str) -> String {
+    let word = |word: &str| match word.strip_prefix("--") {
+        Some(flag) => {
+            let name = flag.trim_end_matches([',', ':', ';', '.']);
+            format!("\"{name}\"{}", flag.get(name.len()..).unwrap_or_default())
+        }
+        None => word.to_owned(),
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// What the flag is given; a word that no text contains if that is too short to be known again.

@@ -36,7 +36,14 @@ impl ServedSites {
                 ),
                 _ => load(&of_site.certificate, &of_site.key),
             };
-            match loaded {
+            let file = of_site.certificate.display();
+            let checked = loaded.and_then(|loaded| match unnamed(&of_site.names, &loaded) {
+                None => Ok(loaded),
+                Some(name) => Err(format!(
+                    "the certificate in {file} is not for {name}, so clients refuse it: get one with the names of its site"
+                )),
+            });
+            match checked {
                 Ok(loaded) => certificates.push((of_site.names, loaded)),
                 Err(what) => faults.push(Fault::new(of_site.span, what)),
             }
@@ -46,6 +53,11 @@ impl ServedSites {
         }
         Ok(ServedSites { sites: settings.sites, certificates: Certificates(certificates) })
     }
+}
+
+/// The first of `names` that clients do not find in the certificate.
+fn unnamed<'n>(names: &'n [Option<String>], of: &Credentials) -> Option<&'n str> {
+    names.iter().flatten().map(String::as_str).find(|name| !of.identity.is_for(name))
 }
 
 impl Certificates {

@@ -161,6 +161,7 @@ fn other_files() -> Vec<Row> {
         (get("/assets/nothing"), 404, "not here", &["!cache-control"]),
         (get("/assetsx"), 404, "not here", &[]),
         (get("/assets/%2e%2e/site/index.html"), 400, "…", &[]),
+        (Ask::get(&format!("/moved/{}", "x".repeat(9_000))), 414, "…URI Too Long", &[]),
         (get("/assets%2Fstyle.css"), 400, "…an encoded slash", &[]),
         // An application of one page, and several indexes.
         (get("/app/app.js"), 200, "code", &["!etag", "!link", "x-frame-options: DENY"]),
@@ -253,10 +254,12 @@ fn sites_answer_alike_over_all_versions() {
     }
 }
 
-/// A certificate for `name` in the files `stem.crt` and `stem.key`. Returns it.
-fn certificate(place: &Path, stem: &str, name: &str, key: &'static rcgen::SignatureAlgorithm) -> Vec<u8> {
+/// A certificate for `names` in the files `stem.crt` and `stem.key`. Returns it.
+fn certificate(place: &Path, stem: &str, names: &[&str], key: &'static rcgen::SignatureAlgorithm) -> Vec<u8> {
     let key = rcgen::KeyPair::generate_for(key).expect("a key");
-    let made = rcgen::CertificateParams::new(vec![name.to_owned()]).expect("parameters").self_signed(&key);
+    let made = rcgen::CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        .expect("parameters")
+        .self_signed(&key);
     let made = made.expect("a certificate");
     std::fs::write(place.join(format!("{stem}.crt")), made.pem()).expect("written");
     std::fs::write(place.join(format!("{stem}.key")), key.serialize_pem()).expect("written");
@@ -267,11 +270,11 @@ fn certificate(place: &Path, stem: &str, name: &str, key: &'static rcgen::Signat
 #[test]
 fn each_site_shows_its_certificates_by_kind_of_key() {
     let place = folder(FILES);
-    let of = |stem, name, key| certificate(place.path(), stem, name, key);
-    let rsa = of("rsa", "a.example", &rcgen::PKCS_RSA_SHA256);
-    let ecdsa = of("ecdsa", "a.example", &rcgen::PKCS_ECDSA_P256_SHA256);
-    let below = of("below", "*.b.example", &rcgen::PKCS_ECDSA_P256_SHA256);
-    let any = of("any", "c.example", &rcgen::PKCS_ECDSA_P256_SHA256);
+    let of = |stem, names: &[&str], key| certificate(place.path(), stem, names, key);
+    let rsa = of("rsa", &["a.example"], &rcgen::PKCS_RSA_SHA256);
+    let ecdsa = of("ecdsa", &["a.example"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let below = of("below", &["*.b.example", "b.example"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let any = of("any", &["c.example"], &rcgen::PKCS_ECDSA_P256_SHA256);
     let text = "
         [[site]]
         names = 'a.example'

@@ -64,6 +64,9 @@ impl HostName {
         if plain.contains('*') {
             return Err(HostNameError("* stands for the first label alone: write *.example.org"));
         }
+        if !plain.is_ascii() {
+            return Err(HostNameError("write a name in other letters as clients send it: xn--…"));
+        }
         if DnsName::try_from(plain).is_err() || plain.ends_with('.') {
             return Err(HostNameError("this is no host name: write example.org or *.example.org"));
         }
@@ -169,6 +172,7 @@ mod tests {
             ("*", ""),
             ("*.", "no host name"),
             ("a b", "no host name"),
+            ("bücher.example", "xn--"),
             ("a..b", "no host name"),
             ("example.org.", "no host name"),
             ("2001:db8::1", "brackets"),

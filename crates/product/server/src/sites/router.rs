@@ -7,6 +7,7 @@ use super::site::{Action, FilesOf, Fixed, Route, Sites};
 use super::template::{Captured, push, push_path};
 use crate::body::Body;
 use crate::file_requests::{Counted, DISK_SHARE};
+use crate::files::MAX_TARGET;
 use crate::files::path::split_query;
 use crate::handler::{FileOptions, Files};
 use crate::low::{Context, Handler, Request, Response as LowResponse, Shared};
@@ -67,6 +68,14 @@ impl Router {
     ) -> Poll<LowResponse<EditedFields, Body>> {
         loop {
             match std::mem::take(&mut head.progress) {
+                // RFC 9110 §9.3.7: it is about the server, not about a site.
+                Progress::Arrived if head.head.target() == b"*" => {
+                    let Turn { now, wake_target } = turn;
+                    return self
+                        .plain
+                        .poll_handle(&head.head, now, wake_target)
+                        .map(|response| edited(response, None));
+                }
                 Progress::Arrived => match self.route(head) {
                     Ok(place) => head.progress = Progress::Routed(place),
                     Err((status, what)) => {
@@ -110,6 +119,9 @@ impl Router {
         let mut was_sound = false;
         for (number, route) in self.sites.routes(site).iter().enumerate() {
             let (path, query) = split_query(head.head.target());
+            if head.head.target().len() > MAX_TARGET {
+                return Err((414, ""));
+            }
             if !was_sound && !is_sound(path) {
                 return Err((
                     400,

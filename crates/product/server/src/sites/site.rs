@@ -109,11 +109,6 @@ impl Sites {
         self.sites.push(site.routes);
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.sites.is_empty()
-    }
-
     /// The routes of a site.
     pub(super) fn routes(&self, site: usize) -> &[Route] {
         self.sites.get(site).map(Vec::as_slice).unwrap_or_default()

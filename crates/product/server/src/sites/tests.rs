@@ -78,4 +78,9 @@ fn an_answer_of_several_files_comes_about_step_by_step() {
         assert!(response.fields.lines().any(|(name, _)| name == b"date"));
         assert_eq!(head.sent_target(), target.as_bytes());
     }
+    let mut of_server = RoutedHead::default();
+    of_server.head = Head::of("OPTIONS", "*");
+    let response =
+        wait(|wake_target| router.answer(&mut of_server, Turn { now: Instant::ZERO, wake_target }));
+    assert_eq!(response.status, 204, "RFC 9110 §9.3.7");
 }

@@ -1,9 +1,10 @@
 //! A server's certificate chain and private key.
 
 use super::error::ConfigError;
+use rustls::client::verify_server_name;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
@@ -69,6 +70,19 @@ impl Identity {
     /// The chain in DER, the own certificate first.
     pub fn certificates(&self) -> impl Iterator<Item = &[u8]> {
         self.certified.cert.iter().map(|certificate| certificate.as_ref())
+    }
+
+    /// Whether clients that ask for `name` accept the certificate's names: RFC 6125 §6.4. A name is a DNS name or an address;
+    /// `*.example.org` is one if every name with one label more is.
+    pub fn is_for(&self, name: &str) -> bool {
+        // A label that no certificate names alone.
+        let name = name
+            .strip_prefix("*.")
+            .map_or_else(|| name.to_owned(), |parent| format!("any-other-name.{parent}"));
+        let (Some(leaf), Ok(name)) = (self.certified.cert.first(), ServerName::try_from(name)) else {
+            return false;
+        };
+        ParsedCertificate::try_from(leaf).is_ok_and(|leaf| verify_server_name(&leaf, &name).is_ok())
     }
 
     /// SHA-256 of the certificate's public key as SubjectPublicKeyInfo; in base64 it is what browsers take to trust it.

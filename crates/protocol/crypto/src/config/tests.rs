@@ -267,3 +267,18 @@ fn authorities_of_clients_that_are_none() {
         Authorities::from_file(std::path::Path::new("/nonexistent/ca.pem")).unwrap_err().to_string();
     assert_eq!(missing, "client CA file /nonexistent/ca.pem does not exist: check the path");
 }
+
+/// Deleted, an operator would learn from clients that a site has the certificate of another.
+#[test]
+fn a_certificate_is_for_its_names_as_clients_read_them() {
+    let names = ["a.org", "*.b.org", "192.0.2.1"].map(str::to_owned);
+    let made = rcgen::generate_simple_self_signed(names).unwrap();
+    let identity =
+        Identity::from_pem(made.cert.pem().as_bytes(), made.signing_key.serialize_pem().as_bytes()).unwrap();
+    for name in ["a.org", "A.org", "x.b.org", "*.b.org", "192.0.2.1"] {
+        assert!(identity.is_for(name), "{name}");
+    }
+    for name in ["*.a.org", "b.org", "x.y.b.org", "c.org", "192.0.2.2", "", "a b"] {
+        assert!(!identity.is_for(name), "{name}");
+    }
+}

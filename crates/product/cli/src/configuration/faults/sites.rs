@@ -110,7 +110,7 @@ pub(super) const OF_SITES: &[Fault] = &[
         "[[site]]\nnames = 'a.org'\nroot = 'site'\n[[site.certificate]]\ncert = 'none.crt'\nkey = 'one.key'\n",
         Meaning,
         "4:1",
-        "none.crt does not exist: give --cert the path of a PEM file",
+        "none.crt does not exist: give \"cert\" the path of a PEM file",
     ),
     (
         "[[site]]\nnames = 'a.org'\nroot = 'site'\n[[site.certificate]]\ncert = 'one.crt'\nkey = 'two.key'\n",
@@ -322,5 +322,11 @@ pub(super) const OF_SITES: &[Fault] = &[
         Meaning,
         "7:8",
         "no request gets here: a route above takes all of them",
+    ),
+    (
+        "[[site]]\nnames = ['a.org', '*.a.org']\nroot = 'site'\n[[site.certificate]]\ncert = 'one.crt'\nkey = 'one.key'\n",
+        Meaning,
+        "4:1",
+        "one.crt is not for *.a.org, so clients refuse it: get one with the names of its site",
     ),
 ];
