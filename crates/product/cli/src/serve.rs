@@ -240,6 +240,7 @@ Examples:
   tercel serve --listen localhost:8443 .               for this machine alone, on another port
   tercel serve --workers auto --pin                    generated bodies, on every core
   tercel serve --http 3 .                              HTTP/3 and nothing over TCP
+  tercel serve --config tercel.toml                    sites, certificates and routes of a file; see tercel check
   tercel serve --datapath xdp --interface eth0 /srv    past the kernel's network stack; see tercel doctor";
 
 /// Runs the server until SIGINT or SIGTERM, and until running requests are answered.

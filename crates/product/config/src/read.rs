@@ -131,21 +131,23 @@ pub fn read(text: &str, keys: &[Key]) -> (Table, Vec<Fault>) {
         };
         return (Table::default(), faults.into_iter().take(1).map(of).collect());
     }
-    let mut reader = Reader { faults: Vec::new() };
+    let mut reader = Reader { faults: Vec::new(), tables: vec![("the server".to_owned(), keys)] };
     let table = reader.table(document.get_ref(), keys, 0..0);
     (table, reader.faults)
 }
 
-struct Reader {
+struct Reader<'k> {
     faults: Vec<Fault>,
+    /// The tables around the one at hand, the outermost first: how each is written, and its keys.
+    tables: Vec<(String, &'k [Key])>,
 }
 
-impl Reader {
+impl<'k> Reader<'k> {
     fn note(&mut self, span: Span, what: impl Into<String>) {
         self.faults.push(Fault::new(span, what));
     }
 
-    fn table(&mut self, table: &DeTable<'_>, keys: &[Key], span: Span) -> Table {
+    fn table(&mut self, table: &DeTable<'_>, keys: &'k [Key], span: Span) -> Table {
         let mut entries = Vec::new();
         for (name, value) in table {
             let (text, place) = (name.get_ref().as_ref(), name.span());
@@ -155,13 +157,8 @@ impl Reader {
                     entries.extend(item.map(|item| Entry { name: text.to_owned(), span: place, item }));
                 }
                 None => {
-                    let names = keys.iter().map(|key| key.name.as_ref());
-                    let meant = match suggest(text, names.clone()) {
-                        Some(meant) => format!("did you mean \"{meant}\"?"),
-                        None if keys.len() <= 16 => format!("there are {}", choice(names)),
-                        None => "tercel config schema has all keys".to_owned(),
-                    };
-                    self.note(place, format!("there is no key \"{text}\": {meant}"));
+                    let cure = self.cure(text, keys);
+                    self.note(place, format!("there is no key \"{text}\"{cure}"));
                 }
             }
         }
@@ -174,8 +171,49 @@ impl Reader {
         Table { span, entries }
     }
 
+    /// What to do about a key that is none of `keys`: most are misspelt, or stand in another table than they belong to.
+    fn cure(&self, name: &str, keys: &[Key]) -> String {
+        let has = |keys: &[Key]| keys.iter().any(|key| key.name == name);
+        if let Some(inner) = keys.iter().find(|key| key.kind.keys().is_some_and(has)) {
+            let inner = self.written(inner);
+            return format!(" here: it is one of {inner}, so write it there");
+        }
+        if let Some((at, (owner, _))) = self.tables.iter().enumerate().rfind(|(_, (_, keys))| has(keys)) {
+            let inner = self.tables.get(at + 1).map_or("this table", |(inner, _)| inner);
+            return format!(" here: it is one of {owner}, so write it above {inner}");
+        }
+        let names = keys.iter().map(|key| key.name.as_ref());
+        match suggest(name, names.clone()) {
+            Some(meant) => format!(": did you mean \"{meant}\"?"),
+            None if keys.len() <= 16 => format!(": there are {}", choice(names)),
+            None => ": tercel config schema has all keys".to_owned(),
+        }
+    }
+
+    /// How the table of `key` is written.
+    fn written(&self, key: &Key) -> String {
+        let name = &key.name;
+        match &key.kind {
+            Kind::Tables(_) => {
+                let mut outer =
+                    self.tables.iter().filter_map(|(outer, _)| outer.strip_prefix("[[")?.strip_suffix("]]"));
+                outer.next_back().map_or_else(|| format!("[[{name}]]"), |outer| format!("[[{outer}.{name}]]"))
+            }
+            _ => format!("\"{name}\""),
+        }
+    }
+
+    /// A table of `key` within the one at hand.
+    fn inner(&mut self, key: &Key, table: &DeTable<'_>, keys: &'k [Key], span: Span) -> Table {
+        let written = self.written(key);
+        self.tables.push((written, keys));
+        let table = self.table(table, keys, span);
+        self.tables.pop();
+        table
+    }
+
     /// The value of `key`, or a part of it, which is of `kind`.
-    fn item(&mut self, key: &Key, kind: &Kind, value: &Spanned<DeValue<'_>>) -> Option<Item> {
+    fn item(&mut self, key: &Key, kind: &'k Kind, value: &Spanned<DeValue<'_>>) -> Option<Item> {
         let span = value.span();
         let found = match (kind, value.get_ref()) {
             (Kind::Switch | Kind::SwitchOrTable(_), DeValue::Boolean(is_on)) => Value::Switch(*is_on),
@@ -198,14 +236,14 @@ impl Reader {
                 Value::List(vec![one])
             }
             (Kind::Table(keys) | Kind::SwitchOrTable(keys), DeValue::Table(table)) => {
-                Value::Table(self.table(table, keys, span.clone()))
+                Value::Table(self.inner(key, table, keys, span.clone()))
             }
             (Kind::Map(of), DeValue::Table(table)) => Value::Table(self.map(key, of, table, span.clone())),
             (Kind::Tables(keys), DeValue::Array(array)) => {
                 let of = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
                     DeValue::Table(table) => {
                         let span = value.span();
-                        let table = self.table(table, keys, span.clone());
+                        let table = self.inner(key, table, keys, span.clone());
                         Some(Item { span, value: Value::Table(table) })
                     }
                     _ => self.mismatch(key, kind, value),
@@ -213,8 +251,8 @@ impl Reader {
                 Value::List(array.iter().filter_map(of).collect())
             }
             (Kind::Tables(_), DeValue::Table(_)) => {
-                let name = &key.name;
-                self.note(span, format!("\"{name}\" may be there several times: write [[{name}]]"));
+                let (name, written) = (&key.name, self.written(key));
+                self.note(span, format!("\"{name}\" may be there several times: write {written}"));
                 return None;
             }
             _ => return self.mismatch(key, kind, value),
@@ -222,7 +260,7 @@ impl Reader {
         Some(Item { span, value: found })
     }
 
-    fn map(&mut self, key: &Key, of: &Kind, table: &DeTable<'_>, span: Span) -> Table {
+    fn map(&mut self, key: &Key, of: &'k Kind, table: &DeTable<'_>, span: Span) -> Table {
         let mut entries = Vec::new();
         for (name, value) in table {
             let item = self.item(key, of, value);
@@ -264,6 +302,16 @@ impl Reader {
             }
             DeValue::Boolean(is_on) if flag.is_optional => {
                 return Some(Item { span, value: Value::Switch(*is_on) });
+            }
+            DeValue::Array(array) if array.is_empty() => {
+                self.note(
+                    span,
+                    format!(
+                        "\"{}\" takes at least one value: leave it out for what holds by default",
+                        key.name
+                    ),
+                );
+                return None;
             }
             DeValue::Array(array) if flag.is_list => {
                 let one = FlagKind { is_list: false, ..flag.clone() };

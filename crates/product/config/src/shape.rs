@@ -91,6 +91,14 @@ impl Key {
 }
 
 impl Kind {
+    /// The keys of the table, or tables, that are taken.
+    pub(crate) fn keys(&self) -> Option<&'static [Key]> {
+        match self {
+            Kind::Table(keys) | Kind::Tables(keys) | Kind::SwitchOrTable(keys) => Some(keys),
+            _ => None,
+        }
+    }
+
     /// What to give, for people.
     pub(crate) fn expected(&self) -> String {
         match self {

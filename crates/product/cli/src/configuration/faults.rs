@@ -27,6 +27,7 @@ const OF_FLAGS: &[Fault] = &[
     ("lisen = 443\n", Schema, "1:1", "there is no key \"lisen\": did you mean \"listen\"?"),
     ("# port\nListen = 443\n", Schema, "2:1", "did you mean \"listen\"?"),
     ("access_log = 'off'\n", Schema, "1:1", "did you mean \"access-log\"?"),
+    ("listen = []\n", Meaning, "1:10", "\"listen\" takes at least one value: leave it out"),
     ("zebra = 1\n", Schema, "1:1", "there is no key \"zebra\": tercel config schema has all keys"),
     ("ack-every = 3\n", Schema, "1:1", "there is no key \"ack-every\""),
     (
@@ -110,6 +111,20 @@ fn each_fault_of_a_site_is_told_with_its_place_its_reason_and_a_cure() {
     let read = |text: &str| File::of("tercel.toml".to_owned(), folder.path(), text.to_owned());
     assert_eq!(untold(sites::OF_SITES, read), "");
     assert!(OF_FLAGS.len() + sites::OF_SITES.len() >= 90);
+}
+
+/// Deleted, a slip of the hand could end the program instead of being told.
+#[test]
+fn whatever_is_lost_from_a_file_is_told_or_right() {
+    let bytes: Vec<char> = super::tests::SITES.chars().collect();
+    for at in 0..bytes.len() {
+        for instead in [None, Some('='), Some('"'), Some('é')] {
+            let text: String =
+                bytes.iter().take(at).chain(&instead).chain(bytes.iter().skip(at + 1)).collect();
+            let told = file(&text).check().err().unwrap_or_else(|| "tercel.toml:".to_owned());
+            assert!(told.starts_with("tercel.toml:"), "{told}");
+        }
+    }
 }
 
 #[test]

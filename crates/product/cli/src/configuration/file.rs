@@ -9,6 +9,7 @@ use config::fault::{Fault, Faults};
 use config::read::{Table, read};
 use config::shape::{Key, Kind};
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The key that is no flag.
@@ -40,8 +41,13 @@ impl File {
     /// One line: it cannot be read.
     pub(crate) fn read(path: &Path) -> Result<File, String> {
         let name = path.display();
-        let text = std::fs::read_to_string(path);
-        let text = text.map_err(|error| format!("cannot read the configuration {name}: {error}"))?;
+        let cannot = |why: &str| format!("cannot read the configuration {name}: {why}");
+        let bytes = std::fs::read(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => cannot("there is no such file"),
+            ErrorKind::IsADirectory => cannot("it is a folder; name the file in it"),
+            _ => cannot(&error.to_string()),
+        })?;
+        let text = String::from_utf8(bytes).map_err(|_| cannot("it is no text in UTF-8; save it as such"))?;
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
         Ok(File::of(name.to_string(), folder, text))
     }

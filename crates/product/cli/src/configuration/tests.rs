@@ -120,11 +120,11 @@ fn what_is_typed_wins_and_switches_that_are_off_are_no_words() {
     assert_eq!(expand(vec!["get".into(), "--config".into()]).unwrap().0.len(), 2);
     assert_eq!(expand(typed(&["--help"])).unwrap().0.len(), 4, "help needs no file");
     let missing = expand(["serve", "--config", "/nowhere/f"].map(Into::into).to_vec()).unwrap_err();
-    assert!(missing.contains("/nowhere/f") && missing.contains("No such file"), "{missing}");
+    assert!(missing.contains("/nowhere/f") && missing.contains("there is no such file"), "{missing}");
 }
 
 /// Sites with every key.
-const SITES: &str = "
+pub(super) const SITES: &str = "
     [[site]]
     names = ['a.org', '*.a.org']
     root = 'site'

@@ -76,3 +76,32 @@ fn what_holds_is_shown_and_the_schema_is_json() {
     let schema: serde_json::Value = serde_json::from_slice(&schema.stdout).expect("JSON");
     assert_eq!(schema["properties"]["retry"]["enum"][1], "always");
 }
+
+/// Deleted, a server could begin with its first site and end at the second, or leave files behind.
+#[test]
+fn nothing_starts_half() {
+    const BEGINNING: &str = "listen = 'localhost:0'\nready-file = 'ready'\nstate-dir = 'state'\naccess-log = 'log'\n\
+        [[site]]\nnames = 'a.org'\nroot = 'site'\n";
+    for (end, place) in [
+        ("[[site]\n", "8:8"),
+        ("[[site]]\nnames = 'b.org'\nrot = 'site'\n", "10:1"),
+        ("[[site]]\nnames = 'b.org'\nroot = 'nowhere'\n", "10:8"),
+        ("[[site]]\nnames = 'a.org'\nroot = 'site'\n", "9:9"),
+        ("[[site]]\nnames = 'b.org'\nroot = 'site'\n[[site.certificate]]\ncert = 'c'\nkey = 'k'\n", "11:1"),
+        ("[[site.route]]\npath = '/'\nredirect = { to = 'b' }\n", "10:19"),
+    ] {
+        let text = format!("{BEGINNING}{end}");
+        let folder = folder(&[("t.toml", &text), ("site/index.html", "")]);
+        let output = run(folder.path(), &["serve", "--config", "t.toml"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.starts_with(&format!("tercel: t.toml:{place}: ")), "{end}{said}");
+        let mut left: Vec<_> = std::fs::read_dir(folder.path())
+            .expect("a folder")
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["site", "t.toml"], "{end}");
+    }
+}

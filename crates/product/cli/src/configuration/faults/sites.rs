@@ -98,7 +98,7 @@ pub(super) const OF_SITES: &[Fault] = &[
         "[[site]]\nnames = 'a.org'\nroot = 'site'\ncertificate = { cert = 'c' }\n",
         Schema,
         "4:15",
-        "\"certificate\" may be there several times: write [[certificate]]",
+        "\"certificate\" may be there several times: write [[site.certificate]]",
     ),
     (
         "[[site]]\nnames = 'a.org'\nroot = 'site'\n[[site.certificate]]\ncert = 'one.crt'\n",
@@ -328,5 +328,35 @@ pub(super) const OF_SITES: &[Fault] = &[
         Meaning,
         "4:1",
         "one.crt is not for *.a.org, so clients refuse it: get one with the names of its site",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\nroot = 'site'\nlisten = 443\n",
+        Schema,
+        "4:1",
+        "there is no key \"listen\" here: it is one of the server, so write it above [[site]]",
+    ),
+    (
+        "names = 'a.org'\nroot = 'site'\n",
+        Schema,
+        "1:1",
+        "there is no key \"names\" here: it is one of [[site]], so write it there",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/'\nrespond = {}\ncert = 'c'\n",
+        Schema,
+        "6:1",
+        "there is no key \"cert\" here: it is one of the server, so write it above [[site]]",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/'\nfiles = true\nstrip-prefix = true\n",
+        Schema,
+        "6:1",
+        "there is no key \"strip-prefix\" here: it is one of \"files\", so write it there",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\nroot = 'site'\n[site.headers]\nset = { a = 'b' }\nhsts = true\n",
+        Schema,
+        "6:1",
+        "there is no key \"hsts\" here: it is one of [[site]], so write it above \"headers\"",
     ),
 ];
