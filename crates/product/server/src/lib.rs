@@ -27,6 +27,7 @@ mod drain;
 mod driver;
 mod early_data;
 mod endpoint_warnings;
+mod file_options;
 mod file_requests;
 pub mod files;
 pub mod generated;
