@@ -2,8 +2,8 @@
 //!
 //! In order: limits and method, then the path, then a file below the root, then a generated body (a file that exists wins
 //! over a made-up one of the same name), then preconditions, then ranges. It waits for nothing: where the disk must be asked,
-//! another thread does it ([`Readers`]) and the request is tried again. Every worker has a handler of its own, so that the
-//! caches need no lock.
+//! another thread does it ([`Readers`](crate::readers::Readers)) and the request is tried again. Every worker has a handler of
+//! its own, so that the caches need no lock.
 
 use crate::body::{Body, Multipart, PartHeader, Source};
 use crate::budget::{Budget, Level};

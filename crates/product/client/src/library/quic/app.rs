@@ -63,7 +63,7 @@ impl State {
     /// Takes no more requests; those that were not sent are refused.
     fn refuse_requests(&mut self, error: &Error) {
         let waiting = std::mem::take(&mut self.waiting);
-        waiting.into_iter().chain(self.handle.close()).for_each(|job| job.refuse(error.clone()));
+        waiting.into_iter().chain(self.handle.close(error)).for_each(|job| job.refuse(error.clone()));
     }
 
     /// The connection has ended: all who wait hear why.

@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::receiver::Receiver;
-use crate::library::error::{Error, Kind};
+use crate::library::error::Error;
 use crate::library::refused::Refused;
 use ::body::Body;
 use http::request;
@@ -42,7 +42,8 @@ impl Job {
 
 struct State {
     jobs: Vec<Job>,
-    is_open: bool,
+    /// Why it takes no more requests, if it does not.
+    closed: Option<Error>,
 }
 
 /// An HTTP/3 connection as its handles see it.
@@ -53,12 +54,12 @@ pub(crate) struct QuicConnection {
 
 impl QuicConnection {
     pub(super) fn new(call: Arc<Call>) -> QuicConnection {
-        QuicConnection { state: Mutex::new(State { jobs: Vec::new(), is_open: true }), call }
+        QuicConnection { state: Mutex::new(State { jobs: Vec::new(), closed: None }), call }
     }
 
     /// Whether it takes requests.
     pub(crate) fn is_open(&self) -> bool {
-        self.change(|state| state.is_open)
+        self.change(|state| state.closed.is_none())
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
@@ -69,14 +70,14 @@ impl QuicConnection {
     pub(crate) fn send(&self, head: request::Parts, content: Body, receiver: Box<dyn Receiver>) {
         let job = Job { head, content, receiver, timing: Timing::Soon };
         let refused = self.change(|state| {
-            if state.is_open {
-                state.jobs.push(job);
-                return None;
+            if let Some(why) = &state.closed {
+                return Some((job, why.clone()));
             }
-            Some(job)
+            state.jobs.push(job);
+            None
         });
         match refused {
-            Some(job) => job.refuse(Error::new(Kind::Lost, "the connection takes no more requests")),
+            Some((job, why)) => job.refuse(why),
             None => self.call.wake_by_ref(),
         }
     }
@@ -86,10 +87,10 @@ impl QuicConnection {
         self.change(|state| std::mem::take(&mut state.jobs))
     }
 
-    /// Takes no more requests.
-    pub(super) fn close(&self) -> Vec<Job> {
+    /// Takes no more requests, and says why to those that come: a server may refuse a connection just after it is complete.
+    pub(super) fn close(&self, why: &Error) -> Vec<Job> {
         self.change(|state| {
-            state.is_open = false;
+            state.closed.get_or_insert_with(|| why.clone());
             std::mem::take(&mut state.jobs)
         })
     }
