@@ -1,11 +1,13 @@
-//! TLS for scenarios: one certificate for the whole process, of which every part that a handshake carries has a constant
-//! length. Ed25519, because an ECDSA signature's length depends on its value; a fixed serial number for the same reason.
+//! TLS for scenarios: certificates of which every byte is the same in every process, so that a seed gives the same packets
+//! everywhere. The key is fixed, and Ed25519 signs without chance. What gives a certificate its weight does not compress,
+//! because the two ends compress certificates (RFC 8879) and a chain has to be as long in a flight as the scenario says.
 
+use base::pattern;
 use crypto::{
     ClientTls, ConfigError, Identity, KeyExchange, KeyLog, MemorySessions, Roots, ServerTls, StrikeRegister,
     SuiteChoice, TicketKeys, TicketOptions, TlsOptions,
 };
-use rcgen::{CertificateParams, KeyPair, SerialNumber};
+use rcgen::{CertificateParams, CustomExtension, KeyPair, SerialNumber};
 use std::sync::{Arc, OnceLock};
 
 /// What a client that comes back brings along.
@@ -32,7 +34,8 @@ pub struct TlsChoice {
     pub suites: SuiteChoice,
     /// The key exchange of both ends.
     pub key_exchange: KeyExchange,
-    /// Certificates in the server's chain, of about 1,000 bytes each; the first counts, the others are weight.
+    /// Certificates in the server's chain, of about 1,000 bytes each, at most [`LONGEST_CHAIN`]; the
+    /// first counts, the others are weight.
     pub chain: usize,
     /// The application protocol.
     pub alpn: &'static [u8],
@@ -56,9 +59,22 @@ impl Default for TlsChoice {
 /// The name that the certificate is for.
 pub const SERVER_NAME: &str = "server.example";
 
-/// A certificate and its key in DER, made once.
+/// Certificates in the longest chain.
+pub const LONGEST_CHAIN: usize = 16;
+
+/// Length of what gives a certificate its weight, in bytes.
+const WEIGHT: usize = 700;
+
+/// A private extension's identifier, under the enterprise number for documentation (RFC 5612).
+const WEIGHT_OID: [u64; 8] = [1, 3, 6, 1, 4, 1, 32_473, 1];
+
+/// What stands before an Ed25519 key's 32 bytes in PKCS #8 (RFC 8410, section 7).
+const ED25519_PKCS8: [u8; 16] =
+    [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+
+/// Certificates and the key of all of them in DER, made once.
 struct Made {
-    certificate: Vec<u8>,
+    chain: Vec<Vec<u8>>,
     key: Vec<u8>,
 }
 
@@ -68,14 +84,17 @@ fn made() -> Result<&'static Made, String> {
 }
 
 fn make() -> Result<Made, rcgen::Error> {
-    // Names that no client asks for, so that the certificate is as long as many are.
-    let weight = (0..10).map(|n| format!("{n}.{}.example", "x".repeat(60)));
-    let names: Vec<String> = std::iter::once(SERVER_NAME.to_owned()).chain(weight).collect();
-    let mut params = CertificateParams::new(names)?;
-    params.serial_number = Some(SerialNumber::from_slice(&[0x42; 8]));
-    let key = KeyPair::generate_for(&rcgen::PKCS_ED25519)?;
-    let certificate = params.self_signed(&key)?;
-    Ok(Made { certificate: certificate.der().to_vec(), key: key.serialize_der() })
+    let key = [&ED25519_PKCS8, &pattern::at(0)[..32]].concat();
+    let pair = KeyPair::try_from(key.as_slice())?;
+    let certificate = |n: usize| {
+        let mut params = CertificateParams::new(vec![SERVER_NAME.to_owned()])?;
+        params.serial_number = Some(SerialNumber::from_slice(&[0x42; 8]));
+        let weight = pattern::at((n * WEIGHT) as u64)[..WEIGHT].to_vec();
+        params.custom_extensions = vec![CustomExtension::from_oid_content(&WEIGHT_OID, weight)];
+        Ok(params.self_signed(&pair)?.der().to_vec())
+    };
+    let chain = (1..=LONGEST_CHAIN).map(certificate).collect::<Result<_, rcgen::Error>>()?;
+    Ok(Made { chain, key })
 }
 
 /// The configurations of server and client.
@@ -84,7 +103,7 @@ fn make() -> Result<Made, rcgen::Error> {
 /// When the choice cannot work.
 pub fn configure(choice: &TlsChoice) -> Result<(ServerTls, ClientTls), ConfigError> {
     let made = made().map_err(ConfigError::Refused)?;
-    let chain = vec![made.certificate.clone(); choice.chain.max(1)];
+    let chain = made.chain.iter().take(choice.chain.max(1)).cloned().collect();
     let identity = Identity::from_der(chain, made.key.clone())?;
     let options = TlsOptions {
         alpn: vec![choice.alpn.to_vec()],
