@@ -160,7 +160,7 @@ class Soak:
         self.disks.close()
 
     def disturb(self, until):
-        """Signals, deploys and restarts, in turn."""
+        """Signals (a reload among them), deploys and restarts, in turn."""
         chance = random.Random(self.options.seed)
         turn = 0
         while time.monotonic() < until:

@@ -37,6 +37,7 @@ mod units;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Which build this is, for `--version`: study E6 compares builds of the same sources, and reads it (`studies::e6`).
 const BUILD: &str = concat!(
@@ -96,8 +97,10 @@ fn main() -> ExitCode {
         Ok(expanded) => expanded,
         Err(faults) => return config_command::print_faults(&faults),
     };
-    match Cli::parse_from(std::iter::once(program).chain(words)).command {
-        Command::Serve(args) => serve::run(&args, sites),
+    match Cli::parse_from(std::iter::once(program).chain(words.clone())).command {
+        Command::Serve(args) => {
+            serve::run(&Arc::from(args), Box::new(move || configuration::read_again(&words)), sites)
+        }
         Command::Check(args) => config_command::check(&args),
         Command::Config(args) => config_command::run(&args),
         Command::Get(args) => get::run(&args),

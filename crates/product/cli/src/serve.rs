@@ -10,8 +10,9 @@ use crate::qlog_options::{self, QlogArgs};
 use crate::serving::limits::LimitArgs;
 use crate::serving::process;
 use crate::serving::ready::ReadyFile;
+use crate::serving::reload::{CertificateFlags, ReadAgain, Reloader};
 use crate::serving::report;
-use crate::serving::sites::ServedSites;
+use crate::serving::sites::{Certificates, ServedSites};
 use crate::signals::{ServerDuties, heed};
 use crate::units;
 use clap::{Args, ValueEnum};
@@ -20,6 +21,7 @@ use server::access_log::Target;
 use server::credentials::{Credentials, Expired};
 use server::files::DotFiles;
 use server::handler::{FileOptions, Listing};
+use server::sites::LiveSites;
 use server::{
     AltSvc, BindError, Builder, Cores, DataPath, EarlyData, Handle, Listen, Server, Tickets, Versions,
     Workers,
@@ -198,6 +200,22 @@ pub(crate) struct ServeArgs {
     qlog: QlogArgs,
 }
 
+impl CertificateFlags for ServeArgs {
+    fn certificate_files(&self) -> Vec<PathBuf> {
+        let named = self.identity.iter().flat_map(|of| [&of.certificate, &of.key]);
+        self.cert.iter().chain(&self.key).chain(named).cloned().collect()
+    }
+
+    fn load_files(&self, certificate: &Path, key: &Path) -> Result<Credentials, String> {
+        self.load(certificate, key)
+    }
+
+    fn identified(&self, of_sites: &Certificates) -> Result<Builder, String> {
+        let default = self.default_credentials(of_sites)?;
+        self.with_identities(Server::builder(), &default, of_sites)
+    }
+}
+
 /// What becomes of clients without a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AskedClients {
@@ -244,8 +262,8 @@ Examples:
   tercel serve --datapath xdp --interface eth0 /srv    past the kernel's network stack; see tercel doctor";
 
 /// Runs the server until SIGINT or SIGTERM, and until running requests are answered.
-pub(crate) fn run(args: &ServeArgs, sites: Option<ServedSites>) -> ExitCode {
-    match args.serve(sites) {
+pub(crate) fn run(args: &Arc<ServeArgs>, read: ReadAgain, sites: Option<ServedSites>) -> ExitCode {
+    match args.serve(read, sites) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => print_error(problem),
     }
@@ -274,22 +292,15 @@ impl ServeArgs {
         self.quic.techniques().check(self.path.datapath)
     }
 
-    fn serve(&self, sites: Option<ServedSites>) -> Result<(), String> {
+    fn serve(self: &Arc<ServeArgs>, read: ReadAgain, sites: Option<ServedSites>) -> Result<(), String> {
         self.check_flags()?;
         if let (Some(root), Some(_)) = (&self.root, &sites) {
             let root = root.display();
             return Err(format!("the sites of the configuration say what is served: leave {root} out"));
         }
         let (sites, certificates) =
-            sites.map(|served| (Some(served.sites), served.certificates)).unwrap_or_default();
-        let own;
-        let credentials = match certificates.default_one() {
-            Some(of_site) if self.cert.is_none() => of_site,
-            _ => {
-                own = self.credentials()?;
-                &own
-            }
-        };
+            sites.map(|served| (Some(LiveSites::new(served.sites)), served.certificates)).unwrap_or_default();
+        let credentials = self.default_credentials(&certificates)?;
         let options = self.root.as_deref().map(FileOptions::folder).transpose().map_err(text)?;
         let mut options = options.unwrap_or_default();
         if self.http.over_tcp() {
@@ -297,8 +308,7 @@ impl ServeArgs {
             process::keep_memory();
         }
         let qlog = self.qlog.open()?;
-        let builder = self.builder(credentials)?;
-        let builder = certificates.add_to(builder);
+        let builder = self.with_identities(self.builder()?, &credentials, &certificates)?;
         let builder = qlog.iter().fold(builder, Builder::qlog);
         let bound = builder.bind().map_err(|error| self.explain(&error))?;
         let report = bound.report().clone();
@@ -306,14 +316,17 @@ impl ServeArgs {
         options.dot_files = if self.dot_files { DotFiles::Serve } else { DotFiles::Hide };
         options.listing = if self.no_listing { Listing::Off } else { Listing::On };
         let bound = bound.wrap_ports(|port| self.path.held(port));
-        let running = match sites {
+        let running = match &sites {
             Some(sites) => bound.serve_sites(sites),
             None => bound.serve_files(options),
         };
         let running = running.map_err(|error| self.explain(&error))?;
         let ready: Arc<OnceLock<ReadyFile>> = Arc::default();
-        heed_signals(&running.handle(), &ready)?;
-        if let Some(file) = report::announce(&report, credentials, self.ready_file.as_deref())? {
+        let flags: Arc<dyn CertificateFlags> = Arc::<ServeArgs>::clone(self);
+        let reloader = Reloader::new(running.handle(), sites, read, (flags, certificates));
+        reloader.watch().map_err(text)?;
+        heed_signals(&running.handle(), &ready, reloader)?;
+        if let Some(file) = report::announce(&report, &credentials, self.ready_file.as_deref())? {
             let _ = ready.set(file);
         }
         let summary = running.wait();
@@ -322,11 +335,34 @@ impl ServeArgs {
         report::summarize(&report, &summary.map_err(text)?, self.summary_file.as_deref())
     }
 
-    fn credentials(&self) -> Result<Credentials, String> {
-        match (&self.cert, &self.key) {
-            (Some(certificate), Some(key)) => self.load(certificate, key),
-            _ => Credentials::development(),
+    /// What clients are shown that ask for no name with a certificate of its own.
+    ///
+    /// # Errors
+    /// One line: it cannot be used.
+    fn default_credentials(&self, certificates: &Certificates) -> Result<Arc<Credentials>, String> {
+        match (&self.cert, &self.key, certificates.default_one()) {
+            (Some(certificate), Some(key), _) => self.load(certificate, key).map(Arc::new),
+            (_, _, Some(of_site)) => Ok(Arc::clone(of_site)),
+            (_, _, None) => Credentials::development().map(Arc::new),
         }
+    }
+
+    /// The builder with these certificates and those for names.
+    ///
+    /// # Errors
+    /// One line: one cannot be used.
+    fn with_identities(
+        &self,
+        builder: Builder,
+        default: &Credentials,
+        certificates: &Certificates,
+    ) -> Result<Builder, String> {
+        let builder = builder.identity(default.identity.clone());
+        let add = |builder: Builder, NamedFiles { name, certificate, key }: &NamedFiles| {
+            let named = self.load(certificate, key)?;
+            Ok::<_, String>(builder.identity_for(name, named.identity))
+        };
+        Ok(certificates.add_to(self.identity.iter().try_fold(builder, add)?))
     }
 
     fn tickets(&self) -> Tickets {
@@ -364,12 +400,11 @@ impl ServeArgs {
         Ok(credentials)
     }
 
-    fn builder(&self, credentials: &Credentials) -> Result<Builder, String> {
+    fn builder(&self) -> Result<Builder, String> {
         let mut transport = self.quic.transport(wire::Version::V1).map_err(text)?;
         transport.preferred_version = self.prefer_quic_version.map(crate::options::quic_version);
         let builder = self.listen.iter().fold(Server::builder(), |builder, at| builder.listen_on(*at));
         let builder = builder
-            .identity(credentials.identity.clone())
             .versions(self.http)
             .workers(self.workers)
             .cores(self.pin.clone().unwrap_or_default())
@@ -384,11 +419,6 @@ impl ServeArgs {
             .client_auth(self.client_auth()?)
             .tickets(self.tickets())
             .head_cache(self.quic.techniques().heads());
-        let builder =
-            self.identity.iter().try_fold(builder, |builder, NamedFiles { name, certificate, key }| {
-                let named = self.load(certificate, key)?;
-                Ok::<_, String>(builder.identity_for(name, named.identity))
-            })?;
         let builder =
             self.preferred_address.iter().fold(builder, |builder, ip| builder.preferred_address(*ip));
         let builder = match self.multipath {
@@ -438,10 +468,15 @@ impl ServeArgs {
 }
 
 /// What signals mean to a server: see `signals.rs`.
-fn heed_signals(handle: &Handle, ready: &Arc<OnceLock<ReadyFile>>) -> Result<(), String> {
+fn heed_signals(
+    handle: &Handle,
+    ready: &Arc<OnceLock<ReadyFile>>,
+    reloader: Arc<Reloader>,
+) -> Result<(), String> {
     let (to_stop, to_reopen, to_remove) = (handle.clone(), handle.clone(), Arc::clone(ready));
     let duties = ServerDuties {
         stop: Box::new(move || to_stop.stop()),
+        reload: Box::new(move || reloader.reload()),
         reopen: Box::new(move || to_reopen.reopen_access_log()),
         tidy: Box::new(move || to_remove.get().into_iter().for_each(ReadyFile::remove)),
         warnings: handle.warnings().clone(),

@@ -5,11 +5,13 @@
 //! | limits.rs | how many connections there may be, and from where |
 //! | process.rs | what the process asks of the system |
 //! | ready.rs | the ready file |
+//! | reload.rs | what a running server reads again |
 //! | report.rs | what is said at the start, the summary |
 //! | sites.rs | the sites of a configuration file, with their certificates |
 
 pub(crate) mod limits;
 pub(crate) mod process;
 pub(crate) mod ready;
+pub(crate) mod reload;
 pub(crate) mod report;
 pub(crate) mod sites;

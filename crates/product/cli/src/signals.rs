@@ -1,5 +1,5 @@
 //! Signals. SIGINT and SIGTERM: the first asks a command to end in good order, the second ends it. A server also heeds
-//! SIGUSR1, and is not ended by SIGHUP and SIGUSR2, which have no meaning yet.
+//! SIGUSR1 and SIGHUP, and is not ended by SIGUSR2, which has no meaning yet.
 
 use server::warnings::{Warning, Warnings};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -64,6 +64,8 @@ fn wait_for(signals: &[i32], duties: impl OnSignal) -> std::io::Result<Arc<Atomi
 pub(crate) struct ServerDuties {
     /// Tells it to stop.
     pub(crate) stop: Box<dyn Fn() + Send>,
+    /// Reads certificates and configuration again (SIGHUP, also that of a terminal which goes).
+    pub(crate) reload: Box<dyn Fn() + Send>,
     /// Opens the access log anew (SIGUSR1).
     pub(crate) reopen: Box<dyn Fn() + Send>,
     /// What must not be left behind when a second signal ends the process.
@@ -84,7 +86,7 @@ impl OnSignal for ServerDuties {
     fn other(&self, signal: i32) {
         match signal {
             SIGUSR1 => (self.reopen)(),
-            SIGHUP => self.warnings.note(Warning::Hangup, 1),
+            SIGHUP => (self.reload)(),
             _ => self.warnings.note(Warning::UserSignal2, 1),
         }
     }

@@ -5,7 +5,7 @@ use crate::handler::{FileOptions, Files};
 use crate::low::{Handler, Shared};
 use crate::readers::Readers;
 use crate::records::ThreadRecord;
-use crate::sites::{Router, Sites};
+use crate::sites::{LiveSites, Router};
 use crate::stop::Stop;
 use crate::tcp::{self, Setup, ThreadCounters};
 use crate::tcp_thread::{self, TcpSetup};
@@ -106,7 +106,7 @@ impl Handlers for FileServer {
 
 /// Sites, whose files are read by the same threads.
 pub(crate) struct SiteServer {
-    pub(crate) sites: Arc<Sites>,
+    pub(crate) sites: LiveSites,
     pub(crate) readers: Readers,
 }
 

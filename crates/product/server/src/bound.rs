@@ -13,13 +13,14 @@ use crate::report::Report;
 use crate::running::{Handle, Running};
 use crate::service::{HttpService, OnRuntime, ServiceHandler};
 use crate::service_thread::Services;
-use crate::sites::Sites;
+use crate::sites::LiveSites;
 use crate::stop::Stop;
 use crate::tcp::{Setup, ShutdownSignal};
 use crate::tcp_thread::TcpSetup;
 use crate::threads;
 use crate::warnings::Printer;
 use crate::worker_thread::{ServingWorker, SharedConfig, WorkerSetup};
+use crypto::SharedIdentities;
 use datapath::Port;
 use ports::AnyPort;
 use std::fmt;
@@ -40,6 +41,7 @@ pub struct Bound {
     pub(crate) worker: SharedConfig,
     /// `None` without HTTP/1.1 and 2.
     pub(crate) tcp: Option<TcpConfig>,
+    pub(crate) identities: SharedIdentities,
     pub(crate) access_log: Target,
     pub(crate) printer: Option<Printer>,
 }
@@ -122,13 +124,13 @@ impl Bound {
         self.start(Apart(FileServer(options)))
     }
 
-    /// Serves sites: each host by routes of its own. Outside semver.
+    /// Serves sites: each host by routes of its own, which [`LiveSites::replace`] replaces. Outside semver.
     ///
     /// # Errors
     /// As [`Bound::serve`].
     #[doc(hidden)]
-    pub fn serve_sites(self, sites: Sites) -> Result<Running, BindError> {
-        self.start(Apart(SiteServer { sites: Arc::new(sites), readers: Readers::default() }))
+    pub fn serve_sites(self, sites: &LiveSites) -> Result<Running, BindError> {
+        self.start(Apart(SiteServer { sites: sites.clone(), readers: Readers::default() }))
     }
 
     /// Changes each port by `wrap`: middleware. Outside semver.
@@ -190,7 +192,8 @@ impl Bound {
 
     /// What the threads are started with, and what they use until all have ended.
     fn prepare(self) -> Result<Prepared, BindError> {
-        let Bound { ports, report, listeners, cores, worker, tcp, access_log, printer, .. } = self;
+        let Bound { ports, report, listeners, cores, worker, tcp, identities, access_log, printer, .. } =
+            self;
         let warnings = worker.shared.warnings.clone();
         let log = AccessLog::start_with(access_log, warnings.clone());
         let log = log.map_err(BindError::AccessLog)?;
@@ -203,7 +206,7 @@ impl Bound {
         let reopener = log.reopener();
         Ok(Prepared {
             setups,
-            handle: Handle::new(stop, board, reopener, warnings),
+            handle: Handle::new((stop, board), (reopener, warnings), identities),
             used: (log, trimmer, printer),
             addresses: (report.address, report.addresses),
         })

@@ -17,7 +17,7 @@ use crate::cores::{Cores, Workers};
 use crate::early_data::EarlyData;
 use crate::limits::Limits;
 use crate::listen::Listen;
-use crate::running::Running;
+use crate::running::{Handle, Running};
 use crate::service::HttpService;
 use crate::settings::{AltSvc, Settings, State, WarningsTo};
 use crate::tickets::Tickets;
@@ -236,6 +236,17 @@ impl Builder {
     pub fn head_cache(mut self, cache: crate::http3::HeadCache) -> Builder {
         self.settings.heads = cache;
         self
+    }
+
+    /// Shows the certificates of this builder at a server that runs, in handshakes that begin from now on, over every version of HTTP.
+    /// Connections go on, and nothing else of the builder matters. Session tickets that were issued with other certificates cost a full
+    /// handshake.
+    ///
+    /// # Errors
+    /// There is no certificate to show, or a name is none. Those in use stay.
+    pub fn replace_identities(self, at: &Handle) -> Result<(), BindError> {
+        at.identities().replace(self.settings.identities()?);
+        Ok(())
     }
 
     /// Opens the ports. Connections that arrive wait in the kernel until [`Bound::serve`] or its like.

@@ -70,11 +70,12 @@ pub mod tcp;
 mod tcp_thread;
 #[doc(hidden)]
 pub mod threads;
-mod ticket_watch;
 mod tickets;
 mod versions;
 mod wake_list;
 pub mod warnings;
+#[doc(hidden)]
+pub mod watch;
 mod worker_thread;
 
 pub use application::ThreadIndex;

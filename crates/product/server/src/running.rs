@@ -6,6 +6,7 @@ use crate::records::{Summary, ThreadRecord};
 use crate::stop::{Phase, Stop};
 use crate::threads::{Reports, ThreadError};
 use crate::warnings::Warnings;
+use crypto::SharedIdentities;
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::net::SocketAddr;
@@ -39,11 +40,21 @@ pub struct Handle {
     board: CounterBoard,
     reopener: Reopener,
     warnings: Warnings,
+    identities: SharedIdentities,
 }
 
 impl Handle {
-    pub(crate) fn new(stop: Stop, board: CounterBoard, reopener: Reopener, warnings: Warnings) -> Handle {
-        Handle { stop, board, reopener, warnings }
+    pub(crate) fn new(
+        (stop, board): (Stop, CounterBoard),
+        (reopener, warnings): (Reopener, Warnings),
+        identities: SharedIdentities,
+    ) -> Handle {
+        Handle { stop, board, reopener, warnings, identities }
+    }
+
+    /// The certificates in use.
+    pub(crate) fn identities(&self) -> &SharedIdentities {
+        &self.identities
     }
 
     /// Takes no more requests, answers those that were asked, and ends.

@@ -16,12 +16,12 @@ use crate::listeners::{self, Listeners};
 use crate::low::Shared;
 use crate::report::Report;
 use crate::tcp;
-use crate::ticket_watch;
 use crate::tickets::Tickets;
 use crate::versions::Versions;
 use crate::warnings::{self, Printer, Warnings};
+use crate::watch;
 use crate::worker_thread::SharedConfig;
-use crypto::{Identities, Identity, ServerTls, TicketKeys, TicketOptions, TlsOptions};
+use crypto::{Identities, Identity, ServerTls, SharedIdentities, TicketKeys, TicketOptions, TlsOptions};
 use datapath::Port;
 use ports::{DataPath, Memory};
 use std::fmt;
@@ -147,7 +147,7 @@ impl Default for Settings {
 impl Settings {
     /// Opens the ports.
     pub(crate) fn bind(self) -> Result<Bound, BindError> {
-        let identities = self.identities()?;
+        let identities = SharedIdentities::from(self.identities()?);
         let allowed = cpu::allowed();
         let workers = match self.workers {
             Workers::Exactly(count) => ports::Workers::Exactly(count.get()),
@@ -174,7 +174,7 @@ impl Settings {
         let quic = self.quic_settings(&report.addresses)?;
         let (warnings, printer) = start_warnings(self.warnings).map_err(BindError::System)?;
         if self.tickets.are_shared() {
-            ticket_watch::start(&tickets, &warnings).map_err(BindError::System)?;
+            watch::ticket_keys(&tickets, &warnings).map_err(BindError::System)?;
         }
         let memory = self.limits.memory_limit().or_else(|| Memory::available().map(Memory::share));
         let worker = SharedConfig {
@@ -199,12 +199,13 @@ impl Settings {
             cores,
             worker,
             tcp,
+            identities,
             access_log: self.access_log,
             printer,
         })
     }
 
-    fn identities(&self) -> Result<Identities, BindError> {
+    pub(crate) fn identities(&self) -> Result<Identities, BindError> {
         let default = self.identity.clone().map_or_else(development, Ok)?;
         let mut identities = Identities::from(&default);
         self.additional.iter().for_each(|identity| identities.insert_default(identity));
@@ -217,11 +218,11 @@ impl Settings {
     /// The configurations of QUIC and, if it is needed, of TLS over TCP.
     fn tls(
         &self,
-        identities: &Identities,
+        identities: &SharedIdentities,
         tickets: &Arc<TicketKeys>,
     ) -> Result<(ServerTls, Option<Arc<rustls::ServerConfig>>), BindError> {
         let refused = |error: crypto::ConfigError| BindError::Identity(error.to_string());
-        let quic = ServerTls::new(identities, &self.tls).map_err(refused)?;
+        let quic = ServerTls::new(identities.clone(), &self.tls).map_err(refused)?;
         let tickets = TicketOptions {
             count: self.tickets.each(),
             early_data: (self.early_data != EarlyData::Off).then(Arc::default),
@@ -230,7 +231,8 @@ impl Settings {
             ..TicketOptions::new(Arc::clone(tickets))
         };
         let options = TlsOptions { alpn: self.versions.alpn(), ..self.tls.clone() };
-        let tcp = self.versions.over_tcp().then(|| crypto::tcp_server(identities, &options, &tickets));
+        let tcp =
+            self.versions.over_tcp().then(|| crypto::tcp_server(identities.clone(), &options, &tickets));
         Ok((quic.with_tickets(tickets), tcp.transpose().map_err(refused)?))
     }
 

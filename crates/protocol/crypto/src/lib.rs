@@ -37,7 +37,7 @@ mod vectors;
 
 pub use config::{
     Authorities, ClientAuth, ClientTls, ConfigError, Ech, EchConfigs, Identities, Identity, KeyExchange,
-    KeyLines, KeyLog, Roots, ServerTls, TlsOptions, tcp_client, tcp_server,
+    KeyLines, KeyLog, Roots, ServerTls, SharedIdentities, TlsOptions, tcp_client, tcp_server,
 };
 pub use header::{HeaderKey, SAMPLE_LEN};
 pub use keys::{DirectionalKeys, Keys, OneRttSecrets, initial_keys};

@@ -189,6 +189,7 @@ impl ServeArgs {
         let (to_stop, to_remove) = (stop.clone(), Arc::clone(&ready_file));
         let duties = ServerDuties {
             stop: Box::new(move || to_stop.drain()),
+            reload: Box::new(|| ()),
             reopen: Box::new(|| ()),
             tidy: Box::new(move || to_remove.get().into_iter().for_each(ReadyFile::remove)),
             warnings,

@@ -5,7 +5,8 @@ use config::sites::Settings;
 use server::Builder;
 use server::credentials::Credentials;
 use server::sites::Sites;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Sites, and what clients are shown.
 #[derive(Debug)]
@@ -14,9 +15,17 @@ pub(crate) struct ServedSites {
     pub(crate) certificates: Certificates,
 }
 
-/// Certificates with the names for which clients get them; `None`: those without a certificate of their own, and none.
+/// Certificates of sites.
 #[derive(Debug, Default)]
-pub(crate) struct Certificates(Vec<(Vec<Option<String>>, Credentials)>);
+pub(crate) struct Certificates(Vec<OfSite>);
+
+/// A certificate with the names for which clients get it; `None`: those without a certificate of their own, and none.
+#[derive(Debug)]
+struct OfSite {
+    names: Vec<Option<String>>,
+    key: PathBuf,
+    credentials: Arc<Credentials>,
+}
 
 impl ServedSites {
     /// Loads the certificates by `load`. `own` is that of the key "cert".
@@ -44,7 +53,11 @@ impl ServedSites {
                 )),
             });
             match checked {
-                Ok(loaded) => certificates.push((of_site.names, loaded)),
+                Ok(loaded) => certificates.push(OfSite {
+                    names: of_site.names,
+                    key: of_site.key,
+                    credentials: Arc::new(loaded),
+                }),
                 Err(what) => faults.push(Fault::new(of_site.span, what)),
             }
         }
@@ -62,19 +75,44 @@ fn unnamed<'n>(names: &'n [Option<String>], of: &Credentials) -> Option<&'n str>
 
 impl Certificates {
     /// The certificate of clients without one of their own: that of the first site for any name, else the first.
-    pub(crate) fn default_one(&self) -> Option<&Credentials> {
-        self.of_any().next().or(self.0.first().map(|(_, of)| of))
+    pub(crate) fn default_one(&self) -> Option<&Arc<Credentials>> {
+        self.of_any().next().or(self.0.first().map(|of| &of.credentials))
     }
 
     /// The builder with all certificates but the default one, which it has.
     pub(crate) fn add_to(&self, builder: Builder) -> Builder {
         let of_any = self.of_any().skip(1).map(|of| of.identity.clone());
         let builder = of_any.fold(builder, Builder::additional_identity);
-        let named = self.0.iter().flat_map(|(names, of)| names.iter().flatten().map(move |name| (name, of)));
+        let named =
+            self.0.iter().flat_map(|of| of.names.iter().flatten().map(move |name| (name, &of.credentials)));
         named.fold(builder, |builder, (name, of)| builder.identity_for(name, of.identity.clone()))
     }
 
-    fn of_any(&self) -> impl Iterator<Item = &Credentials> {
-        self.0.iter().filter(|(names, _)| names.contains(&None)).map(|(_, of)| of)
+    /// All of them, loaded from their files again.
+    ///
+    /// # Errors
+    /// One line: one of them cannot be used.
+    pub(crate) fn again(
+        &self,
+        load: impl Fn(&Path, &Path) -> Result<Credentials, String>,
+    ) -> Result<Certificates, String> {
+        let again = |of: &OfSite| {
+            let loaded = load(&of.credentials.certificate, &of.key)?;
+            if let Some(name) = unnamed(&of.names, &loaded) {
+                let file = loaded.certificate.display();
+                return Err(format!("the certificate in {file} is not for {name}, so clients refuse it"));
+            }
+            Ok(OfSite { names: of.names.clone(), key: of.key.clone(), credentials: Arc::new(loaded) })
+        };
+        self.0.iter().map(again).collect::<Result<_, _>>().map(Certificates)
+    }
+
+    /// Their files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
+        self.0.iter().flat_map(|of| [of.credentials.certificate.clone(), of.key.clone()])
+    }
+
+    fn of_any(&self) -> impl Iterator<Item = &Arc<Credentials>> {
+        self.0.iter().filter(|of| of.names.contains(&None)).map(|of| &of.credentials)
     }
 }

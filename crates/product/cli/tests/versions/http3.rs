@@ -6,6 +6,7 @@ use bytes::Bytes;
 use crypto::{ClientTls, Roots, TlsOptions};
 use http3::{Abort, BodyLength, EncodedRequest, MessageSink, ResponseHead, Session};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use transport::{
     ClientConfig, Connection, Endpoint, EndpointConfig, Event, Fin, IncomingPolicy, StreamId, StreamSink,
     TransportConfig,
@@ -14,6 +15,8 @@ use udp::{BindOptions, UdpPort, Variant};
 use worker::{App, Next, Worker};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Of the next client.
+static SEED: AtomicU8 = AtomicU8::new(7);
 
 /// Asks one after the other on one connection.
 pub(crate) fn http3(port: u16, asks: &[Ask]) -> Vec<Answer> {
@@ -29,7 +32,8 @@ pub(crate) fn http3_or_reset(port: u16, asks: &[Ask]) -> Vec<Answer> {
     let config = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
     let app = Client { port, asks: asks.to_vec(), answers: Vec::new(), failure: None };
     let udp = UdpPort::bind(&bind).expect("a socket");
-    let endpoint = Endpoint::new(config, [7; 32]);
+    // With one seed for all, the next client would have the connection IDs of the last.
+    let endpoint = Endpoint::new(config, [SEED.fetch_add(1, Ordering::Relaxed); 32]);
     let mut worker = Worker::new(udp, app, endpoint, None, worker::Config::default());
     let tls = ClientTls::new(&Roots::Insecure, &TlsOptions::default()).expect("a configuration");
     let config = ClientConfig { tls, transport: Arc::new(TransportConfig::default()), token: Vec::new() };

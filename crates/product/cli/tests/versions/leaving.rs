@@ -11,11 +11,11 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// A download over HTTP/3 that goes on as far as its pipe is read. It does not outlive its test.
-struct Download(Child);
+pub(crate) struct Download(Child);
 
 impl Download {
     /// Begins it, and waits for the first byte.
-    fn start(server: &Server, path: &str) -> Download {
+    pub(crate) fn start(server: &Server, path: &str) -> Download {
         let url = format!("https://localhost:{}{path}", server.port);
         let mut command = Command::new(PROGRAM);
         command.args(["get", "-k", "-o", "-", &url]).stdin(Stdio::null());
@@ -27,7 +27,7 @@ impl Download {
     }
 
     /// Reads the rest. Returns how many bytes there were in all, and whether the client is content.
-    fn finish(&mut self) -> (usize, bool) {
+    pub(crate) fn finish(&mut self) -> (usize, bool) {
         let mut rest = Vec::new();
         self.0.stdout.take().expect("a pipe").read_to_end(&mut rest).expect("the rest");
         (1 + rest.len(), self.0.wait().expect("a status").success())
@@ -107,13 +107,13 @@ fn a_second_signal_ends_the_server_at_once_and_the_ready_file_goes() {
 
 /// Fails without it: each of them ended the process without drain.
 #[test]
-fn signals_without_a_meaning_are_told_and_usr1_opens_the_log_anew() {
+fn usr2_is_told_hup_goes_on_and_usr1_opens_the_log_anew() {
     let root = site();
     let server = Server::start(root.path(), &[]);
     let ask = || tcp::run(tcp::http1(server.port, &[Ask::get("/hello.txt")])).remove(0).status;
     server.signal("HUP");
     server.signal("USR2");
-    server.wait_for("said", ("SIGHUP ignored", 1));
+    server.wait_for("said", ("tercel: reloaded: ", 1));
     server.wait_for("said", ("SIGUSR2 ignored", 1));
     assert_eq!(ask(), 200);
     // The line may still be in a batch when the file is moved.

@@ -10,6 +10,7 @@ mod http3;
 mod leaving;
 mod message;
 mod raw;
+mod reload;
 mod server;
 mod sites;
 mod tcp;

@@ -227,7 +227,7 @@ fn judge(row: &Row, answer: &Answer, version: &str) {
 }
 
 /// A server of this configuration in `place`.
-fn start(place: &Path, configuration: &str) -> Server {
+pub(crate) fn start(place: &Path, configuration: &str) -> Server {
     let file = place.join("tercel.toml");
     std::fs::write(&file, configuration).expect("written");
     Server::start_without_root(&["--config", file.to_str().expect("text")])
@@ -255,7 +255,12 @@ fn sites_answer_alike_over_all_versions() {
 }
 
 /// A certificate for `names` in the files `stem.crt` and `stem.key`. Returns it.
-fn certificate(place: &Path, stem: &str, names: &[&str], key: &'static rcgen::SignatureAlgorithm) -> Vec<u8> {
+pub(crate) fn certificate(
+    place: &Path,
+    stem: &str,
+    names: &[&str],
+    key: &'static rcgen::SignatureAlgorithm,
+) -> Vec<u8> {
     let key = rcgen::KeyPair::generate_for(key).expect("a key");
     let made = rcgen::CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
         .expect("parameters")

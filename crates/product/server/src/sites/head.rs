@@ -31,6 +31,8 @@ pub(super) enum Progress {
 /// A route, and what of it is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
+    /// Of the sites among which it was found.
+    pub(super) version: u64,
     pub(super) site: usize,
     pub(super) route: usize,
     /// The path that is tried.
@@ -66,6 +68,24 @@ impl RoutedHead {
             self.routed.extend_from_slice(self.head.target());
         }
         self.head.replace_target(target);
+    }
+
+    /// It is as it arrived.
+    pub(super) fn restart(&mut self) {
+        if !self.sent.is_empty() {
+            self.head.replace_target(&self.sent);
+        }
+        self.sent.clear();
+        self.routed.clear();
+        self.progress = Progress::Arrived;
+    }
+
+    /// Whether it was routed among other sites than those of `version`.
+    pub(super) fn is_of_before(&self, version: u64) -> bool {
+        match &self.progress {
+            Progress::Arrived => false,
+            Progress::Routed(place) | Progress::Answered(place, _) => place.version != version,
+        }
     }
 
     fn keep_sent(&mut self) {

@@ -7,6 +7,7 @@
 //! | file | holds |
 //! |---|---|
 //! | site.rs | the settings: sites, routes, actions |
+//! | live.rs | sites that are replaced while the server runs |
 //! | names.rs | from a host to its site |
 //! | prefix.rs | which paths begin with a prefix |
 //! | template.rs | targets with parts of the request in them |
@@ -14,11 +15,12 @@
 //! | head.rs | what is kept of a request |
 //! | router.rs | the handler |
 //!
-//! Everything is compiled once, before the server starts; threads share it. Each thread has a handler of files for each folder. A request
+//! Everything is compiled once, before it serves; threads share it. Each thread has a handler of files for each folder. A request
 //! that waits for the disk keeps how far it has come, so that no step is taken twice.
 
 mod edit;
 mod head;
+mod live;
 mod names;
 mod prefix;
 mod router;
@@ -28,6 +30,7 @@ mod template;
 mod tests;
 
 pub use edit::{Edit, EditedFields, FieldError};
+pub use live::LiveSites;
 pub use names::{HostName, HostNameError};
 pub use prefix::{Prefix, PrefixError};
 pub(crate) use router::Router;

@@ -2,6 +2,7 @@
 
 use super::edit::EditedFields;
 use super::head::{Place, Progress, RoutedHead};
+use super::live::LiveSites;
 use super::prefix::is_sound;
 use super::site::{Action, FilesOf, Fixed, Route, Sites};
 use super::template::{Captured, push, push_path};
@@ -21,11 +22,15 @@ use std::task::{Poll, ready};
 /// Answers the requests of a thread.
 #[derive(Debug)]
 pub(crate) struct Router {
+    live: LiveSites,
+    /// Of `sites`.
+    version: u64,
     sites: Arc<Sites>,
     /// In the order of [`Sites::folder`].
     files: Vec<Files>,
     /// What no file answers.
     plain: Files,
+    readers: Readers,
     shared: Shared,
     /// The host at hand; kept for its memory, as the next.
     host: Vec<u8>,
@@ -41,24 +46,26 @@ pub(super) struct Turn<'a> {
 
 impl Router {
     /// A handler with empty caches. They hold as much together as those of one folder would.
-    pub(crate) fn new(sites: &Arc<Sites>, readers: &Readers, shared: &Shared) -> Router {
-        let files = |options: &FileOptions| {
-            let Shared { budget, warnings, clock } = shared.clone();
-            let mut options =
-                FileOptions { budget, warnings, clock, readers: readers.clone(), ..options.clone() };
-            let share = sites.folders.len().max(1);
-            options.cache.total_bytes /= share as u64;
-            options.cache.entries = options.cache.entries.div_ceil(share);
-            Files::new(options)
-        };
+    pub(crate) fn new(live: &LiveSites, readers: &Readers, shared: &Shared) -> Router {
+        let (version, sites) = live.current();
         Router {
-            files: sites.folders.iter().map(files).collect(),
-            plain: files(&FileOptions::default()),
-            sites: Arc::clone(sites),
+            files: files(&sites.folders, readers, shared),
+            plain: handler(&FileOptions::default(), 1, readers, shared),
+            live: live.clone(),
+            version,
+            sites,
+            readers: readers.clone(),
             shared: shared.clone(),
             host: Vec::new(),
             target: Vec::new(),
         }
+    }
+
+    /// Takes the sites that have replaced those of before.
+    #[cold]
+    fn renew(&mut self) {
+        (self.version, self.sites) = self.live.current();
+        self.files = files(&self.sites.folders, &self.readers, &self.shared);
     }
 
     pub(super) fn answer(
@@ -66,6 +73,13 @@ impl Router {
         head: &mut RoutedHead,
         turn: Turn<'_>,
     ) -> Poll<LowResponse<EditedFields, Body>> {
+        if self.live.version() != self.version {
+            self.renew();
+        }
+        // Lookups for the sites of before have gone with them, and wake who waits for them.
+        if head.is_of_before(self.version) {
+            head.restart();
+        }
         loop {
             match std::mem::take(&mut head.progress) {
                 // RFC 9110 §9.3.7: it is about the server, not about a site.
@@ -132,7 +146,7 @@ impl Router {
             let method = head.head.value(Name::Method).unwrap_or_default();
             let Some(rest) = route.prefix.rest(path).filter(|_| route.takes(method)) else { continue };
             let Action::Rewrite(to) = &route.action else {
-                return Ok(Place { site, route: number, ..Place::default() });
+                return Ok(Place { version: self.version, site, route: number, ..Place::default() });
             };
             self.target.clear();
             to.expand(Captured { host: &self.host, path, rest, query }, &mut self.target);
@@ -203,6 +217,19 @@ impl Handler for Router {
     fn shared(&self) -> Shared {
         self.shared.clone()
     }
+}
+
+fn files(folders: &[FileOptions], readers: &Readers, shared: &Shared) -> Vec<Files> {
+    folders.iter().map(|options| handler(options, folders.len(), readers, shared)).collect()
+}
+
+/// A handler of one of `share` folders.
+fn handler(options: &FileOptions, share: usize, readers: &Readers, shared: &Shared) -> Files {
+    let Shared { budget, warnings, clock } = shared.clone();
+    let mut options = FileOptions { budget, warnings, clock, readers: readers.clone(), ..options.clone() };
+    options.cache.total_bytes /= share as u64;
+    options.cache.entries = options.cache.entries.div_ceil(share);
+    Files::new(options)
 }
 
 /// The response, with the fields that its route says.

@@ -2,7 +2,7 @@
 
 use super::head::RoutedHead;
 use super::router::{Router, Turn};
-use super::{Action, FilesOf, HostName, Pages, Prefix, Route, Site, Sites, Template};
+use super::{Action, FilesOf, HostName, LiveSites, Pages, Prefix, Route, Site, Sites, Template};
 use crate::body::Body;
 use crate::files::Root;
 use crate::handler::{FileOptions, Generated, Listing};
@@ -11,7 +11,6 @@ use crate::readers::{Readers, wait};
 use crate::request::Head;
 use base::time::Instant;
 use std::cell::Cell;
-use std::sync::Arc;
 
 fn route(path: &str, action: Action) -> Route {
     let prefix = Prefix::parse(path).unwrap();
@@ -56,7 +55,7 @@ fn an_answer_of_several_files_comes_about_step_by_step() {
         route("/none", files(&["first.html"], &["{path}", "/nowhere"])),
     ];
     sites.add(Site { names: vec![HostName::Any], routes });
-    let mut router = Router::new(&Arc::new(sites), &Readers::default(), &Shared::default());
+    let mut router = Router::new(&LiveSites::new(sites), &Readers::default(), &Shared::default());
     for (target, status, content, looks) in [
         ("/index/", 200, "third", 3),
         ("/app/x/y", 200, "app", 3),

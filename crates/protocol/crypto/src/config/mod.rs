@@ -10,6 +10,7 @@ mod key_lines;
 mod keylog;
 mod options;
 mod server;
+mod shared;
 mod spki;
 mod verify;
 
@@ -29,6 +30,7 @@ pub use identity::Identity;
 pub use key_lines::KeyLines;
 pub use options::{KeyExchange, KeyLog, TlsOptions};
 pub use server::{ServerTls, tcp_server};
+pub use shared::SharedIdentities;
 pub(crate) use verify::is_of_authority;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! A server's TLS configuration.
 
 use super::error::ConfigError;
-use super::identities::Identities;
 use super::options::TlsOptions;
+use super::shared::SharedIdentities;
 use crate::resumption::{EarlyTerms, IssuedTickets, SealedForTcp, TicketOptions};
 use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, version::TLS13};
@@ -13,8 +13,8 @@ use wire::Version;
 #[derive(Clone, Debug)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
-    /// A digest of what it shows and offers.
-    digest: Arc<[u8]>,
+    /// What its tickets are bound to.
+    terms: Terms,
     tickets: Option<Arc<TicketOptions>>,
 }
 
@@ -23,7 +23,10 @@ impl ServerTls {
     ///
     /// # Errors
     /// If the options cannot work, or the key log cannot be opened.
-    pub fn new(identities: impl Into<Identities>, options: &TlsOptions) -> Result<ServerTls, ConfigError> {
+    pub fn new(
+        identities: impl Into<SharedIdentities>,
+        options: &TlsOptions,
+    ) -> Result<ServerTls, ConfigError> {
         options.check()?;
         let provider = options.provider();
         let clients = options.client_auth.verifier(Arc::clone(&provider))?;
@@ -31,8 +34,8 @@ impl ServerTls {
             //= rfc9001/4.2#2
             .with_protocol_versions(&[&TLS13])
             .map_err(|error| ConfigError::Refused(error.to_string()))?;
-        let resolver: Arc<Identities> = Arc::new(identities.into());
-        let digest = digest(&resolver, options);
+        let terms = Terms::new(identities.into(), options);
+        let resolver = Arc::new(terms.identities.clone());
         let mut config = builder.with_client_cert_verifier(clients).with_cert_resolver(resolver);
         config.alpn_protocols.clone_from(&options.alpn);
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -41,7 +44,7 @@ impl ServerTls {
         if let Some(key_log) = options.open_key_log()? {
             config.key_log = key_log;
         }
-        Ok(ServerTls { config: Arc::new(config), digest, tickets: None })
+        Ok(ServerTls { config: Arc::new(config), terms, tickets: None })
     }
 
     /// Issues tickets and takes those that it has issued: clients that come back need no certificate, and may send early data
@@ -63,7 +66,7 @@ impl ServerTls {
         terms: EarlyTerms,
     ) -> (Arc<ServerConfig>, Option<Arc<IssuedTickets>>) {
         let Some(tickets) = &self.tickets else { return (Arc::clone(&self.config), None) };
-        let issued = Arc::new(IssuedTickets::new(tickets, &self.digest, version, terms));
+        let issued = Arc::new(IssuedTickets::new(tickets, &self.terms.digest(), version, terms));
         let mut config = ServerConfig::clone(&self.config);
         config.session_storage = issued.clone();
         (Arc::new(config), Some(issued))
@@ -76,10 +79,23 @@ impl ServerTls {
 }
 
 /// What a server's tickets are bound to: its certificates, its application protocols, and which clients it accepts.
-fn digest(identities: &Identities, options: &TlsOptions) -> Arc<[u8]> {
-    [&identities.digest()[..], &super::protocols(&options.alpn), &options.client_auth.digest()]
-        .concat()
-        .into()
+#[derive(Clone, Debug)]
+struct Terms {
+    identities: SharedIdentities,
+    /// What does not change while the server runs.
+    others: Arc<[u8]>,
+}
+
+impl Terms {
+    fn new(identities: SharedIdentities, options: &TlsOptions) -> Terms {
+        let others = [super::protocols(&options.alpn), options.client_auth.digest().to_vec()].concat();
+        Terms { identities, others: others.into() }
+    }
+
+    /// As of now.
+    fn digest(&self) -> Vec<u8> {
+        [&self.identities.digest()[..], &self.others].concat()
+    }
 }
 
 /// The configuration of a server over TCP, for rustls itself: TLS 1.3 or 1.2, the suites and key exchange of `options` in
@@ -88,7 +104,7 @@ fn digest(identities: &Identities, options: &TlsOptions) -> Arc<[u8]> {
 /// # Errors
 /// As [`ServerTls::new`].
 pub fn tcp_server(
-    identities: impl Into<Identities>,
+    identities: impl Into<SharedIdentities>,
     options: &TlsOptions,
     tickets: &TicketOptions,
 ) -> Result<Arc<ServerConfig>, ConfigError> {
@@ -98,15 +114,15 @@ pub fn tcp_server(
     let clients = options.client_auth.verifier(Arc::clone(&provider))?;
     let builder = ServerConfig::builder_with_provider(provider);
     let builder = builder.with_protocol_versions(rustls::ALL_VERSIONS).map_err(refused)?;
-    let resolver: Arc<Identities> = Arc::new(identities.into());
-    let digest = digest(&resolver, options);
+    let terms = Terms::new(identities.into(), options);
+    let resolver = Arc::new(terms.identities.clone());
     let mut config = builder.with_client_cert_verifier(clients).with_cert_resolver(resolver);
     config.alpn_protocols.clone_from(&options.alpn);
     config.ignore_client_order = true;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = tickets.count;
     if tickets.count > 0 {
-        config.ticketer = Arc::new(SealedForTcp::new(Arc::clone(&tickets.keys), &digest));
+        config.ticketer = Arc::new(SealedForTcp::new(Arc::clone(&tickets.keys), move || terms.digest()));
     }
     if let Some(key_log) = options.open_key_log()? {
         config.key_log = key_log;

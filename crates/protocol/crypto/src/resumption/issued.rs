@@ -304,19 +304,29 @@ fn next_message<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
 }
 
 /// Tickets over TCP, where rustls seals them itself and no early data is taken.
-#[derive(Debug)]
-pub(crate) struct SealedForTcp {
+pub(crate) struct SealedForTcp<D> {
     keys: Arc<TicketKeys>,
-    context: Vec<u8>,
+    server: D,
 }
 
-impl SealedForTcp {
-    pub(crate) fn new(keys: Arc<TicketKeys>, server: &[u8]) -> SealedForTcp {
-        SealedForTcp { keys, context: [b"tcp ", server].concat() }
+impl<D> fmt::Debug for SealedForTcp<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SealedForTcp")
     }
 }
 
-impl ProducesTickets for SealedForTcp {
+impl<D: Fn() -> Vec<u8>> SealedForTcp<D> {
+    /// `server` is a digest of the server's configuration as of now.
+    pub(crate) fn new(keys: Arc<TicketKeys>, server: D) -> SealedForTcp<D> {
+        SealedForTcp { keys, server }
+    }
+
+    fn context(&self) -> Vec<u8> {
+        [b"tcp ", (self.server)().as_slice()].concat()
+    }
+}
+
+impl<D: Fn() -> Vec<u8> + Send + Sync> ProducesTickets for SealedForTcp<D> {
     fn enabled(&self) -> bool {
         true
     }
@@ -326,10 +336,10 @@ impl ProducesTickets for SealedForTcp {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.keys.seal(&self.context, plain)
+        self.keys.seal(&self.context(), plain)
     }
 
     fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
-        self.keys.open(&self.context, cipher).map(|opened| opened.session.to_vec())
+        self.keys.open(&self.context(), cipher).map(|opened| opened.session.to_vec())
     }
 }

@@ -1,0 +1,176 @@
+//! What a running server takes from its files again: certificates, sites and their routes. The rest of a configuration needs a restart.
+//!
+//! SIGHUP reads all of it; the files of certificates are also looked at every few seconds. Everything is checked before anything is
+//! replaced. Messages are written without regard to errors: SIGHUP may come because the terminal has gone.
+
+use super::sites::{Certificates, ServedSites};
+use server::credentials::Credentials;
+use server::sites::LiveSites;
+use server::{Builder, Handle, watch};
+use std::io::{Write as _, stderr};
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Looks at files between two warnings about a certificate that expires soon: a day.
+const LOOKS_A_DAY: u64 = 24 * 3_600 / watch::INTERVAL.as_secs();
+
+/// What the flags say of certificates.
+pub(crate) trait CertificateFlags: Send + Sync {
+    /// The files that they name.
+    fn certificate_files(&self) -> Vec<PathBuf>;
+
+    /// A certificate, if it can be used.
+    fn load_files(&self, certificate: &Path, key: &Path) -> Result<Credentials, String>;
+
+    /// A server with the certificates of flags and `of_sites`.
+    fn identified(&self, of_sites: &Certificates) -> Result<Builder, String>;
+}
+
+/// What the command line and the configuration say now.
+pub(crate) struct Current {
+    pub(crate) flags: Arc<dyn CertificateFlags>,
+    pub(crate) sites: Option<ServedSites>,
+    /// Keys that are not as they were when the server started, and need a restart.
+    pub(crate) changed: Vec<String>,
+}
+
+/// Reads the command line and the configuration again, or says what is wrong.
+pub(crate) type ReadAgain = Box<dyn Fn() -> Result<Current, String> + Send + Sync>;
+
+/// A server that runs, and what it was started with.
+pub(crate) struct Reloader {
+    handle: Handle,
+    sites: Option<LiveSites>,
+    read: ReadAgain,
+    shown: Mutex<Shown>,
+}
+
+/// The certificates that clients are shown.
+struct Shown {
+    flags: Arc<dyn CertificateFlags>,
+    certificates: Certificates,
+    /// Their files when they were loaded.
+    loaded: Vec<Stamp>,
+    /// Their files at the last look.
+    seen: Vec<Stamp>,
+    looks: u64,
+}
+
+/// A file, and what changes with its content: inode, size and time of change.
+type Stamp = (PathBuf, Option<(u64, u64, i64, i64)>);
+
+impl Reloader {
+    pub(crate) fn new(
+        handle: Handle,
+        sites: Option<LiveSites>,
+        read: ReadAgain,
+        (flags, certificates): (Arc<dyn CertificateFlags>, Certificates),
+    ) -> Arc<Reloader> {
+        let loaded = stamps(&*flags, &certificates);
+        let shown = Shown { flags, certificates, seen: loaded.clone(), loaded, looks: 0 };
+        Arc::new(Reloader { handle, sites, read, shown: Mutex::new(shown) })
+    }
+
+    /// Reads everything again.
+    pub(crate) fn reload(&self) {
+        match self.try_reload() {
+            Ok(changed) => {
+                say("reloaded: new requests and handshakes go by what the files say now");
+                if !changed.is_empty() {
+                    let keys = changed.join(", ");
+                    say(&format!("warning: these take effect with a restart only: {keys}"));
+                }
+            }
+            Err(why) => say(&format!(
+                "{}\ntercel: warning: nothing is reloaded, and what was in use stays",
+                why.trim_end()
+            )),
+        }
+    }
+
+    /// Returns the keys that have changed and need a restart.
+    fn try_reload(&self) -> Result<Vec<String>, String> {
+        let Current { flags, sites, changed } = (self.read)()?;
+        let (sites, certificates) = match (&self.sites, sites) {
+            (Some(live), Some(served)) => (Some((live, served.sites)), served.certificates),
+            (None, None) => (None, Certificates::default()),
+            (Some(_), None) => {
+                return Err("a server of sites needs a restart to serve without them".to_owned());
+            }
+            (None, Some(_)) => return Err("a server without sites needs a restart to serve them".to_owned()),
+        };
+        self.show(&mut self.shown(), flags, certificates)?;
+        if let Some((live, sites)) = sites {
+            live.replace(sites);
+        }
+        Ok(changed)
+    }
+
+    /// Shows these certificates from now on.
+    fn show(
+        &self,
+        shown: &mut Shown,
+        flags: Arc<dyn CertificateFlags>,
+        certificates: Certificates,
+    ) -> Result<(), String> {
+        let loaded = stamps(&*flags, &certificates);
+        let builder = flags.identified(&certificates)?;
+        builder.replace_identities(&self.handle).map_err(|error| error.to_string())?;
+        *shown = Shown { flags, certificates, seen: loaded.clone(), loaded, looks: shown.looks };
+        Ok(())
+    }
+
+    /// Looks at the files of certificates every few seconds, and loads them again once they have changed and changed no more.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub(crate) fn watch(self: &Arc<Reloader>) -> std::io::Result<()> {
+        let reloader = Arc::downgrade(self);
+        watch::start("certificates", move || match reloader.upgrade() {
+            Some(reloader) => {
+                reloader.look();
+                ControlFlow::Continue(())
+            }
+            None => ControlFlow::Break(()),
+        })
+    }
+
+    fn look(&self) {
+        let mut shown = self.shown();
+        shown.looks += 1;
+        let now = stamps(&*shown.flags, &shown.certificates);
+        let is_settled = now == std::mem::replace(&mut shown.seen, now.clone());
+        let has_changed = now != shown.loaded && is_settled;
+        // Loading warns of those that expire soon.
+        if !has_changed && !shown.looks.is_multiple_of(LOOKS_A_DAY) {
+            return;
+        }
+        shown.loaded = now;
+        let flags = Arc::clone(&shown.flags);
+        let again = shown.certificates.again(|certificate, key| flags.load_files(certificate, key));
+        match again.and_then(|certificates| self.show(&mut shown, flags, certificates)) {
+            Ok(()) if has_changed => say("reloaded: certificates, whose files have changed"),
+            Ok(()) => {}
+            Err(why) => say(&format!("warning: certificates are not reloaded, those in use stay: {why}")),
+        }
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn stamps(flags: &dyn CertificateFlags, certificates: &Certificates) -> Vec<Stamp> {
+    let stamp = |path: PathBuf| {
+        let found = std::fs::metadata(&path).ok();
+        let stamp = found.map(|file| (file.ino(), file.size(), file.mtime(), file.mtime_nsec()));
+        (path, stamp)
+    };
+    flags.certificate_files().into_iter().chain(certificates.files()).map(stamp).collect()
+}
+
+fn say(what: &str) {
+    let _ = writeln!(stderr(), "tercel: {what}");
+}
