@@ -13,6 +13,7 @@ use crate::serving::ready::ReadyFile;
 use crate::serving::reload::{CertificateFlags, ReadAgain, Reloader};
 use crate::serving::report;
 use crate::serving::sites::{Certificates, ServedSites};
+use crate::serving::systemd;
 use crate::signals::{ServerDuties, heed};
 use crate::units;
 use clap::{Args, ValueEnum};
@@ -325,10 +326,12 @@ impl ServeArgs {
         let flags: Arc<dyn CertificateFlags> = Arc::<ServeArgs>::clone(self);
         let reloader = Reloader::new(running.handle(), sites, read, (flags, certificates));
         reloader.watch().map_err(text)?;
-        heed_signals(&running.handle(), &ready, reloader)?;
+        let status = format!("serves {} on {}", report.versions, report.places.join(" and "));
+        heed_signals(&running.handle(), &ready, (reloader, status.clone()))?;
         if let Some(file) = report::announce(&report, &credentials, self.ready_file.as_deref())? {
             let _ = ready.set(file);
         }
+        systemd::ready(&status);
         let summary = running.wait();
         qlog.iter().for_each(qlog_options::finish);
         ready.get().into_iter().for_each(ReadyFile::remove);
@@ -471,12 +474,19 @@ impl ServeArgs {
 fn heed_signals(
     handle: &Handle,
     ready: &Arc<OnceLock<ReadyFile>>,
-    reloader: Arc<Reloader>,
+    (reloader, status): (Arc<Reloader>, String),
 ) -> Result<(), String> {
     let (to_stop, to_reopen, to_remove) = (handle.clone(), handle.clone(), Arc::clone(ready));
     let duties = ServerDuties {
-        stop: Box::new(move || to_stop.stop()),
-        reload: Box::new(move || reloader.reload()),
+        stop: Box::new(move || {
+            systemd::stopping();
+            to_stop.stop();
+        }),
+        reload: Box::new(move || {
+            systemd::reloading();
+            reloader.reload();
+            systemd::ready(&status);
+        }),
         reopen: Box::new(move || to_reopen.reopen_access_log()),
         tidy: Box::new(move || to_remove.get().into_iter().for_each(ReadyFile::remove)),
         warnings: handle.warnings().clone(),

@@ -8,6 +8,7 @@
 //! | reload.rs | what a running server reads again |
 //! | report.rs | what is said at the start, the summary |
 //! | sites.rs | the sites of a configuration file, with their certificates |
+//! | systemd.rs | what a service tells systemd |
 
 pub(crate) mod limits;
 pub(crate) mod process;
@@ -15,3 +16,4 @@ pub(crate) mod ready;
 pub(crate) mod reload;
 pub(crate) mod report;
 pub(crate) mod sites;
+pub(crate) mod systemd;

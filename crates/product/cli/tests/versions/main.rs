@@ -13,6 +13,7 @@ mod raw;
 mod reload;
 mod server;
 mod sites;
+mod systemd;
 mod tcp;
 mod validation;
 

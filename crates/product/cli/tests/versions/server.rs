@@ -26,6 +26,13 @@ impl Server {
         Server::run(Command::new(PROGRAM), root, arguments)
     }
 
+    /// Serves `root`, and tells the socket `supervisor` how it is, as systemd's.
+    pub(crate) fn start_under(root: &Path, supervisor: &Path) -> Server {
+        let mut command = Command::new(PROGRAM);
+        command.env("NOTIFY_SOCKET", supervisor);
+        Server::run(command, root, &[])
+    }
+
     /// Serves what `arguments` say.
     pub(crate) fn start_without_root(arguments: &[&str]) -> Server {
         let words = [&["--listen", "127.0.0.1:0"], arguments].concat();
