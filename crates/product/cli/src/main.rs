@@ -20,6 +20,7 @@ mod laboratory;
 mod load_command;
 mod multipath_options;
 mod options;
+mod pages;
 mod path_options;
 #[cfg(feature = "lab")]
 mod perf_command;
@@ -79,6 +80,10 @@ enum Command {
     Get(Box<get::GetArgs>),
     /// Say what this machine allows to a data path, and what to do about the rest.
     Doctor(doctor::DoctorArgs),
+    /// Print what a shell needs to complete commands and flags.
+    Completions(pages::CompletionsArgs),
+    /// Write pages for man.
+    Man(pages::ManArgs),
     #[cfg(feature = "lab")]
     #[command(flatten)]
     Laboratory(laboratory::Command),
@@ -105,6 +110,8 @@ fn main() -> ExitCode {
         Command::Config(args) => config_command::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Completions(args) => pages::completions(&args, Cli::command()),
+        Command::Man(args) => pages::man(&args, Cli::command()),
         #[cfg(feature = "lab")]
         Command::Laboratory(command) => laboratory::run(&command),
     }

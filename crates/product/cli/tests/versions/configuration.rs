@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-fn run(folder: &Path, words: &[&str]) -> Output {
+pub(crate) fn run(folder: &Path, words: &[&str]) -> Output {
     // Whatever happens, no test waits for longer than this.
     let mut command = Command::new("timeout");
     command.args(["--signal=KILL", "60", PROGRAM]).args(words).current_dir(folder);

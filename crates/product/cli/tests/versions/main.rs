@@ -9,6 +9,7 @@ mod early;
 mod http3;
 mod leaving;
 mod message;
+mod pages;
 mod raw;
 mod reload;
 mod server;
