@@ -2,7 +2,11 @@
 
 import datetime
 import ipaddress
+import os
 
+# Bytes that a path of certificates that verifiers still take lacks in length. They are random, because ends that compress
+# certificates (RFC 8879) would undo anything else.
+WEIGHT = 4_500
 
 def make(folder, count):
     """cert.pem (the server's own first), key.pem and ca.pem, with `count` certificates sent by the server."""
@@ -10,6 +14,8 @@ def make(folder, count):
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+    # A private extension, under the enterprise number for documentation (RFC 5612).
+    weight_oid = x509.ObjectIdentifier("1.3.6.1.4.1.32473.1")
     now = datetime.datetime.now(datetime.timezone.utc)
     day = datetime.timedelta(days=1)
     folder.mkdir(parents=True)
@@ -31,9 +37,10 @@ def make(folder, count):
         else:
             names = [x509.DNSName("server")]
             names += [x509.IPAddress(ipaddress.ip_address(text)) for text in ("198.18.0.1", "fd00::1")]
-            # What a path of certificates that verifiers still take lacks in length.
-            names += [x509.DNSName(f"name-{number}.server.example") for number in range(120 if count > 1 else 0)]
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+            if count > 1:
+                weight = x509.UnrecognizedExtension(weight_oid, os.urandom(WEIGHT))
+                builder = builder.add_extension(weight, critical=False)
         builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
         builder = builder.add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
