@@ -5,7 +5,7 @@
 #
 # Starts nginx with one worker and `tercel serve` with one thread for TCP, both on free ports, with the same files and the same
 # certificate, and measures by measure.py: alternating trials, medians, the interval of each ratio, and a verdict for each row.
-# Takes about three and a half minutes with 9 trials (the default); wants two cores that nobody else uses.
+# Takes about three and a half minutes with 9 trials (the default); wants two cores without other load.
 # Needs nginx, h2load, openssl and python3. Exits with 1 if a verdict is bad, with 3 if the noise leaves one open.
 set -euo pipefail
 

@@ -140,7 +140,7 @@ impl Server {
         let local = socket.local_addr()?;
         site::announce(local, &["quiche"]);
         if let Some(path) = &serve.ready_file {
-            // By rename, so that nobody reads half of it.
+            // By rename, so that no reader sees half of it.
             let unfinished = path.with_extension("unfinished");
             std::fs::write(&unfinished, format!("{{\"port\":{}}}", local.port()))?;
             std::fs::rename(unfinished, path)?;

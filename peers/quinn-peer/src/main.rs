@@ -72,7 +72,7 @@ pub(crate) struct Listen {
 }
 
 impl Listen {
-    /// Tells whoever started us where we listen; by rename, so that nobody reads half of it.
+    /// Tells the process that started us where we listen; by rename, so that it never reads half of it.
     pub(crate) fn announce(&self, address: SocketAddr) -> Result<(), Error> {
         eprintln!("listening on {address}");
         if let Some(path) = &self.ready_file {

@@ -1,4 +1,4 @@
-//! What servers on h3 do with a connection: the same, whoever carries it.
+//! What servers on h3 do with a connection: the same over each QUIC implementation.
 
 use crate::Content;
 use bytes::Bytes;

@@ -53,7 +53,7 @@ pub struct Options {
     pub retry: bool,
 }
 
-/// Tells whoever started us where we listen, and which published crates do it.
+/// Tells the process that started us where we listen, and which published crates do it.
 pub fn announce(address: SocketAddr, crates: &[&str]) {
     let versions: Vec<String> = crates.iter().map(|name| format!("{name} {}", version_of(name))).collect();
     println!("listening on {address} with {}", versions.join(", "));

@@ -258,7 +258,11 @@ fn a_flood_for_a_busy_worker_is_bounded_and_counted() {
     assert!(first.hand_off_dropped > first.handed_out, "{first:?}");
     assert_eq!(second.handed_in, 0);
     let now = world.network.borrow().now();
-    assert_eq!(world.workers[1].next_deadline(), Some(world.workers[1].now()), "mail is due at once");
+    assert_eq!(
+        world.workers[1].next_deadline(),
+        Some(world.workers[1].now()),
+        "handed-over datagrams are due at once"
+    );
     world.workers[1].turn(now).expect("the port works");
     let [_, second] = world.hand_off();
     assert_eq!(second.handed_in, first.handed_out);

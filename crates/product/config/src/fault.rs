@@ -43,7 +43,7 @@ impl<'a> Faults<'a> {
     }
 
     fn write(&self, fault: &Fault, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { line, column, text } = Place::of(self.text, fault.span.start);
+        let Position { line, column, text } = Position::of(self.text, fault.span.start);
         writeln!(out, "{}:{line}:{column}: {}", self.file, fault.what)?;
         let number = line.to_string();
         // As wide as the text, with its tabs, so that the marks stand below what they mean.
@@ -67,19 +67,19 @@ impl fmt::Display for Faults<'_> {
 
 /// A place for people. Lines and columns begin with 1, columns count characters.
 #[derive(Debug, PartialEq, Eq)]
-struct Place<'a> {
+struct Position<'a> {
     line: usize,
     column: usize,
     text: &'a str,
 }
 
-impl Place<'_> {
-    fn of(text: &str, offset: usize) -> Place<'_> {
+impl Position<'_> {
+    fn of(text: &str, offset: usize) -> Position<'_> {
         let offset = (0..=offset.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         let (before, after) = text.split_at(offset);
         let start = before.rfind('\n').map_or(0, |at| at + 1);
         let end = after.find(['\r', '\n']).map_or(text.len(), |at| offset + at);
-        Place {
+        Position {
             line: before.matches('\n').count() + 1,
             column: before.get(start..).unwrap_or_default().chars().count() + 1,
             text: text.get(start..end).unwrap_or_default(),
@@ -119,7 +119,7 @@ mod tests {
             (15, 3, 1, ""),
             (99, 4, 1, ""),
         ] {
-            assert_eq!(Place::of(text, offset), Place { line, column, text: whole }, "{offset}");
+            assert_eq!(Position::of(text, offset), Position { line, column, text: whole }, "{offset}");
         }
     }
 

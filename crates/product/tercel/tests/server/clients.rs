@@ -66,10 +66,10 @@ async fn a_client_without_a_certificate_that_is_accepted_gets_no_answer() {
     let (issued, other) = (issue("clients"), issue("others"));
     let world = asking(ClientAuth::Required(Authorities::from_pem(&issued.authority).unwrap()));
     for choice in VERSIONS {
-        let stranger = world.builder(choice).identity(other.identity.clone()).build().unwrap();
+        let unknown = world.builder(choice).identity(other.identity.clone()).build().unwrap();
         for (client, words) in [
             (world.client(choice), "requires a client certificate"),
-            (stranger, "does not accept the client's certificate"),
+            (unknown, "does not accept the client's certificate"),
         ] {
             let error = client.get(&world.url("/")).await.unwrap_err();
             assert!(error.to_string().contains(words), "{choice:?}: {error}");
