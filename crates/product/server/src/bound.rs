@@ -152,9 +152,13 @@ impl Bound {
         self.start(Apart(EachThread(make)))
     }
 
-    /// Serves HTTP/3 by a service in a loop of the program's own, without a thread for requests and without a runtime: futures are
-    /// polled by [`ServerDriver::turn`], on any wake. They need not be `Send`, and must not count on tokio: its timers and sockets do
-    /// not work there. The threads that write the access log, print warnings and give memory back stay.
+    /// Serves HTTP/3 by a service in a loop of the program's own, without a thread for requests: futures are polled by
+    /// [`ServerDriver::turn`], on any wake. They need not be `Send`. The threads that write the access log, print warnings and give memory
+    /// back stay.
+    ///
+    /// No runtime is needed. Futures that use timers, sockets or tasks of tokio's use those of the runtime in which `drive` is called
+    /// (`Handle::enter`), and fail outside of one. Something must run that runtime: threads of its own, or the `block_on` in which the
+    /// loop waits.
     ///
     /// # Errors
     /// The builder says more than one worker, or other versions than [`crate::Versions::HTTP3`] alone; else as [`Bound::serve`].

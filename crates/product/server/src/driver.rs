@@ -10,6 +10,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use tokio::runtime;
 
 /// A server that the program drives: [`crate::Bound::drive`]. Dropped, it closes all connections.
 ///
@@ -41,6 +42,8 @@ pub struct ServerDriver {
     /// The first address, and all.
     addresses: (SocketAddr, Vec<SocketAddr>),
     handle: Handle,
+    /// The one in which the driver was made, whose timers and sockets futures use.
+    runtime: Option<runtime::Handle>,
     /// The access log and what else the worker uses, for as long.
     _used: Box<dyn Any>,
 }
@@ -78,7 +81,8 @@ impl ServerDriver {
         handle: Handle,
         used: impl Any,
     ) -> ServerDriver {
-        ServerDriver { worker: Some(Box::new(worker)), addresses, handle, _used: Box::new(used) }
+        let runtime = runtime::Handle::try_current().ok();
+        ServerDriver { worker: Some(Box::new(worker)), addresses, handle, runtime, _used: Box::new(used) }
     }
 
     /// Where it listens, with the port that the system chose: the first of [`ServerDriver::local_addrs`].
@@ -103,6 +107,7 @@ impl ServerDriver {
     /// The data path has failed.
     pub fn turn(&mut self) -> io::Result<Progress> {
         let Some(worker) = &mut self.worker else { return Ok(Progress::Ended) };
+        let _entered = self.runtime.as_ref().map(runtime::Handle::enter);
         let progress = worker.turn()?;
         if progress == Progress::Ended
             && let Some(worker) = self.worker.take()

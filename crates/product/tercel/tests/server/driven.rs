@@ -92,6 +92,27 @@ fn a_loop_of_the_programs_own_serves_http3_until_it_is_stopped() {
     assert!(server.descriptors().is_empty());
 }
 
+/// Deleted, a service that works with `serve` could panic in a program's own loop at its first timer.
+#[test]
+fn futures_use_timers_and_tasks_of_the_runtime_in_which_their_loop_was_made() {
+    let (builder, roots) = builder();
+    let bound = builder.versions(Versions::HTTP3).bind().unwrap();
+    let answer = async |_: http::Request<Body>| {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let told = tokio::spawn(async { "from a task" }).await;
+        Ok::<_, Infallible>(http::Response::new(Body::from(told.unwrap_or_default())))
+    };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+    let mut server = {
+        let _entered = runtime.enter();
+        bound.drive(service_fn(answer)).unwrap()
+    };
+    let asking = ask(&server, roots);
+    assert!(drive(&mut server) > 0);
+    assert_eq!(asking.join().unwrap(), ["from a task"; 2]);
+}
+
 /// Deleted, connections of a server that is dropped could stay open at their clients until they are idle for too long.
 #[test]
 fn a_driver_that_is_dropped_closes_its_connections() {
