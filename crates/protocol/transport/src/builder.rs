@@ -77,6 +77,11 @@ impl<'a> PacketBuilder<'a> {
         self.flags.without(self.withheld)
     }
 
+    /// The frames to remember that were written so far.
+    pub(crate) fn frames(&self) -> &[SentFrame] {
+        self.frames
+    }
+
     /// Whether nothing has been written.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

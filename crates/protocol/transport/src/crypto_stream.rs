@@ -9,6 +9,7 @@ use crate::error::TransportError;
 use crate::reassembly::Reassembly;
 use crate::sent::SentFrame;
 use base::ranges::RangeSet;
+use core::ops::Range;
 use wire::error::Code;
 use wire::frame;
 
@@ -27,6 +28,9 @@ pub(crate) struct CryptoStream {
     acked: RangeSet,
     /// Ranges to be sent again.
     lost: RangeSet,
+    /// The offset where sending again goes on, so that probes in a row carry different bytes; after an acknowledgement the first that
+    /// lacks one.
+    resend_at: u64,
     incoming: Reassembly,
     /// Bytes below went to TLS.
     read: u64,
@@ -57,24 +61,54 @@ impl CryptoStream {
     /// Writes CRYPTO frames, lost bytes first.
     pub(crate) fn write(&mut self, packet: &mut PacketBuilder<'_>) {
         while self.wants() {
-            let (start, end) = match self.lost.first() {
-                Some(range) => ((range.start - self.base) as usize, (range.end - self.base) as usize),
-                None => (self.sent, self.outgoing.len()),
-            };
-            let most = packet.remaining().min(end - start);
-            let offset = self.base + start as u64;
-            let Some(room) = packet.remaining().checked_sub(frame::crypto_header_size(offset, most)) else {
+            let end = self.base + self.outgoing.len() as u64;
+            let lost = next_from(&self.lost, self.resend_at);
+            let resends = lost.is_some();
+            let Some(written) = self.write_range(lost.unwrap_or(self.base + self.sent as u64..end), packet)
+            else {
                 return;
             };
-            let len = room.min(end - start);
-            let Some(data) = self.outgoing.get(start..start + len).filter(|data| !data.is_empty()) else {
-                return;
-            };
-            frame::Crypto { offset, data }.write(&mut packet.writer);
-            packet.sent(SentFrame::Crypto { offset, len: len as u16 });
-            self.lost.remove(offset..offset + len as u64);
-            self.sent = self.sent.max(start + len);
+            if resends {
+                self.resend_at = written;
+            }
         }
+    }
+
+    /// Fills what is left of a probe with bytes that lack an acknowledgement, where padding would stand else. A ClientHello with a
+    /// post-quantum key share takes two datagrams, which would both have to arrive: so any two probes of one such hello will do.
+    pub(crate) fn repeat(&mut self, packet: &mut PacketBuilder<'_>) {
+        let mut left = RangeSet::new();
+        left.insert(self.base..self.base + self.sent as u64);
+        let in_packet = packet.frames().iter().filter_map(|frame| match *frame {
+            SentFrame::Crypto { offset, len } => Some(offset..offset + u64::from(len)),
+            _ => None,
+        });
+        for range in self.acked.iter().chain(in_packet) {
+            left.remove(range);
+        }
+        while let Some(range) = next_from(&left, self.resend_at) {
+            let start = range.start;
+            let Some(written) = self.write_range(range, packet) else { return };
+            left.remove(start..written);
+            self.resend_at = written;
+        }
+    }
+
+    /// Writes as much of the range as there is room for; returns where that ends, `None` when there is no room.
+    fn write_range(&mut self, range: Range<u64>, packet: &mut PacketBuilder<'_>) -> Option<u64> {
+        let Range { start: offset, end } = range;
+        let start = usize::try_from(offset.checked_sub(self.base)?).ok()?;
+        let wanted = usize::try_from(end.checked_sub(offset)?).ok()?;
+        let most = packet.remaining().min(wanted);
+        let room = packet.remaining().checked_sub(frame::crypto_header_size(offset, most))?;
+        let len = room.min(wanted);
+        let data = self.outgoing.get(start..start + len).filter(|data| !data.is_empty())?;
+        frame::Crypto { offset, data }.write(&mut packet.writer);
+        packet.sent(SentFrame::Crypto { offset, len: len as u16 });
+        let written = offset + len as u64;
+        self.lost.remove(offset..written);
+        self.sent = self.sent.max(start + len);
+        Some(written)
     }
 
     pub(crate) fn on_lost(&mut self, offset: u64, len: u16) {
@@ -95,6 +129,7 @@ impl CryptoStream {
         let range = offset.max(self.base)..(offset + u64::from(len)).max(self.base);
         self.lost.remove(range.clone());
         self.acked.insert(range);
+        self.resend_at = self.base;
         let end = self.base + self.outgoing.len() as u64;
         if self.acked.first().is_some_and(|acked| acked.start == self.base && acked.end == end) {
             (self.outgoing, self.base, self.sent) = (Vec::new(), end, 0);
@@ -130,6 +165,11 @@ impl CryptoStream {
         self.incoming.discard_below(self.read);
         Ok(())
     }
+}
+
+/// The first range at or behind an offset, which may begin within it; the first of all where there is none.
+fn next_from(ranges: &RangeSet, offset: u64) -> Option<Range<u64>> {
+    ranges.overlapping(offset..u64::MAX).next().or_else(|| ranges.first())
 }
 
 #[cfg(test)]

@@ -240,11 +240,22 @@ impl Assembly<'_> {
                 } else {
                     components::fill(this.components, this.spaces, target, packet);
                 }
+                if min_len > 0 {
+                    this.repeat_in_probe(space, packet);
+                }
             });
             self.counters.sent_early += u64::from(is_early && len > 0);
             used += len;
         }
         used
+    }
+
+    /// A probe that must be padded repeats handshake bytes instead. Source: RFC 9002 §6.2.4.
+    fn repeat_in_probe(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
+        let Some(space) = self.spaces.space_mut(id).filter(|space| space.owes_probe()) else { return };
+        if id != SpaceId::Application {
+            space.crypto.repeat(packet);
+        }
     }
 }
 
