@@ -336,6 +336,7 @@ fn counters_json(emulator: &Emulator) -> Value {
             "overflowed": counters.overflowed,
             "stale": counters.stale,
             "refused": counters.refused,
+            "worst_late_us": counters.worst_late_nanos / 1_000,
         })
     };
     let [(server, to_server), (client, to_client)] = DIRECTIONS;

@@ -310,10 +310,13 @@ impl BridgeDirection {
 
     fn send_due(&mut self, far: &mut PacketSocket) -> io::Result<()> {
         loop {
-            let due = self.held.due(clock(ClockId::Monotonic), BATCH);
+            let now = clock(ClockId::Monotonic);
+            let due = self.held.due(now, BATCH);
             if due == 0 {
                 return Ok(());
             }
+            let worst = &mut self.counters.worst_late_nanos;
+            *worst = self.held.overdue(now).max(*worst);
             let sent = match far.send(&self.held, due) {
                 Ok(sent) => sent,
                 Err(Errno::EINTR) => continue,

@@ -48,11 +48,38 @@ impl HeldQueue {
         self.0.iter().take(limit).take_while(|held| held.piece.at <= now).count()
     }
 
+    /// For how many nanoseconds the first piece should have been gone by `now`; 0 if it need not.
+    pub(crate) fn overdue(&self, now: u64) -> u64 {
+        self.next_at().map_or(0, |at| now.saturating_sub(at))
+    }
+
     pub(crate) fn nth(&self, n: usize) -> Option<&Held> {
         self.0.get(n)
     }
 
     pub(crate) fn take_first(&mut self) -> Option<Held> {
         self.0.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::super::frame::Head;
+    use super::*;
+
+    #[test]
+    fn a_piece_is_overdue_from_its_moment_on() {
+        let mut queue = HeldQueue::default();
+        assert_eq!(queue.overdue(1_000), 0, "nothing waits");
+        for at in [700, 400] {
+            let piece = Piece { at, head: Head::NONE, start: 0, end: 0 };
+            queue.insert(Held { piece, buffer: Rc::new(Vec::new()) });
+        }
+        assert_eq!(queue.overdue(399), 0);
+        assert_eq!(queue.overdue(450), 50, "the earlier one counts");
+        queue.take_first();
+        assert_eq!(queue.overdue(950), 250);
     }
 }

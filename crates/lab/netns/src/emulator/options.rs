@@ -155,4 +155,6 @@ pub struct Counters {
     pub reordered: u64,
     /// Datagrams that arrived with one byte changed.
     pub corrupted: u64,
+    /// How long after its time the latest frame left, in nanoseconds: the emulator did not get the CPU.
+    pub worst_late_nanos: u64,
 }
