@@ -1,25 +1,31 @@
 """picoquic, by the package aiopquic, as an end of the cases. Needs Python 3.12; see implementations.py.
 
-Not offered, because the package has no call for it: migration on a client's order; a client of HTTP/3.
+Not offered, because the package has no call for it: migration or a second path on a client's order; a client of HTTP/3.
 """
 
 import asyncio
+import ctypes
 import os
 import pathlib
 import sys
 
+from aiopquic._binding import _transport
 from aiopquic.asyncio import QuicConnectionProtocol, connect, serve
 from aiopquic.quic.configuration import QUIC_V1, QUIC_V2, QuicConfiguration
 from aiopquic.quic.events import ConnectionTerminated, StreamDataReceived, StreamReset
 from contract import NOT_OFFERED, arguments, host_and_port, until_stopped
 
 SERVER = {
-    "handshake", "transfer", "chacha20", "retry", "resumption", "zerortt", "keyupdate", "ecn", "multiconnect", "v2",
+    "handshake", "transfer", "chacha20", "retry", "resumption", "zerortt", "keyupdate", "ecn", "multiconnect", "v2", "multipath",
 }
-CLIENT = SERVER
+CLIENT = SERVER - {"multipath"}
 CHACHA20 = 0x1303
 # Packets after which keys are updated, in that case.
 KEY_UPDATE = 300
+
+
+# Where the package's object has the pointer to picoquic's context: behind its own head, a list of weak references and another pointer.
+CONTEXT_AT = 40
 
 
 class Server(QuicConnectionProtocol):
@@ -87,12 +93,22 @@ def configuration(options, is_client):
     return made
 
 
+def permit_multipath(server):
+    """picoquic has it, and the package hands through no option for it."""
+    context = ctypes.c_void_p.from_address(id(server._engine._transport) + CONTEXT_AT)
+    picoquic = ctypes.CDLL(_transport.__file__)
+    picoquic.picoquic_set_default_multipath_option.argtypes = (ctypes.c_void_p, ctypes.c_int)
+    picoquic.picoquic_set_default_multipath_option(context, 1)
+
+
 async def run_server(options):
     made = configuration(options, False)
     made.load_cert_chain(options.cert, options.key)
     Server.root = pathlib.Path(options.root)
     host, port = host_and_port(options.listen)
     server = await serve(host, port, configuration=made, create_protocol=Server, retry=options.case == "retry")
+    if options.case == "multipath":
+        permit_multipath(server)
     await until_stopped(options)
     server.close()
 

@@ -136,6 +136,9 @@ FAULTS = [
 
 # (implementation, end or *, case): why.
 NOT_OFFERED = [
+    *((name, "*", "multipath", "the library has one path at a time") for name in ("quinn", "quic-go", "s2n-quic", "quiche", "aioquic", "kwik")),
+    ("tquic", "*", "multipath", "it follows draft-ietf-quic-multipath-05, whose frames and transport parameter have other numbers and other forms"),
+    ("picoquic", "client", "multipath", "the package has no call for it"),
     ("quinn", "*", "v2", "quinn has no QUIC version 2"),
     ("quic-go", "client", "chacha20", "Go's TLS gives no choice among the suites of TLS 1.3"),
     ("quic-go", "*", "v2", "quic-go has version 2, but no compatible negotiation"),
@@ -145,6 +148,12 @@ NOT_OFFERED = [
     ("quiche", "client", "keyupdate", "the crate has no call for it"),
     ("quiche", "client", "http3", "the program in peers/ downloads without HTTP/3"),
     ("quiche", "*", "v2", "the crate has version 1 only"),
+    ("tquic", "client", "chacha20", "the crate has no choice of suites"),
+    ("tquic", "*", "http3", "the program in peers/ speaks HTTP/0.9 only"),
+    ("tquic", "*", "ecn", "the crate neither reads nor sets marks"),
+    ("tquic", "client", "keyupdate", "the crate has no call for it"),
+    ("tquic", "client", "connectionmigration", "the crate's client does not move"),
+    ("tquic", "*", "v2", "the crate has version 1 only"),
     ("kwik", "*", "http3", "HTTP/3 is another library"),
     ("kwik", "*", "ecn", "Java's sockets do not mark packets"),
     ("kwik", "client", "keyupdate", "the library has no call for it"),

@@ -79,6 +79,7 @@ IMPLEMENTATIONS = [
         },
     ),
     Implementation("quiche", "crates.io", [PEERS / "quiche-peer", "interop"], lambda: locked("quiche")),
+    Implementation("tquic", "crates.io", [PEERS / "tquic-peer", "interop"], lambda: locked("tquic")),
     Implementation("aioquic", "PyPI", [PYTHON, "-B", HERE / "aioquic_peer.py"], lambda: importlib.metadata.version("aioquic")),
 ]
 # picoquic's package needs a newer Python than the tests: peers/build makes this environment where there is one.
@@ -100,4 +101,4 @@ IMPLEMENTATIONS.append(
 )
 BY_NAME = {implementation.name: implementation for implementation in IMPLEMENTATIONS}
 # What the plan names and no registry here has, or not for this machine.
-UNREACHABLE = [("neqo", "not run: its crates are not on crates.io"), ("tquic", "not run: there is no program for it in peers/ yet")]
+UNREACHABLE = [("neqo", "not run: its crates are not on crates.io")]

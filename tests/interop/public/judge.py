@@ -8,6 +8,7 @@ from trace import HANDSHAKE, INITIAL, NEGOTIATION, ONE_RTT, RETRY, V1, V2, ZERO_
 
 CHALLENGE, RESPONSE = 0x1A, 0x1B
 ACK_ECN = 0x03
+PATH_ACKS = (0x3E, 0x3F)
 ZERO_RTT_LIMIT = 5_000
 ENCRYPTED_EXTENSIONS = 8
 # Certificate and CompressedCertificate (RFC 8879).
@@ -232,3 +233,16 @@ def new_cid_on_new_path(trace):
     sets = list(paths.values())
     for before, after in zip(sets, sets[1:]):
         expect(not after <= before, "the client uses no new connection ID on its new path")
+
+
+def both_paths_used(trace):
+    """The server sends at least a tenth of its bytes to each of the client's two addresses, and packets of both paths are acknowledged."""
+    bytes_to = {}
+    for packet in trace.of("server", ONE_RTT):
+        address = packet.datagram.destination
+        bytes_to[address] = bytes_to.get(address, 0) + len(packet.datagram.payload)
+    expect(len(bytes_to) == 2, f"the server sends to {len(bytes_to)} addresses, not 2")
+    total = sum(bytes_to.values())
+    expect(min(bytes_to.values()) >= total / 10, f"of {total} bytes {min(bytes_to.values())} go to one of the two addresses")
+    acknowledged = any(packet.has(*PATH_ACKS) for packet in trace.of("client", ONE_RTT))
+    expect(acknowledged, "the client sends no PATH_ACK")

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import multiprocessing
 import os
 import pathlib
 import shutil
@@ -10,9 +11,12 @@ import sys
 import threading
 import time
 
-from cell import Outcome, Processes, Run
+from cell import Helpers, Outcome, Processes, Run, begin_to_judge
+from strain import Strain
 
 UNKNOWN_SECONDS = 8  # of a run of a case that has not been run yet
+# Attempts at a run until one is not late.
+ATTEMPTS = 3
 
 
 class Book:
@@ -27,16 +31,21 @@ class Book:
         return self.cells.get(case.name, {}).get(f"{server.name}/{client.name}", [])
 
     def lacks(self, job, again):
-        """Whether a run is still to do: `again` names the results that do not count as done. One run tells what is not offered."""
-        kept = [run for run in self.runs(job) if run["result"] not in again]
+        """Whether a run is still to do: `again` names the results that do not count as done. One run tells what is not offered, and a late one
+        tells nothing."""
+        kept = [run for run in self.runs(job) if run["result"] not in (*again, "late")]
         return not any(run["seed"] == job[3] or run["result"] == "not offered" for run in kept)
 
-    def note(self, job, outcome, build):
+    def note(self, job, outcome, build, workers, late=()):
+        """`workers` is how many runs went at a time, `late` what came of earlier attempts, which do not count."""
         case, server, client, seed = job
         runs = self.cells.setdefault(case.name, {}).setdefault(f"{server.name}/{client.name}", [])
+        earlier = [one for run in runs if run["seed"] == seed for one in run.get("late", [])]
         runs[:] = [run for run in runs if run["seed"] != seed]
         runs.append({
             "seed": seed, "result": outcome.result, "reason": outcome.reason, "seconds": round(outcome.seconds, 1), "tercel": build,
+            "late_ms": in_ms(outcome.late), "workers": workers,
+            "late": earlier + [{"result": one.result, "reason": one.reason, "late_ms": in_ms(one.late)} for one in late],
         })
         if self.path:
             unfinished = self.path.with_suffix(".unfinished")
@@ -51,6 +60,10 @@ class Book:
             if known:
                 return sum(known) / len(known)
         return UNKNOWN_SECONDS
+
+
+def in_ms(seconds):
+    return round(min(seconds, 1e6) * 1_000)
 
 
 class Progress:
@@ -96,36 +109,50 @@ class Progress:
 class Series:
     """Runs jobs, each (case, server, client, seed), and notes their outcomes."""
 
-    def __init__(self, book, jobs, workers, build, minutes=None):
-        self.book, self.jobs, self.workers, self.build = book, jobs, workers, build
+    def __init__(self, book, jobs, workers, build, minutes=None, takes_late=False):
+        self.book, self.jobs, self.workers, self.build, self.takes_late = book, jobs, workers, build, takes_late
         self.progress = Progress(book, jobs, workers)
-        self.until = time.monotonic() + 60 * minutes if minutes else None
+        self.minutes = minutes
         self.interrupted = threading.Event()
 
     def run(self, folder, keep):
         """Whether all was done. An interrupt ends the runs that are under way, which count as not begun."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self.interrupt)
-        with concurrent.futures.ThreadPoolExecutor(self.workers) as pool:
+        apart = multiprocessing.get_context("spawn")
+        judges = concurrent.futures.ProcessPoolExecutor(1, mp_context=apart, initializer=begin_to_judge)
+        with judges, Strain() as strain, concurrent.futures.ThreadPoolExecutor(self.workers) as pool:
+            # Now, so that this thread is the parent: a process ends with the thread that has started it.
+            judges.submit(int).result()
+            self.helpers = Helpers(judges, strain)
+            self.until = time.monotonic() + 60 * (self.minutes or float("inf"))
             running = {pool.submit(self.one, job, folder, keep): job for job in self.jobs}
             self.progress.show()
             for done in concurrent.futures.as_completed(running):
-                if outcome := done.result():
-                    self.book.note(running[done], outcome, self.build)
+                if attempts := done.result():
+                    *late, outcome = attempts
+                    self.book.note(running[done], outcome, self.build, self.workers, late)
                     self.progress.note(running[done], outcome)
         self.progress.end()
         return not self.progress.left
 
     def one(self, job, folder, keep):
-        """The outcome; None if there is no time left for the run, or it was interrupted."""
-        if self.interrupted.is_set() or (self.until and time.monotonic() > self.until):
-            return None
+        """The outcomes of its attempts, of which the last one counts; none if there is no time left for the run, or it was interrupted."""
         case, server, client, seed = job
         for implementation, end in ((server, "server"), (client, "client")):
             if reason := implementation.lacks(end, case.name):
-                return Outcome("not offered", f"by the {end} {implementation.name}: {reason}")
-        outcome = Run(case, server, client, folder, seed).carry_out(keep)
-        return None if self.interrupted.is_set() else outcome
+                return [Outcome("not offered", f"by the {end} {implementation.name}: {reason}")]
+        late = []
+        while len(late) < ATTEMPTS:
+            if self.interrupted.is_set() or time.monotonic() > self.until:
+                return []
+            outcome = Run(case, server, client, folder, seed, self.helpers).carry_out(keep)
+            if self.interrupted.is_set():
+                return []
+            if self.takes_late or outcome.late <= case.late or outcome.result == "not offered":
+                return [*late, outcome]
+            late.append(outcome)
+        return [*late, Outcome("late", f"the machine was late by more than {in_ms(case.late)} ms, {ATTEMPTS} times")]
 
     def interrupt(self, *_):
         if self.interrupted.is_set():

@@ -17,6 +17,7 @@ import table
 from cases import BY_NAME as CASES
 from cell import Outcome, Processes
 from implementations import BY_NAME as IMPLEMENTATIONS
+from strain import Strain
 
 JOBS = [(CASES["handshake"], IMPLEMENTATIONS["tercel"], IMPLEMENTATIONS["quinn"], seed) for seed in range(4)]
 
@@ -27,7 +28,7 @@ class Pretended:
     seeds = []
     what = staticmethod(lambda seed: Outcome("passed", seconds=2.0))
 
-    def __init__(self, case, server, client, certificates, seed):
+    def __init__(self, case, server, client, certificates, seed, helpers):
         self.seed = seed
 
     def carry_out(self, keep):
@@ -70,9 +71,29 @@ class SeriesTest(unittest.TestCase):
         self.assertEqual(Pretended.seeds, [2])
 
     def test_what_is_not_offered_is_asked_once(self):
-        series.Book(self.file).note(JOBS[0], Outcome("not offered", "by the server"), "abc")
+        series.Book(self.file).note(JOBS[0], Outcome("not offered", "by the server"), "abc", 1)
         self.run_all()
         self.assertEqual(Pretended.seeds, [])
+
+    def test_a_late_run_does_not_count_and_goes_again(self):
+        outcomes = {0: [Outcome("failed", "slow", late=0.3), Outcome("passed", late=0.001)], 1: [Outcome("passed", late=0.5)] * 3}
+
+        def what(run, seed):
+            return outcomes[seed].pop(0) if seed in outcomes else Outcome("passed")
+
+        with mock.patch.object(Pretended, "what", what):
+            one, _ = self.run_all()
+        self.assertEqual((one.counted("passed"), one.counted("failed"), one.counted("late")), (3, 0, 1))
+        runs = {run["seed"]: run for run in json.loads(self.file.read_text())["handshake"]["tercel/quinn"]}
+        self.assertEqual(runs[0]["result"], "passed")
+        self.assertEqual([(late["result"], late["late_ms"]) for late in runs[0]["late"]], [("failed", 300)])
+        self.assertEqual((runs[1]["result"], len(runs[1]["late"])), ("late", 3))
+        Pretended.seeds.clear()
+        outcomes[1] = [Outcome("passed")]
+        self.run_all()
+        self.assertEqual(Pretended.seeds, [1])
+        runs = {run["seed"]: run for run in json.loads(self.file.read_text())["handshake"]["tercel/quinn"]}
+        self.assertEqual((runs[1]["result"], len(runs[1]["late"])), ("passed", 3))
 
     def test_no_run_begins_after_the_time_is_over(self):
         def slow(run, seed):
@@ -112,9 +133,24 @@ class SeriesTest(unittest.TestCase):
         book = series.Book(None)
         progress = series.Progress(book, JOBS, 2)
         self.assertEqual(progress.time_left(), "16 s")
-        book.note(JOBS[0], Outcome("passed", seconds=600), "abc")
+        book.note(JOBS[0], Outcome("passed", seconds=600), "abc", 2)
         progress.note(JOBS[0], Outcome("passed", seconds=600))
         self.assertEqual(progress.time_left(), "15 min")
+
+
+class StrainTest(unittest.TestCase):
+    def test_a_process_that_is_kept_waiting_is_noticed(self):
+        with Strain() as strain:
+            time.sleep(0.3)
+            began = time.monotonic()
+            strain.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.2)
+            strain.process.send_signal(signal.SIGCONT)
+            deadline = time.monotonic() + 10
+            while strain.worst_since(began) < 0.1 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            self.assertGreaterEqual(strain.worst_since(began), 0.1)
+            self.assertEqual(strain.worst_since(time.monotonic() + 60), 0.0)
 
 
 class IntervalTest(unittest.TestCase):

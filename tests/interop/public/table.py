@@ -25,12 +25,16 @@ METHOD = """
 
 - The network is the emulator's: one way 15 ms, 10 Mbit/s, and a queue of 37,850 bytes, which is 25 full frames, where ns-3 counts packets. Losses and
   corruption are drawn by a seed, at most four in a row, as there. The blackhole's times count from the first datagram.
-- `amplificationlimit` has six certificates, the last one with 120 names, in place of nine: rustls takes a path of no more. The server's flight is longer
-  than 7,500 bytes all the same, which the judge demands.
+- `amplificationlimit` has six certificates, the last one with an extension of 4,500 random bytes, in place of nine: rustls takes a path of no more. The
+  server's flight is longer than 7,500 bytes all the same, which the judge demands.
 - The client's port or address changes first two seconds after its first datagram, and then every five seconds.
 - Of a `PATH_CHALLENGE` an answer is demanded if the client's capture shows that it has arrived.
 - `zerortt` counts all bytes in a client's 1-RTT packets, as there. Probes for the packet size are such bytes, so tercel and quinn do without them
   in that case.
+- A run does not count, whatever came of it, if the machine kept the link emulator or a process of ordinary priority waiting for more than 250 ms; 30 ms,
+  one round trip, in Z, BP, BA and CM, where what comes within one decides. It is repeated.
+- `multipath` is not of the public runner: several paths at once by draft-ietf-quic-multipath, in the text of March 2026. The client has a second address on
+  the same link, and at least a tenth of the bytes must go to each.
 - `http3` is called over the commands that the implementations have for HTTP/3; all other cases are HTTP/0.9 (`hq-interop`).
 
 ## How to read the tables
@@ -40,7 +44,8 @@ A number is how many runs passed, of how many. `–` is not offered by one of th
 
 
 def offered(runs):
-    return [run for run in runs if run["result"] != "not offered"]
+    """The runs that count."""
+    return [run for run in runs if run["result"] in ("passed", "failed")]
 
 
 def failures(runs):
@@ -62,7 +67,7 @@ def cell(book, case, server, client, notes):
     runs = book.get(case.name, {}).get(f"{server}/{client}", [])
     done = offered(runs)
     if not done:
-        return "–" if runs else ""
+        return "–" if any(run["result"] == "not offered" for run in runs) else ""
     failed = failures(done)
     text = f"{len(done) - len(failed)}/{len(done)}"
     if not failed:
@@ -115,7 +120,26 @@ def counts(book):
             whose[name] += len(reasons)
     told = ": " + ", ".join(f"{name} {count}" for name, count in whose.most_common()) if whose else ""
     lines += [f"| all cases | {len(runs):,} runs, {sum(whose.values()):,} failed{told} |"]
-    return lines + [lossy([one for one in cells if one[0].lossy])]
+    every = [run for of_case in book.values() for of_cell in of_case.values() for run in of_cell]
+    return [*lines, lossy([one for one in cells if one[0].lossy]), at_a_time(runs), discarded(every)]
+
+
+def at_a_time(runs):
+    """Whether runs beside others fail more often."""
+    by_workers = collections.defaultdict(list)
+    for run in runs:
+        by_workers[run.get("workers", 0)].append(run)
+    told = [f"{workers}: {len(failures(of))} of {len(of):,} failed" for workers, of in sorted(by_workers.items())]
+    return f"| runs at a time | {'; '.join(told)} |"
+
+
+def discarded(runs):
+    """The runs that do not count because of the machine."""
+    late = [one for run in runs for one in run.get("late", [])]
+    failed = sum(one["result"] == "failed" for one in late)
+    open_ = sum(run["result"] == "late" for run in runs)
+    text = f"{len(late):,} runs, {failed} of them failed, do not count: the machine was late"
+    return f"| discarded | {text}; {open_} of them have not been repeated |"
 
 
 def lossy(cells):

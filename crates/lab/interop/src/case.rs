@@ -1,7 +1,8 @@
 //! The names of the cases, and what they ask of an end. Source: the public runner's `TESTCASE_CLIENT` and `TESTCASE_SERVER`.
 
-use crate::{Error, PROTOCOL};
+use crate::{Error, HANDSHAKE_TIMEOUT, PROTOCOL};
 use crypto::{KeyLog, Suite, SuiteChoice, TlsOptions};
+use quic::{QuicVersion, Scheduler, TransportConfig};
 use std::fmt;
 use std::str::FromStr;
 
@@ -26,6 +27,8 @@ pub enum Case {
     ConnectionMigration,
     /// The server moves a client that begins with version 1 of QUIC to version 2.
     Version2,
+    /// The client uses a path from another address beside the first one. Not one of the public runner's.
+    Multipath,
 }
 
 /// A case that tercel does not offer.
@@ -54,6 +57,7 @@ impl FromStr for Case {
             "multiconnect" => Case::MultiConnect,
             "connectionmigration" => Case::ConnectionMigration,
             "v2" => Case::Version2,
+            "multipath" => Case::Multipath,
             _ => return Err(UnknownCase(name.to_owned())),
         })
     }
@@ -68,6 +72,15 @@ impl Case {
         };
         let alpn = vec![PROTOCOL.to_vec()];
         TlsOptions { alpn, suites, key_log: KeyLog::Environment, ..TlsOptions::default() }
+    }
+
+    /// What both ends agree on.
+    pub(crate) fn transport(self) -> TransportConfig {
+        let mut transport = TransportConfig::default();
+        transport.handshake_timeout(HANDSHAKE_TIMEOUT);
+        transport.preferred_version((self == Case::Version2).then_some(QuicVersion::V2));
+        transport.multipath((self == Case::Multipath).then_some(Scheduler::LowestRtt));
+        transport
     }
 }
 

@@ -1,9 +1,7 @@
 //! The client: downloads, one connection or many.
 
-use crate::{Case, Error, HANDSHAKE_TIMEOUT};
-use quic::{
-    ClientConfig, Connection, EarlyData, Endpoint, MemorySessions, QuicVersion, Roots, TransportConfig,
-};
+use crate::{Case, Error};
+use quic::{ClientConfig, Connection, EarlyData, Endpoint, MemorySessions, Roots};
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -29,7 +27,7 @@ pub struct Options {
     pub cacert: PathBuf,
     /// The folder for what was downloaded.
     pub output: PathBuf,
-    /// Where to move, for that case.
+    /// Where to move or to begin another path, for those cases.
     pub migrate_to: Option<IpAddr>,
     /// What is asked for, each without its slash.
     pub paths: Vec<String>,
@@ -52,9 +50,7 @@ pub(crate) async fn download(options: Arc<Options>) -> Result<(), Error> {
     let sessions = Arc::new(MemorySessions::default());
     let roots = Roots::Pem(std::fs::read(&options.cacert)?);
     let mut config = ClientConfig::with_roots(roots)?.tls_options(&options.case.tls())?;
-    let mut transport = TransportConfig::default();
-    transport.handshake_timeout(HANDSHAKE_TIMEOUT);
-    transport.preferred_version((options.case == Case::Version2).then_some(QuicVersion::V2));
+    let mut transport = options.case.transport();
     if options.case == Case::ZeroRtt {
         // The public condition counts all bytes in 1-RTT packets, the padding of probes for the packet size included.
         transport.max_mtu(1_200);
@@ -82,10 +78,19 @@ pub(crate) async fn download(options: Arc<Options>) -> Result<(), Error> {
             connection.close(0_u8.into(), b"done");
             finish(connect(&endpoint, &options).await?, &options, others).await?;
         }
+        Case::Multipath => {
+            let connection = connect(&endpoint, &options).await?;
+            connection.open_path(second_address(&options)?)?;
+            finish(connection, &options, all).await?;
+        }
         _ => finish(connect(&endpoint, &options).await?, &options, all).await?,
     }
     endpoint.wait_idle().await;
     Ok(())
+}
+
+fn second_address(options: &Options) -> Result<IpAddr, Error> {
+    options.migrate_to.ok_or_else(|| "--migrate-to is missing".into())
 }
 
 /// A connection; an early one where the case and the server permit it.
@@ -170,9 +175,7 @@ impl Fetch {
     fn change(&self) -> Result<(), Error> {
         match self.options.case {
             Case::KeyUpdate => self.connection.force_key_update(),
-            Case::ConnectionMigration => {
-                self.connection.migrate(self.options.migrate_to.ok_or("--migrate-to is missing")?)?;
-            }
+            Case::ConnectionMigration => self.connection.migrate(second_address(&self.options)?)?,
             _ => {}
         }
         Ok(())

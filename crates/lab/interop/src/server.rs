@@ -1,9 +1,10 @@
 //! The server: files below a folder.
 
 use crate::case::requested;
-use crate::{Case, Error, HANDSHAKE_TIMEOUT};
-use quic::{Connection, EarlyData, Endpoint, Identity, RecvStream, Retry, SendStream, ServerConfig};
-use quic::{QuicVersion, TicketKeys, TransportConfig};
+use crate::{Case, Error};
+use quic::{
+    Connection, EarlyData, Endpoint, Identity, RecvStream, Retry, SendStream, ServerConfig, TicketKeys,
+};
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -66,10 +67,7 @@ pub(crate) fn open(options: &Options) -> Result<Endpoint, Error> {
     if options.case == Case::ZeroRtt {
         config.early_data(EarlyData::Permitted);
     }
-    let mut transport = TransportConfig::default();
-    transport.handshake_timeout(HANDSHAKE_TIMEOUT);
-    transport.preferred_version((options.case == Case::Version2).then_some(QuicVersion::V2));
-    config.transport_config(Arc::new(transport));
+    config.transport_config(Arc::new(options.case.transport()));
     let retry = if options.case == Case::Retry { Retry::Always } else { Retry::UnderLoad };
     Ok(Endpoint::builder(options.listen).server(config).retry(retry).build()?)
 }

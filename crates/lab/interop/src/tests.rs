@@ -61,7 +61,7 @@ fn transfer(name: &str) -> Result<(), Error> {
 #[test]
 fn every_case_transfers_its_files_by_as_many_connections_as_it_says() -> Result<(), Error> {
     let cases = ["transfer", "chacha20", "retry", "resumption", "zerortt", "keyupdate", "multiconnect"];
-    cases.into_iter().chain(["connectionmigration", "v2"]).try_for_each(transfer)
+    cases.into_iter().chain(["connectionmigration", "v2", "multipath"]).try_for_each(transfer)
 }
 
 /// Would break: a case that is not offered would count as one that fails.

@@ -64,7 +64,7 @@ struct ClientArgs {
     /// The folder for what was downloaded.
     #[arg(long)]
     output: PathBuf,
-    /// The local address to move to.
+    /// The local address to move to, or to use beside the first one.
     #[arg(long)]
     migrate_to: Option<IpAddr>,
     /// What to download, each without its slash.
