@@ -148,6 +148,11 @@ fn receive(
     socket.set_read_timeout(Some(
         left.unwrap_or(Duration::from_secs(1)).clamp(Duration::from_micros(1), Duration::from_secs(1)),
     ))?;
+    receive_now(socket, buffer)
+}
+
+/// The next datagram, if there is one within the socket's time.
+fn receive_now(socket: &UdpSocket, buffer: &mut [u8]) -> Result<Option<(usize, SocketAddr)>, Error> {
     match socket.recv_from(buffer) {
         Ok(received) => Ok(Some(received)),
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Ok(None),

@@ -1,8 +1,9 @@
 //! The client: downloads, one connection or many.
 
-use super::{ClientOptions, PAYLOAD, config, fresh_id, key_log, receive};
+use super::{ClientOptions, PAYLOAD, config, fresh_id, key_log, receive_now};
 use crate::Error;
 use quiche::{Config, Connection, PathEvent, RecvInfo};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -58,6 +59,7 @@ impl<'a> Download<'a> {
         let socket = UdpSocket::bind(any)?;
         // So that the local address is known.
         socket.connect(options.connect)?;
+        socket.set_nonblocking(true)?;
         let local = socket.local_addr()?;
         let mut quic = quiche::connect(Some(&options.name), &fresh_id()?, local, options.connect, config)?;
         if let Some(log) = key_log() {
@@ -88,15 +90,7 @@ impl<'a> Download<'a> {
             self.send()?;
             let soon = Instant::now() + Duration::from_millis(10);
             let until = self.quic.timeout_instant().map_or(soon, |then| then.min(soon));
-            let sockets = [Some(&self.socket), self.second.as_ref()];
-            for socket in sockets.into_iter().flatten() {
-                // With two sockets neither may be waited for long.
-                let wait = if self.second.is_some() { Instant::now() } else { until };
-                if let Some((length, from)) = receive(socket, &mut buffer, Some(wait))? {
-                    let info = RecvInfo { from, to: socket.local_addr()? };
-                    let _ = self.quic.recv(&mut buffer[..length], info);
-                }
-            }
+            self.receive(until, &mut buffer)?;
             if self.quic.timeout_instant().is_some_and(|then| then <= Instant::now()) {
                 self.quic.on_timeout();
             }
@@ -106,6 +100,22 @@ impl<'a> Download<'a> {
         }
         if self.done_at.is_none() {
             return Err(format!("closed: {:?} {:?}", self.quic.peer_error(), self.quic.local_error()).into());
+        }
+        Ok(())
+    }
+
+    /// Waits for datagrams until a time, and takes all that are there: what has waited in the first socket is older than what comes to the second.
+    fn receive(&mut self, until: Instant, buffer: &mut [u8]) -> Result<(), Error> {
+        let sockets = || [Some(&self.socket), self.second.as_ref()].into_iter().flatten();
+        let mut readable: Vec<PollFd<'_>> = sockets().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
+        let wait = Timespec::try_from(until.saturating_duration_since(Instant::now()))?;
+        poll(&mut readable, Some(&wait))?;
+        for socket in sockets() {
+            let to = socket.local_addr()?;
+            while let Some((length, from)) = receive_now(socket, buffer)? {
+                // What is no good is dropped.
+                let _ = self.quic.recv(&mut buffer[..length], RecvInfo { from, to });
+            }
         }
         Ok(())
     }
@@ -166,6 +176,7 @@ impl<'a> Download<'a> {
         let Some(to) = self.options.migrate_to.filter(|_| self.received >= MOVE_AFTER) else { return Ok(()) };
         if self.second.is_none() {
             let second = UdpSocket::bind((to, 0))?;
+            second.set_nonblocking(true)?;
             while self.quic.scids_left() > 0 {
                 let own = fresh_id()?;
                 let token = u128::from_be_bytes(fresh_id()?.as_ref().try_into()?);
