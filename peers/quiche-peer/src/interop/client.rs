@@ -107,7 +107,8 @@ impl<'a> Download<'a> {
     /// Waits for datagrams until a time, and takes all that are there: what has waited in the first socket is older than what comes to the second.
     fn receive(&mut self, until: Instant, buffer: &mut [u8]) -> Result<(), Error> {
         let sockets = || [Some(&self.socket), self.second.as_ref()].into_iter().flatten();
-        let mut readable: Vec<PollFd<'_>> = sockets().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
+        let mut readable: Vec<PollFd<'_>> =
+            sockets().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
         let wait = Timespec::try_from(until.saturating_duration_since(Instant::now()))?;
         poll(&mut readable, Some(&wait))?;
         for socket in sockets() {
