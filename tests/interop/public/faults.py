@@ -24,6 +24,24 @@ class Fault:
 
 FAULTS = [
     Fault(
+        "amplificationlimit", "quinn", "tercel", "quinn's",
+        "three times what it has received is 7,200 bytes (RFC 9000 §8.1). It has sent an acknowledgement of 51, and sends a train of six full datagrams with the "
+        "7,149 that are left.",
+        said="the server has sent 7251 bytes after 2400 received",
+    ),
+    Fault(
+        "handshakecorruption", "kwik", "tercel", "kwik's",
+        "tercel's ClientHello takes two datagrams, of which the first ones were damaged. Three others came whole, which together have all of it, and kwik "
+        "neither acknowledges nor keeps any: it takes a ClientHello whose beginning comes first.",
+        said="tercel: timed out",
+    ),
+    Fault(
+        "handshakecorruption", "picoquic", "tercel", "picoquic's",
+        "its packets with HANDSHAKE_DONE and the content were damaged, and it never sent either again in 296 s (RFC 9002 §6.2), in which it answered tercel's "
+        "probes by 6,600 acknowledgements.",
+        said="not done within 300 s",
+    ),
+    Fault(
         "amplificationlimit", "quiche", "tercel", "quiche's",
         "three times what it has received would be 10,800 bytes (RFC 9000 §8.1). The public runner lets up to four times pass.",
         said="the server has sent 12000 bytes after 3600 received",
