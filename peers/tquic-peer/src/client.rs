@@ -58,10 +58,11 @@ fn download(
     let index = endpoint.connect(socket.local, options.connect, name, session, None, None)?;
     let mut buffer = vec![0; 1 << 16];
     while state.borrow().ended.is_none() {
-        socket.turn(&mut endpoint, &mut buffer)?;
         if let Some(connection) = endpoint.conn_get_mut(index) {
             state.borrow_mut().go_on(connection);
         }
+        // After that, so that early requests leave with the first flight.
+        socket.turn(&mut endpoint, &mut buffer)?;
     }
     let mut state = state.borrow_mut();
     match state.ended.take() {

@@ -24,10 +24,33 @@ class Fault:
 
 FAULTS = [
     Fault(
+        "amplificationlimit", "tquic", "tercel", "tquic's",
+        "three times what it has received is 7,200 bytes (RFC 9000 §8.1).",
+        said="the server has sent 8352 bytes after 2400 received",
+    ),
+    Fault(
         "amplificationlimit", "quinn", "tercel", "quinn's",
         "three times what it has received is 7,200 bytes (RFC 9000 §8.1). It has sent an acknowledgement of 51, and sends a train of six full datagrams with the "
         "7,149 that are left.",
         said="the server has sent 7251 bytes after 2400 received",
+    ),
+    Fault(
+        "handshakeloss", "quic-go", "tercel", "tercel's",
+        "eight of the client's first ten datagrams were lost, and the two others do not hold the whole ClientHello. The next probe would have gone after 31 s; "
+        "the idle timeout of tercel's program for these cases ended the connection after 30.",
+        said="tercel: timed out",
+    ),
+    Fault(
+        "zerortt", "tercel", "tercel", "The machine's",
+        "ten runs at a time on two busy cores: the server's flight was 60 ms at the client's interface before the client ran, so nothing more went as 0-RTT. "
+        "Runs are discarded for less now.",
+        said="5913 bytes in the client's 1-RTT packets",
+    ),
+    Fault(
+        "handshakeloss", "kwik", "tercel", "kwik's",
+        "kwik acknowledges an Initial packet twelve seconds after it came (RFC 9000 §13.2.1: at once), which is tercel's first sample of the round trip. Its "
+        "timeouts are as long from then on, up to 52 s.",
+        said="not done within 300 s",
     ),
     Fault(
         "handshakecorruption", "kwik", "tercel", "kwik's",

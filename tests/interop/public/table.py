@@ -128,7 +128,8 @@ def at_a_time(runs):
     """Whether runs beside others fail more often."""
     by_workers = collections.defaultdict(list)
     for run in runs:
-        by_workers[run.get("workers", 0)].append(run)
+        if "workers" in run:
+            by_workers[run["workers"]].append(run)
     told = [f"{workers}: {len(failures(of))} of {len(of):,} failed" for workers, of in sorted(by_workers.items())]
     return f"| runs at a time | {'; '.join(told)} |"
 

@@ -78,6 +78,8 @@ impl Case {
     pub(crate) fn transport(self) -> TransportConfig {
         let mut transport = TransportConfig::default();
         transport.handshake_timeout(HANDSHAKE_TIMEOUT);
+        // A handshake without an answer ends by this timeout, too.
+        transport.max_idle_timeout(Some(HANDSHAKE_TIMEOUT));
         transport.preferred_version((self == Case::Version2).then_some(QuicVersion::V2));
         transport.multipath((self == Case::Multipath).then_some(Scheduler::LowestRtt));
         transport

@@ -24,7 +24,7 @@ pub type Error = Box<dyn core::error::Error + Send + Sync>;
 const PROTOCOL: &[u8] = b"hq-interop";
 
 /// A handshake may take so long: on a link that loses a third of all datagrams.
-const HANDSHAKE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+const HANDSHAKE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
 
 #[cfg(test)]
 mod tests;

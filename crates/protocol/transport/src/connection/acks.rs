@@ -52,11 +52,13 @@ impl Connection {
         self.trace.iter_mut().for_each(|trace| trace.settle_acked(now, id));
         let Some(largest) = outcome.largest else { return Ok(()) };
         let is_1rtt = id == SpaceId::Application;
+        let mut has_read_1rtt = false;
         if let Some(keys) =
             self.keys.one_rtt.as_mut().filter(|keys| is_1rtt && keys.confirms_phase(largest.pn))
         {
             let keep = close_period(&self.paths, &self.components);
             keys.on_phase_confirmed(now, keep);
+            has_read_1rtt = true;
         }
         // RFC 9002 §5.1, RFC 9000 §9.4: a packet of the old path measures the old path.
         let latest_rtt = outcome.rtt_sample(now).filter(|_| largest.pn >= first_pn);
@@ -98,6 +100,10 @@ impl Connection {
         if self.address_validation() == AddressValidation::Complete {
             // RFC 9002 §6.2.1: a client backs off until it knows that the server may answer.
             self.timers.reset_back_off();
+        }
+        if has_read_1rtt && self.side.is_client() {
+            //= rfc9001/4.1.2#2
+            self.on_server_done(now);
         }
         Ok(())
     }

@@ -382,9 +382,6 @@ fn on_handshake_done<S>(
         // RFC 9000 §19.20: only servers send HANDSHAKE_DONE.
         return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "HANDSHAKE_DONE from a client"));
     }
-    if !connection.handshake.is_confirmed() {
-        connection.on_handshake_confirmed(arrival.now);
-        connection.prefer_address(arrival.now);
-    }
+    connection.on_server_done(arrival.now);
     Ok(())
 }

@@ -388,6 +388,16 @@ impl Connection {
         Ok(())
     }
 
+    /// A client knows that the server is done with the handshake: by HANDSHAKE_DONE, or because the server has acknowledged a 1-RTT packet,
+    /// which it cannot read before. Without the latter a client whose peer never repeats a lost HANDSHAKE_DONE sends its Finished for ever.
+    /// Source: RFC 9001 §4.1.2.
+    pub(super) fn on_server_done(&mut self, now: Instant) {
+        if !self.handshake.is_confirmed() {
+            self.on_handshake_confirmed(now);
+            self.prefer_address(now);
+        }
+    }
+
     /// Source: RFC 9001 §4.1.2, §4.9.2.
     pub(super) fn on_handshake_confirmed(&mut self, now: Instant) {
         if self.handshake.stage != Stage::Complete {

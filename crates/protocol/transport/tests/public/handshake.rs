@@ -52,6 +52,26 @@ fn every_datagram_with_an_initial_packet_has_1200_bytes() {
     }
 }
 
+/// RFC 9001 §4.1.2. Would break: where a server never repeats a lost HANDSHAKE_DONE, a client sends its Finished for ever, because the
+/// acknowledgements of its 1-RTT probes keep the timeout short.
+#[test]
+fn an_acknowledged_1rtt_packet_confirms_the_handshake_to_a_client() {
+    let mut world = Setup::default().begin();
+    world.run_until("the handshake", |world| world.client.events.contains(&Event::Connected));
+    let done = world.end(Side::Server).sent;
+    world.judge = Box::new(move |datagram| {
+        let is_done = datagram.from.is_server() && datagram.number == done;
+        if is_done { Fate::Lost } else { Fate::Arrives }
+    });
+    world.run_for(Duration::from_millis(5));
+    let id = world.connection(Side::Client).open(transport::Dir::Uni).expect("a stream");
+    world.client.peer().send(id, 1_000);
+    world.run_until("the confirmation", |world| world.connection(Side::Client).is_confirmed());
+    let repeats = world.connection(Side::Server).counters().probe_timeouts;
+    assert_eq!(repeats, 0, "the server has not sent HANDSHAKE_DONE again");
+    world.transfer(Side::Client, 10_000);
+}
+
 fn retrying() -> Setup {
     Setup {
         endpoint: EndpointConfig { retry: RetryPolicy::Always, ..EndpointConfig::default() },
