@@ -51,15 +51,7 @@ impl Connection {
         owners.settle_run();
         self.trace.iter_mut().for_each(|trace| trace.settle_acked(now, id));
         let Some(largest) = outcome.largest else { return Ok(()) };
-        let is_1rtt = id == SpaceId::Application;
-        let mut has_read_1rtt = false;
-        if let Some(keys) =
-            self.keys.one_rtt.as_mut().filter(|keys| is_1rtt && keys.confirms_phase(largest.pn))
-        {
-            let keep = close_period(&self.paths, &self.components);
-            keys.on_phase_confirmed(now, keep);
-            has_read_1rtt = true;
-        }
+        let has_read_1rtt = id == SpaceId::Application && self.confirm_phase(now, largest.pn);
         // RFC 9002 §5.1, RFC 9000 §9.4: a packet of the old path measures the old path.
         let latest_rtt = outcome.rtt_sample(now).filter(|_| largest.pn >= first_pn);
         if let Some(sample) = latest_rtt {
@@ -106,6 +98,16 @@ impl Connection {
             self.on_server_done(now);
         }
         Ok(())
+    }
+
+    /// Whether an acknowledgement of this packet is the first to show that the peer has the current keys.
+    fn confirm_phase(&mut self, now: Instant, pn: u64) -> bool {
+        let Some(keys) = self.keys.one_rtt.as_mut().filter(|keys| keys.confirms_phase(pn)) else {
+            return false;
+        };
+        let keep = close_period(&self.paths, &self.components);
+        keys.on_phase_confirmed(now, keep);
+        true
     }
 
     /// The delay that the peer admits to, as far as it may. Source: RFC 9002 §5.3.
