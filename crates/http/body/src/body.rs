@@ -18,8 +18,8 @@ type Boxed = Pin<Box<dyn http_body::Body<Data = Bytes, Error = BodyError> + Send
 /// bounded number of bytes, a [`BodySender`] hears [`crate::Closed`].
 pub struct Body {
     source: Source,
-    /// Read by [`Body::chunk`], for [`Body::trailers`].
-    trailers: Option<HeaderMap>,
+    /// Read by [`Body::chunk`], for [`Body::trailers`]. Boxed, because bodies are moved and few have any.
+    trailers: Option<Box<HeaderMap>>,
 }
 
 enum Source {
@@ -76,7 +76,9 @@ impl Body {
             match frame.transpose()?.map(Frame::into_data) {
                 Some(Ok(bytes)) if bytes.is_empty() => {}
                 Some(Ok(bytes)) => return Ok(Some(bytes)),
-                Some(Err(frame)) => self.trailers = frame.into_trailers().ok().or(self.trailers.take()),
+                Some(Err(frame)) => {
+                    self.trailers = frame.into_trailers().ok().map(Box::new).or(self.trailers.take());
+                }
                 None => return Ok(None),
             }
         }
@@ -88,7 +90,7 @@ impl Body {
     /// As [`Body::chunk`].
     pub async fn trailers(&mut self) -> Result<Option<HeaderMap>, BodyError> {
         while self.chunk().await?.is_some() {}
-        Ok(self.trailers.take())
+        Ok(self.trailers.take().map(|trailers| *trailers))
     }
 
     /// All of the content in one piece.

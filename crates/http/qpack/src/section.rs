@@ -110,7 +110,13 @@ impl FieldSection {
     /// The lines in their order.
     #[inline]
     pub fn lines(&self) -> impl ExactSizeIterator<Item = Line<'_>> + Clone {
-        self.entries.iter().map(|entry| self.line(entry))
+        self.lines_from(0)
+    }
+
+    /// The lines in their order, from line `first` on, counted from 0.
+    #[inline]
+    pub fn lines_from(&self, first: usize) -> impl ExactSizeIterator<Item = Line<'_>> + Clone {
+        self.entries.get(first..).unwrap_or_default().iter().map(|entry| self.line(entry))
     }
 
     /// Line `index`, counted from 0.

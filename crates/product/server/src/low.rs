@@ -63,7 +63,7 @@
 use crate::date;
 use crate::wake_list::{ConnectionCall, WakeList};
 use bytes::Bytes;
-use http::HeaderMap;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -275,11 +275,12 @@ pub trait FieldLines {
     }
 }
 
-/// The fields of a [`HeaderMap`] as text: their values are not kept, which may share large memory.
+/// The fields of a [`HeaderMap`]: their values are copied, because those may share large memory.
 #[derive(Debug, Default)]
 pub struct KeptFields {
-    /// Name, `:`, value, line feed: no name has the one, no value the other.
-    text: Vec<u8>,
+    /// Each with the length of its value.
+    names: Vec<(HeaderName, usize)>,
+    values: Vec<u8>,
 }
 
 impl FieldLines for HeaderMap {
@@ -288,16 +289,22 @@ impl FieldLines for HeaderMap {
     const REPEATS: bool = true;
 
     fn is(&self, kept: &KeptFields) -> bool {
-        let mut rest = kept.text.as_slice();
-        let mut skip = |part: &[u8]| rest.strip_prefix(part).map(|behind| rest = behind).is_some();
-        let mut same = |(name, value)| skip(name) && skip(b":") && skip(value) && skip(b"\n");
-        self.lines().all(&mut same) && rest.is_empty()
+        let (mut names, mut values) = (kept.names.iter(), kept.values.as_slice());
+        let mut same = |(name, value): (&HeaderName, &HeaderValue)| {
+            let Some((known, len)) = names.next() else { return false };
+            let Some((known_value, rest)) = values.split_at_checked(*len) else { return false };
+            values = rest;
+            known == name && known_value == value.as_bytes()
+        };
+        self.iter().all(&mut same) && names.next().is_none()
     }
 
     fn keep(self, kept: &mut KeptFields) {
-        kept.text.clear();
-        for (name, value) in self.lines() {
-            [name, b":", value, b"\n"].into_iter().for_each(|part| kept.text.extend_from_slice(part));
+        kept.names.clear();
+        kept.values.clear();
+        for (name, value) in &self {
+            kept.names.push((name.clone(), value.len()));
+            kept.values.extend_from_slice(value.as_bytes());
         }
     }
 

@@ -84,6 +84,12 @@ impl DateField {
         self.clock.unix_s()
     }
 
+    /// The text that goes beside `fields`; `None` if the application has said it.
+    pub(crate) fn beside(&mut self, fields: &HeaderMap, now: Instant) -> Option<DateText> {
+        self.clock.advance(now);
+        (!fields.contains_key(header::DATE)).then(|| *self.clock.text())
+    }
+
     /// Adds it, unless the application has said it. RFC 9110 §6.6.1: an origin server with a clock sends Date.
     pub(crate) fn add(&mut self, fields: &mut HeaderMap, now: Instant) {
         self.clock.advance(now);

@@ -78,21 +78,26 @@ impl RequestHead<'_> {
     /// # Errors
     /// The `http` crate refuses a part, in practice the URI.
     pub fn to_request(&self) -> Result<Request<()>, InvalidHead> {
-        self.to_request_in(&mut HeadMemory::default())
+        let mut request = Request::new(());
+        self.write_request(&mut request, &mut HeadMemory::default())?;
+        Ok(request)
     }
 
-    /// As [`RequestHead::to_request`], with texts in `memory`.
+    /// As [`RequestHead::to_request`], into a new `request` where that lies, with texts in `memory`.
     ///
     /// # Errors
-    /// The same.
-    pub fn to_request_in(&self, memory: &mut HeadMemory) -> Result<Request<()>, InvalidHead> {
-        let mut request = Request::new(());
+    /// The same. The request is then to be thrown away.
+    pub fn write_request(
+        &self,
+        request: &mut Request<()>,
+        memory: &mut HeadMemory,
+    ) -> Result<(), InvalidHead> {
         *request.version_mut() = Version::HTTP_3;
         *request.method_mut() = Method::from_bytes(self.method).map_err(|_| InvalidHead("method"))?;
         memory.reserve(self.size());
         let path = fill(request.headers_mut(), self.fields(), self.path.unwrap_or_default(), memory)?;
         *request.uri_mut() = self.uri(path, memory)?;
-        Ok(request)
+        Ok(())
     }
 
     fn uri(&self, path: Bytes, memory: &mut HeadMemory) -> Result<Uri, InvalidHead> {
@@ -147,18 +152,16 @@ fn fill<'a>(
     headers.try_reserve(fields.len()).map_err(|_| TOO_MANY)?;
     let HeadMemory { text, .. } = memory;
     text.extend_from_slice(extra);
+    let extra = text.split().freeze();
     let mut has_cookies = false;
     for line in fields.clone() {
-        match line.name {
-            b"cookie" => has_cookies = true,
-            _ => text.extend_from_slice(line.value),
+        if line.name == b"cookie" {
+            has_cookies = true;
+            continue;
         }
-    }
-    let mut values = text.split().freeze();
-    let extra = values.split_to(extra.len());
-    for line in fields.clone().filter(|line| !has_cookies || line.name != b"cookie") {
-        let value = values.split_to(line.value.len());
-        let mut value = HeaderValue::from_maybe_shared(value).map_err(|_| InvalidHead("field value"))?;
+        text.extend_from_slice(line.value);
+        let value = HeaderValue::from_maybe_shared(text.split().freeze());
+        let mut value = value.map_err(|_| InvalidHead("field value"))?;
         value.set_sensitive(line.never_indexed);
         headers.try_append(field_name(&line)?, value).map_err(|_| TOO_MANY)?;
     }

@@ -62,7 +62,7 @@ impl<'a> RequestHead<'a> {
 
     /// The fields in their order, without pseudo-header fields.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = Line<'a>> + Clone {
-        self.section.lines().skip(self.pseudo_lines)
+        self.section.lines_from(self.pseudo_lines)
     }
 
     /// The first value of `name`.
@@ -97,7 +97,7 @@ impl<'a> ResponseHead<'a> {
 
     /// The fields in their order, without `:status`.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = Line<'a>> + Clone {
-        self.section.lines().skip(1)
+        self.section.lines_from(1)
     }
 
     /// The first value of `name`.

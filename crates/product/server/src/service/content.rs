@@ -15,7 +15,8 @@ pub struct ServiceContent<B> {
     held: Bytes,
     /// Bytes that are still to be pulled, if that was promised.
     left: Option<u64>,
-    trailers: Option<HeaderMap>,
+    /// Boxed, because content is moved and little has any.
+    trailers: Option<Box<HeaderMap>>,
 }
 
 impl<B> ServiceContent<B> {
@@ -63,7 +64,7 @@ impl<B: http_body::Body<Data = Bytes>> ServiceContent<B> {
                         return Poll::Ready(Ok(()));
                     }
                     Err(frame) => {
-                        self.trailers = frame.into_trailers().ok();
+                        self.trailers = frame.into_trailers().ok().map(Box::new);
                         self.end();
                     }
                 },
@@ -98,7 +99,7 @@ impl<B: http_body::Body<Data = Bytes>> Content for ServiceContent<B> {
     }
 
     fn trailers(&mut self) -> Option<HeaderMap> {
-        self.trailers.take()
+        self.trailers.take().map(|trailers| *trailers)
     }
 }
 

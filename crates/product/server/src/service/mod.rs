@@ -9,12 +9,14 @@
 //! | request.rs | a request's head, and its future while it runs |
 //! | upload.rs | its content, by a queue to a [`body::Body`] |
 //! | logged.rs | what the access log says of it |
+//! | fields.rs | the response's fields |
 //! | content.rs | the response's content |
 //! | http_service.rs | what a server takes as a service |
 //! | function.rs | an async function as a service |
 //! | shared.rs | a service whose futures run on a runtime of the program's |
 
 mod content;
+mod fields;
 mod function;
 mod http_service;
 mod logged;
@@ -23,6 +25,7 @@ mod shared;
 mod upload;
 
 pub use content::ServiceContent;
+pub use fields::{KeptServiceFields, ServiceFields};
 pub use function::{ServiceFn, service_fn};
 pub use http_service::HttpService;
 pub use request::ServiceHead;
@@ -31,9 +34,8 @@ pub use upload::Inlet;
 pub(crate) use shared::OnRuntime;
 
 use crate::low::{Context, Handler, Request, Response, Shared};
-use crate::response_fields::{self as fields, DateField, HasContent};
+use crate::response_fields::{self, DateField, HasContent};
 use bytes::Bytes;
-use http::header::HeaderMap;
 use http::{Method, StatusCode};
 use request::{Arrival, Polled};
 use std::task::Poll;
@@ -57,9 +59,9 @@ impl<S> ServiceHandler<S> {
         &mut self,
         status: StatusCode,
         cx: &Context<'_>,
-    ) -> Response<HeaderMap, ServiceContent<B>> {
-        let mut fields = fields::empty();
-        self.date.add(&mut fields, cx.now());
+    ) -> Response<ServiceFields, ServiceContent<B>> {
+        let map = response_fields::empty();
+        let fields = ServiceFields { date: self.date.beside(&map, cx.now()), map };
         Response { status: status.as_u16(), fields, body: ServiceContent::empty() }
     }
 
@@ -68,19 +70,19 @@ impl<S> ServiceHandler<S> {
         method: &Method,
         response: http::Response<B>,
         cx: &Context<'_>,
-    ) -> Response<HeaderMap, ServiceContent<B>> {
+    ) -> Response<ServiceFields, ServiceContent<B>> {
         let (parts, body) = response.into_parts();
         if parts.status.is_informational() {
             return self.plain(StatusCode::INTERNAL_SERVER_ERROR, cx);
         }
-        let mut fields = parts.headers;
         // Fields that concern a connection do not exist in HTTP/3: http3 leaves them out. RFC 9114 §4.2.
-        self.date.add(&mut fields, cx.now());
+        let mut map = parts.headers;
         let size = body.size_hint().exact();
-        let body = match fields::complete((method, parts.status), &mut fields, size) {
+        let body = match response_fields::complete((method, parts.status), &mut map, size) {
             HasContent::Yes if !body.is_end_stream() => ServiceContent::new(body, size),
             HasContent::Yes | HasContent::No => ServiceContent::empty(),
         };
+        let fields = ServiceFields { date: self.date.beside(&map, cx.now()), map };
         Response { status: parts.status.as_u16(), fields, body }
     }
 }
@@ -89,13 +91,13 @@ impl<S: HttpService> Handler for ServiceHandler<S> {
     type Head = ServiceHead<S::Future>;
     type Upload = Inlet;
     type Content = ServiceContent<S::Content>;
-    type Fields = HeaderMap;
+    type Fields = ServiceFields;
 
     fn handle(
         &mut self,
         request: Request<'_, Self>,
         cx: &Context<'_>,
-    ) -> Poll<Response<HeaderMap, ServiceContent<S::Content>>> {
+    ) -> Poll<Response<ServiceFields, ServiceContent<S::Content>>> {
         let Request { head, upload, received, connection } = request;
         if let Some(status) = head.refusal() {
             return Poll::Ready(self.plain(status, cx));
@@ -108,7 +110,7 @@ impl<S: HttpService> Handler for ServiceHandler<S> {
         }
     }
 
-    fn put_off(&mut self, cx: &Context<'_>) -> Response<HeaderMap, ServiceContent<S::Content>> {
+    fn put_off(&mut self, cx: &Context<'_>) -> Response<ServiceFields, ServiceContent<S::Content>> {
         self.plain(StatusCode::SERVICE_UNAVAILABLE, cx)
     }
 

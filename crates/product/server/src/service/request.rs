@@ -213,10 +213,11 @@ impl<F> Head for ServiceHead<F> {
     fn on_request(&mut self, head: &RequestHead<'_>) {
         self.size = usize::try_from(head.size()).unwrap_or(0) + FIELD * head.lines().len();
         self.expects_continue = self.logged.keep(head);
-        match head.to_request_in(&mut self.memory) {
-            Ok(request) => self.request = Some(request),
+        let request = self.request.insert(http::Request::new(()));
+        if head.write_request(request, &mut self.memory).is_err() {
             // Valid for HTTP/3, and not for the types of `http`.
-            Err(_) => self.refusal = Some(StatusCode::BAD_REQUEST),
+            self.request = None;
+            self.refusal = Some(StatusCode::BAD_REQUEST);
         }
     }
 
