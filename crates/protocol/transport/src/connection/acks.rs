@@ -51,7 +51,9 @@ impl Connection {
         owners.settle_run();
         self.trace.iter_mut().for_each(|trace| trace.settle_acked(now, id));
         let Some(largest) = outcome.largest else { return Ok(()) };
-        let has_read_1rtt = id == SpaceId::Application && self.confirm_phase(now, largest.pn);
+        if id == SpaceId::Application && self.confirm_phase(now, largest.pn) {
+            self.handshake.server_reads_1rtt = self.side.is_client();
+        }
         // RFC 9002 §5.1, RFC 9000 §9.4: a packet of the old path measures the old path.
         let latest_rtt = outcome.rtt_sample(now).filter(|_| largest.pn >= first_pn);
         if let Some(sample) = latest_rtt {
@@ -92,10 +94,6 @@ impl Connection {
         if self.address_validation() == AddressValidation::Complete {
             // RFC 9002 §6.2.1: a client backs off until it knows that the server may answer.
             self.timers.reset_back_off();
-        }
-        if has_read_1rtt && self.side.is_client() {
-            //= rfc9001/4.1.2#2
-            self.on_server_done(now);
         }
         Ok(())
     }

@@ -216,9 +216,16 @@ macro_rules! handlers {
 }
 
 handlers! {
-    on_ack: Ack => |c, at, ack| match c.components.lanes {
-        Some(_) if at.space == SpaceId::Application => c.on_path_ack(at.now, 0, &ack),
-        _ => c.on_ack(at.now, at.space, &ack),
+    on_ack: Ack => |c, at, ack| {
+        match c.components.lanes {
+            Some(_) if at.space == SpaceId::Application => c.on_path_ack(at.now, 0, &ack)?,
+            _ => c.on_ack(at.now, at.space, &ack)?,
+        }
+        if c.handshake.server_reads_1rtt {
+            //= rfc9001/4.1.2#2
+            c.on_server_done(at.now);
+        }
+        Ok(())
     };
     on_crypto: Crypto => |c, at, crypto| c.on_crypto(at.space, crypto.offset, crypto.data);
     on_stream: Stream => |c, at, stream| {

@@ -58,6 +58,8 @@ pub(super) struct Handshake {
     /// A packet of the server has been processed: neither Retry nor Version Negotiation count any more.
     pub(super) heard: bool,
     address_validated: bool,
+    /// On a client: the server has acknowledged a 1-RTT packet.
+    pub(super) server_reads_1rtt: bool,
     early: Vec<(Ecn, Box<[u8]>)>,
     /// 0-RTT packets are not opened yet, whether there are keys or not.
     pub(super) holds_early_data: bool,
@@ -93,6 +95,7 @@ impl Handshake {
             token,
             heard: false,
             address_validated: false,
+            server_reads_1rtt: false,
             early: Vec::new(),
             holds_early_data: false,
             remembered: None,
@@ -386,16 +389,6 @@ impl Connection {
             self.on_handshake_confirmed(now);
         }
         Ok(())
-    }
-
-    /// A client knows that the server is done with the handshake: by HANDSHAKE_DONE, or because the server has acknowledged a 1-RTT packet,
-    /// which it cannot read before. Without the latter a client whose peer never repeats a lost HANDSHAKE_DONE sends its Finished for ever.
-    /// Source: RFC 9001 §4.1.2.
-    pub(super) fn on_server_done(&mut self, now: Instant) {
-        if !self.handshake.is_confirmed() {
-            self.on_handshake_confirmed(now);
-            self.prefer_address(now);
-        }
     }
 
     /// Source: RFC 9001 §4.1.2, §4.9.2.

@@ -78,6 +78,16 @@ impl Connection {
         Ok(Addresses { local, ..active })
     }
 
+    /// A client knows that the server is done with the handshake: by HANDSHAKE_DONE, or because the server has acknowledged a 1-RTT packet,
+    /// which it cannot read before. Without the latter a client whose peer never repeats a lost HANDSHAKE_DONE sends its Finished for ever.
+    /// Source: RFC 9001 §4.1.2.
+    pub(super) fn on_server_done(&mut self, now: Instant) {
+        if !self.handshake.is_confirmed() {
+            self.on_handshake_confirmed(now);
+            self.prefer_address(now);
+        }
+    }
+
     /// The handshake is confirmed: the server may prefer to be reached at another address. Source: RFC 9000 §9.6.1.
     pub(super) fn prefer_address(&mut self, now: Instant) {
         let active = self.paths.active().addresses;
