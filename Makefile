@@ -43,6 +43,7 @@ soak: build
 	tests/soak/run
 
 peers: dist
+	cargo build --profile dist --locked --package tercel-bench --example axum_hello
 	peers/build
 	TERCEL=target/dist/tercel peers/check
 

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::environment::Environment;
 use crate::stats::{Ratio, Summary};
-pub use child::{OnStop, child};
+pub use child::child;
 use contestant::Ground;
 
 /// What is asked of servers.
@@ -46,7 +46,7 @@ impl Part {
 pub enum Subject {
     /// `tercel serve` with a file: the low-level handler.
     Native,
-    /// axum on our server.
+    /// axum on our server: the example `axum_hello`.
     Axum,
     /// axum on quinn and h3: `peers/quinn-axum-peer`.
     QuinnAxum,
@@ -126,6 +126,9 @@ pub struct Plan {
     /// The tercel program. Results do not tell where it lies.
     #[serde(skip)]
     pub tercel: PathBuf,
+    /// The program axum_hello; without it axum is left out.
+    #[serde(skip)]
+    pub axum_hello: PathBuf,
     /// The quinn-peer program; without it quinn is left out.
     #[serde(skip)]
     pub quinn_peer: PathBuf,
@@ -136,7 +139,7 @@ pub struct Plan {
 
 impl Plan {
     /// Five trials of 4 s with 100 connections and 10 requests at a time, and of 2 GB on a stream, on the first two cores that
-    /// there are (or on the only one).
+    /// there are (or on the only one). axum_hello is where Cargo puts the examples that it compiles as `tercel`.
     pub fn new(tercel: PathBuf, quinn_peer: PathBuf, quinn_axum_peer: PathBuf) -> Plan {
         Plan {
             parts: Part::ALL.to_vec(),
@@ -147,6 +150,7 @@ impl Plan {
             gigabytes: 2.0,
             payload_size: 1_472,
             cores: cpu::first_two(),
+            axum_hello: tercel.with_file_name("examples/axum_hello"),
             tercel,
             quinn_peer,
             quinn_axum_peer,
@@ -386,14 +390,13 @@ mod tests {
     fn subjects_whose_program_is_absent_are_left_out_with_the_command_that_builds_it() {
         let mut plan = Plan::new("tercel".into(), "/no/quinn-peer".into(), "/no/quinn-axum-peer".into());
         let there: Vec<Subject> = plan.subjects().collect();
-        assert_eq!(
-            there,
-            [Subject::Native, Subject::Axum, Subject::SansIo, Subject::Thread, Subject::Current]
-        );
+        assert_eq!(there, [Subject::Native, Subject::SansIo, Subject::Thread, Subject::Current]);
         let told = notes(&plan, &[]).join("\n");
-        assert!(told.contains("peers/build") && told.contains("tests/setup"), "{told}");
+        for remedy in ["axum_hello", "peers/build", "tests/setup"] {
+            assert!(told.contains(remedy), "{told}");
+        }
         plan.parts = vec![Part::Hello];
-        assert_eq!(plan.subjects().count(), 2);
+        assert_eq!(plan.subjects().count(), 1);
         assert!(!notes(&plan, &[]).join("\n").contains("tests/setup"));
     }
 }

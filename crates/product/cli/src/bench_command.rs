@@ -60,7 +60,8 @@ enum BenchCommand {
     /// Over loopback, the server on one core and the client on another. hello: one generator asks for a few bytes over HTTP/3, of
     /// tercel serve, of an axum application on our server, and of the same application on quinn and h3. stream: this many bytes on
     /// one stream, by tercel perf, by the crate quic with two of its drivers, and by quinn. Ratios have 95 % intervals and stand
-    /// beside their aims. tests/setup builds quinn-peer, peers/build quinn-axum-peer; what is absent is left out.
+    /// beside their aims. `cargo build --profile dist --package tercel-bench --example axum_hello` makes the axum application for
+    /// target/dist/tercel, tests/setup quinn-peer, peers/build quinn-axum-peer; what is absent is left out.
     Library(library::LibraryArgs),
     /// Measure what a transfer costs without a protocol.
     Roofline(RooflineArgs),

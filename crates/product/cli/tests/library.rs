@@ -34,6 +34,12 @@ fn subjects(result: &Value) -> Vec<String> {
 /// be the first to show it.
 #[test]
 fn axum_and_the_native_handler_answer_the_same_generator() {
+    let axum = Path::new(env!("CARGO_BIN_EXE_tercel")).with_file_name("examples/axum_hello");
+    if !axum.is_file() {
+        return requirements::missing(
+            "axum_hello is not built: cargo build --package tercel-bench --examples",
+        );
+    }
     let small = ["--only", "hello", "--seconds", "0.2", "-c", "4", "-m", "4"];
     let result = measure(&small, Path::new("/no/such/program"));
     assert_eq!(subjects(&result), ["native", "axum"]);

@@ -1,4 +1,4 @@
-//! The processes that are this program again: an axum application on our server, and both ends of a stream by the crate `quic`.
+//! The processes that are this program again: both ends of a stream by the crate `quic`.
 //!
 //! The stream speaks draft-banks-quic-performance: the client sends how many bytes it wants, as eight bytes in network order.
 
@@ -6,15 +6,10 @@ use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use axum::Router;
-use axum::routing::get;
 use bytes::Bytes;
 use quic::{ClientConfig, Driver, Endpoint, Roots, ServerConfig, TransportConfig};
 use serde::{Deserialize, Serialize};
-use server::Server;
 
-/// What the application and the file say.
-pub(super) const GREETING: &str = "Hello over HTTP/1.1, 2 and 3\n";
 /// Bytes that the sender hands over at a time.
 const CHUNK: usize = 64 * 1024;
 /// The application protocol of draft-banks-quic-performance.
@@ -34,25 +29,18 @@ pub(super) enum Way {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Role {
-    /// Serves an axum application until it is told to stop.
-    Axum,
     /// Sends as much as the first connection asks for.
     StreamServer { way: Way, payload: u16 },
     /// Asks for this many bytes, and prints how long they took.
     StreamClient { way: Way, payload: u16, port: u16, bytes: u64 },
 }
 
-/// Takes what is to be called when the process is asked to end. No type parameter: the server is compiled here, with this crate's
-/// optimisation, and not in the command, which has none.
-pub type OnStop<'a> = &'a dyn Fn(Box<dyn Fn() + Send>) -> io::Result<()>;
-
 /// The whole life of a child process that [`super::run`] has started with `role`.
 ///
 /// # Errors
 /// The message says what failed.
-pub fn child(role: &str, on_stop: OnStop<'_>) -> io::Result<()> {
+pub fn child(role: &str) -> io::Result<()> {
     match serde_json::from_str(role)? {
-        Role::Axum => serve_axum(on_stop),
         Role::StreamServer { way, payload } => block_on(send(way, payload)),
         Role::StreamClient { way, payload, port, bytes } => {
             let server = (Ipv4Addr::LOCALHOST, port).into();
@@ -72,16 +60,6 @@ fn identity() -> io::Result<crypto::Identity> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).map_err(io::Error::other)?;
     let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     crypto::Identity::from_pem(chain.as_bytes(), key.as_bytes()).map_err(io::Error::other)
-}
-
-fn serve_axum(on_stop: OnStop<'_>) -> io::Result<()> {
-    let app = Router::new().route("/hello", get(async || GREETING));
-    let builder = Server::builder().listen((Ipv4Addr::LOCALHOST, 0).into()).identity(identity()?);
-    let running = builder.serve(app).map_err(io::Error::other)?;
-    let handle = running.handle();
-    on_stop(Box::new(move || handle.stop()))?;
-    announce(running.local_addr())?;
-    running.wait().map(drop).map_err(io::Error::other)
 }
 
 fn block_on<T>(

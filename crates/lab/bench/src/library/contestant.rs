@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::child::{GREETING, Role, Way};
+use super::child::{Role, Way};
 use super::{Part, Plan, Subject, Trial};
 use crate::folder::Folder;
 use crate::pair::number;
@@ -18,8 +18,9 @@ use crate::process::{Ended, Running};
 const SHORT: Duration = Duration::from_secs(15);
 /// Seconds of requests that are not counted.
 const WARM_UP: f64 = 0.5;
-/// The path of the greeting.
+/// The path of the greeting, and what the applications and the file say.
 const PATH: &str = "hello";
+const GREETING: &str = "Hello over HTTP/1.1, 2 and 3\n";
 
 /// What servers need: a certificate, a folder with the greeting, and how this program is started again.
 pub(super) struct Ground<'a> {
@@ -96,15 +97,19 @@ impl Subject {
     /// Whether its program is there.
     pub(super) fn is_there(self, plan: &Plan) -> bool {
         match self {
+            Subject::Axum => plan.axum_hello.is_file(),
             Subject::QuinnAxum => plan.quinn_axum_peer.is_file(),
             Subject::Quinn => plan.quinn_peer.is_file(),
-            Subject::Native | Subject::Axum | Subject::SansIo | Subject::Thread | Subject::Current => true,
+            Subject::Native | Subject::SansIo | Subject::Thread | Subject::Current => true,
         }
     }
 
     /// What makes its program.
     pub(super) fn remedy(self) -> &'static str {
         match self {
+            Subject::Axum => {
+                "cargo build --profile dist --package tercel-bench --example axum_hello makes it for target/dist/tercel"
+            }
             Subject::Quinn => "tests/setup builds quinn-peer, or --quinn-peer says where it is",
             _ => "peers/build builds quinn-axum-peer, or --quinn-axum-peer says where it is",
         }
@@ -118,11 +123,11 @@ impl Subject {
     fn serve(self, plan: &Plan, ground: &Ground<'_>, ready: &Path) -> io::Result<Command> {
         let payload = plan.payload_size.to_string();
         let mut command = match self {
-            Subject::Axum => return ground.role(&Role::Axum),
             Subject::Thread | Subject::Current => {
                 return ground.role(&Role::StreamServer { way: self.way(), payload: plan.payload_size });
             }
             Subject::Native | Subject::SansIo => Command::new(&plan.tercel),
+            Subject::Axum => Command::new(&plan.axum_hello),
             Subject::QuinnAxum => Command::new(&plan.quinn_axum_peer),
             Subject::Quinn => Command::new(&plan.quinn_peer),
         };

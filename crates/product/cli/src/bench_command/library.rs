@@ -34,6 +34,9 @@ pub(super) struct LibraryArgs {
     /// Content of one stream in 10^9 bytes.
     #[arg(long, value_name = "GB", value_parser = size)]
     gb: Option<f64>,
+    /// Where axum_hello is [default: examples/axum_hello beside this program].
+    #[arg(long, value_name = "FILE")]
+    axum_hello: Option<PathBuf>,
     /// Where quinn-peer is.
     #[arg(long, value_name = "FILE", default_value = "target/peers/release/quinn-peer")]
     quinn_peer: PathBuf,
@@ -58,6 +61,7 @@ pub(super) fn run(args: &LibraryArgs) -> Result<(), String> {
     let stop = stop_flag(|| {}).map_err(text)?;
     let program = std::env::current_exe().map_err(text)?;
     let mut plan = Plan::new(program, args.quinn_peer.clone(), args.quinn_axum_peer.clone());
+    plan.axum_hello = args.axum_hello.clone().unwrap_or(plan.axum_hello);
     if args.quick {
         (plan.trials, plan.seconds, plan.gigabytes) = (3, 1.0, 0.5);
     }
@@ -82,5 +86,5 @@ pub(super) fn run(args: &LibraryArgs) -> Result<(), String> {
 
 /// One process of the comparison.
 pub(super) fn child(role: &str) -> Result<(), String> {
-    library::child(role, &|wake| stop_flag(wake).map(drop)).map_err(text)
+    library::child(role).map_err(text)
 }
