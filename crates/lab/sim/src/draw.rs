@@ -255,4 +255,5 @@ fn end(draw: &mut Draw, transport: &mut TransportConfig) {
     streams.max_bidi_streams = draw.pick(&[1, 3, 100], 100);
     streams.max_uni_streams = draw.pick(&[3, 4, 100], 100);
     streams.send_buffer = draw.pick(&[4_000, 1 << 20, 1 << 24], 1 << 24);
+    transport.timestamps = if draw.one_in(3) { Switch::On } else { Switch::Off };
 }

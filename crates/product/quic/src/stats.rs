@@ -12,6 +12,12 @@ pub struct ConnectionStats {
     pub rtt: Duration,
     /// The least round-trip time of late; zero before the first sample.
     pub min_rtt: Duration,
+    /// How long packets take to the peer, by the last acknowledgement. The two ways are told apart by the peer's clock, and are assumed to
+    /// have taken equally long when the round trip was shortest. `None` where either end does without
+    /// ([`TransportConfig::timestamps`](crate::TransportConfig::timestamps)). Source: draft-huitema-quic-ts.
+    pub delay_to_peer: Option<Duration>,
+    /// How long packets take from the peer, likewise.
+    pub delay_from_peer: Option<Duration>,
     /// The largest UDP payload that is sent at present, in bytes.
     pub current_mtu: u16,
     /// Datagrams that arrived.
@@ -103,9 +109,12 @@ pub struct EndpointStats {
 impl ConnectionStats {
     pub(crate) fn of(connection: &Connection) -> ConnectionStats {
         let counters = connection.counters();
+        let delays = connection.one_way_delays();
         ConnectionStats {
             rtt: connection.rtt().into(),
             min_rtt: connection.min_rtt().into(),
+            delay_to_peer: delays.map(|delays| delays.to_peer.into()),
+            delay_from_peer: delays.map(|delays| delays.from_peer.into()),
             current_mtu: connection.packet_size(),
             received_datagrams: counters.received_datagrams,
             received_packets: counters.received_packets,

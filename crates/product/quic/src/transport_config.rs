@@ -195,6 +195,14 @@ impl TransportConfig {
         self
     }
 
+    /// Whether each end tells the other its clock beside acknowledgements, if both want that, so that
+    /// [`ConnectionStats::delay_to_peer`](crate::ConnectionStats::delay_to_peer) and its counterpart are known. Default: no.
+    /// Source: draft-huitema-quic-ts.
+    pub fn timestamps(&mut self, is_on: bool) -> &mut Self {
+        self.settings.timestamps = if is_on { Switch::On } else { Switch::Off };
+        self
+    }
+
     /// Traces connections (qlog). Default: none.
     pub fn qlog(&mut self, to: &Qlog) -> &mut Self {
         self.settings.qlog = Some(to.tracer());

@@ -158,6 +158,30 @@ fn a_larger_packet_size_is_a_path_event() {
     });
 }
 
+/// draft-huitema-quic-ts: both ends must want it.
+#[test]
+fn delays_of_each_way_are_statistics_of_a_connection() {
+    run(|| async {
+        for timestamps in [[true, true], [true, false], [false, true]] {
+            let [ours, theirs] = timestamps.map(|is_on| {
+                let mut settings = TransportConfig::default();
+                settings.timestamps(is_on);
+                settings
+            });
+            let Pair { client, server, endpoints: _endpoints } = pair_with(ours, theirs).await;
+            let mut send = client.open_uni().await.unwrap();
+            send.write_all(&[0; 10_000]).await.unwrap();
+            send.finish().unwrap();
+            server.accept_uni().await.unwrap().read_to_end(10_000).await.unwrap();
+            send.stopped().await.unwrap();
+            let stats = client.stats();
+            let delays = stats.delay_to_peer.zip(stats.delay_from_peer);
+            assert_eq!(delays.is_some(), timestamps == [true, true], "{stats:?}");
+            assert!(delays.is_none_or(|(to, from)| to + from > std::time::Duration::ZERO), "{stats:?}");
+        }
+    });
+}
+
 /// RFC 9001 §6.
 #[test]
 fn a_key_update_is_carried_out() {

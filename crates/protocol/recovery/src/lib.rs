@@ -25,6 +25,7 @@ pub mod congestion;
 pub mod ecn;
 pub mod ledger;
 pub mod mtu;
+pub mod one_way;
 pub mod pacer;
 pub mod packet;
 pub mod rate;

@@ -45,6 +45,11 @@ impl<'a> PacketBuilder<'a> {
         self.frames.push(SentFrame::Ack { largest });
     }
 
+    /// Whether the frame written last that is remembered is an ACK.
+    pub(crate) fn has_ack(&self) -> bool {
+        matches!(self.frames.last(), Some(SentFrame::Ack { .. }))
+    }
+
     /// Records an ack-eliciting frame that is never sent again (PING, PATH_RESPONSE).
     #[inline]
     pub(crate) fn sent_unremembered(&mut self) {

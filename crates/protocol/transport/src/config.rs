@@ -67,6 +67,9 @@ pub struct TransportConfig {
     /// Whether several paths may be used at once, if the peer agrees, and which of them carries data (draft-ietf-quic-multipath, as of
     /// March 2026: peers that follow another text of the draft fail). Default: not.
     pub multipath: Option<Scheduler>,
+    /// Whether each end tells the other its clock beside acknowledgements, if both want that, so that the delays of the two ways can be
+    /// told apart ([`Connection::one_way_delays`](crate::Connection::one_way_delays)). Source: draft-huitema-quic-ts. Default: off.
+    pub timestamps: Switch,
     /// What decides which connections are traced, and where to (qlog). Default: none, no connection is traced.
     pub qlog: Option<Arc<dyn Tracer>>,
     /// Techniques to do without, for experiments. Default: none.
@@ -120,6 +123,7 @@ impl Default for TransportConfig {
             ecn: Switch::On,
             preferred_address: PreferredAddresses::default(),
             multipath: None,
+            timestamps: Switch::Off,
             qlog: None,
             without: Without::default(),
         }

@@ -44,6 +44,7 @@ pub use event::{CloseReason, Event, Fin, StreamSink};
 pub use lane_id::LaneId;
 pub use recovery::congestion::{Algorithm, ResumeOutcome, ResumePhase, ResumeReport};
 pub use recovery::mtu::{Mode as MtuMode, MtuConfig, MtuReport};
+pub use recovery::one_way::OneWayDelays;
 pub use recovery::pacer::{Burst, Pacing};
 pub use stream_id::{Dir, StreamId};
 pub use streams::{OpenError, Priority, ResetAtError, StreamConfig, WriteError};

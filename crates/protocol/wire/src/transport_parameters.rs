@@ -38,6 +38,7 @@ mod id {
     pub(super) const RESET_STREAM_AT: u64 = 0x1d;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
+    pub(super) const ENABLE_TIMESTAMP: u64 = 0x7158;
     pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
@@ -95,6 +96,31 @@ pub struct TransportParameters {
     /// The sender understands several paths at once; the largest path ID that the peer may use at first, at most 2^32 - 1.
     /// draft-ietf-quic-multipath §2.1.
     pub initial_max_path_id: Option<u64>,
+    /// What the sender does with TIMESTAMP frames. draft-huitema-quic-ts §2.1.
+    pub timestamps: Option<TimestampSupport>,
+}
+
+/// What an end does with TIMESTAMP frames. draft-huitema-quic-ts §2.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimestampSupport {
+    /// It would like to receive them.
+    Receives = 1,
+    /// It can send them.
+    Sends = 2,
+    /// Both.
+    Both = 3,
+}
+
+impl TimestampSupport {
+    fn read(value: &mut Reader<'_>) -> Result<TimestampSupport, Malformed> {
+        match value.varint()? {
+            1 => Ok(TimestampSupport::Receives),
+            2 => Ok(TimestampSupport::Sends),
+            3 => Ok(TimestampSupport::Both),
+            //= quic-ts/2.1#1
+            _ => Err(Malformed("enable_timestamp is not 1, 2 or 3")),
+        }
+    }
 }
 
 /// Where a server wants its client to go on after the handshake. RFC 9000 §18.2.
@@ -146,6 +172,7 @@ impl Default for TransportParameters {
             min_ack_delay_us: None,
             reset_stream_at: false,
             initial_max_path_id: None,
+            timestamps: None,
         }
     }
 }
@@ -216,6 +243,7 @@ impl TransportParameters {
             }
             id::MIN_ACK_DELAY => self.min_ack_delay_us = Some(value.varint()?),
             id::INITIAL_MAX_PATH_ID => self.initial_max_path_id = Some(value.varint()?),
+            id::ENABLE_TIMESTAMP => self.timestamps = Some(TimestampSupport::read(value)?),
             _ => {}
         }
         Ok(())
@@ -295,6 +323,9 @@ impl TransportParameters {
         }
         if let Some(maximum) = self.initial_max_path_id {
             write_integer(out, id::INITIAL_MAX_PATH_ID, maximum);
+        }
+        if let Some(support) = self.timestamps {
+            write_integer(out, id::ENABLE_TIMESTAMP, support as u64);
         }
         if let Some(token) = &self.stateless_reset_token {
             write_bytes(out, id::STATELESS_RESET_TOKEN, token);
@@ -376,6 +407,7 @@ fn seen_bit(id: u64) -> Option<u64> {
         id::MIN_ACK_DELAY => 34,
         id::RESET_STREAM_AT => 35,
         id::INITIAL_MAX_PATH_ID => 36,
+        id::ENABLE_TIMESTAMP => 37,
         _ => return None,
     };
     1u64.checked_shl(bit)

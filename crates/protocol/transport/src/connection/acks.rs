@@ -3,7 +3,7 @@
 
 use super::Connection;
 use super::close::close_period;
-use super::components::ledger_and_owners;
+use super::components::{Acked, ledger_and_owners};
 use crate::error::TransportError;
 use crate::sent::SentFrame;
 use crate::space::SpaceId;
@@ -57,10 +57,7 @@ impl Connection {
         // RFC 9002 §5.1, RFC 9000 §9.4: a packet of the old path measures the old path.
         let latest_rtt = outcome.rtt_sample(now).filter(|_| largest.pn >= first_pn);
         if let Some(sample) = latest_rtt {
-            let delay = self.acceptable_ack_delay(id, ack.delay());
-            let rtt = &mut self.paths.active_mut().rtt;
-            rtt.on_sample(now, sample, delay);
-            self.spaces.application.acks.set_round_trip(rtt.smoothed());
+            self.on_round_trip(now, id, sample, ack.delay());
         }
         if let Some(earliest) = outcome.spurious_from {
             let path = self.paths.active_mut();
@@ -106,6 +103,18 @@ impl Connection {
         let keep = close_period(&self.paths, &self.components);
         keys.on_phase_confirmed(now, keep);
         true
+    }
+
+    /// The round trip of a packet that is newly acknowledged, with the raw delay of its ACK frame.
+    fn on_round_trip(&mut self, now: Instant, id: SpaceId, sample: Duration, raw_delay: u64) {
+        let delay = self.acceptable_ack_delay(id, raw_delay);
+        let rtt = &mut self.paths.active_mut().rtt;
+        rtt.on_sample(now, sample, delay);
+        self.spaces.application.acks.set_round_trip(rtt.smoothed());
+        if let Some(timestamps) = self.components.timestamps.as_mut().filter(|_| id == SpaceId::Application) {
+            let ack_delay = self.handshake.ack_delay(raw_delay);
+            timestamps.on_acked(Acked { acked_at: now, took: sample, ack_delay });
+        }
     }
 
     /// The delay that the peer admits to, as far as it may. Source: RFC 9002 §5.3.

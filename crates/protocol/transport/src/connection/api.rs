@@ -17,6 +17,7 @@ use base::time::{Duration, Instant};
 use bytes::Bytes;
 use recovery::congestion::{Algorithm, ResumeReport, SavedParameters, SavedParametersUpdate};
 use recovery::mtu::MtuReport;
+use recovery::one_way::OneWayDelays;
 use wire::Side;
 use wire::version::Version;
 
@@ -467,6 +468,12 @@ impl Connection {
     /// The least round-trip time of late; zero before the first sample.
     pub fn min_rtt(&self) -> Duration {
         self.paths.active().rtt.min()
+    }
+
+    /// How long packets take each way; `None` before the first sample, where either end does without
+    /// ([`TransportConfig::timestamps`](crate::TransportConfig::timestamps)), and where several paths are used at once.
+    pub fn one_way_delays(&self) -> Option<OneWayDelays> {
+        self.components.timestamps.as_ref()?.delays()
     }
 
     /// Bytes that may be under way on the active path: the congestion window. Source: RFC 9002 §7.

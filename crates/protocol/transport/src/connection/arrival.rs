@@ -15,6 +15,8 @@ pub(super) struct Arrival<'a, S> {
     /// The kind of packet, as the table of frames has it (frames.rs).
     pub(super) packet: u8,
     pub(super) path: PathId,
+    /// The packet number.
+    pub(super) pn: u64,
     /// The connection ID that the packet was sent to.
     pub(super) dcid: ConnectionId,
     /// The path's smoothed round-trip time, for window tuning.

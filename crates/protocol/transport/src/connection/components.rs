@@ -14,16 +14,18 @@
 mod ack_frequency;
 mod control_frames;
 mod datagrams;
+mod timestamps;
 
 pub(super) use ack_frequency::AckFrequency;
 pub(crate) use control_frames::ControlFrames;
 pub(super) use datagrams::Datagrams;
 pub use datagrams::{DatagramError, DatagramRoom};
+pub(super) use timestamps::{Acked, Timestamps};
 
 use super::lanes::Lanes;
 use crate::builder::PacketBuilder;
 use crate::cid::{LocalCids, PeerCids};
-use crate::config::TransportConfig;
+use crate::config::{Switch, TransportConfig};
 use crate::crypto_stream::CryptoStream;
 use crate::lane_id::LaneId;
 use crate::sent::SentFrame;
@@ -45,6 +47,8 @@ pub(super) struct Components {
     pub(super) peer_cids: PeerCids,
     pub(super) control_frames: ControlFrames,
     pub(super) ack_frequency: AckFrequency,
+    /// Of a connection that offers them.
+    pub(super) timestamps: Option<Box<Timestamps>>,
     /// Of a connection that can use several paths at once.
     pub(super) lanes: Option<Box<Lanes>>,
 }
@@ -63,6 +67,7 @@ impl Components {
             peer_cids,
             control_frames: ControlFrames::default(),
             ack_frequency: AckFrequency::new(config),
+            timestamps: (config.timestamps == Switch::On).then(Box::default),
             lanes: None,
         }
     }
@@ -172,8 +177,9 @@ macro_rules! field {
 }
 
 /// All components, most urgent first.
-pub(super) const COMPONENTS: [Row; 12] = [
+pub(super) const COMPONENTS: [Row; 13] = [
     row("ACK", Packets::Any, Limit::None, wants_ack, write_ack),
+    row("TIMESTAMP", Packets::OneRtt, Limit::None, |_, _, _| false, write_timestamp),
     row("CRYPTO", Packets::Any, Limit::Congestion, wants_crypto, write_crypto),
     row("IMMEDIATE_ACK", Packets::OneRtt, Limit::Congestion, wants_immediate_ack, write_immediate_ack),
     field!("HANDSHAKE_DONE, NEW_TOKEN, PING", control_frames, wants, write),
@@ -231,7 +237,7 @@ pub(super) fn unsent(components: &Components) -> u64 {
 /// to send costs a packet a comparison and no call.
 macro_rules! each_row {
     ($do:ident $arguments:tt) => {
-        each_row!($do $arguments 0 1 2 3 4 5 6 7 8 9 10 11)
+        each_row!($do $arguments 0 1 2 3 4 5 6 7 8 9 10 11 12)
     };
     ($do:ident $arguments:tt $($row:literal)+) => {
         const { assert!([$($row),+].len() == COMPONENTS.len(), "a row is missing") };
@@ -301,6 +307,14 @@ fn wants_ack(_: &Components, space: &Space, now: Instant) -> bool {
 #[inline]
 fn write_ack(_: &mut Components, space: &mut Space, now: Instant, packet: &mut PacketBuilder<'_>) {
     space.write_ack(now, packet);
+}
+
+/// Behind the ACK, whose delay it completes.
+#[inline]
+fn write_timestamp(components: &mut Components, _: &mut Space, now: Instant, packet: &mut PacketBuilder<'_>) {
+    if let Some(timestamps) = &mut components.timestamps {
+        timestamps.write(now, packet);
+    }
 }
 
 #[inline]

@@ -105,6 +105,7 @@ impl<S: StreamSink> Table<S> {
                 row(APPLICATION, Effect::Eliciting, on_reset_stream_at)
             }
             None if ty == frame::ty::ACK_FREQUENCY => row(ONE_RTT, Effect::Eliciting, on_ack_frequency),
+            None if ty == frame::ty::TIMESTAMP => row(ONE_RTT, Effect::Silent, on_timestamp),
             //= multipath/4#1
             None if ty | 1 == frame::ty::PATH_ACK_ECN => row(ONE_RTT, Effect::Silent, on_path_ack),
             None => Self::find_of_lanes(ty),
@@ -219,7 +220,10 @@ handlers! {
     on_ack: Ack => |c, at, ack| {
         match c.components.lanes {
             Some(_) if at.space == SpaceId::Application => c.on_path_ack(at.now, 0, &ack)?,
-            _ => c.on_ack(at.now, at.space, &ack)?,
+            _ => {
+                c.components.timestamps.iter_mut().for_each(|timestamps| timestamps.begin(at.pn));
+                c.on_ack(at.now, at.space, &ack)?;
+            }
         }
         if c.handshake.server_reads_1rtt {
             //= rfc9001/4.1.2#2
@@ -345,6 +349,20 @@ fn on_ack_frequency<S>(
         connection.spaces.application.acks.set_policy(policy);
         connection.components.lanes.iter_mut().for_each(|lanes| lanes.set_ack_policy(policy));
     }
+    Ok(())
+}
+
+fn on_timestamp<S>(
+    connection: &mut Connection,
+    arrival: &mut Arrival<'_, S>,
+    ty: u64,
+    reader: &mut Reader<'_>,
+) -> Outcome {
+    let Some(timestamps) = &mut connection.components.timestamps else {
+        return on_unknown(connection, arrival, ty, reader);
+    };
+    timestamps.begin(arrival.pn);
+    timestamps.on_frame(&frame::Timestamp::parse(ty, reader)?);
     Ok(())
 }
 

@@ -324,6 +324,7 @@ impl Connection {
         self.components.local_cids.on_peer_limit(peer.active_connection_id_limit);
         self.paths.on_peer_parameters(&peer);
         self.components.ack_frequency.on_peer_parameters(&peer);
+        self.components.timestamps.iter_mut().for_each(|timestamps| timestamps.on_peer_parameters(&peer));
         self.timers.on_peer_idle_timeout(Duration::from_millis(peer.max_idle_timeout_ms));
         self.handshake.peer = Some(Box::new(peer));
         Ok(())

@@ -39,6 +39,7 @@ impl Connection {
         //= rfc9000/9.5#1
         self.components.peer_cids.switch();
         self.components.ack_frequency.on_path_changed();
+        self.components.timestamps.iter_mut().for_each(|timestamps| timestamps.on_path_changed());
         //= rfc9000/9.4#2
         let ledger = &mut self.spaces.application.ledger;
         ledger.on_path_change();

@@ -1,7 +1,7 @@
 //! The beginning of a connection, of either side. Source: RFC 9000 §7.
 
 use super::close::Lifecycle;
-use super::components::{AckFrequency, Components, Datagrams};
+use super::components::{AckFrequency, Components, Datagrams, Timestamps};
 use super::counters::Counters;
 use super::early;
 use super::handshake::{Handshake, HandshakeCids};
@@ -11,7 +11,7 @@ use super::timer_state::Timers;
 use super::trace::{Opening, Tracing};
 use super::{Connection, PathMemory};
 use crate::cid::{LocalCids, MAX_ACTIVE, PeerCids};
-use crate::config::{PreferredAddresses, TransportConfig};
+use crate::config::{PreferredAddresses, Switch, TransportConfig};
 use crate::path::{AddressState, Paths};
 use crate::space::{Space, SpaceId, Spaces};
 use crate::streams::Streams;
@@ -232,6 +232,9 @@ fn encode(mut parameters: TransportParameters, config: &TransportConfig) -> (Tra
     Streams::new(Side::Client, &config.streams).fill_parameters(&mut parameters);
     Datagrams::new(config.max_datagram_frame_size).fill_parameters(&mut parameters);
     AckFrequency::new(config).fill_parameters(&mut parameters);
+    if config.timestamps == Switch::On {
+        Timestamps::fill_parameters(&mut parameters);
+    }
     let mut bytes = Vec::new();
     parameters.write(&mut bytes);
     (parameters, bytes)

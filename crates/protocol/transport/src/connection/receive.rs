@@ -254,6 +254,7 @@ impl Connection {
             space,
             packet,
             path,
+            pn,
             dcid,
             rtt,
             sink,

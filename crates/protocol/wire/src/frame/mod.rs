@@ -1,5 +1,5 @@
 //! Frames: what a packet's payload consists of. RFC 9000 §12.4, §19; RFC 9221;
-//! draft-ietf-quic-ack-frequency; draft-ietf-quic-reliable-stream-reset; draft-ietf-quic-multipath.
+//! draft-ietf-quic-ack-frequency; draft-ietf-quic-reliable-stream-reset; draft-ietf-quic-multipath; draft-huitema-quic-ts.
 //!
 //! One view per frame, with the same three functions: `parse` (the type has been read already, by [`read_type`], so that a
 //! connection can dispatch on it), `size` and `write`. Frames without fields (PADDING, PING, HANDSHAKE_DONE, IMMEDIATE_ACK)
@@ -20,6 +20,7 @@ mod path;
 mod paths;
 mod reset;
 mod stream;
+mod timestamp;
 mod token;
 
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub use paths::{
 };
 pub use reset::{ResetStream, ResetStreamAt, StopSending};
 pub use stream::{Crypto, Stream, crypto_header, crypto_header_size, stream_header, stream_header_size};
+pub use timestamp::Timestamp;
 pub use token::NewToken;
 
 use crate::error::Malformed;
@@ -119,6 +121,8 @@ pub mod ty {
     pub const PATH_ACK_ECN: u64 = 0x3f;
     /// ACK_FREQUENCY. draft-ietf-quic-ack-frequency §4.
     pub const ACK_FREQUENCY: u64 = 0xaf;
+    /// TIMESTAMP. draft-huitema-quic-ts §2.3.
+    pub const TIMESTAMP: u64 = 0x02f5;
     /// PATH_ABANDON. draft-ietf-quic-multipath §4.2.
     pub const PATH_ABANDON: u64 = 0x3e75;
     /// PATH_STATUS_BACKUP. draft-ietf-quic-multipath §4.3.
@@ -163,6 +167,7 @@ pub mod ty {
             IMMEDIATE_ACK => "IMMEDIATE_ACK",
             DATAGRAM | DATAGRAM_LEN => "DATAGRAM",
             ACK_FREQUENCY => "ACK_FREQUENCY",
+            TIMESTAMP => "TIMESTAMP",
             PATH_ACK | PATH_ACK_ECN => "PATH_ACK",
             PATH_ABANDON => "PATH_ABANDON",
             PATH_STATUS_BACKUP => "PATH_STATUS_BACKUP",
@@ -209,6 +214,7 @@ pub enum Frame<'a> {
     ImmediateAck,
     Datagram(Datagram<'a>),
     AckFrequency(AckFrequency),
+    Timestamp(Timestamp),
     PathAck(PathAck<'a>),
     PathAbandon(PathAbandon),
     PathStatus(PathStatus),
@@ -252,6 +258,7 @@ impl<'a> Frame<'a> {
             ty::IMMEDIATE_ACK => Frame::ImmediateAck,
             ty::DATAGRAM | ty::DATAGRAM_LEN => Frame::Datagram(Datagram::parse(ty, reader)?),
             ty::ACK_FREQUENCY => Frame::AckFrequency(AckFrequency::parse(ty, reader)?),
+            ty::TIMESTAMP => Frame::Timestamp(Timestamp::parse(ty, reader)?),
             ty::PATH_ACK | ty::PATH_ACK_ECN => Frame::PathAck(PathAck::parse(ty, reader)?),
             ty::PATH_ABANDON => Frame::PathAbandon(PathAbandon::parse(ty, reader)?),
             ty::PATH_STATUS_BACKUP | ty::PATH_STATUS_AVAILABLE => {
@@ -293,6 +300,7 @@ impl<'a> Frame<'a> {
             Frame::ConnectionClose(frame) => frame.size(),
             Frame::Datagram(frame) => frame.size(),
             Frame::AckFrequency(frame) => frame.size(),
+            Frame::Timestamp(frame) => frame.size(),
             Frame::PathAck(frame) => frame.size(),
             Frame::PathAbandon(frame) => frame.size(),
             Frame::PathStatus(frame) => frame.size(),
@@ -331,6 +339,7 @@ impl<'a> Frame<'a> {
             Frame::ConnectionClose(frame) => frame.write(writer),
             Frame::Datagram(frame) => frame.write(writer),
             Frame::AckFrequency(frame) => frame.write(writer),
+            Frame::Timestamp(frame) => frame.write(writer),
             Frame::PathAck(frame) => frame.write(writer),
             Frame::PathAbandon(frame) => frame.write(writer),
             Frame::PathStatus(frame) => frame.write(writer),

@@ -78,6 +78,7 @@ fn published_layouts() {
         (&[0x1f], Frame::ImmediateAck),
         (&[0x31, 1, 8], Frame::Datagram(Datagram { data: &[8] })),
         (&[0x40, 0xaf, 1, 2, 3, 4], Frame::AckFrequency(frequency)),
+        (&[0x42, 0xf5, 0x40, 0x80], Frame::Timestamp(Timestamp { time: 128 })),
     ];
     for (bytes, frame) in cases {
         assert_eq!(parse(bytes), Ok(*frame));
@@ -326,6 +327,7 @@ fn build(kind: u8, [a, b, c, d]: [u64; 4], data: &[u8], flag: bool) -> Frame<'_>
             reliable_size: c.min(d),
         }),
         18 => Frame::Datagram(Datagram { data }),
+        29 => Frame::Timestamp(Timestamp { time: a }),
         20..=28 => build_of_paths(kind, [a, b, c, d], data, flag),
         _ => Frame::AckFrequency(AckFrequency {
             sequence: a,

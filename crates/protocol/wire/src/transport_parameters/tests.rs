@@ -52,6 +52,7 @@ fn full() -> TransportParameters {
         min_ack_delay_us: Some(1000),
         reset_stream_at: true,
         initial_max_path_id: Some(3),
+        timestamps: Some(TimestampSupport::Sends),
     }
 }
 
@@ -78,6 +79,7 @@ fn published_layout() {
         0x1b, 0x03, 0x01, 0x02, 0x03, // reserved (27): passed over
         0x1d, 0x00, // reset_stream_at
         0x3e, 0x01, 0x00, // initial_max_path_id 0: offered all the same
+        0x80, 0x00, 0x71, 0x58, 0x01, 0x03, // enable_timestamp: sends and receives
     ];
     let parsed = TransportParameters::parse(&bytes, Side::Client).unwrap();
     let expected = TransportParameters {
@@ -94,6 +96,7 @@ fn published_layout() {
         min_ack_delay_us: Some(1000),
         reset_stream_at: true,
         initial_max_path_id: Some(0),
+        timestamps: Some(TimestampSupport::Both),
         ..TransportParameters::default()
     };
     assert_eq!(parsed, expected);
@@ -119,6 +122,10 @@ fn bounds_of_the_rfc() {
         (id::INITIAL_MAX_DATA, varint::MAX, true),
         (id::INITIAL_MAX_PATH_ID, MAX_PATH_ID, true),
         (id::INITIAL_MAX_PATH_ID, MAX_PATH_ID + 1, false),
+        (id::ENABLE_TIMESTAMP, 0, false),
+        (id::ENABLE_TIMESTAMP, 1, true),
+        (id::ENABLE_TIMESTAMP, 3, true),
+        (id::ENABLE_TIMESTAMP, 4, false),
     ] {
         assert_eq!(valid(&integer(id, value)), is_valid, "{id:#x} = {value}");
     }

@@ -3,7 +3,7 @@
 use wire::frame::{
     Ack, AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram, EcnCounts, Frame, MaxData,
     MaxStreamData, MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream,
-    RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamsBlocked, write_ack,
+    RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamsBlocked, Timestamp, write_ack,
 };
 use wire::packet::{
     KeyPhase, LongHeader, LongType, Spin, patch_length, write_retry, write_short, write_version_negotiation,
@@ -124,6 +124,7 @@ fn single_frames() -> Vec<(&'static str, Frame<'static>)> {
         ("datagram", Frame::Datagram(Datagram { data: DATA })),
         ("ack-frequency", Frame::AckFrequency(frequency)),
         ("ack-frequency-largest", Frame::AckFrequency(largest)),
+        ("timestamp", Frame::Timestamp(Timestamp { time: 1 << 20 })),
     ]
 }
 

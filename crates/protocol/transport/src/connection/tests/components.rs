@@ -119,7 +119,8 @@ fn wanting(pair: &mut Pair) -> Vec<&'static str> {
 /// A component that is in the table but not asked would wait for ever, and one that is asked but never writes would spin.
 #[test]
 fn each_component_that_wants_alone_is_planned_and_written() {
-    for component in &COMPONENTS {
+    // It follows an ACK and never wants by itself: tests/timestamps.rs.
+    for component in COMPONENTS.iter().filter(|component| component.name != "TIMESTAMP") {
         let mut pair = connected();
         assert_eq!(wanting(&mut pair), [""; 0], "nothing waits");
         make_want(component.name, &mut pair);

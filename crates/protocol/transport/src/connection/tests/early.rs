@@ -382,6 +382,7 @@ fn early_frames(pair: &mut Pair, payload: &[u8]) -> Result<(), Code> {
         space: SpaceId::Application,
         packet: ZERO_RTT,
         path: connection.paths.active_id(),
+        pn: 1,
         dcid: connection.components.local_cids.first(),
         rtt: Duration::from_millis(1),
         sink,

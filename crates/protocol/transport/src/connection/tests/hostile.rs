@@ -30,6 +30,7 @@ pub(super) fn frames(
         space,
         packet: crate::connection::frames::permission(space),
         path,
+        pn: 1,
         dcid,
         rtt,
         sink,
@@ -48,7 +49,7 @@ fn connected() -> Pair {
 #[test]
 fn frames_that_must_not_be_close_the_connection() {
     use SpaceId::{Application, Handshake, Initial};
-    let table: [(SpaceId, &[u8], Code); 20] = [
+    let table: [(SpaceId, &[u8], Code); 22] = [
         (Application, &[], Code::PROTOCOL_VIOLATION),
         (Application, &[0x40], Code::FRAME_ENCODING_ERROR),
         (Application, &[0x40, 0x01], Code::PROTOCOL_VIOLATION),
@@ -58,6 +59,8 @@ fn frames_that_must_not_be_close_the_connection() {
         (Handshake, &[0x40, 0xaf, 0, 1, 0x80, 0, 0x61, 0xa8, 1], Code::PROTOCOL_VIOLATION),
         (Application, &[0x32], Code::FRAME_ENCODING_ERROR),
         (Application, &[0x40, 0xaf], Code::FRAME_ENCODING_ERROR),
+        (Application, &[0x42, 0xf5, 1], Code::FRAME_ENCODING_ERROR),
+        (Handshake, &[0x42, 0xf5, 1], Code::PROTOCOL_VIOLATION),
         (Application, &[0x40, 0xaf, 0, 1, 0x43, 0xe7, 1], Code::PROTOCOL_VIOLATION),
         (Application, &[0x1e], Code::PROTOCOL_VIOLATION),
         (Application, &[0x07, 1, 0], Code::PROTOCOL_VIOLATION),
