@@ -133,7 +133,7 @@ impl Endpoint {
                 News::LocalCids { cids, is_connected } => {
                     cids.take_changes(|change| self.register(handle, change));
                     if is_connected {
-                        self.on_established(handle);
+                        self.on_established(handle, connection.first_version(), connection.version());
                     }
                 }
                 News::TokenWanted { proved_at, addresses, control_frames } => {

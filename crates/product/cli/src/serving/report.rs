@@ -156,14 +156,16 @@ fn summary(info: &Report, records: &[WorkerRecord], total: &Counters, cpu_s: f64
     summary
 }
 
-/// Connections by the version that their clients have begun with, and clients that were told which versions there are.
+/// Connections by version, those that this server has moved to another version, and clients that were told which versions there are.
 fn quic_versions(records: &[WorkerRecord]) -> Value {
     let sum = |count: fn(&EndpointCounters) -> u64| -> u64 {
         records.iter().map(|record| count(&record.endpoint)).sum()
     };
     json!({
-        "1": sum(|counters| counters.incoming - counters.incoming_v2),
-        "2": sum(|counters| counters.incoming_v2),
+        "1": sum(|c| (c.incoming - c.incoming_v2 + c.moved_to_v1).saturating_sub(c.moved_to_v2)),
+        "2": sum(|c| (c.incoming_v2 + c.moved_to_v2).saturating_sub(c.moved_to_v1)),
+        "moved_to_1": sum(|c| c.moved_to_v1),
+        "moved_to_2": sum(|c| c.moved_to_v2),
         "version_negotiations": sum(|counters| counters.version_negotiations),
     })
 }

@@ -450,6 +450,11 @@ impl Connection {
         self.handshake.tls.application()
     }
 
+    /// The version that the connection began with. A server may have moved it to another one (RFC 9368).
+    pub(crate) fn first_version(&self) -> Version {
+        self.handshake.versions.first()
+    }
+
     /// The version in use.
     pub fn version(&self) -> Version {
         self.handshake.version

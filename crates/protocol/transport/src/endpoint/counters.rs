@@ -1,6 +1,7 @@
 //! What an endpoint counts: why it dropped datagrams of unknown peers, and which replies it sent. Counters only rise.
 
 use recovery::congestion::{ResumeOutcome, ResumeReport};
+use wire::Version;
 
 /// Why a datagram was dropped. A datagram of an unknown peer has no stronger effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,10 @@ pub struct EndpointCounters {
     pub incoming_validated: u64,
     /// Of those, clients that begin with QUIC version 2. The others begin with version 1.
     pub incoming_v2: u64,
+    /// Connections whose clients began with version 2 and were moved to version 1 (RFC 9368), once their handshake is complete.
+    pub moved_to_v1: u64,
+    /// Connections whose clients began with version 1 and were moved to version 2.
+    pub moved_to_v2: u64,
     /// Retry packets.
     pub retries: u64,
     /// Version Negotiation packets.
@@ -94,6 +99,14 @@ impl EndpointCounters {
     /// Datagrams dropped for this reason.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped.get(reason as usize).copied().unwrap_or(0)
+    }
+
+    /// The server has chosen the version of a connection that began with `first`.
+    pub(super) fn on_version(&mut self, first: Version, chosen: Version) {
+        if first != chosen {
+            let moved = if chosen == Version::V2 { &mut self.moved_to_v2 } else { &mut self.moved_to_v1 };
+            *moved += 1;
+        }
     }
 
     pub(super) fn on_drop(&mut self, reason: DropReason) {

@@ -458,9 +458,11 @@ impl Endpoint {
         self.routes.register_lane_resets(handle, tokens);
     }
 
-    /// The connection's handshake is complete.
-    pub fn on_established(&mut self, handle: Handle) {
-        self.routes.on_established(handle);
+    /// The connection's handshake is complete, begun by its client in version `first`.
+    pub fn on_established(&mut self, handle: Handle, first: Version, chosen: Version) {
+        if self.routes.on_established(handle) {
+            self.counters.on_version(first, chosen);
+        }
     }
 
     /// The connection is gone: nothing leads to it any more.

@@ -183,16 +183,17 @@ impl Routes {
         }
     }
 
-    /// Its handshake is complete.
-    pub(super) fn on_established(&mut self, handle: Handle) {
+    /// Its handshake is complete. Whether that is news of a client's.
+    pub(super) fn on_established(&mut self, handle: Handle) -> bool {
         let place = self.residents.get_mut(handle.index()).and_then(Option::as_deref_mut);
-        let Some(resident) = place.filter(|resident| resident.handle == handle) else { return };
-        if resident.stage == Stage::HalfOpen {
-            resident.stage = Stage::Open;
-            if let Some(owner) = &resident.owner {
-                self.shares.on_handshake_over(owner);
-            }
+        let half_open =
+            place.filter(|resident| resident.handle == handle && resident.stage == Stage::HalfOpen);
+        let Some(resident) = half_open else { return false };
+        resident.stage = Stage::Open;
+        if let Some(owner) = &resident.owner {
+            self.shares.on_handshake_over(owner);
         }
+        true
     }
 
     /// Whether datagrams to this ID would go to a connection.

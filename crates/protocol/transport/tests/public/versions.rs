@@ -44,6 +44,9 @@ fn a_server_moves_a_client_to_the_version_that_it_prefers_without_a_round_trip_m
         assert!(first > 0 && sent.len() > first, "{sent:?}");
         assert!(sent[first..].iter().all(|sent| *sent == preferred), "it does not go back: {sent:?}");
         assert_eq!(long_versions(&world, Side::Server).last(), Some(&preferred));
+        let counters = world.server.endpoint.counters();
+        let moved = [counters.moved_to_v1, counters.moved_to_v2];
+        assert_eq!(moved, if preferred == Version::V2 { [0, 1] } else { [1, 0] }, "once");
         // A server that prefers what the client has begun with leaves it there.
         let mut world = moving((preferred, preferred)).begin();
         exchange(&mut world);

@@ -44,7 +44,7 @@ proptest! {
                 (_, Route::Connection(handle)) => {
                     prop_assert_eq!(known.map(|at| alive[at].1), Some(handle));
                     match (action, known) {
-                        (5, Some(at)) => { server.endpoint.on_established(handle); alive[at].2 = true; }
+                        (5, Some(at)) => { server.endpoint.on_established(handle, Version::V1, Version::V1); alive[at].2 = true; }
                         (6 | 7, Some(at)) => { server.close(handle); alive.remove(at); }
                         _ => {}
                     }

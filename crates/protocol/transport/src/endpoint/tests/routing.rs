@@ -20,8 +20,8 @@ fn a_client_is_announced_once_and_then_routed() {
     ] {
         assert_eq!(server.route(0, CLIENT, &datagram), Route::Connection(handle));
     }
-    server.endpoint.on_established(handle);
-    server.endpoint.on_established(handle);
+    server.endpoint.on_established(handle, Version::V1, Version::V1);
+    server.endpoint.on_established(handle, Version::V1, Version::V1);
     assert_eq!(server.endpoint.half_open(), 0);
     server.close(handle);
     assert_eq!(server.endpoint.routes.entries(), 0);

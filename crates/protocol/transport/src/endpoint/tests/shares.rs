@@ -83,7 +83,7 @@ fn connections_are_limited_in_all_by_address_and_by_network_and_told_so() {
         let begun = flood(&mut server, 0, peer, 6);
         assert_eq!(begun.len(), expected, "{peer}");
         // Those that are complete count as well.
-        begun.iter().for_each(|handle| server.endpoint.on_established(*handle));
+        begun.iter().for_each(|handle| server.endpoint.on_established(*handle, Version::V1, Version::V1));
         handles.extend(begun);
     }
     assert_eq!(server.route(0, "192.0.2.1:1", &initial(DCID, &[])), Route::Reply);
@@ -108,7 +108,7 @@ fn one_address_that_keeps_the_worker_busy_begins_a_few_handshakes_at_a_time() {
     let mut server = server(100_000);
     let begun = |server: &mut Server, ms: u64, peer: &str| {
         let handles = flood(server, ms, peer, 100);
-        handles.iter().for_each(|handle| server.endpoint.on_established(*handle));
+        handles.iter().for_each(|handle| server.endpoint.on_established(*handle, Version::V1, Version::V1));
         handles.len()
     };
     // Alone it is not limited, however long its handshakes take.

@@ -155,7 +155,7 @@ fn retry_begins_above_the_threshold_and_the_cap_holds() {
     }
     assert_eq!(server.endpoint.half_open(), 20);
     assert_eq!(server.route(0, CLIENT, &initial(b"one-more", &[])), Route::Drop(DropReason::HalfOpenLimit));
-    server.endpoint.on_established(handles[0]);
+    server.endpoint.on_established(handles[0], Version::V1, Version::V1);
     server.close(handles[1]);
     assert_eq!(server.endpoint.half_open(), 18);
     assert_eq!(server.route(0, CLIENT, &initial(b"one-more", &[])), Route::Reply);
