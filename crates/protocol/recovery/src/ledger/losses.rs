@@ -155,6 +155,7 @@ impl LossOutcome {
         from: &mut Option<Instant>,
         thresholds: &LossThresholds,
     ) {
+        //= rfc9002/7.6.2#3
         // RFC 9002 §7.6.2: nothing that was sent between them, in whatever space, is acknowledged.
         let is_between = |at| packet.sent_at > at && from.is_some_and(|start| start < at);
         if thresholds.acked_elsewhere.is_some_and(is_between) {

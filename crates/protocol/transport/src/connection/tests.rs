@@ -24,6 +24,7 @@ use wire::version::Version;
 mod hub;
 mod keys;
 mod lanes;
+mod matrix;
 mod opening;
 mod own_moves;
 mod path_summary;
