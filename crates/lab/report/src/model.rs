@@ -144,6 +144,8 @@ pub enum PlotKind {
     /// Points joined by lines.
     #[default]
     Lines,
+    /// The same, but the points of the series with these names are events, which nothing joins.
+    LinesAndMarks(Vec<String>),
 }
 
 /// An axis.

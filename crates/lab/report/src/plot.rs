@@ -77,7 +77,7 @@ fn draw(plot: &Plot, width: Width, heading: Heading, style: &str) -> Result<Stri
             sheet.area.present()?;
             height
         }
-        PlotKind::Lines => {
+        PlotKind::Lines | PlotKind::LinesAndMarks(_) => {
             let lines = Lines::new(plot, entries(plot), width);
             let height = top + lines.height(width);
             let sheet = Sheet::new(&mut buffer, width, height);
@@ -110,7 +110,10 @@ fn entries(plot: &Plot) -> Vec<LegendLine<'_>> {
             let count = if series.is_published { &mut published } else { &mut measured };
             let place = *count;
             *count += 1;
-            LegendLine { name: &series.name, ink: Ink::of_series(place, series.is_published), place }
+            let is_of_events =
+                matches!(&plot.kind, PlotKind::LinesAndMarks(names) if names.contains(&series.name));
+            let ink = Ink::of_series(place, series.is_published);
+            LegendLine { name: &series.name, ink, place, is_of_events }
         })
         .collect()
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | records.rs | reads a file: JSON text sequences, lines of JSON, or one document with all events |
 //! | summary.rs | what the events say of the connection: figures, and their course over time |
+//! | sequence.rs | numbers of packets over time, with losses and repetitions |
 //! | requests.rs | the requests of HTTP/3: what was asked, what was answered, how long it took |
 //! | study.rs | the same as tables and plots of crate `report` |
 //!
@@ -11,6 +12,7 @@
 
 mod records;
 mod requests;
+mod sequence;
 mod study;
 mod summary;
 #[cfg(test)]

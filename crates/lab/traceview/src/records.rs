@@ -11,6 +11,8 @@ pub(crate) struct Event {
     pub(crate) time: f64,
     /// Its name without the schema's: `packet_sent`.
     pub(crate) name: String,
+    /// Numbers of packets repeat between the paths of a connection; events of paths beside the first name theirs.
+    pub(crate) is_of_first_path: bool,
     pub(crate) data: Value,
 }
 
@@ -139,7 +141,29 @@ fn of_event(event: &Value, columns: Option<&[&str]>) -> Option<Event> {
     let data = field("data", 3).cloned().unwrap_or(Value::Null);
     // What later drafts call recovery_metrics_updated.
     let name = if name == "metrics_updated" { "recovery_metrics_updated" } else { name };
-    Some(Event { time, name: name.to_owned(), data })
+    let is_of_first_path = event.get("tuple").is_none();
+    Some(Event { time, name: name.to_owned(), is_of_first_path, data })
+}
+
+/// Space and number of a packet, by the type that its header names.
+pub(crate) fn packet(data: &Value) -> Option<(String, u64)> {
+    let header = data.get("header").unwrap_or(data);
+    let number = number(header.get("packet_number")?)?;
+    let space = match text(header, "packet_type")?.as_str() {
+        "initial" => "initial",
+        "handshake" => "handshake",
+        _ => "application_data",
+    };
+    Some((space.to_owned(), number))
+}
+
+/// Numbers stand as such, or as text where a draft has them so.
+pub(crate) fn number(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
+}
+
+pub(crate) fn text(data: &Value, name: &str) -> Option<String> {
+    data.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
 impl Trace {

@@ -1,5 +1,6 @@
 //! The requests of HTTP/3 on a connection: what was asked, what was answered, and how long it took.
 
+use crate::records::number;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -89,8 +90,4 @@ fn shown(text: &str) -> String {
         shown.push('…');
     }
     shown
-}
-
-fn number(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }

@@ -4,7 +4,7 @@ use crate::records::Trace;
 use crate::summary::Summary;
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Scale, Series, Study, Table};
 
-/// Points of a line at most: a picture shows no more.
+/// Points of a line, and marks of a kind, at most: a picture shows no more.
 const MOST_POINTS: usize = 240;
 
 /// A trace as a study of its own, by the name of its file.
@@ -126,15 +126,16 @@ fn stalls(summary: &Summary) -> Table {
 fn plots(summary: &Summary) -> Vec<Plot> {
     let course = &summary.course;
     let [sent, received] = &course.content;
-    let sequence = [("sent", sent), ("received", received), ("at a loss", &course.lost)];
+    let content = [line("sent", sent), line("received", received), marks("declared lost", &course.lost)];
     let window = [
-        ("congestion window", &course.window),
-        ("bytes in flight", &course.in_flight),
-        ("slow start threshold", &course.threshold),
+        line("congestion window", &course.window),
+        line("bytes in flight", &course.in_flight),
+        line("slow start threshold", &course.threshold),
     ];
-    let rtt = [("latest", &course.rtt), ("smoothed", &course.smoothed)];
+    let rtt = [line("latest", &course.rtt), line("smoothed", &course.smoothed)];
     [
-        plot("Content of streams over time", "MB, added up", 1e-6, &sequence),
+        plot(sequence_title(summary), "packet number", 1.0, &sequence(summary)),
+        plot("Content of streams over time", "MB, added up", 1e-6, &content),
         plot("Congestion control", "kB", 1e-3, &window),
         plot("Round-trip time", "ms", 1.0, &rtt),
     ]
@@ -143,21 +144,68 @@ fn plots(summary: &Summary) -> Vec<Plot> {
     .collect()
 }
 
+/// Whether the connection carried more from this end than to it.
+fn is_sender(summary: &Summary) -> bool {
+    summary.bytes[0] >= summary.bytes[1]
+}
+
+fn sequence_title(summary: &Summary) -> &'static str {
+    if is_sender(summary) { "Sequence of sent packets" } else { "Sequence of received packets" }
+}
+
+/// The packets of the direction that carries more.
+fn sequence(summary: &Summary) -> Vec<Drawn<'_>> {
+    let sequence = &summary.sequence;
+    if is_sender(summary) {
+        vec![
+            line("sent", &sequence.sent),
+            line("largest acknowledged", &sequence.acknowledged),
+            marks("declared lost", &sequence.lost),
+            marks("with content sent again", &sequence.sent_again),
+        ]
+    } else {
+        vec![
+            line("received in order", &sequence.received),
+            marks("behind a larger number", &sequence.late),
+            marks("with content received before", &sequence.received_again),
+        ]
+    }
+}
+
+/// Points that belong together, by their name.
+struct Drawn<'a> {
+    name: &'static str,
+    is_line: bool,
+    points: &'a [(f64, f64)],
+}
+
+/// Figures over time.
+fn line<'a>(name: &'static str, points: &'a [(f64, f64)]) -> Drawn<'a> {
+    Drawn { name, is_line: true, points }
+}
+
+/// Events.
+fn marks<'a>(name: &'static str, points: &'a [(f64, f64)]) -> Drawn<'a> {
+    Drawn { name, is_line: false, points }
+}
+
 /// `None` without figures.
-fn plot(title: &str, unit: &str, scale: f64, lines: &[(&str, &Vec<(f64, f64)>)]) -> Option<Plot> {
-    let with_points = lines.iter().filter(|(_, points)| !points.is_empty());
-    let series: Vec<Series> = with_points
-        .map(|(name, points)| Series {
-            name: (*name).to_owned(),
+fn plot(title: &str, unit: &str, scale: f64, drawn: &[Drawn<'_>]) -> Option<Plot> {
+    let drawn = || drawn.iter().filter(|drawn| !drawn.points.is_empty());
+    let series: Vec<Series> = drawn()
+        .map(|drawn| Series {
+            name: drawn.name.to_owned(),
             is_published: false,
-            points: thinned(points)
+            points: thinned(drawn.points)
                 .map(|(time, value)| Point { x: time / 1e3, y: value * scale, interval: None })
                 .collect(),
         })
         .collect();
+    let events: Vec<String> =
+        drawn().filter(|drawn| !drawn.is_line).map(|drawn| drawn.name.to_owned()).collect();
     (!series.is_empty()).then(|| Plot {
         title: title.to_owned(),
-        kind: PlotKind::Lines,
+        kind: if events.is_empty() { PlotKind::Lines } else { PlotKind::LinesAndMarks(events) },
         x: Axis { label: "seconds".to_owned(), scale: Scale::Linear },
         y: Axis { label: unit.to_owned(), scale: Scale::Linear },
         series,

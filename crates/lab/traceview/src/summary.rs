@@ -1,7 +1,8 @@
 //! What the events of a trace say of its connection.
 
-use crate::records::{Event, Trace};
+use crate::records::{Event, Trace, number, packet, text};
 use crate::requests::{Request, Requests};
+use crate::sequence::{Content, Sequence};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -56,6 +57,8 @@ pub struct Summary {
     pub others: BTreeMap<String, u64>,
     #[serde(skip)]
     pub(crate) course: Course,
+    #[serde(skip)]
+    pub(crate) sequence: Sequence,
 }
 
 /// A time in which no stream made progress, though some did before and after.
@@ -121,12 +124,13 @@ impl Summary {
     }
 
     fn add(&mut self, reading: &mut Reading, event: &Event) {
-        let Event { time, name, data } = event;
+        let Event { time, name, data, .. } = event;
         match name.as_str() {
             "packet_sent" => self.on_packet(reading, event, 0),
             "packet_received" => self.on_packet(reading, event, 1),
             "packet_lost" => {
                 self.lost += 1;
+                self.sequence.on_lost(event);
                 self.course.lost.push((*time, reading.carried[0] as f64));
                 if let Some(packet) = packet(data) {
                     reading.lost.insert(packet, ());
@@ -135,6 +139,9 @@ impl Summary {
             "packet_dropped" => self.dropped += 1,
             "packets_acked" => {
                 let space = text(data, "packet_number_space").unwrap_or_default();
+                if space == "application_data" {
+                    self.sequence.on_acknowledged(event);
+                }
                 let numbers = data.get("packet_numbers").and_then(Value::as_array);
                 let again = numbers.into_iter().flatten().filter_map(Value::as_u64);
                 let again = again.filter(|number| reading.lost.remove(&(space.clone(), *number)).is_some());
@@ -169,7 +176,7 @@ impl Summary {
         let length = data.pointer("/raw/length").or_else(|| data.pointer("/header/packet_size"));
         self.bytes[direction] += length.and_then(number).unwrap_or(0);
         let frames = data.get("frames").and_then(Value::as_array);
-        let mut is_new = false;
+        let (mut is_new, mut has_content) = (false, false);
         for frame in frames.into_iter().flatten() {
             let ty = text(frame, "frame_type").unwrap_or_default();
             if ty == "handshake_done" && self.handshake_ms.is_none() {
@@ -186,6 +193,7 @@ impl Summary {
                 .find_map(|path| number(frame.pointer(path)?));
             let length = length.unwrap_or(0);
             self.stream_bytes[direction] += length;
+            has_content |= length > 0;
             let id = frame.get("stream_id").and_then(number).unwrap_or(0);
             let end = frame.get("offset").and_then(number).unwrap_or(0).saturating_add(length);
             if (direction == 0) == (self.vantage == "server") {
@@ -197,6 +205,11 @@ impl Summary {
                 *known = end;
                 is_new = true;
             }
+        }
+        let content = if has_content && !is_new { Content::Repeated } else { Content::New };
+        match direction {
+            0 => self.sequence.on_sent(event, content),
+            _ => self.sequence.on_received(event, content),
         }
         if is_new {
             self.course.content[direction].push((*time, reading.carried[direction] as f64));
@@ -233,18 +246,6 @@ impl Summary {
             self.handshake_ms = Some(time);
         }
     }
-}
-
-/// Space and number of a packet, by the type that its header names.
-fn packet(data: &Value) -> Option<(String, u64)> {
-    let header = data.get("header").unwrap_or(data);
-    let number = number(header.get("packet_number")?)?;
-    let space = match text(header, "packet_type")?.as_str() {
-        "initial" => "initial",
-        "handshake" => "handshake",
-        _ => "application_data",
-    };
-    Some((space.to_owned(), number))
 }
 
 /// A version of QUIC by its number: in words where it has a name. Source: RFC 9000 §15, RFC 9369 §3.1.
@@ -291,15 +292,6 @@ fn ending(data: &Value) -> String {
     ];
     let words: Vec<String> = words.into_iter().flatten().collect();
     if words.is_empty() { "closed".to_owned() } else { words.join(" ") }
-}
-
-/// Numbers stand as such, or as text where a draft has them so.
-fn number(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| value.as_str()?.parse().ok())
-}
-
-fn text(data: &Value, name: &str) -> Option<String> {
-    data.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
 fn in_words(value: &Value) -> String {

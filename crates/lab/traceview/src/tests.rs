@@ -39,8 +39,50 @@ fn a_sequence_is_summed_up() {
     assert_eq!(summary.course.content[0].last().map(|(_, bytes)| *bytes), Some(1_500.0));
     assert!(traces[0].notes[0].contains("not whole"), "{:?}", traces[0].notes);
     let study = study("one", &traces[0], &summary);
-    assert_eq!(study.blocks.len(), 5, "figures, stalls and three pictures");
+    assert_eq!(study.blocks.len(), 6, "figures, stalls and four pictures");
     assert!(study.findings.iter().any(|finding| finding.contains("256")), "{:?}", study.findings);
+}
+
+/// Deleted, a picture could show the packets of one path as losses of another, or hide what was sent twice.
+#[test]
+fn the_sequence_marks_what_was_lost_repeated_and_late() {
+    let packet = |time: u32, name: &str, number: u32, offset: u32, more: &str| {
+        format!(
+            r#"{{"time":{time},"name":"quic:{name}"{more},"data":{{"header":{{"packet_type":"1RTT","packet_number":{number}}},"raw":{{"length":100}},"frames":[{{"frame_type":"stream","stream_id":0,"offset":{offset},"raw":{{"payload_length":50}}}}]}}}}"#
+        )
+    };
+    let acked = r#"{"time":40,"name":"quic:packets_acked","data":{"packet_number_space":"application_data","packet_numbers":[1,3]}}"#;
+    let initial = r#"{"time":1,"name":"quic:packet_sent","data":{"header":{"packet_type":"initial","packet_number":9}}}"#;
+    let course = |beside: &str| {
+        let records = [
+            initial.to_owned(),
+            packet(1, "packet_sent", 1, 0, ""),
+            packet(2, "packet_sent", 2, 50, ""),
+            packet(2, "packet_sent", 1, 100, beside),
+            packet(11, "packet_lost", 2, 50, ""),
+            packet(12, "packet_sent", 3, 50, ""),
+            packet(20, "packet_received", 5, 0, ""),
+            packet(21, "packet_received", 7, 50, ""),
+            packet(22, "packet_received", 6, 0, ""),
+            acked.to_owned(),
+        ];
+        let text = sequence(&records.each_ref().map(String::as_str));
+        let traces = parse(&text).expect("a trace");
+        let summary = Summary::of(&traces[0]);
+        (study("one", &traces[0], &summary), summary.sequence)
+    };
+    let (study, sequence) = course(r#","tuple":"1""#);
+    assert_eq!(sequence.sent, [(0.0, 1.0), (1.0, 2.0), (11.0, 3.0)]);
+    assert_eq!((sequence.sent_again, sequence.lost), (vec![(11.0, 3.0)], vec![(10.0, 2.0)]));
+    assert_eq!(sequence.acknowledged, [(39.0, 3.0)]);
+    assert_eq!((sequence.received, sequence.late), (vec![(19.0, 5.0), (20.0, 7.0)], vec![(21.0, 6.0)]));
+    assert_eq!(sequence.received_again, [(21.0, 6.0)]);
+    let pictures = study.blocks.iter().filter_map(|block| match block {
+        report::model::Block::Plot(plot) => Some(plot.title.as_str()),
+        _ => None,
+    });
+    assert_eq!(pictures.collect::<Vec<_>>(), ["Sequence of sent packets", "Content of streams over time"]);
+    assert_eq!(course("").1.sent.len(), 4, "without a path it is a packet of the first");
 }
 
 /// Deleted, the slow request among many would not be seen, and a path could write to a terminal what it likes.

@@ -26,7 +26,7 @@ pub(crate) struct TraceArgs {
     /// Print a line of JSON for each connection.
     #[arg(long)]
     json: bool,
-    /// Write a page with the course of each connection: requests, content, window, round-trip time.
+    /// Write a page with the course of each connection: requests, sequence of packets, content, window, round-trip time.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
 }

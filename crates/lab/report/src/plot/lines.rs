@@ -88,11 +88,29 @@ impl<'a> Lines<'a> {
         // What was published lies behind what was measured.
         for is_published in [true, false] {
             for (series, entry) in self.plot.series.iter().zip(&self.entries) {
-                if series.is_published == is_published {
+                if series.is_published != is_published {
+                    continue;
+                }
+                if entry.is_of_events {
+                    self.draw_events(&mut chart, &series.points, entry)?;
+                } else {
                     self.draw_series(&mut chart, &series.points, entry)?;
                 }
             }
         }
+        Ok(())
+    }
+
+    fn draw_events(
+        &self,
+        chart: &mut Chart<'_, '_>,
+        points: &[Point],
+        entry: &LegendLine<'_>,
+    ) -> Result<(), Failure> {
+        let places = points.iter().filter_map(|point| Some((self.x.place(point.x)?, self.y.place(point.y)?)));
+        let fill = entry.ink.colour().filled();
+        let marks = places.map(|at| EmptyElement::at(at) + Polygon::new(marker(entry.place), fill));
+        chart.draw_series(marks)?;
         Ok(())
     }
 

@@ -64,6 +64,8 @@ pub(super) struct LegendLine<'a> {
     pub(super) ink: Ink,
     /// Its place among its kind: decides the marker.
     pub(super) place: usize,
+    /// Its points are events, which no line joins.
+    pub(super) is_of_events: bool,
 }
 
 impl<'a> Sheet<'a> {
@@ -107,8 +109,10 @@ impl<'a> Sheet<'a> {
                 Swatch::Patch => self.patch([(x, y - 5.0), (x + 10.0, y + 5.0)], entry.ink)?,
                 Swatch::Line => {
                     let ends = [(tenths(x), tenths(y)), (tenths(x + 20.0), tenths(y))];
-                    let style = entry.ink.as_line().colour().stroke_width(20);
-                    self.area.draw(&PathElement::new(ends, style))?;
+                    if !entry.is_of_events {
+                        let style = entry.ink.as_line().colour().stroke_width(20);
+                        self.area.draw(&PathElement::new(ends, style))?;
+                    }
                     let middle = (tenths(x + 10.0), tenths(y));
                     let outline: Vec<_> = marker(entry.place)
                         .into_iter()

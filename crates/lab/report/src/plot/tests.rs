@@ -69,6 +69,16 @@ fn lines_are_drawn_on_every_scale() {
     }
 }
 
+/// Deleted, events could be joined by lines, which says that there was something between them.
+#[test]
+fn events_are_marks_that_nothing_joins() {
+    let (mut plot, joined) = (lines(Scale::Linear), inlined(&lines(Scale::Linear), Width::Wide));
+    plot.kind = PlotKind::LinesAndMarks(vec!["b".to_owned(), "h".to_owned()]);
+    let svg = inlined(&plot, Width::Wide);
+    assert_eq!(count(&svg, "<polyline"), count(&joined, "<polyline") - 4, "{svg}");
+    assert_eq!(count(&svg, "<polygon"), count(&joined, "<polygon"), "each point has its mark");
+}
+
 /// Lines of the grid and the axes that the library draws as polylines.
 fn count_grid(svg: &str) -> usize {
     svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("class=\"s2\"")).count()
