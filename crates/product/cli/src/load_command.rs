@@ -87,10 +87,10 @@ pub(crate) struct LoadArgs {
     /// answer, or their ports would be used up.
     #[arg(long, help_heading = "Load", hide_short_help = true)]
     new_connections: bool,
-    /// With --new-connections over HTTP/3: connections resume by session tickets of those before. The first ones cannot.
+    /// With --new-connections: connections resume by session tickets of those before. The first ones cannot.
     #[arg(long, requires = "new_connections", help_heading = "Load", hide_short_help = true)]
     resume: bool,
-    /// As --resume, with the request in the first packets (0-RTT), where a ticket of the server permits that.
+    /// As --resume, with the request in the first packets (0-RTT), where a ticket of the server permits that. For HTTP/3.
     #[arg(
         long,
         requires = "new_connections",

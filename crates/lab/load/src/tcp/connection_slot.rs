@@ -21,12 +21,9 @@ pub(super) async fn keep(thread_state: Rc<ThreadState>, number: usize) {
     loop {
         let began = clock::now();
         match dial(&thread_state, &mut state).await {
-            Ok((link, sender, driver)) => {
-                thread_state.accounts.borrow_mut().on_handshake(
-                    None,
-                    clock::now().saturating_since(began),
-                    HandshakeKind::Full,
-                );
+            Ok(Dialled { link, sender, driver, kind }) => {
+                let took = clock::now().saturating_since(began);
+                thread_state.accounts.borrow_mut().on_handshake(None, took, kind);
                 use_up(&thread_state, &link, sender, (number, &request_slots)).await;
                 drop(driver);
                 thread_state.on_down();
@@ -58,9 +55,9 @@ pub(super) async fn once_each(thread_state: Rc<ThreadState>, number: usize) {
         place.set(Some(&times));
         let began = clock::now();
         let outcome = match dial(&thread_state, &mut state).await {
-            Ok((_, mut sender, driver)) => {
+            Ok(Dialled { mut sender, driver, kind, .. }) => {
                 let took = clock::now().saturating_since(began);
-                thread_state.accounts.borrow_mut().on_handshake(Some(&times), took, HandshakeKind::Full);
+                thread_state.accounts.borrow_mut().on_handshake(Some(&times), took, kind);
                 pause = PAUSES[0];
                 let outcome = match sender.is_ready().await {
                     true => request_slot::within(&thread_state, &times, &mut sender, request).await,
@@ -90,16 +87,21 @@ pub(super) async fn once_each(thread_state: Rc<ThreadState>, number: usize) {
 }
 
 /// A connection that takes requests.
-async fn dial(
-    thread_state: &Rc<ThreadState>,
-    state: &mut SlotState,
-) -> Result<(Rc<ConnectionHandle>, Sender, Driver), RequestFailure> {
+struct Dialled {
+    link: Rc<ConnectionHandle>,
+    sender: Sender,
+    driver: Driver,
+    kind: HandshakeKind,
+}
+
+async fn dial(thread_state: &Rc<ThreadState>, state: &mut SlotState) -> Result<Dialled, RequestFailure> {
     thread_state.on_dial();
     let link = Rc::new(ConnectionHandle::default());
     let stream = connect(thread_state).await?;
+    let kind = stream.handshake_kind();
     let (sender, driver) = sender::open(thread_state, &link, stream).await?;
     thread_state.on_up(state);
-    Ok((link, sender, driver))
+    Ok(Dialled { link, sender, driver, kind })
 }
 
 /// Asks until the connection takes no more.

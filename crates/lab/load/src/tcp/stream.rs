@@ -2,6 +2,7 @@
 
 use super::meter::Metered;
 use super::tls::Tls;
+use crate::kinds::HandshakeKind;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,6 +12,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(super) enum Stream {
     Clear(Metered),
     Tls(Box<Tls>),
+}
+
+impl Stream {
+    /// What its handshake was like.
+    pub(super) fn handshake_kind(&self) -> HandshakeKind {
+        match self {
+            Stream::Tls(stream) if stream.is_resumed() => HandshakeKind::Resumed,
+            Stream::Clear(_) | Stream::Tls(_) => HandshakeKind::Full,
+        }
+    }
 }
 
 impl AsyncRead for Stream {

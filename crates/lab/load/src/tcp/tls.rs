@@ -8,11 +8,11 @@
 
 use super::meter::Metered;
 use super::records::{Incoming, Outgoing, invalid, want_of_encoding, want_of_encrypting};
-use rustls::ClientConfig;
 use rustls::client::ClientConnectionData;
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::ServerName;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus, WriteTraffic};
+use rustls::{ClientConfig, HandshakeKind};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -78,6 +78,11 @@ impl Tls {
     /// What the ends agreed to speak.
     pub(super) fn agreed(&self) -> Option<&[u8]> {
         self.session.alpn_protocol()
+    }
+
+    /// Whether the handshake has used a ticket and no certificate.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.session.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
     /// Does the handshake.

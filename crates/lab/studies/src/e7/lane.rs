@@ -146,7 +146,7 @@ pub(super) fn scenarios(who: Contestant, has_hybrid: bool) -> Vec<Scenario> {
         }
         // What was negotiated is not told over TCP.
         if exchange == Exchange::Classic && matches!(who, Contestant::Tercel | Contestant::Nginx) {
-            all.push(row(Http::One, Kind::Full, Validation::Handshake));
+            all.extend([Kind::Full, Kind::Resumed].map(|kind| row(Http::One, kind, Validation::Handshake)));
         }
     }
     all

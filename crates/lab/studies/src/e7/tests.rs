@@ -75,9 +75,9 @@ fn a_trial_of_another_kind_or_with_failures_is_none() {
 #[test]
 fn each_server_has_the_rows_that_its_program_offers() {
     let count = |who, has_hybrid| scenarios(who, has_hybrid).len();
-    assert_eq!(count(Contestant::Tercel, true), 9, "three kinds and Retry twice, and TCP");
+    assert_eq!(count(Contestant::Tercel, true), 10, "three kinds and Retry twice, and TCP");
     assert_eq!(count(Contestant::Quinn, false), 4);
-    assert_eq!(count(Contestant::Nginx, false), 1);
+    assert_eq!(count(Contestant::Nginx, false), 2, "full and resumed over TCP");
     assert_eq!(count(Contestant::Caddy, false), 0);
     let retry = scenarios(Contestant::S2n, false).pop().unwrap();
     assert_eq!((retry.server_flags(), retry.validation), (vec!["--retry"], Validation::Retry));

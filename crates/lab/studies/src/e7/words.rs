@@ -76,7 +76,7 @@ pub(super) fn notes(
     }
     notes.push(
         "s2n-quic has no early data, and its published crate resumes by an unstable feature only; the program of quiche sends no Retry. The \
-         client resumes over QUIC only, so rows over TCP are full handshakes."
+         client has no early data over TCP."
             .to_owned(),
     );
     notes

@@ -13,6 +13,7 @@ use http::{Method, Request, Uri};
 use load::{
     Bound, Handshakes, LoadPlan, Pace, Protocol, Quic, Reuse, Tcp, choose_address, choose_tcp_address,
 };
+use rustls::client::Resumption;
 use std::sync::Arc;
 use traces::Qlog;
 use transport::ClientConfig;
@@ -60,14 +61,13 @@ impl LoadArgs {
     }
 
     fn protocol(&self, target: &Target, qlog: Option<&Qlog>) -> Result<Protocol, GetError> {
-        if self.http != Http::Three && (self.resume || self.early_data) {
-            let text = "--resume and --early-data are for HTTP/3: leave out --http";
-            return Err(GetError::Usage(text.to_owned()));
+        if self.http != Http::Three && self.early_data {
+            return Err(GetError::Usage("--early-data is for HTTP/3: leave out --http".to_owned()));
         }
         if self.http != Http::Three {
             let options = TlsOptions { alpn: Vec::new(), ..self.quic.tls() };
             let tls = match target.scheme() {
-                Scheme::Https => Some(self.connection.tcp_tls(&options)?),
+                Scheme::Https => Some(self.resuming(self.connection.tcp_tls(&options)?)),
                 Scheme::Http => None,
             };
             let tcp = Tcp { tls, handshake_timeout: self.connect_timeout };
@@ -91,6 +91,15 @@ impl LoadArgs {
             (false, false) => Handshakes::Full,
         };
         Ok(Protocol::Http3(Quic { config, spin: self.path.spin, handshakes }))
+    }
+
+    /// The configuration of connections over TCP, with tickets of those before if they are to resume.
+    fn resuming(&self, tls: Arc<rustls::ClientConfig>) -> Arc<rustls::ClientConfig> {
+        let mut tls = Arc::unwrap_or_clone(tls);
+        if self.resume {
+            tls.resumption = Resumption::in_memory_sessions(1);
+        }
+        Arc::new(tls)
     }
 
     fn head(&self, target: &Target) -> Result<Parts, GetError> {
