@@ -63,6 +63,12 @@ pub struct Report {
     pub accepted: u64,
     /// Paths that clients have opened beside the first.
     pub paths_opened: u64,
+    /// Connections that were resumed.
+    pub resumed: u64,
+    /// Connections that the server has moved to the version that it prefers.
+    pub moved: u64,
+    /// DATAGRAM frames that reached the server.
+    pub datagrams: u64,
     /// Events in traces.
     pub events: u64,
 }
@@ -96,9 +102,25 @@ fn report(lab: &mut TransferSimulation, plan: &Plan, time: Duration) -> Result<R
     let network = lab.network().borrow().digest();
     let (client, turns) = (lab.client().app_mut().counters, lab.turns());
     let (server, accepted) = (lab.server().app_mut().counters, lab.server().app_mut().accepted);
-    let paths_opened = lab.client().app_mut().paths_opened;
+    let datagrams = lab.server().app_mut().datagrams;
+    let counters = *lab.server().endpoint().counters();
+    let moved = counters.moved_to_v1 + counters.moved_to_v2;
+    let Client { paths_opened, resumed, .. } = *lab.client().app_mut();
     let digest = network.value();
-    Ok(Report { digest, time, turns, client, server, accepted, paths_opened, events: 0 })
+    let report = Report {
+        digest,
+        time,
+        turns,
+        client,
+        server,
+        accepted,
+        paths_opened,
+        resumed,
+        moved,
+        datagrams,
+        events: 0,
+    };
+    Ok(report)
 }
 
 /// The two ends, ready to run.
