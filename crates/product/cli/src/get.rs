@@ -30,12 +30,13 @@ use client::{
 };
 use console::Console;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use crypto::{KeyLines, TlsOptions};
+use crypto::{FileSessions, KeyLines, TlsOptions};
 use datapath::Port;
 use ports::{AnyPort, OpenOutcome};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use transport::TransportConfig;
 
 /// Versions of HTTP.
@@ -116,7 +117,7 @@ pub(crate) struct GetArgs {
     connection: ConnectionArgs,
     /// Each URL on a connection of its own, one after the other. Over HTTP/3 those after the first resume.
     ///
-    /// Session tickets are kept in memory, for as long as the program runs.
+    /// Session tickets are kept in memory, for as long as the program runs, unless --session-cache names a file.
     #[arg(long, conflicts_with = "parallel", help_heading = "Connection", hide_short_help = true)]
     new_connections: bool,
     /// Send requests with the first packets to a server that is known from an earlier connection (0-RTT), over HTTP/3.
@@ -124,6 +125,12 @@ pub(crate) struct GetArgs {
     /// An attacker may have such a request carried out twice, which does no harm to downloads. The report says what became of it.
     #[arg(long, help_heading = "Connection", hide_short_help = true)]
     early_data: bool,
+    /// Keep session tickets, address tokens and settings of servers in this file, and resume the sessions of earlier runs, over HTTP/3.
+    ///
+    /// It is made if there is none, with mode 0600: who has it can resume the sessions. Programs may share it. A server is asked for its
+    /// certificate again when it is not trusted any more, with other roots for example.
+    #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
+    session_cache: Option<PathBuf>,
     /// Use these addresses for the host and port of a URL, one after the other until one answers. Repeatable.
     #[arg(long, value_name = "HOST:PORT:ADDRESS[,ADDRESS]", help_heading = "Connection")]
     resolve: Vec<String>,
@@ -203,8 +210,13 @@ fn get(args: &GetArgs) -> Result<u8, GetError> {
     let jobs = args.jobs()?;
     let qlog = args.qlog.open().map_err(GetError::Usage)?;
     let builder = qlog.iter().fold(args.builder()?, Builder::qlog);
+    let sessions = args.sessions()?;
+    let builder = sessions.iter().fold(builder, |builder, kept| builder.session_store(kept.clone()));
     let outcome = args.get(builder, &jobs);
     qlog.iter().for_each(qlog_options::finish);
+    if let Some(error) = sessions.and_then(|sessions| sessions.take_error()) {
+        eprintln!("tercel get: warning: {error}");
+    }
     outcome
 }
 impl GetArgs {
@@ -260,6 +272,9 @@ impl GetArgs {
         if self.paths.count().is_some() {
             return Err(GetError::Usage("--paths is for connections of QUIC: add --http 3".to_owned()));
         }
+        if self.session_cache.is_some() {
+            return Err(GetError::Usage("--session-cache keeps sessions of QUIC: add --http 3".to_owned()));
+        }
         let client = builder.build().map_err(|error| self.unbuilt(error))?;
         self.tell_of_proxy(jobs);
         let stop = stop_flag(|| {}).map_err(unusable)?;
@@ -311,6 +326,12 @@ impl GetArgs {
         } else {
             builder
         })
+    }
+
+    /// The sessions of earlier runs.
+    fn sessions(&self) -> Result<Option<Arc<FileSessions>>, GetError> {
+        let opened = self.session_cache.as_ref().map(FileSessions::open).transpose();
+        opened.map(|opened| opened.map(Arc::new)).map_err(|error| GetError::Usage(error.to_string()))
     }
 
     fn fetch_options(&self) -> Result<FetchOptions, GetError> {

@@ -81,8 +81,9 @@ pub use config::{ClientConfig, EarlyData, ServerConfig};
 pub use connecting::{Connecting, ZeroRttAccepted};
 pub use connection::Connection;
 pub use crypto::{
-    Authorities, ClientAuth, ConfigError as TlsConfigError, EarlyStatus, Ech, EchConfigs, Identity,
-    MemorySessions, Roots, ServerKey, SessionStore, SessionTicket, TicketFileError, TicketKeys,
+    Authorities, ClientAuth, ConfigError as TlsConfigError, EarlyStatus, Ech, EchConfigs, FileSessions,
+    Identity, MemorySessions, Roots, ServerKey, SessionFileError, SessionStore, SessionTicket,
+    TicketFileError, TicketKeys,
 };
 pub use datagram_error::{ExportError, SendDatagramError};
 pub use driver::{ManualDriver, Progress};

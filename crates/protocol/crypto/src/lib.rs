@@ -34,6 +34,7 @@ pub mod token;
 mod undecided;
 #[cfg(test)]
 mod vectors;
+mod voucher;
 
 pub use config::{
     Authorities, ClientAuth, ClientTls, ConfigError, Ech, EchConfigs, Identities, Identity, KeyExchange,
@@ -45,8 +46,8 @@ pub use level::Level;
 pub use packet::{OpenError, PacketKey, TAG_LEN};
 pub use reset::StatelessResetKey;
 pub use resumption::{
-    EarlyTerms, MemorySessions, ServerKey, SessionStore, SessionTicket, StrikeRegister, TicketFileError,
-    TicketKeys, TicketOptions,
+    EarlyTerms, FileSessions, MemorySessions, ServerKey, SessionFileError, SessionStore, SessionTicket,
+    StrikeRegister, TicketFileError, TicketKeys, TicketOptions,
 };
 pub use retry::RetryIntegrity;
 pub use session::{EarlyStatus, KeyChange, ServerId, TlsError, TlsSession};

@@ -7,7 +7,7 @@
 use crate::config::{ClientTls, ServerTls};
 use crate::fault;
 use crate::hello;
-use crate::key_capture::{suite_of, take_secret};
+use crate::key_capture::{suite_of, take_secret, ticket_secret};
 use crate::keys::{DirectionalKeys, Keys, OneRttSecrets};
 use crate::level::Level;
 use crate::resumption::{EarlyTerms, IssuedTickets, OfferedTickets};
@@ -310,7 +310,7 @@ impl TlsSession {
             return undecided.keep(message).ok_or_else(second);
         }
         let permits = self.judge_early_data(message);
-        let outcome = self.tls.read_hs(message);
+        let outcome = self.read_message(message);
         outcome.map_err(|error| {
             let alert = self.tls.alert().map_or(alert::INTERNAL_ERROR, u8::from);
             TlsError::new(alert, fault::in_words(&error, self.side()))
@@ -318,6 +318,20 @@ impl TlsSession {
         self.note_outcome(message, permits);
         self.collect();
         Ok(())
+    }
+
+    /// Lets rustls read a message. A ticket is kept with what it was made of, if the store wants that.
+    fn read_message(&mut self, message: &[u8]) -> Result<(), rustls::Error> {
+        match &self.tickets {
+            Tickets::Offered(offered) if offered.writes(message) => {
+                let (outcome, secret) = ticket_secret(|| self.tls.read_hs(message));
+                if let Some((secret, chain)) = secret.zip(self.tls.peer_certificates()) {
+                    offered.keep_written(message, secret.as_ref(), chain);
+                }
+                outcome
+            }
+            _ => self.tls.read_hs(message),
+        }
     }
 
     /// On a server, whether the early data that a ClientHello announces may be taken; `None` where none is announced.

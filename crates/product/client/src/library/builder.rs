@@ -255,7 +255,8 @@ impl Builder {
     }
 
     /// Where session tickets and address tokens of servers are kept, by which later connections over QUIC resume. Default: in memory,
-    /// for 256 servers. Tickets serve one client and its clones only.
+    /// for 256 servers. Tickets in memory serve one client and its clones only; those of a file (`tercel::quic::FileSessions`) serve the
+    /// next process.
     pub fn session_store(mut self, sessions: Arc<dyn SessionStore>) -> Builder {
         self.sessions = sessions;
         self

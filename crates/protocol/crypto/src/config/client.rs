@@ -1,10 +1,12 @@
 //! A client's TLS configuration.
 
 use super::error::ConfigError;
+use super::identities::Identities;
 use super::identity::certificates;
 use super::options::TlsOptions;
-use super::verify::{AcceptAny, OrPinned};
-use crate::resumption::{OfferedTickets, ServerKey, SessionStore};
+use super::verify::{AcceptAny, OrPinned, OrVouched};
+use crate::resumption::{Client, OfferedTickets, ServerKey, SessionStore};
+use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
@@ -29,6 +31,10 @@ pub enum Roots {
 #[derive(Clone, Debug)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
+    /// The one in `config`, which does not show it.
+    verifier: Arc<dyn ServerCertVerifier>,
+    /// A digest of the certificates that the client shows to servers which ask.
+    identity: [u8; 32],
     sessions: Option<Arc<dyn SessionStore>>,
 }
 
@@ -40,17 +46,23 @@ impl ClientTls {
     pub fn new(roots: &Roots, options: &TlsOptions) -> Result<ClientTls, ConfigError> {
         options.check()?;
         //= rfc9001/4.2#1
-        let mut config = trusting(roots, options, (options.provider(), &[&TLS13]))?;
+        let provider = options.provider();
+        let verifier: Arc<dyn ServerCertVerifier> =
+            Arc::new(OrVouched::new(verifier(roots, Arc::clone(&provider))?));
+        let mut config = trusting(Arc::clone(&verifier), options, (provider, &[&TLS13]))?;
         config.alpn_protocols.clone_from(&options.alpn);
         config.resumption = Resumption::disabled();
         if let Some(key_log) = options.open_key_log()? {
             config.key_log = key_log;
         }
-        Ok(ClientTls { config: Arc::new(config), sessions: None })
+        let identity = options.client_identity.as_ref().map(|shown| Identities::from(shown).digest());
+        let identity = identity.unwrap_or_default();
+        Ok(ClientTls { config: Arc::new(config), verifier, identity, sessions: None })
     }
 
     /// Keeps tickets and address tokens of servers in `sessions`, and uses those of earlier connections. A ticket serves the
-    /// configuration only that it was got with, and its clones: another one may trust others.
+    /// configuration only that it was got with, and its clones: another one may trust others. One that was written down serves every
+    /// configuration that trusts the server's certificates.
     #[must_use]
     pub fn with_sessions(self, sessions: Arc<dyn SessionStore>) -> ClientTls {
         ClientTls { sessions: Some(sessions), ..self }
@@ -63,6 +75,11 @@ impl ClientTls {
         let mut config = ClientConfig::clone(&self.config);
         config.enable_early_data = true;
         ClientTls { config: Arc::new(config), ..self }
+    }
+
+    /// Whether tickets that come are kept beyond the life of the process.
+    pub fn writes_tickets(&self) -> bool {
+        self.sessions.as_ref().is_some_and(|sessions| sessions.writes_tickets())
     }
 
     /// An address token of an earlier connection to this server, which does not come out again. Empty if there is none.
@@ -100,7 +117,12 @@ impl ClientTls {
         version: Version,
     ) -> (Arc<ClientConfig>, Option<Arc<OfferedTickets>>) {
         let Some(sessions) = &self.sessions else { return (Arc::clone(&self.config), None) };
-        let offered = OfferedTickets::new(Arc::clone(sessions), self.key(name, port, version));
+        let client = Client {
+            config: Arc::clone(&self.config),
+            verifier: Arc::clone(&self.verifier),
+            identity: self.identity,
+        };
+        let offered = OfferedTickets::new(Arc::clone(sessions), self.key(name, port, version), client);
         let offered = Arc::new(offered);
         let mut config = ClientConfig::clone(&self.config);
         config.resumption = Resumption::store(offered.clone());
@@ -119,7 +141,9 @@ impl ClientTls {
 /// # Errors
 /// As [`ClientTls::new`]; but there may be no application protocol.
 pub fn tcp_client(roots: &Roots, options: &TlsOptions) -> Result<Arc<ClientConfig>, ConfigError> {
-    let mut config = trusting(roots, options, (options.tcp_provider(), rustls::ALL_VERSIONS))?;
+    let provider = options.tcp_provider();
+    let verifier = verifier(roots, Arc::clone(&provider))?;
+    let mut config = trusting(verifier, options, (provider, rustls::ALL_VERSIONS))?;
     config.alpn_protocols.clone_from(&options.alpn);
     config.resumption = Resumption::disabled();
     if let Some(key_log) = options.open_key_log()? {
@@ -128,32 +152,38 @@ pub fn tcp_client(roots: &Roots, options: &TlsOptions) -> Result<Arc<ClientConfi
     Ok(Arc::new(config))
 }
 
-/// A configuration that trusts `roots`, and shows the certificate of `options` to servers that ask.
-fn trusting(
+/// What verifies the certificates of servers.
+fn verifier(
     roots: &Roots,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, ConfigError> {
+    let library = |roots| {
+        let library = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        library.build().map_err(|error| ConfigError::Refused(error.to_string()))
+    };
+    Ok(match roots {
+        Roots::System => library(system_roots()?)?,
+        Roots::Pem(text) => {
+            let (roots, given) = pem_roots(text)?;
+            Arc::new(OrPinned::new(library(roots)?, given))
+        }
+        Roots::Insecure => Arc::new(AcceptAny::new(provider.signature_verification_algorithms)),
+    })
+}
+
+/// A configuration with this verifier, which shows the certificate of `options` to servers that ask.
+fn trusting(
+    verifier: Arc<dyn ServerCertVerifier>,
     options: &TlsOptions,
     (provider, versions): (Arc<CryptoProvider>, &[&'static SupportedProtocolVersion]),
 ) -> Result<ClientConfig, ConfigError> {
-    let builder = ClientConfig::builder_with_provider(provider.clone());
+    let builder = ClientConfig::builder_with_provider(provider);
     let builder = match options.ech.mode()? {
         Some(mode) => builder.with_ech(mode),
         None => builder.with_protocol_versions(versions),
     };
     let builder = builder.map_err(|error| ConfigError::Refused(error.to_string()))?;
-    let builder = match roots {
-        Roots::System => builder.with_root_certificates(system_roots()?),
-        Roots::Pem(text) => {
-            let (roots, given) = pem_roots(text)?;
-            let library = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            let library = library.map_err(|error| ConfigError::Refused(error.to_string()))?;
-            let verifier = Arc::new(OrPinned::new(library, given));
-            builder.dangerous().with_custom_certificate_verifier(verifier)
-        }
-        Roots::Insecure => {
-            let verifier = Arc::new(AcceptAny::new(provider.signature_verification_algorithms));
-            builder.dangerous().with_custom_certificate_verifier(verifier)
-        }
-    };
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     Ok(match &options.client_identity {
         Some(identity) => {
             builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified())))

@@ -3,9 +3,10 @@
 //! [`AcceptAny`] trusts every certificate, of every version of X.509, for tests: its handshakes are the same. [`OrPinned`] asks the library, and trusts
 //! a server's certificate that was itself given as trusted though it is marked as an authority's (CA:TRUE): self-signed
 //! certificates made by `openssl req -x509` are. The library refuses those as a server's own (RFC 5280 §4.2.1.9), where other
-//! clients take what they were given.
+//! clients take what they were given. [`OrVouched`] takes signatures of this process, too, which restores sessions by them.
 
 use super::spki::PublicKey;
+use crate::voucher;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
@@ -137,5 +138,54 @@ impl ServerCertVerifier for OrPinned {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.library.supported_verify_schemes()
+    }
+}
+
+/// Takes what another verifier takes, and signatures of this process for any certificate that the other one takes
+/// (resumption/restore.rs).
+#[derive(Debug)]
+pub(super) struct OrVouched(Arc<dyn ServerCertVerifier>);
+
+impl OrVouched {
+    pub(super) fn new(other: Arc<dyn ServerCertVerifier>) -> OrVouched {
+        OrVouched(other)
+    }
+}
+
+impl ServerCertVerifier for OrVouched {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        if voucher::has_signed(message, signature.signature()) {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
+        self.0.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
     }
 }

@@ -3,6 +3,7 @@
 //! Tickets hold the server's transport parameters, as rustls keeps them. Tickets and tokens come out once, so that two
 //! connections cannot be linked by them (RFC 8446 appendix C.4, RFC 9000 §8.1.3). Both belong to one QUIC version (RFC 9369 §5).
 
+use super::written::WrittenTicket;
 use core::fmt;
 use rustls::client::Tls13ClientSessionValue;
 use std::collections::{HashMap, VecDeque};
@@ -23,12 +24,47 @@ pub struct ServerKey {
 }
 
 /// A ticket, with the secret of the session and the server's transport parameters. It must stay secret.
-pub struct SessionTicket(pub(super) Tls13ClientSessionValue);
+pub struct SessionTicket(pub(super) Form);
+
+pub(super) enum Form {
+    /// As rustls has it, and what it was made of if the store writes tickets.
+    Live { value: Tls13ClientSessionValue, written: Option<Box<WrittenTicket>> },
+    /// As it was written down.
+    Written(Box<WrittenTicket>),
+}
 
 impl SessionTicket {
     /// Whether the server takes early data with it.
     pub fn permits_early_data(&self) -> bool {
-        self.0.max_early_data_size() > 0
+        match &self.0 {
+            Form::Live { value, .. } => value.max_early_data_size() > 0,
+            Form::Written(written) => written.permits_early_data,
+        }
+    }
+
+    /// The ticket in bytes, with the secret of its session; they must stay as secret. `None` unless the store that got it says that it
+    /// [`writes_tickets`](SessionStore::writes_tickets).
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+        self.written().map(WrittenTicket::to_bytes)
+    }
+
+    /// A ticket of [`SessionTicket::to_bytes`]. It is good for a client that still trusts the server's certificates and shows the same
+    /// as then, until its lifetime is over; for others it is none. `None` for bytes that are no ticket.
+    pub fn from_bytes(bytes: &[u8]) -> Option<SessionTicket> {
+        WrittenTicket::from_bytes(bytes).map(SessionTicket::from)
+    }
+
+    pub(super) fn written(&self) -> Option<&WrittenTicket> {
+        match &self.0 {
+            Form::Live { written, .. } => written.as_deref(),
+            Form::Written(written) => Some(written),
+        }
+    }
+}
+
+impl From<WrittenTicket> for SessionTicket {
+    fn from(written: WrittenTicket) -> SessionTicket {
+        SessionTicket(Form::Written(Box::new(written)))
     }
 }
 
@@ -40,6 +76,12 @@ impl fmt::Debug for SessionTicket {
 
 /// A client's memory of servers. What it keeps must be bounded: servers decide how many tickets they send.
 pub trait SessionStore: fmt::Debug + Send + Sync {
+    /// Whether tickets are kept in bytes ([`SessionTicket::to_bytes`]), which costs a client a copy of the server's certificates for each.
+    /// Default: not.
+    fn writes_tickets(&self) -> bool {
+        false
+    }
+
     /// Keeps a ticket.
     fn put_ticket(&self, server: &ServerKey, ticket: SessionTicket);
 
@@ -70,7 +112,7 @@ const MAX_TICKETS: usize = 4;
 /// Tokens of one server that are kept.
 const MAX_TOKENS: usize = 2;
 /// The longest token that is kept, and the longest state of the application, in bytes.
-const MAX_LEN: usize = 1_024;
+pub(super) const MAX_LEN: usize = 1_024;
 
 /// A store in memory, for the servers that were met last.
 pub struct MemorySessions {
@@ -78,19 +120,66 @@ pub struct MemorySessions {
     known: Mutex<Known>,
 }
 
+/// The servers that were met last.
 #[derive(Default)]
-struct Known {
+pub(super) struct Known {
     servers: HashMap<ServerKey, Server>,
     /// Counts uses.
     clock: u64,
 }
 
+/// What is known of a server.
 #[derive(Default)]
-struct Server {
-    tickets: VecDeque<SessionTicket>,
-    tokens: VecDeque<Vec<u8>>,
-    application: Option<Vec<u8>>,
+pub(super) struct Server {
+    pub(super) tickets: VecDeque<SessionTicket>,
+    pub(super) tokens: VecDeque<Vec<u8>>,
+    pub(super) application: Option<Vec<u8>>,
     used_at: u64,
+}
+
+impl Known {
+    /// A server, which is new if need be; then the one that was not used for longest gives way if there are `max_servers`.
+    pub(super) fn server(&mut self, key: &ServerKey, max_servers: usize) -> &mut Server {
+        self.clock += 1;
+        if self.servers.len() >= max_servers && !self.servers.contains_key(key) {
+            let oldest = self.servers.iter().min_by_key(|(_, server)| server.used_at);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                self.servers.remove(&oldest);
+            }
+        }
+        let server = self.servers.entry(key.clone()).or_default();
+        server.used_at = self.clock;
+        server
+    }
+
+    pub(super) fn find(&mut self, key: &ServerKey) -> Option<&mut Server> {
+        self.servers.get_mut(key)
+    }
+
+    /// All servers, the one that was not used for longest first.
+    pub(super) fn by_use(&self) -> Vec<(&ServerKey, &Server)> {
+        let mut servers: Vec<_> = self.servers.iter().collect();
+        servers.sort_by_key(|(_, server)| server.used_at);
+        servers
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.servers.len()
+    }
+}
+
+impl Server {
+    pub(super) fn put_ticket(&mut self, ticket: SessionTicket) {
+        push_bounded(&mut self.tickets, ticket, MAX_TICKETS);
+    }
+
+    pub(super) fn put_token(&mut self, token: Vec<u8>) {
+        push_bounded(&mut self.tokens, token, MAX_TOKENS);
+    }
+
+    pub(super) fn has_early_ticket(&self) -> bool {
+        self.tickets.back().is_some_and(SessionTicket::permits_early_data)
+    }
 }
 
 impl MemorySessions {
@@ -101,7 +190,7 @@ impl MemorySessions {
 
     /// Servers that are known.
     pub fn servers(&self) -> usize {
-        self.lock().servers.len()
+        self.lock().len()
     }
 
     /// Tickets that are kept of all servers.
@@ -113,23 +202,8 @@ impl MemorySessions {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, key: &ServerKey, change: impl FnOnce(&mut Server)) {
-        let mut known = self.lock();
-        known.clock += 1;
-        let now = known.clock;
-        if known.servers.len() >= self.max_servers && !known.servers.contains_key(key) {
-            let oldest = known.servers.iter().min_by_key(|(_, server)| server.used_at);
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                known.servers.remove(&oldest);
-            }
-        }
-        let server = known.servers.entry(key.clone()).or_default();
-        server.used_at = now;
-        change(server);
-    }
-
     fn with<T>(&self, key: &ServerKey, look: impl FnOnce(&mut Server) -> Option<T>) -> Option<T> {
-        self.lock().servers.get_mut(key).and_then(look)
+        self.lock().find(key).and_then(look)
     }
 }
 
@@ -142,7 +216,7 @@ impl Default for MemorySessions {
 
 impl SessionStore for MemorySessions {
     fn put_ticket(&self, server: &ServerKey, ticket: SessionTicket) {
-        self.change(server, |server| push_bounded(&mut server.tickets, ticket, MAX_TICKETS));
+        self.lock().server(server, self.max_servers).put_ticket(ticket);
     }
 
     fn take_ticket(&self, server: &ServerKey) -> Option<SessionTicket> {
@@ -154,12 +228,12 @@ impl SessionStore for MemorySessions {
     }
 
     fn has_early_ticket(&self, server: &ServerKey) -> bool {
-        self.with(server, |server| server.tickets.back().map(SessionTicket::permits_early_data)) == Some(true)
+        self.with(server, |server| Some(server.has_early_ticket())) == Some(true)
     }
 
     fn put_token(&self, server: &ServerKey, token: Vec<u8>) {
         if token.len() <= MAX_LEN {
-            self.change(server, |server| push_bounded(&mut server.tokens, token, MAX_TOKENS));
+            self.lock().server(server, self.max_servers).put_token(token);
         }
     }
 
@@ -169,7 +243,7 @@ impl SessionStore for MemorySessions {
 
     fn put_application(&self, server: &ServerKey, state: Vec<u8>) {
         if state.len() <= MAX_LEN {
-            self.change(server, |server| server.application = Some(state));
+            self.lock().server(server, self.max_servers).application = Some(state);
         }
     }
 

@@ -45,7 +45,8 @@ impl ClientDriver {
         }
     }
 
-    /// Closes all connections; those that have requests lose them after 20 ms. Each close is sent twice, 5 ms apart, because nothing
+    /// Closes all connections; those that have requests lose them after 20 ms, or after a second where a
+    /// session store writes tickets down, which may still come. Each close is sent twice, 5 ms apart, because nothing
     /// is there afterwards to answer a server that has not heard of it.
     ///
     /// # Errors

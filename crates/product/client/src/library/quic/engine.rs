@@ -27,6 +27,9 @@ use worker::{AddressNews, Worker};
 
 /// How long the close of connections may take at the end.
 const CLOSE: Duration = Duration::from_millis(20);
+/// The same where tickets are kept for the next process: they come with the confirmation of the handshake, a round trip after the answer to
+/// early data.
+const CLOSE_WITH_TICKETS: Duration = Duration::from_secs(1);
 /// How long after the first CONNECTION_CLOSE the second is sent: what loses one of two that follow at once may lose both.
 const REPEAT_CLOSE: Duration = Duration::from_millis(5);
 
@@ -229,14 +232,15 @@ impl Engine {
         self.worker.activate_all();
     }
 
-    /// Ends all connections: waits for [`CLOSE`] at most until they are closed, and sends each CONNECTION_CLOSE twice, so that the
+    /// Ends all connections: waits for [`CLOSE`] or [`CLOSE_WITH_TICKETS`] at most until they are closed, and sends each CONNECTION_CLOSE twice, so that the
     /// loss of one datagram does not leave a server to its idle timeout.
     ///
     /// # Errors
     /// The socket is broken.
     pub(super) fn close(&mut self) -> io::Result<()> {
         self.abandon();
-        let until = self.now() + CLOSE;
+        let patience = if self.config.tls.writes_tickets() { CLOSE_WITH_TICKETS } else { CLOSE };
+        let until = self.now() + patience;
         while self.obey() && self.now() < until {
             self.run_turn(Some(until), &|| false)?;
         }
