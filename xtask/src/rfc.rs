@@ -6,11 +6,14 @@
 //!
 //! - A rule that is done is cited. What is cited exists.
 //! - A rule that is done names a test that exists and that CI runs. An exception names none.
-//! - docs/threats.md names such tests only.
+//! - docs/threats.md and docs/quic.md name such tests only.
 
 use crate::inventory::Inventory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+/// Pages that name tests.
+const PAGES: [&str; 2] = ["docs/threats.md", "docs/quic.md"];
 
 /// What specs/ says of a rule.
 #[derive(Debug, Default)]
@@ -27,8 +30,10 @@ pub(crate) fn run() -> Result<String, String> {
     let rules = rules(&root.join("specs"))?;
     let inventory = Inventory::of(&root);
     let mut findings = judge(&rules, &citations(&root), &inventory);
-    let threats = std::fs::read_to_string(root.join("docs/threats.md")).unwrap_or_default();
-    findings.extend(misnamed(&threats, &inventory).into_iter().map(|it| format!("docs/threats.md:{it}")));
+    for page in PAGES {
+        let text = std::fs::read_to_string(root.join(page)).map_err(|error| format!("{page}: {error}"))?;
+        findings.extend(misnamed(&text, &inventory).into_iter().map(|it| format!("{page}:{it}")));
+    }
     if findings.is_empty() {
         let exceptions = rules.values().filter(|rule| rule.status == "exception").count();
         let done = rules.len() - exceptions;
