@@ -1,7 +1,11 @@
 //! Sessions that outlive a run: `tercel get --session-cache` and `tercel serve --ticket-keys` with files that are whole, torn, foreign or of
 //! another version.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test ends where something is not as it should be"
+)]
 
 mod process;
 

@@ -135,7 +135,7 @@ fn a_ticket_serves_only_who_trusts_the_server_now_and_shows_the_same_certificate
     assert_eq!(setup.connect(&setup.usual()), FULL);
     let narrower = TlsOptions { suites: chacha, ..TlsOptions::default() };
     let suite_changed = setup.connect(&setup.client(&setup.authority.roots(), &narrower));
-    assert_eq!(suite_changed.0, false, "a suite that it does not use any more");
+    assert!(!suite_changed.0, "a suite that it does not use any more");
 }
 
 fn server(port: u16) -> ServerKey {
