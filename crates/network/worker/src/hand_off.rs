@@ -38,6 +38,15 @@ pub struct HandOffCounters {
     pub hand_off_dropped: u64,
 }
 
+/// Sums the counters of several workers.
+impl core::ops::AddAssign for HandOffCounters {
+    fn add_assign(&mut self, other: HandOffCounters) {
+        self.handed_out += other.handed_out;
+        self.handed_in += other.handed_in;
+        self.hand_off_dropped += other.hand_off_dropped;
+    }
+}
+
 #[derive(Debug)]
 struct HandOffQueue {
     is_waiting: AtomicBool,

@@ -199,6 +199,17 @@ impl<P: Port, A: App> Worker<P, A> {
         &mut self.app
     }
 
+    /// The same, to look at.
+    pub fn app(&self) -> &A {
+        &self.app
+    }
+
+    /// All connections that have state, closed ones among them.
+    pub fn entries(&self) -> impl Iterator<Item = (&Connection, &A::State)> {
+        let entries = self.slab.handles().filter_map(|handle| self.slab.entry(handle));
+        entries.map(|entry| (&entry.connection, &entry.state))
+    }
+
     /// The data path.
     pub fn port(&self) -> &P {
         &self.port

@@ -30,6 +30,7 @@ mod qlog_options;
 mod serve;
 mod serving;
 mod signals;
+mod status_command;
 mod techniques;
 #[cfg(feature = "lab")]
 mod trace_command;
@@ -76,6 +77,8 @@ enum Command {
     Check(config_command::CheckArgs),
     /// Print a configuration as a whole, or the schema of configuration files.
     Config(config_command::ConfigArgs),
+    /// Print the state of a server that runs.
+    Status(status_command::StatusArgs),
     /// Download over HTTP/3.
     Get(Box<get::GetArgs>),
     /// Say what this machine allows to a data path, and what to do about the rest.
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         }
         Command::Check(args) => config_command::check(&args),
         Command::Config(args) => config_command::run(&args),
+        Command::Status(args) => status_command::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => pages::completions(&args, Cli::command()),

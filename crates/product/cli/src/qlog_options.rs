@@ -1,5 +1,6 @@
 //! Traces of connections: the flags that serve, get and load share.
 
+use crate::serving::log;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use traces::{Keep, Qlog, Settings, Share, Triggers};
@@ -62,13 +63,13 @@ pub(crate) fn finish(qlog: &Qlog) {
     let report = qlog.flush();
     let folder = qlog.folder().display();
     if let Some(failure) = &report.failure {
-        eprintln!("tercel: warning: {} traces in {folder} are not complete: {failure}", report.failed);
+        log::warn(&format!("{} traces in {folder} are not complete: {failure}", report.failed));
     }
     if report.left_out > 0 {
-        eprintln!(
-            "tercel: warning: {} connections were not traced, as {} files were in {folder}; --qlog-share traces fewer",
+        log::warn(&format!(
+            "{} connections were not traced, as {} files were in {folder}; --qlog-share traces fewer",
             report.left_out, report.files
-        );
+        ));
     }
 }
 

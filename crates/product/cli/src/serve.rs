@@ -8,12 +8,16 @@ use crate::path_options::PathArgs;
 use crate::print_error;
 use crate::qlog_options::{self, QlogArgs};
 use crate::serving::limits::LimitArgs;
+use crate::serving::log::{self, LogArgs, WarningLines};
+use crate::serving::operations::{AdminArgs, Observed};
 use crate::serving::process;
 use crate::serving::ready::ReadyFile;
 use crate::serving::reload::{CertificateFlags, ReadAgain, Reloader};
 use crate::serving::report;
 use crate::serving::sites::{Certificates, ServedSites};
 use crate::serving::systemd;
+use crate::serving::user::UserArgs;
+use crate::serving::watchdog;
 use crate::signals::{ServerDuties, heed};
 use crate::units;
 use clap::{Args, ValueEnum};
@@ -106,7 +110,7 @@ pub(crate) struct ServeArgs {
     )]
     client_auth: AskedClients,
     /// Serve a certificate that has expired or is not valid yet, which clients refuse.
-    #[arg(long, hide_short_help = true)]
+    #[arg(long, alias = "allow-expired", hide_short_help = true)]
     allow_expired_certificate: bool,
     /// The folder for keys that must outlive a restart, so that clients of a server that was killed hear so at once. Default:
     /// $XDG_DATA_HOME/tercel or ~/.local/share/tercel.
@@ -191,6 +195,12 @@ pub(crate) struct ServeArgs {
     /// Keep each worker on a core: auto, or cores such as 0,2-5 for the first worker, the second and so on.
     #[arg(long, value_name = "CORES|auto", num_args = 0..=1, default_missing_value = "auto", help_heading = "Cores")]
     pin: Option<Cores>,
+    #[command(flatten)]
+    operator: AdminArgs,
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
+    user: UserArgs,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -285,16 +295,20 @@ impl ServeArgs {
             self.read(certificate, key)?;
         }
         self.client_auth()?;
+        self.user.check()?;
         self.root.as_deref().map(FileOptions::folder).transpose().map(drop).map_err(text)
     }
 
     fn check_flags(&self) -> Result<(), String> {
         self.path.check()?;
+        self.log.check()?;
         self.quic.techniques().check(self.path.datapath)
     }
 
     fn serve(self: &Arc<ServeArgs>, read: ReadAgain, sites: Option<ServedSites>) -> Result<(), String> {
         self.check_flags()?;
+        self.user.permitted()?;
+        self.log.begin();
         if let (Some(root), Some(_)) = (&self.root, &sites) {
             let root = root.display();
             return Err(format!("the sites of the configuration say what is served: leave {root} out"));
@@ -308,12 +322,14 @@ impl ServeArgs {
             process::raise_descriptors();
             process::keep_memory();
         }
+        let operations = self.operator.open()?;
         let qlog = self.qlog.open()?;
         let builder = self.with_identities(self.builder()?, &credentials, &certificates)?;
         let builder = qlog.iter().fold(builder, Builder::qlog);
         let bound = builder.bind().map_err(|error| self.explain(&error))?;
         let report = bound.report().clone();
-        report.notes.iter().for_each(|note| eprintln!("{note}"));
+        report.notes.iter().for_each(|note| log::note(note));
+        self.user.change()?;
         options.dot_files = if self.dot_files { DotFiles::Serve } else { DotFiles::Hide };
         options.listing = if self.no_listing { Listing::Off } else { Listing::On };
         let bound = bound.wrap_ports(|port| self.path.held(port));
@@ -324,14 +340,24 @@ impl ServeArgs {
         let running = running.map_err(|error| self.explain(&error))?;
         let ready: Arc<OnceLock<ReadyFile>> = Arc::default();
         let flags: Arc<dyn CertificateFlags> = Arc::<ServeArgs>::clone(self);
-        let reloader = Reloader::new(running.handle(), sites, read, (flags, certificates));
+        let reloader = Reloader::new(running.handle(), sites.clone(), read, (flags, certificates));
         reloader.watch().map_err(text)?;
         let status = format!("serves {} on {}", report.versions, report.places.join(" and "));
+        let observed = Observed {
+            handle: running.handle(),
+            report: report.clone(),
+            sites,
+            reloader: Arc::clone(&reloader),
+            qlog: qlog.clone(),
+        };
         heed_signals(&running.handle(), &ready, (reloader, status.clone()))?;
-        if let Some(file) = report::announce(&report, &credentials, self.ready_file.as_deref())? {
+        operations.begin(observed);
+        let places = (operations.place(), self.ready_file.as_deref());
+        if let Some(file) = report::announce(&report, &credentials, places)? {
             let _ = ready.set(file);
         }
         systemd::ready(&status);
+        watchdog::start(running.handle()).map_err(text)?;
         let summary = running.wait();
         qlog.iter().for_each(qlog_options::finish);
         ready.get().into_iter().for_each(ReadyFile::remove);
@@ -399,7 +425,7 @@ impl ServeArgs {
     /// One line: it cannot be used.
     pub(crate) fn load(&self, certificate: &Path, key: &Path) -> Result<Credentials, String> {
         let credentials = self.read(certificate, key)?;
-        credentials.warning.iter().for_each(|warning| eprintln!("tercel: warning: {warning}"));
+        credentials.warning.iter().for_each(|warning| log::warn(warning));
         Ok(credentials)
     }
 
@@ -416,6 +442,8 @@ impl ServeArgs {
             .alt_svc(if self.no_alt_svc { AltSvc::Off } else { AltSvc::default() })
             .drain(self.drain_timeout.map(Duration::from_secs))
             .access_log(Target::parse(&self.access_log))
+            .access_log_style(self.log.style())
+            .warnings(WarningLines::default())
             .early_data(if self.early_data { EarlyData::SafeMethods } else { EarlyData::Off })
             .transport(transport)
             .tls(self.quic.tls())

@@ -3,17 +3,25 @@
 //! | file | holds |
 //! |---|---|
 //! | limits.rs | how many connections there may be, and from where |
+//! | log.rs | what is said on standard error, by levels; how requests are logged |
+//! | operations.rs | the admin address, and what it tells |
 //! | process.rs | what the process asks of the system |
 //! | ready.rs | the ready file |
 //! | reload.rs | what a running server reads again |
 //! | report.rs | what is said at the start, the summary |
 //! | sites.rs | the sites of a configuration file, with their certificates |
 //! | systemd.rs | what a service tells systemd |
+//! | user.rs | the user that it becomes |
+//! | watchdog.rs | signs of life for systemd |
 
 pub(crate) mod limits;
+pub(crate) mod log;
+pub(crate) mod operations;
 pub(crate) mod process;
 pub(crate) mod ready;
 pub(crate) mod reload;
 pub(crate) mod report;
 pub(crate) mod sites;
 pub(crate) mod systemd;
+pub(crate) mod user;
+pub(crate) mod watchdog;

@@ -6,7 +6,8 @@
 //!
 //! The combined format that log tools know, with the protocol that was spoken and, last, the seconds from the head's
 //! arrival to the last byte's acknowledgement over HTTP/3, and to its hand-over over HTTP/1.1 and 2, whose acknowledgements
-//! the kernel keeps to itself. What a client sent is escaped, so that no request can write a line of its own.
+//! the kernel keeps to itself. Or JSON (line.rs). What a client sent is escaped, so that no request can write a line of its own. Of
+//! many requests a share may do (style.rs).
 //!
 //! Each worker formats into its own batch and offers full batches to one writing thread over a bounded queue. A worker
 //! never waits: when the disk is slower than the requests, whole batches are dropped. Lines that are lost, be it so or because
@@ -25,8 +26,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
+mod line;
+mod style;
 #[cfg(test)]
 mod tests;
+
+pub use line::{Field, Format};
+pub use style::{Share, Style};
+
+use line::{MAX_TEXT, Timestamp};
+use style::Sampler;
 
 /// A batch of this many bytes is handed over at once.
 const BATCH: usize = 16 * 1024;
@@ -34,8 +43,6 @@ const BATCH: usize = 16 * 1024;
 const LINGER: Duration = Duration::from_millis(250);
 /// How many batches may wait for the disk.
 const QUEUE: usize = 128;
-/// Longer texts of a client's are cut, in bytes as sent.
-const MAX_TEXT: usize = 2_048;
 /// How long the end of the program waits for the disk, or for the reader of a pipe.
 const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
 
@@ -78,6 +85,8 @@ pub enum Protocol {
 pub struct RequestLine<'a> {
     /// The method.
     pub method: Option<&'a [u8]>,
+    /// The host that was asked for: `:authority`, or `host`.
+    pub host: Option<&'a [u8]>,
     /// The request target.
     pub target: Option<&'a [u8]>,
     /// The `referer` field.
@@ -118,6 +127,7 @@ struct Shared {
     /// Lines that were handed over and not written.
     waiting: AtomicU64,
     warnings: Warnings,
+    style: Style,
     stop: AtomicBool,
     reopen: AtomicBool,
 }
@@ -137,6 +147,11 @@ pub struct Reopener {
 }
 
 impl Reopener {
+    /// How many lines were lost.
+    pub fn lost(&self) -> u64 {
+        self.shared.lost.load(Ordering::Relaxed)
+    }
+
     /// Opens the file anew after a rotation moved it. No line is lost: what was written before is in the file that was moved.
     pub fn reopen(&self) {
         self.shared.reopen.store(true, Ordering::Release);
@@ -159,12 +174,12 @@ pub struct AccessLog {
 impl AccessLog {
     /// Opens the log. With [`Target::Off`] there is no thread and recording costs nothing.
     pub fn start(target: Target) -> io::Result<AccessLog> {
-        AccessLog::start_with(target, Warnings::default())
+        AccessLog::start_with(target, Style::default(), Warnings::default())
     }
 
-    /// The same, with a place where lost lines are noted.
-    pub fn start_with(target: Target, warnings: Warnings) -> io::Result<AccessLog> {
-        let shared = Arc::new(Shared { warnings, ..Shared::default() });
+    /// The same in another style, with a place where lost lines are noted.
+    pub fn start_with(target: Target, style: Style, warnings: Warnings) -> io::Result<AccessLog> {
+        let shared = Arc::new(Shared { warnings, style, ..Shared::default() });
         let output: Box<dyn Write + Send> = match &target {
             Target::Off => return Ok(AccessLog { shared, queue: None, thread: None, done: None }),
             // Not `io::stdout()`: its buffer keeps parts of lines that could not be written.
@@ -193,7 +208,8 @@ impl AccessLog {
             queue: self.queue.clone(),
             batch: Batch { text: Vec::new(), lines: 0 },
             begun: None,
-            timestamp: (u64::MAX, [0; 26]),
+            sampler: Sampler::default(),
+            timestamp: Timestamp::of(0),
         }
     }
 
@@ -234,8 +250,9 @@ pub struct Recorder {
     batch: Batch,
     /// When the first line of the batch was written.
     begun: Option<Instant>,
-    /// A second and its text.
-    timestamp: (u64, [u8; 26]),
+    sampler: Sampler,
+    /// The last second that was written.
+    timestamp: Timestamp,
 }
 
 impl Recorder {
@@ -244,15 +261,15 @@ impl Recorder {
         self.queue.is_some()
     }
 
-    /// Writes a line about a request that is over.
+    /// Writes a line about a request that is over, if it is among those that are logged.
     pub fn record(&mut self, entry: &Entry<'_>, now: Instant) {
-        if !self.is_on() {
+        if !self.is_on() || !self.sampler.takes(self.shared.style.share, entry.status) {
             return;
         }
-        if self.timestamp.0 != entry.unix_s {
-            self.timestamp = (entry.unix_s, timestamp(entry.unix_s));
+        if self.timestamp.unix_s != entry.unix_s {
+            self.timestamp = Timestamp::of(entry.unix_s);
         }
-        write_line(&mut self.batch.text, entry, &self.timestamp.1);
+        line::write(&mut self.batch.text, &self.shared.style.format, entry, &self.timestamp);
         self.batch.lines += 1;
         self.begun.get_or_insert(now);
         if self.batch.text.len() >= BATCH {
@@ -319,10 +336,10 @@ impl Background {
             self.shared.waiting.fetch_sub(batch.lines, Ordering::Relaxed);
             let lost = self.shared.lost.load(Ordering::Relaxed);
             if lost > told {
-                let note =
-                    format!("# {} lines lost: the log could not be written fast enough\n", lost - told);
+                let mut note = Vec::new();
+                line::write_lost(&mut note, &self.shared.style.format, lost - told);
                 // If even this cannot be written, the next attempt says a larger number.
-                if self.write_whole(note.as_bytes()).is_ok() {
+                if self.write_whole(&note).is_ok() {
                     told = lost;
                 }
             }
@@ -383,57 +400,4 @@ impl Background {
 
 fn open(path: &PathBuf) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
-}
-
-/// `21/Nov/2026:04:31:20 +0000`, cut out of the HTTP date of the same second.
-fn timestamp(unix_s: u64) -> [u8; 26] {
-    let date = crate::date::http_date(unix_s);
-    let mut text = *b"01/Jan/1970:00:00:00 +0000";
-    let places = [(0..2, 5..7), (3..6, 8..11), (7..11, 12..16), (12..20, 17..25)];
-    for (to, from) in places {
-        if let (Some(to), Some(from)) = (text.get_mut(to), date.get(from)) {
-            to.copy_from_slice(from);
-        }
-    }
-    text
-}
-
-fn write_line(line: &mut Vec<u8>, entry: &Entry<'_>, timestamp: &[u8]) {
-    let version = match entry.protocol {
-        Protocol::Http1 => "1.1",
-        Protocol::Http2 => "2",
-        Protocol::Http3 => "3",
-    };
-    // Writing to a Vec cannot fail.
-    let _ = write!(line, "{} - - [", entry.peer.to_canonical());
-    line.extend_from_slice(timestamp);
-    line.extend_from_slice(b"] \"");
-    escape(line, entry.line.method);
-    line.push(b' ');
-    escape(line, entry.line.target);
-    let _ = write!(line, " HTTP/{version}\" {} {} \"", entry.status, entry.bytes);
-    escape(line, entry.line.referer);
-    line.extend_from_slice(b"\" \"");
-    escape(line, entry.line.user_agent);
-    let micros = entry.duration.as_micros();
-    let _ = writeln!(line, "\" {}.{:06}", micros / 1_000_000, micros % 1_000_000);
-}
-
-/// A client's text inside quotation marks: everything but plain printable ASCII as `\xHH`. CVE-2025-58189 and its kind.
-fn escape(line: &mut Vec<u8>, text: Option<&[u8]>) {
-    let text = text.filter(|text| !text.is_empty()).unwrap_or(b"-");
-    for byte in text.iter().take(MAX_TEXT) {
-        match byte {
-            b'"' | b'\\' => line.extend_from_slice(&[b'\\', *byte]),
-            0x20..=0x7e => line.push(*byte),
-            _ => {
-                const DIGITS: &[u8; 16] = b"0123456789abcdef";
-                let digit = |nibble: u8| DIGITS[usize::from(nibble & 15)];
-                line.extend_from_slice(&[b'\\', b'x', digit(byte >> 4), digit(*byte)]);
-            }
-        }
-    }
-    if text.len() > MAX_TEXT {
-        line.extend_from_slice(b"...");
-    }
 }

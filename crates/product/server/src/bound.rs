@@ -1,13 +1,13 @@
 //! A server whose ports are open. Nothing is served before one of the `serve` functions is called.
 
-use crate::access_log::{AccessLog, Target};
+use crate::access_log::{AccessLog, Style, Target};
 use crate::application::{Apart, Application, EachThread, FileServer, SiteServer, ThreadIndex, ThreadSetups};
 use crate::bind_error::BindError;
-use crate::counters::CounterBoard;
 use crate::driver::ServerDriver;
 use crate::handler::FileOptions;
 use crate::low::{Handler, Shared};
 use crate::memory_trimmer::{MemoryTrimmer, QUIET};
+use crate::metrics::board::Board;
 use crate::readers::Readers;
 use crate::report::Report;
 use crate::running::{Handle, Running};
@@ -42,7 +42,7 @@ pub struct Bound {
     /// `None` without HTTP/1.1 and 2.
     pub(crate) tcp: Option<TcpConfig>,
     pub(crate) identities: SharedIdentities,
-    pub(crate) access_log: Target,
+    pub(crate) access_log: (Target, Style),
     pub(crate) printer: Option<Printer>,
 }
 
@@ -198,11 +198,12 @@ impl Bound {
     fn prepare(self) -> Result<Prepared, BindError> {
         let Bound { ports, report, listeners, cores, worker, tcp, identities, access_log, printer, .. } =
             self;
-        let warnings = worker.shared.warnings.clone();
-        let log = AccessLog::start_with(access_log, warnings.clone());
+        let shared = worker.shared.clone();
+        let (target, style) = access_log;
+        let log = AccessLog::start_with(target, style, shared.warnings.clone());
         let log = log.map_err(BindError::AccessLog)?;
         let stop = Stop::new(ports.iter().filter_map(Port::waker).collect(), listeners.len());
-        let board = CounterBoard::new(ports.len() + listeners.len());
+        let board = Board::new(ports.len() + listeners.len());
         // Without this thread the server does what it did, and keeps its memory.
         let trimmer = MemoryTrimmer::start(&worker.shared.budget, QUIET, udp::return_freed_memory).ok();
         let threads = Threads { worker, tcp, cores, log: &log, stop: &stop, board: &board };
@@ -210,7 +211,7 @@ impl Bound {
         let reopener = log.reopener();
         Ok(Prepared {
             setups,
-            handle: Handle::new((stop, board), (reopener, warnings), identities),
+            handle: Handle::new((stop, board), (reopener, shared), identities),
             used: (log, trimmer, printer),
             addresses: (report.address, report.addresses),
         })
@@ -234,7 +235,7 @@ struct Threads<'a> {
     cores: Vec<usize>,
     log: &'a AccessLog,
     stop: &'a Stop,
-    board: &'a CounterBoard,
+    board: &'a Board,
 }
 
 impl Threads<'_> {

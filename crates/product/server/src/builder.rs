@@ -10,7 +10,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::access_log::Target;
+use crate::access_log::{Style, Target};
 use crate::bind_error::BindError;
 use crate::bound::Bound;
 use crate::cores::{Cores, Workers};
@@ -149,6 +149,13 @@ impl Builder {
     /// Where requests are logged. Default: nowhere.
     pub fn access_log(mut self, to: Target) -> Builder {
         self.settings.access_log = to;
+        self
+    }
+
+    /// What lines of the log look like, and which requests have one. Default: all, in the combined format. Outside semver.
+    #[doc(hidden)]
+    pub fn access_log_style(mut self, style: Style) -> Builder {
+        self.settings.log_style = style;
         self
     }
 

@@ -1,7 +1,6 @@
-//! The counters of a server while it runs: each thread publishes its own.
+//! The counters of a server while it runs: a part of what its threads publish (metrics/board.rs).
 
 use crate::served::Served;
-use std::sync::{Arc, Mutex, PoisonError};
 use transport::EndpointCounters;
 
 /// What a server did: a moment ago by [`crate::Handle::counters`], in all by [`crate::Summary::counters`].
@@ -30,46 +29,5 @@ impl core::ops::AddAssign for Counters {
         self.http2 += other.http2;
         self.http3 += other.http3;
         self.refused += other.refused;
-    }
-}
-
-/// The counters of all threads, as they last said. Clones are the same.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CounterBoard(Arc<[Mutex<Counters>]>);
-
-impl CounterBoard {
-    pub(crate) fn new(threads: usize) -> CounterBoard {
-        CounterBoard((0..threads).map(|_| Mutex::default()).collect())
-    }
-
-    fn publish(&self, index: usize, counters: Counters) {
-        if let Some(entry) = self.0.get(index) {
-            *entry.lock().unwrap_or_else(PoisonError::into_inner) = counters;
-        }
-    }
-
-    /// Where a thread publishes.
-    pub(crate) fn entry(&self, index: usize) -> BoardEntry {
-        BoardEntry { board: self.clone(), index }
-    }
-
-    pub(crate) fn sum(&self) -> Counters {
-        let mut sum = Counters::default();
-        self.0.iter().for_each(|entry| sum += *entry.lock().unwrap_or_else(PoisonError::into_inner));
-        sum
-    }
-}
-
-/// Where one thread publishes its counters.
-#[derive(Clone, Debug, Default)]
-pub struct BoardEntry {
-    board: CounterBoard,
-    index: usize,
-}
-
-impl BoardEntry {
-    /// What the thread did so far. To be called seldom: it takes a lock.
-    pub(crate) fn publish(&self, counters: Counters) {
-        self.board.publish(self.index, counters);
     }
 }

@@ -16,6 +16,7 @@ use crate::low::{
     Content as _, ContentError, Context, FieldLines as _, Handler, Head as _, Interim, Shared, Upload as _,
     WakeTarget,
 };
+use crate::metrics::{ConnectionTally, RequestTally};
 use crate::packet_sizes::PacketSizes;
 use crate::progress::{Progress, Watch};
 use crate::request::MAX_DISCARDED;
@@ -58,6 +59,8 @@ pub struct Server<H: Handler = Files> {
     config: Arc<Config>,
     patience: ConnectionMode,
     packet_sizes: PacketSizes,
+    /// Connections that have closed.
+    closed: ConnectionTally,
     /// Connections that have not been closed.
     open: usize,
     progress: Progress,
@@ -114,7 +117,8 @@ impl<H: Handler> Server<H> {
             clock: Clock::new(shared.clock),
             handler,
             shared,
-            journal: ResponseLog { served: Served::default(), recorder },
+            journal: ResponseLog { served: Served::default(), requests: RequestTally::default(), recorder },
+            closed: ConnectionTally::default(),
             heads: Heads::new(HeadCache::default()),
             config: Arc::new(Config::server()),
             patience: ConnectionMode::Serving,
@@ -171,6 +175,21 @@ impl<H: Handler> Server<H> {
         self.journal.served
     }
 
+    /// Responses by status and site.
+    pub(crate) fn requests(&self) -> &RequestTally {
+        &self.journal.requests
+    }
+
+    /// The connections that have closed, with those of `open` that have not.
+    pub(crate) fn tally<'a>(
+        &self,
+        open: impl Iterator<Item = (&'a Connection, &'a State<H>)>,
+    ) -> ConnectionTally {
+        let mut tally = self.closed;
+        open.filter(|(_, state)| !state.is_counted).for_each(|(connection, _)| tally.on_open(connection));
+        tally
+    }
+
     /// Begins no more requests and closes connections as they become idle. The worker must then activate all connections.
     pub fn stop(&mut self) {
         self.patience = ConnectionMode::Leaving;
@@ -202,6 +221,7 @@ impl<H: Handler> Server<H> {
         if connection.is_closed() && !core::mem::replace(&mut state.is_counted, true) {
             self.open = self.open.saturating_sub(1);
             self.packet_sizes.add(&connection.mtu_report());
+            self.closed.on_closed(connection);
             self.end_all(now, connection, &mut state.session.messages);
         }
     }

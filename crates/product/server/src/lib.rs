@@ -43,6 +43,8 @@ mod listing;
 mod lookups;
 pub mod low;
 pub mod memory_trimmer;
+#[doc(hidden)]
+pub mod metrics;
 mod monotonic;
 pub mod packet_sizes;
 mod peak;

@@ -172,6 +172,12 @@ pub trait Head: Default {
         None
     }
 
+    /// The site among whose responses the metrics count the answer, by a small number; 0 for none. Outside semver.
+    #[doc(hidden)]
+    fn site(&self) -> usize {
+        0
+    }
+
     /// What the access log says of the request. Default: nothing.
     fn line(&self) -> RequestLine<'_> {
         RequestLine::default()

@@ -230,6 +230,7 @@ impl Head {
     pub(crate) fn line(&self) -> RequestLine<'_> {
         RequestLine {
             method: self.value(Name::Method),
+            host: self.value(Name::Authority),
             target: self.value(Name::Target),
             referer: self.value(Name::Referer),
             user_agent: self.value(Name::UserAgent),

@@ -1,7 +1,11 @@
 //! A server that runs: its address, its counters, its end.
 
 use crate::access_log::Reopener;
-use crate::counters::{CounterBoard, Counters};
+use crate::budget::Budget;
+use crate::counters::Counters;
+use crate::low::Shared;
+use crate::metrics::Metrics;
+use crate::metrics::board::Board;
 use crate::records::{Summary, ThreadRecord};
 use crate::stop::{Phase, Stop};
 use crate::threads::{Reports, ThreadError};
@@ -37,19 +41,19 @@ impl std::error::Error for ServeError {
 #[derive(Clone, Debug)]
 pub struct Handle {
     stop: Stop,
-    board: CounterBoard,
+    board: Board,
     reopener: Reopener,
-    warnings: Warnings,
+    shared: Shared,
     identities: SharedIdentities,
 }
 
 impl Handle {
     pub(crate) fn new(
-        (stop, board): (Stop, CounterBoard),
-        (reopener, warnings): (Reopener, Warnings),
+        (stop, board): (Stop, Board),
+        (reopener, shared): (Reopener, Shared),
         identities: SharedIdentities,
     ) -> Handle {
-        Handle { stop, board, reopener, warnings, identities }
+        Handle { stop, board, reopener, shared, identities }
     }
 
     /// The certificates in use.
@@ -71,13 +75,57 @@ impl Handle {
     /// What the server did so far, summed over its threads. Each thread says it at most once a second and within a second of
     /// its last turn, so that counting costs nothing on the path of a request.
     pub fn counters(&self) -> Counters {
-        self.board.sum()
+        self.board.counters()
     }
 
     /// Where the program notes warnings of its own. Outside semver.
     #[doc(hidden)]
     pub fn warnings(&self) -> &Warnings {
-        &self.warnings
+        &self.shared.warnings
+    }
+
+    /// The memory that connections may hold. Outside semver.
+    #[doc(hidden)]
+    pub fn budget(&self) -> &Budget {
+        &self.shared.budget
+    }
+
+    /// Whether it was told to end. Outside semver.
+    #[doc(hidden)]
+    pub fn is_ending(&self) -> bool {
+        self.stop.is_ordered()
+    }
+
+    /// Asks all threads for a sign of life and what they count. Returns the number of the ask. Outside semver.
+    #[doc(hidden)]
+    pub fn ask(&self) -> u64 {
+        let ask = self.board.ask();
+        self.stop.wake();
+        ask
+    }
+
+    /// How many threads serve. Outside semver.
+    #[doc(hidden)]
+    pub fn threads(&self) -> usize {
+        self.board.threads()
+    }
+
+    /// How many threads have not answered an ask. Outside semver.
+    #[doc(hidden)]
+    pub fn silent(&self, ask: u64) -> usize {
+        self.board.silent(ask)
+    }
+
+    /// What the threads count, summed up, as they last said. Outside semver.
+    #[doc(hidden)]
+    pub fn metrics(&self) -> Metrics {
+        self.board.sum()
+    }
+
+    /// Lines of the access log that were lost. Outside semver.
+    #[doc(hidden)]
+    pub fn lost_log_lines(&self) -> u64 {
+        self.reopener.lost()
     }
 
     /// Opens the access log anew, after a rotation.

@@ -1,6 +1,6 @@
 //! The settings of a server, and the opening of its ports.
 
-use crate::access_log::Target;
+use crate::access_log::{Style, Target};
 use crate::bind_error::BindError;
 use crate::bound::{Bound, TcpConfig};
 use crate::budget::Budget;
@@ -107,6 +107,7 @@ pub(crate) struct Settings {
     pub(crate) alt_svc: AltSvc,
     pub(crate) drain: Option<Duration>,
     pub(crate) access_log: Target,
+    pub(crate) log_style: Style,
     pub(crate) warnings: WarningsTo,
     pub(crate) state: State,
     pub(crate) tickets: Tickets,
@@ -135,6 +136,7 @@ impl Default for Settings {
             alt_svc: AltSvc::default(),
             drain: None,
             access_log: Target::Off,
+            log_style: Style::default(),
             warnings: WarningsTo::StandardError,
             state: State::Nowhere,
             tickets: Tickets::default(),
@@ -200,7 +202,7 @@ impl Settings {
             worker,
             tcp,
             identities,
-            access_log: self.access_log,
+            access_log: (self.access_log, self.log_style),
             printer,
         })
     }

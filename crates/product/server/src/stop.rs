@@ -62,6 +62,12 @@ impl Stop {
         self.0.shutdown_signals.iter().for_each(tell);
     }
 
+    /// Wakes all threads, so that they look at what they are asked.
+    pub(crate) fn wake(&self) {
+        self.0.wakers.iter().for_each(Waker::wake);
+        self.0.shutdown_signals.iter().for_each(ShutdownSignal::wake);
+    }
+
     #[inline]
     pub(crate) fn has_reached(&self, phase: Phase) -> bool {
         self.0.phase.load(Ordering::Acquire) >= phase as u8

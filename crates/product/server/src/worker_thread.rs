@@ -2,13 +2,13 @@
 //! reports. The only place that makes a server's worker.
 
 use crate::access_log::Recorder;
-use crate::counters::{BoardEntry, Counters};
 use crate::date::unix_now;
 use crate::drain;
 use crate::early_data::EarlyData;
 use crate::endpoint_warnings::EndpointWarnings;
 use crate::http3::{HeadCache, Server, WakeWorker};
 use crate::low::{Handler, Shared};
+use crate::metrics::board::BoardEntry;
 use crate::progress::Progress;
 use crate::records::WorkerRecord;
 use crate::stop::{Phase, Stop};
@@ -278,14 +278,30 @@ impl<P: Port, H: Handler> ServingWorker<P, H> {
     fn after_turn(&mut self) {
         let now = self.worker.now();
         self.worker.app_mut().on_time(now);
-        if self.warnings.on_turn(now, self.worker.endpoint().counters()) {
-            self.publish();
+        let is_due = self.warnings.on_turn(now, self.worker.endpoint().counters());
+        let asked = self.board.asked();
+        if is_due || asked.is_some() {
+            self.publish(asked);
         }
     }
 
-    fn publish(&mut self) {
-        let counters = Counters::of_worker(self.worker.app_mut().served(), self.worker.endpoint().counters());
-        self.board.publish(counters);
+    /// Publishes what the thread counts. Connections that are open are looked at only when it is `asked` to.
+    #[cold]
+    fn publish(&mut self, asked: Option<u64>) {
+        let (worker, app) = (&self.worker, self.worker.app());
+        let connections = asked.map(|_| app.tally(worker.entries()));
+        self.board.publish(|metrics| {
+            metrics.requests.copy(app.requests());
+            metrics.http3 = app.served();
+            metrics.quic_open = app.open_connections() as u64;
+            metrics.endpoint = *worker.endpoint().counters();
+            metrics.port = worker.counters();
+            metrics.hand_offs = worker.hand_off_counters();
+            metrics.connections = connections.unwrap_or(metrics.connections);
+        });
+        if let Some(ask) = asked {
+            self.board.answer(ask);
+        }
     }
 
     /// Closes what is left, and reports.
@@ -295,7 +311,8 @@ impl<P: Port, H: Handler> ServingWorker<P, H> {
     pub(crate) fn finish(mut self) -> io::Result<WorkerRecord> {
         drain::finish(&mut self.worker)?;
         self.warnings.look(self.worker.endpoint().counters());
-        self.publish();
+        let ask = self.board.asked().unwrap_or_default();
+        self.publish(Some(ask));
         let frames_after = self.settle()?;
         let ServingWorker { mut worker, number, core, began_cpu_s, frames_before, .. } = self;
         Ok(WorkerRecord {

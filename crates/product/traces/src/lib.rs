@@ -140,9 +140,18 @@ impl Qlog {
         Arc::new(self.clone())
     }
 
+    /// What was written so far. Does not wait.
+    pub fn progress(&self) -> Report {
+        self.report(self.0.queue.tally())
+    }
+
     /// Waits until all that was queued is written.
     pub fn flush(&self) -> Report {
-        let Tally { files, left_out, bytes, failed, failure, refused } = self.0.queue.drained();
+        self.report(self.0.queue.drained())
+    }
+
+    fn report(&self, tally: Tally) -> Report {
+        let Tally { files, left_out, bytes, failed, failure, refused } = tally;
         let left_out = left_out + self.0.left_out.load(Ordering::Relaxed);
         Report { files, bytes, left_out, refused, failed, failure }
     }

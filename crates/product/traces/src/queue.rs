@@ -66,6 +66,11 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What the writer has done so far.
+    pub(crate) fn tally(&self) -> Tally {
+        self.lock().tally.clone()
+    }
+
     /// Adds a chunk, if there is room.
     pub(crate) fn push(&self, number: u64, name: &str, bytes: Vec<u8>) -> Result<(), Refused> {
         let mut state = self.lock();

@@ -24,6 +24,12 @@ fn sample(flag: &Arg) -> &'static str {
         "ticket-lifetime" => "3600",
         "root" | "client-ca" | "cert" | "key" | "state-dir" | "ticket-keys" | "ready-file"
         | "summary-file" | "access-log" | "qlog" => "'some/path'",
+        "access-log-format" => "'json'",
+        "access-log-fields" => "['time', 'status']",
+        "access-log-sample" => "0.5",
+        "log-level" => "'warning'",
+        "user" | "group" => "'root'",
+        "admin" => "'unix:admin.sock'",
         "identity" => "['a.org=c,k', '*.b.org=c2,k2']",
         "http" => "'1,3'",
         "listen" => "['localhost:443', 8443]",
@@ -79,6 +85,7 @@ fn every_operators_flag_is_a_key_that_reaches_it() {
     for path in ["/conf/some/path", "--cert=/conf/some/path", "--access-log=/conf/some/path"] {
         assert!(line.contains(&path.into()), "{path}: {line:?}");
     }
+    assert!(line.contains(&"--admin=unix:/conf/admin.sock".into()), "{line:?}");
     assert!(line.contains(&"--identity=a.org=/conf/c,/conf/k".into()), "{line:?}");
 }
 

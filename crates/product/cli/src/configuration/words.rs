@@ -69,6 +69,14 @@ fn word(flag: &Arg, item: &Item, folder: &Path) -> Option<OsString> {
 fn located(flag: &Arg, text: &str, folder: &Path) -> OsString {
     match flags::name(flag) {
         "access-log" if !matches!(text, "-" | "off") => folder.join(text).into(),
+        "admin" => match text.strip_prefix("unix:") {
+            Some(path) if !path.is_empty() => {
+                let mut word = OsString::from("unix:");
+                word.push(folder.join(path));
+                word
+            }
+            _ => text.into(),
+        },
         "identity" => {
             let parts = text.split_once('=').and_then(|(name, files)| Some((name, files.split_once(',')?)));
             let Some((name, (certificate, key))) = parts else { return text.into() };

@@ -1,13 +1,16 @@
 //! What a running server takes from its files again: certificates, sites and their routes. The rest of a configuration needs a restart.
 //!
 //! SIGHUP reads all of it; the files of certificates are also looked at every few seconds. Everything is checked before anything is
-//! replaced. Messages are written without regard to errors: SIGHUP may come because the terminal has gone.
+//! replaced.
 
+use super::log::{self, Level};
 use super::sites::{Certificates, ServedSites};
+use admin::{Expiry, Reloads};
+use server::certificate;
 use server::credentials::Credentials;
+use server::date::unix_now;
 use server::sites::LiveSites;
 use server::{Builder, Handle, watch};
-use std::io::{Write as _, stderr};
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -45,6 +48,7 @@ pub(crate) struct Reloader {
     sites: Option<LiveSites>,
     read: ReadAgain,
     shown: Mutex<Shown>,
+    reloads: Mutex<Reloads>,
 }
 
 /// The certificates that clients are shown.
@@ -53,6 +57,7 @@ struct Shown {
     certificates: Certificates,
     /// Their files when they were loaded.
     loaded: Vec<Stamp>,
+    expiries: Vec<Expiry>,
     /// Their files at the last look.
     seen: Vec<Stamp>,
     looks: u64,
@@ -69,25 +74,45 @@ impl Reloader {
         (flags, certificates): (Arc<dyn CertificateFlags>, Certificates),
     ) -> Arc<Reloader> {
         let loaded = stamps(&*flags, &certificates);
-        let shown = Shown { flags, certificates, seen: loaded.clone(), loaded, looks: 0 };
-        Arc::new(Reloader { handle, sites, read, shown: Mutex::new(shown) })
+        let expiries = expiries(&loaded);
+        let shown = Shown { flags, certificates, seen: loaded.clone(), loaded, expiries, looks: 0 };
+        Arc::new(Reloader { handle, sites, read, shown: Mutex::new(shown), reloads: Mutex::default() })
     }
 
     /// Reads everything again.
     pub(crate) fn reload(&self) {
         match self.try_reload() {
             Ok(changed) => {
+                self.count(|reloads| {
+                    reloads.succeeded += 1;
+                    reloads.last_s = Some(unix_now());
+                });
                 say("reloaded: new requests and handshakes go by what the files say now");
                 if !changed.is_empty() {
                     let keys = changed.join(", ");
                     say(&format!("warning: these take effect with a restart only: {keys}"));
                 }
             }
-            Err(why) => say(&format!(
-                "{}\ntercel: warning: nothing is reloaded, and what was in use stays",
-                why.trim_end()
-            )),
+            Err(why) => {
+                self.count(|reloads| reloads.failed += 1);
+                log::say(Level::Warning, &format!("tercel: {}", why.trim_end()));
+                log::warn("nothing is reloaded, and what was in use stays");
+            }
         }
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Reloads)) {
+        change(&mut self.reloads.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// How often files were read again.
+    pub(crate) fn reloads(&self) -> Reloads {
+        *self.reloads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until when clients take the certificates that they are shown.
+    pub(crate) fn expiries(&self) -> Vec<Expiry> {
+        self.shown().expiries.clone()
     }
 
     /// Returns the keys that have changed and need a restart.
@@ -118,7 +143,8 @@ impl Reloader {
         let loaded = stamps(&*flags, &certificates);
         let builder = flags.identified(&certificates)?;
         builder.replace_identities(&self.handle).map_err(|error| error.to_string())?;
-        *shown = Shown { flags, certificates, seen: loaded.clone(), loaded, looks: shown.looks };
+        let expiries = expiries(&loaded);
+        *shown = Shown { flags, certificates, seen: loaded.clone(), loaded, expiries, looks: shown.looks };
         Ok(())
     }
 
@@ -171,6 +197,19 @@ fn stamps(flags: &dyn CertificateFlags, certificates: &Certificates) -> Vec<Stam
     flags.certificate_files().into_iter().chain(certificates.files()).map(stamp).collect()
 }
 
+/// Of those of the files that are certificates, each once.
+fn expiries(files: &[Stamp]) -> Vec<Expiry> {
+    let mut found: Vec<Expiry> = Vec::new();
+    for (file, _) in files {
+        if let Some(expires_s) = certificate::expiry(file)
+            && found.iter().all(|known| known.file != *file)
+        {
+            found.push(Expiry { file: file.clone(), expires_s });
+        }
+    }
+    found
+}
+
 fn say(what: &str) {
-    let _ = writeln!(stderr(), "tercel: {what}");
+    log::note(&format!("tercel: {what}"));
 }

@@ -1,6 +1,8 @@
 //! What a server says of itself: what is in the ready file, the summary, advice about socket buffers.
 
+use super::log::{self, Level};
 use super::ready::{ReadyFile, replace};
+use admin::Address;
 use datapath::Counters;
 use serde_json::{Value, json};
 use server::credentials::Credentials;
@@ -18,7 +20,7 @@ use transport::{DropReason, EndpointCounters, ResumeCounters};
 pub(crate) fn announce(
     info: &Report,
     credentials: &Credentials,
-    ready_file: Option<&Path>,
+    (admin, ready_file): (Option<&Address>, Option<&Path>),
 ) -> Result<Option<ReadyFile>, String> {
     let on = info.interface.as_ref().map_or(String::new(), |name| format!(" of {name}"));
     let mode = info.xdp_mode.map_or(String::new(), |mode| format!(", {mode} mode"));
@@ -28,15 +30,20 @@ pub(crate) fn announce(
         (workers, Some(steering)) => format!(", {workers} workers, steering {steering}"),
         (workers, None) => format!(", {workers} workers"),
     };
-    eprintln!("tercel serves {} on {}{datapath}{several}", info.versions, info.places.join(" and "));
+    let places = info.places.join(" and ");
+    say(&format!("tercel serves {} on {places}{datapath}{several}", info.versions));
     if let Some(development) = &credentials.development {
-        eprint!("{}", development.how_to_use(info.address));
+        say(&development.how_to_use(info.address));
+    }
+    if let Some(place) = admin {
+        say(&format!("metrics, health and status are at {place}: tercel status --admin {place}"));
     }
     let ready = json!({
         "port": info.address.port(),
         "addresses": info.addresses,
         "tcp_port": info.versions.over_tcp().then_some(info.address.port()),
         "pid": std::process::id(),
+        "admin": admin.map(ToString::to_string),
         "certificate": credentials.certificate,
         "datapath": info.data_path,
         "interface": info.interface,
@@ -57,26 +64,24 @@ pub(crate) fn summarize(info: &Report, done: &Summary, summary_file: Option<&Pat
     records.iter().for_each(|record| total += record.counters);
     let cpu_s = cpu::process_seconds();
     let per_call = |datagrams: u64, calls: u64| datagrams as f64 / calls.max(1) as f64;
-    eprintln!(
+    say(&format!(
         "tercel served {} datagrams ({:.1} per system call), heard {} ({:.1} per system call), {:.2} s of CPU",
         total.tx.datagrams,
         per_call(total.tx.datagrams, total.tx.calls),
         total.rx.datagrams,
         per_call(total.rx.datagrams, total.rx.calls),
         cpu_s,
-    );
+    ));
     let mut tally = ThreadCounters::default();
     tcp.iter().for_each(|record| tally += record.counters);
     if tally.accepted > 0 {
-        eprintln!(
+        say(&format!(
             "over TCP {} connections, {} requests of HTTP/1.1 and {} of HTTP/2, {} bytes",
             tally.accepted, tally.http1.requests, tally.http2.requests, tally.sent_bytes,
-        );
+        ));
     }
     if tally.accept_failures > 0 {
-        eprintln!(
-            "connections had to wait because descriptors or memory had run out: see ulimit -n and --memory"
-        );
+        say("connections had to wait because descriptors or memory had run out: see ulimit -n and --memory");
     }
     let mut served = Served::default();
     records.iter().for_each(|record| served += record.served);
@@ -244,6 +249,10 @@ fn flows(counters: &Counters) -> Value {
         "overflowed_datagrams": counters.rx.overflowed,
         "waits": counters.waits,
     })
+}
+
+fn say(text: &str) {
+    log::say(Level::Info, text);
 }
 
 fn extend(object: &mut Value, more: Value) {

@@ -21,6 +21,11 @@ pub(crate) fn reloading() {
     notify(&format!("RELOADING=1\nMONOTONIC_USEC={micros}\nSTATUS=reloading"));
 }
 
+/// It lives. To be told more often than `WATCHDOG_USEC` says.
+pub(crate) fn alive() {
+    notify("WATCHDOG=1");
+}
+
 /// It ends as soon as what was asked is answered.
 pub(crate) fn stopping() {
     notify("STOPPING=1\nSTATUS=answering what was asked");

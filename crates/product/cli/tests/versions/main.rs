@@ -4,10 +4,12 @@
 
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
+mod admin;
 mod configuration;
 mod early;
 mod http3;
 mod leaving;
+mod logs;
 mod message;
 mod pages;
 mod raw;

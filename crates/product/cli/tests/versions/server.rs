@@ -41,9 +41,14 @@ impl Server {
 
     /// The same with this many descriptors at most.
     pub(crate) fn start_with_descriptors(root: &Path, descriptors: u32) -> Server {
+        Server::start_by(&format!("ulimit -n {descriptors} && exec \"$0\" \"$@\""), root, &[])
+    }
+
+    /// The same by a script of the shell, which must end with `exec "$0" "$@"`.
+    pub(crate) fn start_by(script: &str, root: &Path, arguments: &[&str]) -> Server {
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -n {descriptors} && exec \"$0\" \"$@\""), PROGRAM]);
-        Server::run(command, root, &[])
+        command.args(["-c", script, PROGRAM]);
+        Server::run(command, root, arguments)
     }
 
     fn run(command: Command, root: &Path, arguments: &[&str]) -> Server {

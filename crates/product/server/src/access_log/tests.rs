@@ -20,7 +20,7 @@ fn entry(head: &Head) -> Entry<'_> {
 
 fn line(head: &Head) -> String {
     let mut line = Vec::new();
-    write_line(&mut line, &entry(head), &timestamp(1_795_235_480));
+    line::write(&mut line, &Format::Combined, &entry(head), &Timestamp::of(1_795_235_480));
     String::from_utf8(line).unwrap()
 }
 
@@ -45,6 +45,33 @@ fn what_a_client_sent_is_escaped_and_cut() {
     assert!(line.contains("GET\\x0a /\\x0d\\x0a127.0.0.1 - - \\\"\\\\ HTTP/3"), "{line}");
     assert!(line.contains("\"\\x1b[31m\\x00\\x7f\\x9b\\xc3\\xa9\""), "{line}");
     assert!(line.len() < 4 * MAX_TEXT + 300);
+}
+
+/// Deleted, a client could end a string, or a program find no object in a line.
+#[test]
+fn a_line_of_json_has_the_chosen_fields_and_no_more_than_ascii() {
+    let mut head = Head::of("GET", "/a\"\\\n\u{e9}");
+    head.on_field(b":authority", b"a.org");
+    head.on_field(b"user-agent", &[b'x'; 3_000]);
+    let line_of = |fields: Vec<Field>| {
+        let mut line = Vec::new();
+        line::write(&mut line, &Format::Json(fields), &entry(&head), &Timestamp::of(1_795_235_480));
+        String::from_utf8(line).unwrap()
+    };
+    let right = "{\"time\":\"2026-11-21T04:31:20Z\",\"client\":\"192.0.2.7\",\"method\":\"GET\",\"host\":\"a.org\",\
+                 \"target\":\"/a\\\"\\\\\\u000a\\u00c3\\u00a9\",\"protocol\":\"HTTP/3\",\"status\":200,\"bytes\":1234,\
+                 \"duration\":1.000153,\"referer\":null,\"user_agent\":\"";
+    let line = line_of(Field::all());
+    assert!(
+        line.starts_with(right) && line.ends_with("x...\"}\n") && line.matches('\n').count() == 1,
+        "{line}"
+    );
+    assert!(line.len() < 2_048 + 400);
+    assert_eq!(line_of(vec![Field::Status, Field::Host]), "{\"status\":200,\"host\":\"a.org\"}\n");
+    assert_eq!(line_of(Vec::new()), "{}\n");
+    let mut note = Vec::new();
+    line::write_lost(&mut note, &Format::Json(Vec::new()), 7);
+    assert_eq!(note, b"{\"lost_lines\":7}\n");
 }
 
 #[test]
@@ -201,7 +228,7 @@ fn the_file_is_opened_anew_without_a_request_and_a_failure_is_noted() {
     let path = folder.path().join("log/access.log");
     std::fs::create_dir(folder.path().join("log")).unwrap();
     let warnings = Warnings::default();
-    let log = AccessLog::start_with(Target::File(path.clone()), warnings.clone()).unwrap();
+    let log = AccessLog::start_with(Target::File(path.clone()), Style::default(), warnings.clone()).unwrap();
     std::fs::rename(&path, folder.path().join("old")).unwrap();
     let reopener = log.reopener();
     reopener.reopen();

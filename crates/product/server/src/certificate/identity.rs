@@ -107,6 +107,13 @@ impl Identity {
     }
 }
 
+/// Until when clients take the chain in a PEM file, in seconds since 1970: the end of the first of its certificates to expire. `None`
+/// if there is no certificate in it.
+pub fn expiry(file: &Path) -> Option<u64> {
+    let chain = chain_of(&read(Role::Certificate, file).ok()?, file).ok()?;
+    chain.iter().filter_map(|certificate| der::facts(certificate)).map(|facts| facts.not_after_s).min()
+}
+
 fn read(role: Role, path: &Path) -> Result<Vec<u8>, CertificateError> {
     let unreadable = |error| CertificateError::Unreadable(role, path.to_owned(), error);
     let mut text = Vec::new();

@@ -11,4 +11,4 @@ pub(crate) use development::write as replace_file;
 pub use development::{Development, default_folder};
 pub(crate) use error::brief;
 pub use error::{CertificateError, Role};
-pub use identity::{Identity, Validity};
+pub use identity::{Identity, Validity, expiry};

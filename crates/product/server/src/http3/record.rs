@@ -6,6 +6,7 @@
 
 use crate::access_log::{Entry, Protocol, Recorder};
 use crate::low::{Handler, Head as _};
+use crate::metrics::RequestTally;
 use crate::served::Served;
 use base::time::Instant;
 use std::collections::VecDeque;
@@ -38,6 +39,7 @@ pub(super) struct At {
 /// What one worker counts and logs. Each verb returns a head that is needed no longer.
 pub(super) struct ResponseLog {
     pub(super) served: Served,
+    pub(super) requests: RequestTally,
     pub(super) recorder: Recorder,
 }
 
@@ -49,7 +51,7 @@ impl ResponseLog {
         waiting: &mut Unacknowledged<H>,
         record: Record<H>,
     ) -> Option<Box<H::Head>> {
-        self.count(&record);
+        self.count(at.now, &record);
         if !self.recorder.is_on() {
             return Some(record.head);
         }
@@ -58,7 +60,7 @@ impl ResponseLog {
 
     /// A response was given up before all of it was handed over.
     pub(super) fn on_cut<H: Handler>(&mut self, at: At, record: Record<H>) -> Box<H::Head> {
-        self.count(&record);
+        self.count(at.now, &record);
         self.on_over(at, record)
     }
 
@@ -77,9 +79,11 @@ impl ResponseLog {
         record.head
     }
 
-    fn count<H: Handler>(&mut self, record: &Record<H>) {
+    fn count<H: Handler>(&mut self, now: Instant, record: &Record<H>) {
         self.served.requests += 1;
         self.served.content_bytes += record.sent;
+        let duration = now.saturating_since(record.began);
+        self.requests.on_answered(Protocol::Http3, record.status, record.head.site(), duration);
     }
 }
 

@@ -13,6 +13,7 @@ const KEPT: usize = 4_096;
 pub(super) struct Logged {
     method: Method,
     text: Vec<u8>,
+    host: Option<Range<usize>>,
     target: Option<Range<usize>>,
     referer: Option<Range<usize>>,
     user_agent: Option<Range<usize>>,
@@ -26,6 +27,7 @@ impl Logged {
     /// Keeps a head, and says whether its client waits for 100 (Continue).
     pub(super) fn keep(&mut self, head: &RequestHead<'_>) -> bool {
         self.method = Method::from_bytes(head.method()).unwrap_or_default();
+        self.host = head.authority().map(|host| self.push(host));
         self.target = head.path().map(|path| self.push(path));
         let mut expects_continue = None;
         for line in head.fields() {
@@ -54,13 +56,14 @@ impl Logged {
         if self.text.capacity() > KEPT {
             self.text = Vec::new();
         }
-        (self.target, self.referer, self.user_agent) = (None, None, None);
+        (self.host, self.target, self.referer, self.user_agent) = (None, None, None, None);
     }
 
     pub(super) fn line(&self) -> RequestLine<'_> {
         let part = |of: &Option<Range<usize>>| of.clone().and_then(|range| self.text.get(range));
         RequestLine {
             method: Some(self.method.as_str().as_bytes()),
+            host: part(&self.host),
             target: part(&self.target),
             referer: part(&self.referer),
             user_agent: part(&self.user_agent),

@@ -15,6 +15,8 @@ pub(crate) struct RoutedHead {
     /// The target for which the route was found, if another one has taken its place since.
     routed: Vec<u8>,
     pub(super) progress: Progress,
+    /// The number by which its site is counted.
+    pub(super) slot: usize,
 }
 
 /// How far the answer has come. Each step looks for one file, so that none is taken twice.
@@ -112,6 +114,11 @@ impl LowHead for RoutedHead {
             target.shrink_to(KEPT);
         }
         self.progress = Progress::Arrived;
+        self.slot = 0;
+    }
+
+    fn site(&self) -> usize {
+        self.slot
     }
 
     fn memory(&self) -> usize {

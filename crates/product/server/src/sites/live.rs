@@ -4,6 +4,7 @@
 //! request that is not answered yet is routed anew.
 
 use super::site::Sites;
+use super::slots::Slots;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,19 +17,33 @@ struct Shared {
     /// How often they were replaced.
     version: AtomicU64,
     sites: Mutex<Arc<Sites>>,
+    slots: Mutex<Slots>,
 }
 
 impl LiveSites {
     /// Sites to begin with.
     pub fn new(sites: Sites) -> LiveSites {
-        LiveSites(Arc::new(Shared { version: AtomicU64::new(0), sites: Mutex::new(Arc::new(sites)) }))
+        let mut slots = Slots::default();
+        let sites = slots.number(sites);
+        LiveSites(Arc::new(Shared {
+            version: AtomicU64::new(0),
+            sites: Mutex::new(Arc::new(sites)),
+            slots: Mutex::new(slots),
+        }))
     }
 
     /// Requests from now on are answered by `sites`.
     pub fn replace(&self, sites: Sites) {
+        let sites = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner).number(sites);
         let mut held = self.0.sites.lock().unwrap_or_else(PoisonError::into_inner);
         *held = Arc::new(sites);
         self.0.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// What the sites are called that responses are counted for, by their numbers: see
+    /// [`RequestTally::sites`](crate::metrics::RequestTally::sites).
+    pub fn counted(&self) -> Vec<String> {
+        self.0.slots.lock().unwrap_or_else(PoisonError::into_inner).names()
     }
 
     pub(super) fn version(&self) -> u64 {

@@ -12,6 +12,7 @@
 //! | prefix.rs | which paths begin with a prefix |
 //! | template.rs | targets with parts of the request in them |
 //! | edit.rs | what is changed of a response's fields |
+//! | slots.rs | the numbers by which responses of sites are counted |
 //! | head.rs | what is kept of a request |
 //! | router.rs | the handler |
 //!
@@ -25,6 +26,7 @@ mod names;
 mod prefix;
 mod router;
 mod site;
+mod slots;
 mod template;
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,16 @@ pub enum HostName {
     Any,
 }
 
+impl fmt::Display for HostName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HostName::Exact(name) => out.write_str(name),
+            HostName::Below(parent) => write!(out, "*.{parent}"),
+            HostName::Any => out.write_str("*"),
+        }
+    }
+}
+
 /// What is no name of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostNameError(&'static str);

@@ -130,6 +130,7 @@ impl Router {
         let authority = head.head.value(Name::Authority).unwrap_or_default();
         let found = self.sites.names.find(authority, &mut self.host);
         let site = found.ok_or((421, "no site here has this name"))?;
+        head.slot = self.sites.slot(site);
         let mut was_sound = false;
         for (number, route) in self.sites.routes(site).iter().enumerate() {
             let (path, query) = split_query(head.head.target());

@@ -14,6 +14,10 @@ pub struct Sites {
     pub(super) names: Names,
     sites: Vec<Vec<Route>>,
     pub(super) folders: Vec<FileOptions>,
+    /// What each site is called in metrics: its first name.
+    pub(super) called: Vec<String>,
+    /// The number by which each site is counted (slots.rs).
+    pub(super) slots: Vec<usize>,
 }
 
 /// A host, or several with the same content.
@@ -106,7 +110,13 @@ impl Sites {
     /// Adds a site.
     pub fn add(&mut self, site: Site) {
         site.names.iter().for_each(|name| self.names.insert(name, self.sites.len()));
+        self.called.push(site.names.first().map(ToString::to_string).unwrap_or_default());
         self.sites.push(site.routes);
+    }
+
+    /// The number by which a site is counted.
+    pub(super) fn slot(&self, site: usize) -> usize {
+        self.slots.get(site).copied().unwrap_or_default()
     }
 
     /// The routes of a site.

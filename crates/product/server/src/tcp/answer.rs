@@ -60,6 +60,7 @@ impl ConnectionContext {
             peer: self.info.peer.ip(),
             protocol: self.protocol,
             began,
+            site: 0,
             status: 0,
             sent: 0,
             ahead: 0,

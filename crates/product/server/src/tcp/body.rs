@@ -37,6 +37,8 @@ pub(super) struct RequestGuard {
     pub(super) peer: IpAddr,
     pub(super) protocol: Protocol,
     pub(super) began: Instant,
+    /// As [`crate::low::Head::site`].
+    pub(super) site: usize,
     /// 0 before there is a response.
     pub(super) status: u16,
     /// Bytes of content that were handed over.
@@ -60,7 +62,7 @@ impl Drop for RequestGuard {
                 bytes: self.sent,
                 duration: now.saturating_since(self.began),
             };
-            self.thread_state.on_answered(&entry, now);
+            self.thread_state.on_answered(&entry, self.site, now);
         }
         self.thread_state.recycle(std::mem::take(&mut self.head));
     }

@@ -105,6 +105,7 @@ pub(super) async fn serve<A: Answer>(
         }
     }
     timeouts.on_secure(monotonic::now());
+    options.thread_state.counters.borrow_mut().on_handshake(stream.handshake_kind());
     let protocol = if stream.speaks(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
     let alpn = if protocol == Protocol::Http2 { "h2" } else { "http/1.1" };
     let (server_name, informational) = (stream.server_name(), Informational::UNSUPPORTED);

@@ -2,6 +2,7 @@
 
 use crate::counters::Counters;
 use crate::served::Served;
+use rustls::HandshakeKind;
 use std::cell::Cell;
 use std::ops::AddAssign;
 
@@ -45,6 +46,10 @@ pub struct ThreadCounters {
     pub accepted: u64,
     /// Connections that were closed at once, because their address or network had too many.
     pub refused: u64,
+    /// Handshakes with a certificate.
+    pub handshakes_full: u64,
+    /// Handshakes with a ticket of an earlier connection.
+    pub handshakes_resumed: u64,
     /// Connections that ended before they were secure.
     pub handshakes_failed: u64,
     /// Connections that were ended because they were idle or too slow.
@@ -62,6 +67,14 @@ pub struct ThreadCounters {
 }
 
 impl ThreadCounters {
+    /// A connection is secure.
+    pub(super) fn on_handshake(&mut self, kind: HandshakeKind) {
+        match kind {
+            HandshakeKind::Resumed => self.handshakes_resumed += 1,
+            HandshakeKind::Full | HandshakeKind::FullWithHelloRetryRequest => self.handshakes_full += 1,
+        }
+    }
+
     /// What it did, for the counters of the server.
     pub(crate) fn sums(&self) -> Counters {
         Counters { http1: self.http1, http2: self.http2, refused: self.refused, ..Counters::default() }
@@ -74,6 +87,8 @@ impl AddAssign for ThreadCounters {
         self.http2 += other.http2;
         self.accepted += other.accepted;
         self.refused += other.refused;
+        self.handshakes_full += other.handshakes_full;
+        self.handshakes_resumed += other.handshakes_resumed;
         self.handshakes_failed += other.handshakes_failed;
         self.expired += other.expired;
         self.accept_failures += other.accept_failures;

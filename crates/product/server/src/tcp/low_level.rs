@@ -204,6 +204,7 @@ impl<H: Handler> Future for Answering<H> {
         };
         announce(&mut map, &account, receiving.received);
         account.status = status.as_u16();
+        account.site = this.head.as_ref().map_or(0, low::Head::site);
         account.ahead = account.timeouts.reserve(body.remaining().unwrap_or(u64::MAX));
         let content = Content::new(body, receiving, account, this.waker.clone());
         Poll::Ready(Ok(respond(status, map, content)))

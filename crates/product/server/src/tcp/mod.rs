@@ -14,7 +14,7 @@
 //! | thread_state.rs | what the connections of a thread share |
 //! | limiter.rs | how many connections there may be, in all and from each network |
 //! | timeouts.rs, limits.rs | time limits of connections |
-//! | counters.rs | what was done, in numbers |
+//! | counters.rs, publisher.rs | what was done, in numbers, and how it is published |
 //!
 //! Each thread has a handler and connections of its own and shares nothing with others. It has a runtime of its own, which a worker
 //! of HTTP/3 shares where services answer (service_thread.rs).
@@ -33,6 +33,7 @@ mod limits;
 mod listen;
 mod low_level;
 mod plain;
+mod publisher;
 mod service;
 mod shutdown_signal;
 mod stream;

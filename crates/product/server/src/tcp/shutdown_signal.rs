@@ -25,6 +25,11 @@ impl ShutdownSignal {
     /// Tells the thread to stop.
     pub fn shut_down(&self) {
         self.0.is_shut_down.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Has the thread look.
+    pub fn wake(&self) {
         let listener = self.0.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(waker) = listener {
             waker.wake();

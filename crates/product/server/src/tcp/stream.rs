@@ -9,7 +9,7 @@ use super::frames::Frames;
 use super::timeouts::ConnectionTimeouts;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use rustls::pki_types::CertificateDer;
-use rustls::{ServerConfig, ServerConnection};
+use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 use std::cell::RefCell;
 use std::io::{self, BufRead as _, IoSlice};
 use std::pin::Pin;
@@ -169,6 +169,11 @@ impl Stream {
     /// The name that the client asked for. RFC 6066 §3.
     pub(super) fn server_name(&self) -> Option<Arc<str>> {
         self.0.borrow().session.server_name().map(Arc::from)
+    }
+
+    /// How the connection became secure.
+    pub(super) fn handshake_kind(&self) -> HandshakeKind {
+        self.0.borrow().session.handshake_kind().unwrap_or(HandshakeKind::Full)
     }
 
     /// The certificates that the client has shown. RFC 8446 §4.4.2.

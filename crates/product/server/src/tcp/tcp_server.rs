@@ -10,13 +10,14 @@ use super::fields::{self, Maps};
 use super::holding::Holding;
 use super::limiter::ConnectionLimiter;
 use super::limits::Limits;
+use super::publisher::Publisher;
 use super::shutdown_signal::ShutdownSignal;
 use super::thread_state::ThreadState;
 use super::timeouts::{ConnectionTimeouts, NextAction};
 use crate::access_log::Recorder;
-use crate::counters::BoardEntry;
 use crate::handler::Files;
 use crate::low::Shared;
+use crate::metrics::board::BoardEntry;
 use crate::monotonic;
 use crate::warnings::Warning;
 use base::time::{Duration, Instant};
@@ -96,6 +97,7 @@ where
     let thread_state = Rc::new(ThreadState::new(&setup.shared, setup.recorder));
     let listeners = listeners.into_iter().map(|listener| Listener::new(listener, setup.alt_svc));
     let traffic = Rc::new(Traffic::default());
+    let publisher = Rc::new(Publisher::new(Rc::clone(&thread_state), Rc::clone(&traffic), setup.board));
     let manner = Rc::new(ConnectionOptions::new(setup.tls, Rc::clone(&thread_state), answer, setup.limits));
     let front = TcpServer {
         listeners: listeners.collect::<io::Result<_>>()?,
@@ -110,27 +112,21 @@ where
         paused_until: None,
         is_leaving: false,
         deadline: None,
-        board: setup.board.clone(),
+        publisher: Rc::clone(&publisher),
     };
     front.await;
-    Ok(Served { thread_state, traffic, board: setup.board })
+    Ok(Served { publisher })
 }
 
 /// What was done, once the runtime has ended.
 pub(crate) struct Served {
-    thread_state: Rc<ThreadState>,
-    traffic: Rc<Traffic>,
-    board: BoardEntry,
+    publisher: Rc<Publisher>,
 }
 
 impl Served {
     /// Writes what the log holds back, and publishes the counters.
     pub(crate) fn finish(self) -> ThreadCounters {
-        self.thread_state.recorder.borrow_mut().flush();
-        let mut counters = *self.thread_state.counters.borrow();
-        self.traffic.add_to(&mut counters);
-        self.board.publish(counters.sums());
-        counters
+        self.publisher.finish()
     }
 }
 
@@ -161,7 +157,7 @@ struct TcpServer<A> {
     shutdown_signal: ShutdownSignal,
     manner: Rc<ConnectionOptions<A>>,
     traffic: Rc<Traffic>,
-    board: BoardEntry,
+    publisher: Rc<Publisher>,
     limiter: Rc<RefCell<ConnectionLimiter>>,
     pulses: Vec<Weak<ConnectionTimeouts>>,
     holding: Holding,
@@ -185,6 +181,10 @@ where
         self.heed(cx);
         self.accept(cx);
         self.look(cx);
+        if let Some(ask) = self.publisher.asked() {
+            self.publish();
+            self.publisher.answer(ask);
+        }
         // A connection that ends wakes this task, see `ConnectionPermit`.
         self.limiter.borrow_mut().waiting = Some(cx.waker().clone());
         let over = self.is_leaving && self.limiter.borrow().open() == 0;
@@ -274,6 +274,10 @@ where
         self.arm();
     }
 
+    fn publish(&self) {
+        self.publisher.publish(self.limiter.borrow().open());
+    }
+
     fn pause(&mut self) {
         self.paused_until = Some(monotonic::now() + PAUSE);
         self.arm();
@@ -305,7 +309,7 @@ where
             self.manner.thread_state.warnings.note(Warning::BudgetExceeded, evicted);
             expired += evicted;
             self.manner.thread_state.counters.borrow_mut().expired += expired;
-            self.board.publish(self.manner.thread_state.counters.borrow().sums());
+            self.publish();
             self.manner.thread_state.recorder.borrow_mut().on_timeout(now);
             self.is_timed = false;
             if self.paused_until.is_some_and(|until| now >= until) {

@@ -3,6 +3,7 @@
 use super::counters::ThreadCounters;
 use crate::access_log::{Entry, Protocol, Recorder};
 use crate::low::Shared;
+use crate::metrics::RequestTally;
 use crate::request::Head;
 use crate::response_fields::DateField;
 use crate::warnings::Warnings;
@@ -20,6 +21,7 @@ type Spare = Vec<Box<Head>>;
 pub(super) struct ThreadState {
     pub(super) recorder: RefCell<Recorder>,
     pub(super) counters: RefCell<ThreadCounters>,
+    pub(super) requests: RefCell<RequestTally>,
     pub(super) warnings: Warnings,
     date: RefCell<DateField>,
     spare: RefCell<Spare>,
@@ -31,6 +33,7 @@ impl ThreadState {
         ThreadState {
             recorder: RefCell::new(recorder),
             counters: RefCell::default(),
+            requests: RefCell::default(),
             warnings: shared.warnings.clone(),
             date: RefCell::new(DateField::new(shared.clock)),
             spare: RefCell::default(),
@@ -63,9 +66,10 @@ impl ThreadState {
         self.date.borrow_mut().add(fields, now);
     }
 
-    /// A request is over.
-    pub(super) fn on_answered(&self, entry: &Entry<'_>, now: Instant) {
+    /// A request for this site is over.
+    pub(super) fn on_answered(&self, entry: &Entry<'_>, site: usize, now: Instant) {
         self.recorder.borrow_mut().record(entry, now);
+        self.requests.borrow_mut().on_answered(entry.protocol, entry.status, site, entry.duration);
         let mut counters = self.counters.borrow_mut();
         let served = match entry.protocol {
             Protocol::Http2 => &mut counters.http2,

@@ -3,6 +3,7 @@
 
 mod client;
 mod interim;
+mod liveness;
 mod names;
 mod tickets;
 

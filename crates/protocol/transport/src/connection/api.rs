@@ -377,6 +377,11 @@ impl Connection {
         self.handshake.is_complete() && !self.lifecycle.is_over()
     }
 
+    /// Whether the handshake was completed, also when the connection has ended since.
+    pub fn has_connected(&self) -> bool {
+        self.handshake.is_complete()
+    }
+
     /// Whether the other end is known to have completed the handshake, too. Source: RFC 9001 §4.1.2.
     pub fn is_confirmed(&self) -> bool {
         self.handshake.is_confirmed() && !self.lifecycle.is_over()

@@ -34,6 +34,25 @@ pub enum DropReason {
     Held,
 }
 
+impl DropReason {
+    /// All of them, and what each is called in metrics.
+    pub const NAMED: [(DropReason, &'static str); REASONS] = [
+        (DropReason::Empty, "empty"),
+        (DropReason::Malformed, "malformed"),
+        (DropReason::SourcePort, "source_port"),
+        (DropReason::OtherServer, "other_server"),
+        (DropReason::UnknownConnection, "unknown_connection"),
+        (DropReason::Unexpected, "unexpected"),
+        (DropReason::ShortInitialCid, "short_initial_cid"),
+        (DropReason::SmallDatagram, "small_datagram"),
+        (DropReason::NotServing, "not_serving"),
+        (DropReason::HalfOpenLimit, "half_open_limit"),
+        (DropReason::HandshakeShare, "handshake_share"),
+        (DropReason::RateLimit, "rate_limit"),
+        (DropReason::Held, "held"),
+    ];
+}
+
 const REASONS: usize = DropReason::Held as usize + 1;
 
 /// Counts since the endpoint was made.
@@ -92,6 +111,35 @@ impl ResumeCounters {
         self.retreated += u64::from(report.outcome == ResumeOutcome::Retreated);
         self.other_path += u64::from(report.outcome == ResumeOutcome::OtherPath);
         self.largest_jump = self.largest_jump.max(report.jump);
+    }
+}
+
+/// Sums the counters of several endpoints.
+impl core::ops::AddAssign for EndpointCounters {
+    fn add_assign(&mut self, other: EndpointCounters) {
+        self.incoming += other.incoming;
+        self.incoming_validated += other.incoming_validated;
+        self.incoming_v2 += other.incoming_v2;
+        self.retries += other.retries;
+        self.version_negotiations += other.version_negotiations;
+        self.stateless_resets += other.stateless_resets;
+        self.elsewhere += other.elsewhere;
+        self.refusals += other.refusals;
+        self.refused_connections += other.refused_connections;
+        self.resumes += other.resumes;
+        self.dropped.iter_mut().zip(other.dropped).for_each(|(count, more)| *count += more);
+    }
+}
+
+impl core::ops::AddAssign for ResumeCounters {
+    fn add_assign(&mut self, other: ResumeCounters) {
+        self.learned += other.learned;
+        self.offered += other.offered;
+        self.jumped += other.jumped;
+        self.validated += other.validated;
+        self.retreated += other.retreated;
+        self.other_path += other.other_path;
+        self.largest_jump = self.largest_jump.max(other.largest_jump);
     }
 }
 

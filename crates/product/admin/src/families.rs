@@ -1,0 +1,65 @@
+//! The families of metrics: name, kind, help. docs/metrics.md has them in a table, which a test compares.
+
+use crate::exposition::{Family, Kind};
+
+macro_rules! families {
+    ($($constant:ident $kind:ident $name:literal $help:literal)*) => {
+        $(pub(crate) const $constant: Family = Family { name: $name, kind: Kind::$kind, help: $help };)*
+    };
+}
+
+families! {
+    BUILD Gauge "tercel_build_info" "Always 1; its labels tell the build."
+    STAGE Gauge "tercel_ready" "1 while the server takes requests, 0 while it starts or drains."
+    THREADS Gauge "tercel_threads" "Threads that serve."
+    SILENT Gauge "tercel_threads_silent" "Threads that gave no sign of life within a second; their other metrics are old."
+    REQUESTS Counter "tercel_http_requests" "Responses that are over, by version of HTTP and class of status."
+    DURATIONS Histogram "tercel_http_request_duration_seconds" "From the arrival of a request's head until all of its response was handed over to the transport."
+    CONTENT Counter "tercel_http_response_content_bytes" "Content of responses that was handed over to the transport."
+    SITES Counter "tercel_site_requests" "Responses that are over, by site and class of status. At most 64 sites are told apart."
+    STALLED Counter "tercel_http_connections_stalled" "Connections that were ended because the client took too little of what it had asked for."
+    EVICTED Counter "tercel_http_connections_evicted" "Connections that were ended because memory was short and they made no progress."
+    OPEN Gauge "tercel_connections_open" "Connections that are open."
+    ACCEPTED Counter "tercel_connections_accepted" "Connections that were accepted, before their handshake."
+    REFUSED Counter "tercel_connections_refused" "Connections that were refused because there were too many: in all, of an address or of a network."
+    EXPIRED Counter "tercel_tcp_connections_expired" "Connections over TCP that were ended because they were idle or too slow."
+    ACCEPT_FAILURES Counter "tercel_tcp_accept_failures" "Times that no connection could be accepted for want of descriptors or memory."
+    HANDSHAKES Counter "tercel_handshakes" "Handshakes that were completed: full, resumed by a ticket, or early, resumed with 0-RTT data that was taken."
+    HANDSHAKES_FAILED Counter "tercel_handshakes_failed" "Connections that ended before their handshake was complete."
+    SENT Counter "tercel_network_sent_bytes" "Payload of UDP or TCP that was sent, encryption and all."
+    RECEIVED Counter "tercel_network_received_bytes" "Payload of UDP or TCP that was received."
+    SEND_CALLS Counter "tercel_network_send_calls" "System calls that sent."
+    RECEIVE_CALLS Counter "tercel_network_receive_calls" "System calls that received."
+    DATAGRAMS_SENT Counter "tercel_quic_datagrams_sent" "UDP datagrams that were sent."
+    DATAGRAMS_RECEIVED Counter "tercel_quic_datagrams_received" "UDP datagrams that were received."
+    DATAGRAMS_UNSENT Counter "tercel_quic_datagrams_unsent" "UDP datagrams that the system did not take, by what was wrong."
+    DATAGRAMS_OVERFLOWED Counter "tercel_quic_datagrams_overflowed" "UDP datagrams that the system discarded because the receive buffer was full."
+    DATAGRAMS_DROPPED Counter "tercel_quic_datagrams_dropped" "UDP datagrams of no connection that were dropped, by reason."
+    HAND_OFFS Counter "tercel_quic_datagrams_handed_off" "UDP datagrams that came to another worker than that of their connection."
+    HAND_OFFS_DROPPED Counter "tercel_quic_datagrams_hand_off_dropped" "Of those, the ones that were lost on the way to their worker."
+    PACKETS_SENT Counter "tercel_quic_packets_sent" "QUIC packets that were sent."
+    PACKETS_RECEIVED Counter "tercel_quic_packets_received" "QUIC packets that were authentic and new."
+    PACKETS_LOST Counter "tercel_quic_packets_lost" "QUIC packets that were declared lost. What they carried is sent again, in other packets."
+    PROBE_TIMEOUTS Counter "tercel_quic_probe_timeouts" "Probe timeouts: nothing was acknowledged for so long that the server probed (RFC 9002)."
+    MIGRATIONS Counter "tercel_quic_migrations" "Changes of the path of a connection."
+    KEY_UPDATES Counter "tercel_quic_key_updates" "Key updates, of either side."
+    ROUND_TRIPS Histogram "tercel_quic_round_trip_seconds" "Smoothed round-trip time of each connection when it closed."
+    RETRIES Counter "tercel_quic_retries_sent" "Retry packets: clients that had to prove their address first."
+    NEGOTIATIONS Counter "tercel_quic_version_negotiations_sent" "Version Negotiation packets."
+    RESETS Counter "tercel_quic_stateless_resets_sent" "Stateless resets."
+    MEMORY_HELD Gauge "tercel_memory_held_bytes" "Memory that connections hold, as the server accounts for it."
+    MEMORY_LIMIT Gauge "tercel_memory_limit_bytes" "Memory that connections may hold together; absent without a limit."
+    TRACE_FILES Counter "tercel_qlog_files" "Traces of connections that were written."
+    TRACE_BYTES Counter "tercel_qlog_written_bytes" "Traces of connections that were written, in bytes."
+    TRACES_LOST Counter "tercel_qlog_lost" "What is missing of traces: connections that were left out, chunks that were refused, files that failed."
+    LOG_LOST Counter "tercel_access_log_lines_lost" "Lines of the access log that could not be written."
+    CERTIFICATE Gauge "tercel_certificate_expiry_timestamp_seconds" "When a certificate that clients are shown expires, in seconds since 1970."
+    RELOADS Counter "tercel_reloads" "Times that the server has read its files again."
+    RELOADED Gauge "tercel_last_reload_timestamp_seconds" "The last time with success, in seconds since 1970; absent before."
+    CPU Counter "process_cpu_seconds" "CPU time of the process."
+    START Gauge "process_start_time_seconds" "When the process was started, in seconds since 1970."
+    RESIDENT Gauge "process_resident_memory_bytes" "Memory of the process that is resident."
+    VIRTUAL Gauge "process_virtual_memory_bytes" "Address space of the process."
+    DESCRIPTORS Gauge "process_open_fds" "Descriptors that are open."
+    DESCRIPTORS_LIMIT Gauge "process_max_fds" "Descriptors that may be open; absent without a limit."
+}
