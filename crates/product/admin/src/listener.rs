@@ -1,7 +1,7 @@
 //! The socket of the admin address.
 
 use crate::address::Address;
-use crate::service::{self, Open};
+use crate::service::{self, Open, Socket};
 use crate::snapshot::Source;
 use socket2::{Domain, Protocol, Type};
 use std::fs::{self, Permissions};
@@ -23,13 +23,6 @@ pub struct Listener {
     socket: Socket,
     address: Address,
     file: Option<SocketFile>,
-}
-
-/// A socket of one of two kinds.
-#[derive(Debug)]
-pub(crate) enum Socket {
-    Tcp(TcpListener),
-    Unix(UnixListener),
 }
 
 /// Whether another process of the same server may have the address.

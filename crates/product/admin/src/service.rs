@@ -4,7 +4,6 @@
 //! the server may wait for its threads, so it is asked on a thread for calls that block.
 
 use crate::exposition::Format;
-use crate::listener::Socket;
 use crate::metrics::exposition;
 use crate::snapshot::{Source, Stage};
 use crate::status::status;
@@ -38,6 +37,13 @@ const BLOCKING: usize = 4;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const PLACES: &str = "/metrics\n/healthz\n/readyz\n/status\n";
+
+/// A socket of one of two kinds.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Tcp(std::net::TcpListener),
+    Unix(std::os::unix::net::UnixListener),
+}
 
 /// Dropped, no more connections are accepted.
 #[derive(Debug)]

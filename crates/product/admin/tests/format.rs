@@ -1,6 +1,6 @@
 //! The metrics as a program reads them: a parser of the text formats, written from their descriptions, and docs/metrics.md.
 
-#![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test ends where something is not as it should be")]
 
 use admin::{Expiry, Format, Snapshot, exposition};
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,12 +96,15 @@ fn parse(text: &str, format: Format) -> BTreeMap<String, Family> {
     families
 }
 
+/// Bounds and counts.
+type Buckets = Vec<(f64, f64)>;
+
 /// Buckets rise, end with +Inf, and that is the count.
 fn check_histogram(family: &Family) {
     if family.kind != "histogram" {
         return;
     }
-    let mut series: BTreeMap<Vec<(String, String)>, (Vec<(f64, f64)>, f64)> = BTreeMap::new();
+    let mut series: BTreeMap<Vec<(String, String)>, (Buckets, f64)> = BTreeMap::new();
     for (suffix, labels, value) in &family.samples {
         let mut labels = labels.clone();
         let bound = labels.remove("le");

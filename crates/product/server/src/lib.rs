@@ -70,6 +70,7 @@ mod stop;
 mod target;
 pub mod tcp;
 mod tcp_thread;
+mod thread_counters;
 #[doc(hidden)]
 pub mod threads;
 mod tickets;

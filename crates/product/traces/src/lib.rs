@@ -140,7 +140,8 @@ impl Qlog {
         Arc::new(self.clone())
     }
 
-    /// What was written so far. Does not wait.
+    /// What was written so far. Does not wait. Outside semver.
+    #[doc(hidden)]
     pub fn progress(&self) -> Report {
         self.report(self.0.queue.tally())
     }

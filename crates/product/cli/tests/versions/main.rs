@@ -2,7 +2,7 @@
 //!
 //! The clients are not the server's code: HTTP/1.1 is written out by hand, HTTP/2 is h2; HTTP/3 is ours.
 
-#![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test ends where something is not as it should be")]
 
 mod admin;
 mod configuration;

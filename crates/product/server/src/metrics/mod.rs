@@ -22,7 +22,7 @@ pub use requests::{Classes, RequestTally, VersionTally};
 
 use crate::counters::Counters;
 use crate::served::Served;
-use crate::tcp::ThreadCounters;
+use crate::thread_counters::ThreadCounters;
 use datapath::Counters as PortCounters;
 use transport::EndpointCounters;
 use worker::HandOffCounters;

@@ -5,9 +5,9 @@
 //! Content of responses is handed over. A panic ends one request: 500 if no head of a response has left, else the stream over
 //! HTTP/2 and the connection over HTTP/1.1.
 
+use super::ThreadCounters;
 use super::answer::{Answer, ConnectionContext};
 use super::body::RequestGuard;
-use super::counters::ThreadCounters;
 use super::exchange::{Content, Receiving, RequestWaker, context};
 use super::service::discard;
 use super::stream::Stream;

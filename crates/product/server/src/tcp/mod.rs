@@ -41,8 +41,8 @@ mod tcp_server;
 mod thread_state;
 mod timeouts;
 
+pub use crate::thread_counters::ThreadCounters;
 pub(crate) use application::serve_application_here;
-pub use counters::ThreadCounters;
 pub use fields::alt_svc;
 pub use limits::Limits;
 pub use listen::listen;

@@ -1,6 +1,7 @@
 //! What a thread of TCP publishes of itself: see metrics/board.rs.
 
-use super::counters::{ThreadCounters, Traffic};
+use super::ThreadCounters;
+use super::counters::Traffic;
 use super::thread_state::ThreadState;
 use crate::metrics::board::BoardEntry;
 use std::cell::RefCell;

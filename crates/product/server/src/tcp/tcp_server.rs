@@ -3,9 +3,10 @@
 //! A current-thread runtime with a task for each connection. [`TcpServer`] is the future that the thread waits for; beside it
 //! there is nothing but the connections' tasks.
 
+use super::ThreadCounters;
 use super::answer::Answer;
 use super::connection::{self, ConnectionOptions, InPlace};
-use super::counters::{ThreadCounters, Traffic};
+use super::counters::Traffic;
 use super::fields::{self, Maps};
 use super::holding::Holding;
 use super::limiter::ConnectionLimiter;

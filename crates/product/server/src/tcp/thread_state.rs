@@ -1,6 +1,6 @@
 //! What the connections of a thread share beside what answers: the log, the clock, the counters. One thread, so no lock.
 
-use super::counters::ThreadCounters;
+use super::ThreadCounters;
 use crate::access_log::{Entry, Protocol, Recorder};
 use crate::low::Shared;
 use crate::metrics::RequestTally;
