@@ -208,6 +208,7 @@ fn arrives(config: TransportConfig, at: Side, kind: Kind, payload: &[u8]) -> Str
         space,
         packet: if kind == Kind::ZeroRtt { ZERO_RTT } else { permission(space) },
         path: connection.paths.active_id(),
+        pn: 1,
         dcid: connection.components.local_cids.first(),
         rtt: Duration::from_millis(1),
         sink: &mut end.sink,
