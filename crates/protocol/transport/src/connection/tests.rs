@@ -31,6 +31,7 @@ mod path_summary;
 mod paths;
 mod reset_at;
 mod rules;
+mod timestamps;
 mod traces;
 mod versions;
 mod without;
