@@ -41,7 +41,10 @@ fn delays_are_told_apart_by_way() {
         let OneWayDelays { to_peer, from_peer } = pair.client().one_way_delays().expect("a sample");
         // The unit on the wire is 8 µs.
         let unit = Duration::from_micros(8);
-        assert!(to_peer.abs_diff(MS * there) <= unit && from_peer.abs_diff(MS * back) <= unit, "{to_peer:?} {from_peer:?}");
+        assert!(
+            to_peer.abs_diff(MS * there) <= unit && from_peer.abs_diff(MS * back) <= unit,
+            "{to_peer:?} {from_peer:?}"
+        );
     }
 }
 
@@ -63,6 +66,10 @@ fn it_takes_two() {
         let mut pair = connected(timestamps);
         exchange(&mut pair, MS, MS);
         pair.transfer(10_000);
-        assert_eq!([pair.client().one_way_delays(), pair.server().one_way_delays()], [None; 2], "{timestamps:?}");
+        assert_eq!(
+            [pair.client().one_way_delays(), pair.server().one_way_delays()],
+            [None; 2],
+            "{timestamps:?}"
+        );
     }
 }
