@@ -160,6 +160,7 @@ const MATRIX: &[Row] = &[
     row("MAX_PATH_ID", &[0x7e, 0x7a, 3], ["PV", "PV", "PV", "ok"], ["PV", "PV", "ok"], Some("FE")),
     row("PATHS_BLOCKED", &[0x7e, 0x7b, 3], ["PV", "PV", "PV", "ok"], ["PV", "PV", "ok"], Some("FE")),
     row("PATH_CIDS_BLOCKED", &[0x7e, 0x7c, 1, 2], ["PV", "PV", "PV", "ok"], ["PV", "PV", "ok"], Some("FE")),
+    row("TIMESTAMP", &[0x42, 0xf5, 9], ["PV", "PV", "PV", "ok"], ["PV", "PV", "ok"], Some("FE")),
     row("an unknown type", &[0x32], ["FE", "FE", "FE", "FE"], ["FE", "FE", "FE"], None),
     row("a type that is not minimal", &[0x40, 0x01], ["PV", "PV", "PV", "PV"], ["PV", "PV", "PV"], None),
 ];
@@ -182,6 +183,7 @@ fn all() -> TransportConfig {
     TransportConfig {
         multipath: Some(Scheduler::LowestRtt),
         max_datagram_frame_size: 1_200,
+        timestamps: crate::config::Switch::On,
         ..TransportConfig::default()
     }
 }
