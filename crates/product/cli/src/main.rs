@@ -9,6 +9,7 @@ mod connection_options;
 mod dash_command;
 mod doctor;
 mod get;
+mod hash_password;
 mod help;
 #[cfg(feature = "lab")]
 mod interop_command;
@@ -34,9 +35,9 @@ mod status_command;
 mod techniques;
 #[cfg(feature = "lab")]
 mod trace_command;
-mod units;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use config::units;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -79,6 +80,8 @@ enum Command {
     Config(config_command::ConfigArgs),
     /// Print the state of a server that runs.
     Status(status_command::StatusArgs),
+    /// Print the hash of a password, for users in a configuration file.
+    HashPassword(hash_password::HashPasswordArgs),
     /// Download over HTTP/3.
     Get(Box<get::GetArgs>),
     /// Say what this machine allows to a data path, and what to do about the rest.
@@ -112,6 +115,7 @@ fn main() -> ExitCode {
         Command::Check(args) => config_command::check(&args),
         Command::Config(args) => config_command::run(&args),
         Command::Status(args) => status_command::run(&args),
+        Command::HashPassword(args) => hash_password::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => pages::completions(&args, Cli::command()),

@@ -99,7 +99,7 @@ pub(crate) struct ServeArgs {
     identity: Vec<NamedFiles>,
     /// Ask clients for a certificate, and accept those of the authorities in this PEM file.
     #[arg(long, value_name = "FILE", hide_short_help = true)]
-    client_ca: Option<PathBuf>,
+    pub(crate) client_ca: Option<PathBuf>,
     /// Whether clients without a certificate are served too.
     #[arg(
         long,

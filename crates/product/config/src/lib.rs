@@ -15,3 +15,4 @@ pub mod schema;
 pub mod shape;
 pub mod sites;
 pub mod suggest;
+pub mod units;

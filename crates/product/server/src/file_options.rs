@@ -1,6 +1,7 @@
 //! Which files a handler serves, and how.
 
 use crate::budget::Budget;
+use crate::compress::Compression;
 use crate::date;
 use crate::files::cache::CacheLimits;
 use crate::files::path::DotFiles;
@@ -34,6 +35,8 @@ pub struct FileOptions {
     pub index: String,
     /// Whether generated bodies are served. Default: they are.
     pub generated: Generated,
+    /// Compression, if files are compressed. Default: they are not.
+    pub compression: Option<Compression>,
     /// Bounds of what is remembered of files.
     pub cache: CacheLimits,
     /// Seconds since 1970. Default: the operating system's clock.
@@ -58,6 +61,7 @@ impl Default for FileOptions {
             listing: Listing::default(),
             index: "index.html".to_owned(),
             generated: Generated::default(),
+            compression: None,
             cache: CacheLimits::default(),
             clock: date::unix_now,
             warnings: Warnings::default(),
@@ -83,6 +87,10 @@ impl FileOptions {
             (Some(root), Some(other)) => root.is_same(other),
             (root, other) => root.is_none() && other.is_none(),
         };
-        is_same_root && of(self) == of(other) && self.index == other.index
+        let is_same_compression = match (&self.compression, &other.compression) {
+            (Some(compression), Some(other)) => compression.is_same(other),
+            (compression, other) => compression.is_none() && other.is_none(),
+        };
+        is_same_root && is_same_compression && of(self) == of(other) && self.index == other.index
     }
 }

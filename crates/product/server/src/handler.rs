@@ -7,6 +7,7 @@
 
 use crate::body::{Body, Multipart, PartHeader, Source};
 use crate::budget::{Budget, Level};
+use crate::compress::Coding;
 use crate::conditional::{self, Validators, Verdict};
 use crate::content_type;
 use crate::dash_content;
@@ -28,12 +29,15 @@ use crate::response::{Fields, Response, Value, reason};
 use crate::warnings::{Warning, Warnings};
 use base::time::Instant;
 use bytes::Bytes;
+use coded::Coder;
+pub(crate) use coded::Search;
 use core::ops::Range;
 use rustix::fs::Advice;
 use std::io;
 use std::sync::Arc;
 use std::task::Poll;
 
+mod coded;
 #[cfg(test)]
 mod tests;
 
@@ -53,6 +57,8 @@ pub struct Files {
     index: Box<[u8]>,
     generated: Generated,
     pool: Arc<Pool>,
+    /// If files are compressed.
+    coder: Option<Box<Coder>>,
     budget: Budget,
     clock: Clock,
     warnings: Warnings,
@@ -69,6 +75,8 @@ struct Representation {
     content_type: &'static str,
     validators: Validators,
     modified_text: Option<Value>,
+    /// The coding of the source's bytes.
+    coding: Option<Coding>,
     /// Fields beside those that every representation has.
     fields: &'static [(&'static str, &'static str)],
 }
@@ -93,6 +101,7 @@ impl Files {
             cache: Cache::new(options.cache),
             lookups: Lookups::new(options.readers.clone()),
             pool: Arc::new(Pool::new(options.readers)),
+            coder: options.compression.map(Coder::new),
             budget: options.budget,
             clock: Clock::new(options.clock),
             warnings: options.warnings,
@@ -108,12 +117,23 @@ impl Files {
 
     /// Answers a request, unless the disk must be asked first: then `whom` is woken, and should ask again.
     pub fn poll_handle(&mut self, head: &Head, now: Instant, wake_target: ResultWaker<'_>) -> Poll<Response> {
+        self.poll_search(head, &mut Search::default(), now, wake_target)
+    }
+
+    /// The same for a caller that keeps how far the search has come, and begins with it when it asks again.
+    pub(crate) fn poll_search(
+        &mut self,
+        head: &Head,
+        search: &mut Search,
+        now: Instant,
+        wake_target: ResultWaker<'_>,
+    ) -> Poll<Response> {
         self.clock.advance(now);
         if self.budget.level() == Level::Short {
             return Poll::Ready(self.open_error(OpenError::Exhausted));
         }
         let mut path = std::mem::take(&mut self.path);
-        let mut response = self.answer(head, &mut path, now);
+        let mut response = self.answer(head, &mut path, search, now);
         self.path = path;
         if let Some(path) = self.lookups.take_wanted()
             && let Some(root) = &self.root
@@ -122,6 +142,9 @@ impl Files {
                 Ok(()) => Poll::Pending,
                 Err(_) => Poll::Ready(self.open_error(OpenError::Exhausted)),
             };
+        }
+        if self.coder.as_mut().is_some_and(|coder| coder.ask(wake_target)) {
+            return Poll::Pending;
         }
         if let (Some(root), Some(listings)) = (&self.root, &mut self.listings)
             && let Some(wanted) = listings.take_wanted()
@@ -179,7 +202,7 @@ impl Files {
         &self.warnings
     }
 
-    fn answer(&mut self, head: &Head, path: &mut Vec<u8>, now: Instant) -> Response {
+    fn answer(&mut self, head: &Head, path: &mut Vec<u8>, search: &mut Search, now: Instant) -> Response {
         if let Some((status, what)) = head.refusal() {
             return self.error(status, what);
         }
@@ -204,7 +227,7 @@ impl Files {
                     path.push(b'/');
                 }
                 path.extend_from_slice(&self.index);
-                match self.find(path, now) {
+                match self.find_coded(head, path, search, now) {
                     Ok(Lookup::Representation(representation)) => self.respond(head, representation),
                     Ok(Lookup::Folder) | Err(OpenError::Absent) => {
                         self.list(head, path.get(..folder).unwrap_or_default())
@@ -212,7 +235,7 @@ impl Files {
                     Err(error) => self.open_error(error),
                 }
             }
-            Ok(Shape::File) => match self.find(path, now) {
+            Ok(Shape::File) => match self.find_coded(head, path, search, now) {
                 Ok(Lookup::Representation(representation)) => self.respond(head, representation),
                 Ok(Lookup::Folder) => self.redirect(path::folder_target(path, head.target())),
                 Err(OpenError::Absent) => match self.made_up(path) {
@@ -364,13 +387,16 @@ impl Files {
             _ => Selection::Whole,
         };
         match selection {
-            Selection::Whole => {
+            // A coding is that of the whole; parts with heads of their own would be none.
+            Selection::Parts(parts) if parts.len() == 1 || found.coding.is_none() => {
+                self.partial(&parts, found)
+            }
+            Selection::Whole | Selection::Parts(_) => {
                 let mut fields = self.content_fields(found.size, Value::Static(found.content_type));
                 let body = found.source.body(0..found.size);
                 self.push_validators(&mut fields, found);
                 Response { status: 200, fields, body }
             }
-            Selection::Parts(parts) => self.partial(&parts, found),
             Selection::Unsatisfiable => {
                 let mut response = self.error(416, "");
                 response.fields.push("content-range", Value::from(format!("bytes */{}", found.size)));
@@ -446,6 +472,9 @@ impl Files {
     fn push_validators(&self, fields: &mut Fields, found: Representation) {
         fields.push("accept-ranges", Value::Static("bytes"));
         fields.push("etag", found.validators.etag);
+        if let Some(coding) = found.coding {
+            fields.push("content-encoding", Value::Static(coding.name()));
+        }
         push_all(fields, found.fields);
         // RFC 9110 §8.8.2.1: never a date in the future.
         let is_past = found.validators.modified_s.is_some_and(|modified| modified <= self.clock.unix_s());
@@ -463,6 +492,7 @@ impl Representation {
             content_type: entry.content_type,
             validators: entry.validators.clone(),
             modified_text: entry.modified_text.clone(),
+            coding: None,
             fields: &[],
         })
     }
@@ -474,6 +504,7 @@ impl Representation {
             content_type: view.content_type(),
             validators: Validators { etag: listed.etag, modified_s: None },
             modified_text: None,
+            coding: None,
             fields: listing::FIELDS,
         }
     }
@@ -512,6 +543,7 @@ impl Representation {
             content_type: content_type::UNKNOWN,
             validators: Validators { etag, modified_s: None },
             modified_text: None,
+            coding: None,
             fields: &[],
         }
     }

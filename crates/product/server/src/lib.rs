@@ -6,6 +6,7 @@
 //! pulled chunk by chunk by what sends it: [`http3`] on a worker, [`tcp`] for HTTP/1.1 and 2.
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod access_log;
 mod application;
 mod bind_error;
@@ -15,6 +16,7 @@ pub mod budget;
 mod builder;
 mod caught;
 pub mod certificate;
+pub mod compress;
 mod conditional;
 mod connection_info;
 mod content_type;
@@ -35,6 +37,7 @@ pub mod handler;
 mod heads;
 pub mod http3;
 mod informational;
+mod kept_work;
 pub mod keys;
 mod limits;
 pub mod listen;

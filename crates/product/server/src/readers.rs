@@ -1,11 +1,11 @@
-//! Threads that wait for the disk, so that no thread that serves does.
+//! Threads that wait for the disk, so that no thread that serves does; and threads for other work that takes long.
 //!
 //! A thread that serves reads by itself what is in memory, see [`Pool`](crate::pool::Pool) and
 //! [`Root::find_in_memory`](crate::files::root::Root), and gives away what would wait. The result lies in a [`Ticket`], whose
 //! wakers are called. A read holds up nothing but its own response, however long the disk takes.
 //!
-//! Data structure: one queue behind a lock for all who serve. Threads begin when there are more jobs than idle threads, at most
-//! [`THREADS`], and end after [`REST`] without work. The process does not wait for them when it ends.
+//! Data structure: one queue behind a lock for all who serve. Threads begin when there are more jobs than idle threads, at most as
+//! many as their [`ThreadRule`] says, and end after [`REST`] without work. The process does not wait for them when it ends.
 //!
 //! Invariant: the queue needs no bound of its own. A read belongs to a response that holds its place, at most a few for each
 //! connection; lookups are bounded where they are asked (lookups.rs). A job whose ticket was dropped is not done.
@@ -41,6 +41,25 @@ pub trait InjectedDelay: fmt::Debug + Send + Sync {
     fn pass(&self, file: &OwnedFd);
 }
 
+/// What threads are like, and how many there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadRule {
+    pub(crate) name: &'static str,
+    /// At a time.
+    pub(crate) most: usize,
+    /// In bytes, of each.
+    pub(crate) stack: usize,
+    /// By how much they give way to other threads. Source: nice(2).
+    pub(crate) niceness: i32,
+}
+
+impl Default for ThreadRule {
+    /// Those that wait for the disk.
+    fn default() -> ThreadRule {
+        ThreadRule { name: "reader", most: THREADS, stack: STACK, niceness: 0 }
+    }
+}
+
 /// The threads. Clones are the same.
 #[derive(Clone, Debug, Default)]
 pub struct Readers {
@@ -50,6 +69,7 @@ pub struct Readers {
 
 #[derive(Default)]
 struct Shared {
+    rule: ThreadRule,
     state: Mutex<State>,
     work: Condvar,
 }
@@ -74,6 +94,11 @@ impl Readers {
         Readers { shared: Arc::default(), obstacle: Some(obstacle) }
     }
 
+    /// Threads that are like this.
+    pub(crate) fn by(rule: ThreadRule) -> Readers {
+        Readers { shared: Arc::new(Shared { rule, ..Shared::default() }), obstacle: None }
+    }
+
     /// Whether a read of the file counts as one that waits.
     #[inline]
     pub(crate) fn is_slow(&self, file: &OwnedFd) -> bool {
@@ -95,17 +120,20 @@ impl Readers {
     ) -> Ticket<T> {
         let ticket = Ticket(Arc::new(Mutex::new(Stage::Waiting(vec![waker]))));
         let ours = Ticket(Arc::clone(&ticket.0));
-        let job = move || {
+        self.run(move || {
             let is_wanted = Arc::strong_count(&ours.0) > 1;
             ours.settle(is_wanted.then(work));
-        };
-        if !Shared::push(&self.shared, Box::new(job)) {
-            // No thread can be had: better a wait here than none ever ending.
-            if let Some(job) = self.shared.lock().jobs.pop_back() {
-                job();
-            }
-        }
+        });
         ticket
+    }
+
+    /// Has a thread do `work`, which tells of its end itself.
+    pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) {
+        if !Shared::push(&self.shared, Box::new(work)) {
+            // No thread can be had: better a wait here than none ever ending.
+            let job = self.shared.lock().jobs.pop_back();
+            job.into_iter().for_each(|job| job());
+        }
     }
 }
 
@@ -118,9 +146,10 @@ impl Shared {
     fn push(shared: &Arc<Shared>, job: Job) -> bool {
         let mut state = shared.lock();
         state.jobs.push_back(job);
-        if state.jobs.len() > state.idle && state.threads < THREADS {
+        let rule = shared.rule;
+        if state.jobs.len() > state.idle && state.threads < rule.most {
             let theirs = Arc::clone(shared);
-            let thread = Builder::new().name("reader".to_owned()).stack_size(STACK);
+            let thread = Builder::new().name(rule.name.to_owned()).stack_size(rule.stack);
             state.threads += usize::from(thread.spawn(move || theirs.work()).is_ok());
         }
         shared.work.notify_one();
@@ -129,6 +158,10 @@ impl Shared {
 
     /// What a thread does.
     fn work(&self) {
+        if self.rule.niceness != 0 {
+            // Without it they do the same work, in competition.
+            let _ = rustix::process::nice(self.rule.niceness);
+        }
         let mut state = self.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {

@@ -50,6 +50,10 @@ pub enum Name {
     ContentLength,
     /// `accept`
     Accept,
+    /// `accept-encoding`
+    AcceptEncoding,
+    /// `authorization`
+    Authorization,
     /// `expect`
     Expect,
 }
@@ -72,6 +76,8 @@ impl Name {
             b"referer" => Name::Referer,
             b"content-length" => Name::ContentLength,
             b"accept" => Name::Accept,
+            b"accept-encoding" => Name::AcceptEncoding,
+            b"authorization" => Name::Authorization,
             b"expect" => Name::Expect,
             _ => return None,
         })

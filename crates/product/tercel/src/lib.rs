@@ -91,6 +91,7 @@ pub mod qlog {
 
 /// What a server of files serves, for [`Bound::serve_files`].
 pub mod files {
+    pub use server::compress::{Coding, CompressOptions, Compression, MediaRange, MediaRangeError};
     pub use server::files::{CacheLimits, DotFiles, Root, RootError};
     pub use server::handler::{FileOptions, Generated, Listing};
 }

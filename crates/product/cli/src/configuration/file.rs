@@ -8,6 +8,7 @@ use clap::{ArgMatches, FromArgMatches as _};
 use config::fault::{Fault, Faults};
 use config::read::{Table, read};
 use config::shape::{Key, Kind};
+use config::sites::Settings;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,13 @@ pub(crate) struct File {
     /// What it says, without what is wrong with it.
     pub(crate) table: Table,
     faults: Vec<Fault>,
+}
+
+/// Rules about certificates of clients where none is asked for one.
+fn without_authorities(settings: &Settings, args: &ServeArgs) -> Vec<Fault> {
+    let what = "clients are asked for certificates where the key \"client-ca\" says whose are accepted: add it above [[site]], with client-auth = \"optional\" if other routes are for all";
+    let rules = settings.client_certificates.iter().filter(|_| args.client_ca.is_none());
+    rules.map(|span| Fault::new(span.clone(), what)).collect()
 }
 
 /// All keys of a file.
@@ -94,6 +102,7 @@ impl File {
             let faults = place.map(|place| Fault::new(place, words::in_keys(&what)));
             self.judge(faults.into_iter().collect())?;
         }
+        self.judge(without_authorities(&settings, &args))?;
         if !self.has_sites() {
             return Ok((line, None));
         }

@@ -139,6 +139,10 @@ pub(super) const SITES: &str = "
     dot-files = true
     index = ['index.html', 'index.htm']
     try-files = '{path}'
+    compress = true
+    auth = { realm = 'r', users = { a = 'h' }, users-file = 'u' }
+    client-cert = true
+    rate-limit = { requests = 1, per = 'minute', burst = 2, by = 'authorization' }
     headers = { set = { a = 'b' }, add = { c = ['d', 'e'], f = 'g' }, remove = 'etag' }
     hsts = true
     cache-control = 'no-store'
@@ -148,11 +152,14 @@ pub(super) const SITES: &str = "
     path = '/a'
     exact = true
     methods = ['GET', 'PROPFIND']
-    files = { root = 'site', strip-prefix = true, listing = true, dot-files = true, index = [], try-files = '/{rest}' }
+    files = { root = 'site', strip-prefix = true, listing = true, dot-files = true, index = [], try-files = '/{rest}', compress = { codings = ['gzip', 'br'], types = 'text/*', min-size = 1, cache = '1MiB' } }
     hsts = { max-age = 1, include-subdomains = true, preload = true }
     cache-control = 'private'
     error-pages = { 403 = '/index.html' }
     headers = { remove = ['x', 'y'] }
+    auth = false
+    client-cert = { names = 'n', fingerprints = ['f'] }
+    rate-limit = false
     [[site.route]]
     path = '/b'
     redirect = { to = '/c', status = 302 }
@@ -297,6 +304,8 @@ fn the_chapter_has_every_key_of_sites_and_examples_that_are_right() {
         std::fs::create_dir_all(folder.path().join(name)).unwrap();
     }
     write("site/missing.html", "");
+    let alice = "alice:$argon2id$v=19$m=16,t=1,p=1$BwcHBwcHBwc$AAAAAAAAAAAAAAAAAAAAAA\n";
+    write("users", alice);
     write("site/app/index.html", "");
     for name in ["example", "ecdsa", "rsa"] {
         let names = ["example.org", "*.example.org"].map(str::to_owned);
@@ -306,7 +315,7 @@ fn the_chapter_has_every_key_of_sites_and_examples_that_are_right() {
     }
     let examples: Vec<&str> =
         chapter.split("```toml\n").skip(1).filter_map(|part| part.split("```").next()).collect();
-    assert_eq!(examples.len(), 3);
+    assert_eq!(examples.len(), 5);
     let schema = schema("", &keys());
     for example in &examples {
         let file = File::of("tercel.toml".to_owned(), folder.path(), (*example).to_owned());

@@ -1,9 +1,9 @@
 //! A client of HTTP/3 by our own rooms: a worker in this thread.
 
-use crate::message::{Answer, Ask};
+use crate::message::{Answer, Ask, Who};
 use base::time::Duration;
 use bytes::Bytes;
-use crypto::{ClientTls, Roots, TlsOptions};
+use crypto::{ClientTls, Roots};
 use http3::{Abort, BodyLength, EncodedRequest, MessageSink, ResponseHead, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -27,6 +27,11 @@ pub(crate) fn http3(port: u16, asks: &[Ask]) -> Vec<Answer> {
 
 /// The same, where the server may reset streams.
 pub(crate) fn http3_or_reset(port: u16, asks: &[Ask]) -> Vec<Answer> {
+    http3_as(&Who::default(), port, asks)
+}
+
+/// The same of a client that is `who`.
+pub(crate) fn http3_as(who: &Who, port: u16, asks: &[Ask]) -> Vec<Answer> {
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
     let bind = BindOptions::new(([127, 0, 0, 1], 0).into(), Variant::Gso);
     let config = EndpointConfig { incoming: IncomingPolicy::Ignore, ..EndpointConfig::default() };
@@ -35,12 +40,12 @@ pub(crate) fn http3_or_reset(port: u16, asks: &[Ask]) -> Vec<Answer> {
     // With one seed for all, the next client would have the connection IDs of the last.
     let endpoint = Endpoint::new(config, [SEED.fetch_add(1, Ordering::Relaxed); 32]);
     let mut worker = Worker::new(udp, app, endpoint, None, worker::Config::default());
-    let tls = ClientTls::new(&Roots::Insecure, &TlsOptions::default()).expect("a configuration");
+    let tls = ClientTls::new(&Roots::Insecure, &who.tls("h3")).expect("a configuration");
     let config = ClientConfig { tls, transport: Arc::new(TransportConfig::default()), token: Vec::new() };
     let now = worker.clock();
     let connection = http3::Connection::new(wire::Side::Client, Arc::new(http3::Config::client()), now);
     let exchange = Exchange { session: Session { connection, messages: Reply::default() }, asked: 0 };
-    worker.connect(&config, "localhost", address, exchange).expect("a connection");
+    worker.connect(&config, who.name, address, exchange).expect("a connection");
     let end = now + PATIENCE;
     while worker.app_mut().answers.len() < asks.len() {
         worker.run_turn(Some(end)).expect("a turn");

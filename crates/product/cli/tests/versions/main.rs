@@ -4,7 +4,9 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test ends where something is not as it should be")]
 
+mod access;
 mod admin;
+mod compression;
 mod configuration;
 mod early;
 mod http3;

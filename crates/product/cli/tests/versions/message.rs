@@ -2,6 +2,29 @@
 
 use std::collections::BTreeMap;
 
+/// Who asks: for which name in TLS, and with which certificate.
+#[derive(Clone, Debug)]
+pub(crate) struct Who {
+    pub(crate) name: &'static str,
+    pub(crate) identity: Option<crypto::Identity>,
+}
+
+impl Default for Who {
+    fn default() -> Who {
+        Who { name: "localhost", identity: None }
+    }
+}
+
+impl Who {
+    pub(crate) fn tls(&self, protocol: &str) -> crypto::TlsOptions {
+        crypto::TlsOptions {
+            alpn: vec![protocol.as_bytes().to_vec()],
+            client_identity: self.identity.clone(),
+            ..crypto::TlsOptions::default()
+        }
+    }
+}
+
 /// What is asked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ask {

@@ -2,7 +2,7 @@
 
 use crate::configuration::folder;
 use crate::http3;
-use crate::message::{Answer, Ask};
+use crate::message::{Answer, Ask, Who};
 use crate::server::Server;
 use crate::tcp;
 use std::path::Path;
@@ -95,7 +95,7 @@ respond = { body = "v1" }
 "#;
 
 /// A request, the status, the content (or the part of it behind `…`), and lines of the head; `!name` is not there.
-type Row = (Ask, u16, &'static str, &'static [&'static str]);
+pub(crate) type Row = (Ask, u16, &'static str, &'static [&'static str]);
 
 fn rows() -> Vec<Row> {
     [own_files(), other_files(), answers()].concat()
@@ -207,7 +207,7 @@ fn answers() -> Vec<Row> {
     ]
 }
 
-fn judge(row: &Row, answer: &Answer, version: &str) {
+pub(crate) fn judge(row: &Row, answer: &Answer, version: &str) {
     let (ask, status, content, head) = row;
     let what = format!("HTTP/{version} {} {:?} {}: {answer:?}", ask.method, ask.host, ask.target);
     assert_eq!(answer.status, *status, "{what}");
@@ -233,20 +233,35 @@ pub(crate) fn start(place: &Path, configuration: &str) -> Server {
     Server::start_without_root(&["--config", file.to_str().expect("text")])
 }
 
+/// The answers to `ask` over HTTP/1.1, 2 and 3.
+pub(crate) fn ask_all(port: u16, ask: &Ask) -> [Answer; 3] {
+    let asks = std::slice::from_ref(ask);
+    ask_each(&Who::default(), port, asks).map(|mut answers| answers.remove(0))
+}
+
+/// The answers to all of `asks` over each of HTTP/1.1, 2 and 3.
+pub(crate) fn ask_each(who: &Who, port: u16, asks: &[Ask]) -> [Vec<Answer>; 3] {
+    let one = tcp::run(tcp::http1_as(who, port, asks));
+    let two = tcp::run(tcp::http2_as(who, port, asks));
+    [one, two, http3::http3_as(who, port, asks)]
+}
+
+/// Asks a server by each version of HTTP, and judges the answers.
+pub(crate) fn answer_alike(port: u16, rows: &[Row]) {
+    let asks: Vec<Ask> = rows.iter().map(|(ask, ..)| ask.clone()).collect();
+    let [one, two, three] = ask_each(&Who::default(), port, &asks);
+    for (version, answers) in [("1.1", one), ("2", two), ("3", three)] {
+        assert_eq!(answers.len(), rows.len());
+        rows.iter().zip(&answers).for_each(|(row, answer)| judge(row, answer, version));
+    }
+}
+
 /// Deleted, a route could be another one in one version of HTTP, or for another spelling of a path.
 #[test]
 fn sites_answer_alike_over_all_versions() {
     let place = folder(FILES);
     let server = start(place.path(), CONFIGURATION);
-    let rows = rows();
-    let asks: Vec<Ask> = rows.iter().map(|(ask, ..)| ask.clone()).collect();
-    let one = tcp::run(tcp::http1(server.port, &asks));
-    let two = tcp::run(tcp::http2(server.port, &asks));
-    let three = http3::http3(server.port, &asks);
-    for (version, answers) in [("1.1", one), ("2", two), ("3", three)] {
-        assert_eq!(answers.len(), rows.len());
-        rows.iter().zip(&answers).for_each(|(row, answer)| judge(row, answer, version));
-    }
+    answer_alike(server.port, &rows());
     // The log has what was asked for, not what it was rewritten to.
     let (_, log) = server.stop();
     for version in ["1.1", "2", "3"] {

@@ -1,8 +1,8 @@
 //! Clients of HTTP/1.1, written out by hand, and of HTTP/2, by h2.
 
-use crate::message::{Answer, Ask};
+use crate::message::{Answer, Ask, Who};
 use bytes::Bytes;
-use crypto::{Roots, TlsOptions};
+use crypto::Roots;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
@@ -23,11 +23,14 @@ pub(crate) fn run<T>(client: impl Future<Output = T>) -> T {
 
 /// A connection on which `protocol` was agreed.
 pub(crate) async fn connect(port: u16, protocol: &str) -> TlsStream<TcpStream> {
-    let options = TlsOptions { alpn: vec![protocol.as_bytes().to_vec()], ..TlsOptions::default() };
-    let config = crypto::tcp_client(&Roots::Insecure, &options).expect("a configuration");
+    connect_as(&Who::default(), port, protocol).await
+}
+
+async fn connect_as(who: &Who, port: u16, protocol: &str) -> TlsStream<TcpStream> {
+    let config = crypto::tcp_client(&Roots::Insecure, &who.tls(protocol)).expect("a configuration");
     let socket = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
     socket.set_nodelay(true).expect("no delay");
-    let name = ServerName::try_from("localhost").expect("a name");
+    let name = ServerName::try_from(who.name).expect("a name");
     let stream = TlsConnector::from(Arc::clone(&config)).connect(name, socket).await.expect("TLS");
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(protocol.as_bytes()));
     stream
@@ -35,7 +38,11 @@ pub(crate) async fn connect(port: u16, protocol: &str) -> TlsStream<TcpStream> {
 
 /// Asks one after the other on one connection of HTTP/1.1.
 pub(crate) async fn http1(port: u16, asks: &[Ask]) -> Vec<Answer> {
-    let mut stream = BufReader::new(connect(port, "http/1.1").await);
+    http1_as(&Who::default(), port, asks).await
+}
+
+pub(crate) async fn http1_as(who: &Who, port: u16, asks: &[Ask]) -> Vec<Answer> {
+    let mut stream = BufReader::new(connect_as(who, port, "http/1.1").await);
     let mut answers = Vec::new();
     for ask in asks {
         let host = ask.authority(port);
@@ -52,7 +59,7 @@ pub(crate) async fn http1(port: u16, asks: &[Ask]) -> Vec<Answer> {
         let is_last = answer.fields.contains_key("connection");
         answers.push(answer);
         if is_last {
-            stream = BufReader::new(connect(port, "http/1.1").await);
+            stream = BufReader::new(connect_as(who, port, "http/1.1").await);
         }
     }
     answers
@@ -82,7 +89,11 @@ pub(crate) async fn read_answer(stream: &mut BufReader<TlsStream<TcpStream>>, me
 
 /// Asks one after the other on one connection of HTTP/2.
 pub(crate) async fn http2(port: u16, asks: &[Ask]) -> Vec<Answer> {
-    let stream = connect(port, "h2").await;
+    http2_as(&Who::default(), port, asks).await
+}
+
+pub(crate) async fn http2_as(who: &Who, port: u16, asks: &[Ask]) -> Vec<Answer> {
+    let stream = connect_as(who, port, "h2").await;
     let (client, connection) = h2::client::handshake(stream).await.expect("a preface");
     let driver = tokio::spawn(connection);
     let mut client = client.ready().await.expect("a connection");

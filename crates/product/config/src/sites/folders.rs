@@ -1,6 +1,7 @@
 //! Folders of files, and which of their files a request gets.
 
 use super::Builder;
+use super::compress::compression;
 use crate::read::Table;
 use server::files::DotFiles;
 use server::handler::{FileOptions, Generated, Listing};
@@ -32,6 +33,7 @@ pub(super) fn folder(builder: &mut Builder<'_>, table: &Table, site: Option<&Tab
     options.dot_files = if switch("dot-files") { DotFiles::Serve } else { DotFiles::Hide };
     options.listing = if switch("listing") { Listing::On } else { Listing::Off };
     options.generated = Generated::Hide;
+    options.compression = having("compress").and_then(|table| compression(builder, table));
     let index = index(builder, having("index"));
     // A single one is looked for by the handler of the folder itself.
     let index = match index.as_deref() {

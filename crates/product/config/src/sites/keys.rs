@@ -11,10 +11,14 @@ pub static SITE: &[Key] = &[
     Key::with_default("dot-files", Kind::Switch, "Whether files whose names begin with a dot are served.", "false"),
     Key::with_default("index", Kind::List(&Kind::Text), "Files that answer for their folder, in this order.", "[\"index.html\"]"),
     Key::new("try-files", Kind::List(&Kind::Text), "Paths that are tried until there is a file: [\"{path}\", \"/index.html\"] for an application of a single page."),
+    Key::new("compress", Kind::SwitchOrTable(COMPRESS), "Whether files are sent compressed to clients that accept it: as file.css.zst, .br or .gz beside them, or compressed on demand. With true what stands in the table by default."),
     Key::new("headers", Kind::Table(HEADERS), "Changes of the fields of responses."),
     Key::new("hsts", Kind::SwitchOrTable(HSTS), "Whether browsers come back by HTTPS alone (RFC 6797)."),
     Key::new("cache-control", Kind::Text, "The field cache-control of responses with a status below 400."),
     Key::new("error-pages", Kind::Map(&Kind::Text), "Files below root that are sent with a status from 400 on, by the status."),
+    Key::new("auth", Kind::SwitchOrTable(AUTH), "Users who are answered, with a name and a password (RFC 7617)."),
+    Key::new("client-cert", Kind::SwitchOrTable(CLIENT_CERT), "Whether clients are answered that have shown a certificate alone: any of the authorities in \"client-ca\" with true, or those of the table."),
+    Key::new("rate-limit", Kind::SwitchOrTable(RATE_LIMIT), "How many requests of a client are answered."),
     Key::new("route", Kind::Tables(ROUTE), "What answers some paths. The first route that takes a request answers it."),
 ];
 
@@ -53,6 +57,70 @@ static ROUTE: &[Key] = &[
     Key::new("hsts", Kind::SwitchOrTable(HSTS), "As for the site."),
     Key::new("cache-control", Kind::Text, "As for the site."),
     Key::new("error-pages", Kind::Map(&Kind::Text), "As for the site, whose pages hold for other statuses."),
+    Key::new(
+        "auth",
+        Kind::SwitchOrTable(AUTH),
+        "As for the site, in place of its users; false: all are answered.",
+    ),
+    Key::new(
+        "client-cert",
+        Kind::SwitchOrTable(CLIENT_CERT),
+        "As for the site, in place of its rule; false: none is needed.",
+    ),
+    Key::new(
+        "rate-limit",
+        Kind::SwitchOrTable(RATE_LIMIT),
+        "As for the site, in place of its limit; false: there is none.",
+    ),
+];
+
+static AUTH: &[Key] = &[
+    Key::with_default(
+        "realm",
+        Kind::Text,
+        "What browsers call the place when they ask for the password.",
+        "\"restricted\"",
+    ),
+    Key::new(
+        "users",
+        Kind::Map(&Kind::Text),
+        "Names of users, each with the hash of the password, as tercel hash-password prints it.",
+    ),
+    Key::new("users-file", Kind::Text, "A file with a line NAME:HASH for each user, beside \"users\"."),
+];
+
+static CLIENT_CERT: &[Key] = &[
+    Key::new(
+        "names",
+        Kind::List(&Kind::Text),
+        "The common name of the certificate's subject, or a DNS name or email address in it.",
+    ),
+    Key::new(
+        "fingerprints",
+        Kind::List(&Kind::Text),
+        "The SHA-256 digests of certificates, in hexadecimal digits.",
+    ),
+];
+
+static RATE_LIMIT: &[Key] = &[
+    Key::new(
+        "requests",
+        Kind::Integer(1..=1_000_000_000),
+        "So many requests of a client are answered in each period, on average.",
+    )
+    .required(),
+    Key::with_default("per", Kind::Choice(&["second", "minute", "hour"]), "The period.", "\"second\""),
+    Key::new(
+        "burst",
+        Kind::Integer(1..=1_000_000_000),
+        "So many are answered at once. Without it as many as \"requests\".",
+    ),
+    Key::with_default(
+        "by",
+        Kind::Choice(&["address", "authorization"]),
+        "By what clients are told apart: their address (the first 64 bits of one of IPv6), or what they send as authorization.",
+        "\"address\"",
+    ),
 ];
 
 static FILES: &[Key] = &[
@@ -66,11 +134,38 @@ static FILES: &[Key] = &[
     Key::new(
         "listing",
         Kind::Switch,
-        "Whether folders without an index are listed. Without it as for the site, as the next three.",
+        "Whether folders without an index are listed. Without it as for the site, as the next four.",
     ),
     Key::new("dot-files", Kind::Switch, "Whether files whose names begin with a dot are served."),
     Key::new("index", Kind::List(&Kind::Text), "Files that answer for their folder, in this order."),
     Key::new("try-files", Kind::List(&Kind::Text), "Paths that are tried until there is a file."),
+    Key::new("compress", Kind::SwitchOrTable(COMPRESS), "Whether files are sent compressed."),
+];
+
+static COMPRESS: &[Key] = &[
+    Key::with_default(
+        "codings",
+        Kind::List(&Kind::Choice(&["zstd", "br", "gzip"])),
+        "The codings, the preferred one first.",
+        "[\"zstd\", \"br\", \"gzip\"]",
+    ),
+    Key::new(
+        "types",
+        Kind::List(&Kind::Text),
+        "The media types that are compressed on demand, such as text/* or application/*+json. Without it texts, and types like them. A file that lies compressed beside another is sent whatever its type.",
+    ),
+    Key::with_default(
+        "min-size",
+        Kind::Integer(0..=1_073_741_824),
+        "Smaller files are not compressed on demand, in bytes.",
+        "1024",
+    ),
+    Key::with_default(
+        "cache",
+        Kind::Text,
+        "The memory for files that were compressed. Larger ones than an eighth of it are not. \"0B\": none is compressed on demand.",
+        "\"64MiB\"",
+    ),
 ];
 
 static REDIRECT: &[Key] = &[

@@ -1,6 +1,8 @@
 //! Sites: from the keys of a file to the sites of the server.
 
+mod access;
 mod actions;
+mod compress;
 mod edits;
 mod folders;
 mod keys;
@@ -9,12 +11,18 @@ pub use keys::SITE;
 
 use crate::fault::{Fault, Span};
 use crate::read::Table;
+use access::{Shared, access};
 use actions::action;
 use edits::{edits, pages};
 use folders::{Folder, folder};
+use server::compress::Compression;
 use server::sites::{Action, HostName, Prefix, Route, Site, Sites};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+
+/// What a rewrite leads past.
+const BELOW_REWRITES: [&str; 7] =
+    ["headers", "hsts", "cache-control", "error-pages", "auth", "client-cert", "rate-limit"];
 
 /// What a file says of sites.
 #[derive(Debug, Default)]
@@ -23,6 +31,8 @@ pub struct Settings {
     pub sites: Sites,
     /// The files of certificates.
     pub certificates: Vec<Certificate>,
+    /// The places of rules that clients' certificates are needed for.
+    pub client_certificates: Vec<Span>,
 }
 
 /// The files of a certificate.
@@ -40,8 +50,14 @@ pub struct Certificate {
 
 /// The sites in `table`, which [`crate::read::read`] has made. Paths are relative to `place`. What is wrong is noted.
 pub fn sites(table: &Table, place: &Path) -> (Settings, Vec<Fault>) {
-    let mut builder =
-        Builder { place, settings: Settings::default(), names: HashMap::new(), faults: Vec::new() };
+    let mut builder = Builder {
+        place,
+        settings: Settings::default(),
+        names: HashMap::new(),
+        compressions: HashMap::new(),
+        shared: Shared::default(),
+        faults: Vec::new(),
+    };
     table.tables("site").for_each(|site| builder.site(site));
     (builder.settings, builder.faults)
 }
@@ -51,6 +67,9 @@ struct Builder<'a> {
     settings: Settings,
     /// The names of all sites.
     names: HashMap<HostName, Span>,
+    /// Of each key "compress", by its place: the routes that take it over share its cache.
+    compressions: HashMap<usize, Compression>,
+    shared: Shared,
     faults: Vec<Fault>,
 }
 
@@ -135,11 +154,12 @@ impl Builder<'_> {
         });
         let methods = self.methods(table);
         let action = action(self, table, of_site);
+        let access = access(self, &[table, of_site.table]);
         let edit = edits(self, &[of_site.table, table]);
         let pages = pages(self, &[table, of_site.table], of_site.folder.as_ref());
         let action = action?;
         if matches!(action, Action::Rewrite(_)) {
-            for name in ["headers", "hsts", "cache-control", "error-pages"] {
+            for name in BELOW_REWRITES {
                 if let Some(span) = table.place(name) {
                     self.note(
                         span,
@@ -149,7 +169,7 @@ impl Builder<'_> {
             }
         }
         let prefix = if table.switch("exact", false) { path?.whole() } else { path? };
-        Some(Route { prefix, methods, action, edit, pages })
+        Some(Route { prefix, methods, access, action, edit, pages })
     }
 
     fn methods(&mut self, table: &Table) -> Vec<String> {
@@ -196,8 +216,9 @@ impl Builder<'_> {
             None => Action::Nothing,
         };
         // Faults of the site's own edits and pages are noted here, once.
+        let access = access(self, &[of_site.table]);
         let edit = edits(self, &[of_site.table]);
         let pages = pages(self, &[of_site.table], of_site.folder.as_ref());
-        Route { prefix: Prefix::default(), methods: Vec::new(), action, edit, pages }
+        Route { prefix: Prefix::default(), methods: Vec::new(), access, action, edit, pages }
     }
 }

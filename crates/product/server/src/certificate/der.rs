@@ -1,4 +1,4 @@
-//! The few facts that we need of an X.509 certificate: its public key and how long it is valid.
+//! The few facts that we need of an X.509 certificate: its public key, how long it is valid, and whose it is.
 //!
 //! A walk over the outer elements of the DER text, total on any input. Rejected: a certificate library, since nothing is
 //! decided here; trust is TLS's business. RFC 5280 §4.1, X.690 §8.1.
@@ -43,6 +43,88 @@ pub(super) fn facts(der: &[u8]) -> Option<Facts<'_>> {
     // The first byte of a bit string says how many bits of the last byte do not count; a key has none of those.
     let public_key = info.expect(BIT_STRING)?.content.strip_prefix(&[0])?;
     Some(Facts { spki: spki.whole, public_key, not_before_s, not_after_s })
+}
+
+const OBJECT_IDENTIFIER: u8 = 0x06;
+const OCTET_STRING: u8 = 0x04;
+const UTF8_STRING: u8 = 0x0c;
+const PRINTABLE_STRING: u8 = 0x13;
+const SET: u8 = 0x31;
+const EXTENSIONS: u8 = 0xa3;
+/// Context tags of subjectAltName: rfc822Name and dNSName. RFC 5280 §4.2.1.6.
+const ALTERNATIVES: [u8; 2] = [0x81, 0x82];
+/// 2.5.4.3, 2.5.29.17.
+const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
+
+/// Whose the certificate `der` is: the common name of its subject, where there is one alone, and the DNS names and email addresses in
+/// subjectAltName. Empty if it is none.
+pub(crate) fn subject_names(der: &[u8]) -> Vec<String> {
+    names(der).unwrap_or_default()
+}
+
+fn names(der: &[u8]) -> Option<Vec<String>> {
+    let mut certificate = Reader(Reader(der).expect(SEQUENCE)?.content);
+    let mut body = Reader(certificate.expect(SEQUENCE)?.content);
+    if body.0.first() == Some(&VERSION) {
+        body.expect(VERSION)?;
+    }
+    body.expect(INTEGER)?; // serialNumber
+    for _ in ["signature", "issuer", "validity"] {
+        body.expect(SEQUENCE)?;
+    }
+    let mut names = common_names(body.expect(SEQUENCE)?.content)?;
+    if names.len() > 1 {
+        // Which of them is meant cannot be known.
+        names.clear();
+    }
+    body.expect(SEQUENCE)?; // subjectPublicKeyInfo
+    while let Some(element) = body.next() {
+        if element.tag == EXTENSIONS {
+            names.extend(alternative_names(Reader(element.content).expect(SEQUENCE)?.content)?);
+        }
+    }
+    Some(names)
+}
+
+/// RFC 5280 §4.1.2.6.
+fn common_names(subject: &[u8]) -> Option<Vec<String>> {
+    let (mut sets, mut names) = (Reader(subject), Vec::new());
+    while !sets.0.is_empty() {
+        let mut pairs = Reader(sets.expect(SET)?.content);
+        while !pairs.0.is_empty() {
+            let mut pair = Reader(pairs.expect(SEQUENCE)?.content);
+            let kind = pair.expect(OBJECT_IDENTIFIER)?;
+            let value = pair.next()?;
+            if kind.content == COMMON_NAME && matches!(value.tag, UTF8_STRING | PRINTABLE_STRING) {
+                names.push(String::from_utf8(value.content.to_vec()).ok()?);
+            }
+        }
+    }
+    Some(names)
+}
+
+fn alternative_names(extensions: &[u8]) -> Option<Vec<String>> {
+    let mut extensions = Reader(extensions);
+    while !extensions.0.is_empty() {
+        let mut extension = Reader(extensions.expect(SEQUENCE)?.content);
+        if extension.expect(OBJECT_IDENTIFIER)?.content != SUBJECT_ALT_NAME {
+            continue;
+        }
+        let mut value = extension.next()?;
+        if value.tag != OCTET_STRING {
+            // Before it stands whether the extension is critical.
+            value = extension.expect(OCTET_STRING)?;
+        }
+        let (mut list, mut names) = (Reader(Reader(value.content).expect(SEQUENCE)?.content), Vec::new());
+        while let Some(name) = list.next() {
+            if ALTERNATIVES.contains(&name.tag) {
+                names.push(String::from_utf8(name.content.to_vec()).ok()?);
+            }
+        }
+        return Some(names);
+    }
+    Some(Vec::new())
 }
 
 /// One tag, length and value.
@@ -137,6 +219,30 @@ mod tests {
     }
 
     #[test]
+    fn whose_a_certificate_is() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let made = |common: &[&str], names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let mut params = rcgen::CertificateParams::new(names).unwrap();
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            params.distinguished_name.push(rcgen::DnType::CountryName, "DE");
+            for (at, name) in common.iter().enumerate() {
+                // The library has each kind once: the others are of the same identifier.
+                let kind = match at {
+                    0 => rcgen::DnType::CommonName,
+                    _ => rcgen::DnType::CustomDnType(vec![2, 5, 4, 3]),
+                };
+                params.distinguished_name.push(kind, *name);
+            }
+            params.self_signed(&key).unwrap().der().to_vec()
+        };
+        assert_eq!(subject_names(&made(&["alice"], &[])), ["alice"]);
+        assert_eq!(subject_names(&made(&["é"], &["a.org", "192.0.2.1", "b.org"])), ["é", "a.org", "b.org"]);
+        assert_eq!(subject_names(&made(&[], &["a.org"])), ["a.org"]);
+        assert_eq!(subject_names(&made(&["alice", "bob"], &["a.org"])), ["a.org"], "whose, of two?");
+    }
+
+    #[test]
     fn a_certificate_and_every_damage_to_it() {
         let key = rcgen::KeyPair::generate().unwrap();
         let params = rcgen::CertificateParams::new(["localhost".to_string()]).unwrap();
@@ -147,12 +253,14 @@ mod tests {
         assert_eq!(found.public_key, key.public_key_raw());
         for end in 0..der.len() {
             assert_eq!(facts(&der[..end]), None);
+            assert!(subject_names(&der[..end]).is_empty());
         }
         let mut damaged = der.to_vec();
         for place in 0..damaged.len() {
             for bit in 0..8 {
                 damaged[place] ^= 1 << bit;
                 facts(&damaged);
+                subject_names(&damaged);
                 damaged[place] ^= 1 << bit;
             }
         }
@@ -162,6 +270,7 @@ mod tests {
         #[test]
         fn no_bytes_panic(der in prop::collection::vec(any::<u8>(), 0..80)) {
             facts(&der);
+            subject_names(&der);
         }
     }
 }

@@ -7,6 +7,7 @@ mod identity;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use der::subject_names;
 pub(crate) use development::write as replace_file;
 pub use development::{Development, default_folder};
 pub(crate) use error::brief;

@@ -49,7 +49,7 @@ impl Default for CacheLimits {
 const OVERHEAD: u64 = 256;
 
 /// What tells one state of a file from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     device: u64,
     inode: u64,
@@ -71,6 +71,11 @@ impl Identity {
 
     pub(crate) fn size(&self) -> u64 {
         self.size
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_size(size: u64) -> Identity {
+        Identity { device: 1, inode: 2, size, modified: (3, 4), changed: (5, 6) }
     }
 
     /// An entity tag of modification time (nanoseconds) and size; and the time in seconds unless it is before 1970.
@@ -227,12 +232,8 @@ impl Cache {
 mod tests {
     use super::*;
 
-    fn identity(size: u64) -> Identity {
-        Identity { device: 1, inode: 2, size, modified: (3, 4), changed: (5, 6) }
-    }
-
     fn entry(size: usize, now: Instant) -> Entry {
-        Entry::in_memory(identity(size as u64), "text/plain", Bytes::from(vec![0; size]), now)
+        Entry::in_memory(Identity::of_size(size as u64), "text/plain", Bytes::from(vec![0; size]), now)
     }
 
     #[test]
@@ -260,8 +261,8 @@ mod tests {
         let later = start + Duration::from_secs(1);
         assert!(cache.fresh(b"a", later - Duration::from_nanos(1)).is_some());
         assert!(cache.fresh(b"a", later).is_none());
-        assert!(cache.confirmed(b"a", identity(8), later).is_none(), "another file");
-        assert!(cache.confirmed(b"a", identity(7), later).is_some());
+        assert!(cache.confirmed(b"a", Identity::of_size(8), later).is_none(), "another file");
+        assert!(cache.confirmed(b"a", Identity::of_size(7), later).is_some());
         assert!(cache.fresh(b"a", later).is_some());
         cache.remove(b"a");
         assert!(cache.fresh(b"a", later).is_none());

@@ -4,6 +4,8 @@ use super::*;
 use base::time::Duration;
 use std::path::PathBuf;
 
+mod coded;
+
 /// A root in a temporary folder, and a handler on it at a fixed time.
 struct Site {
     folder: tempfile::TempDir,

@@ -1,6 +1,8 @@
 //! What is kept of a request, and how far its answer has come.
 
+use crate::access::Stage;
 use crate::access_log::RequestLine;
+use crate::handler::Search;
 use crate::low::Head as LowHead;
 use crate::request::{Head, Method};
 use crate::response::Response;
@@ -24,7 +26,9 @@ pub(crate) struct RoutedHead {
 pub(super) enum Progress {
     #[default]
     Arrived,
-    /// A route was found.
+    /// A route was found; whether the request may have it is judged.
+    Found(Place, Stage),
+    /// It may.
     Routed(Place),
     /// There is an answer, whose content is looked for.
     Answered(Place, Box<Response>),
@@ -41,6 +45,8 @@ pub(super) struct Place {
     pub(super) candidate: usize,
     /// The file of a folder that is tried.
     pub(super) index: usize,
+    /// How far the search for it has come.
+    pub(super) search: Search,
 }
 
 impl RoutedHead {
@@ -86,7 +92,9 @@ impl RoutedHead {
     pub(super) fn is_of_before(&self, version: u64) -> bool {
         match &self.progress {
             Progress::Arrived => false,
-            Progress::Routed(place) | Progress::Answered(place, _) => place.version != version,
+            Progress::Found(place, _) | Progress::Routed(place) | Progress::Answered(place, _) => {
+                place.version != version
+            }
         }
     }
 

@@ -6,11 +6,13 @@ use super::live::LiveSites;
 use super::prefix::is_sound;
 use super::site::{Action, FilesOf, Fixed, Route, Sites};
 use super::template::{Captured, push, push_path};
+use crate::access::{self, Asked, Stage};
 use crate::body::Body;
+use crate::connection_info::ConnectionView;
 use crate::file_requests::{Counted, DISK_SHARE};
 use crate::files::MAX_TARGET;
 use crate::files::path::split_query;
-use crate::handler::{FileOptions, Files};
+use crate::handler::{FileOptions, Files, Search};
 use crate::low::{Context, Handler, Request, Response as LowResponse, Shared};
 use crate::readers::{Readers, ResultWaker};
 use crate::request::{Head, Method, Name, Refusal};
@@ -42,6 +44,8 @@ pub(crate) struct Router {
 pub(super) struct Turn<'a> {
     pub(super) now: Instant,
     pub(super) wake_target: ResultWaker<'a>,
+    /// On which the request arrived.
+    pub(super) connection: ConnectionView<'a>,
 }
 
 impl Router {
@@ -84,18 +88,28 @@ impl Router {
             match std::mem::take(&mut head.progress) {
                 // RFC 9110 §9.3.7: it is about the server, not about a site.
                 Progress::Arrived if head.head.target() == b"*" => {
-                    let Turn { now, wake_target } = turn;
+                    let Turn { now, wake_target, .. } = turn;
                     return self
                         .plain
                         .poll_handle(&head.head, now, wake_target)
                         .map(|response| edited(response, None));
                 }
                 Progress::Arrived => match self.route(head) {
-                    Ok(place) => head.progress = Progress::Routed(place),
+                    Ok(place) => head.progress = Progress::Found(place, Stage::Arrived),
                     Err((status, what)) => {
                         return Poll::Ready(edited(self.plain.refuse(status, what, turn.now), None));
                     }
                 },
+                Progress::Found(place, mut stage) => {
+                    let Poll::Ready(refusal) = self.poll_refusal(head, &place, &mut stage, turn) else {
+                        head.progress = Progress::Found(place, stage);
+                        return Poll::Pending;
+                    };
+                    head.progress = match refusal {
+                        Some(refusal) => Progress::Answered(place, Box::new(refusal)),
+                        None => Progress::Routed(place),
+                    };
+                }
                 Progress::Routed(mut place) => {
                     let Poll::Ready(response) = self.act(head, &mut place, turn) else {
                         head.progress = Progress::Routed(place);
@@ -157,6 +171,31 @@ impl Router {
         Err((404, ""))
     }
 
+    /// The response to a request that its route does not answer; `Ready(None)` if it does.
+    fn poll_refusal(
+        &mut self,
+        head: &RoutedHead,
+        place: &Place,
+        stage: &mut Stage,
+        turn: Turn<'_>,
+    ) -> Poll<Option<Response>> {
+        let route = self.sites.routes(place.site).get(place.route);
+        let Some(access) = route.and_then(|route| route.access.as_ref()) else { return Poll::Ready(None) };
+        if *stage != Stage::Arrived {
+            // Others were routed while this one waited.
+            let authority = head.head.value(Name::Authority).unwrap_or_default();
+            self.sites.names.find(authority, &mut self.host);
+        }
+        let Turn { now, wake_target, connection } = turn;
+        let asked = Asked { head: &head.head, host: &self.host, connection, now };
+        access.poll(asked, stage, wake_target).map(|judged| {
+            let access::Refusal { status, what, field } = judged.err()?;
+            let mut response = self.plain.refuse(status, what, now);
+            field.into_iter().for_each(|(name, value)| response.fields.push(name, value));
+            Some(response)
+        })
+    }
+
     /// Does what the route says.
     fn act(&mut self, head: &mut RoutedHead, place: &mut Place, turn: Turn<'_>) -> Poll<Response> {
         let Router { sites, files, plain, host, target, .. } = self;
@@ -203,7 +242,7 @@ impl Handler for Router {
             return Poll::Ready(edited(self.plain.refuse(413, "", cx.now()), None));
         }
         let wake_target = || (cx.waiting() < DISK_SHARE).then(|| cx.waker());
-        let turn = Turn { now: cx.now(), wake_target: &wake_target };
+        let turn = Turn { now: cx.now(), wake_target: &wake_target, connection: request.connection };
         let mut response = ready!(self.answer(request.head, turn));
         if request.head.method() == Method::Head {
             response.body = Body::Empty;
@@ -257,7 +296,8 @@ fn poll_files(
     }
     loop {
         let has_more = aim(route, of, head, *place, target);
-        let mut response = ready!(files.poll_handle(&head.head, turn.now, turn.wake_target));
+        let Turn { now, wake_target, .. } = turn;
+        let mut response = ready!(files.poll_search(&head.head, &mut place.search, now, wake_target));
         if response.status == 301 {
             match folder_location(head.sent_target()) {
                 Some(location) => response.fields.replace("location", Value::from(location)),
@@ -268,9 +308,10 @@ fn poll_files(
         if response.status != 404 || has_more == More::Nothing {
             return Poll::Ready(response);
         }
-        *place = match has_more {
-            More::Index => Place { index: place.index + 1, ..*place },
-            More::Candidate | More::Nothing => Place { candidate: place.candidate + 1, index: 0, ..*place },
+        place.search = Search::default();
+        (place.candidate, place.index) = match has_more {
+            More::Index => (place.candidate, place.index + 1),
+            More::Candidate | More::Nothing => (place.candidate + 1, 0),
         };
     }
 }

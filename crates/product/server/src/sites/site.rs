@@ -4,6 +4,7 @@ use super::edit::Edit;
 use super::names::{HostName, Names};
 use super::prefix::Prefix;
 use super::template::Template;
+use crate::access::Access;
 use crate::handler::FileOptions;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub struct Route {
     pub prefix: Prefix,
     /// Which methods; none: all. GET stands for HEAD, too.
     pub methods: Vec<String>,
+    /// Whose requests.
+    pub access: Option<Access>,
     /// How.
     pub action: Action,
     /// What is changed of the response's fields.

@@ -4,8 +4,10 @@ use super::head::RoutedHead;
 use super::router::{Router, Turn};
 use super::{Action, FilesOf, HostName, LiveSites, Pages, Prefix, Route, Site, Sites, Template};
 use crate::body::Body;
+use crate::connection_info::{ConnectionInfo, ConnectionView, Viewed};
 use crate::files::Root;
 use crate::handler::{FileOptions, Generated, Listing};
+use crate::informational::Informational;
 use crate::low::{FieldLines as _, Shared};
 use crate::readers::{Readers, wait};
 use crate::request::Head;
@@ -15,7 +17,21 @@ use std::cell::Cell;
 fn route(path: &str, action: Action) -> Route {
     let prefix = Prefix::parse(path).unwrap();
     let pages = Pages { folder: 0, paths: vec![(404, "/missing.html".to_owned())] };
-    Route { prefix, methods: Vec::new(), action, edit: None, pages }
+    Route { prefix, methods: Vec::new(), access: None, action, edit: None, pages }
+}
+
+/// A connection from this machine.
+fn info() -> ConnectionInfo {
+    let here = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+    ConnectionInfo {
+        peer: here,
+        local: here,
+        alpn: "h2",
+        server_name: None,
+        client_certificates: None,
+        informational: Informational::UNSUPPORTED,
+        early: None,
+    }
 }
 
 /// A folder of which nothing is known without a look at the disk.
@@ -55,6 +71,7 @@ fn an_answer_of_several_files_comes_about_step_by_step() {
         route("/none", files(&["first.html"], &["{path}", "/nowhere"])),
     ];
     sites.add(Site { names: vec![HostName::Any], routes });
+    let info = info();
     let mut router = Router::new(&LiveSites::new(sites), &Readers::default(), &Shared::default());
     for (target, status, content, looks) in [
         ("/index/", 200, "third", 3),
@@ -68,7 +85,8 @@ fn an_answer_of_several_files_comes_about_step_by_step() {
         let response = wait(|wake_target| {
             polls.set(polls.get() + 1);
             assert!(polls.get() < 100, "{target} comes to no end");
-            router.answer(&mut head, Turn { now: Instant::ZERO, wake_target })
+            let connection = ConnectionView { viewed: Viewed::Tcp(&info), early: None };
+            router.answer(&mut head, Turn { now: Instant::ZERO, wake_target, connection })
         });
         let mut body: Body = response.body;
         let content_of = body.next_chunk(1_000).unwrap().unwrap_or_default();
@@ -79,7 +97,9 @@ fn an_answer_of_several_files_comes_about_step_by_step() {
     }
     let mut of_server = RoutedHead::default();
     of_server.head = Head::of("OPTIONS", "*");
-    let response =
-        wait(|wake_target| router.answer(&mut of_server, Turn { now: Instant::ZERO, wake_target }));
+    let response = wait(|wake_target| {
+        let connection = ConnectionView { viewed: Viewed::Tcp(&info), early: None };
+        router.answer(&mut of_server, Turn { now: Instant::ZERO, wake_target, connection })
+    });
     assert_eq!(response.status, 204, "RFC 9110 §9.3.7");
 }

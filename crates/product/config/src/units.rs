@@ -1,4 +1,4 @@
-//! Sizes on the command line. A number without its unit is refused, but for the memory of a server.
+//! Sizes, on the command line and in files. A number without its unit is refused, but for the memory of a server.
 
 const SIZES: &[(&str, f64)] = &[
     ("b", 1.0),
@@ -11,12 +11,18 @@ const SIZES: &[(&str, f64)] = &[
 ];
 
 /// A size such as `256KB` or `1MiB`, in bytes; at least 1.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// It is none; the text says what to give.
+pub fn bytes(text: &str) -> Result<u64, String> {
     whole(number(text, SIZES, "a size such as 256KB or 1MiB")?)
 }
 
 /// The memory of a server, in bytes: a size such as `512MiB`, or a number of bytes; at least 1 MiB.
-pub(crate) fn memory(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// As [`bytes`].
+pub fn memory(text: &str) -> Result<u64, String> {
     let number = text.trim().parse().or_else(|_| bytes(text));
     match number {
         Ok(number) if number >= 1 << 20 => Ok(number),
@@ -26,7 +32,10 @@ pub(crate) fn memory(text: &str) -> Result<u64, String> {
 }
 
 /// A number from 1 on, rounded.
-pub(crate) fn whole(number: f64) -> Result<u64, String> {
+///
+/// # Errors
+/// It is less, or too large.
+pub fn whole(number: f64) -> Result<u64, String> {
     if !(1.0..=1e15).contains(&number) {
         return Err("out of range".to_owned());
     }
@@ -36,7 +45,10 @@ pub(crate) fn whole(number: f64) -> Result<u64, String> {
 }
 
 /// Digits and a unit, with or without a space between them; letters of either case.
-pub(crate) fn number(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// What to give instead, such as `example`.
+pub fn number(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, String> {
     let text = text.trim();
     let split = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);

@@ -1,0 +1,207 @@
+//! How many requests of a client are answered: a bucket of tokens for each, in one table that all threads share.
+//!
+//! A bucket is one number, the time at which it will be full again (the generic cell rate algorithm): a request moves it on by the time
+//! of one token, and is refused where it would lie further ahead than a burst lasts. A bucket whose time has passed is full, which is what
+//! an unknown client has too; so forgetting it changes nothing.
+//!
+//! Data structure: sets of [`WAYS`] places, of which a client has one by a keyed hash. Both numbers of a place are atomic and there is no
+//! lock. Bounded by its size. Where a set is full of clients that are all in debt, the one that owes least is forgotten, which gives it a
+//! full bucket. Two threads that take one place at the same moment may count one request too few.
+//!
+//! Rejected: a table for each thread, which needs no atomics and permits a client the limit once for each thread that its connections
+//! reach, so that what an operator has written would depend on the number of cores.
+
+use super::{Asked, Refusal};
+use crate::request::Name;
+use crate::response::Value;
+use base::time::{Duration, Instant};
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Clients that are told apart. A power of two.
+const PLACES: usize = 64 * 1_024;
+/// Places of a set.
+const WAYS: usize = 8;
+
+/// By what clients are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitKey {
+    /// By their address: of IPv6 the first 64 bits, which one customer has.
+    Address,
+    /// By what they send in `authorization`, else by their address.
+    Authorization,
+}
+
+/// A limit of requests, and what clients have used of it.
+pub struct RateLimit {
+    key: LimitKey,
+    /// The time of one token, in nanoseconds.
+    interval: u64,
+    /// How far ahead a bucket's time may lie, in nanoseconds.
+    burst: u64,
+    hasher: RandomState,
+    places: Box<[Place]>,
+}
+
+/// A client's bucket.
+#[derive(Debug, Default)]
+struct Place {
+    /// Whose; 0: none's.
+    hash: AtomicU64,
+    /// When it is full, in nanoseconds.
+    full_at: AtomicU64,
+}
+
+impl fmt::Debug for RateLimit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RateLimit { key, interval, burst, .. } = self;
+        out.debug_struct("RateLimit")
+            .field("key", key)
+            .field("interval", interval)
+            .field("burst", burst)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RateLimit {
+    /// At most `requests` in `period` on average, and `burst` at once. All are at least 1.
+    pub fn new(requests: u64, period: std::time::Duration, burst: u64, key: LimitKey) -> RateLimit {
+        let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
+        let interval = (period / requests.max(1)).max(1);
+        RateLimit {
+            key,
+            interval,
+            burst: interval.saturating_mul(burst.max(1)),
+            hasher: RandomState::new(),
+            places: (0..PLACES).map(|_| Place::default()).collect(),
+        }
+    }
+
+    /// Counts a request.
+    ///
+    /// # Errors
+    /// Its client has asked too often: 429 with the time after which to ask again. RFC 6585 §4.
+    pub(super) fn count(&self, asked: &Asked<'_>) -> Result<(), Refusal> {
+        let hash = match (self.key, asked.head.value(Name::Authorization)) {
+            (LimitKey::Authorization, Some(sent)) => self.hasher.hash_one(sent),
+            _ => self.hasher.hash_one(network(asked.connection.peer().ip())),
+        };
+        self.take(hash.max(1), asked.now).map_err(|wait| Refusal {
+            status: 429,
+            what: "",
+            field: Some(("retry-after", Value::decimal(wait.as_nanos().div_ceil(1_000_000_000)))),
+        })
+    }
+
+    /// Takes a token of the bucket of `hash`; else how long until there is one.
+    fn take(&self, hash: u64, now: Instant) -> Result<(), Duration> {
+        let now = now.as_nanos();
+        let Some(place) = self.place(hash, now) else { return Ok(()) };
+        let mut full_at = place.full_at.load(Ordering::Relaxed);
+        loop {
+            let next = full_at.max(now).saturating_add(self.interval);
+            if next > now.saturating_add(self.burst) {
+                return Err(Duration::from_nanos(next - now - self.burst));
+            }
+            let order = Ordering::Relaxed;
+            match place.full_at.compare_exchange_weak(full_at, next, order, order) {
+                Ok(_) => return Ok(()),
+                Err(newer) => full_at = newer,
+            }
+        }
+    }
+
+    /// The place of a client: its own, else an empty one, else the one that owes least.
+    fn place(&self, hash: u64, now: u64) -> Option<&Place> {
+        let start = (hash as usize % (PLACES / WAYS)) * WAYS;
+        let set = self.places.get(start..start + WAYS)?;
+        if let Some(own) = set.iter().find(|place| place.hash.load(Ordering::Relaxed) == hash) {
+            return Some(own);
+        }
+        let least = set.iter().min_by_key(|place| place.full_at.load(Ordering::Relaxed))?;
+        least.hash.store(hash, Ordering::Relaxed);
+        least.full_at.store(now, Ordering::Relaxed);
+        Some(least)
+    }
+}
+
+/// What of an address is one client's. RFC 4291 §2.5.5.2: an IPv4 address may come as one of IPv6.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn second() -> std::time::Duration {
+        std::time::Duration::from_secs(1)
+    }
+
+    #[test]
+    fn a_burst_and_then_the_rate() {
+        let limit = RateLimit::new(10, second(), 3, LimitKey::Address);
+        let start = Instant::from_nanos(5);
+        assert!((0..3).all(|_| limit.take(7, start).is_ok()));
+        assert_eq!(limit.take(7, start), Err(Duration::from_millis(100)));
+        assert!(limit.take(8, start).is_ok(), "another client");
+        let later = start + Duration::from_millis(100);
+        assert!(limit.take(7, later).is_ok() && limit.take(7, later).is_err());
+        // A long rest saves no more than a burst.
+        let much_later = start + Duration::from_secs(3_600);
+        assert_eq!((0..9).filter(|_| limit.take(7, much_later).is_ok()).count(), 3);
+    }
+
+    /// Deleted, an attacker with many addresses could make the table grow, or take another client's bucket for good.
+    #[test]
+    fn the_table_has_a_bound_and_a_client_in_debt_stays_in_it() {
+        let limit = RateLimit::new(1, second(), 1, LimitKey::Address);
+        let start = Instant::from_nanos(0);
+        assert!(limit.take(7, start).is_ok());
+        // Clients whose debts have passed give way first.
+        let later = start + Duration::from_millis(1_500);
+        assert!(limit.take(7, later).is_ok());
+        for number in 1..=(WAYS as u64 - 1) {
+            assert!(limit.take(7 + number * (PLACES / WAYS) as u64, start).is_ok());
+        }
+        assert!(limit.take(7 + 100 * (PLACES / WAYS) as u64, later).is_ok());
+        assert!(limit.take(7, later).is_err());
+        for hash in 1..PLACES as u64 * 4 {
+            let _ = limit.take(hash, later);
+        }
+        assert_eq!(limit.places.len(), PLACES);
+    }
+
+    #[test]
+    fn threads_count_together() {
+        let limit = Arc::new(RateLimit::new(1, second(), 1_000, LimitKey::Address));
+        let count = |limit: Arc<RateLimit>| (0..500).filter(|_| limit.take(7, Instant::ZERO).is_ok()).count();
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                std::thread::spawn({
+                    let limit = Arc::clone(&limit);
+                    move || count(limit)
+                })
+            })
+            .collect();
+        assert_eq!(threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>(), 1_000);
+    }
+
+    #[test]
+    fn a_client_is_an_address_of_ipv4_or_a_network_of_ipv6() {
+        let of = |text: &str| network(text.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2::3"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::3"), of("2001:db8:1:3::3"));
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("::ffff:192.0.2.1"), of("::ffff:192.0.2.2"));
+    }
+}
