@@ -21,6 +21,10 @@ class Fault:
     def concerns(self, case, server, client, reason):
         return self.case == case and self.server in ("*", server) and self.client in ("*", client) and self.said in reason
 
+    def is_a_peers(self):
+        """Whether it names one failure by its words, and an implementation other than tercel has caused it."""
+        return bool(self.said) and self.whose in {f"{name}'s" for name in (self.server, self.client) if name not in ("tercel", "*")}
+
 
 FAULTS = [
     Fault(
@@ -213,6 +217,11 @@ NOT_OFFERED = [
 
 def fault_of(case, server, client, reason):
     return next((fault for fault in FAULTS if fault.concerns(case, server, client, reason)), None)
+
+
+def is_a_peers_fault(case, server, client, reason):
+    fault = fault_of(case, server, client, reason)
+    return fault is not None and fault.is_a_peers()
 
 
 def lack_of(case, server, client, reason):

@@ -14,6 +14,7 @@ import tempfile
 
 import certificates
 from cases import BY_NAME as CASES
+from faults import is_a_peers_fault
 from implementations import BY_NAME as IMPLEMENTATIONS
 from implementations import ROOT, UNREACHABLE, build_of_tercel
 from series import Book, Series
@@ -117,8 +118,12 @@ def main():
         for count in {job[0].certificates for job in jobs}:
             certificates.make(folder / str(count), count)
         complete = series.run(folder, options.keep)
-    # A cell of CI that does not run is one that failed.
-    failed = series.counted("failed") + (len(missing) if options.ci else 0)
+    failed = series.counted("failed")
+    if options.ci:
+        # A cell that does not run is one that failed. What a peer does against the rules is not tercel's to mend; any other failure of the cell is.
+        excused = sum(is_a_peers_fault(*failure) for failure in series.progress.failures)
+        print(f"interop: {excused} cells failed by a peer's fault that docs/interop.md explains")
+        failed += len(missing) - excused
     print(f"interop: {series.counted('passed')} passed, {failed} failed")
     if not complete:
         print(f"interop: {len(series.progress.left)} runs are left: the same command goes on")

@@ -74,12 +74,15 @@ class Progress:
         self.left = dict.fromkeys(jobs)
         self.total = len(jobs)
         self.counts = {}
+        self.failures = []
         self.width = shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else 0
 
     def note(self, job, outcome):
         del self.left[job]
         self.counts[outcome.result] = self.counts.get(outcome.result, 0) + 1
         case, server, client, seed = job
+        if outcome.result == "failed":
+            self.failures.append((case.name, server.name, client.name, outcome.reason))
         line = f"{outcome.result:12}{outcome.seconds:6.1f} s  {case.name}: {server.name} serves {client.name} (seed {seed})"
         if self.width:
             print(f"\r\x1b[K{line}")

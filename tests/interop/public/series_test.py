@@ -12,6 +12,7 @@ import time
 import unittest
 from unittest import mock
 
+import faults
 import series
 import table
 from cases import BY_NAME as CASES
@@ -151,6 +152,16 @@ class StrainTest(unittest.TestCase):
                 time.sleep(0.01)
             self.assertGreaterEqual(strain.worst_since(began), 0.1)
             self.assertEqual(strain.worst_since(time.monotonic() + 60), 0.0)
+
+
+class FaultTest(unittest.TestCase):
+    def test_only_the_words_of_a_peers_fault_excuse_a_cell(self):
+        said = "the server has sent 7251 bytes after 2400 received"
+        self.assertTrue(faults.is_a_peers_fault("amplificationlimit", "quinn", "tercel", said))
+        for cell in [("quinn", "tercel", "timed out"), ("tercel", "quinn", said), ("tercel", "tercel", said)]:
+            self.assertFalse(faults.is_a_peers_fault("amplificationlimit", *cell), cell)
+        for fault in faults.FAULTS:
+            self.assertFalse(fault.is_a_peers() and fault.whose in ("tercel's", "The machine's", "Open", "No rule broken"), fault)
 
 
 class IntervalTest(unittest.TestCase):
