@@ -121,6 +121,20 @@ impl Item {
     }
 }
 
+impl Kind {
+    /// Whether a value of this type is taken, if it is right otherwise.
+    fn is_of(&self, value: &DeValue<'_>) -> bool {
+        match value {
+            DeValue::Boolean(_) => matches!(self, Kind::Switch | Kind::SwitchOrTable(_)),
+            DeValue::Array(_) => matches!(self, Kind::Tables(_) | Kind::List(_)),
+            DeValue::Table(_) => {
+                matches!(self, Kind::Table(_) | Kind::Tables(_) | Kind::SwitchOrTable(_) | Kind::Map(_))
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Reads `text`, whose keys are `keys`. What is wrong is left out of the table and noted.
 pub fn read(text: &str, keys: &[Key]) -> (Table, Vec<Fault>) {
     let (document, faults) = DeTable::parse_recoverable(text);
@@ -216,6 +230,8 @@ impl<'k> Reader<'k> {
     fn item(&mut self, key: &Key, kind: &'k Kind, value: &Spanned<DeValue<'_>>) -> Option<Item> {
         let span = value.span();
         let found = match (kind, value.get_ref()) {
+            (Kind::Either(text, _), DeValue::String(_)) => return self.item(key, text, value),
+            (Kind::Either(_, other), found) if other.is_of(found) => return self.item(key, other, value),
             (Kind::Switch | Kind::SwitchOrTable(_), DeValue::Boolean(is_on)) => Value::Switch(*is_on),
             (Kind::Text, DeValue::String(text)) => Value::Text(text.to_string()),
             (Kind::Choice(words), DeValue::String(text)) => {

@@ -48,6 +48,7 @@ fn of_kind(kind: &Kind) -> Value {
         Kind::Table(keys) => of_keys(keys),
         Kind::Tables(keys) => json!({ "type": "array", "items": of_keys(keys) }),
         Kind::Map(of) => json!({ "type": "object", "additionalProperties": of_kind(of) }),
+        Kind::Either(one, other) => json!({ "anyOf": [of_kind(one), of_kind(other)] }),
         Kind::SwitchOrTable(keys) => json!({ "anyOf": [{ "type": "boolean" }, of_keys(keys)] }),
     }
 }

@@ -44,6 +44,8 @@ pub enum Kind {
     Map(&'static Kind),
     /// `true` for the table with its defaults, `false` for none, or the table.
     SwitchOrTable(&'static [Key]),
+    /// The first of a string, the second of anything else.
+    Either(&'static Kind, &'static Kind),
 }
 
 /// What a flag of the command line takes. Its own parser decides; a number may be written as such.
@@ -95,6 +97,7 @@ impl Kind {
     pub(crate) fn keys(&self) -> Option<&'static [Key]> {
         match self {
             Kind::Table(keys) | Kind::Tables(keys) | Kind::SwitchOrTable(keys) => Some(keys),
+            Kind::Either(one, other) => one.keys().or(other.keys()),
             _ => None,
         }
     }
@@ -113,6 +116,7 @@ impl Kind {
             Kind::Table(_) | Kind::Map(_) => "a table: { … }".to_owned(),
             Kind::Tables(_) => "tables, each below a line with its name in double brackets".to_owned(),
             Kind::SwitchOrTable(_) => "true, false, or a table: { … }".to_owned(),
+            Kind::Either(one, other) => format!("{}, or {}", one.expected(), other.expected()),
         }
     }
 }

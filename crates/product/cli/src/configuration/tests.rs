@@ -154,7 +154,7 @@ pub(super) const SITES: &str = "
     methods = ['GET', 'PROPFIND']
     files = { root = 'site', strip-prefix = true, listing = true, dot-files = true, index = [], try-files = '/{rest}', compress = { codings = ['gzip', 'br'], types = 'text/*', min-size = 1, cache = '1MiB' } }
     hsts = { max-age = 1, include-subdomains = true, preload = true }
-    cache-control = 'private'
+    cache-control = [{ match = ['*.css', 'a.js'], value = 'private' }, { match = '*', value = 'no-cache' }]
     error-pages = { 403 = '/index.html' }
     headers = { remove = ['x', 'y'] }
     auth = false
@@ -163,6 +163,7 @@ pub(super) const SITES: &str = "
     [[site.route]]
     path = '/b'
     redirect = { to = '/c', status = 302 }
+    client-cert = 'required'
     [[site.route]]
     path = '/d'
     rewrite = '/e'
@@ -180,7 +181,8 @@ pub(super) const SITES: &str = "
 fn names(keys: &[Key], of: &mut Vec<String>) {
     for key in keys {
         of.push(key.name.to_string());
-        if let Kind::Table(keys) | Kind::Tables(keys) | Kind::SwitchOrTable(keys) = key.kind {
+        let kind = if let Kind::Either(_, other) = key.kind { other } else { &key.kind };
+        if let Kind::Table(keys) | Kind::Tables(keys) | Kind::SwitchOrTable(keys) = kind {
             names(keys, of);
         }
     }
@@ -315,7 +317,7 @@ fn the_chapter_has_every_key_of_sites_and_examples_that_are_right() {
     }
     let examples: Vec<&str> =
         chapter.split("```toml\n").skip(1).filter_map(|part| part.split("```").next()).collect();
-    assert_eq!(examples.len(), 5);
+    assert_eq!(examples.len(), 6);
     let schema = schema("", &keys());
     for example in &examples {
         let file = File::of("tercel.toml".to_owned(), folder.path(), (*example).to_owned());

@@ -21,6 +21,11 @@ const FILES: &[(&str, &str)] = &[
     ("assets/style.css", "css"),
     ("assets/deep/.dot", "dot"),
     ("other/index.html", "other home"),
+    ("other/page.html", "other page"),
+    ("other/a.txt", "other text"),
+    ("site/cached/app.1a2b.js", "code 1a2b"),
+    ("site/cached/app.css", "css"),
+    ("site/cached/a.txt", "text"),
 ];
 
 const CONFIGURATION: &str = r#"
@@ -35,6 +40,14 @@ error-pages = { 404 = "/missing.html", 410 = "/missing.html" }
 path = "/assets"
 files = { root = "assets", strip-prefix = true, listing = true, dot-files = true }
 cache-control = "public, max-age=3600"
+
+[[site.route]]
+path = "/cached"
+files = { try-files = ["{path}", "/index.html"] }
+cache-control = [
+    { match = "*.1a2b.*", value = "public, max-age=31536000, immutable" },
+    { match = ["*.css", "*.js"], value = "max-age=60" },
+]
 
 [[site.route]]
 path = "/app"
@@ -85,6 +98,16 @@ respond = { body = "rewritten" }
 [[site]]
 names = "*.example.org"
 root = "other"
+headers = { set = { cache-control = "private" } }
+cache-control = [{ match = "*.html", value = "no-cache" }, { match = "page.*", value = "never" }]
+[[site.route]]
+path = "/page.html"
+files = true
+cache-control = [{ match = "page.html", value = "max-age=1" }]
+[[site.route]]
+path = "/fixed.html"
+respond = { body = "fixed" }
+headers = { set = { cache-control = "no-store" } }
 
 [[site]]
 names = ["api.example.org"]
@@ -98,7 +121,7 @@ respond = { body = "v1" }
 pub(crate) type Row = (Ask, u16, &'static str, &'static [&'static str]);
 
 fn rows() -> Vec<Row> {
-    [own_files(), other_files(), answers()].concat()
+    [own_files(), other_files(), cached(), answers()].concat()
 }
 
 fn own_files() -> Vec<Row> {
@@ -168,6 +191,26 @@ fn other_files() -> Vec<Row> {
         (get("/app/any/where?q"), 200, "app", &["content-type: text/html; charset=utf-8"]),
         (get("/app"), 301, "…", &["location: /app/"]),
         (get("/several/"), 200, "second", &["etag: …"]),
+    ]
+}
+
+/// The first rule for a name holds, those of a route before those of its site, and none for an error.
+fn cached() -> Vec<Row> {
+    let get = Ask::get;
+    let other = |path: &str| Ask::get(path).of("www.example.org");
+    vec![
+        (get("/cached/app.1a2b.js?v=1"), 200, "…", &["cache-control: public, max-age=31536000, immutable"]),
+        (get("/cached/app%2Ecss"), 200, "css", &["cache-control: max-age=60"]),
+        (get("/cached/app.css").with("range", "bytes=0-0"), 206, "c", &["cache-control: max-age=60"]),
+        (get("/cached/app.css").with("if-none-match", "*"), 304, "", &["cache-control: max-age=60"]),
+        (get("/cached/a.txt"), 200, "text", &["!cache-control"]),
+        // What was found counts, not what was asked for.
+        (get("/cached/none.js"), 200, "home", &["!cache-control"]),
+        (other("/"), 200, "other home", &["cache-control: no-cache"]),
+        (other("/a.txt"), 200, "other text", &["cache-control: private"]),
+        (other("/page.html"), 200, "other page", &["cache-control: max-age=1"]),
+        (other("/fixed.html"), 200, "fixed", &["cache-control: no-store"]),
+        (other("/none.html"), 404, "…", &["cache-control: private"]),
     ]
 }
 

@@ -3,7 +3,7 @@
 use super::Builder;
 use super::folders::{Folder, has_file};
 use crate::read::{Table, Value};
-use server::sites::{Edit, FieldError, Pages};
+use server::sites::{Edit, FieldError, NamePattern, Pages};
 use std::sync::Arc;
 
 const HSTS: &str = "strict-transport-security";
@@ -16,11 +16,7 @@ pub(super) fn edits(builder: &mut Builder<'_>, tables: &[&Table]) -> Option<Arc<
             self::headers(builder, headers, &mut edit);
         }
         hsts(table, &mut edit);
-        if let Some((value, span)) = table.text("cache-control")
-            && let Err(error) = edit.set_on_success("cache-control", value)
-        {
-            builder.note(span, error.to_string());
-        }
+        cache_control(builder, table, &mut edit);
     }
     (!edit.is_empty()).then(|| Arc::new(edit))
 }
@@ -44,6 +40,40 @@ fn headers(builder: &mut Builder<'_>, table: &Table, edit: &mut Edit) {
             note(entry.span.clone(), edit.add(&entry.name, value));
         }
     }
+}
+
+/// A value for all names, or rules by names.
+fn cache_control(builder: &mut Builder<'_>, table: &Table, edit: &mut Edit) {
+    let mut rules = Vec::new();
+    match table.get("cache-control").map(|item| (&item.value, &item.span)) {
+        Some((Value::Text(value), span)) => rules.push((Vec::new(), value.as_str(), span.clone())),
+        _ => {
+            for rule in table.tables("cache-control") {
+                let patterns = name_patterns(builder, rule);
+                rules.extend(rule.text("value").map(|(value, span)| (patterns, value, span)));
+            }
+        }
+    }
+    // The last one first, as each goes before those that are there.
+    for (patterns, value, span) in rules.into_iter().rev() {
+        if let Err(error) = edit.cache_control(patterns, value) {
+            builder.note(span, error.to_string());
+        }
+    }
+}
+
+fn name_patterns(builder: &mut Builder<'_>, rule: &Table) -> Vec<NamePattern> {
+    let mut patterns = Vec::new();
+    for (text, span) in rule.list("match") {
+        match NamePattern::parse(text) {
+            Ok(pattern) => patterns.push(pattern),
+            Err(error) => builder.note(span, format!("\"{text}\": {error}")),
+        }
+    }
+    if let Some(item) = rule.get("match").filter(|_| rule.list("match").next().is_none()) {
+        builder.note(item.span.clone(), "of which files? Write names such as \"*.css\", or \"*\" for all");
+    }
+    patterns
 }
 
 /// RFC 6797 §6.1.

@@ -14,10 +14,10 @@ pub static SITE: &[Key] = &[
     Key::new("compress", Kind::SwitchOrTable(COMPRESS), "Whether files are sent compressed to clients that accept it: as file.css.zst, .br or .gz beside them, or compressed on demand. With true what stands in the table by default."),
     Key::new("headers", Kind::Table(HEADERS), "Changes of the fields of responses."),
     Key::new("hsts", Kind::SwitchOrTable(HSTS), "Whether browsers come back by HTTPS alone (RFC 6797)."),
-    Key::new("cache-control", Kind::Text, "The field cache-control of responses with a status below 400."),
+    Key::new("cache-control", CACHE_CONTROL, "The field cache-control of responses with a status below 400: a value for all, or rules by name, of which the first that is for a name holds."),
     Key::new("error-pages", Kind::Map(&Kind::Text), "Files below root that are sent with a status from 400 on, by the status."),
     Key::new("auth", Kind::SwitchOrTable(AUTH), "Users who are answered, with a name and a password (RFC 7617)."),
-    Key::new("client-cert", Kind::SwitchOrTable(CLIENT_CERT), "Whether clients are answered that have shown a certificate alone: any of the authorities in \"client-ca\" with true, or those of the table."),
+    Key::new("client-cert", CLIENT_CERT, "Whether clients are answered that have shown a certificate alone: any of the authorities in \"client-ca\" with true or \"required\", or those of the table."),
     Key::new("rate-limit", Kind::SwitchOrTable(RATE_LIMIT), "How many requests of a client are answered."),
     Key::new("route", Kind::Tables(ROUTE), "What answers some paths. The first route that takes a request answers it."),
 ];
@@ -55,18 +55,14 @@ static ROUTE: &[Key] = &[
     Key::new("respond", Kind::Table(RESPOND), "Action: always the same response."),
     Key::new("headers", Kind::Table(HEADERS), "Changes of the fields of responses, after those of the site."),
     Key::new("hsts", Kind::SwitchOrTable(HSTS), "As for the site."),
-    Key::new("cache-control", Kind::Text, "As for the site."),
+    Key::new("cache-control", CACHE_CONTROL, "As for the site, whose rules hold for other names."),
     Key::new("error-pages", Kind::Map(&Kind::Text), "As for the site, whose pages hold for other statuses."),
     Key::new(
         "auth",
         Kind::SwitchOrTable(AUTH),
         "As for the site, in place of its users; false: all are answered.",
     ),
-    Key::new(
-        "client-cert",
-        Kind::SwitchOrTable(CLIENT_CERT),
-        "As for the site, in place of its rule; false: none is needed.",
-    ),
+    Key::new("client-cert", CLIENT_CERT, "As for the site, in place of its rule; false: none is needed."),
     Key::new(
         "rate-limit",
         Kind::SwitchOrTable(RATE_LIMIT),
@@ -89,7 +85,21 @@ static AUTH: &[Key] = &[
     Key::new("users-file", Kind::Text, "A file with a line NAME:HASH for each user, beside \"users\"."),
 ];
 
-static CLIENT_CERT: &[Key] = &[
+const CACHE_CONTROL: Kind = Kind::Either(&Kind::Text, &Kind::Tables(CACHE_RULE));
+
+static CACHE_RULE: &[Key] = &[
+    Key::new(
+        "match",
+        Kind::List(&Kind::Text),
+        "The names of files, with * for any characters: \"*.css\". What answers for a folder is called index.html.",
+    )
+    .required(),
+    Key::new("value", Kind::Text, "The value of the field.").required(),
+];
+
+const CLIENT_CERT: Kind = Kind::Either(&Kind::Choice(&["required"]), &Kind::SwitchOrTable(CLIENT_CERT_TABLE));
+
+static CLIENT_CERT_TABLE: &[Key] = &[
     Key::new(
         "names",
         Kind::List(&Kind::Text),

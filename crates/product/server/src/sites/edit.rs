@@ -2,6 +2,7 @@
 //!
 //! Nothing is copied for a request: the response's own fields and the shared lines of the edit go out one after the other.
 
+use super::cache_control::{CacheRule, NamePattern, rule_of};
 use crate::low::FieldLines;
 use crate::response::Fields;
 use http::header::{HeaderName, HeaderValue};
@@ -34,6 +35,8 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
+const CACHE_CONTROL: &str = "cache-control";
+
 type Line = (Box<str>, Box<str>);
 
 /// Changes of a response's fields. Names are in lower case.
@@ -43,8 +46,8 @@ pub struct Edit {
     removed: Vec<Box<str>>,
     /// Lines of every response.
     lines: Vec<Line>,
-    /// Lines of responses with a status below 400, besides.
-    success: Vec<Line>,
+    /// Of responses with a status below 400.
+    cache_rules: Vec<CacheRule>,
 }
 
 impl Edit {
@@ -74,20 +77,23 @@ impl Edit {
     pub fn remove(&mut self, name: &str) -> Result<(), FieldError> {
         let name = field_name(name)?;
         self.lines.retain(|(other, _)| *other != name);
-        self.success.retain(|(other, _)| *other != name);
+        if &*name == CACHE_CONTROL {
+            self.cache_rules.clear();
+        }
         if !self.removed.contains(&name) {
             self.removed.push(name);
         }
         Ok(())
     }
 
-    /// The field has this value in responses with a status below 400.
+    /// Responses with a status below 400 whose names are like one of `patterns` (none: all) have this value of cache-control, in place of
+    /// any other. Rules that are there hold for other names.
     ///
     /// # Errors
-    /// As [`Edit::set`].
-    pub fn set_on_success(&mut self, name: &str, value: &str) -> Result<(), FieldError> {
-        self.remove(name)?;
-        self.success.push((field_name(name)?, field_value(value)?));
+    /// The value is none.
+    pub fn cache_control(&mut self, patterns: Vec<NamePattern>, value: &str) -> Result<(), FieldError> {
+        let value = field_value(value)?;
+        self.cache_rules.insert(0, CacheRule { patterns, value });
         Ok(())
     }
 
@@ -125,13 +131,16 @@ fn field_value(value: &str) -> Result<Box<str>, FieldError> {
 pub struct EditedFields {
     fields: Fields,
     edit: Option<Arc<Edit>>,
-    is_success: bool,
+    /// The rule that says its cache-control.
+    cache_rule: Option<usize>,
 }
 
 impl EditedFields {
-    /// The fields of a response with `status`, edited.
-    pub(crate) fn new(fields: Fields, status: u16, edit: Option<Arc<Edit>>) -> EditedFields {
-        EditedFields { fields, edit, is_success: status < 400 }
+    /// The fields of a response with `status` to a request for `target`, edited.
+    pub(crate) fn new(fields: Fields, status: u16, edit: Option<Arc<Edit>>, target: &[u8]) -> EditedFields {
+        let edit_of_success = edit.as_ref().filter(|_| status < 400);
+        let cache_rule = edit_of_success.and_then(|edit| rule_of(&edit.cache_rules, target));
+        EditedFields { fields, edit, cache_rule }
     }
 }
 
@@ -142,7 +151,7 @@ impl FieldLines for EditedFields {
 
     fn is(&self, kept: &EditedFields) -> bool {
         let edit = |fields: &EditedFields| fields.edit.as_ref().map(Arc::as_ptr);
-        edit(self) == edit(kept) && self.is_success == kept.is_success && self.fields == kept.fields
+        edit(self) == edit(kept) && self.cache_rule == kept.cache_rule && self.fields == kept.fields
     }
 
     fn keep(self, kept: &mut EditedFields) {
@@ -151,11 +160,14 @@ impl FieldLines for EditedFields {
 
     fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let edit = self.edit.as_deref();
+        let rule = edit.and_then(|edit| edit.cache_rules.get(self.cache_rule?));
+        let is_replaced = move |name: &[u8]| rule.is_some() && name == CACHE_CONTROL.as_bytes();
         let own = self.fields.iter().filter(move |(name, _)| !edit.is_some_and(|edit| edit.removes(name)));
         let lines = edit.into_iter().flat_map(|edit| &edit.lines);
-        let success = edit.filter(|_| self.is_success).into_iter().flat_map(|edit| &edit.success);
-        let more = lines.chain(success).map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        own.map(|(name, value)| -> (&[u8], &[u8]) { (name, value) }).chain(more)
+        let lines = lines.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        let all = own.map(|(name, value)| -> (&[u8], &[u8]) { (name, value) }).chain(lines);
+        let cache_control = rule.map(|rule| (CACHE_CONTROL.as_bytes(), rule.value.as_bytes()));
+        all.filter(move |(name, _)| !is_replaced(name)).chain(cache_control)
     }
 
     fn key(&self) -> &[u8] {
@@ -172,7 +184,7 @@ mod tests {
         let mut fields = Fields::default();
         fields.push("content-type", Value::Static("text/plain"));
         fields.push("etag", Value::Static("\"1\""));
-        let edited = EditedFields::new(fields, status, Some(Arc::new(edit.clone())));
+        let edited = EditedFields::new(fields, status, Some(Arc::new(edit.clone())), b"/a.css");
         let line =
             |(name, value)| format!("{}: {}", String::from_utf8_lossy(name), String::from_utf8_lossy(value));
         edited.lines().map(line).collect::<Vec<_>>().join("; ")
@@ -185,7 +197,7 @@ mod tests {
         edit.add("link", "</a>").unwrap();
         edit.add("link", "</b>").unwrap();
         edit.remove("etag").unwrap();
-        edit.set_on_success("cache-control", "no-store").unwrap();
+        edit.cache_control(Vec::new(), "no-store").unwrap();
         assert_eq!(
             lines(&edit, 200),
             "content-type: text/html; link: </a>; link: </b>; cache-control: no-store"
@@ -194,6 +206,13 @@ mod tests {
         edit.remove("link").unwrap();
         edit.set("cache-control", "private").unwrap();
         assert_eq!(lines(&edit, 200), "content-type: text/html; cache-control: private");
+        let css = || vec![NamePattern::parse("*.css").unwrap()];
+        edit.cache_control(css(), "no-cache").unwrap();
+        edit.cache_control(css(), "immutable").unwrap();
+        assert_eq!(lines(&edit, 200), "content-type: text/html; cache-control: immutable");
+        assert_eq!(lines(&edit, 404), "content-type: text/html; cache-control: private");
+        edit.cache_control(vec![NamePattern::parse("*.js").unwrap()], "no-store").unwrap();
+        assert_eq!(lines(&edit, 200), "content-type: text/html; cache-control: immutable");
         assert_eq!(lines(&Edit::default(), 200), "content-type: text/plain; etag: \"1\"");
     }
 
@@ -211,11 +230,16 @@ mod tests {
     /// Deleted, a response could go out with the head of another route.
     #[test]
     fn the_same_fields_with_another_edit_are_others() {
-        let of =
-            |edit: Option<&Arc<Edit>>, status| EditedFields::new(Fields::default(), status, edit.cloned());
+        let of = |edit: Option<&Arc<Edit>>, status| {
+            EditedFields::new(Fields::default(), status, edit.cloned(), b"/")
+        };
         let [one, other] = [Arc::new(Edit::default()), Arc::new(Edit::default())];
         assert!(of(Some(&one), 200).is(&of(Some(&one), 204)));
         assert!(!of(Some(&one), 200).is(&of(Some(&other), 200)));
-        assert!(!of(Some(&one), 200).is(&of(Some(&one), 404)) && !of(None, 200).is(&of(Some(&one), 200)));
+        assert!(!of(None, 200).is(&of(Some(&one), 200)));
+        let mut rules = Edit::default();
+        rules.cache_control(Vec::new(), "no-store").unwrap();
+        let rules = Arc::new(rules);
+        assert!(!of(Some(&rules), 200).is(&of(Some(&rules), 404)));
     }
 }

@@ -11,6 +11,7 @@
 //! | names.rs | from a host to its site |
 //! | prefix.rs | which paths begin with a prefix |
 //! | template.rs | targets with parts of the request in them |
+//! | cache_control.rs | cache-control by the name of what is asked for |
 //! | edit.rs | what is changed of a response's fields |
 //! | slots.rs | the numbers by which responses of sites are counted |
 //! | head.rs | what is kept of a request |
@@ -19,6 +20,7 @@
 //! Everything is compiled once, before it serves; threads share it. Each thread has a handler of files for each folder. A request
 //! that waits for the disk keeps how far it has come, so that no step is taken twice.
 
+mod cache_control;
 mod edit;
 mod head;
 mod live;
@@ -31,6 +33,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
+pub use cache_control::{NamePattern, NamePatternError};
 pub use edit::{Edit, EditedFields, FieldError};
 pub use live::LiveSites;
 pub use names::{HostName, HostNameError};

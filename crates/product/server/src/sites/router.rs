@@ -92,12 +92,12 @@ impl Router {
                     return self
                         .plain
                         .poll_handle(&head.head, now, wake_target)
-                        .map(|response| edited(response, None));
+                        .map(|response| edited(response, None, b""));
                 }
                 Progress::Arrived => match self.route(head) {
                     Ok(place) => head.progress = Progress::Found(place, Stage::Arrived),
                     Err((status, what)) => {
-                        return Poll::Ready(edited(self.plain.refuse(status, what, turn.now), None));
+                        return Poll::Ready(edited(self.plain.refuse(status, what, turn.now), None, b""));
                     }
                 },
                 Progress::Found(place, mut stage) => {
@@ -127,7 +127,7 @@ impl Router {
                         Some(page) => with_content(*response, page),
                         None => *response,
                     };
-                    return Poll::Ready(edited(response, route));
+                    return Poll::Ready(edited(response, route, head.head.target()));
                 }
             }
         }
@@ -239,7 +239,7 @@ impl Handler for Router {
     ) -> Poll<LowResponse<EditedFields, Body>> {
         use crate::low::Upload as _;
         if request.upload.is_enough() || request.head.head.announces_too_much() {
-            return Poll::Ready(edited(self.plain.refuse(413, "", cx.now()), None));
+            return Poll::Ready(edited(self.plain.refuse(413, "", cx.now()), None, b""));
         }
         let wake_target = || (cx.waiting() < DISK_SHARE).then(|| cx.waker());
         let turn = Turn { now: cx.now(), wake_target: &wake_target, connection: request.connection };
@@ -251,7 +251,7 @@ impl Handler for Router {
     }
 
     fn put_off(&mut self, cx: &Context<'_>) -> LowResponse<EditedFields, Body> {
-        edited(self.plain.put_off(cx.now()), None)
+        edited(self.plain.put_off(cx.now()), None, b"")
     }
 
     fn shared(&self) -> Shared {
@@ -272,11 +272,11 @@ fn handler(options: &FileOptions, share: usize, readers: &Readers, shared: &Shar
     Files::new(options)
 }
 
-/// The response, with the fields that its route says.
-fn edited(response: Response, route: Option<&Route>) -> LowResponse<EditedFields, Body> {
+/// The response to a request for `target`, with the fields that its route says.
+fn edited(response: Response, route: Option<&Route>, target: &[u8]) -> LowResponse<EditedFields, Body> {
     let Response { status, fields, body } = response;
     let edit = route.and_then(|route| route.edit.clone());
-    LowResponse { status, fields: EditedFields::new(fields, status, edit), body }
+    LowResponse { status, fields: EditedFields::new(fields, status, edit, target), body }
 }
 
 /// Answers by a file: the first of the paths to try at which there is one.
