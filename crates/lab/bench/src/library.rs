@@ -106,7 +106,7 @@ pub const AIMS: [(Subject, Subject, f64); 6] = [
 
 /// What is measured.
 #[derive(Clone, Debug, Serialize)]
-pub struct Plan {
+pub struct Settings {
     /// Which parts.
     pub parts: Vec<Part>,
     /// Counted trials of each subject.
@@ -137,11 +137,11 @@ pub struct Plan {
     pub quinn_axum_peer: PathBuf,
 }
 
-impl Plan {
+impl Settings {
     /// Five trials of 4 s with 100 connections and 10 requests at a time, and of 2 GB on a stream, on the first two cores that
     /// there are (or on the only one). axum_hello is where Cargo puts the examples that it compiles as `tercel`.
-    pub fn new(tercel: PathBuf, quinn_peer: PathBuf, quinn_axum_peer: PathBuf) -> Plan {
-        Plan {
+    pub fn new(tercel: PathBuf, quinn_peer: PathBuf, quinn_axum_peer: PathBuf) -> Settings {
+        Settings {
             parts: Part::ALL.to_vec(),
             trials: 5,
             seconds: 4.0,
@@ -242,7 +242,7 @@ pub struct Finding {
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// What was to be measured.
-    pub plan: Plan,
+    pub plan: Settings,
     /// Where.
     pub environment: Environment,
     /// One for each subject.
@@ -261,7 +261,7 @@ pub struct Comparison {
 /// # Errors
 /// When nothing can be measured at all.
 pub fn run(
-    plan: &Plan,
+    plan: &Settings,
     launch: &dyn Fn(&str) -> io::Result<Command>,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&str),
@@ -279,7 +279,7 @@ pub fn run(
 }
 
 fn rounds(
-    plan: &Plan,
+    plan: &Settings,
     ground: &Ground<'_>,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&str),
@@ -323,7 +323,7 @@ fn finding(rows: &[Row], (over, under, aim): (Subject, Subject, f64)) -> Option<
 /// Below this share of its core the server was not the limit of the rate.
 const BUSY: f64 = 0.9;
 
-fn notes(plan: &Plan, rows: &[Row]) -> Vec<String> {
+fn notes(plan: &Settings, rows: &[Row]) -> Vec<String> {
     let mut notes = vec![
         "hello: the CPU time is the server's over the counted seconds. stream: that of whole processes, handshake included; the \
          clock runs from the request to the last byte."
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn subjects_whose_program_is_absent_are_left_out_with_the_command_that_builds_it() {
-        let mut plan = Plan::new("tercel".into(), "/no/quinn-peer".into(), "/no/quinn-axum-peer".into());
+        let mut plan = Settings::new("tercel".into(), "/no/quinn-peer".into(), "/no/quinn-axum-peer".into());
         let there: Vec<Subject> = plan.subjects().collect();
         assert_eq!(there, [Subject::Native, Subject::SansIo, Subject::Thread, Subject::Current]);
         let told = notes(&plan, &[]).join("\n");

@@ -3,7 +3,7 @@
 
 use base::time::Duration;
 use crypto::KeyExchange;
-use sim::transfer::{Plan, Report, run};
+use sim::transfer::{Report, Workload, run};
 use sim::{Node, Renewal, Scenario};
 use transport::{RetryPolicy, Switch};
 use wire::Version;
@@ -14,9 +14,9 @@ const PATIENCE: Duration = Duration::from_millis(3_500);
 /// Datagrams of each direction that are lost in turn: all there are in most scenarios.
 const DATAGRAMS: u64 = 90;
 
-fn scenarios() -> Vec<(&'static str, Scenario, Plan)> {
+fn scenarios() -> Vec<(&'static str, Scenario, Workload)> {
     let plain = Scenario::interop(1);
-    let small = Plan::downloads([1, 3_000, 30_000]);
+    let small = Workload::downloads([1, 3_000, 30_000]);
     let mut retry = plain.clone();
     retry.retry = RetryPolicy::Always;
     let mut large = plain.clone();
@@ -42,7 +42,7 @@ fn scenarios() -> Vec<(&'static str, Scenario, Plan)> {
         ("large first flights", large, small.clone()),
         ("version 2 without ECN", v2, small.clone()),
         ("key updates", updates, small.clone()),
-        ("a client that moves", moving, Plan::downloads([200_000])),
+        ("a client that moves", moving, Workload::downloads([200_000])),
         ("tight windows", tight, small),
     ]
 }
@@ -54,7 +54,7 @@ enum Way {
 }
 
 /// Runs `scenario` without the datagrams `lost`, counted from 1, of one direction.
-fn without(scenario: &Scenario, plan: &Plan, lost: &[u64], way: Way) -> Result<Report, String> {
+fn without(scenario: &Scenario, plan: &Workload, lost: &[u64], way: Way) -> Result<Report, String> {
     let mut scenario = scenario.clone();
     let nodes = match way {
         Way::ToServer => &mut scenario.to_server,

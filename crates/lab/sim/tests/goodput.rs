@@ -5,7 +5,7 @@
 
 use base::time::Duration;
 use recovery::congestion::Algorithm;
-use sim::transfer::{Plan, Report, run};
+use sim::transfer::{Report, Workload, run};
 use sim::{Node, Scenario};
 
 const MB: u64 = 1 << 20;
@@ -25,7 +25,7 @@ fn link(megabits: u64, rtt_ms: u64, queue: f64) -> Scenario {
 }
 
 /// The share of the link that a transfer took.
-fn share(scenario: &Scenario, megabits: u64, plan: &Plan) -> (f64, Report) {
+fn share(scenario: &Scenario, megabits: u64, plan: &Workload) -> (f64, Report) {
     let report = run(scenario, plan).unwrap_or_else(|error| panic!("{error}"));
     let bytes: u64 = plan.transfers.iter().map(|transfer| transfer.header.up + transfer.header.down).sum();
     let bits = bytes as f64 * 8.0;
@@ -45,7 +45,7 @@ const LINKS: [(u64, u64, f64, u64, f64); 5] = [
 fn a_download_fills_its_link() {
     for (megabits, rtt_ms, queue, bytes, least) in LINKS {
         let scenario = link(megabits, rtt_ms, queue);
-        let (share, report) = share(&scenario, megabits, &Plan::downloads([bytes]));
+        let (share, report) = share(&scenario, megabits, &Workload::downloads([bytes]));
         println!("{megabits} Mbit/s {rtt_ms} ms: {share:.3} {:?}", report.server);
         assert!(share > least, "{megabits} Mbit/s, {rtt_ms} ms: {share:.3}");
     }
@@ -56,7 +56,7 @@ fn a_download_fills_its_link() {
 fn an_upload_fills_its_link() {
     for (megabits, rtt_ms, queue, bytes, least) in LINKS {
         let scenario = link(megabits, rtt_ms, queue);
-        let mut plan = Plan::downloads([0]);
+        let mut plan = Workload::downloads([0]);
         for transfer in &mut plan.transfers {
             transfer.header.up = bytes;
         }
@@ -71,7 +71,7 @@ fn new_reno_does_not_do_much_worse() {
     for (megabits, rtt_ms, queue, bytes, least) in LINKS {
         let mut scenario = link(megabits, rtt_ms, queue);
         scenario.server.congestion = Algorithm::NewReno;
-        let (share, report) = share(&scenario, megabits, &Plan::downloads([bytes]));
+        let (share, report) = share(&scenario, megabits, &Workload::downloads([bytes]));
         println!("{megabits} Mbit/s {rtt_ms} ms: {share:.3} {:?}", report.server);
         assert!(share > least * 0.7, "{megabits} Mbit/s, {rtt_ms} ms: {share:.3}");
     }
@@ -84,7 +84,7 @@ fn bbr_and_prague_fill_a_link() {
         for (megabits, rtt_ms, queue, bytes, least) in LINKS {
             let mut scenario = link(megabits, rtt_ms, queue);
             scenario.server.congestion = algorithm;
-            let (share, report) = share(&scenario, megabits, &Plan::downloads([bytes]));
+            let (share, report) = share(&scenario, megabits, &Workload::downloads([bytes]));
             println!("{algorithm:?} {megabits} Mbit/s {rtt_ms} ms: {share:.3} {:?}", report.server);
             assert!(share > least * 0.7, "{algorithm:?} {megabits} Mbit/s, {rtt_ms} ms: {share:.3}");
         }
@@ -98,7 +98,7 @@ fn prague_follows_its_marks() {
     let mut scenario = link(100, 10, 2.0);
     scenario.server.congestion = Algorithm::Prague;
     scenario.to_client.push(Node::EcnMark { ppm: 100_000 });
-    let (share, report) = share(&scenario, 100, &Plan::downloads([10 * MB]));
+    let (share, report) = share(&scenario, 100, &Workload::downloads([10 * MB]));
     println!("{share:.3} {:?}", report.server);
     assert!((0.12..0.4).contains(&share), "{share:.3}");
     assert_eq!(report.server.lost_packets, 0);
@@ -107,7 +107,7 @@ fn prague_follows_its_marks() {
 /// Many streams at once take as much as one.
 #[test]
 fn many_streams_fill_a_link_together() {
-    let (share, report) = share(&link(100, 40, 1.0), 100, &Plan::downloads([MB; 50]));
+    let (share, report) = share(&link(100, 40, 1.0), 100, &Workload::downloads([MB; 50]));
     println!("{share:.3} {:?}", report.server);
     assert!(share > 0.85, "{share:.3}");
 }
@@ -118,7 +118,7 @@ fn many_streams_fill_a_link_together() {
 fn after_an_outage_packets_grow_again() {
     let outage = Node::Blackhole { from: Duration::from_secs(2), to: Duration::from_secs(6) };
     let scenario = link(50, 30, 1.0).both_ways(&outage);
-    let (_, report) = share(&scenario, 50, &Plan::downloads([100 * MB]));
+    let (_, report) = share(&scenario, 50, &Workload::downloads([100 * MB]));
     let mean = report.server.sent_bytes / report.server.sent_packets;
     println!("{mean} bytes a packet, {:?}", report.server);
     assert!(report.server.probe_timeouts >= 3, "the outage was long enough");

@@ -6,7 +6,7 @@
 
 use base::time::Duration;
 use core::net::SocketAddr;
-use sim::transfer::{Plan, Transfer, TransferPlan, TransferSimulation, build};
+use sim::transfer::{Transfer, TransferPlan, TransferSimulation, Workload, build};
 use sim::{HostOptions, Node, ReadBehaviour, Scenario, StopReason};
 
 /// Where the copies claim to come from.
@@ -23,7 +23,7 @@ struct Traffic {
 fn download(every: u64) -> (Duration, Traffic) {
     let mut scenario = Scenario::interop(9);
     scenario.client.keep_alive = Some(Duration::from_millis(300));
-    let mut lab: TransferSimulation = build(&scenario, &Plan::downloads([])).unwrap();
+    let mut lab: TransferSimulation = build(&scenario, &Workload::downloads([])).unwrap();
     let victim: SocketAddr = VICTIM.into();
     let (server, client) = lab.hosts();
     let (camp, server_address, client_address) = {

@@ -2,7 +2,7 @@
 
 use base::time::Duration;
 use sim::scenario::Moves;
-use sim::transfer::{Plan, plan, run};
+use sim::transfer::{Workload, plan, run};
 use sim::{Burst, EventRate, Node, Scenario, draw};
 use transport::PreferredAddresses;
 
@@ -17,7 +17,7 @@ fn lossy(seed: u64) -> Scenario {
 #[test]
 fn downloads_go_on_while_the_client_moves() {
     for seed in 0..20 {
-        let report = run(&lossy(seed), &Plan::downloads([4_000_000])).unwrap();
+        let report = run(&lossy(seed), &Workload::downloads([4_000_000])).unwrap();
         assert!(report.client.migrations >= 6, "seed {seed}: {:?}", report.client);
         assert!(report.server.migrations >= 6, "seed {seed}: {:?}", report.server);
     }
@@ -28,7 +28,7 @@ fn a_client_moves_to_its_servers_preferred_address_and_then_about() {
     for seed in 0..20 {
         let mut scenario = lossy(seed);
         scenario.server.preferred_address = PreferredAddresses::default().with(scenario.preferred_address());
-        let report = run(&scenario, &Plan::downloads([4_000_000])).unwrap();
+        let report = run(&scenario, &Workload::downloads([4_000_000])).unwrap();
         assert!(report.client.migrations >= 6, "seed {seed}: {:?}", report.client);
     }
 }

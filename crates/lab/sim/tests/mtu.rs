@@ -4,7 +4,7 @@
 #![expect(clippy::panic, reason = "a helper of a test may panic as the test itself may")]
 
 use base::time::Duration;
-use sim::transfer::{Plan, Transfer, TransferPlan, build, verify};
+use sim::transfer::{Transfer, TransferPlan, Workload, build, verify};
 use sim::{Interface, Node, ReadBehaviour, Scenario, StopReason};
 use transport::{Counters, MtuConfig, MtuMode, MtuReport};
 
@@ -53,7 +53,7 @@ fn download_by(interface: Interface, mode: MtuMode, cap: u16, node: &Node) -> Me
 }
 
 fn measure(scenario: &Scenario) -> Result<Measured, String> {
-    let plan = Plan::downloads([BYTES]);
+    let plan = Workload::downloads([BYTES]);
     let mut lab = build(scenario, &plan)?;
     let read_behaviour = ReadBehaviour::new(scenario.app_rng(), 0);
     lab.connect(TransferPlan::new(read_behaviour, [Transfer::download(BYTES)], 1))?;

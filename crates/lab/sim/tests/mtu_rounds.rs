@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test may panic as the test itself may")]
 
 use base::time::{Duration, Instant};
-use sim::transfer::{Plan, Transfer, TransferPlan, build};
+use sim::transfer::{Transfer, TransferPlan, Workload, build};
 use sim::{Family, Node, ReadBehaviour, Renewal, Scenario, StopReason};
 use transport::{Algorithm, Connection, Fin, MtuMode, MtuReport, StreamId, StreamSink};
 use worker::{App, Next};
@@ -79,7 +79,7 @@ fn download(scenario: &Scenario, bytes: u64) -> (MtuReport, Duration) {
 }
 
 fn transfer(scenario: &Scenario, transfer: Transfer) -> ([MtuReport; 2], Duration) {
-    let mut lab = build(scenario, &Plan::downloads([])).unwrap();
+    let mut lab = build(scenario, &Workload::downloads([])).unwrap();
     let read_behaviour = ReadBehaviour::new(scenario.app_rng(), 0);
     lab.connect(TransferPlan::new(read_behaviour, [transfer], 1)).unwrap();
     lab.run(Duration::from_secs(60), |lab| lab.client().app_mut().done == 1);
@@ -139,7 +139,7 @@ fn a_migration_begins_the_search_anew() {
     let mut scenario = line(RTT, 65_507);
     let moves = Node::Rebind { at: RTT * 12, every: RTT * 1_000, times: 1, what: Renewal::Address };
     scenario.to_server.insert(0, moves);
-    let mut lab = build(&scenario, &Plan::downloads([])).unwrap();
+    let mut lab = build(&scenario, &Workload::downloads([])).unwrap();
     let read_behaviour = ReadBehaviour::new(scenario.app_rng(), 0);
     lab.connect(TransferPlan::new(read_behaviour, [Transfer::download(400_000_000)], 1)).unwrap();
     let client = lab.hosts().1;

@@ -7,7 +7,7 @@
 )]
 
 use base::time::Duration;
-use sim::transfer::{Plan, build, drive, verify};
+use sim::transfer::{Workload, build, drive, verify};
 use sim::{Node, Scenario};
 use transport::{Burst, Counters, Pacing};
 
@@ -38,7 +38,7 @@ fn download(departure_times: bool) -> Result<Measured, String> {
     scenario.port.departure_times = departure_times;
     // Acknowledgements wake the sender too: here they are few, so that the pacer is what it sleeps by.
     scenario.client.ack_every = 1_000;
-    let plan = Plan::downloads([BYTES]);
+    let plan = Workload::downloads([BYTES]);
     let mut lab = build(&scenario, &plan)?;
     lab.network().borrow_mut().start_tap();
     let time = drive(&mut lab, &scenario, &plan)?;
@@ -96,7 +96,7 @@ fn paced(pacing: Pacing) -> Bursts {
     };
     (scenario.to_server, scenario.to_client) = (nodes(), nodes());
     scenario.server.pacing = pacing;
-    let plan = Plan::downloads([30_000_000]);
+    let plan = Workload::downloads([30_000_000]);
     let mut lab = build(&scenario, &plan).expect("a lab");
     lab.network().borrow_mut().start_tap();
     let time = drive(&mut lab, &scenario, &plan).expect("a download");

@@ -5,7 +5,7 @@
 
 use base::time::{Duration, Instant};
 use bytes::Bytes;
-use sim::transfer::{Plan, Transfer, TransferPlan, TransferSimulation, build};
+use sim::transfer::{Transfer, TransferPlan, TransferSimulation, Workload, build};
 use sim::{Node, ReadBehaviour, Renewal, Scenario, Simulation, StopReason};
 use transport::{CloseReason, Connection, Dir, Event, Fin, StreamId, StreamSink};
 use worker::{App, Next};
@@ -19,7 +19,7 @@ fn rebinding(at: Duration, what: Renewal) -> Scenario {
 /// Uploads 3 KB while the client's address changes `at` after its first packet. Returns how long that took.
 fn upload(at: Duration, what: Renewal) -> Duration {
     let scenario = rebinding(at, what);
-    let mut lab: TransferSimulation = build(&scenario, &Plan::downloads([])).unwrap();
+    let mut lab: TransferSimulation = build(&scenario, &Workload::downloads([])).unwrap();
     let client = lab.hosts().1;
     lab.network().borrow_mut().arm_rebinding(client);
     let mut transfer = Transfer::download(1_000);

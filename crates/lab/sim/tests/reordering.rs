@@ -1,7 +1,7 @@
 //! A path that delivers everything, but a part of it late.
 
 use base::time::Duration;
-use sim::transfer::{Plan, build, drive, verify};
+use sim::transfer::{Workload, build, drive, verify};
 use sim::{Node, Scenario};
 use transport::Counters;
 
@@ -14,7 +14,7 @@ fn download(ppm: u32, by: Duration) -> Result<(f64, Counters), String> {
         Node::Reorder { ppm, by },
     ];
     scenario.to_server = vec![Node::Delay(Duration::from_millis(10))];
-    let plan = Plan::downloads([10_000_000]);
+    let plan = Workload::downloads([10_000_000]);
     let mut lab = build(&scenario, &plan)?;
     let time = drive(&mut lab, &scenario, &plan)?;
     verify(&mut lab, &plan)?;

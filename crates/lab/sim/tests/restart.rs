@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test may panic as the test itself may")]
 
 use base::time::Duration;
-use sim::transfer::{Plan, Server, Transfer, TransferPlan, TransferSimulation, build};
+use sim::transfer::{Server, Transfer, TransferPlan, TransferSimulation, Workload, build};
 use sim::{Burst, EventRate, Node, ReadBehaviour, Scenario, StopReason};
 use transport::CloseReason;
 
@@ -15,7 +15,7 @@ fn client_plan(scenario: &Scenario, up: u64, down: u64) -> TransferPlan {
 
 /// Half-way through a transfer the server is replaced; returns how long the client took to learn of it.
 fn restart(scenario: &Scenario, up: u64, down: u64) -> Duration {
-    let mut lab: TransferSimulation = build(scenario, &Plan::downloads([])).unwrap();
+    let mut lab: TransferSimulation = build(scenario, &Workload::downloads([])).unwrap();
     lab.connect(client_plan(scenario, up, down)).unwrap();
     assert_eq!(lab.run(Duration::from_secs(1), |_| false), StopReason::OutOfTime);
     scenario.restart_server(&mut lab, Server::new(ReadBehaviour::new(scenario.app_rng(), 0))).unwrap();

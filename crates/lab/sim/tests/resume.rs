@@ -4,7 +4,7 @@
 
 use base::rng::Rng;
 use base::time::Duration;
-use sim::transfer::{Plan, Transfer, TransferPlan, TransferSimulation, build};
+use sim::transfer::{Transfer, TransferPlan, TransferSimulation, Workload, build};
 use sim::{Node, ReadBehaviour, Scenario, StopReason};
 use transport::{ResumeCounters, Switch};
 
@@ -33,7 +33,7 @@ impl Visits {
         scenario.server.careful_resume = careful_resume;
         // What the client takes at once is not what limits the sender here.
         scenario.client.streams.max_connection_window = 64 << 20;
-        let lab = build(&scenario, &Plan::downloads([LARGE])).expect("a lab");
+        let lab = build(&scenario, &Workload::downloads([LARGE])).expect("a lab");
         Visits { lab, done: 0 }
     }
 

@@ -4,7 +4,7 @@
 
 use base::rng::Rng;
 use base::time::Duration;
-use sim::transfer::{Plan, Transfer, TransferPlan, TransferSimulation, build, plan, run};
+use sim::transfer::{Transfer, TransferPlan, TransferSimulation, Workload, build, plan, run};
 use sim::{Node, ReadBehaviour, Returning, Scenario, StopReason, draw};
 
 /// Ten milliseconds each way.
@@ -21,7 +21,7 @@ impl Visits {
         let mut scenario = Scenario::interop(7);
         scenario.tls.returning = returning;
         (scenario.to_server, scenario.to_client) = (vec![Node::Delay(DELAY)], vec![Node::Delay(DELAY)]);
-        Visits { lab: build(&scenario, &Plan::downloads([SMALL])).expect("a lab"), done: 0 }
+        Visits { lab: build(&scenario, &Workload::downloads([SMALL])).expect("a lab"), done: 0 }
     }
 
     /// A small download on a connection of its own: how many round trips it took.

@@ -7,7 +7,7 @@
 
 mod first_byte;
 mod floor;
-mod lane;
+mod row;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -23,12 +23,12 @@ use crate::contestants::{Contestant, Http, Installed, InstalledServers, TestSite
 use crate::context::Context;
 use first_byte::FirstBytes;
 use floor::Floor;
-use lane::{HYBRID, Lane};
+use row::{HYBRID, HandshakeRow};
 
 /// What the study has measured so far.
 #[derive(Default)]
 struct Measured {
-    lanes: Vec<Lane>,
+    rows: Vec<HandshakeRow>,
     floor: Floor,
     first_bytes: FirstBytes,
     notes: Vec<String>,
@@ -47,24 +47,24 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
     field.absent.retain(|line| !line.starts_with(Contestant::Caddy.name()));
     let mut measured = Measured::default();
     let problem = measure(&field, &ground, &mut measured, context).err();
-    measured.notes.splice(0..0, words::notes(&field, &ground, &measured.lanes, context.cores));
-    let Measured { lanes, floor, first_bytes, notes } = measured;
+    measured.notes.splice(0..0, words::notes(&field, &ground, &measured.rows, context.cores));
+    let Measured { rows, floor, first_bytes, notes } = measured;
     Ok(Study {
         id: "e7".to_owned(),
         title: "Handshakes: full, resumed, 0-RTT".to_owned(),
         question: "How many handshakes a second does a server make on one core, what does each cost it, and what do tickets spare?"
             .to_owned(),
         method: words::method(&ground, context),
-        findings: words::findings(&lanes, &floor, &first_bytes),
+        findings: words::findings(&rows, &floor, &first_bytes),
         blocks: vec![
-            Block::Table(words::table(&lanes, &floor)),
+            Block::Table(words::table(&rows, &floor)),
             Block::Table(first_bytes.table()),
-            Block::Plot(words::costs(&lanes, &floor)),
+            Block::Plot(words::costs(&rows, &floor)),
         ],
         notes,
         problem: problem.map(crate::contestants::words::problem),
         seconds: cpu::clock_seconds() - began,
-        raw: serde_json::json!({ "rows": lanes, "floor": floor, "first_bytes": first_bytes }),
+        raw: serde_json::json!({ "rows": rows, "floor": floor, "first_bytes": first_bytes }),
     })
 }
 
@@ -82,7 +82,7 @@ fn measure(
     for server in &field.installed {
         prepare(server, ground, measured, context)?;
     }
-    rounds(&mut measured.lanes, ground, context)?;
+    rounds(&mut measured.rows, ground, context)?;
     measured.first_bytes.measure(field, context)
 }
 
@@ -95,7 +95,7 @@ fn prepare(
 ) -> io::Result<()> {
     let who = server.who;
     let mut has_hybrid = false;
-    if !lane::kinds(who).is_empty() {
+    if !row::kinds(who).is_empty() {
         match trial::key_exchange(server, ground, context) {
             Ok(chosen) if chosen == HYBRID => has_hybrid = true,
             Ok(chosen) => measured.notes.push(format!(
@@ -111,39 +111,39 @@ fn prepare(
             }
         }
     }
-    let rows = lane::scenarios(who, has_hybrid);
-    measured.lanes.extend(rows.into_iter().map(|row| Lane::new(row, Some(server.clone()))));
+    let rows = row::scenarios(who, has_hybrid);
+    measured.rows.extend(rows.into_iter().map(|row| HandshakeRow::new(row, Some(server.clone()))));
     Ok(())
 }
 
 /// All rows once in each round, every other round in the opposite order. The first round is not counted.
-fn rounds(lanes: &mut [Lane], ground: &TestSite, context: &mut Context<'_>) -> io::Result<()> {
+fn rounds(rows: &mut [HandshakeRow], ground: &TestSite, context: &mut Context<'_>) -> io::Result<()> {
     let (trials, seconds) = context.scaled((5, 1.2), (2, 0.5));
-    let mut estimate = Estimate::of_rounds(lanes.len(), trials + 1);
+    let mut estimate = Estimate::of_rounds(rows.len(), trials + 1);
     for round in 0..=trials {
-        for lane in lanes.iter_mut() {
+        for row in rows.iter_mut() {
             if context.is_stopped() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            turn(lane, (round, trials), (ground, seconds), (context, &mut estimate))?;
+            turn(row, (round, trials), (ground, seconds), (context, &mut estimate))?;
         }
-        lanes.reverse();
+        rows.reverse();
     }
     if trials % 2 == 0 {
-        lanes.reverse();
+        rows.reverse();
     }
     Ok(())
 }
 
 fn turn(
-    lane: &mut Lane,
+    row: &mut HandshakeRow,
     (round, trials): (usize, usize),
     (ground, seconds): (&TestSite, f64),
     (context, estimate): (&mut Context<'_>, &mut Estimate),
 ) -> io::Result<()> {
-    let Some(server) = lane.server.as_ref().filter(|_| lane.problem.is_none()) else { return Ok(()) };
-    let name = format!("{:42} {:14}", lane.scenario.name(), lane.scenario.exchange.name());
-    match trial::run((server, lane.scenario), ground, seconds, context) {
+    let Some(server) = row.server.as_ref().filter(|_| row.problem.is_none()) else { return Ok(()) };
+    let name = format!("{:42} {:14}", row.scenario.name(), row.scenario.exchange.name());
+    match trial::run((server, row.scenario), ground, seconds, context) {
         Ok(trial) => {
             let counted = if round == 0 { "warm-up".to_owned() } else { format!("{round}/{trials}") };
             let [client, server] = trial.busy().map(|share| share * 100.0);
@@ -154,14 +154,14 @@ fn turn(
                 trial.client_us,
                 estimate.step(1.0)
             ));
-            lane.trials.extend((round > 0).then_some(trial));
+            row.trials.extend((round > 0).then_some(trial));
         }
         Err(error) if is_interruption(&error, context.stop) => {
             return Err(io::ErrorKind::Interrupted.into());
         }
         Err(error) => {
             context.tell(&format!("{name} {error}"));
-            lane.problem = Some(error.to_string());
+            row.problem = Some(error.to_string());
         }
     }
     Ok(())

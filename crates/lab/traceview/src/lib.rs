@@ -1,9 +1,9 @@
-//! Traces of connections (qlog), of any implementation, as a summary in the terminal and as pictures of their course.
+//! Traces of connections (qlog), of any implementation, as a summary in the terminal and as pictures of their curves.
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | records.rs | reads a file: JSON text sequences, lines of JSON, or one document with all events |
-//! | summary.rs | what the events say of the connection: figures, and their course over time |
+//! | summary.rs | what the events say of the connection: figures, and their curves over time |
 //! | sequence.rs | numbers of packets over time, with losses and repetitions |
 //! | requests.rs | the requests of HTTP/3: what was asked, what was answered, how long it took |
 //! | study.rs | the same as tables and plots of crate `report` |

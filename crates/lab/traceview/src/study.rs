@@ -124,15 +124,15 @@ fn stalls(summary: &Summary) -> Table {
 }
 
 fn plots(summary: &Summary) -> Vec<Plot> {
-    let course = &summary.course;
-    let [sent, received] = &course.content;
-    let content = [line("sent", sent), line("received", received), marks("declared lost", &course.lost)];
+    let curves = &summary.curves;
+    let [sent, received] = &curves.content;
+    let content = [line("sent", sent), line("received", received), marks("declared lost", &curves.lost)];
     let window = [
-        line("congestion window", &course.window),
-        line("bytes in flight", &course.in_flight),
-        line("slow start threshold", &course.threshold),
+        line("congestion window", &curves.window),
+        line("bytes in flight", &curves.in_flight),
+        line("slow start threshold", &curves.threshold),
     ];
-    let rtt = [line("latest", &course.rtt), line("smoothed", &course.smoothed)];
+    let rtt = [line("latest", &curves.rtt), line("smoothed", &curves.smoothed)];
     [
         plot(sequence_title(summary), "packet number", 1.0, &sequence(summary)),
         plot("Content of streams over time", "MB, added up", 1e-6, &content),

@@ -56,7 +56,7 @@ pub struct Summary {
     /// Events that the summary has no use for, by name.
     pub others: BTreeMap<String, u64>,
     #[serde(skip)]
-    pub(crate) course: Course,
+    pub(crate) curves: Curves,
     #[serde(skip)]
     pub(crate) sequence: Sequence,
 }
@@ -74,7 +74,7 @@ pub struct Stall {
 
 /// Figures over time: milliseconds, and a value.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Course {
+pub(crate) struct Curves {
     pub(crate) window: Vec<(f64, f64)>,
     pub(crate) in_flight: Vec<(f64, f64)>,
     pub(crate) threshold: Vec<(f64, f64)>,
@@ -114,12 +114,12 @@ impl Summary {
         summary.requests = reading.requests.into_told();
         summary.stalls.sort_by(|one, other| other.lasted_ms.total_cmp(&one.lasted_ms));
         summary.stalls.truncate(STALLS);
-        let mut samples: Vec<f64> = summary.course.rtt.iter().map(|(_, rtt)| *rtt).collect();
+        let mut samples: Vec<f64> = summary.curves.rtt.iter().map(|(_, rtt)| *rtt).collect();
         samples.sort_by(f64::total_cmp);
         let at = |share: f64| samples.get(((samples.len() as f64 - 1.0) * share).round() as usize).copied();
         summary.rtt_ms =
             at(0.0).zip(at(0.5)).zip(at(0.99)).map(|((lowest, median), high)| [lowest, median, high]);
-        summary.largest_window = summary.course.window.iter().map(|(_, window)| *window as u64).max();
+        summary.largest_window = summary.curves.window.iter().map(|(_, window)| *window as u64).max();
         summary
     }
 
@@ -131,7 +131,7 @@ impl Summary {
             "packet_lost" => {
                 self.lost += 1;
                 self.sequence.on_lost(event);
-                self.course.lost.push((*time, reading.carried[0] as f64));
+                self.curves.lost.push((*time, reading.carried[0] as f64));
                 if let Some(packet) = packet(data) {
                     reading.lost.insert(packet, ());
                 }
@@ -212,7 +212,7 @@ impl Summary {
             _ => self.sequence.on_received(event, content),
         }
         if is_new {
-            self.course.content[direction].push((*time, reading.carried[direction] as f64));
+            self.curves.content[direction].push((*time, reading.carried[direction] as f64));
             if let Some(before) = reading.progressed_at.filter(|before| time - before >= SHORTEST_STALL) {
                 let ended_by = if direction == 0 { "new content sent" } else { "new content received" };
                 let stall =
@@ -225,16 +225,16 @@ impl Summary {
 
     fn on_metrics(&mut self, time: f64, data: &Value) {
         let value = |names: [&str; 2]| names.iter().find_map(|name| data.get(name)?.as_f64());
-        let course = &mut self.course;
+        let curves = &mut self.curves;
         let figures = [
-            (&mut course.window, value(["congestion_window", "cwnd"])),
-            (&mut course.in_flight, value(["bytes_in_flight", ""])),
-            (&mut course.threshold, value(["ssthresh", ""])),
-            (&mut course.rtt, value(["latest_rtt", ""])),
-            (&mut course.smoothed, value(["smoothed_rtt", ""])),
+            (&mut curves.window, value(["congestion_window", "cwnd"])),
+            (&mut curves.in_flight, value(["bytes_in_flight", ""])),
+            (&mut curves.threshold, value(["ssthresh", ""])),
+            (&mut curves.rtt, value(["latest_rtt", ""])),
+            (&mut curves.smoothed, value(["smoothed_rtt", ""])),
         ];
-        for (course, value) in figures {
-            course.extend(value.map(|value| (time, value)));
+        for (curves, value) in figures {
+            curves.extend(value.map(|value| (time, value)));
         }
     }
 

@@ -36,7 +36,7 @@ fn a_sequence_is_summed_up() {
     assert_eq!(summary.end.as_deref(), Some("local close code 256 (application)"));
     assert_eq!(summary.others.get("something_new"), Some(&1));
     // Content counts once: the second packet repeats the half of the first.
-    assert_eq!(summary.course.content[0].last().map(|(_, bytes)| *bytes), Some(1_500.0));
+    assert_eq!(summary.curves.content[0].last().map(|(_, bytes)| *bytes), Some(1_500.0));
     assert!(traces[0].notes[0].contains("not whole"), "{:?}", traces[0].notes);
     let study = study("one", &traces[0], &summary);
     assert_eq!(study.blocks.len(), 6, "figures, stalls and four pictures");
@@ -53,7 +53,7 @@ fn the_sequence_marks_what_was_lost_repeated_and_late() {
     };
     let acked = r#"{"time":40,"name":"quic:packets_acked","data":{"packet_number_space":"application_data","packet_numbers":[1,3]}}"#;
     let initial = r#"{"time":1,"name":"quic:packet_sent","data":{"header":{"packet_type":"initial","packet_number":9}}}"#;
-    let course = |beside: &str| {
+    let curves = |beside: &str| {
         let records = [
             initial.to_owned(),
             packet(1, "packet_sent", 1, 0, ""),
@@ -71,7 +71,7 @@ fn the_sequence_marks_what_was_lost_repeated_and_late() {
         let summary = Summary::of(&traces[0]);
         (study("one", &traces[0], &summary), summary.sequence)
     };
-    let (study, sequence) = course(r#","tuple":"1""#);
+    let (study, sequence) = curves(r#","tuple":"1""#);
     assert_eq!(sequence.sent, [(0.0, 1.0), (1.0, 2.0), (11.0, 3.0)]);
     assert_eq!((sequence.sent_again, sequence.lost), (vec![(11.0, 3.0)], vec![(10.0, 2.0)]));
     assert_eq!(sequence.acknowledged, [(39.0, 3.0)]);
@@ -82,7 +82,7 @@ fn the_sequence_marks_what_was_lost_repeated_and_late() {
         _ => None,
     });
     assert_eq!(pictures.collect::<Vec<_>>(), ["Sequence of sent packets", "Content of streams over time"]);
-    assert_eq!(course("").1.sent.len(), 4, "without a path it is a packet of the first");
+    assert_eq!(curves("").1.sent.len(), 4, "without a path it is a packet of the first");
 }
 
 /// Deleted, the slow request among many would not be seen, and a path could write to a terminal what it likes.
@@ -135,7 +135,7 @@ fn documents_of_other_implementations_are_read() {
     assert_eq!((traces[0].title.as_str(), summary.vantage.as_str()), ("aioquic", "server"));
     assert_eq!((summary.packets, summary.bytes, summary.stream_bytes), ([0, 1], [0, 140], [0, 100]));
     assert_eq!((summary.duration_ms, summary.version.as_deref()), (1.0, Some("1")));
-    assert_eq!((summary.largest_window, summary.course.in_flight.len()), (Some(12_000), 1));
+    assert_eq!((summary.largest_window, summary.curves.in_flight.len()), (Some(12_000), 1));
     let lists = r#"{"qlog_version":"draft-01","traces":[{"vantage_point":{"type":"client"},"event_fields":["relative_time","category","event","data"],"events":[
         ["2","transport","packet_sent",{"packet_type":"1RTT","header":{"packet_number":"1","packet_size":1280},"frames":[{"frame_type":"stream","stream_id":"0","offset":"0","length":"20"}]}]]}]}"#;
     let summary = Summary::of(&parse(lists).expect("a trace")[0]);

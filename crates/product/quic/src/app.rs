@@ -5,7 +5,7 @@ use crate::calls::Calls;
 use crate::facts::Facts;
 use crate::hub::Hub;
 use crate::presence::Presence;
-use crate::shared::{Ending, Guard, Shared, Verbs};
+use crate::shared::{Ending, Guard, Reset, Shared, Verbs};
 use crate::varint::VarInt;
 use base::slab::Handle;
 use base::time::Instant;
@@ -122,8 +122,13 @@ impl Verbs for Live<'_> {
         let _ = self.connection.finish_stream(id);
     }
 
-    fn reset(&mut self, id: StreamId, code: VarInt) {
-        self.connection.reset(id, code.into_inner());
+    fn reset(&mut self, id: StreamId, Reset { code, reliable_size }: Reset) {
+        if reliable_size == 0 {
+            self.connection.reset(id, code.into_inner());
+        } else {
+            // The handle has checked what could be wrong; a stream that is over meanwhile needs no reset.
+            let _ = self.connection.reset_at(id, code.into_inner(), reliable_size);
+        }
     }
 
     fn stop(&mut self, id: StreamId, code: VarInt) {

@@ -22,6 +22,9 @@ pub struct HandshakeData {
     pub is_resumed: bool,
     /// What became of early data. Source: RFC 9001 §4.6.
     pub early_data: EarlyStatus,
+    /// The peer understands RESET_STREAM_AT: [`crate::SendStream::reset_at`] is possible. Source:
+    /// draft-ietf-quic-reliable-stream-reset §3.
+    pub can_reset_at: bool,
 }
 
 /// A change of the path in use.
@@ -192,6 +195,7 @@ impl Facts {
                 version: connection.version().0,
                 is_resumed: connection.is_resumed(),
                 early_data: connection.early_status(),
+                can_reset_at: connection.can_reset_at(),
             });
         }
     }

@@ -98,7 +98,8 @@ pub use recv_stream::RecvStream;
 pub use send_stream::{SendStream, Written};
 pub use stats::{ConnectionStats, EndpointStats, PathStats};
 pub use stream_error::{
-    ClosedStream, ReadError, ReadExactError, ReadToEndError, ResetError, StoppedError, WriteError,
+    ClosedStream, ReadError, ReadExactError, ReadToEndError, ResetAtError, ResetError, StoppedError,
+    WriteError,
 };
 pub use transport::{Dir, OpenPathError, Priority, Scheduler, StreamId};
 pub use transport_config::{Congestion, QuicVersion, TransportConfig};

@@ -1,7 +1,7 @@
 //! The sending part of a stream, as a handle.
 
-use crate::shared::Guard;
-use crate::stream_error::{ClosedStream, StoppedError, WriteError};
+use crate::shared::{Guard, Reset};
+use crate::stream_error::{ClosedStream, ResetAtError, StoppedError, WriteError};
 use crate::varint::VarInt;
 use bytes::{Bytes, BytesMut};
 use core::future::poll_fn;
@@ -174,6 +174,17 @@ impl SendStream {
     /// The stream was reset before, or the peer has all of it.
     pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
         self.guard.0.change(|state| state.reset(self.id, code))
+    }
+
+    /// As [`SendStream::reset`], but the first `reliable_size` bytes of the stream arrive before the peer reads the code: what
+    /// identifies a stream is not lost with its content. Once for each stream. A size of 0 is [`SendStream::reset`]. Source:
+    /// draft-ietf-quic-reliable-stream-reset §5.
+    ///
+    /// # Errors
+    /// The peer does not understand RESET_STREAM_AT ([`crate::HandshakeData::can_reset_at`]), fewer bytes were written, the
+    /// stream was reset before, or the peer has all of it.
+    pub fn reset_at(&mut self, code: VarInt, reliable_size: u64) -> Result<(), ResetAtError> {
+        self.guard.0.change(|state| state.reset_at(self.id, Reset { code, reliable_size }))
     }
 
     /// How the stream shares the connection with others; the default is urgency 3, not incremental. Source: RFC 9218 §4.

@@ -57,6 +57,18 @@ pub enum StoppedError {
     ConnectionLost(ConnectionError),
 }
 
+/// Why a stream cannot be reset at an offset. Source: draft-ietf-quic-reliable-stream-reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResetAtError {
+    /// The peer does not understand RESET_STREAM_AT, or the handshake is not complete.
+    Unsupported,
+    /// Fewer bytes were written than are to arrive.
+    NotWritten,
+    /// The stream was reset before, or the peer has all of it.
+    ClosedStream,
+}
+
 /// Why it is not known whether the peer reset a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -116,6 +128,16 @@ impl fmt::Display for StoppedError {
     }
 }
 
+impl fmt::Display for ResetAtError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            ResetAtError::Unsupported => "the peer does not understand RESET_STREAM_AT",
+            ResetAtError::NotWritten => "fewer bytes were written than are to arrive",
+            ResetAtError::ClosedStream => CLOSED,
+        })
+    }
+}
+
 impl fmt::Display for ResetError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ResetError::ConnectionLost(error) = self;
@@ -134,6 +156,7 @@ impl core::error::Error for ReadError {}
 impl core::error::Error for ReadExactError {}
 impl core::error::Error for ReadToEndError {}
 impl core::error::Error for StoppedError {}
+impl core::error::Error for ResetAtError {}
 impl core::error::Error for ResetError {}
 impl core::error::Error for ClosedStream {}
 

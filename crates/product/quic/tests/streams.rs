@@ -5,8 +5,8 @@ mod common;
 use bytes::Bytes;
 use common::{Pair, pair, pair_with, run};
 use quic::{
-    ClosedStream, Priority, ReadError, ReadExactError, ReadToEndError, TransportConfig, VarInt, WriteError,
-    Written,
+    ClosedStream, Priority, ReadError, ReadExactError, ReadToEndError, ResetAtError, TransportConfig, VarInt,
+    WriteError, Written,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -134,6 +134,33 @@ fn a_reset_and_a_stop_reach_the_other_end_with_their_codes() {
         assert_eq!(their_send.stopped().await, Ok(Some(VarInt::from_u32(42))));
         assert_eq!(their_send.write(b"more").await, Err(WriteError::Stopped(VarInt::from_u32(42))));
         assert_eq!(send.finish(), Err(ClosedStream));
+    });
+}
+
+/// Deleted, a reset could take the first bytes of a stream with it, which say what the stream was for.
+#[test]
+fn a_reset_at_an_offset_comes_after_the_bytes_before_it() {
+    run(|| async {
+        let Pair { client, server, endpoints: _endpoints } = pair().await;
+        assert!(client.handshake_data().is_some_and(|data| data.can_reset_at));
+        let head = pattern(100_000);
+        let mut send = client.open_uni().await.unwrap();
+        send.write_all(&head).await.unwrap();
+        assert_eq!(send.reset_at(VarInt::from_u32(43), 100_001), Err(ResetAtError::NotWritten));
+        send.reset_at(VarInt::from_u32(43), 90_000).unwrap();
+        assert_eq!(send.reset_at(VarInt::from_u32(44), 0), Err(ResetAtError::ClosedStream));
+        assert_eq!(send.write(b"more").await, Err(WriteError::ClosedStream));
+        let mut recv = server.accept_uni().await.unwrap();
+        let mut read = Vec::new();
+        let end = loop {
+            match recv.read_chunk(10_000).await {
+                Ok(chunk) => read.extend_from_slice(&chunk.expect("the stream has no end")),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(end, ReadError::Reset(VarInt::from_u32(43)));
+        assert!(read.len() >= 90_000 && head.starts_with(&read), "{} bytes", read.len());
+        assert_eq!(recv.received_reset().await, Ok(Some(VarInt::from_u32(43))));
     });
 }
 

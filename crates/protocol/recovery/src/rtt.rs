@@ -47,11 +47,14 @@ pub struct Rtt {
     refresh: Refresh,
 }
 
-/// Whether the next sample replaces the minimum.
+/// What the next sample replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refresh {
     No,
-    Due,
+    /// The minimum.
+    Minimum,
+    /// The whole estimate, if that is more than twice the sample.
+    Estimate,
 }
 
 impl Default for Rtt {
@@ -81,8 +84,10 @@ impl Rtt {
         // A zero span happens only where the clock stood still; the estimate must stay a span.
         let latest = latest.min(LONGEST).max(Duration::from_nanos(1));
         self.latest = latest;
-        if self.first_sample_at.is_none() {
-            self.first_sample_at = Some(now);
+        let is_excessive = self.refresh == Refresh::Estimate && latest < self.smoothed / 2;
+        if self.first_sample_at.is_none() || is_excessive {
+            self.first_sample_at.get_or_insert(now);
+            self.refresh = Refresh::No;
             self.min = latest;
             self.smoothed = latest;
             self.variation = latest / 2;
@@ -90,7 +95,7 @@ impl Rtt {
         }
         // RFC 9002 §5.2: the minimum may be re-established after persistent congestion.
         //= rfc9002/5.2#1
-        self.min = if self.refresh == Refresh::Due { latest } else { self.min.min(latest) };
+        self.min = if self.refresh == Refresh::Minimum { latest } else { self.min.min(latest) };
         self.refresh = Refresh::No;
         // RFC 9002 §5.3: the delay is not subtracted where the result would be below the minimum.
         //= rfc9002/5.3#1
@@ -102,7 +107,13 @@ impl Rtt {
     /// The minimum is taken anew from the next sample. Source: RFC 9002 §5.2.
     pub fn on_persistent_congestion(&mut self) {
         //= rfc9002/5.2#2
-        self.refresh = Refresh::Due;
+        self.refresh = Refresh::Minimum;
+    }
+
+    /// The handshake is confirmed. Samples so far may hold the time in which acknowledgements were lost one after the other, which
+    /// at heavy loss is seconds: a sample of less than half of the estimate takes its place.
+    pub fn on_handshake_confirmed(&mut self) {
+        self.refresh = Refresh::Estimate;
     }
 
     /// Whether a sample was ever taken.

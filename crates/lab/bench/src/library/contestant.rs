@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::child::{Role, Way};
-use super::{Part, Plan, Subject, Trial};
+use super::{Part, Settings, Subject, Trial};
 use crate::folder::Folder;
 use crate::pair::number;
 use crate::process::{Ended, Running};
@@ -54,7 +54,7 @@ impl<'a> Ground<'a> {
 /// One trial.
 pub(super) fn measure(
     subject: Subject,
-    plan: &Plan,
+    plan: &Settings,
     ground: &Ground<'_>,
     stop: &AtomicBool,
 ) -> io::Result<Trial> {
@@ -84,7 +84,7 @@ pub(super) fn measure(
     }
 }
 
-fn generator(plan: &Plan, port: u16, server: u32) -> Command {
+fn generator(plan: &Settings, port: u16, server: u32) -> Command {
     let mut command = Command::new(&plan.tercel);
     command.args(["load", "--insecure", "--json", "--quiet", "--http", "3", "--cipher", "aes128"]);
     command.arg(format!("https://127.0.0.1:{port}/{PATH}")).args(["--server-pid", &server.to_string()]);
@@ -95,7 +95,7 @@ fn generator(plan: &Plan, port: u16, server: u32) -> Command {
 
 impl Subject {
     /// Whether its program is there.
-    pub(super) fn is_there(self, plan: &Plan) -> bool {
+    pub(super) fn is_there(self, plan: &Settings) -> bool {
         match self {
             Subject::Axum => plan.axum_hello.is_file(),
             Subject::QuinnAxum => plan.quinn_axum_peer.is_file(),
@@ -120,7 +120,7 @@ impl Subject {
         matches!(self, Subject::Native | Subject::SansIo | Subject::Quinn)
     }
 
-    fn serve(self, plan: &Plan, ground: &Ground<'_>, ready: &Path) -> io::Result<Command> {
+    fn serve(self, plan: &Settings, ground: &Ground<'_>, ready: &Path) -> io::Result<Command> {
         let payload = plan.payload_size.to_string();
         let mut command = match self {
             Subject::Thread | Subject::Current => {
@@ -153,7 +153,7 @@ impl Subject {
     }
 
     /// The client of a stream.
-    fn receive(self, plan: &Plan, ground: &Ground<'_>, port: u16) -> io::Result<Command> {
+    fn receive(self, plan: &Settings, ground: &Ground<'_>, port: u16) -> io::Result<Command> {
         let (bytes, payload) = (plan.bytes().to_string(), plan.payload_size.to_string());
         let server = format!("127.0.0.1:{port}");
         if self == Subject::SansIo {
@@ -195,7 +195,7 @@ fn of_requests(report: &Value) -> io::Result<Trial> {
     Ok(Trial { rate, server_cpu, client_cpu, server_busy: server_cpu * rate / 1e6 })
 }
 
-fn of_stream(subject: Subject, plan: &Plan, server: &Ended, client: &Ended) -> io::Result<Trial> {
+fn of_stream(subject: Subject, plan: &Settings, server: &Ended, client: &Ended) -> io::Result<Trial> {
     let report = json(&client.output)?;
     let (bytes, seconds) = match subject {
         Subject::SansIo => (number(&report, "received_bytes")?, number(&report["latency"], "max_us")? / 1e6),

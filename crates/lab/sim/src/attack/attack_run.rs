@@ -6,7 +6,7 @@ use crate::lab::StopReason;
 use crate::network::HostId;
 use crate::read_behaviour::ReadBehaviour;
 use crate::scenario::Scenario;
-use crate::transfer::{self, Plan, Transfer, TransferPlan, TransferSimulation};
+use crate::transfer::{self, Transfer, TransferPlan, TransferSimulation, Workload};
 use base::slab::Handle;
 use base::time::Duration;
 use link::Node;
@@ -59,7 +59,7 @@ impl AttackRun {
         scenario: &Scenario,
         mut watch: impl FnMut(&AttackReport),
     ) -> Result<AttackReport, String> {
-        let mut lab = transfer::build(scenario, &Plan::downloads([]))?;
+        let mut lab = transfer::build(scenario, &Workload::downloads([]))?;
         let camp = camp(&lab);
         let mut attacker = self.rehearse(&mut lab, scenario)?;
         let mut report = AttackReport::default();

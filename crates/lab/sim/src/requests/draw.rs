@@ -1,14 +1,14 @@
 //! Plans at random.
 
 use super::ask::{Ask, Shape};
-use super::run::Plan;
+use super::run::Workload;
 use crate::draw::Draw;
 
 /// Most bytes of one run: enough for slow start, recovery and window updates, and over in milliseconds.
 const MAX_BYTES: u64 = 2 << 20;
 
 /// The plan of `seed` for a network that carries `capacity` bytes in a reasonable time.
-pub fn plan(seed: u64, capacity: u64) -> Plan {
+pub fn plan(seed: u64, capacity: u64) -> Workload {
     let mut draw = Draw::new(seed ^ 0x6874_7470);
     let mut budget = capacity.min(MAX_BYTES);
     let count = draw.pick(&[1, 1, 3, 10, 40], 1);
@@ -18,7 +18,7 @@ pub fn plan(seed: u64, capacity: u64) -> Plan {
         budget = budget.saturating_sub(ask.up + ask.down + ask.padding as u64);
         asks.push(ask);
     }
-    Plan {
+    Workload {
         asks,
         parallel: draw.pick(&[1, 4, 100], 100),
         connections: 1,

@@ -16,5 +16,5 @@ mod server;
 pub use ask::{Ask, Shape};
 pub use client::{Client, RequestPlan};
 pub use draw::plan;
-pub use run::{Plan, Report, run};
+pub use run::{Report, Workload, run};
 pub use server::{Server, ServerConnection};

@@ -15,7 +15,7 @@ use transport::Counters;
 
 /// What is asked.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Workload {
     /// On every connection.
     pub asks: Vec<Ask>,
     /// At most this many at a time.
@@ -28,11 +28,11 @@ pub struct Plan {
     pub key_updates: u32,
 }
 
-impl Plan {
+impl Workload {
     /// Downloads of these lengths on one connection.
-    pub fn downloads(lens: impl IntoIterator<Item = u64>) -> Plan {
+    pub fn downloads(lens: impl IntoIterator<Item = u64>) -> Workload {
         let asks = lens.into_iter().map(Ask::download).collect();
-        Plan { asks, parallel: 1_000, connections: 1, pause_ppm: 0, key_updates: 0 }
+        Workload { asks, parallel: 1_000, connections: 1, pause_ppm: 0, key_updates: 0 }
     }
 }
 
@@ -60,7 +60,7 @@ const AFTERLIFE: Duration = Duration::from_secs(400);
 ///
 /// # Errors
 /// Everything that went wrong, in words.
-pub fn run(scenario: &Scenario, plan: &Plan) -> Result<Report, String> {
+pub fn run(scenario: &Scenario, plan: &Workload) -> Result<Report, String> {
     let mut rng = scenario.app_rng();
     let read_behaviour = ReadBehaviour::new(rng.fork(), plan.pause_ppm);
     // Networks that are cut off for seconds are slower than a server on the internet has patience.
@@ -79,7 +79,7 @@ pub fn run(scenario: &Scenario, plan: &Plan) -> Result<Report, String> {
 }
 
 /// What the run was like, if all that was asked is done.
-fn report(lab: &mut Simulation<Server, Client>, plan: &Plan, time: Duration) -> Result<Report, String> {
+fn report(lab: &mut Simulation<Server, Client>, plan: &Workload, time: Duration) -> Result<Report, String> {
     let whole = plan.asks.iter().filter(|ask| !ask.is_cancelled).count() as u64 * plan.connections;
     let completed = lab.server().app_mut().completed;
     if completed < whole {
@@ -94,7 +94,7 @@ fn report(lab: &mut Simulation<Server, Client>, plan: &Plan, time: Duration) -> 
 fn drive(
     lab: &mut Simulation<Server, Client>,
     scenario: &Scenario,
-    plan: &Plan,
+    plan: &Workload,
     read_behaviour: &ReadBehaviour,
 ) -> Result<Duration, String> {
     let config = Arc::new(Config::client());

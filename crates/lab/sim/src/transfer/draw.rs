@@ -2,7 +2,7 @@
 
 use super::client::Transfer;
 use super::header::Header;
-use super::run::Plan;
+use super::run::Workload;
 use crate::draw::{Draw, RandomScenario};
 use transport::Dir;
 
@@ -10,7 +10,7 @@ use transport::Dir;
 const MAX_BYTES: u64 = 2 << 20;
 
 /// The plan of `seed` for the scenario of the same seed.
-pub fn plan(seed: u64, drawn: &RandomScenario) -> Plan {
+pub fn plan(seed: u64, drawn: &RandomScenario) -> Workload {
     let mut draw = Draw::new(seed ^ 0x706c_616e);
     let (connections, at_once) = (draw.pick(&[1, 1, 1, 3], 1), draw.pick(&[1, 1, 1, 4], 1));
     // A rebinding during a handshake ends it, and only the first handshakes are waited for.
@@ -23,7 +23,7 @@ pub fn plan(seed: u64, drawn: &RandomScenario) -> Plan {
         budget = budget.saturating_sub(transfer.header.up + transfer.header.down);
         transfers.push(transfer);
     }
-    Plan {
+    Workload {
         transfers,
         parallel: draw.pick(&[1, 4, 100], 100),
         connections,

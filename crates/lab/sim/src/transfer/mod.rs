@@ -15,6 +15,6 @@ mod travels;
 pub use client::{Client, Transfer, TransferPlan};
 pub use draw::plan;
 pub use header::Header;
-pub use run::{Plan, Report, TransferSimulation, build, drive, run, verify};
+pub use run::{Report, TransferSimulation, Workload, build, drive, run, verify};
 pub(crate) use server::PAUSE;
 pub use server::{Server, ServerConnection};

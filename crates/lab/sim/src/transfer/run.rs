@@ -13,7 +13,7 @@ use transport::{Counters, Dir};
 
 /// What is transferred.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Workload {
     /// On every connection.
     pub transfers: Vec<Transfer>,
     /// At most this many at a time.
@@ -30,11 +30,11 @@ pub struct Plan {
     pub key_updates: u32,
 }
 
-impl Plan {
+impl Workload {
     /// Downloads of these lengths on one connection.
-    pub fn downloads(lens: impl IntoIterator<Item = u64>) -> Plan {
+    pub fn downloads(lens: impl IntoIterator<Item = u64>) -> Workload {
         let transfers = lens.into_iter().map(Transfer::download).collect();
-        Plan {
+        Workload {
             transfers,
             parallel: 1_000,
             connections: 1,
@@ -83,7 +83,7 @@ const AFTERLIFE: Duration = Duration::from_secs(400);
 ///
 /// # Errors
 /// Everything that went wrong, in words.
-pub fn run(scenario: &Scenario, plan: &Plan) -> Result<Report, String> {
+pub fn run(scenario: &Scenario, plan: &Workload) -> Result<Report, String> {
     let (qlog, scenario) = QlogFiles::start(scenario);
     let mut lab = build(&scenario, plan)?;
     let trace = Trace::start(lab.network());
@@ -97,7 +97,7 @@ pub fn run(scenario: &Scenario, plan: &Plan) -> Result<Report, String> {
 }
 
 /// What the run was like, if all that was asked is done.
-fn report(lab: &mut TransferSimulation, plan: &Plan, time: Duration) -> Result<Report, String> {
+fn report(lab: &mut TransferSimulation, plan: &Workload, time: Duration) -> Result<Report, String> {
     verify(lab, plan)?;
     let network = lab.network().borrow().digest();
     let (client, turns) = (lab.client().app_mut().counters, lab.turns());
@@ -127,7 +127,7 @@ fn report(lab: &mut TransferSimulation, plan: &Plan, time: Duration) -> Result<R
 ///
 /// # Errors
 /// When the scenario cannot work.
-pub fn build(scenario: &Scenario, plan: &Plan) -> Result<TransferSimulation, String> {
+pub fn build(scenario: &Scenario, plan: &Workload) -> Result<TransferSimulation, String> {
     let mut rng = scenario.app_rng();
     scenario.build(Server::new(ReadBehaviour::new(rng.fork(), plan.pause_ppm)), Client::default())
 }
@@ -136,7 +136,7 @@ pub fn build(scenario: &Scenario, plan: &Plan) -> Result<TransferSimulation, Str
 ///
 /// # Errors
 /// How the run ended instead.
-pub fn drive(lab: &mut TransferSimulation, scenario: &Scenario, plan: &Plan) -> Result<Duration, String> {
+pub fn drive(lab: &mut TransferSimulation, scenario: &Scenario, plan: &Workload) -> Result<Duration, String> {
     let mut rng = scenario.app_rng();
     let read_behaviour = ReadBehaviour::new(rng.fork(), plan.pause_ppm);
     let mut time = Duration::ZERO;
@@ -190,7 +190,7 @@ fn expect_done(lab: &mut TransferSimulation, halt: &StopReason, what: &str) -> R
 ///
 /// # Errors
 /// What does not.
-pub fn verify(lab: &mut TransferSimulation, plan: &Plan) -> Result<(), String> {
+pub fn verify(lab: &mut TransferSimulation, plan: &Workload) -> Result<(), String> {
     let whole = |transfer: &&Transfer| transfer.dir == Dir::Bidi && transfer.cancel_after.is_none();
     let expected = plan.transfers.iter().filter(whole).count() as u64 * plan.connections * plan.at_once;
     let server = lab.server().app_mut();

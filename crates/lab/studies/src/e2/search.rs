@@ -9,7 +9,7 @@ use std::io;
 use base::time::Duration;
 use report::model::{Axis, Block, Cell, Plot, PlotKind, Point, Row, Scale, Series, Table};
 use serde_json::{Value, json};
-use sim::transfer::{Plan, Transfer, TransferPlan, build};
+use sim::transfer::{Transfer, TransferPlan, Workload, build};
 use sim::{Node, ReadBehaviour, Scenario, StopReason};
 use transport::{MtuConfig, MtuMode, MtuReport};
 
@@ -117,7 +117,7 @@ fn download(mode: MtuMode, cap: u16, node: &Node, bytes: u64) -> io::Result<Down
         let ceiling = (cap > 1_472).then_some(cap);
         transport.mtu = MtuConfig { mode, ceiling, ..MtuConfig::default() };
     }
-    let plan = Plan::downloads([bytes]);
+    let plan = Workload::downloads([bytes]);
     let mut lab = build(&scenario, &plan).map_err(io::Error::other)?;
     let mood = ReadBehaviour::new(scenario.app_rng(), 0);
     lab.connect(TransferPlan::new(mood, [Transfer::download(bytes)], 1)).map_err(io::Error::other)?;

@@ -8,7 +8,7 @@ use bench::site::Site;
 use report::model::{Cell, Row, Table};
 use serde::Serialize;
 
-use super::lane::{self, Kind};
+use super::row::{self, Kind};
 use super::trial;
 use crate::contestants::{Contestant, InstalledServers, TestSite};
 use crate::context::Context;
@@ -55,7 +55,7 @@ impl FirstBytes {
         };
         let count = context.scaled(40, 10);
         for server in &field.installed {
-            for &kind in lane::kinds(server.who) {
+            for &kind in row::kinds(server.who) {
                 if context.is_stopped() {
                     return Err(io::ErrorKind::Interrupted.into());
                 }

@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{Error, SignatureScheme};
 use serde::Serialize;
 
-use super::lane::Exchange;
+use super::row::Exchange;
 use crate::contestants::TestSite;
 
 /// What each costs one core, in microseconds.

@@ -2,26 +2,26 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use super::first_byte::FirstByte;
-use super::lane::{Exchange, Kind, Scenario, Trial, Validation, scenarios};
+use super::row::{Exchange, Kind, Scenario, Trial, Validation, scenarios};
 use super::*;
 use crate::context::{Effort, Profiles};
 use report::model::Cell;
 use serde_json::json;
 
-fn lane(who: Contestant, kind: Kind, server_us: &[f64]) -> Lane {
+fn row(who: Contestant, kind: Kind, server_us: &[f64]) -> HandshakeRow {
     let (exchange, validation) = (Exchange::Classic, Validation::Handshake);
-    let mut lane = Lane::new(Scenario { who, http: Http::Three, kind, exchange, validation }, None);
+    let mut row = HandshakeRow::new(Scenario { who, http: Http::Three, kind, exchange, validation }, None);
     let trial = |&server_us: &f64| Trial { rate: 1e6 / server_us, server_us, client_us: 100.0, of_kind: 1.0 };
-    lane.trials = server_us.iter().map(trial).collect();
-    lane
+    row.trials = server_us.iter().map(trial).collect();
+    row
 }
 
-fn lanes() -> Vec<Lane> {
+fn rows() -> Vec<HandshakeRow> {
     vec![
-        lane(Contestant::Tercel, Kind::Full, &[400.0, 401.0, 399.0]),
-        lane(Contestant::Tercel, Kind::Resumed, &[320.0, 321.0, 319.0]),
-        lane(Contestant::Quinn, Kind::Full, &[600.0, 601.0, 599.0]),
-        lane(Contestant::QuicGo, Kind::Full, &[]),
+        row(Contestant::Tercel, Kind::Full, &[400.0, 401.0, 399.0]),
+        row(Contestant::Tercel, Kind::Resumed, &[320.0, 321.0, 319.0]),
+        row(Contestant::Quinn, Kind::Full, &[600.0, 601.0, 599.0]),
+        row(Contestant::QuicGo, Kind::Full, &[]),
     ]
 }
 
@@ -30,7 +30,7 @@ const FLOOR: Floor = Floor { hybrid_us: 90.0, classic_us: 60.0, signature_us: 20
 /// Deleted, a column could be added to the head and not to the rows, or a share be taken of the wrong handshake.
 #[test]
 fn every_row_has_a_cell_for_each_column() {
-    let table = words::table(&lanes(), &FLOOR);
+    let table = words::table(&rows(), &FLOOR);
     assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
     assert_eq!(table.rows[0].cells[3], Cell::Number(20.0, 0), "exchange and signature of 400 µs");
     assert!(matches!(table.rows[1].cells[3], Cell::Number(share, 0) if (share - 18.75).abs() < 1e-9));
@@ -46,7 +46,7 @@ fn findings_follow_from_the_trials() {
         found: vec![FirstByte { who: Contestant::Tercel, kind: Kind::Early, ms: 20.4 }],
         problems: Vec::new(),
     };
-    let found = words::findings(&lanes(), &FLOOR, &first_bytes);
+    let found = words::findings(&rows(), &FLOOR, &first_bytes);
     assert_eq!(found.len(), 4, "{found:?}");
     assert!(found[0].contains("1.25") && found[0].ends_with("missed."), "{found:?}");
     assert!(found[1].contains("1.33 times as cheap"), "{found:?}");
@@ -57,7 +57,7 @@ fn findings_follow_from_the_trials() {
 /// Deleted, full handshakes could stand in a row of resumed ones, and failed requests count.
 #[test]
 fn a_trial_of_another_kind_or_with_failures_is_none() {
-    let scenario = lane(Contestant::Tercel, Kind::Resumed, &[]).scenario;
+    let scenario = row(Contestant::Tercel, Kind::Resumed, &[]).scenario;
     let report = |failed: u32, resumed: u32| {
         json!({
             "failed": failed, "handshakes_per_second": 900.0,

@@ -8,7 +8,7 @@ use bench::pair::number;
 use bench::site::End;
 use serde_json::Value;
 
-use super::lane::{Exchange, HYBRID, Kind, Scenario, Trial, Validation};
+use super::row::{Exchange, HYBRID, Kind, Scenario, Trial, Validation};
 use crate::contestants::{Contestant, Http, Installed, SMALL, TestSite};
 use crate::context::Context;
 

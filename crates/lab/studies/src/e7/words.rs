@@ -5,7 +5,7 @@ use report::model::{Axis, Cell, Plot, PlotKind, Point, Row, Series, Table};
 
 use super::first_byte::{FirstBytes, ROUND_TRIP_MS};
 use super::floor::Floor;
-use super::lane::{Exchange, HYBRID, Kind, Lane, Scenario, Trial, Validation, find};
+use super::row::{Exchange, HYBRID, HandshakeRow, Kind, Scenario, Trial, Validation, find};
 use super::trial::CONNECTIONS;
 use crate::contestants::client::limit;
 use crate::contestants::{Contestant, Http, InstalledServers, SMALL, TestSite, words};
@@ -60,17 +60,17 @@ pub(super) fn method(ground: &TestSite, context: &Context<'_>) -> Vec<String> {
 pub(super) fn notes(
     field: &InstalledServers,
     ground: &TestSite,
-    lanes: &[Lane],
+    rows: &[HandshakeRow],
     cores: [usize; 2],
 ) -> Vec<String> {
     let mut notes = words::notes(field, ground, &[], cores);
-    for lane in lanes {
-        if let Some(problem) = &lane.problem {
+    for row in rows {
+        if let Some(problem) = &row.problem {
             notes.push(format!(
                 "{} with {} was left out after {} trials: {problem}",
-                lane.scenario.name(),
-                lane.scenario.exchange.name(),
-                lane.trials.len()
+                row.scenario.name(),
+                row.scenario.exchange.name(),
+                row.trials.len()
             ));
         }
     }
@@ -88,13 +88,13 @@ fn floor_us(floor: &Floor, scenario: Scenario) -> f64 {
     floor.exchange_us(scenario.exchange) + signature
 }
 
-pub(super) fn table(lanes: &[Lane], floor: &Floor) -> Table {
-    let rows = lanes.iter().map(|lane| {
-        let scenario = lane.scenario;
+pub(super) fn table(rows: &[HandshakeRow], floor: &Floor) -> Table {
+    let rows = rows.iter().map(|row| {
+        let scenario = row.scenario;
         let ours = Scenario { who: Contestant::Tercel, ..scenario };
-        let base = find(lanes, ours).filter(|_| scenario.who != Contestant::Tercel);
-        let server_us = lane.summary(|trial| trial.server_us).mean;
-        let share = match lane.trials.is_empty() {
+        let base = find(rows, ours).filter(|_| scenario.who != Contestant::Tercel);
+        let server_us = row.summary(|trial| trial.server_us).mean;
+        let share = match row.trials.is_empty() {
             true => Cell::Empty,
             false => Cell::Number(floor_us(floor, scenario) / server_us * 100.0, 0),
         };
@@ -103,13 +103,13 @@ pub(super) fn table(lanes: &[Lane], floor: &Floor) -> Table {
             is_published: false,
             cells: vec![
                 scenario.exchange.name().into(),
-                lane.cell(0, |trial| trial.rate),
-                lane.cell(0, |trial| trial.server_us),
+                row.cell(0, |trial| trial.rate),
+                row.cell(0, |trial| trial.server_us),
                 share,
-                base.and_then(|base| lane.over(base, |trial| trial.rate)).into(),
-                lane.cell(0, |trial| trial.of_kind * 100.0),
-                lane.cell(0, |trial| trial.client_us),
-                limits(lane).into(),
+                base.and_then(|base| row.over(base, |trial| trial.rate)).into(),
+                row.cell(0, |trial| trial.of_kind * 100.0),
+                row.cell(0, |trial| trial.client_us),
+                limits(row).into(),
             ],
         }
     });
@@ -121,27 +121,27 @@ pub(super) fn table(lanes: &[Lane], floor: &Floor) -> Table {
     }
 }
 
-fn limits(lane: &Lane) -> &'static str {
-    if lane.trials.is_empty() {
+fn limits(row: &HandshakeRow) -> &'static str {
+    if row.trials.is_empty() {
         return "";
     }
-    let [client, server] = [0, 1].map(|end| lane.summary(|trial| trial.busy()[end]).mean);
+    let [client, server] = [0, 1].map(|end| row.summary(|trial| trial.busy()[end]).mean);
     limit(client, server)
 }
 
-pub(super) fn costs(lanes: &[Lane], floor: &Floor) -> Plot {
-    let measured: Vec<&Lane> = lanes.iter().filter(|lane| !lane.trials.is_empty()).collect();
+pub(super) fn costs(rows: &[HandshakeRow], floor: &Floor) -> Plot {
+    let measured: Vec<&HandshakeRow> = rows.iter().filter(|row| !row.trials.is_empty()).collect();
     let names = measured
         .iter()
-        .map(|lane| format!("{}, {}", lane.scenario.name(), lane.scenario.exchange.name()))
+        .map(|row| format!("{}, {}", row.scenario.name(), row.scenario.exchange.name()))
         .collect();
     let bars = measured
         .iter()
         .enumerate()
-        .map(|(place, lane)| words::bar(place, &lane.summary(|trial| trial.server_us)));
-    let floors = measured.iter().enumerate().map(|(place, lane)| Point {
+        .map(|(place, row)| words::bar(place, &row.summary(|trial| trial.server_us)));
+    let floors = measured.iter().enumerate().map(|(place, row)| Point {
         x: place as f64,
-        y: floor_us(floor, lane.scenario),
+        y: floor_us(floor, row.scenario),
         interval: None,
     });
     Plot {
@@ -160,7 +160,7 @@ pub(super) fn costs(lanes: &[Lane], floor: &Floor) -> Plot {
     }
 }
 
-pub(super) fn findings(lanes: &[Lane], floor: &Floor, first_bytes: &FirstBytes) -> Vec<String> {
+pub(super) fn findings(rows: &[HandshakeRow], floor: &Floor, first_bytes: &FirstBytes) -> Vec<String> {
     let mut findings = Vec::new();
     for exchange in Exchange::ALL {
         let ours = |kind| Scenario {
@@ -170,10 +170,10 @@ pub(super) fn findings(lanes: &[Lane], floor: &Floor, first_bytes: &FirstBytes) 
             exchange,
             validation: Validation::Handshake,
         };
-        let Some(full) = find(lanes, ours(Kind::Full)) else { continue };
+        let Some(full) = find(rows, ours(Kind::Full)) else { continue };
         for kind in [Kind::Resumed, Kind::Early] {
-            if let Some(lane) = find(lanes, ours(kind)) {
-                findings.push(tickets(full, lane));
+            if let Some(row) = find(rows, ours(kind)) {
+                findings.push(tickets(full, row));
             }
         }
         let parts = (floor.exchange_us(exchange), floor.signature_us);
@@ -186,7 +186,7 @@ pub(super) fn findings(lanes: &[Lane], floor: &Floor, first_bytes: &FirstBytes) 
             (parts.0 + parts.1) / parts.0
         ));
         let quinn = Scenario { who: Contestant::Quinn, ..ours(Kind::Full) };
-        if let Some(ratio) = find(lanes, quinn).and_then(|quinn| full.over(quinn, |trial| trial.rate)) {
+        if let Some(ratio) = find(rows, quinn).and_then(|quinn| full.over(quinn, |trial| trial.rate)) {
             findings.push(format!(
                 "tercel's full handshakes with {}: {} times quinn's rate; the aim is {QUINN_AIM}: {}.",
                 exchange.name(),
@@ -208,10 +208,10 @@ pub(super) fn findings(lanes: &[Lane], floor: &Floor, first_bytes: &FirstBytes) 
 }
 
 /// What a ticket spares, by rate and by CPU time.
-fn tickets(full: &Lane, lane: &Lane) -> String {
-    let (kind, exchange) = (lane.scenario.kind.name(), lane.scenario.exchange.name());
+fn tickets(full: &HandshakeRow, row: &HandshakeRow) -> String {
+    let (kind, exchange) = (row.scenario.kind.name(), row.scenario.exchange.name());
     let cpu: fn(&Trial) -> f64 = |trial| trial.server_us;
-    match (lane.over(full, |trial| trial.rate), full.over(lane, cpu)) {
+    match (row.over(full, |trial| trial.rate), full.over(row, cpu)) {
         (Some(rate), Some(cost)) => format!(
             "tercel, {kind} with {exchange}: {} times the rate of full handshakes, and a full one costs the server {} times as much. The \
              aim for resumed ones is {RESUMED_AIM}: {}.",

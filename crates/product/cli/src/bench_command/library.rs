@@ -2,7 +2,7 @@
 
 use super::{launch_as, size, text};
 use crate::signals::stop_flag;
-use bench::library::{self, Part, Plan};
+use bench::library::{self, Part, Settings};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -60,7 +60,7 @@ pub(super) fn run(args: &LibraryArgs) -> Result<(), String> {
     }
     let stop = stop_flag(|| {}).map_err(text)?;
     let program = std::env::current_exe().map_err(text)?;
-    let mut plan = Plan::new(program, args.quinn_peer.clone(), args.quinn_axum_peer.clone());
+    let mut plan = Settings::new(program, args.quinn_peer.clone(), args.quinn_axum_peer.clone());
     plan.axum_hello = args.axum_hello.clone().unwrap_or(plan.axum_hello);
     if args.quick {
         (plan.trials, plan.seconds, plan.gigabytes) = (3, 1.0, 0.5);

@@ -101,7 +101,7 @@ impl State {
                 self.admit(id);
                 arrivals.forget(id);
                 if let Some(half) = self.recvs.get_mut(&id) {
-                    self.unread -= half.discard();
+                    // What arrived is still read: it may be what RESET_STREAM_AT has promised.
                     half.state = RecvState::Reset(VarInt::saturating(code));
                     half.wake(&mut self.woken);
                     self.settle(id);
@@ -175,8 +175,8 @@ impl State {
                     verbs.finish(id);
                     half.state = SendState::Finished;
                 }
-                SendState::Resetting(code) => {
-                    verbs.reset(id, code);
+                SendState::Resetting(reset) => {
+                    verbs.reset(id, reset);
                     half.state = SendState::Reset;
                     self.settle(id);
                 }

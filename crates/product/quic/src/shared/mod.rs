@@ -32,6 +32,7 @@ use core::task::Waker;
 use datagrams::Datagrams;
 pub(crate) use datagrams::{Export, ExportRequest};
 use recv::RecvHalf;
+pub(crate) use send::Reset;
 use send::SendHalf;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;

@@ -25,7 +25,7 @@ pub(crate) enum RecvState {
     Open,
     /// All of it has arrived; it may not have been read.
     Ended,
-    /// The peer gave up.
+    /// The peer gave up; what arrived before may not have been read.
     Reset(VarInt),
     /// STOP_SENDING is still to be passed on to the transport.
     Stopping(VarInt),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Open ── finish ──> Finishing ── passed on ──> Finished ── acknowledged ──> Acknowledged
-//!   ├──── reset ─────────┴───> Resetting ── passed on ──> Reset
+//!   ├── reset, reset_at ─┴───> Resetting ── passed on ──> Reset
 //!   └──── STOP_SENDING ──> Stopped
 //! ```
 
@@ -24,10 +24,18 @@ pub(crate) enum SendState {
     /// The peer has received all of it.
     Acknowledged,
     /// The reset is still to be passed on to the transport.
-    Resetting(VarInt),
+    Resetting(Reset),
     Reset,
     /// The peer wants no more.
     Stopped(VarInt),
+}
+
+/// How a handle gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reset {
+    pub(crate) code: VarInt,
+    /// The first bytes of the stream that arrive all the same.
+    pub(crate) reliable_size: u64,
 }
 
 /// The sending part of a stream.
@@ -36,6 +44,8 @@ pub(crate) struct SendHalf {
     pub(crate) state: SendState,
     /// Bytes that the handle may still hand over.
     pub(crate) room: usize,
+    /// Bytes that the handle has handed over.
+    pub(crate) written: u64,
     /// Handed over and not passed on to the transport.
     pub(crate) pending: Vec<Bytes>,
     pub(crate) priority: Priority,
@@ -55,6 +65,7 @@ impl SendHalf {
         SendHalf {
             state: SendState::Open,
             room: FIRST_ROOM,
+            written: 0,
             pending: Vec::new(),
             priority: Priority::default(),
             has_new_priority: false,

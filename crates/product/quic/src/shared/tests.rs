@@ -3,7 +3,7 @@
 //! What would break without it: a byte lost, doubled or swapped between handle and transport; a task that sleeps although it
 //! could go on; a change that the worker never looks at; a part of a stream that is never removed.
 
-use super::{Guard, Shared, Verbs};
+use super::{Guard, Reset, Shared, Verbs};
 use crate::alarm::Alarm;
 use crate::arrivals::{Arrivals, STREAM_LIMIT};
 use crate::calls::Calls;
@@ -103,7 +103,7 @@ impl Verbs for Fake {
     fn finish(&mut self, id: StreamId) {
         self.streams.get_mut(&id).expect("opened").0.is_finished = true;
     }
-    fn reset(&mut self, id: StreamId, _: VarInt) {
+    fn reset(&mut self, id: StreamId, _: Reset) {
         self.streams.get_mut(&id).expect("opened").0.is_over = true;
     }
     fn stop(&mut self, id: StreamId, _: VarInt) {

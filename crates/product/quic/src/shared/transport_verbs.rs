@@ -1,5 +1,6 @@
 //! What the shared state asks of the transport: a connection in its turn, or a model of one.
 
+use super::send::Reset;
 use crate::arrivals::Arrivals;
 use crate::varint::VarInt;
 use bytes::Bytes;
@@ -21,7 +22,7 @@ pub(crate) trait Verbs {
     /// No more follow.
     fn finish(&mut self, id: StreamId);
     /// Gives up sending.
-    fn reset(&mut self, id: StreamId, code: VarInt);
+    fn reset(&mut self, id: StreamId, reset: Reset);
     /// Asks the peer to give up sending.
     fn stop(&mut self, id: StreamId, code: VarInt);
     /// How the stream shares the connection with others.

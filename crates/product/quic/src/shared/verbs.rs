@@ -2,11 +2,11 @@
 
 use super::State;
 use super::recv::{RecvHalf, RecvState};
-use super::send::{SendHalf, SendState};
+use super::send::{Reset, SendHalf, SendState};
 use crate::arrivals::limit;
 use crate::error::ConnectionError;
 use crate::facts::PathEvent;
-use crate::stream_error::{ClosedStream, ReadError, ResetError, StoppedError, WriteError};
+use crate::stream_error::{ClosedStream, ReadError, ResetAtError, ResetError, StoppedError, WriteError};
 use crate::varint::VarInt;
 use bytes::Bytes;
 use core::task::{Context, Poll};
@@ -155,6 +155,7 @@ impl State {
     pub(crate) fn write(&mut self, id: StreamId, bytes: Bytes) -> Result<(), WriteError> {
         let half = self.open_send(id)?;
         half.room = half.room.saturating_sub(bytes.len());
+        half.written = half.written.saturating_add(bytes.len() as u64);
         half.pending.push(bytes);
         self.mark_send(id);
         self.wants_call = true;
@@ -182,8 +183,31 @@ impl State {
                 return Err(ClosedStream);
             }
         }
-        half.state = SendState::Resetting(code);
+        half.state = SendState::Resetting(Reset { code, reliable_size: 0 });
         half.pending.clear();
+        half.wake_all(&mut self.woken);
+        self.mark_send(id);
+        self.wants_call = true;
+        Ok(())
+    }
+
+    /// As [`State::reset`], but the first bytes arrive.
+    pub(crate) fn reset_at(&mut self, id: StreamId, reset: Reset) -> Result<(), ResetAtError> {
+        if !self.facts.handshake.as_ref().is_some_and(|data| data.can_reset_at) {
+            return Err(ResetAtError::Unsupported);
+        }
+        let half = self.sends.get_mut(&id).ok_or(ResetAtError::ClosedStream)?;
+        match half.state {
+            SendState::Open | SendState::Finishing | SendState::Finished => {}
+            SendState::Stopped(_) => return Ok(()),
+            SendState::Acknowledged | SendState::Resetting(_) | SendState::Reset => {
+                return Err(ResetAtError::ClosedStream);
+            }
+        }
+        if reset.reliable_size > half.written {
+            return Err(ResetAtError::NotWritten);
+        }
+        half.state = SendState::Resetting(reset);
         half.wake_all(&mut self.woken);
         self.mark_send(id);
         self.wants_call = true;

@@ -4,9 +4,9 @@
 //! of one token, and is refused where it would lie further ahead than a burst lasts. A bucket whose time has passed is full, which is what
 //! an unknown client has too; so forgetting it changes nothing.
 //!
-//! Data structure: sets of [`WAYS`] places, of which a client has one by a keyed hash. Both numbers of a place are atomic and there is no
+//! Data structure: sets of [`WAYS`] buckets, of which a client has one by a keyed hash. Both numbers of a bucket are atomic and there is no
 //! lock. Bounded by its size. Where a set is full of clients that are all in debt, the one that owes least is forgotten, which gives it a
-//! full bucket. Two threads that take one place at the same moment may count one request too few.
+//! full bucket. Two threads that take one bucket at the same moment may count one request too few.
 //!
 //! Rejected: a table for each thread, which needs no atomics and permits a client the limit once for each thread that its connections
 //! reach, so that what an operator has written would depend on the number of cores.
@@ -21,7 +21,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Clients that are told apart. A power of two.
-const PLACES: usize = 64 * 1_024;
+const BUCKETS: usize = 64 * 1_024;
 /// Places of a set.
 const WAYS: usize = 8;
 
@@ -42,12 +42,12 @@ pub struct RateLimit {
     /// How far ahead a bucket's time may lie, in nanoseconds.
     burst: u64,
     hasher: RandomState,
-    places: Box<[Place]>,
+    buckets: Box<[Bucket]>,
 }
 
 /// A client's bucket.
 #[derive(Debug, Default)]
-struct Place {
+struct Bucket {
     /// Whose; 0: none's.
     hash: AtomicU64,
     /// When it is full, in nanoseconds.
@@ -75,7 +75,7 @@ impl RateLimit {
             interval,
             burst: interval.saturating_mul(burst.max(1)),
             hasher: RandomState::new(),
-            places: (0..PLACES).map(|_| Place::default()).collect(),
+            buckets: (0..BUCKETS).map(|_| Bucket::default()).collect(),
         }
     }
 
@@ -98,29 +98,29 @@ impl RateLimit {
     /// Takes a token of the bucket of `hash`; else how long until there is one.
     fn take(&self, hash: u64, now: Instant) -> Result<(), Duration> {
         let now = now.as_nanos();
-        let Some(place) = self.place(hash, now) else { return Ok(()) };
-        let mut full_at = place.full_at.load(Ordering::Relaxed);
+        let Some(bucket) = self.bucket(hash, now) else { return Ok(()) };
+        let mut full_at = bucket.full_at.load(Ordering::Relaxed);
         loop {
             let next = full_at.max(now).saturating_add(self.interval);
             if next > now.saturating_add(self.burst) {
                 return Err(Duration::from_nanos(next - now - self.burst));
             }
             let order = Ordering::Relaxed;
-            match place.full_at.compare_exchange_weak(full_at, next, order, order) {
+            match bucket.full_at.compare_exchange_weak(full_at, next, order, order) {
                 Ok(_) => return Ok(()),
                 Err(newer) => full_at = newer,
             }
         }
     }
 
-    /// The place of a client: its own, else an empty one, else the one that owes least.
-    fn place(&self, hash: u64, now: u64) -> Option<&Place> {
-        let start = (hash as usize % (PLACES / WAYS)) * WAYS;
-        let set = self.places.get(start..start + WAYS)?;
-        if let Some(own) = set.iter().find(|place| place.hash.load(Ordering::Relaxed) == hash) {
+    /// The bucket of a client: its own, else an empty one, else the one that owes least.
+    fn bucket(&self, hash: u64, now: u64) -> Option<&Bucket> {
+        let start = (hash as usize % (BUCKETS / WAYS)) * WAYS;
+        let set = self.buckets.get(start..start + WAYS)?;
+        if let Some(own) = set.iter().find(|bucket| bucket.hash.load(Ordering::Relaxed) == hash) {
             return Some(own);
         }
-        let least = set.iter().min_by_key(|place| place.full_at.load(Ordering::Relaxed))?;
+        let least = set.iter().min_by_key(|bucket| bucket.full_at.load(Ordering::Relaxed))?;
         least.hash.store(hash, Ordering::Relaxed);
         least.full_at.store(now, Ordering::Relaxed);
         Some(least)
@@ -171,14 +171,14 @@ mod tests {
         let later = start + Duration::from_millis(1_500);
         assert!(limit.take(7, later).is_ok());
         for number in 1..=(WAYS as u64 - 1) {
-            assert!(limit.take(7 + number * (PLACES / WAYS) as u64, start).is_ok());
+            assert!(limit.take(7 + number * (BUCKETS / WAYS) as u64, start).is_ok());
         }
-        assert!(limit.take(7 + 100 * (PLACES / WAYS) as u64, later).is_ok());
+        assert!(limit.take(7 + 100 * (BUCKETS / WAYS) as u64, later).is_ok());
         assert!(limit.take(7, later).is_err());
-        for hash in 1..PLACES as u64 * 4 {
+        for hash in 1..BUCKETS as u64 * 4 {
             let _ = limit.take(hash, later);
         }
-        assert_eq!(limit.places.len(), PLACES);
+        assert_eq!(limit.buckets.len(), BUCKETS);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which coded files do not lie beside a file: remembered for a moment, so that a hot file costs no system call.
 //!
-//! A table of hashes with a place for each. Two paths of one place push each other out, which costs look-ups; two of one hash, of 64
+//! A table of hashes with a slot for each. Two paths of one slot push each other out, which costs look-ups; two of one hash, of 64
 //! bits by a random key, could cost one of them its compression for that moment.
 
 use super::coding::Coding;
@@ -8,7 +8,7 @@ use base::time::{Duration, Instant};
 use std::hash::{BuildHasher as _, RandomState};
 
 /// How many paths are remembered. A power of two.
-const PLACES: usize = 1_024;
+const SLOTS: usize = 1_024;
 /// For how long.
 const FRESH: Duration = Duration::from_secs(1);
 
@@ -17,11 +17,11 @@ const FRESH: Duration = Duration::from_secs(1);
 pub(crate) struct Siblings {
     key: RandomState,
     /// Made with the first one.
-    places: Vec<Place>,
+    slots: Vec<Slot>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct Slot {
     hash: u64,
     /// A bit for each coding.
     absent: u8,
@@ -32,21 +32,21 @@ impl Siblings {
     /// Whether there was no sibling of `path` in this coding just now.
     pub(crate) fn is_absent(&self, path: &[u8], coding: Coding, now: Instant) -> bool {
         let hash = self.key.hash_one(path);
-        let place = self.places.get(hash as usize % PLACES);
-        place.is_some_and(|place| place.hash == hash && now < place.until && place.absent & bit(coding) != 0)
+        let slot = self.slots.get(hash as usize % SLOTS);
+        slot.is_some_and(|slot| slot.hash == hash && now < slot.until && slot.absent & bit(coding) != 0)
     }
 
     /// There is none at `now`.
     pub(crate) fn note_absent(&mut self, path: &[u8], coding: Coding, now: Instant) {
-        if self.places.is_empty() {
-            self.places.resize(PLACES, Place::default());
+        if self.slots.is_empty() {
+            self.slots.resize(SLOTS, Slot::default());
         }
         let hash = self.key.hash_one(path);
-        let Some(place) = self.places.get_mut(hash as usize % PLACES) else { return };
-        if place.hash != hash || now >= place.until {
-            *place = Place { hash, absent: 0, until: now + FRESH };
+        let Some(slot) = self.slots.get_mut(hash as usize % SLOTS) else { return };
+        if slot.hash != hash || now >= slot.until {
+            *slot = Slot { hash, absent: 0, until: now + FRESH };
         }
-        place.absent |= bit(coding);
+        slot.absent |= bit(coding);
     }
 }
 
@@ -74,9 +74,9 @@ mod tests {
                 && !siblings.is_absent(b"b", Coding::Gzip, start)
         );
         assert!(!siblings.is_absent(b"a", Coding::Zstd, start + FRESH));
-        for number in 0..PLACES * 4 {
+        for number in 0..SLOTS * 4 {
             siblings.note_absent(number.to_string().as_bytes(), Coding::Gzip, start);
         }
-        assert_eq!(siblings.places.len(), PLACES);
+        assert_eq!(siblings.slots.len(), SLOTS);
     }
 }

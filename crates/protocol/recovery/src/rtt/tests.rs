@@ -48,6 +48,23 @@ fn the_minimum_is_taken_anew_after_persistent_congestion() {
     assert_eq!(rtt.min(), ms(80));
 }
 
+/// Deleted, a handshake whose acknowledgements were lost for seconds would delay loss detection for dozens of round trips.
+#[test]
+fn the_first_sample_after_the_handshake_replaces_an_estimate_of_twice_as_much() {
+    let (mut late, mut plain) = (Rtt::default(), Rtt::default());
+    late.on_sample(Instant::ZERO, ms(12_000), Duration::ZERO);
+    plain.on_sample(Instant::ZERO, ms(30), Duration::ZERO);
+    let mut unchanged = plain;
+    [&mut late, &mut plain].into_iter().for_each(Rtt::on_handshake_confirmed);
+    for rtt in [&mut late, &mut plain, &mut unchanged] {
+        rtt.on_sample(Instant::ZERO, ms(20), Duration::ZERO);
+    }
+    assert_eq!((late.smoothed(), late.variation(), late.min()), (ms(20), ms(10), ms(20)));
+    assert_eq!((plain.smoothed(), plain.variation()), (unchanged.smoothed(), unchanged.variation()));
+    late.on_sample(Instant::ZERO, ms(2), Duration::ZERO);
+    assert!(late.smoothed() > ms(17), "only once: {:?}", late.smoothed());
+}
+
 #[test]
 fn spans_have_the_granularity_as_floor() {
     let mut rtt = Rtt::default();

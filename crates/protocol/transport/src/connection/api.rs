@@ -229,6 +229,11 @@ impl Connection {
         self.components.streams.reset(id, code);
     }
 
+    /// Whether [`Connection::reset_at`] is possible: the peer has said that it understands RESET_STREAM_AT.
+    pub fn can_reset_at(&self) -> bool {
+        self.handshake.peer_parameters().is_some_and(|peer| peer.reset_stream_at)
+    }
+
     /// As `reset`, but the first `reliable_size` bytes of the stream reach the peer's application all the same. May be called again
     /// with a smaller size; the code of the first call holds. Source: draft-ietf-quic-reliable-stream-reset.
     ///
@@ -237,7 +242,7 @@ impl Connection {
     pub fn reset_at(&mut self, id: StreamId, code: u64, reliable_size: u64) -> Result<(), ResetAtError> {
         // Known when the handshake has brought the peer's parameters: in early data there is no such reset.
         //= reliable-stream-reset/3#2
-        if !self.handshake.peer_parameters().is_some_and(|peer| peer.reset_stream_at) {
+        if !self.can_reset_at() {
             return Err(ResetAtError::Unsupported);
         }
         self.components.streams.reset_at(id, code, reliable_size)

@@ -294,6 +294,7 @@ impl Paths {
         if self.peer_migration != PeerMigration::NotAllowed {
             self.peer_migration = PeerMigration::Peer;
         }
+        self.active.rtt.on_handshake_confirmed();
         self.active.start_mtu_search(now);
     }
 

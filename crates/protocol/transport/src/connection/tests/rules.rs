@@ -116,6 +116,28 @@ fn duplicates_are_looked_for_behind_the_seal() {
     }
 }
 
+/// RFC 9001 §6.6: the last forged packet that the keys endure ends the connection, whatever its phase, and an authentic one between
+/// does not begin the count anew.
+#[test]
+fn forged_packets_end_the_connection_at_the_integrity_limit() {
+    let mut pair = connected();
+    pair.server().keys.one_rtt.as_mut().expect("keys").endure_forged(3);
+    let forge = |pair: &mut Pair, pn| {
+        let mut packet = Forged { pn, ..Forged::default() }.short(pair.client());
+        *packet.last_mut().expect("a tag") ^= 1;
+        pair.hand_to_server(&packet);
+    };
+    forge(&mut pair, 1_000);
+    let authentic = Forged { pn: 1_001, ..Forged::default() }.short(pair.client());
+    pair.hand_to_server(&authentic);
+    let until = pair.now + Duration::from_secs(1);
+    pair.client().keys.one_rtt.as_mut().expect("keys").update(until);
+    forge(&mut pair, 1_002);
+    assert_eq!(pair.refusal(), None, "one is left");
+    forge(&mut pair, 1_003);
+    assert_eq!(pair.refusal(), Some(wire::error::Code::AEAD_LIMIT_REACHED));
+}
+
 /// RFC 9001 §5.4.2: header protection samples sixteen bytes, four behind the beginning of the packet number.
 #[test]
 fn the_smallest_packet_is_long_enough_to_sample() {

@@ -174,7 +174,7 @@ impl Trial {
 
 /// A row and its trials.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Lane {
+pub(super) struct HandshakeRow {
     pub(super) scenario: Scenario,
     pub(super) trials: Vec<Trial>,
     /// Why it was left out.
@@ -183,9 +183,9 @@ pub(super) struct Lane {
     pub(super) server: Option<Installed>,
 }
 
-impl Lane {
-    pub(super) fn new(scenario: Scenario, server: Option<Installed>) -> Lane {
-        Lane { scenario, trials: Vec::new(), problem: None, server }
+impl HandshakeRow {
+    pub(super) fn new(scenario: Scenario, server: Option<Installed>) -> HandshakeRow {
+        HandshakeRow { scenario, trials: Vec::new(), problem: None, server }
     }
 
     pub(super) fn summary(&self, figure: impl Fn(&Trial) -> f64) -> Summary {
@@ -197,12 +197,12 @@ impl Lane {
     }
 
     /// A figure of this row over that of another.
-    pub(super) fn over(&self, other: &Lane, figure: fn(&Trial) -> f64) -> Option<Ratio> {
+    pub(super) fn over(&self, other: &HandshakeRow, figure: fn(&Trial) -> f64) -> Option<Ratio> {
         Ratio::of(&self.summary(figure).values, &other.summary(figure).values)
     }
 }
 
 /// The row of a scenario, if it has trials.
-pub(super) fn find(lanes: &[Lane], scenario: Scenario) -> Option<&Lane> {
-    lanes.iter().find(|lane| lane.scenario == scenario && !lane.trials.is_empty())
+pub(super) fn find(rows: &[HandshakeRow], scenario: Scenario) -> Option<&HandshakeRow> {
+    rows.iter().find(|row| row.scenario == scenario && !row.trials.is_empty())
 }
