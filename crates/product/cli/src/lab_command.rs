@@ -9,7 +9,7 @@ mod units;
 use crate::print_error;
 use clap::Args;
 use link::{Burst, EventRate, Node};
-use netns::emulator::{Counters, Direction, Emulator, LinkOptions};
+use netns::emulator::{Counters, Direction, Emulator, LinkOptions, Reorder};
 use netns::{Lab, LabOptions, Namespace, Switch};
 use serde_json::{Value, json};
 use session::{Session, variables};
@@ -51,7 +51,7 @@ pub(crate) struct LabArgs {
 #[command(next_help_heading = "Link, in each direction")]
 struct LinkArgs {
     /// Join the sides by a veth pair alone: no delay, no limit, no loss, no emulator.
-    #[arg(long, conflicts_with_all = ["delay", "rate", "loss", "queue", "seed", "spin", "rebind_after", "corrupt", "drop_to_server", "blackhole"])]
+    #[arg(long, conflicts_with_all = ["delay", "rate", "loss", "queue", "seed", "spin", "rebind_after", "corrupt", "drop_to_server", "blackhole", "reorder", "jitter", "duplicate"])]
     direct: bool,
     /// Time on the way, one direction, such as 1ms: half of what a round trip takes.
     #[arg(long, default_value = "0ms", value_name = "TIME", value_parser = units::time)]
@@ -62,6 +62,15 @@ struct LinkArgs {
     /// Share of datagrams that are lost, such as 1%.
     #[arg(long, default_value = "0%", value_name = "PERCENT", value_parser = units::share)]
     loss: f64,
+    /// Share of datagrams that are late, and by how much, such as 10%/5ms: they arrive behind their successors.
+    #[arg(long, value_name = "PERCENT/TIME", value_parser = units::late)]
+    reorder: Option<Reorder>,
+    /// At most this much is added to the delay of each datagram, evenly distributed; the order stays.
+    #[arg(long, default_value = "0ms", value_name = "TIME", value_parser = units::time)]
+    jitter: Duration,
+    /// Share of datagrams that arrive twice, such as 1%.
+    #[arg(long, default_value = "0%", value_name = "PERCENT", value_parser = units::share)]
+    duplicate: f64,
     /// Share of UDP datagrams that arrive with one byte changed, such as 2%.
     #[arg(long, default_value = "0%", value_name = "PERCENT", value_parser = units::share)]
     corrupt: f64,
@@ -222,6 +231,9 @@ fn to_server(link: &LinkArgs) -> LinkOptions {
 fn both_ways(link: &LinkArgs) -> LinkOptions {
     LinkOptions {
         delay: link.delay,
+        jitter: link.jitter,
+        reorder: link.reorder,
+        duplicate: link.duplicate,
         rate_bits: link.rate,
         loss: if link.burst.is_some() { 0.0 } else { link.loss },
         events: events(link),
@@ -332,6 +344,8 @@ fn counters_json(emulator: &Emulator) -> Value {
             "sent_bytes": counters.sent_bytes,
             "lost": counters.lost,
             "corrupted": counters.corrupted,
+            "reordered": counters.reordered,
+            "duplicated": counters.duplicated,
             "missed": counters.missed,
             "overflowed": counters.overflowed,
             "stale": counters.stale,

@@ -111,6 +111,7 @@ fn http3_crosses_a_link_with_delay_and_loss_while_the_clients_port_changes() {
         format!("{PROGRAM} serve --access-log off --listen '[::]:4433' --ready-file {}", ready.display());
     let mut command = lab();
     command.args(["--json", "--delay=2ms", "--rate=200mbit", "--loss=0.5%", "--rebind-after=20KB"]);
+    command.args(["--reorder=5%/2ms", "--jitter=200us", "--duplicate=1%"]);
     command.arg(format!("--ready-file={}", ready.display())).args(["--server", &server, "--"]);
     command.args([PROGRAM, "get", "--insecure", "--discard", "https://198.18.0.1:4433/bytes/10MB"]);
     // the development certificate is kept in the user's data folder: a test has its own
@@ -122,7 +123,9 @@ fn http3_crosses_a_link_with_delay_and_loss_while_the_clients_port_changes() {
     assert!(output.status.success(), "{text}");
     let counters = text.lines().find(|line| line.starts_with("{\"link\"")).unwrap();
     let counters: serde_json::Value = serde_json::from_str(counters).unwrap();
-    assert!(counters["link"]["to_client"]["lost"].as_u64().unwrap() > 0, "{counters}");
+    for happened in ["lost", "reordered", "duplicated"] {
+        assert!(counters["link"]["to_client"][happened].as_u64().unwrap() > 0, "{happened}: {counters}");
+    }
     assert!(counters["link"]["to_client"]["bytes"].as_u64().unwrap() > 10_000_000, "{counters}");
 }
 

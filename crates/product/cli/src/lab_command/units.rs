@@ -3,6 +3,7 @@
 
 pub(crate) use crate::units::bytes;
 use crate::units::{number, whole};
+use netns::emulator::Reorder;
 use std::time::Duration;
 
 /// When something happens: some time, or some traffic, after the start.
@@ -37,6 +38,16 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
         return Err("at most 100%".to_owned());
     }
     Ok(percent / 100.0)
+}
+
+/// A share and a time such as `10%/5ms`.
+pub(crate) fn late(text: &str) -> Result<Reorder, String> {
+    let (how_many, by) = text.split_once('/').ok_or("give a share and a time such as 10%/5ms")?;
+    let reorder = Reorder { share: share(how_many)?, by: time(by)? };
+    if reorder.by.is_zero() {
+        return Err("the time may not be zero".to_owned());
+    }
+    Ok(reorder)
 }
 
 /// Ordinals of datagrams, counted from 1.
@@ -77,7 +88,7 @@ pub(crate) fn after(text: &str) -> Result<After, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{After, Ordinals, after, bytes, on_off, ordinals, rate, share, time};
+    use super::{After, Ordinals, Reorder, after, bytes, late, on_off, ordinals, rate, share, time};
     use std::time::Duration;
 
     #[test]
@@ -93,6 +104,7 @@ mod tests {
         assert_eq!(after("2s"), Ok(After::Time(Duration::from_secs(2))));
         assert_eq!(after("64kB"), Ok(After::Bytes(64_000)));
         assert_eq!(ordinals("1,3-5"), Ok(Ordinals(vec![1, 3, 4, 5])));
+        assert_eq!(late("30%/10ms"), Ok(Reorder { share: 0.3, by: Duration::from_millis(10) }));
         assert_eq!(on_off("5s/2s"), Ok((Duration::from_secs(5), Duration::from_secs(2))));
     }
 
@@ -107,6 +119,7 @@ mod tests {
         for text in ["", "0", "5-2", "1-", "1-9999999"] {
             assert!(ordinals(text).is_err(), "{text}");
         }
+        assert!(late("30%").is_err() && late("10ms/30%").is_err() && late("1%/0ms").is_err());
         assert!(on_off("5s").is_err() && on_off("0s/1s").is_err());
         assert!(bytes("1ms").is_err() && after("1").is_err());
     }
