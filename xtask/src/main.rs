@@ -31,7 +31,7 @@ usage: cargo xtask COMMAND
 
   ci     everything that has to pass before a change lands: format, the next seven, lints, docs, tests, memcheck, miri
   tidy   walls between crates, cycles between the modules inside them, sizes of files
-  rfc    normative rules against the code that cites them and the tests that they, docs/threats.md and docs/quic.md name
+  rfc    normative rules against the code that cites them and the tests that they and three pages of docs/ name
   api    the public interface of the library against crates/product/tercel/api.txt; --write writes the file anew
   package  whether what is published can be packaged: descriptions, versions of dependencies
   hollow  tests that pass without having checked anything

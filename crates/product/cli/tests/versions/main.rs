@@ -13,6 +13,7 @@ mod http3;
 mod leaving;
 mod logs;
 mod message;
+mod migration;
 mod pages;
 mod raw;
 mod reload;
