@@ -1,0 +1,126 @@
+//! What is computed of a key once: the round keys of AES and the powers of the hash key. FIPS 197 §5.2, SP 800-38D §6.3.
+
+use super::ghash::multiply;
+use super::vector::Vector;
+use core::arch::x86_64::*;
+use zeroize::Zeroize;
+
+/// Powers of the hash key that are kept: as many as a chunk of the widest vectors has blocks.
+pub(super) const POWERS: usize = 32;
+
+/// Zeros behind the powers, for the lanes of a vector that is not full.
+const PADDING: usize = 4;
+
+/// A key as the kernel uses it.
+#[repr(C, align(64))]
+pub(crate) struct Material {
+    /// The highest power first, the first one last; bytes reversed, with one factor of x more. Then zeros.
+    powers: [[u8; 16]; POWERS + PADDING],
+    round_keys: [[u8; 16]; 15],
+    rounds: usize,
+}
+
+impl Material {
+    /// The material of a key of 16 or 32 bytes.
+    ///
+    /// Code without these features calls it in `unsafe`: the CPU has AES-NI, PCLMULQDQ and AVX.
+    #[target_feature(enable = "aes,pclmulqdq,avx")]
+    pub(super) fn new(key: &[u8]) -> Material {
+        let mut material = Material {
+            powers: [[0; 16]; POWERS + PADDING],
+            round_keys: [[0; 16]; 15],
+            rounds: key.len() / 4 + 6,
+        };
+        material.expand(key);
+        material.raise();
+        material
+    }
+
+    /// FIPS 197 §5.2. The S-box is that of the last round of AES, whose shift of rows does nothing to four equal columns.
+    #[target_feature(enable = "aes,pclmulqdq,avx")]
+    fn expand(&mut self, key: &[u8]) {
+        let substitute = |word: u32| {
+            _mm_cvtsi128_si32(_mm_aesenclast_si128(_mm_set1_epi32(word as i32), _mm_setzero_si128())) as u32
+        };
+        let key_words = key.len() / 4;
+        let mut words = [0; 60];
+        for (word, bytes) in words.iter_mut().zip(key.chunks_exact(4)) {
+            *word = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        }
+        let mut constant = 1;
+        for at in key_words..4 * (self.rounds + 1) {
+            let mut word: u32 = words[at - 1];
+            if at % key_words == 0 {
+                word = substitute(word).rotate_right(8) ^ constant;
+                constant = constant << 1 ^ if constant & 0x80 == 0 { 0 } else { 0x11b };
+            } else if key_words == 8 && at % 8 == 4 {
+                word = substitute(word);
+            }
+            words[at] = words[at - key_words] ^ word;
+        }
+        for (bytes, word) in self.round_keys.as_flattened_mut().chunks_exact_mut(4).zip(&words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        words.zeroize();
+    }
+
+    /// The powers of the hash key, which is zero, encrypted.
+    #[target_feature(enable = "aes,pclmulqdq,avx")]
+    fn raise(&mut self) {
+        // SAFETY: the features are this function's.
+        let mut block = unsafe { self.round_key(0) };
+        for at in 1..self.rounds {
+            // SAFETY: as above.
+            block = _mm_aesenc_si128(block, unsafe { self.round_key(at) });
+        }
+        // SAFETY: as above.
+        block = _mm_aesenclast_si128(block, unsafe { self.round_key(self.rounds) });
+        let mut hash_key = [0; 16];
+        // SAFETY: the array has 16 bytes.
+        unsafe { _mm_storeu_si128(hash_key.as_mut_ptr().cast(), block) };
+        // Times x. The constant is the polynomial, in reverse; taken away when the highest coefficient leaves.
+        let mut number = u128::from_be_bytes(hash_key);
+        number = number << 1 ^ (number >> 127).wrapping_neg() & (0xc2 << 120 | 1);
+        hash_key = number.to_le_bytes();
+        // SAFETY: the array has 16 bytes.
+        let first = unsafe { _mm_loadu_si128(hash_key.as_ptr().cast()) };
+        let mut power = first;
+        for place in self.powers[..POWERS].iter_mut().rev() {
+            // SAFETY: the place has 16 bytes.
+            unsafe { _mm_storeu_si128(place.as_mut_ptr().cast(), power) };
+            // SAFETY: the features are this function's.
+            power = unsafe { multiply(power, first) };
+        }
+        hash_key.zeroize();
+        number.zeroize();
+    }
+
+    /// How often AES goes round: 10 or 14 times.
+    #[inline(always)]
+    pub(super) fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// The key of a round, which is at most [`Material::rounds`].
+    #[inline(always)]
+    pub(super) unsafe fn round_key(&self, round: usize) -> __m128i {
+        debug_assert!(round <= 14);
+        // SAFETY: rounds are at most 14, keys one more.
+        unsafe { _mm_load_si128(self.round_keys.as_ptr().add(round).cast()) }
+    }
+
+    /// The powers from the given one downwards, as many as the vector has lanes. After the first power come zeros.
+    #[inline(always)]
+    pub(super) unsafe fn power<V: Vector>(&self, power: usize) -> V {
+        debug_assert!((1..=POWERS).contains(&power));
+        // SAFETY: there are as many powers, and behind the first one zeros for the other lanes of the widest vector.
+        unsafe { V::load(self.powers.as_ptr().add(POWERS - power).cast()) }
+    }
+}
+
+impl Drop for Material {
+    fn drop(&mut self) {
+        self.powers.zeroize();
+        self.round_keys.zeroize();
+    }
+}
