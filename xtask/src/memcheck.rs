@@ -1,10 +1,16 @@
-//! `cargo xtask memcheck`: the tests of the folders that hold `unsafe`, `udp/src/sys` and `xdp/src/sys`, under Valgrind's memcheck.
+//! `cargo xtask memcheck`: the tests of what holds `unsafe`, `udp/src/sys`, `xdp/src/sys` and `aead`, under Valgrind's memcheck.
 //!
 //! The ordinary test programs run, with the kernel's real system calls: memcheck knows what those read and write, and sees
 //! accesses beyond what was allocated or mapped, and uses of memory that was not written.
 //! What it does not see is aliasing, which pointer may be used after which borrow: that is for Miri, with a stand-in for the kernel.
 
 use std::process::Command;
+
+/// What cargo runs.
+const TESTS: &[&[&str]] = &[
+    &["--package", "tercel-udp", "--package", "tercel-xdp", "--lib", "sys::"],
+    &["--package", "tercel-aead", "--test", "portable", "--test", "forgeries"],
+];
 
 /// Runs them. Where `CI` is set Valgrind must be there: tests/setup installs it.
 pub(crate) fn run() -> Result<String, String> {
@@ -14,19 +20,19 @@ pub(crate) fn run() -> Result<String, String> {
         let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
         return if in_ci { Err(what) } else { Ok(what) };
     }
-    let status = Command::new(env!("CARGO"))
-        .args(["test", "--package", "tercel-udp", "--package", "tercel-xdp"])
-        .args(["--locked", "--quiet", "--lib", "sys::"])
-        .env(runner(), "valgrind --quiet --error-exitcode=9")
-        .current_dir(crate::root())
-        .status()
-        .map_err(|error| format!("cargo does not start: {error}"))?;
-    if status.success() {
-        return Ok(
-            "memcheck: the tests of udp/src/sys and xdp/src/sys have run, nothing to report".to_owned()
-        );
+    for arguments in TESTS {
+        let status = Command::new(env!("CARGO"))
+            .args(["test", "--locked", "--quiet"])
+            .args(*arguments)
+            .env(runner(), "valgrind --quiet --error-exitcode=9")
+            .current_dir(crate::root())
+            .status()
+            .map_err(|error| format!("cargo does not start: {error}"))?;
+        if !status.success() {
+            return Err("memcheck: a test failed, or touched memory that it must not".to_owned());
+        }
     }
-    Err("memcheck: a test failed, or touched memory that it must not".to_owned())
+    Ok("memcheck: the tests of udp/src/sys, xdp/src/sys and aead have run, nothing to report".to_owned())
 }
 
 /// The variable that tells cargo what runs the programs it has built.

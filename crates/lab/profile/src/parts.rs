@@ -104,6 +104,7 @@ const DELIVERIES: &[&str] =
 const MODULES: &[(&str, Part)] = &[
     ("crypto::header", Part::HeaderProtection),
     ("crypto::packet", Part::PacketProtection),
+    ("aead::kernel", Part::PacketProtection),
     ("rustls::crypto::aws_lc_rs::tls12", Part::PacketProtection),
     ("rustls::crypto::aws_lc_rs::tls13", Part::PacketProtection),
     ("rustls::record_layer", Part::PacketProtection),

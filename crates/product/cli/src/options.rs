@@ -44,6 +44,15 @@ pub(crate) enum MtuSearch {
     Off,
 }
 
+/// What encrypts packets by AES-GCM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Aead {
+    /// Tercel's own kernel where the CPU has the instructions, a library elsewhere.
+    Kernel,
+    /// A library.
+    Library,
+}
+
 /// A technique that can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnOff {
@@ -69,6 +78,9 @@ pub(crate) struct QuicArgs {
     /// Cipher suites.
     #[arg(long, value_enum, default_value = "all", hide_short_help = true)]
     pub(crate) cipher: Cipher,
+    /// What encrypts packets by AES-GCM. TERCEL_AEAD=library in the environment says the same as --aead library.
+    #[arg(long, value_enum, default_value = "kernel", value_name = "WHICH", hide = true, help_heading = LABORATORY)]
+    pub(crate) aead: Aead,
     /// Congestion controller.
     #[arg(long, value_enum, default_value = "cubic", value_name = "NAME")]
     pub(crate) congestion: Congestion,
@@ -222,8 +234,11 @@ impl QuicArgs {
         self.packet_size.unwrap_or(ETHERNET)
     }
 
-    /// The TLS settings. Secrets are logged where SSLKEYLOGFILE says.
+    /// The TLS settings. Secrets are logged where SSLKEYLOGFILE says. What encrypts packets holds for the whole process from now on.
     pub(crate) fn tls(&self) -> TlsOptions {
+        if self.aead == Aead::Library {
+            crypto::packet::prefer_libraries();
+        }
         TlsOptions {
             suites: match self.cipher {
                 Cipher::All => SuiteChoice::All,

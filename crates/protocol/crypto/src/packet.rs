@@ -2,16 +2,19 @@
 //!
 //! A key is a closed enum over library and suite, not a trait object: the call is a jump that predicts well, and the
 //! compiler sees through it. Which library does which suite on which CPU is decided once, from measurements:
-//! docs/decisions/002. The nonce is the IV with the packet number added by exclusive or; the IV is kept as two integers so
+//! docs/decisions/002 and 021. AES-GCM is done by tercel's own kernel (`aead`) where the CPU has the instructions, unless a process says
+//! otherwise. The nonce is the IV with the packet number added by exclusive or; the IV is kept as two integers so
 //! that this is one operation.
 //!
 //! Invariants: the associated data is everything before the payload, which must be final (packet number included) but not
 //! yet header-protected. A failed `open` leaves the ciphertext destroyed, except for the last 16 bytes, which a caller may
-//! still compare with stateless reset tokens. The IV is wiped when a key is dropped, and so is what aws-lc holds; ring does
-//! not wipe its keys.
+//! still compare with stateless reset tokens. The IV is wiped when a key is dropped, and so is what the kernel and aws-lc hold;
+//! ring does not wipe its keys.
 
 use crate::suite::Suite;
 use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::LazyLock;
 use zeroize::Zeroize;
 
 /// Bytes that sealing adds to a payload.
@@ -44,13 +47,16 @@ pub struct PacketKey {
     reason = "few per connection, used by every packet: no pointer to follow"
 )]
 enum Cipher {
+    Kernel(aead::Key),
     Ring(ring::aead::LessSafeKey),
     AwsLc(aws_lc_rs::aead::LessSafeKey),
 }
 
-/// A library that implements the AEADs.
+/// What implements the AEADs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Library {
+    /// Tercel's own, for AES-GCM on CPUs with the instructions; elsewhere aws-lc-rs.
+    Kernel,
     /// ring.
     Ring,
     /// aws-lc-rs.
@@ -58,17 +64,59 @@ pub enum Library {
 }
 
 impl Library {
-    /// The libraries compiled in.
-    pub const ALL: [Library; 2] = [Library::Ring, Library::AwsLc];
+    /// What is compiled in.
+    pub const ALL: [Library; 3] = [Library::Kernel, Library::Ring, Library::AwsLc];
 
-    /// The fastest for the suite on this CPU. Decided by its features, from the measurements in docs/decisions/002; asked
+    /// The fastest for the suite on this CPU. Decided by its features, from the measurements in docs/decisions/002 and 021; asked
     /// once per key.
     pub fn fastest(suite: Suite) -> Library {
         match suite {
+            Suite::Aes128Gcm | Suite::Aes256Gcm if uses_kernel() => Library::Kernel,
             Suite::Aes128Gcm | Suite::Aes256Gcm if has_short_vectors_only() => Library::Ring,
             Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => Library::AwsLc,
         }
     }
+}
+
+/// Whether a part of the process has asked for libraries.
+static PREFERS_LIBRARIES: AtomicBool = AtomicBool::new(false);
+
+/// What this process's environment and CPU say. The answer stays.
+static HAS_KERNEL: LazyLock<bool> =
+    LazyLock::new(|| std::env::var_os("TERCEL_AEAD").is_none_or(|value| value != "library") && agrees());
+
+/// Keys made from now on, in the whole process, are those of libraries, not of tercel's own kernel. The variable
+/// `TERCEL_AEAD=library` in the environment says the same.
+pub fn prefer_libraries() {
+    PREFERS_LIBRARIES.store(true, Ordering::Relaxed);
+}
+
+fn uses_kernel() -> bool {
+    !PREFERS_LIBRARIES.load(Ordering::Relaxed) && *HAS_KERNEL
+}
+
+/// Whether this CPU has the kernel's instructions, and aws-lc opens what they seal. So a processor, an emulator or a compiler that does them
+/// wrongly costs speed, and no connection.
+fn agrees() -> bool {
+    const HEADER_LEN: usize = 13;
+    if aead::Instructions::fastest().is_none() {
+        return false;
+    }
+    [Suite::Aes128Gcm, Suite::Aes256Gcm].into_iter().all(|suite| {
+        let key: [u8; 32] = core::array::from_fn(|at| at as u8);
+        let [own, other] = [Library::Kernel, Library::AwsLc]
+            .map(|library| PacketKey::with_library(library, suite, &key[..suite.key_len()], &[0x5c; 12]));
+        // More than a chunk of the widest vectors, and a part of one.
+        let plain: [u8; 700] = core::array::from_fn(|at| at as u8);
+        let mut packet = plain;
+        own.seal(1, &mut packet, HEADER_LEN);
+        let mut sealed = packet;
+        let end = plain.len() - TAG_LEN;
+        let opens = |key: &PacketKey, packet: &mut [u8]| {
+            key.open(1, packet, HEADER_LEN).is_ok() && packet[..end] == plain[..end]
+        };
+        opens(&other, &mut sealed) && opens(&own, &mut packet)
+    })
 }
 
 /// Whether this is an x86-64 CPU on which aws-lc's AES-GCM does not find all that its kernel for 512-bit vectors needs. ring's
@@ -139,14 +187,18 @@ impl PacketKey {
     /// `header_len` bytes with the packet number, is authenticated.
     ///
     /// # Panics
-    /// If `packet` is shorter than header and tag.
+    /// If `packet` is shorter than header and tag, or longer than a datagram can be.
     #[inline]
     pub fn seal(&self, pn: u64, packet: &mut [u8], header_len: usize) {
+        let nonce = self.nonce(pn);
+        if let Cipher::Kernel(key) = &self.cipher {
+            return key.seal(nonce, packet, header_len);
+        }
         let (header, rest) = packet.split_at_mut(header_len);
         let Some((payload, tag)) = rest.split_last_chunk_mut::<TAG_LEN>() else {
             unreachable!("the assembler leaves room for the tag");
         };
-        self.cipher.seal(self.nonce(pn), header, payload, tag);
+        self.cipher.seal(nonce, header, payload, tag);
     }
 
     /// Decrypts a packet in place and returns how many bytes of plaintext begin at `header_len`.
@@ -156,9 +208,13 @@ impl PacketKey {
     /// then lost.
     #[inline]
     pub fn open(&self, pn: u64, packet: &mut [u8], header_len: usize) -> Result<usize, OpenError> {
+        let nonce = self.nonce(pn);
+        if let Cipher::Kernel(key) = &self.cipher {
+            return key.open(nonce, packet, header_len).map_err(|aead::OpenError| OpenError);
+        }
         let (header, rest) = packet.split_at_mut_checked(header_len).ok_or(OpenError)?;
         let (payload, tag) = rest.split_last_chunk_mut::<TAG_LEN>().ok_or(OpenError)?;
-        self.cipher.open(self.nonce(pn), header, payload, tag)?;
+        self.cipher.open(nonce, header, payload, tag)?;
         Ok(payload.len())
     }
 
@@ -189,6 +245,11 @@ impl fmt::Debug for PacketKey {
 impl Cipher {
     fn new(library: Library, suite: Suite, key: &[u8]) -> Cipher {
         let cipher = match library {
+            Library::Kernel => match suite {
+                Suite::Aes128Gcm | Suite::Aes256Gcm => aead::Key::new(key).map(Cipher::Kernel),
+                Suite::ChaCha20Poly1305 => None,
+            }
+            .or_else(|| Some(Cipher::new(Library::AwsLc, suite, key))),
             Library::Ring => {
                 use ring::aead::{AES_128_GCM, AES_256_GCM, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
                 let algorithm = match suite {
@@ -217,6 +278,7 @@ impl Cipher {
     #[inline]
     fn seal(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8], tag: &mut [u8; TAG_LEN]) {
         let sealed = match self {
+            Cipher::Kernel(_) => unreachable!("the kernel takes whole packets"),
             Cipher::Ring(key) => {
                 use ring::aead::{Aad, Nonce};
                 let nonce = Nonce::assume_unique_for_key(nonce);
@@ -242,6 +304,7 @@ impl Cipher {
         tag: &[u8; TAG_LEN],
     ) -> Result<(), OpenError> {
         let opened = match self {
+            Cipher::Kernel(_) => unreachable!("the kernel takes whole packets"),
             Cipher::Ring(key) => {
                 use ring::aead::{Aad, Nonce};
                 let nonce = Nonce::assume_unique_for_key(nonce);

@@ -52,7 +52,7 @@ const fn both(
 }
 
 /// All that are left out, one at a time.
-pub(super) const TECHNIQUES: [Technique; 13] = [
+pub(super) const TECHNIQUES: [Technique; 14] = [
     sending("without GSO on send", Some("about 5 times in typical cases"), &["--without", "gso"]),
     sending("without sendmmsg", Some("a saved system call per packet only"), &["--without", "sendmmsg"]),
     sending("without GSO and sendmmsg", None, &["--without", "gso,sendmmsg"]),
@@ -81,6 +81,7 @@ pub(super) const TECHNIQUES: [Technique; 13] = [
         &["--ack-frequency", "off", "--ack-every", "2"],
     ),
     both("no ACK frequency, every 10th packet", None, &["--ack-frequency", "off", "--ack-every", "10"]),
+    both("packets encrypted by a library", None, &["--aead", "library"]),
     both("BBR instead of CUBIC", None, &["--congestion", "bbr"]),
 ];
 

@@ -2,6 +2,7 @@
 
 use super::ghash::multiply;
 use super::vector::Vector;
+use crate::Instructions;
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
 
@@ -18,6 +19,8 @@ pub(crate) struct Material {
     powers: [[u8; 16]; POWERS + PADDING],
     round_keys: [[u8; 16]; 15],
     rounds: usize,
+    /// Here, where there is room anyway.
+    instructions: Instructions,
 }
 
 impl Material {
@@ -25,11 +28,12 @@ impl Material {
     ///
     /// Code without these features calls it in `unsafe`: the CPU has AES-NI, PCLMULQDQ and AVX.
     #[target_feature(enable = "aes,pclmulqdq,avx")]
-    pub(super) fn new(key: &[u8]) -> Material {
+    pub(super) fn new(instructions: Instructions, key: &[u8]) -> Material {
         let mut material = Material {
             powers: [[0; 16]; POWERS + PADDING],
             round_keys: [[0; 16]; 15],
             rounds: key.len() / 4 + 6,
+            instructions,
         };
         material.expand(key);
         material.raise();
@@ -93,6 +97,12 @@ impl Material {
         }
         hash_key.zeroize();
         number.zeroize();
+    }
+
+    /// What the key is for.
+    #[inline(always)]
+    pub(super) fn instructions(&self) -> Instructions {
+        self.instructions
     }
 
     /// How often AES goes round: 10 or 14 times.

@@ -17,10 +17,7 @@ pub(crate) use gcm::Nonce;
 use material::Material;
 
 /// A key, and the proof that the CPU has the instructions that it is for.
-pub(crate) struct Kernel {
-    material: Material,
-    instructions: Instructions,
-}
+pub(crate) struct Kernel(Material);
 
 /// The code for vectors of one width.
 macro_rules! width {
@@ -84,13 +81,12 @@ impl Kernel {
             return None;
         }
         // SAFETY: all of the instructions include AES-NI, PCLMULQDQ and AVX.
-        let material = unsafe { Material::new(key) };
-        Some(Kernel { material, instructions })
+        Some(Kernel(unsafe { Material::new(instructions, key) }))
     }
 
     #[inline]
     pub(crate) fn instructions(&self) -> Instructions {
-        self.instructions
+        self.0.instructions()
     }
 
     /// Encrypts the payload and writes the tag behind it.
@@ -102,10 +98,10 @@ impl Kernel {
         let Some(payload) = payload_len(packet, header_len) else {
             unreachable!("a packet has a header, a tag, and fewer than 65,536 bytes")
         };
-        let (key, packet) = (&self.material, packet.as_mut_ptr());
+        let (key, packet) = (&self.0, packet.as_mut_ptr());
         // SAFETY: a kernel exists only if the CPU has the instructions; header, payload and tag are the whole slice.
         unsafe {
-            match self.instructions {
+            match self.instructions() {
                 Instructions::Aes128Bits => one::seal(key, nonce, packet, header_len, payload),
                 Instructions::Vaes256Bits => two::seal(key, nonce, packet, header_len, payload),
                 Instructions::Vaes512Bits => four::seal(key, nonce, packet, header_len, payload),
@@ -122,10 +118,10 @@ impl Kernel {
         header_len: usize,
     ) -> Result<usize, OpenError> {
         let payload = payload_len(packet, header_len).ok_or(OpenError)?;
-        let (key, packet) = (&self.material, packet.as_mut_ptr());
+        let (key, packet) = (&self.0, packet.as_mut_ptr());
         // SAFETY: as in `seal`.
         let is_right = unsafe {
-            match self.instructions {
+            match self.instructions() {
                 Instructions::Aes128Bits => one::open(key, nonce, packet, header_len, payload),
                 Instructions::Vaes256Bits => two::open(key, nonce, packet, header_len, payload),
                 Instructions::Vaes512Bits => four::open(key, nonce, packet, header_len, payload),

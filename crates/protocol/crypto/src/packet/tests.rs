@@ -85,3 +85,9 @@ fn the_path_is_part_of_the_nonce() {
     key.change_path(1, 0);
     assert_eq!(key.nonce(54_321), of_path_0);
 }
+
+/// A connection has four packet keys, and a fifth for a while after a key update.
+#[test]
+fn a_key_is_small() {
+    assert!(size_of::<PacketKey>() <= 896, "{} bytes", size_of::<PacketKey>());
+}
