@@ -66,7 +66,7 @@ mod tests {
 
     /// Deleted, a slow generator could be taken for a slow server.
     #[test]
-    fn whoever_limits_is_named() {
+    fn the_side_that_limits_is_named() {
         let generator = |busiest_thread, waited_for_core| GeneratorCost {
             busiest_thread,
             waited_for_core,

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sends_to_itself_or_to_nobody() {
+    fn no_worker_sends_to_itself_or_to_one_that_is_not_there() {
         let hand_off_group = HandOff::group(vec![None, None]);
         assert_eq!(
             (

@@ -253,7 +253,7 @@ mod tests {
     proptest! {
         /// The hash decides where to look, never what is found.
         #[test]
-        fn strangers_are_not_found(number in 0..LEN, at in 0_usize..40, byte: u8) {
+        fn unknown_lines_are_not_found(number in 0..LEN, at in 0_usize..40, byte: u8) {
             let (name, value) = ENTRIES[number];
             let (mut name, mut value) = (name.as_bytes().to_vec(), value.as_bytes().to_vec());
             if let Some(place) = name.get_mut(at) { *place = byte; } else { value.push(byte); }

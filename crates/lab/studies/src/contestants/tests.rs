@@ -15,7 +15,7 @@ fn peers_tell_where_they_listen() {
 
 /// Deleted, a server that is not installed could vanish from the tables without a word.
 #[test]
-fn whoever_is_missing_is_told() {
+fn missing_contestants_are_told() {
     let field = look(Path::new("/nowhere/else/tercel"), &[Http::Three]);
     let names: Vec<&str> = field.installed.iter().map(|installed| installed.who.name()).collect();
     assert_eq!(names.first(), Some(&"tercel"), "ours is first");

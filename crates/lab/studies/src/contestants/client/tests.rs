@@ -29,7 +29,7 @@ fn our_own_report_is_understood() {
 
 /// Deleted, a slow client could be taken for a slow server.
 #[test]
-fn whoever_is_busy_limits() {
+fn the_busy_side_limits() {
     assert_eq!(
         [limit(0.95, 0.5), limit(0.5, 0.95), limit(0.5, 0.5)],
         ["generator", "server", "neither alone"]

@@ -173,7 +173,7 @@ fn both_versions_are_served() {
 
 /// Initials by the hundred thousand: nothing grows (CVE-2025-54939, CVE-2026-14456).
 #[test]
-fn strangers_leave_nothing_behind() {
+fn unknown_peers_leave_nothing_behind() {
     let mut server = Server::default();
     for n in 0..100_000_u64 {
         let mut dcid = [0; 16];
