@@ -1,6 +1,6 @@
 # tercel: the main jobs. Each target does its own set-up on a fresh Debian 12 with Rust, cc, make and Python 3.11.
 
-.PHONY: help build dist experiments test datapaths interop soak demo peers clean
+.PHONY: help build dist experiments test datapaths interop soak demo peers release release-test clean
 
 help:
 	@echo "make build   the tercel binary, optimised: target/release/tercel"
@@ -11,6 +11,8 @@ help:
 	@echo "make datapaths  only HTTP/3 over every data path (as root: AF_XDP and namespaces too)"
 	@echo "make interop only the downloads by and from independent implementations, and CI's part of docs/interop.md (as root)"
 	@echo "make soak    ten minutes of hostile clients, signals and restarts beside honest clients that check every byte"
+	@echo "make release  what is released: a static program, a Debian package, an OCI image, an SBOM: target/packages"
+	@echo "make release-test  installs and starts each of them in a bare root (as root)"
 	@echo "make peers   the servers that the studies E4 and E5 compare tercel with, each tried once"
 
 build:
@@ -46,6 +48,12 @@ peers: dist
 	cargo build --profile dist --locked --package tercel-bench --example axum_hello
 	peers/build
 	TERCEL=target/dist/tercel peers/check
+
+release:
+	packaging/build
+
+release-test:
+	packaging/test
 
 clean:
 	cargo clean
