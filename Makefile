@@ -1,6 +1,6 @@
 # tercel: the main jobs. Each target does its own set-up on a fresh Debian 12 with Rust, cc, make and Python 3.11.
 
-.PHONY: help build dist experiments test datapaths interop soak demo peers release release-test clean
+.PHONY: help build dist experiments test datapaths interop soak upgrade demo peers release release-test clean
 
 help:
 	@echo "make build   the tercel binary, optimised: target/release/tercel"
@@ -13,6 +13,7 @@ help:
 	@echo "make soak    ten minutes of hostile clients, signals and restarts beside honest clients that check every byte"
 	@echo "make release  what is released: a static program, a Debian package, an OCI image, an SBOM: target/packages"
 	@echo "make release-test  installs and starts each of them in a bare root (as root)"
+	@echo "make upgrade  ten reloads and ten upgrades in ten minutes of load, with one worker and two (SHORT=1: one minute)"
 	@echo "make peers   the servers that the studies E4 and E5 compare tercel with, each tried once"
 
 build:
@@ -43,6 +44,9 @@ interop: build
 soak: build
 	tests/setup
 	tests/soak/run
+
+upgrade: build
+	tests/upgrade/run $(if $(SHORT),--short)
 
 peers: dist
 	cargo build --profile dist --locked --package tercel-bench --example axum_hello

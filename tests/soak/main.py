@@ -1,7 +1,7 @@
 """Soaks one `tercel serve`: honest clients check every byte while hostile ones, signals and restarts do their worst.
 
 All at once: windows of one byte, heads and handshakes that dribble over each version of HTTP, floods of handshakes, garbage,
-signals without a meaning, rotated logs, a log on a full disk, a file on a disk that takes 300 ms a read, a small budget, a root
+reloads, rotated logs, a log on a full disk, a file on a disk that takes 300 ms a read, a small budget, a root
 that a deploy switches, restarts by SIGTERM and by SIGKILL, and clients whose port changes within the handshake.
 
 Exit code 0 if no honest client was failed. A failure is excused only if the server was down when the client began, or if
@@ -160,8 +160,7 @@ class Soak:
         self.disks.close()
 
     def disturb(self, until):
-        """Signals (a reload among them), deploys and restarts, in turn."""
-        chance = random.Random(self.options.seed)
+        """Reloads, deploys and restarts, in turn."""
         turn = 0
         while time.monotonic() < until:
             turn += 1
@@ -170,7 +169,7 @@ class Soak:
                 self.peak = max(self.peak, self.server.resident())
                 if not self.server.is_alive():
                     raise SystemExit("soak: the server is gone")
-                self.server.process.send_signal(chance.choice([signal.SIGHUP, signal.SIGUSR2]))
+                self.server.process.send_signal(signal.SIGHUP)
             if turn % 4 == 1 and not self.options.no_disks:
                 self.disks.fill()
                 self.fills += 1

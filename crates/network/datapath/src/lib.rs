@@ -18,5 +18,7 @@ mod test_port;
 pub mod trains;
 mod waker;
 
-pub use port::{Capabilities, Counters, Frames, Port, Refused, Rx, RxCounters, SendFault, Tx, TxCounters};
+pub use port::{
+    Capabilities, Counters, Frames, Intake, Port, Refused, Rx, RxCounters, SendFault, Tx, TxCounters,
+};
 pub use waker::Waker;

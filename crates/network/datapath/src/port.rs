@@ -125,6 +125,15 @@ pub trait Port: Rx + Tx {
         0
     }
 
+    /// Whether the port takes in what arrives. Where it does not, the kernel keeps it for another process that has the socket too, and
+    /// no wait ends because of it. Ports that are no sockets of the kernel's UDP stay open.
+    fn set_intake(&mut self, _intake: Intake) {}
+
+    /// What was set.
+    fn intake(&self) -> Intake {
+        Intake::Open
+    }
+
     /// What has happened so far.
     fn counters(&self) -> Counters;
 
@@ -145,6 +154,16 @@ pub trait Port: Rx + Tx {
     fn advice(&self) -> Option<String> {
         None
     }
+}
+
+/// Whether a port takes in what arrives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Intake {
+    /// It does.
+    #[default]
+    Open,
+    /// It sends only.
+    Closed,
 }
 
 /// Packet memory of an AF_XDP port.
@@ -209,6 +228,14 @@ macro_rules! ask_inner {
 
         fn awaits_room(&self) -> u32 {
             self.$($shared)*.awaits_room()
+        }
+
+        fn set_intake(&mut self, intake: $crate::Intake) {
+            self.$($exclusive)*.set_intake(intake);
+        }
+
+        fn intake(&self) -> $crate::Intake {
+            self.$($shared)*.intake()
         }
 
         fn capabilities(&self) -> $crate::port::Capabilities {

@@ -12,6 +12,7 @@ use core::fmt;
 use core::str::FromStr;
 use datapath::{Counters, Port, Rx, Tx};
 use std::io;
+use std::os::fd::BorrowedFd;
 use udp::{Sockets, UdpPort, Variant};
 use xdp::XdpPort;
 
@@ -128,6 +129,15 @@ impl AnyPort {
             AnyPort::Udp(port) => Sockets::new(vec![port, next]).map(AnyPort::Sockets),
             AnyPort::Sockets(sockets) => sockets.with(next).map(AnyPort::Sockets),
             AnyPort::Xdp(_) | AnyPort::Other(_) => None,
+        }
+    }
+
+    /// The sockets of the kernel's UDP that it drives; none of other paths, and of middleware.
+    pub fn sockets(&self) -> Vec<BorrowedFd<'_>> {
+        match self {
+            AnyPort::Udp(port) => vec![port.socket()],
+            AnyPort::Sockets(sockets) => sockets.sockets(),
+            AnyPort::Xdp(_) | AnyPort::Other(_) => Vec::new(),
         }
     }
 

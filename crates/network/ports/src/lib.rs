@@ -30,6 +30,6 @@ mod selection;
 pub use data_path::DataPath;
 pub use kinds::{AnyPort, DataPathChoice};
 pub use memory::Memory;
-pub use open::{OpenOptions, OpenOutcome, Workers, open};
+pub use open::{OpenOptions, OpenOutcome, Workers, adopt, open};
 pub use queues::Queues;
 pub use selection::{PathCost, Selection};

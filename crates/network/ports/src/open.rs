@@ -9,7 +9,8 @@ use crate::queues::Queues;
 use crate::selection::{Candidate, PathCost, Selection};
 use core::net::{IpAddr, SocketAddr};
 use datapath::Port;
-use udp::{BindOptions, Steering, SteeringChoice, Variant, Without};
+use std::os::fd::OwnedFd;
+use udp::{BindOptions, Group, Steered, Steering, SteeringChoice, Variant, Without};
 use xdp::{BusyPoll, Mode, XdpPort};
 
 /// What is to be opened.
@@ -54,6 +55,13 @@ pub enum Workers {
     OnePerCore(u8),
 }
 
+impl Workers {
+    fn most(self) -> u8 {
+        let (Workers::Exactly(count) | Workers::OnePerCore(count)) = self;
+        count
+    }
+}
+
 impl OpenOptions {
     /// One port at `address`.
     pub fn new(choice: DataPathChoice, address: SocketAddr) -> OpenOptions {
@@ -71,6 +79,17 @@ impl OpenOptions {
             receive_buffer: None,
             without: Without::default(),
             departure_times: true,
+        }
+    }
+
+    fn bind_options(&self, variant: Variant) -> BindOptions {
+        let usual = BindOptions::new(self.address, variant);
+        BindOptions {
+            device: self.device.clone(),
+            departure_times: self.departure_times,
+            without: self.without,
+            receive_buffer: self.receive_buffer.unwrap_or(usual.receive_buffer),
+            ..usual
         }
     }
 
@@ -136,29 +155,48 @@ pub fn open(options: &OpenOptions) -> Result<OpenOutcome, String> {
     }
 }
 
+/// Takes sockets of UDP that another process has bound: one for each worker, in their order. The address is theirs; of `options` the rest
+/// counts. [`DataPathChoice::Auto`] means [`DataPathChoice::Gso`].
+///
+/// # Errors
+/// One line for users: there are not as many as workers, one is no bound socket of UDP, or the data path takes none.
+pub fn adopt(options: &OpenOptions, sockets: Vec<OwnedFd>, steered: Steered) -> Result<OpenOutcome, String> {
+    let variant = match (options.choice, options.choice.variant()) {
+        (DataPathChoice::Auto, _) => Variant::Gso,
+        (_, Some(variant)) => variant,
+        (choice, None) => return Err(format!("the data path {choice} takes no sockets of another process")),
+    };
+    let count = options.workers.most();
+    if sockets.len() != usize::from(count.max(1)) {
+        let (passed, asked) = (sockets.len(), count.max(1));
+        return Err(format!(
+            "{passed} UDP sockets were passed for {asked} workers: pass one for each (systemd: ReusePort=yes, and ListenDatagram= as often), \
+             or say --workers {passed}"
+        ));
+    }
+    let group = udp::adopt_group(&options.bind_options(variant), sockets, steered);
+    Ok(OpenOutcome::of(group.map_err(|error| error.to_string())?, options, variant))
+}
+
 fn open_udp(options: &OpenOptions, variant: Variant) -> Result<OpenOutcome, String> {
-    let count = match options.workers {
-        Workers::Exactly(count) | Workers::OnePerCore(count) => count,
-    };
-    let usual = BindOptions::new(options.address, variant);
-    let bind = BindOptions {
-        device: options.device.clone(),
-        departure_times: options.departure_times,
-        without: options.without,
-        receive_buffer: options.receive_buffer.unwrap_or(usual.receive_buffer),
-        ..usual
-    };
-    let group = udp::bind_group(&bind, count, options.steering).map_err(|error| error.to_string())?;
-    Ok(OpenOutcome {
-        address: group.ports.first().map_or(options.address, Port::local_address),
-        workers: group.ports.len(),
-        choice: variant.into(),
-        verdict: None,
-        interface: None,
-        steering: group.steering,
-        declined: group.declined,
-        ports: group.ports.into_iter().map(AnyPort::Udp).collect(),
-    })
+    let bind = options.bind_options(variant);
+    let group = udp::bind_group(&bind, options.workers.most(), options.steering);
+    Ok(OpenOutcome::of(group.map_err(|error| error.to_string())?, options, variant))
+}
+
+impl OpenOutcome {
+    fn of(group: Group, options: &OpenOptions, variant: Variant) -> OpenOutcome {
+        OpenOutcome {
+            address: group.ports.first().map_or(options.address, Port::local_address),
+            workers: group.ports.len(),
+            choice: variant.into(),
+            verdict: None,
+            interface: None,
+            steering: group.steering,
+            declined: group.declined,
+            ports: group.ports.into_iter().map(AnyPort::Udp).collect(),
+        }
+    }
 }
 
 fn open_xdp(options: &OpenOptions) -> Result<OpenOutcome, String> {

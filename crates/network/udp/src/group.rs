@@ -6,13 +6,17 @@
 //! the ports of a group should live equally long.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use datapath::Port as _;
 
 use crate::options::{BindError, BindOptions};
 use crate::port::UdpPort;
 use crate::steering::{Members, Steering, SteeringChoice, steer_by_classic, steer_by_ebpf};
+
+/// Where a group without sockets is.
+const UNKNOWN: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
 
 /// Ports at one address, one for each worker.
 #[derive(Debug)]
@@ -47,6 +51,41 @@ pub fn bind_group(options: &BindOptions, workers: u8, choice: SteeringChoice) ->
         ports.push(UdpPort::bind(&shared)?);
     }
     let members = if options.reuse_port { Members::Perhaps } else { Members::Ours };
+    steer(ports, choice, members)
+}
+
+/// What is known of a group that another process has bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steered {
+    /// It steers already.
+    By(Steering),
+    /// It is to be steered as chosen.
+    AsChosen(SteeringChoice),
+}
+
+/// Takes the sockets of a group that another process has bound, in the order of the workers; none is an error. Their address is their own
+/// affair; of `options` the rest counts.
+///
+/// # Errors
+/// As [`UdpPort::adopt`], and when the steering that was chosen is not permitted.
+pub fn adopt_group(
+    options: &BindOptions,
+    sockets: Vec<OwnedFd>,
+    steered: Steered,
+) -> Result<Group, BindError> {
+    let adopt = |socket| UdpPort::adopt(socket, options);
+    let ports: Vec<UdpPort> = sockets.into_iter().map(adopt).collect::<Result<_, _>>()?;
+    match steered {
+        _ if ports.len() == 1 => Ok(Group { ports, steering: Steering::Single, declined: Vec::new() }),
+        Steered::By(steering) => Ok(Group { ports, steering, declined: Vec::new() }),
+        Steered::AsChosen(choice) => steer(ports, choice, Members::Ours),
+    }
+}
+
+/// Has the datagrams of a group find their worker.
+fn steer(ports: Vec<UdpPort>, choice: SteeringChoice, members: Members) -> Result<Group, BindError> {
+    let address = ports.first().map_or(UNKNOWN, UdpPort::local_address);
+    let fail = |step| move |source| BindError { address, step, source };
     let sockets: Vec<BorrowedFd<'_>> = ports.iter().map(UdpPort::socket).collect();
     let ebpf = || steer_by_ebpf(&sockets);
     let classic = || steer_by_classic(&sockets, members);

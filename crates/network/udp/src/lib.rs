@@ -21,9 +21,9 @@ mod sockets;
 mod steering;
 mod sys;
 
-pub use group::{Group, bind_group};
+pub use group::{Group, Steered, adopt_group, bind_group};
 pub use options::{BindError, BindOptions, Variant, Without};
 pub use port::UdpPort;
 pub use sockets::{MAX_SOCKETS, Sockets};
 pub use steering::{Steering, SteeringChoice};
-pub use sys::return_freed_memory;
+pub use sys::{return_freed_memory, take_passed};

@@ -4,13 +4,13 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::fmt;
 use std::io;
 use std::net::UdpSocket;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use base::net::Train;
 use base::sink::{PacketSink, TrainPath};
 use base::time::Instant;
 use datapath::trains::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
-use datapath::{Capabilities, Counters, Port, Refused, Rx, Tx, Waker};
+use datapath::{Capabilities, Counters, Intake, Port, Refused, Rx, Tx, Waker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use socket2::Socket;
@@ -20,7 +20,7 @@ use crate::interfaces::Interfaces;
 use crate::options::{BindError, BindOptions, Variant};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
-use crate::socket::{self, SocketFeatures};
+use crate::socket::{self, Bound, SocketFeatures};
 
 /// A bound UDP socket, owned by one worker.
 ///
@@ -38,6 +38,7 @@ pub struct UdpPort {
     interfaces: Interfaces,
     waker: Waker,
     waits: u64,
+    intake: Intake,
 }
 
 impl UdpPort {
@@ -46,7 +47,19 @@ impl UdpPort {
     /// # Errors
     /// When the address is taken, not ours or not allowed, or when the system has no sockets left.
     pub fn bind(options: &BindOptions) -> Result<UdpPort, BindError> {
-        let bound = socket::bind(options)?;
+        UdpPort::of(socket::bind(options)?, options)
+    }
+
+    /// Takes a socket that another process has bound, or has in use still. Where it is bound is its own affair; of `options` the rest
+    /// counts.
+    ///
+    /// # Errors
+    /// When it is no socket of UDP that is bound, or the system has no descriptors left.
+    pub fn adopt(socket: OwnedFd, options: &BindOptions) -> Result<UdpPort, BindError> {
+        UdpPort::of(socket::adopt(socket, options)?, options)
+    }
+
+    fn of(bound: Bound, options: &BindOptions) -> Result<UdpPort, BindError> {
         let waker = Waker::new().map_err(|source| BindError {
             address: options.address,
             step: "make a waker for",
@@ -82,6 +95,7 @@ impl UdpPort {
             granted: bound.granted,
             waker,
             waits: 0,
+            intake: Intake::Open,
         })
     }
 
@@ -104,8 +118,15 @@ impl UdpPort {
         self.socket.set_reuse_port(true)
     }
 
-    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+    /// The socket.
+    pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    /// What a wait watches the socket for.
+    pub(crate) fn awaited(&self) -> PollFlags {
+        let arrivals = if self.intake == Intake::Open { PollFlags::IN } else { PollFlags::empty() };
+        if self.has_queued() { arrivals | PollFlags::OUT } else { arrivals }
     }
 
     pub(crate) fn waker_ref(&self) -> &Waker {
@@ -150,6 +171,9 @@ impl fmt::Debug for UdpPort {
 impl Rx for UdpPort {
     #[inline]
     fn poll(&mut self) -> io::Result<usize> {
+        if self.intake == Intake::Closed {
+            return Ok(0);
+        }
         self.receiver.poll(self.socket.as_fd())
     }
 
@@ -213,9 +237,7 @@ impl Port for UdpPort {
             }
         };
         self.waits += 1;
-        let room = if self.sender.has_queued() { PollFlags::OUT } else { PollFlags::empty() };
-        let mut events =
-            [PollFd::new(&self.socket, PollFlags::IN | room), PollFd::new(&self.waker, PollFlags::IN)];
+        let mut events = [PollFd::new(&self.socket, self.awaited()), PollFd::new(&self.waker, PollFlags::IN)];
         match poll(&mut events, timeout.as_ref()) {
             // Interrupted by a signal: an early return, which the caller allows for.
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -279,6 +301,14 @@ impl Port for UdpPort {
     /// The socket, while it is full.
     fn awaits_room(&self) -> u32 {
         u32::from(self.has_queued())
+    }
+
+    fn set_intake(&mut self, intake: Intake) {
+        self.intake = intake;
+    }
+
+    fn intake(&self) -> Intake {
+        self.intake
     }
 
     fn counters(&self) -> Counters {

@@ -5,7 +5,7 @@
 
 use core::net::SocketAddr;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -60,6 +60,30 @@ pub(crate) fn bind(options: &BindOptions) -> Result<Bound, BindError> {
     let local = local.map_err(fail("find the address of"))?;
     let (gso, gro) = offloads(&socket, options);
     let family = if address.is_ipv6() { Family::V6 } else { Family::V4 };
+    Ok(Bound { socket, local, family, granted: SocketFeatures { gso, gro, ecn } })
+}
+
+/// Takes a socket that is bound already and sets it up as `options` say. Other processes may use it too: what is set are the same
+/// options as theirs, unless they run with others.
+pub(crate) fn adopt(socket: OwnedFd, options: &BindOptions) -> Result<Bound, BindError> {
+    let socket = Socket::from(socket);
+    let local = socket.local_addr().map(|local| local.as_socket());
+    let address = local.as_ref().ok().copied().flatten().unwrap_or(options.address);
+    let fail = |step| move |source| BindError { address, step, source };
+    let is_bound_udp = socket.r#type().is_ok_and(|kind| kind == Type::DGRAM) && address.port() > 0;
+    let Some(local) = local.map_err(fail("find the address of"))?.filter(|_| is_bound_udp) else {
+        return Err(fail("take over")(io::Error::other("what was passed is no socket of UDP that is bound")));
+    };
+    socket.set_nonblocking(true).map_err(fail("set O_NONBLOCK on"))?;
+    let is_dual = local.is_ipv6() && local.ip().is_unspecified() && !socket.only_v6().unwrap_or(true);
+    let ecn = set_ip_options(&socket, local, is_dual);
+    raise_buffers(&socket, options);
+    let (gso, gro) = offloads(&socket, options);
+    if !gro {
+        // It may be on for another process that had other options.
+        let _ = sys::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 0);
+    }
+    let family = if local.is_ipv6() { Family::V6 } else { Family::V4 };
     Ok(Bound { socket, local, family, granted: SocketFeatures { gso, gro, ecn } })
 }
 

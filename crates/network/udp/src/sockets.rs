@@ -15,7 +15,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use base::net::Train;
 use base::sink::{PacketSink, TrainPath};
 use base::time::Instant;
-use datapath::{Capabilities, Counters, Port, Refused, Rx, Tx, Waker};
+use datapath::{Capabilities, Counters, Intake, Port, Refused, Rx, Tx, Waker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::port::UdpPort;
@@ -53,6 +53,11 @@ impl Sockets {
         Some(self)
     }
 
+    /// All of them.
+    pub fn sockets(&self) -> Vec<BorrowedFd<'_>> {
+        self.ports.iter().map(UdpPort::socket).collect()
+    }
+
     fn wait_for_several(&mut self, deadline: Option<Instant>) -> io::Result<()> {
         let span = deadline.map(|deadline| deadline.saturating_since(self.ports[0].now()));
         if span.is_some_and(|span| span.is_zero()) {
@@ -64,10 +69,7 @@ impl Sockets {
         // One event for each socket and one for the waker; what is left over stays outside of the slice.
         let mut events: [PollFd<'_>; MAX_SOCKETS + 1] =
             core::array::from_fn(|place| match place.checked_sub(1).and_then(|place| ports.get(place)) {
-                Some(port) => {
-                    let room = if port.has_queued() { PollFlags::OUT } else { PollFlags::empty() };
-                    PollFd::from_borrowed_fd(port.socket(), PollFlags::IN | room)
-                }
+                Some(port) => PollFd::from_borrowed_fd(port.socket(), port.awaited()),
                 None => PollFd::from_borrowed_fd(waker.as_fd(), PollFlags::IN),
             });
         match poll(&mut events[..=ports.len()], timeout.as_ref()) {
@@ -205,6 +207,14 @@ impl Port for Sockets {
     fn awaits_room(&self) -> u32 {
         let bit = |(place, port): (usize, &UdpPort)| u32::from(port.has_queued()) << place;
         self.ports.iter().enumerate().map(bit).sum()
+    }
+
+    fn set_intake(&mut self, intake: Intake) {
+        self.ports.iter_mut().for_each(|port| port.set_intake(intake));
+    }
+
+    fn intake(&self) -> Intake {
+        self.ports[0].intake()
     }
 
     fn counters(&self) -> Counters {

@@ -74,6 +74,9 @@ pub enum Steering {
 }
 
 impl Steering {
+    /// All of them.
+    pub const ALL: [Steering; 4] = [Steering::Single, Steering::Ebpf, Steering::Classic, Steering::HandOff];
+
     /// Its name, for reports.
     pub const fn name(self) -> &'static str {
         match self {

@@ -21,6 +21,7 @@ use datapath::Waker;
 use datapath::trains::TrainQueue;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use transport::Predecessor;
 
 /// Bytes that may wait for a worker.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -36,6 +37,12 @@ pub struct HandOffCounters {
     pub handed_in: u64,
     /// Lost: the queue was full, there is no such worker, or they had been handed over before.
     pub hand_off_dropped: u64,
+}
+
+/// The way to processes whose place this one has taken: upgrades of a server's program.
+pub trait OtherProcesses: Send + Sync {
+    /// Hands a train to a worker of another process. Returns how many datagrams it took; `None` if that process has ended.
+    fn hand_over(&self, to: Predecessor, train: &Train<'_>) -> Option<u64>;
 }
 
 /// Sums the counters of several workers.
@@ -72,24 +79,54 @@ impl HandOff {
         let hand_off_queue =
             |waker| HandOffQueue { is_waiting: AtomicBool::new(false), queue: Mutex::default(), waker };
         let queues: Arc<[HandOffQueue]> = wakers.into_iter().map(hand_off_queue).collect();
-        let member = |number| HandOffMember { number, queues: Arc::clone(&queues), empty: TrainQueue::new() };
+        let member = |number| HandOffMember {
+            number,
+            queues: Arc::clone(&queues),
+            empty: TrainQueue::new(),
+            others: None,
+        };
         (0..queues.len()).map(member).collect()
     }
 }
 
 /// One worker's part in it.
-#[derive(Debug)]
 pub struct HandOffMember {
     number: usize,
     queues: Arc<[HandOffQueue]>,
     /// What goes into the queue in exchange for what is in it.
     empty: TrainQueue,
+    others: Option<Arc<dyn OtherProcesses>>,
+}
+
+impl core::fmt::Debug for HandOffMember {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("HandOffMember").field("number", &self.number).finish_non_exhaustive()
+    }
 }
 
 impl HandOffMember {
     /// The worker's number.
     pub fn number(&self) -> usize {
         self.number
+    }
+
+    /// It hands datagrams of other processes' connections to `others`.
+    #[must_use]
+    pub fn with_others(mut self, others: Arc<dyn OtherProcesses>) -> HandOffMember {
+        self.others = Some(others);
+        self
+    }
+
+    /// A member that is no worker: it only brings what comes from other processes.
+    pub fn bringer(&self) -> HandOffMember {
+        let (queues, number) = (Arc::clone(&self.queues), self.queues.len());
+        HandOffMember { number, queues, empty: TrainQueue::new(), others: None }
+    }
+
+    /// Hands a train to another process; `None` if that has ended.
+    #[cold]
+    pub(crate) fn send_to_process(&self, to: Predecessor, train: &Train<'_>) -> Option<u64> {
+        self.others.as_ref()?.hand_over(to, train)
     }
 
     /// Whether handed-over datagrams wait.
@@ -115,7 +152,7 @@ impl HandOffMember {
 
     /// Copies a train into the queue of worker `to`. Returns how many datagrams found room there.
     #[cold]
-    pub(crate) fn send(&self, to: u8, train: &Train<'_>) -> u64 {
+    pub fn send(&self, to: u8, train: &Train<'_>) -> u64 {
         let to = usize::from(to);
         let Some(hand_off_queue) = self.queues.get(to).filter(|_| to != self.number) else { return 0 };
         let path = TrainPath::new(train.addresses, train.ecn);

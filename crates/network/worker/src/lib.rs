@@ -17,5 +17,5 @@ mod worker;
 
 pub use app::{App, Next};
 pub use call_list::CallList;
-pub use hand_off::{HandOff, HandOffCounters, HandOffMember};
+pub use hand_off::{HandOff, HandOffCounters, HandOffMember, OtherProcesses};
 pub use worker::{AddressNews, Config, Turn, Worker};

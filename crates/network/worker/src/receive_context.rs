@@ -9,14 +9,14 @@ use crate::hand_off::{HandOffCounters, HandOffMember};
 use base::net::{Addresses, Train};
 use base::slab::{Handle, Slab};
 use base::time::Instant;
-use transport::{Endpoint, Fin, Incoming, Route, ServerConfig, StreamId, StreamSink, split_run};
+use transport::{Endpoint, Fin, Incoming, Predecessor, Route, ServerConfig, StreamId, StreamSink, split_run};
 
 /// How a train has come to this worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// From its own port.
     Port,
-    /// From another worker.
+    /// From another worker, or another process.
     Worker,
 }
 
@@ -58,7 +58,18 @@ impl<A: App> ReceiveContext<'_, A> {
             let (run, others) = split_run(train);
             rest = others;
             let addresses = run.addresses;
-            match self.endpoint.route(self.now, &run) {
+            let route = match origin {
+                Origin::Port => self.endpoint.route(self.now, &run),
+                Origin::Worker => self.endpoint.route_handed_over(self.now, &run),
+            };
+            let route = match route {
+                Route::Predecessor(process) => match self.hand_to_process(process, &run) {
+                    Some(()) => continue,
+                    None => self.endpoint.route_handed_over(self.now, &run),
+                },
+                route => route,
+            };
+            match route {
                 Route::Connection(handle) => {
                     let Some(entry) = self.slab.entry_mut(handle) else { continue };
                     entry.connection.receive(self.now, run, &mut entry.state);
@@ -69,7 +80,7 @@ impl<A: App> ReceiveContext<'_, A> {
                 Route::Incoming(incoming) => self.accept(incoming, run),
                 Route::Elsewhere(worker) => self.hand_over(worker, &run, origin),
                 Route::Reply => answered = Some(addresses),
-                Route::Drop(_) => {}
+                Route::Drop(_) | Route::Predecessor(_) => {}
             }
         }
         answered
@@ -95,6 +106,16 @@ impl<A: App> ReceiveContext<'_, A> {
         self.app.on_slot(&mut state, handle);
         connection.release_early_data(self.now, &mut state);
         self.active.push(self.slab.insert(Box::new(ConnectionEntry::new(connection, state))));
+    }
+
+    /// A connection of another process; `None` if that has ended, so that the datagram is this one's.
+    #[cold]
+    fn hand_to_process(&mut self, process: Predecessor, run: &Train<'_>) -> Option<()> {
+        let sent = self.hand_off_group?.send_to_process(process, run)?;
+        let datagrams = run.bytes.len().div_ceil(run.segment_size.max(1)) as u64;
+        self.counters.handed_out += sent;
+        self.counters.hand_off_dropped += datagrams.saturating_sub(sent);
+        Some(())
     }
 
     /// Another worker's connection.

@@ -16,7 +16,7 @@ use crate::worker::Worker;
 use base::time::Instant;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
-use datapath::Port;
+use datapath::{Intake, Port};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
@@ -132,7 +132,7 @@ impl TaskSleep {
         if awaits_room > 0 || !self.full.is_empty() {
             self.await_room(awaits_room, context)?;
         }
-        let ready = self.ready(awaits_room)?;
+        let ready = self.ready(awaits_room, worker.port().intake())?;
         if ready > 0 {
             if self.port_waker.is_some_and(|place| ready & (1 << place) > 0) {
                 worker.on_woken();
@@ -168,18 +168,23 @@ impl TaskSleep {
     }
 
     /// The places of the descriptors that are readable now, as bits, and of those at `awaits_room` that are writable; all when a signal
-    /// came.
-    fn ready(&self, awaits_room: u32) -> io::Result<u32> {
+    /// came. A port whose `intake` is closed is not asked what it could read.
+    fn ready(&self, awaits_room: u32, intake: Intake) -> io::Result<u32> {
         if self.watched.len() > FEW {
-            self.ready_of::<MAX_WATCHED>(awaits_room)
+            self.ready_of::<MAX_WATCHED>(awaits_room, intake)
         } else {
-            self.ready_of::<FEW>(awaits_room)
+            self.ready_of::<FEW>(awaits_room, intake)
         }
     }
 
-    fn ready_of<const MOST: usize>(&self, awaits_room: u32) -> io::Result<u32> {
+    fn ready_of<const MOST: usize>(&self, awaits_room: u32, intake: Intake) -> io::Result<u32> {
         // The timer stands for those that are not there.
+        let is_closed = |place: usize| intake == Intake::Closed && self.port_waker != Some(place);
         let event = |place: usize| match self.watched.get(place) {
+            Some(watched) if is_closed(place) && awaits_room & (1 << place) > 0 => {
+                PollFd::new(watched.get_ref(), PollFlags::OUT)
+            }
+            Some(watched) if is_closed(place) => PollFd::new(watched.get_ref(), PollFlags::empty()),
             Some(watched) if awaits_room & (1 << place) > 0 => {
                 PollFd::new(watched.get_ref(), PollFlags::IN | PollFlags::OUT)
             }

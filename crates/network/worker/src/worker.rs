@@ -20,7 +20,7 @@ use base::sink::TrainPath;
 use base::slab::{Handle, Slab};
 use base::time::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
-use datapath::{Counters, Port, Refused, Waker};
+use datapath::{Counters, Intake, Port, Refused, Waker};
 use std::io;
 use std::os::fd::BorrowedFd;
 use transport::{ClientConfig, Connection, Endpoint, IncomingPolicy, ServerConfig, TlsError, Transmitted};
@@ -192,6 +192,16 @@ impl<P: Port, A: App> Worker<P, A> {
     /// From now on the worker refuses new connections.
     pub fn refuse_incoming(&mut self) {
         self.endpoint.set_incoming(IncomingPolicy::Refuse);
+    }
+
+    /// From now on the worker takes in nothing but what is handed to it, and no new connections: another process has the sockets too
+    /// and takes the place of this one. [`Intake::Open`] undoes it.
+    pub fn set_intake(&mut self, intake: Intake) {
+        self.port.set_intake(intake);
+        self.endpoint.set_incoming(match intake {
+            Intake::Open => IncomingPolicy::Accept,
+            Intake::Closed => IncomingPolicy::Ignore,
+        });
     }
 
     /// The application.

@@ -24,7 +24,7 @@ mod status;
 pub use address::{Address, DEFAULT};
 pub use client::fetch;
 pub use exposition::Format;
-pub use listener::{Listener, Place, Serving};
+pub use listener::{Listener, Serving};
 pub use metrics::exposition;
 pub use snapshot::{Expiry, Reloads, Snapshot, Source, Stage};
 pub use status::{report, status};

@@ -7,6 +7,7 @@ use socket2::{Domain, Protocol, Type};
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -25,34 +26,68 @@ pub struct Listener {
     file: Option<SocketFile>,
 }
 
-/// Whether another process of the same server may have the address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// It must be free.
-    Free,
-    /// The process whose place this one takes has it still.
-    Inherited,
-}
-
 impl Listener {
     /// Binds the address. A socket in the file system that a server has left behind is replaced.
     ///
     /// # Errors
     /// What the system says; `AddrInUse` where another server has it.
-    pub fn bind(address: &Address, place: Place) -> io::Result<Listener> {
+    pub fn bind(address: &Address) -> io::Result<Listener> {
         match address {
             Address::Tcp(at) => {
-                let socket = bind_tcp(*at, place)?;
+                let socket = bind_tcp(*at)?;
                 let address = Address::Tcp(socket.local_addr()?);
                 Ok(Listener { socket: Socket::Tcp(socket), address, file: None })
             }
             Address::Unix(path) => {
-                if place == Place::Free {
-                    remove_stale(path)?;
-                }
-                let (socket, file) = bind_unix(path, place)?;
-                Ok(Listener { socket: Socket::Unix(socket), address: address.clone(), file: Some(file) })
+                remove_stale(path)?;
+                let socket = UnixListener::bind(path)?;
+                fs::set_permissions(path, Permissions::from_mode(MODE))?;
+                Listener::of_unix(socket, path)
             }
+        }
+    }
+
+    /// Takes the socket of the process whose place this one takes; `None` if it is not at this address.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn inherit(socket: OwnedFd, address: &Address) -> io::Result<Option<Listener>> {
+        match address {
+            Address::Tcp(asked) => {
+                let socket = TcpListener::from(socket);
+                let Ok(at) = socket.local_addr() else { return Ok(None) };
+                let is_asked = at.ip() == asked.ip() && (asked.port() == 0 || asked.port() == at.port());
+                socket.set_nonblocking(true)?;
+                let address = Address::Tcp(at);
+                Ok(is_asked.then(|| Listener { socket: Socket::Tcp(socket), address, file: None }))
+            }
+            Address::Unix(path) => {
+                let socket = UnixListener::from(socket);
+                if socket.local_addr().ok().and_then(|at| at.as_pathname().map(Path::to_owned)).as_ref()
+                    != Some(path)
+                {
+                    return Ok(None);
+                }
+                Listener::of_unix(socket, path).map(Some)
+            }
+        }
+    }
+
+    fn of_unix(socket: UnixListener, path: &Path) -> io::Result<Listener> {
+        socket.set_nonblocking(true)?;
+        let file = SocketFile { path: path.to_owned(), inode: fs::metadata(path)?.ino(), is_ours: true };
+        let address = Address::Unix(path.to_owned());
+        Ok(Listener { socket: Socket::Unix(socket), address, file: Some(file) })
+    }
+
+    /// A copy of the socket, for [`Listener::inherit`].
+    ///
+    /// # Errors
+    /// The system has no descriptors left.
+    pub fn copy(&self) -> io::Result<OwnedFd> {
+        match &self.socket {
+            Socket::Tcp(socket) => socket.as_fd().try_clone_to_owned(),
+            Socket::Unix(socket) => socket.as_fd().try_clone_to_owned(),
         }
     }
 
@@ -68,7 +103,7 @@ impl Listener {
     pub fn serve(self, source: Arc<dyn Source>) -> io::Result<Serving> {
         let Listener { socket, file, .. } = self;
         let open = service::start(socket, source)?;
-        Ok(Serving { _open: open, _file: file })
+        Ok(Serving { _open: open, file })
     }
 }
 
@@ -77,7 +112,16 @@ impl Listener {
 #[derive(Debug)]
 pub struct Serving {
     _open: Open,
-    _file: Option<SocketFile>,
+    file: Option<SocketFile>,
+}
+
+impl Serving {
+    /// Takes no more connections. The socket is that of another process from now on.
+    pub fn leave(mut self) {
+        if let Some(file) = &mut self.file {
+            file.is_ours = false;
+        }
+    }
 }
 
 /// A socket in the file system, which goes with its server.
@@ -85,42 +129,26 @@ pub struct Serving {
 struct SocketFile {
     path: PathBuf,
     inode: u64,
+    is_ours: bool,
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
         // Another server may have replaced it.
-        if fs::metadata(&self.path).is_ok_and(|file| file.ino() == self.inode) {
+        if self.is_ours && fs::metadata(&self.path).is_ok_and(|file| file.ino() == self.inode) {
             // Nothing is left to be done about a folder that has become read-only.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// The address is bound alone, so that a port in use is an error even where it belongs to another server of the same user. Then it
-/// lets in a process that takes the place of this one.
-fn bind_tcp(at: SocketAddr, place: Place) -> io::Result<TcpListener> {
+fn bind_tcp(at: SocketAddr) -> io::Result<TcpListener> {
     let socket = socket2::Socket::new(Domain::for_address(at), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(place == Place::Inherited)?;
     socket.bind(&at.into())?;
-    socket.set_reuse_port(true)?;
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
-}
-
-/// The socket takes the place of another one in one step.
-fn bind_unix(path: &Path, place: Place) -> io::Result<(UnixListener, SocketFile)> {
-    let at = if place == Place::Inherited { path.with_extension("new") } else { path.to_owned() };
-    let socket = UnixListener::bind(&at)?;
-    fs::set_permissions(&at, Permissions::from_mode(MODE))?;
-    socket.set_nonblocking(true)?;
-    let file = SocketFile { path: path.to_owned(), inode: fs::metadata(&at)?.ino() };
-    if at != path {
-        fs::rename(&at, path)?;
-    }
-    Ok((socket, file))
 }
 
 /// Removes a socket at which no server listens any more.
@@ -144,14 +172,30 @@ mod tests {
         let address = Address::Unix(path.clone());
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists(), "left behind");
-        let listener = Listener::bind(&address, Place::Free).unwrap();
+        let listener = Listener::bind(&address).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, MODE);
-        assert_eq!(Listener::bind(&address, Place::Free).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(Listener::bind(&address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         drop(listener);
         assert!(!path.exists());
         fs::write(&path, "a file of the operator's").unwrap();
-        assert!(Listener::bind(&address, Place::Free).is_err());
+        assert!(Listener::bind(&address).is_err());
         assert!(path.exists());
+    }
+
+    struct Nothing;
+
+    impl Source for Nothing {
+        fn stage(&self) -> crate::Stage {
+            crate::Stage::Draining
+        }
+
+        fn silent(&self) -> usize {
+            0
+        }
+
+        fn snapshot(&self) -> crate::Snapshot {
+            crate::Snapshot::default()
+        }
     }
 
     /// Deleted, an upgrade could leave its operator without an address, or the end of the old process remove that of the new one.
@@ -161,12 +205,16 @@ mod tests {
         let path = folder.path().join("admin.sock");
         let any = Address::Tcp(([127, 0, 0, 1], 0).into());
         for address in [Address::Unix(path.clone()), any] {
-            let before = Listener::bind(&address, Place::Free).unwrap();
+            let before = Listener::bind(&address).unwrap();
             let address = before.address().clone();
-            assert_eq!(Listener::bind(&address, Place::Free).unwrap_err().kind(), io::ErrorKind::AddrInUse);
-            let after = Listener::bind(&address, Place::Inherited).unwrap();
+            assert_eq!(Listener::bind(&address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+            let after = Listener::inherit(before.copy().unwrap(), &address).unwrap().unwrap();
             assert_eq!(after.address(), &address);
-            drop(before);
+            let other = Address::Unix("/nowhere".into());
+            assert!(Listener::inherit(before.copy().unwrap(), &other).unwrap().is_none());
+            let other = Address::Tcp(([127, 0, 0, 2], 0).into());
+            assert!(Listener::inherit(before.copy().unwrap(), &other).unwrap().is_none());
+            before.serve(Arc::new(Nothing)).unwrap().leave();
             match &address {
                 Address::Unix(path) => drop(UnixStream::connect(path).unwrap()),
                 Address::Tcp(at) => drop(std::net::TcpStream::connect(at).unwrap()),

@@ -15,7 +15,9 @@ use crate::serving::ready::ReadyFile;
 use crate::serving::reload::{CertificateFlags, ReadAgain, Reloader};
 use crate::serving::report;
 use crate::serving::sites::{Certificates, ServedSites};
+use crate::serving::start::Start;
 use crate::serving::systemd;
+use crate::serving::upgrade::Upgrader;
 use crate::serving::user::UserArgs;
 use crate::serving::watchdog;
 use crate::signals::{ServerDuties, heed};
@@ -112,12 +114,13 @@ pub(crate) struct ServeArgs {
     /// Serve a certificate that has expired or is not valid yet, which clients refuse.
     #[arg(long, alias = "allow-expired", hide_short_help = true)]
     allow_expired_certificate: bool,
-    /// The folder for keys that must outlive a restart, so that clients of a server that was killed hear so at once. Default:
-    /// $XDG_DATA_HOME/tercel or ~/.local/share/tercel.
+    /// The folder for keys that must outlive a restart, so that clients of a server that was killed hear so at once, and resume their
+    /// sessions. Default: $XDG_DATA_HOME/tercel or ~/.local/share/tercel, without the keys of sessions.
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
     /// The file with the keys that seal session tickets, for servers that share it: a client of one resumes at another. It is made
-    /// if there is none, for its owner alone, and read again every few seconds. Default: keys of this process alone.
+    /// if there is none, for its owner alone, and read again every few seconds. Default: a file in --state-dir, if that is given, else
+    /// keys of this server alone.
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     ticket_keys: Option<PathBuf>,
     /// Session tickets that a client gets after each handshake, by which it comes back without a certificate and its check; it uses
@@ -260,6 +263,9 @@ impl FromStr for NamedFiles {
     }
 }
 
+/// The name of the file of ticket keys in a state folder.
+const TICKET_KEYS: &str = "ticket-keys";
+
 /// Stands below the short help.
 const MORE: &str = "Examples, and what the flags mean in full: tercel serve --help";
 
@@ -322,17 +328,19 @@ impl ServeArgs {
             process::raise_descriptors();
             process::keep_memory();
         }
-        let operations = self.operator.open()?;
+        let mut start = Start::find()?;
+        let operations = Arc::new(self.operator.open(start.take_admin())?);
         let qlog = self.qlog.open()?;
         let builder = self.with_identities(self.builder()?, &credentials, &certificates)?;
-        let builder = qlog.iter().fold(builder, Builder::qlog);
+        let builder = qlog.iter().fold(builder, Builder::qlog).inherit(start.take_inheritance());
         let bound = builder.bind().map_err(|error| self.explain(&error))?;
         let report = bound.report().clone();
         report.notes.iter().for_each(|note| log::note(note));
+        self.state_dir.iter().try_for_each(|folder| self.user.give(folder))?;
         self.user.change()?;
         options.dot_files = if self.dot_files { DotFiles::Serve } else { DotFiles::Hide };
         options.listing = if self.no_listing { Listing::Off } else { Listing::On };
-        let bound = bound.wrap_ports(|port| self.path.held(port));
+        let bound = bound.wrap_ports(|port| self.path.held(port)).with_handshakes(start.ready()?);
         let running = match &sites {
             Some(sites) => bound.serve_sites(sites),
             None => bound.serve_files(options),
@@ -350,17 +358,22 @@ impl ServeArgs {
             reloader: Arc::clone(&reloader),
             qlog: qlog.clone(),
         };
-        heed_signals(&running.handle(), &ready, (reloader, status.clone()))?;
-        operations.begin(observed);
+        let upgrader = Upgrader::new(running.handle(), Arc::clone(&operations), status.clone());
+        heed_signals(&running.handle(), &ready, (reloader, status.clone()), upgrader)?;
+        operations.begin(observed)?;
         let places = (operations.place(), self.ready_file.as_deref());
         if let Some(file) = report::announce(&report, &credentials, places)? {
             let _ = ready.set(file);
         }
-        systemd::ready(&status);
+        if !start.is_upgrade() {
+            systemd::ready(&status);
+        }
+        start.serving()?;
         watchdog::start(running.handle()).map_err(text)?;
         let summary = running.wait();
         qlog.iter().for_each(qlog_options::finish);
         ready.get().into_iter().for_each(ReadyFile::remove);
+        operations.end();
         report::summarize(&report, &summary.map_err(text)?, self.summary_file.as_deref())
     }
 
@@ -397,9 +410,10 @@ impl ServeArgs {
     fn tickets(&self) -> Tickets {
         let lifetime = Duration::from_secs(self.ticket_lifetime);
         let tickets = Tickets::default().count(self.tickets.into()).lifetime(lifetime);
-        match &self.ticket_keys {
-            Some(path) => tickets.keys(path),
-            None => tickets,
+        match (&self.ticket_keys, &self.state_dir) {
+            (Some(path), _) => tickets.keys(path),
+            (None, Some(folder)) => tickets.keys(folder.join(TICKET_KEYS)),
+            (None, None) => tickets,
         }
     }
 
@@ -503,6 +517,7 @@ fn heed_signals(
     handle: &Handle,
     ready: &Arc<OnceLock<ReadyFile>>,
     (reloader, status): (Arc<Reloader>, String),
+    upgrader: Arc<Upgrader>,
 ) -> Result<(), String> {
     let (to_stop, to_reopen, to_remove) = (handle.clone(), handle.clone(), Arc::clone(ready));
     let duties = ServerDuties {
@@ -517,7 +532,7 @@ fn heed_signals(
         }),
         reopen: Box::new(move || to_reopen.reopen_access_log()),
         tidy: Box::new(move || to_remove.get().into_iter().for_each(ReadyFile::remove)),
-        warnings: handle.warnings().clone(),
+        upgrade: Box::new(move || upgrader.begin()),
     };
     heed(duties).map_err(text)
 }

@@ -11,6 +11,8 @@
 //! | report.rs | what is said at the start, the summary |
 //! | sites.rs | the sites of a configuration file, with their certificates |
 //! | systemd.rs | what a service tells systemd |
+//! | start.rs | what this process gets from the one before it, or from a service manager |
+//! | upgrade.rs | another process takes the place of this one |
 //! | user.rs | the user that it becomes |
 //! | watchdog.rs | signs of life for systemd |
 
@@ -22,6 +24,8 @@ pub(crate) mod ready;
 pub(crate) mod reload;
 pub(crate) mod report;
 pub(crate) mod sites;
+pub(crate) mod start;
 pub(crate) mod systemd;
+pub(crate) mod upgrade;
 pub(crate) mod user;
 pub(crate) mod watchdog;

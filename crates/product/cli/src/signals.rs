@@ -1,7 +1,6 @@
 //! Signals. SIGINT and SIGTERM: the first asks a command to end in good order, the second ends it. A server also heeds
-//! SIGUSR1 and SIGHUP, and is not ended by SIGUSR2, which has no meaning yet.
+//! SIGUSR1, SIGUSR2 and SIGHUP.
 
-use server::warnings::{Warning, Warnings};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
@@ -70,8 +69,8 @@ pub(crate) struct ServerDuties {
     pub(crate) reopen: Box<dyn Fn() + Send>,
     /// What must not be left behind when a second signal ends the process.
     pub(crate) tidy: Box<dyn Fn() + Send>,
-    /// Where signals without a meaning are noted.
-    pub(crate) warnings: Warnings,
+    /// Begins an upgrade of the program (SIGUSR2).
+    pub(crate) upgrade: Box<dyn Fn() + Send>,
 }
 
 impl OnSignal for ServerDuties {
@@ -87,7 +86,7 @@ impl OnSignal for ServerDuties {
         match signal {
             SIGUSR1 => (self.reopen)(),
             SIGHUP => (self.reload)(),
-            _ => self.warnings.note(Warning::UserSignal2, 1),
+            _ => (self.upgrade)(),
         }
     }
 }

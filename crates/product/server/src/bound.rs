@@ -18,6 +18,7 @@ use crate::stop::Stop;
 use crate::tcp::{Setup, ShutdownSignal};
 use crate::tcp_thread::TcpSetup;
 use crate::threads;
+use crate::upgrade::{Handshake, Succession};
 use crate::warnings::Printer;
 use crate::worker_thread::{ServingWorker, SharedConfig, WorkerSetup};
 use crypto::SharedIdentities;
@@ -44,6 +45,8 @@ pub struct Bound {
     pub(crate) identities: SharedIdentities,
     pub(crate) access_log: (Target, Style),
     pub(crate) printer: Option<Printer>,
+    /// None if no process can take the place of this one.
+    pub(crate) succession: Option<Succession>,
 }
 
 /// What all threads of HTTP/1.1 and 2 have in common.
@@ -133,6 +136,15 @@ impl Bound {
         self.start(Apart(SiteServer { sites: sites.clone(), readers: Readers::default() }))
     }
 
+    /// These handshakes are under way in the processes before this one: they end there. Outside semver.
+    #[doc(hidden)]
+    pub fn with_handshakes(mut self, under_way: Vec<Handshake>) -> Bound {
+        if let Some(succession) = &mut self.succession {
+            self.worker.endpoint.predecessors = Arc::new(succession.hear(under_way));
+        }
+        self
+    }
+
     /// Changes each port by `wrap`: middleware. Outside semver.
     #[doc(hidden)]
     pub fn wrap_ports(mut self, wrap: impl Fn(AnyPort) -> AnyPort) -> Bound {
@@ -196,8 +208,18 @@ impl Bound {
 
     /// What the threads are started with, and what they use until all have ended.
     fn prepare(self) -> Result<Prepared, BindError> {
-        let Bound { ports, report, listeners, cores, worker, tcp, identities, access_log, printer, .. } =
-            self;
+        let Bound {
+            ports,
+            report,
+            listeners,
+            cores,
+            worker,
+            tcp,
+            identities,
+            access_log,
+            printer,
+            succession,
+        } = self;
         let shared = worker.shared.clone();
         let (target, style) = access_log;
         let log = AccessLog::start_with(target, style, shared.warnings.clone());
@@ -206,12 +228,16 @@ impl Bound {
         let board = Board::new(ports.len() + listeners.len());
         // Without this thread the server does what it did, and keeps its memory.
         let trimmer = MemoryTrimmer::start(&worker.shared.budget, QUIET, udp::return_freed_memory).ok();
-        let threads = Threads { worker, tcp, cores, log: &log, stop: &stop, board: &board };
+        let succession_ref = succession.as_ref();
+        let threads =
+            Threads { worker, tcp, cores, log: &log, stop: &stop, board: &board, succession: succession_ref };
         let setups = threads.setups(ports, listeners);
         let reopener = log.reopener();
+        let worker = setups.workers.first().and_then(|worker| worker.member.as_ref());
+        let upgrades = succession.map(|succession| Arc::new(succession.begin(worker)));
         Ok(Prepared {
             setups,
-            handle: Handle::new((stop, board), (reopener, shared), identities),
+            handle: Handle::new((stop, board), (reopener, shared), identities, upgrades),
             used: (log, trimmer, printer),
             addresses: (report.address, report.addresses),
         })
@@ -236,6 +262,7 @@ struct Threads<'a> {
     log: &'a AccessLog,
     stop: &'a Stop,
     board: &'a Board,
+    succession: Option<&'a Succession>,
 }
 
 impl Threads<'_> {
@@ -246,9 +273,14 @@ impl Threads<'_> {
     }
 
     fn worker_setups<P: Port>(&self, ports: Vec<P>) -> Vec<WorkerSetup<P>> {
-        // A single worker hands nothing over.
+        // A single worker hands nothing over, but to other processes.
         let wakers = ports.iter().map(P::waker).collect();
-        let mut members = if ports.len() > 1 { HandOff::group(wakers) } else { Vec::new() }.into_iter();
+        let has_others = ports.len() > 1 || self.succession.is_some();
+        let members = if has_others { HandOff::group(wakers) } else { Vec::new() }.into_iter();
+        let mut members = members.map(|member| match self.succession {
+            Some(succession) => succession.connect(member),
+            None => member,
+        });
         let setup = |(number, port): (u8, P)| WorkerSetup {
             number,
             port,

@@ -21,6 +21,7 @@ use crate::running::{Handle, Running};
 use crate::service::HttpService;
 use crate::settings::{AltSvc, Settings, State, WarningsTo};
 use crate::tickets::Tickets;
+use crate::upgrade::Inheritance;
 use crate::versions::Versions;
 use crypto::{ClientAuth, Identity, TlsOptions};
 use ports::DataPath;
@@ -197,6 +198,14 @@ impl Builder {
     /// Default: none. Source: RFC 9000 §9.6.
     pub fn preferred_address(mut self, ip: IpAddr) -> Builder {
         self.settings.preferred.push(ip);
+        self
+    }
+
+    /// What a process before or a service manager has left. From then on another process can take the place of this one
+    /// ([`Handle::estate`]). Outside semver.
+    #[doc(hidden)]
+    pub fn inherit(mut self, what: Inheritance) -> Builder {
+        self.settings.inheritance = Some(what);
         self
     }
 

@@ -2,14 +2,16 @@
 
 use crate::http3::Server;
 use crate::low::Handler;
-use datapath::Port;
+use datapath::{Intake, Port};
 use std::io;
 use worker::Worker;
 
-/// Takes no more connections. Those that are open end when their requests are answered.
+/// Takes no more connections, which another process may take. Those that are open end when their requests are answered.
 pub(crate) fn begin<P: Port, H: Handler>(worker: &mut Worker<P, Server<H>>) {
     worker.app_mut().stop();
-    worker.refuse_incoming();
+    if worker.port().intake() == Intake::Open {
+        worker.refuse_incoming();
+    }
     worker.activate_all();
 }
 

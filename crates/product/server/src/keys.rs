@@ -96,6 +96,16 @@ impl Keys {
         Ok(keys)
     }
 
+    /// Those of a process before.
+    pub(crate) fn inherited(secret: [u8; SECRET_LEN]) -> Keys {
+        Keys { secret, was_damaged: false }
+    }
+
+    /// All of them, for [`Keys::inherited`].
+    pub(crate) fn secret(&self) -> &[u8; SECRET_LEN] {
+        &self.secret
+    }
+
     /// The key of stateless resets of the server at `address`.
     pub fn reset_key(&self, address: SocketAddr) -> [u8; 32] {
         self.derive("stateless reset", &address.to_string())

@@ -77,6 +77,8 @@ mod thread_counters;
 #[doc(hidden)]
 pub mod threads;
 mod tickets;
+#[doc(hidden)]
+pub mod upgrade;
 mod versions;
 mod wake_list;
 pub mod warnings;

@@ -9,12 +9,15 @@ use crate::metrics::board::Board;
 use crate::records::{Summary, ThreadRecord};
 use crate::stop::{Phase, Stop};
 use crate::threads::{Reports, ThreadError};
+use crate::upgrade::{Estate, Handshake, UpgradeError, Upgrades};
 use crate::warnings::Warnings;
 use crypto::SharedIdentities;
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
+use std::sync::Arc;
 use tokio::sync::oneshot::Receiver;
 use tokio::sync::oneshot::error::RecvError;
 
@@ -45,6 +48,7 @@ pub struct Handle {
     reopener: Reopener,
     shared: Shared,
     identities: SharedIdentities,
+    upgrades: Option<Arc<Upgrades>>,
 }
 
 impl Handle {
@@ -52,8 +56,9 @@ impl Handle {
         (stop, board): (Stop, Board),
         (reopener, shared): (Reopener, Shared),
         identities: SharedIdentities,
+        upgrades: Option<Arc<Upgrades>>,
     ) -> Handle {
-        Handle { stop, board, reopener, shared, identities }
+        Handle { stop, board, reopener, shared, identities, upgrades }
     }
 
     /// The certificates in use.
@@ -63,7 +68,40 @@ impl Handle {
 
     /// Takes no more requests, answers those that were asked, and ends.
     pub fn stop(&self) {
+        self.upgrades.iter().for_each(|upgrades| upgrades.end());
         self.stop.drain();
+    }
+
+    /// What a process gets that takes the place of this one, with `others`, whose names have no spaces. Outside semver.
+    ///
+    /// # Errors
+    /// There is no upgrade of this server, or the system refuses.
+    #[doc(hidden)]
+    pub fn estate(&self, others: &[(&str, BorrowedFd<'_>)]) -> Result<Estate, UpgradeError> {
+        match &self.upgrades {
+            Some(upgrades) => upgrades.estate(others),
+            None => Err(UpgradeError::Refused("this server was not made for upgrades".to_owned())),
+        }
+    }
+
+    /// Has the workers take nothing in. Returns what the process that takes the place of this one must know. Outside semver.
+    #[doc(hidden)]
+    pub fn pause(&self) -> Vec<Handshake> {
+        let Some(upgrades) = &self.upgrades else { return Vec::new() };
+        upgrades.handshakes(self.stop.pause(upgrades.paused_workers()))
+    }
+
+    /// The other process has failed: goes on as before [`Handle::pause`]. Outside semver.
+    #[doc(hidden)]
+    pub fn resume(&self) {
+        self.stop.resume();
+    }
+
+    /// The other process serves: answers what was asked, and ends. Outside semver.
+    #[doc(hidden)]
+    pub fn retire(&self) {
+        self.upgrades.iter().for_each(|upgrades| upgrades.end());
+        self.stop.retire();
     }
 
     /// Closes all connections now, of every version of HTTP, and ends. Requests under way are not answered, and the futures of their

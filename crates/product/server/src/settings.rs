@@ -12,11 +12,12 @@ use crate::http3::HeadCache;
 use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::listen::Listen;
-use crate::listeners::{self, Listeners};
+use crate::listeners::{self, Copies, Listeners, Opening};
 use crate::low::Shared;
 use crate::report::Report;
 use crate::tcp;
 use crate::tickets::Tickets;
+use crate::upgrade::{Inheritance, Succession};
 use crate::versions::Versions;
 use crate::warnings::{self, Printer, Warnings};
 use crate::watch;
@@ -114,6 +115,8 @@ pub(crate) struct Settings {
     pub(crate) early_data: EarlyData,
     /// Where clients of HTTP/3 are asked to go on after the handshake.
     pub(crate) preferred: Vec<IpAddr>,
+    /// What a process before or a service manager has left; `None`, the default: nothing, and no process takes the place of this one.
+    pub(crate) inheritance: Option<Inheritance>,
 }
 
 impl Default for Settings {
@@ -142,34 +145,37 @@ impl Default for Settings {
             tickets: Tickets::default(),
             early_data: EarlyData::Off,
             preferred: Vec::new(),
+            inheritance: None,
         }
     }
 }
 
 impl Settings {
     /// Opens the ports.
-    pub(crate) fn bind(self) -> Result<Bound, BindError> {
+    pub(crate) fn bind(mut self) -> Result<Bound, BindError> {
         let identities = SharedIdentities::from(self.identities()?);
         let allowed = cpu::allowed();
-        let workers = match self.workers {
-            Workers::Exactly(count) => ports::Workers::Exactly(count.get()),
-            Workers::OnePerCore => {
-                ports::Workers::OnePerCore(u8::try_from(allowed.len().max(1)).unwrap_or(u8::MAX))
-            }
-        };
-        let threads = match workers {
-            ports::Workers::Exactly(count) | ports::Workers::OnePerCore(count) => usize::from(count.max(1)),
-        };
-        let tickets = self.tickets.open().map_err(|error| BindError::Setting(error.to_string()))?;
+        let (workers, threads) = self.threads(allowed.len());
+        let is_upgradable = self.inheritance.is_some();
+        let mut inheritance = self.inheritance.take().unwrap_or_default();
+        inheritance.check_workers(threads).map_err(BindError::Setting)?;
+        // The folder for keys is made, which may be that of ticket keys.
+        let (keys, notes) = self.keys(&inheritance)?;
+        let tickets = self.tickets.open(inheritance.tickets());
+        let tickets = tickets.map_err(|error| BindError::Setting(error.to_string()))?;
         let tickets = Arc::new(tickets);
         let (tls, tcp_tls) = self.tls(&identities, &tickets)?;
-        let options = ports::OpenOptions { workers, ..self.data_path.options().clone() };
-        let opened = listeners::open(&self.listen, &options, self.versions, threads)?;
+        let copies = if is_upgradable { Copies::Made } else { Copies::None };
+        let mut opened = self.open((workers, threads), &mut inheritance, copies)?;
         let mut report = self.report(&opened, threads);
-        let keys = self.keys(&mut report)?;
+        report.notes.extend(notes.into_iter().chain(inheritance.sockets.notes()));
+        let copies = std::mem::take(&mut opened.copies);
+        let succession =
+            Succession::new(inheritance, (&keys, &tickets), (&report, opened.udp.as_ref()), copies);
         let tcp = |tls| TcpConfig { tls, limits: self.tcp_limits(threads), alt_svc: self.alt_svc() };
         let tcp = tcp_tls.map(tcp);
-        let endpoint = self.endpoint(&keys, &report);
+        let endpoint =
+            EndpointConfig { generation: succession.generation(), ..self.endpoint(&keys, &report) };
         let ports = opened.udp.map(|udp| udp.ports).unwrap_or_default();
         let ports = self.data_path.captured(ports).map_err(BindError::Capture)?;
         let cores = self.cores.assign(threads.max(report.workers), &allowed).map_err(BindError::Cores)?;
@@ -204,7 +210,33 @@ impl Settings {
             identities,
             access_log: (self.access_log, self.log_style),
             printer,
+            succession: is_upgradable.then_some(succession),
         })
+    }
+
+    /// How many workers there are, and how many threads of TCP, on a machine of this many cores.
+    fn threads(&self, cores: usize) -> (ports::Workers, usize) {
+        let workers = match self.workers {
+            Workers::Exactly(count) => ports::Workers::Exactly(count.get()),
+            Workers::OnePerCore => ports::Workers::OnePerCore(u8::try_from(cores.max(1)).unwrap_or(u8::MAX)),
+        };
+        let (ports::Workers::Exactly(count) | ports::Workers::OnePerCore(count)) = workers;
+        (workers, usize::from(count.max(1)))
+    }
+
+    /// The ports, as far as they are not open already.
+    fn open(
+        &self,
+        (workers, threads): (ports::Workers, usize),
+        inheritance: &mut Inheritance,
+        copies: Copies,
+    ) -> Result<Listeners, BindError> {
+        let options = ports::OpenOptions { workers, ..self.data_path.options().clone() };
+        let steered = inheritance.steering();
+        let passed = &mut inheritance.sockets;
+        let mut opening =
+            Opening { options: &options, versions: self.versions, threads, passed, steered, copies };
+        listeners::open(&self.listen, &mut opening)
     }
 
     pub(crate) fn identities(&self) -> Result<Identities, BindError> {
@@ -257,24 +289,27 @@ impl Settings {
         }
     }
 
-    fn keys(&self, report: &mut Report) -> Result<Keys, BindError> {
+    /// The keys, and what is to be told of them.
+    fn keys(&self, inheritance: &Inheritance) -> Result<(Keys, Option<String>), BindError> {
+        if let Some(keys) = inheritance.keys() {
+            return Ok((keys, None));
+        }
         let fresh = || Keys::fresh().map_err(BindError::System);
         let keys = match &self.state {
-            State::Nowhere => return fresh(),
+            State::Nowhere => return Ok((fresh()?, None)),
             State::Folder(folder) => Keys::load_or_make(folder).map_err(BindError::State)?,
             State::Default => match default_keys() {
                 Ok(keys) => keys,
                 Err(problem) => {
-                    report.notes.push(format!("tercel: warning: {problem}: {CONSEQUENCE}"));
-                    return fresh();
+                    return Ok((fresh()?, Some(format!("tercel: warning: {problem}: {CONSEQUENCE}"))));
                 }
             },
         };
-        if keys.was_damaged {
-            let note = "tercel: warning: the file of kept keys was damaged and is replaced: connections of before are not reset";
-            report.notes.push(note.to_owned());
-        }
-        Ok(keys)
+        let note = keys.was_damaged.then(|| {
+            "tercel: warning: the file of kept keys was damaged and is replaced: connections of before are not reset"
+                .to_owned()
+        });
+        Ok((keys, note))
     }
 
     /// How the workers treat unknown peers. They share the keys, so each accepts the tokens and resets of all. The limits for

@@ -114,7 +114,10 @@ impl<R> Guard<R> {
 
 impl<R> Drop for Guard<R> {
     fn drop(&mut self) {
-        self.stop.drain();
+        // Where another process has the sockets, all threads end, each when its connections have ended.
+        if !self.stop.is_retired() {
+            self.stop.drain();
+        }
         let (shared, reports, sender) = {
             let mut state = self.lock();
             state.running -= 1;
@@ -184,6 +187,23 @@ mod tests {
         let jobs = vec![job(0, || panic!("on purpose")), job(1, until_stopped(&stop))];
         let failed = start(jobs, &stop, ()).unwrap().blocking_recv().unwrap();
         assert!(failed.unwrap_err().to_string().starts_with("worker 0 has panicked"));
+    }
+
+    /// Deleted, an upgrade would cut clients that have just connected over TCP as soon as the workers of HTTP/3 have no connection left.
+    #[test]
+    fn threads_of_a_process_that_was_replaced_end_for_themselves() {
+        let signals = |stop: &Stop| stop.shutdown_signals()[0].is_shut_down();
+        for is_retired in [false, true] {
+            let stop = Stop::new(Vec::new(), 1);
+            if is_retired {
+                stop.retire();
+            }
+            let jobs = vec![job(0, || Ok(true)), job(1, until_stopped(&stop))];
+            start(jobs, &stop, ()).unwrap().blocking_recv().unwrap().unwrap();
+            assert_eq!(signals(&stop), !is_retired);
+            stop.drain();
+            assert!(signals(&stop), "an order to stop is one still");
+        }
     }
 
     /// Deleted, the end of a server could be told while its log is still written.

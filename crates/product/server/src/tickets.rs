@@ -65,15 +65,16 @@ impl Tickets {
         self.keys.is_some()
     }
 
-    /// The keys.
+    /// The keys: those of the file, else those that the process before has left, else fresh ones.
     ///
     /// # Errors
     /// Those of the file cannot be used.
-    pub(crate) fn open(&self) -> Result<TicketKeys, TicketFileError> {
+    pub(crate) fn open(&self, inherited: Option<&[u8]>) -> Result<TicketKeys, TicketFileError> {
         let lifetime_s = self.lifetime.as_secs().try_into().unwrap_or(u32::MAX);
-        match &self.keys {
-            Some(path) => TicketKeys::in_file(path, lifetime_s),
-            None => Ok(TicketKeys::in_memory(lifetime_s)),
+        match (&self.keys, inherited) {
+            (Some(path), _) => TicketKeys::in_file(path, lifetime_s),
+            (None, Some(inherited)) => Ok(TicketKeys::inherited(inherited, lifetime_s)),
+            (None, None) => Ok(TicketKeys::in_memory(lifetime_s)),
         }
     }
 }

@@ -52,8 +52,6 @@ pub enum Warning {
     LogLinesLost,
     /// The access log could not be opened anew; lines go where they went before.
     LogNotReopened,
-    /// SIGUSR2, which has no meaning yet.
-    UserSignal2,
     /// The file of ticket keys could not be read or rotated; the keys in use go on.
     TicketKeysUnusable,
 }
@@ -66,7 +64,7 @@ const OUT: &str =
     "descriptors or memory have run out, or what one address may hold; see ulimit -n and --memory";
 
 /// What happened, after a number; and what to do about it.
-const TEXTS: [(&str, &str); 11] = [
+const TEXTS: [(&str, &str); 10] = [
     ("new QUIC connections were dropped", "too many handshakes are under way"),
     ("TCP connections had to wait", OUT),
     ("connections were refused", "there are as many as --max-connections and its companions allow"),
@@ -79,10 +77,6 @@ const TEXTS: [(&str, &str); 11] = [
         "the disk is full or too slow, or the reader of the log has stopped",
     ),
     ("times the access log could not be opened anew", "lines go on to the old file; look at its folder"),
-    (
-        "SIGUSR2 ignored",
-        "it has no meaning yet; SIGTERM ends the server, SIGHUP reloads, SIGUSR1 opens the access log anew",
-    ),
     (
         "times the file of --ticket-keys could not be used",
         "it is gone, cut, or open to all users; the keys in use go on",

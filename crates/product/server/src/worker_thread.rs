@@ -14,7 +14,7 @@ use crate::records::WorkerRecord;
 use crate::stop::{Phase, Stop};
 use base::time::{Duration, Instant};
 use cpu::thread_seconds;
-use datapath::{Frames, Port};
+use datapath::{Frames, Intake, Port};
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
@@ -76,6 +76,8 @@ pub(crate) struct ServingWorker<P: Port, H: Handler> {
 #[derive(Clone, Copy)]
 enum WorkerPhase {
     Serving,
+    /// It takes nothing in.
+    Paused,
     /// Until then at most.
     Draining(Option<Instant>),
 }
@@ -249,11 +251,10 @@ impl<P: Port, H: Handler> ServingWorker<P, H> {
     #[inline]
     pub(crate) fn obey(&mut self) -> Go {
         match self.phase {
-            WorkerPhase::Serving if !self.stop.is_ordered() => Go::On,
-            WorkerPhase::Serving => {
-                drain::begin(&mut self.worker);
-                self.phase = WorkerPhase::Draining(self.drain.map(|drain| self.worker.now() + drain));
-                self.obey()
+            WorkerPhase::Serving if self.stop.phase() == Phase::Serving => Go::On,
+            WorkerPhase::Serving | WorkerPhase::Paused => {
+                self.change_phase();
+                if matches!(self.phase, WorkerPhase::Draining(_)) { self.obey() } else { Go::On }
             }
             WorkerPhase::Draining(deadline) => {
                 let is_late = deadline.is_some_and(|deadline| self.worker.now() >= deadline);
@@ -263,11 +264,36 @@ impl<P: Port, H: Handler> ServingWorker<P, H> {
         }
     }
 
+    /// Does what the order says.
+    #[cold]
+    fn change_phase(&mut self) {
+        let is_paused = matches!(self.phase, WorkerPhase::Paused);
+        match self.stop.phase() {
+            Phase::Paused if is_paused => {}
+            Phase::Paused => {
+                self.worker.set_intake(Intake::Closed);
+                self.phase = WorkerPhase::Paused;
+                self.stop.on_paused(self.number, self.worker.endpoint().handshakes());
+            }
+            Phase::Serving => {
+                self.worker.set_intake(Intake::Open);
+                self.phase = WorkerPhase::Serving;
+            }
+            Phase::Draining | Phase::Over => {
+                if is_paused && !self.stop.is_retired() {
+                    self.worker.set_intake(Intake::Open);
+                }
+                drain::begin(&mut self.worker);
+                self.phase = WorkerPhase::Draining(self.drain.map(|drain| self.worker.now() + drain));
+            }
+        }
+    }
+
     /// When a turn is due beside what the worker knows of.
     fn next_timeout(&mut self) -> Option<Instant> {
         let log_at = self.worker.app_mut().next_timeout();
         let deadline = match self.phase {
-            WorkerPhase::Serving => None,
+            WorkerPhase::Serving | WorkerPhase::Paused => None,
             WorkerPhase::Draining(deadline) => deadline,
         };
         [log_at, self.warnings.next_timeout(), deadline].into_iter().flatten().min()

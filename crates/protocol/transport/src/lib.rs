@@ -27,7 +27,7 @@ mod streams;
 mod without;
 
 pub use admission::{ClientConfig, ServerConfig};
-pub use cid::CID_WORKER_OFFSET;
+pub use cid::{CID_WORKER_OFFSET, cid_generations};
 pub use config::{
     InvalidConfig, MAX_PACKET_SIZE, MIN_PACKET_SIZE, PreferredAddresses, Scheduler, Switch, TransportConfig,
 };
@@ -36,8 +36,8 @@ pub use connection::{
 };
 pub use crypto::{EarlyStatus, TlsError};
 pub use endpoint::{
-    DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, ResumeCounters,
-    RetryPolicy, Route, UsedTokens, split_run,
+    DropReason, Endpoint, EndpointConfig, EndpointCounters, Incoming, IncomingPolicy, Predecessor,
+    Predecessors, ResumeCounters, RetryPolicy, Route, UsedTokens, split_run,
 };
 pub use error::{AlreadySending, MigrateError, OpenPathError, TransportError};
 pub use event::{CloseReason, Event, Fin, StreamSink};

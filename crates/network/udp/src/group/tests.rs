@@ -228,3 +228,32 @@ fn a_steerings_name_is_read_as_it_is_written() {
     }
     assert!("bpf".parse::<SteeringChoice>().unwrap_err().contains("hand-off"));
 }
+
+/// Deleted, an upgrade could steer datagrams to other workers than before, or a service manager's sockets not at all.
+#[test]
+fn a_group_that_is_passed_on_steers_as_before() {
+    for &(choice, steering) in steerings() {
+        let first = bind("127.0.0.1:0", 3, choice);
+        let options = BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Gso);
+        let copies = |group: &Group| -> Vec<OwnedFd> {
+            group.ports.iter().map(|port| port.socket().try_clone_to_owned().unwrap()).collect()
+        };
+        let mut second = adopt_group(&options, copies(&first), Steered::By(first.steering)).unwrap();
+        assert_eq!((second.steering, second.ports.len()), (steering, 3));
+        let address = first.ports[0].local_address();
+        drop(first);
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for worker in 0..3 {
+            client.send_to(&packet(0x40, &[7, 7, 7, worker, 7, 7, 7, 7], 30), address).unwrap();
+        }
+        let heard: Vec<usize> = arrived(&mut second).iter().map(Vec::len).collect();
+        assert_eq!(heard, [1, 1, 1], "{choice}");
+        // Without a program that steers them already.
+        let unsteered = bind("127.0.0.1:0", 3, SteeringChoice::HandOff);
+        let third = adopt_group(&options, copies(&unsteered), Steered::AsChosen(choice)).unwrap();
+        assert_eq!(third.steering, steering);
+        let one = copies(&second).into_iter().take(1).collect();
+        let single = adopt_group(&options, one, Steered::AsChosen(choice)).unwrap();
+        assert_eq!(single.steering, Steering::Single);
+    }
+}

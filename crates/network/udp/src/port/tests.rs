@@ -394,3 +394,46 @@ fn a_poll_takes_a_part_of_what_a_small_buffer_holds() {
         assert!(polls.iter().all(|taken| *taken <= 22), "a quarter of 90: {variant} {polls:?}");
     }
 }
+
+/// Deleted, a process could read datagrams of the one that has taken its place, spin because of them, or fall silent with them.
+#[test]
+fn a_port_whose_intake_is_closed_leaves_arrivals_to_another_process_and_still_sends() {
+    for variant in Variant::ALL {
+        let mut old = port("127.0.0.1:0", variant);
+        let options = BindOptions::new("0.0.0.0:0".parse().unwrap(), variant);
+        let mut new = UdpPort::adopt(old.socket().try_clone_to_owned().unwrap(), &options).unwrap();
+        assert_eq!(new.local_address(), old.local_address());
+        assert_eq!((new.variant(), new.granted), (old.variant(), old.granted));
+        old.set_intake(Intake::Closed);
+        assert_eq!((old.intake(), new.intake()), (Intake::Closed, Intake::Open));
+        let mut client = port("127.0.0.1:0", variant);
+        let way = path(&client, old.local_address());
+        send(&mut client, way, &numbered(5, 700));
+        client.flush().unwrap();
+        let deadline = old.now() + Duration::from_millis(50);
+        old.wait(Some(deadline)).unwrap();
+        assert!(old.now() >= deadline && old.poll().unwrap() == 0, "{variant}");
+        let way = path(&old, client.local_address());
+        send(&mut old, way, &numbered(3, 500));
+        old.flush().unwrap();
+        assert_eq!(bytes_of(receive(&mut client, 3)), numbered(3, 500), "{variant}");
+        assert_eq!(bytes_of(receive(&mut new, 5)), numbered(5, 700), "{variant}");
+        old.set_intake(Intake::Open);
+        let way = path(&client, old.local_address());
+        send(&mut client, way, &numbered(1, 90));
+        client.flush().unwrap();
+        assert_eq!(bytes_of(receive(&mut old, 1)), numbered(1, 90), "{variant}");
+    }
+}
+
+/// Deleted, a service manager could pass something else, and the worker fail later, without a word about why.
+#[test]
+fn what_is_no_bound_socket_of_udp_is_refused() {
+    let options = BindOptions::new("127.0.0.1:0".parse().unwrap(), Variant::Gso);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let unbound = Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None).unwrap();
+    for socket in [listener.into(), unbound.into(), std::fs::File::open("/dev/null").unwrap().into()] {
+        let refused = UdpPort::adopt(socket, &options).unwrap_err().to_string();
+        assert!(refused.starts_with("cannot "), "{refused}");
+    }
+}

@@ -4,12 +4,14 @@ mod batch;
 mod heap;
 #[cfg(miri)]
 mod kernel;
+mod passed;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 pub(crate) use batch::{Arrived, Message, ReceiveBatch, SendBatch};
 pub use heap::return_freed_memory;
+pub use passed::take_passed;
 
 /// Sets an integer option.
 pub(crate) fn set_option(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {

@@ -177,3 +177,65 @@ fn a_datagram_that_was_handed_over_is_due_at_once() {
     assert_eq!((turn.trains, worker.hand_off_counters().handed_in), (1, 1));
     assert_eq!(worker.next_deadline(), None);
 }
+
+/// Another process, which may have ended.
+#[derive(Default)]
+struct Others {
+    has_ended: core::sync::atomic::AtomicBool,
+    taken: core::sync::atomic::AtomicU64,
+}
+
+impl crate::OtherProcesses for Others {
+    fn hand_over(&self, to: transport::Predecessor, train: &Train<'_>) -> Option<u64> {
+        use core::sync::atomic::Ordering::Relaxed;
+        assert_eq!((to.generation, to.worker), (0, 0));
+        assert_eq!(train.bytes.len(), 40);
+        self.taken.fetch_add(1, Relaxed);
+        (!self.has_ended.load(Relaxed)).then_some(1)
+    }
+}
+
+/// Deleted, clients of a process that has ended would hear nothing, or those of one that runs be reset.
+#[test]
+fn a_datagram_of_another_processs_connection_goes_there_for_as_long_as_it_runs() {
+    use core::sync::atomic::Ordering::Relaxed;
+    let others = Arc::new(Others::default());
+    let member = crate::HandOff::group(vec![None]).pop().expect("one");
+    let bringer = member.bringer();
+    let member = member.with_others(Arc::<Others>::clone(&others));
+    let predecessors = Arc::new(transport::Predecessors::new(vec![0], []));
+    let config = EndpointConfig { generation: 1, predecessors, ..EndpointConfig::default() };
+    let mut endpoint = Endpoint::new(config, [1; 32]);
+    let (mut app, mut slab, mut active) = (Idle, Slab::new(), Vec::new());
+    let mut counters = HandOffCounters::default();
+    let mut context = ReceiveContext {
+        app: &mut app,
+        endpoint: &mut endpoint,
+        server: None,
+        slab: &mut slab,
+        active: &mut active,
+        hand_off_group: Some(&member),
+        counters: &mut counters,
+        now: Instant::from_nanos(1 << 40),
+        holds_trains: false,
+    };
+    let local = SocketAddr::from(([127, 0, 0, 1], 1));
+    let addresses = Addresses { local, peer: SocketAddr::from(([127, 0, 0, 1], 5_000)) };
+    let mut bytes = [0x40; 40];
+    bytes[1 + transport::CID_WORKER_OFFSET] = 0;
+    let mut receive = |origin| {
+        let train = Train { bytes: &mut bytes, segment_size: 40, addresses, ecn: Ecn::NotEct };
+        context.receive(train, origin)
+    };
+    assert_eq!(receive(Origin::Port), None);
+    assert_eq!(others.taken.load(Relaxed), 1);
+    assert!(receive(Origin::Worker).is_some(), "what was handed over is judged here: a reset");
+    assert_eq!(others.taken.load(Relaxed), 1);
+    others.has_ended.store(true, Relaxed);
+    assert!(receive(Origin::Port).is_some(), "the connection has gone with its process: a reset");
+    assert_eq!(others.taken.load(Relaxed), 2);
+    assert_eq!((counters.handed_out, counters.hand_off_dropped), (1, 0));
+    // And what comes from another process reaches the worker.
+    let train = Train { bytes: &mut bytes, segment_size: 40, addresses, ecn: Ecn::NotEct };
+    assert_eq!(bringer.send(0, &train), 1);
+}

@@ -15,7 +15,7 @@ use ports::AnyPort;
 use serde_json::json;
 use server::credentials::{Credentials, Expired};
 use server::threads::{self, Job};
-use server::{Cores, Listen, Stop, Workers, listen, warnings};
+use server::{Cores, Listen, Stop, Workers, listen};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -185,14 +185,13 @@ impl ServeArgs {
         let mut members = group.into_iter();
         let stop = Stop::new(ports.iter().filter_map(Port::waker).collect(), 0);
         let ready_file: Arc<OnceLock<ReadyFile>> = Arc::default();
-        let (warnings, _printer) = warnings::start(io::stderr()).map_err(text)?;
         let (to_stop, to_remove) = (stop.clone(), Arc::clone(&ready_file));
         let duties = ServerDuties {
             stop: Box::new(move || to_stop.drain()),
             reload: Box::new(|| ()),
             reopen: Box::new(|| ()),
             tidy: Box::new(move || to_remove.get().into_iter().for_each(ReadyFile::remove)),
-            warnings,
+            upgrade: Box::new(|| ()),
         };
         heed(duties).map_err(text)?;
         let job = |(number, port): (u8, AnyPort)| {

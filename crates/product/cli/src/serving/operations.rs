@@ -2,11 +2,13 @@
 
 use super::log;
 use super::reload::Reloader;
-use admin::{Address, Listener, Place, Serving, Snapshot, Source, Stage};
+use admin::{Address, Listener, Serving, Snapshot, Source, Stage};
 use clap::Args;
 use server::sites::LiveSites;
 use server::{Handle, Report};
-use std::sync::{Arc, OnceLock};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 use traces::Qlog;
@@ -25,17 +27,18 @@ pub(crate) struct AdminArgs {
 }
 
 impl AdminArgs {
-    /// Opens the address, if there is one. Until [`Operations::begin`] it says that the server is starting.
+    /// Opens the address, if there is one, unless the process before has left its socket. Until [`Operations::begin`] it says that the
+    /// server is starting; one that was left is that of the process before until then.
     ///
     /// # Errors
     /// One line: it cannot be opened.
-    pub(crate) fn open(&self) -> Result<Operations, String> {
-        let running = Arc::<Running>::default();
-        let Some(address) = &self.admin else {
-            return Ok(Operations { running, place: None, _serving: None });
-        };
+    pub(crate) fn open(&self, left: Option<OwnedFd>) -> Result<Operations, String> {
+        let Some(address) = &self.admin else { return Ok(Operations::default()) };
         let fails = |error| format!("--admin: cannot listen on {address}: {error}");
-        let listener = Listener::bind(address, Place::Free).map_err(fails)?;
+        let left =
+            left.map(|socket| Listener::inherit(socket, address)).transpose().map_err(fails)?.flatten();
+        let is_left = left.is_some();
+        let listener = left.map_or_else(|| Listener::bind(address), Ok).map_err(fails)?;
         let place = listener.address().clone();
         if !place.is_local() {
             log::warn(&format!(
@@ -43,16 +46,37 @@ impl AdminArgs {
                  --admin with a port alone is for this machine"
             ));
         }
-        let serving = listener.serve(Arc::<Running>::clone(&running)).map_err(fails)?;
-        Ok(Operations { running, place: Some(place), _serving: Some(serving) })
+        let operations = Operations {
+            place: Some(place),
+            copy: Some(listener.copy().map_err(fails)?),
+            socket: Mutex::new(AdminSocket::Waits(listener)),
+            ..Operations::default()
+        };
+        if !is_left {
+            operations.answer().map_err(fails)?;
+        }
+        Ok(operations)
     }
 }
 
+/// What becomes of the socket of the admin address.
+#[derive(Default)]
+enum AdminSocket {
+    /// There is none, or another process has it.
+    #[default]
+    Gone,
+    Waits(Listener),
+    Serves(Serving),
+}
+
 /// The admin address of a server, which may have none.
+#[derive(Default)]
 pub(crate) struct Operations {
     running: Arc<Running>,
     place: Option<Address>,
-    _serving: Option<Serving>,
+    /// Of the socket, for a process that takes the place of this one.
+    copy: Option<OwnedFd>,
+    socket: Mutex<AdminSocket>,
 }
 
 impl Operations {
@@ -62,9 +86,45 @@ impl Operations {
     }
 
     /// The server serves.
-    pub(crate) fn begin(&self, server: Observed) {
+    ///
+    /// # Errors
+    /// One line: the system has no thread left.
+    pub(crate) fn begin(&self, server: Observed) -> Result<(), String> {
         // It begins once.
         let _ = self.running.0.set(server);
+        self.answer().map_err(|error| format!("--admin: {error}"))
+    }
+
+    /// The socket, for a process that takes the place of this one.
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.copy.as_ref().map(OwnedFd::as_fd)
+    }
+
+    /// Another process answers at the address from now on.
+    pub(crate) fn leave(&self) {
+        if let AdminSocket::Serves(serving) = std::mem::take(&mut *self.lock()) {
+            serving.leave();
+        }
+    }
+
+    /// Answers no more, at the end of the server.
+    pub(crate) fn end(&self) {
+        drop(std::mem::take(&mut *self.lock()));
+    }
+
+    fn answer(&self) -> io::Result<()> {
+        let mut socket = self.lock();
+        *socket = match std::mem::take(&mut *socket) {
+            AdminSocket::Waits(listener) => {
+                AdminSocket::Serves(listener.serve(Arc::<Running>::clone(&self.running))?)
+            }
+            other => other,
+        };
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AdminSocket> {
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

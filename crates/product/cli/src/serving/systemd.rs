@@ -8,6 +8,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// It serves, or serves on after [`reloading`]. `status` is shown by `systemctl status`.
 pub(crate) fn ready(status: &str) {
@@ -21,6 +22,15 @@ pub(crate) fn reloading() {
     notify(&format!("RELOADING=1\nMONOTONIC_USEC={micros}\nSTATUS=reloading"));
 }
 
+/// Another process is the service from now on, and serves. systemd hears it from the one that was, and heeds no other.
+pub(crate) fn succeeded_by(process: u32, status: &str) {
+    notify(&format!("MAINPID={process}\nREADY=1\nSTATUS={status}"));
+    IS_SUCCEEDED.store(true, Ordering::Release);
+}
+
+/// Whether another process is the service.
+static IS_SUCCEEDED: AtomicBool = AtomicBool::new(false);
+
 /// It lives. To be told more often than `WATCHDOG_USEC` says.
 pub(crate) fn alive() {
     notify("WATCHDOG=1");
@@ -32,6 +42,9 @@ pub(crate) fn stopping() {
 }
 
 fn notify(state: &str) {
+    if IS_SUCCEEDED.load(Ordering::Acquire) {
+        return;
+    }
     if let Some(place) = std::env::var_os("NOTIFY_SOCKET") {
         // A server goes on whether its supervisor listens or not.
         let _ = send(&place, state);

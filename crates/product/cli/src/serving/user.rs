@@ -5,6 +5,8 @@ use nix::unistd::{
     Gid, Group, Uid, User, getegid, geteuid, getgid, getuid, initgroups, setgroups, setresgid, setresuid,
 };
 use std::ffi::CString;
+use std::os::unix::fs::lchown;
+use std::path::Path;
 
 /// Flags about the user.
 #[derive(Args)]
@@ -70,6 +72,20 @@ impl UserArgs {
             }
         }
         Ok(())
+    }
+
+    /// Makes a folder, and the files in it, those of the user to become: a process that takes the place of this one reads them, too.
+    ///
+    /// # Errors
+    /// As [`UserArgs::permitted`], or the system refuses.
+    pub(crate) fn give(&self, folder: &Path) -> Result<(), String> {
+        let Some(identity) = self.identity()?.filter(|identity| !is_now(identity)) else { return Ok(()) };
+        let (user, group) = (identity.user.map(Uid::as_raw), Some(identity.group.as_raw()));
+        let files = std::fs::read_dir(folder).map(|files| files.flatten().map(|file| file.path()));
+        let mut all = files.into_iter().flatten().chain([folder.to_owned()]);
+        // A link is given itself, and not what it leads to.
+        all.try_for_each(|path| lchown(&path, user, group))
+            .map_err(|error| format!("cannot give {} to {}: {error}", folder.display(), self.asked()))
     }
 
     fn identity(&self) -> Result<Option<Identity>, String> {

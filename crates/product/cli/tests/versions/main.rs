@@ -21,6 +21,7 @@ mod server;
 mod sites;
 mod systemd;
 mod tcp;
+mod upgrade;
 mod validation;
 
 use message::{Answer, Ask};

@@ -15,6 +15,8 @@ const STEP: Duration = Duration::from_millis(10);
 /// A server of a folder.
 pub(crate) struct Server {
     child: Child,
+    /// Processes that took the place of the child, one after the other.
+    upgraded: Vec<u32>,
     pub(crate) ready: Value,
     pub(crate) port: u16,
     place: TempDir,
@@ -28,9 +30,39 @@ impl Server {
 
     /// Serves `root`, and tells the socket `supervisor` how it is, as systemd's.
     pub(crate) fn start_under(root: &Path, supervisor: &Path) -> Server {
+        Server::start_with(root, &[], &[("NOTIFY_SOCKET", supervisor)])
+    }
+
+    /// The same with words and variables.
+    pub(crate) fn start_with(root: &Path, arguments: &[&str], variables: &[(&str, &Path)]) -> Server {
         let mut command = Command::new(PROGRAM);
-        command.env("NOTIFY_SOCKET", supervisor);
-        Server::run(command, root, &[])
+        command.envs(variables.iter().copied());
+        Server::run(command, root, arguments)
+    }
+
+    /// The same by a copy of the program.
+    pub(crate) fn start_program(program: &Path, root: &Path, arguments: &[&str]) -> Server {
+        Server::run(Command::new(program), root, arguments)
+    }
+
+    /// Serves `root` at the address that `arguments` say, by a command that ends with `serve`.
+    pub(crate) fn start_command(command: Command, root: &Path, arguments: &[&str]) -> Server {
+        Server::run_as_it_is(TempDir::new().expect("a folder"), command, Some(root), arguments)
+    }
+
+    /// The same with files in a folder that is open to all users; `None` if they cannot run the program.
+    pub(crate) fn start_for_all(root: &Path, arguments: &[&str]) -> Option<Server> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let place = TempDir::new().expect("a folder");
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).expect("set");
+        // The program may be in a folder of root's.
+        let program = place.path().join("tercel");
+        fs::copy(PROGRAM, &program).expect("copied");
+        let mut probe = Command::new("setpriv");
+        probe.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program).arg("--version");
+        let runs =
+            probe.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        runs.then(|| Server::run_in(place, Command::new(&program), Some(root), arguments))
     }
 
     /// Serves what `arguments` say.
@@ -61,21 +93,37 @@ impl Server {
     }
 
     /// Kills it and starts another at the same address, with what the first has kept.
-    pub(crate) fn kill_and_restart(mut self, root: &Path) -> Server {
+    pub(crate) fn kill_and_restart(self, root: &Path) -> Server {
+        self.kill_and_restart_with(root, &[])
+    }
+
+    /// The same with these words.
+    pub(crate) fn kill_and_restart_with(mut self, root: &Path, arguments: &[&str]) -> Server {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
         let place = std::mem::replace(&mut self.place, TempDir::new().expect("a folder"));
         fs::remove_file(place.path().join("ready")).expect("a killed server cleans up nothing");
         let listen = format!("127.0.0.1:{}", self.port);
-        Server::run_in(place, Command::new(PROGRAM), Some(root), &["--listen", &listen])
+        Server::run_in(
+            place,
+            Command::new(PROGRAM),
+            Some(root),
+            &[&["--listen", &listen], arguments].concat(),
+        )
     }
 
     fn run_in(place: TempDir, mut command: Command, root: Option<&Path>, arguments: &[&str]) -> Server {
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        Server::run_as_it_is(place, command, root, arguments)
+    }
+
+    /// With the standard input and output of the command.
+    fn run_as_it_is(place: TempDir, mut command: Command, root: Option<&Path>, arguments: &[&str]) -> Server {
         let file = |name: &str| place.path().join(name);
         command.arg("serve").args(root).args(arguments);
         command.arg("--access-log").arg(file("log"));
         command.arg("--ready-file").arg(file("ready")).arg("--summary-file").arg(file("summary"));
-        command.env("XDG_DATA_HOME", file("data")).stdin(Stdio::null()).stdout(Stdio::null());
+        command.env("XDG_DATA_HOME", file("data"));
         command.stderr(fs::File::create(file("said")).expect("a file"));
         let mut child = command.spawn().expect("the program starts");
         let mut waited = Duration::ZERO;
@@ -89,7 +137,7 @@ impl Server {
         let text = fs::read_to_string(file("ready")).expect("the ready file");
         let ready: Value = serde_json::from_str(&text).expect("JSON");
         let port = ready["port"].as_u64().and_then(|port| u16::try_from(port).ok()).expect("a port");
-        Server { child, ready, port, place }
+        Server { child, upgraded: Vec::new(), ready, port, place }
     }
 
     /// Asks it to end, without waiting.
@@ -97,10 +145,27 @@ impl Server {
         self.signal("TERM");
     }
 
-    /// Sends it a signal.
+    /// Sends it a signal, the first process of it.
     pub(crate) fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().expect("kill runs").success());
+        signal(self.child.id(), name);
+    }
+
+    /// Has another process take the place of the one that serves. Returns its number.
+    pub(crate) fn upgrade(&mut self) -> u32 {
+        signal(self.serving(), "USR2");
+        let said = self.wait_for("said", ("tercel: upgraded: process ", self.upgraded.len() + 1));
+        let text = fs::read_to_string(self.file("ready")).expect("the ready file");
+        let ready: Value = serde_json::from_str(&text).expect("JSON");
+        let process =
+            ready["pid"].as_u64().and_then(|process| u32::try_from(process).ok()).expect("a number");
+        assert!(said.contains(&format!("upgraded: process {process} serves")), "{said}");
+        self.upgraded.push(process);
+        process
+    }
+
+    /// The process that serves.
+    fn serving(&self) -> u32 {
+        self.upgraded.last().copied().unwrap_or(self.child.id())
     }
 
     /// Waits until it has ended.
@@ -137,9 +202,17 @@ impl Server {
 
     /// Ends it. Returns its summary and its access log.
     pub(crate) fn stop(mut self) -> (Value, String) {
-        self.ask_to_end();
+        signal(self.serving(), "TERM");
         let status = self.wait();
         assert!(status.success(), "{status}");
+        for process in std::mem::take(&mut self.upgraded) {
+            let mut waited = Duration::ZERO;
+            while is_running(process) {
+                assert!(waited < PATIENCE, "process {process} does not end");
+                sleep(STEP);
+                waited += STEP;
+            }
+        }
         let read = |name: &str| fs::read_to_string(self.place.path().join(name)).unwrap_or_default();
         (serde_json::from_str(&read("summary")).expect("a summary"), read("log"))
     }
@@ -149,5 +222,24 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // Only this can: they are no children of this process. The last one may have begun when the test ended.
+        let ready = fs::read_to_string(self.file("ready")).unwrap_or_default();
+        let last = serde_json::from_str::<Value>(&ready).ok().and_then(|ready| ready["pid"].as_u64());
+        let last =
+            last.and_then(|process| u32::try_from(process).ok()).filter(|last| *last != self.child.id());
+        for process in self.upgraded.iter().copied().chain(last).filter(|process| is_running(*process)) {
+            let _ = Command::new("kill").args(["-KILL", &process.to_string()]).status();
+        }
     }
+}
+
+fn signal(process: u32, name: &str) {
+    let words = [&format!("-{name}"), &process.to_string()];
+    assert!(Command::new("kill").args(words).status().expect("kill runs").success());
+}
+
+/// Whether it runs; one that has ended and was not waited for does not.
+fn is_running(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }

@@ -217,6 +217,7 @@ fn plain<B>(status: u16, mut account: RequestGuard) -> Response<Outgoing<B>> {
 /// Adds what each response says: RFC 9110 §6.6.1, RFC 7838.
 fn announce(fields: &mut HeaderMap, account: &RequestGuard) {
     account.thread_state.date(fields, monotonic::now());
+    account.announce_end(fields);
     if let Some(alt_svc) = account.maps.borrow().alt_svc() {
         fields.insert(header::ALT_SVC, alt_svc.clone());
     }

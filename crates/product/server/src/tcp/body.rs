@@ -13,6 +13,7 @@ use crate::readers::ResultWaker;
 use crate::request::Head;
 use base::time::Instant;
 use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderValue};
 use http_body::{Frame, SizeHint};
 use std::cell::RefCell;
 use std::io;
@@ -45,6 +46,15 @@ pub(super) struct RequestGuard {
     pub(super) sent: u64,
     /// Bytes of content that count as read ahead of the client.
     pub(super) ahead: u64,
+}
+
+impl RequestGuard {
+    /// Tells a client of HTTP/1.1 that its next request belongs to another connection, if so. RFC 9112 §9.6.
+    pub(super) fn announce_end(&self, fields: &mut HeaderMap) {
+        if self.protocol == Protocol::Http1 && self.timeouts.is_leaving() {
+            fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
 }
 
 impl Drop for RequestGuard {

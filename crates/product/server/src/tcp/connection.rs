@@ -85,7 +85,7 @@ pub(super) async fn serve<A: Answer>(
     let local = socket.local_addr().unwrap_or(peer);
     let Ok(stream) = Stream::new(socket, &options.tls, Rc::clone(&timeouts)) else { return };
     let handshake = poll_fn(|cx| match timeouts.order(cx.waker()) {
-        NextAction::Serve => stream.poll_handshake(cx),
+        NextAction::Serve | NextAction::Leave => stream.poll_handshake(cx),
         NextAction::Finish | NextAction::Close => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
     });
     match handshake.await {
@@ -125,7 +125,7 @@ pub(super) async fn serve<A: Answer>(
         drive(options.http1.serve_connection(stream.clone(), service), &stream, &timeouts).await
     };
     // A peer that is still sending would lose our last words to a reset.
-    if end == End::Unread || timeouts.has_unread() {
+    if end == End::Unread || timeouts.has_unread() || timeouts.has_left() {
         linger(&stream, &timeouts).await;
     }
 }
@@ -135,7 +135,7 @@ async fn linger(stream: &Stream, timeouts: &ConnectionTimeouts) {
     timeouts.on_linger(monotonic::now());
     poll_fn(|cx| match timeouts.order(cx.waker()) {
         NextAction::Close => Poll::Ready(()),
-        NextAction::Serve | NextAction::Finish => stream.poll_discard(cx),
+        NextAction::Serve | NextAction::Leave | NextAction::Finish => stream.poll_discard(cx),
     })
     .await;
 }
@@ -151,6 +151,9 @@ enum End {
 
 /// hyper's connections.
 trait Graceful: Future<Output = hyper::Result<()>> {
+    /// Whether the version has a message that says so between two requests. Where it has none, a response does.
+    const TELLS: bool;
+
     /// Begins no more requests, and ends.
     fn finish(self: Pin<&mut Self>);
 }
@@ -160,6 +163,8 @@ where
     S: Service<Request<Incoming>, Response = Response<B>, Error = io::Error>,
     B: Body<Data = Bytes, Error = io::Error> + 'static,
 {
+    const TELLS: bool = false;
+
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }
@@ -172,6 +177,8 @@ where
     B: Body<Data = Bytes, Error = io::Error> + 'static,
     InPlace: Http2ServerConnExec<S::Future, B>,
 {
+    const TELLS: bool = true;
+
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }
@@ -180,18 +187,29 @@ where
 /// Polls hyper and sends what it wrote, until one of the ends or the thread wants no more.
 async fn drive<C: Graceful>(connection: C, stream: &Stream, timeouts: &ConnectionTimeouts) -> End {
     let mut connection = pin!(connection);
-    let mut told = NextAction::Serve;
+    let mut is_told = false;
     poll_fn(|cx| {
         stream.begin_turn();
-        match timeouts.order(cx.waker()) {
-            NextAction::Close => return Poll::Ready(End::Over),
-            NextAction::Finish if told == NextAction::Serve => {
-                told = NextAction::Finish;
+        let order = timeouts.order(cx.waker());
+        if order == NextAction::Close {
+            return Poll::Ready(End::Over);
+        }
+        // A client that has only just connected would have come in vain.
+        let is_due = || match order {
+            NextAction::Finish => true,
+            NextAction::Leave => C::TELLS && timeouts.has_asked(),
+            NextAction::Serve | NextAction::Close => false,
+        };
+        let polled = loop {
+            if !is_told && is_due() {
+                is_told = true;
                 connection.as_mut().finish();
             }
-            NextAction::Serve | NextAction::Finish => {}
-        }
-        let polled = connection.as_mut().poll(cx);
+            let polled = connection.as_mut().poll(cx);
+            if polled.is_ready() || is_told || !is_due() {
+                break polled;
+            }
+        };
         let sent = stream.poll_send(cx);
         match (polled, sent) {
             (Poll::Ready(Ok(())), _) | (_, Poll::Ready(Err(_))) => Poll::Ready(End::Over),

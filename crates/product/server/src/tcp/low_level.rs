@@ -216,6 +216,7 @@ fn announce(map: &mut HeaderMap, account: &RequestGuard, received: Received) {
     if let Some(alt_svc) = account.maps.borrow().alt_svc() {
         map.insert(header::ALT_SVC, alt_svc.clone());
     }
+    account.announce_end(map);
     if received == Received::Open {
         account.timeouts.on_unread();
         if account.protocol == Protocol::Http1 {

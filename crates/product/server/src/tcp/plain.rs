@@ -18,7 +18,7 @@ const MAX_HEAD: usize = 8 * 1024;
 pub(super) async fn answer(stream: &Stream, head: Vec<u8>, timeouts: &ConnectionTimeouts) {
     let mut exchange = Exchange { head, reply: Vec::new() };
     poll_fn(|cx| match timeouts.order(cx.waker()) {
-        NextAction::Serve => exchange.poll(stream, cx).map(|_| ()),
+        NextAction::Serve | NextAction::Leave => exchange.poll(stream, cx).map(|_| ()),
         NextAction::Finish | NextAction::Close => Poll::Ready(()),
     })
     .await;

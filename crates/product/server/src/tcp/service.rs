@@ -181,7 +181,8 @@ impl Future for Answer {
 fn respond(mut account: RequestGuard, answer: response::Response) -> Response<Content> {
     account.status = answer.status;
     account.ahead = account.timeouts.reserve(answer.body.remaining());
-    let fields = account.maps.borrow_mut().map(answer.status, answer.fields);
+    let mut fields = account.maps.borrow_mut().map(answer.status, answer.fields);
+    account.announce_end(&mut fields);
     let mut response = Response::new(Content { body: answer.body, account, held: Bytes::new() });
     match StatusCode::from_u16(answer.status) {
         Ok(status) => *response.status_mut() = status,

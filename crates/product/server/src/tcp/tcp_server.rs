@@ -112,6 +112,7 @@ where
         is_timed: false,
         paused_until: None,
         is_leaving: false,
+        told: NextAction::Serve,
         deadline: None,
         publisher: Rc::clone(&publisher),
     };
@@ -168,6 +169,8 @@ struct TcpServer<A> {
     paused_until: Option<Instant>,
     /// The order to stop has come.
     is_leaving: bool,
+    /// What all connections were told last.
+    told: NextAction,
     /// When connections that are still open end, after the order to stop.
     deadline: Option<Instant>,
 }
@@ -199,7 +202,7 @@ where
 {
     /// Looks whether the order to stop has come.
     fn heed(&mut self, cx: &mut Context<'_>) {
-        if !self.shutdown_signal.is_shut_down(cx.waker()) {
+        if !self.shutdown_signal.is_over(cx.waker()) {
             return;
         }
         if !self.is_leaving {
@@ -207,7 +210,11 @@ where
             self.listeners.clear();
             self.deadline = self.manner.limits.drain.map(|drain| monotonic::now() + drain);
             self.arm();
-            self.tell_all(NextAction::Finish);
+        }
+        let is_shut_down = self.shutdown_signal.is_shut_down();
+        let action = if is_shut_down { NextAction::Finish } else { NextAction::Leave };
+        if std::mem::replace(&mut self.told, action) != action {
+            self.tell_all(action);
         }
         if self.shutdown_signal.is_aborted() {
             self.tell_all(NextAction::Close);

@@ -30,6 +30,8 @@ const AHEAD: u64 = 128 * 1024;
 pub(super) enum NextAction {
     /// Go on.
     Serve,
+    /// Answer what is asked, tell the client that it asks elsewhere, and end: another process takes new connections.
+    Leave,
     /// Answer what was asked, and end.
     Finish,
     /// End at once.
@@ -52,6 +54,8 @@ pub(super) struct ConnectionTimeouts {
     waker: RefCell<Option<Waker>>,
     /// Requests under way.
     open: Cell<u32>,
+    /// Whether there was one.
+    has_asked: Cell<bool>,
     /// Whether a request was answered without its content.
     unread: Cell<bool>,
     /// Bytes of content that TLS was given and the socket has not taken.
@@ -79,6 +83,7 @@ impl ConnectionTimeouts {
             order: Cell::new(NextAction::Serve),
             waker: RefCell::default(),
             open: Cell::new(0),
+            has_asked: Cell::new(false),
             unread: Cell::new(false),
             owed: Cell::new(0),
             ahead: Cell::new(0),
@@ -113,9 +118,25 @@ impl ConnectionTimeouts {
 
     /// A request's head is complete.
     pub(super) fn on_request(&self, now: Instant) {
+        self.has_asked.set(true);
         if self.open.replace(self.open.get().saturating_add(1)) == 0 {
             self.begin_span(now);
         }
+    }
+
+    /// Whether there was a request.
+    pub(super) fn has_asked(&self) -> bool {
+        self.has_asked.get()
+    }
+
+    /// Whether the next request belongs to another connection.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.order.get() >= NextAction::Leave
+    }
+
+    /// Whether the connection ends because another process takes new ones, and no sooner than by itself.
+    pub(super) fn has_left(&self) -> bool {
+        self.order.get() == NextAction::Leave
     }
 
     /// A request is over.
@@ -256,7 +277,7 @@ impl ConnectionTimeouts {
             _ => NextAction::Serve,
         };
         self.tell(order);
-        before == NextAction::Serve && order > NextAction::Serve
+        before <= NextAction::Leave && order > NextAction::Leave
     }
 }
 
@@ -324,6 +345,17 @@ mod tests {
         send(&timeouts, 1_023);
         assert_eq!(ordered(&timeouts, 228), NextAction::Close, "too few bytes in a minute");
     }
+    /// Deleted, an upgrade could cut a client that has just connected, or an idle one hold the old process for ever.
+    #[test]
+    fn a_connection_that_is_to_leave_is_idle_no_longer_than_others() {
+        let timeouts = timeouts();
+        timeouts.tell(NextAction::Leave);
+        assert!(timeouts.is_leaving() && !timeouts.has_asked());
+        timeouts.on_secure(at(1));
+        assert_eq!(ordered(&timeouts, 30), NextAction::Leave);
+        assert_eq!(ordered(&timeouts, 31), NextAction::Finish);
+    }
+
     /// hyper has all of the response, and the peer reads it slowly.
     #[test]
     fn a_response_that_is_still_leaving_keeps_its_connection() {

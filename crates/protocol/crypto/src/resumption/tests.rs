@@ -451,3 +451,20 @@ fn a_client_that_comes_back_has_the_certificate_of_before_and_only_where_its_aut
     setup.server = setup.serving(asking(&others));
     assert!(setup.pair().run(1_000).is_err(), "a full handshake, in which the certificate is refused");
 }
+
+/// Deleted, an upgrade would cost each client that comes back a full handshake, or let a copied first flight count again.
+#[test]
+fn a_process_that_inherits_keys_opens_the_tickets_of_the_one_before() {
+    let before = TicketKeys::in_memory(LIFETIME_S);
+    let ticket = before.seal(b"context", b"session").unwrap();
+    let after = TicketKeys::inherited(&before.bequeath(), LIFETIME_S);
+    assert!(is_open(after.open(b"context", &ticket)) && after.are_shared() && !before.are_shared());
+    assert!(is_open(before.open(b"context", &after.seal(b"context", b"session").unwrap())));
+    let third = TicketKeys::inherited(&after.bequeath(), LIFETIME_S);
+    assert!(is_open(third.open(b"context", &ticket)));
+    for bytes in [&[][..], &[7; 47], &before.bequeath()[..47]] {
+        let fresh = TicketKeys::inherited(bytes, LIFETIME_S);
+        assert!(fresh.open(b"context", &ticket).is_none());
+        assert!(is_open(fresh.open(b"context", &fresh.seal(b"context", b"session").unwrap())));
+    }
+}

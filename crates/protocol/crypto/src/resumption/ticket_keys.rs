@@ -10,7 +10,7 @@
 //! Invariant: bytes that do not authenticate are no ticket, and cost a full handshake.
 
 use super::key_file::{KeyFile, TicketFileError};
-use super::key_set::{KeySet, NAME_LEN, random};
+use super::key_set::{KeySet, NAME_LEN, SECRET_LEN, TicketKey, random};
 use aws_lc_rs::aead::{Aad, Nonce};
 use core::fmt;
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
@@ -46,7 +46,12 @@ pub struct TicketKeys {
     begun_s: u64,
     time: Arc<dyn TimeProvider>,
     file: Option<KeyFile>,
+    /// Another process has the keys too.
+    is_inherited: bool,
 }
+
+/// The length of a key as [`TicketKeys::bequeath`] writes it: its name, when it begins to seal, its secret.
+const BEQUEATHED_LEN: usize = NAME_LEN + size_of::<u64>() + SECRET_LEN;
 
 impl TicketKeys {
     /// How long tickets are good for unless told otherwise, in seconds: 12 hours.
@@ -67,6 +72,36 @@ impl TicketKeys {
         Ok(keys)
     }
 
+    /// The keys of [`TicketKeys::bequeath`], for a process that takes the place of another. From then on both rotate for themselves.
+    /// Bytes that are no keys are none, and fresh ones are made. Outside semver.
+    #[doc(hidden)]
+    pub fn inherited(keys: &[u8], lifetime_s: u32) -> TicketKeys {
+        let mut inherited = TicketKeys::in_memory(lifetime_s);
+        inherited.is_inherited = true;
+        let (keys, _) = keys.as_chunks::<BEQUEATHED_LEN>();
+        let read = |key: &[u8; BEQUEATHED_LEN]| {
+            let (name, rest) = key.split_first_chunk()?;
+            let (from_s, secret) = rest.split_first_chunk()?;
+            let secret = secret.first_chunk()?;
+            Some(Arc::new(TicketKey::new(*name, u64::from_be_bytes(*from_s), *secret)))
+        };
+        inherited.hold(KeySet(keys.iter().filter_map(read).collect()));
+        inherited
+    }
+
+    /// The keys, secret, for [`TicketKeys::inherited`]. Outside semver.
+    #[doc(hidden)]
+    pub fn bequeath(&self) -> Zeroizing<Vec<u8>> {
+        let keys = self.current(self.now_s());
+        let mut bytes = Zeroizing::new(Vec::with_capacity(keys.0.len() * BEQUEATHED_LEN));
+        for key in &keys.0 {
+            bytes.extend_from_slice(&key.name);
+            bytes.extend_from_slice(&key.from_s.to_be_bytes());
+            bytes.extend_from_slice(&*key.secret);
+        }
+        bytes
+    }
+
     pub(super) fn with_time(
         lifetime_s: u32,
         file: Option<KeyFile>,
@@ -74,7 +109,7 @@ impl TicketKeys {
     ) -> TicketKeys {
         let begun_s = now_s(&*time);
         let lifetime_s = lifetime_s.clamp(60, MAX_LIFETIME_S);
-        TicketKeys { held: RwLock::default(), lifetime_s, begun_s, time, file }
+        TicketKeys { held: RwLock::default(), lifetime_s, begun_s, time, file, is_inherited: false }
     }
 
     /// Reads the file again, and rotates the keys in it if that is due. To be called every few seconds by a thread that may wait for
@@ -109,7 +144,7 @@ impl TicketKeys {
 
     /// Whether an earlier process, or another one, may have issued the tickets that these keys open.
     pub(super) fn are_shared(&self) -> bool {
-        self.file.is_some()
+        self.file.is_some() || self.is_inherited
     }
 
     pub(super) fn begun_s(&self) -> u64 {

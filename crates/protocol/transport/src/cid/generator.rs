@@ -1,8 +1,8 @@
 //! Makes connection IDs and the stateless reset tokens that belong to them.
 //!
 //! ```text
-//! byte   0          1 and 2      3         4 to 7
-//!        RRR 00111  server ID    worker    random
+//! byte   0          1 and 2      3                                    4 to 7
+//!        RRR 00111  server ID    worker + generation × workers        random
 //! ```
 //!
 //! The layout of QUIC-LB in plain text (draft-ietf-quic-load-balancers, "first octet" and "plaintext CID"). The first octet
@@ -10,6 +10,9 @@
 //! the rotation is 0b111, which balancers know as "not to be routed by", and bytes 1 and 2 are random. To a balancer the
 //! worker's number is part of the nonce; to the steering programs of this machine it is all they look at:
 //! `worker = cid[3] % workers`, the same for the IDs that clients make up, so that a handshake begins where it goes on.
+//!
+//! The generation is the number of the process among those that take each other's place at one address. `cid[3] / workers` costs the
+//! steering programs nothing, since they see the remainder alone, and is looked at for datagrams of unknown connections only.
 //!
 //! All are of one length, so that a short header can be read without state (RFC 9000 §10.3.2), and a length of eight makes
 //! look-ups by a 64-bit number possible. With a server ID 32 bits are left to chance: among a million connections a new ID
@@ -29,6 +32,11 @@ pub(crate) const LOCAL_CID_LEN: usize = 8;
 /// the destination connection ID modulo the number of workers, for IDs of either side.
 pub const CID_WORKER_OFFSET: usize = 3;
 
+/// How many generations connection IDs tell apart where there are `workers`; zero counts as one. At least 1.
+pub const fn cid_generations(workers: u8) -> u16 {
+    256 / if workers == 0 { 1 } else { workers as u16 }
+}
+
 /// Bytes of a server ID.
 const SERVER_ID_LEN: usize = 2;
 /// The config rotation that says "not by a balancer's configuration". Source: QUIC-LB, configuration failover.
@@ -43,6 +51,8 @@ pub(crate) struct CidLayout {
     pub worker: u8,
     /// How many workers there are; zero counts as one.
     pub workers: u8,
+    /// Number of the process, below [`cid_generations`].
+    pub generation: u8,
     /// The server among those behind a balancer, and the config rotation that its balancer knows it by.
     pub server: Option<(u8, [u8; SERVER_ID_LEN])>,
 }
@@ -50,7 +60,7 @@ pub(crate) struct CidLayout {
 impl CidLayout {
     /// One worker, no balancer.
     #[cfg(test)]
-    pub(crate) const PLAIN: CidLayout = CidLayout { worker: 0, workers: 1, server: None };
+    pub(crate) const PLAIN: CidLayout = CidLayout { worker: 0, workers: 1, generation: 0, server: None };
 
     /// The worker that a connection ID names.
     #[inline]
@@ -65,6 +75,11 @@ impl CidLayout {
         (named != self.worker % self.workers.max(1)).then_some(named)
     }
 
+    /// The generation that a connection ID names.
+    pub(crate) fn generation_of(&self, cid: [u8; LOCAL_CID_LEN]) -> u8 {
+        cid[CID_WORKER_OFFSET] / self.workers.max(1)
+    }
+
     /// Whether this server may have issued the ID, as far as the ID itself tells.
     pub(crate) fn names_this_server(&self, cid: [u8; LOCAL_CID_LEN]) -> bool {
         self.server.is_none_or(|(_, id)| cid[1..=SERVER_ID_LEN] == id)
@@ -76,7 +91,10 @@ impl CidLayout {
         if let Some((_, id)) = self.server {
             bytes[1..=SERVER_ID_LEN].copy_from_slice(&id);
         }
-        bytes[CID_WORKER_OFFSET] = self.worker;
+        // A generation that is too high would name another worker.
+        let generation = u16::from(self.generation) % cid_generations(self.workers);
+        let named = u16::from(self.worker) + generation * u16::from(self.workers.max(1));
+        bytes[CID_WORKER_OFFSET] = u8::try_from(named).unwrap_or(self.worker);
     }
 }
 

@@ -9,7 +9,7 @@ mod peer;
 #[cfg(test)]
 mod tests;
 
-pub use generator::CID_WORKER_OFFSET;
+pub use generator::{CID_WORKER_OFFSET, cid_generations};
 pub(crate) use generator::{CidGenerator, CidLayout, LOCAL_CID_LEN};
 pub(crate) use local::{CidChange, LocalCids, MAX_EXCHANGES, Registration};
 pub(crate) use peer::{Beside, PeerCids, ResetToken};

@@ -1,4 +1,4 @@
-use super::generator::{CID_WORKER_OFFSET, CidGenerator, CidLayout, LOCAL_CID_LEN};
+use super::generator::{CID_WORKER_OFFSET, CidGenerator, CidLayout, LOCAL_CID_LEN, cid_generations};
 use super::local::{CidChange, LocalCids, MAX_EXCHANGES, MAX_ISSUED, Registration};
 use super::peer::{Beside, MAX_ACTIVE, MAX_RETIREMENTS, PeerCids};
 use crate::builder::PacketBuilder;
@@ -15,7 +15,7 @@ use wire::reader::Reader;
 use wire::writer::Writer;
 
 fn generator(seed: u64) -> CidGenerator {
-    let layout = CidLayout { worker: 7, workers: 8, server: None };
+    let layout = CidLayout { worker: 7, workers: 8, ..CidLayout::PLAIN };
     CidGenerator::new(layout, Rng::from_u64(seed), Arc::new(StatelessResetKey::new([9; 32])))
 }
 
@@ -68,7 +68,7 @@ fn ids_carry_the_worker_and_differ() {
 #[test]
 fn the_layout_is_the_one_that_balancers_and_steering_programs_read() {
     let key = || Arc::new(StatelessResetKey::new([9; 32]));
-    let layout = CidLayout { worker: 2, workers: 3, server: Some((5, [0xab, 0xcd])) };
+    let layout = CidLayout { worker: 2, workers: 3, generation: 0, server: Some((5, [0xab, 0xcd])) };
     let mut generator = CidGenerator::new(layout, Rng::from_u64(1), key());
     for _ in 0..100 {
         let cid: [u8; 8] = generator.next_cid().as_slice().try_into().unwrap();
@@ -86,6 +86,26 @@ fn the_layout_is_the_one_that_balancers_and_steering_programs_read() {
     let servers: HashSet<_> = cids.iter().map(|cid| cid.as_slice()[1..3].to_vec()).collect();
     assert!(servers.len() > 90, "{}", servers.len());
     assert_eq!(CidLayout { workers: 0, ..CidLayout::PLAIN }.worker_of([9; 8]), 0, "no workers are one");
+}
+
+/// Deleted, the process that takes another one's place could name its worker wrongly, or not know whose connection it is.
+#[test]
+fn ids_of_every_generation_name_the_same_worker() {
+    for workers in [1, 2, 3, 128, 129, 255] {
+        let most = cid_generations(workers);
+        assert_eq!(most, 256 / u16::from(workers));
+        for generation in [0, most / 2, most - 1].map(|generation| generation as u8) {
+            for worker in [0, workers / 2, workers - 1] {
+                let layout = CidLayout { worker, workers, generation, server: None };
+                let key = Arc::new(StatelessResetKey::new([9; 32]));
+                let cid = CidGenerator::new(layout, Rng::from_u64(1), key).next_cid();
+                let cid: [u8; 8] = cid.as_slice().try_into().unwrap();
+                assert_eq!((layout.worker_of(cid), layout.generation_of(cid)), (worker, generation));
+                assert_eq!(layout.elsewhere(cid), None);
+            }
+        }
+    }
+    assert_eq!(cid_generations(0), 256);
 }
 
 #[test]

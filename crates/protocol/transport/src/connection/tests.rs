@@ -226,6 +226,7 @@ impl End {
             }
             Route::Drop(reason) => panic!("dropped: {reason:?}"),
             Route::Elsewhere(worker) => panic!("one worker sends to worker {worker}"),
+            Route::Predecessor(predecessor) => panic!("sent to {predecessor:?}"),
         }
         self.connection.as_mut().expect("connection").receive(now, train, &mut self.sink);
     }

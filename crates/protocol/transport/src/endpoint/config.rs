@@ -1,5 +1,6 @@
 //! What an embedder may set about an endpoint.
 
+use super::predecessors::Predecessors;
 use super::used::UsedTokens;
 use crate::cid::CidLayout;
 use base::time::Duration;
@@ -14,6 +15,11 @@ pub struct EndpointConfig {
     /// How many workers share the address, 1 to 255: datagrams whose connection ID names another one are theirs. Such workers
     /// should share `token_key` and `reset_key`. Default: 1.
     pub workers: u8,
+    /// The number of the process among those that take each other's place at the address, below [`crate::cid_generations`]; in every
+    /// connection ID that it issues. Default: 0.
+    pub generation: u8,
+    /// Which connections are those of processes whose place this one has taken. Default: none.
+    pub predecessors: Arc<Predecessors>,
     /// The server's number for load balancers in the format of QUIC-LB, in plain text; `None` when there are none. Needs a
     /// `token_key`, and usually a `reset_key`, in common with the other servers. Default: none.
     pub server_id: Option<[u8; 2]>,
@@ -65,7 +71,7 @@ pub struct EndpointConfig {
 impl EndpointConfig {
     pub(super) fn cid_layout(&self) -> CidLayout {
         let server = self.server_id.map(|id| (self.config_rotation, id));
-        CidLayout { worker: self.worker, workers: self.workers, server }
+        CidLayout { worker: self.worker, workers: self.workers, generation: self.generation, server }
     }
 }
 
@@ -74,6 +80,8 @@ impl Default for EndpointConfig {
         EndpointConfig {
             worker: 0,
             workers: 1,
+            generation: 0,
+            predecessors: Arc::default(),
             server_id: None,
             config_rotation: 0,
             incoming: IncomingPolicy::Accept,

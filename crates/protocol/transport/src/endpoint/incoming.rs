@@ -1,6 +1,7 @@
 //! What becomes of a datagram.
 
 use super::counters::DropReason;
+use super::predecessors::Predecessor;
 use crate::path::AddressState;
 use base::net::Addresses;
 use base::slab::Handle;
@@ -16,6 +17,8 @@ pub enum Route {
     Incoming(Incoming),
     /// To the worker of this number, which issued the connection ID. Never said where there is one worker only.
     Elsewhere(u8),
+    /// To a process whose place this one has taken, which has the connection.
+    Predecessor(Predecessor),
     /// To no connection, but a reply is due. [`super::Endpoint::reply`] holds it until the next call of `route`. It goes back
     /// to the sender of the datagram.
     Reply,

@@ -10,6 +10,7 @@
 //! | used.rs | tokens that were used |
 //! | held.rs | 0-RTT packets that come before their client's Initial |
 //! | path_cache.rs | saved parameters of paths |
+//! | predecessors.rs | connections of processes whose place this one has taken |
 //! | config.rs, counters.rs | settings, counts |
 //! | run.rs | splitting trains that belong to several connections |
 //!
@@ -24,6 +25,7 @@ mod held;
 mod incoming;
 mod limits;
 mod path_cache;
+mod predecessors;
 mod reply;
 mod routes;
 mod run;
@@ -35,6 +37,7 @@ mod used;
 pub use config::{EndpointConfig, IncomingPolicy, RetryPolicy};
 pub use counters::{DropReason, EndpointCounters, ResumeCounters};
 pub use incoming::{Incoming, Route};
+pub use predecessors::{Predecessor, Predecessors};
 pub use run::split_run;
 pub use used::UsedTokens;
 
@@ -126,8 +129,31 @@ impl Endpoint {
         }
     }
 
+    /// The same for a train that was handed over, be it by another process, or that its process does not take any more: it is never
+    /// [`Route::Predecessor`].
+    pub fn route_handed_over(&mut self, now: Instant, train: &Train<'_>) -> Route {
+        let datagram = train.bytes.get(..train.segment_size).unwrap_or(train.bytes);
+        let destination = Destination::of(datagram);
+        match destination.and_then(|destination| self.routes.find(destination)) {
+            Some(handle) => Route::Connection(handle),
+            None => self.judge_stranger(now, datagram, (train.addresses, train.ecn)),
+        }
+    }
+
     #[cold]
     fn route_stranger(&mut self, now: Instant, datagram: &[u8], from: (Addresses, Ecn)) -> Route {
+        let predecessors = &self.config.predecessors;
+        if !predecessors.is_empty()
+            && let Some(predecessor) = predecessors.of(datagram, self.cids.layout())
+        {
+            self.counters.elsewhere += 1;
+            return Route::Predecessor(predecessor);
+        }
+        self.judge_stranger(now, datagram, from)
+    }
+
+    #[cold]
+    fn judge_stranger(&mut self, now: Instant, datagram: &[u8], from: (Addresses, Ecn)) -> Route {
         let route = match self.hear_stranger(now, datagram, from) {
             Ok(route) => route,
             Err(reason) => Route::Drop(reason),
@@ -135,7 +161,7 @@ impl Endpoint {
         match route {
             Route::Drop(reason) => self.counters.on_drop(reason),
             Route::Elsewhere(_) => self.counters.elsewhere += 1,
-            Route::Connection(_) | Route::Incoming(_) | Route::Reply => {}
+            Route::Connection(_) | Route::Predecessor(_) | Route::Incoming(_) | Route::Reply => {}
         }
         route
     }
@@ -393,6 +419,12 @@ impl Endpoint {
                 u64::from(matches!(saved_parameters, SavedParametersUpdate::Learned(_)));
             self.path_cache.learn(path_summary.seen_at, &path_summary.addresses, saved_parameters);
         }
+    }
+
+    /// The destinations of packets of handshakes that are under way: what a process that takes this one's place must know, see
+    /// [`Predecessors`].
+    pub fn handshakes(&self) -> Vec<ConnectionId> {
+        self.routes.handshakes().collect()
     }
 
     /// Handshakes of clients that are under way.

@@ -196,6 +196,15 @@ impl Routes {
         true
     }
 
+    /// The connection IDs by which clients reach connections whose handshake is under way.
+    pub(super) fn handshakes(&self) -> impl Iterator<Item = ConnectionId> {
+        let residents = self.residents.iter().flatten().filter(|resident| resident.stage == Stage::HalfOpen);
+        residents.flat_map(|resident| {
+            let local = resident.local.iter().filter_map(|number| ConnectionId::new(&number.to_be_bytes()));
+            resident.initial.into_iter().chain(local)
+        })
+    }
+
     /// Whether datagrams to this ID would go to a connection.
     pub(super) fn leads(&self, cid: &ConnectionId) -> bool {
         let number = cid.as_slice().try_into().ok().map(number);

@@ -173,6 +173,7 @@ impl End {
                 Route::Reply => answers.push((addresses, self.endpoint.reply().to_vec())),
                 Route::Drop(_) => {}
                 Route::Elsewhere(worker) => panic!("sent to worker {worker}, and there is one only"),
+                Route::Predecessor(predecessor) => panic!("sent to {predecessor:?}, and there is none"),
             }
         }
         answers

@@ -34,6 +34,7 @@ const CLIENT: &str = "198.51.100.1:1000";
 const CLIENT_CID: [u8; 5] = *b"scid.";
 
 mod anything;
+mod predecessors;
 mod replies;
 mod routing;
 mod shares;
