@@ -67,6 +67,19 @@ impl FieldSection {
         FieldSection::default()
     }
 
+    /// Has the lines of `other`, in memory that is used again.
+    pub fn copy(&mut self, other: &FieldSection) {
+        self.clear();
+        self.text.extend_from_slice(&other.text);
+        self.entries.extend_from_slice(&other.entries);
+        self.size = other.size;
+    }
+
+    /// Bytes that it holds.
+    pub fn memory(&self) -> usize {
+        self.text.capacity() + self.entries.capacity() * size_of::<FieldSpans>()
+    }
+
     /// Forgets the lines and keeps the memory, unless it is much.
     pub fn clear(&mut self) {
         self.text.clear();

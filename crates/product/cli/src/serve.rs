@@ -315,6 +315,7 @@ impl ServeArgs {
         self.check_flags()?;
         self.user.permitted()?;
         self.log.begin();
+        proxy::log_to(log::note);
         if let (Some(root), Some(_)) = (&self.root, &sites) {
             let root = root.display();
             return Err(format!("the sites of the configuration say what is served: leave {root} out"));

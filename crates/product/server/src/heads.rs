@@ -54,7 +54,7 @@ impl<F: FieldLines> Heads<F> {
     pub(crate) fn encoded(&mut self, status: u16, fields: F, length: BodyLength) -> &EncodedHead {
         let encode = |fields: &F| EncodedHead::response(status, fields.lines(), length);
         let size: usize = fields.lines().map(|(_, value)| value.len()).sum();
-        if size >= self.too_long {
+        if size >= self.too_long || !fields.is_kept() {
             return self.passing.insert(encode(&fields));
         }
         if self.places.is_empty() {

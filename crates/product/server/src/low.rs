@@ -266,6 +266,12 @@ pub trait FieldLines {
     /// Whether the same fields come again often enough that the encoded head is worth remembering.
     const REPEATS: bool;
 
+    /// Whether these may be remembered, where [`FieldLines::REPEATS`] says that such fields are.
+    #[inline]
+    fn is_kept(&self) -> bool {
+        true
+    }
+
     /// Whether `kept` is of the same fields in the same order.
     fn is(&self, kept: &Self::Kept) -> bool;
 

@@ -45,6 +45,29 @@ impl HeadBuffer {
         validate::request(section)
     }
 
+    /// Keeps a copy of `head`, in memory that is used again.
+    pub fn keep(&mut self, head: &RequestHead<'_>) {
+        self.0.copy(head.section);
+    }
+
+    /// The head that was kept last.
+    ///
+    /// # Errors
+    /// None was kept.
+    pub fn kept(&self) -> Result<RequestHead<'_>, Malformed> {
+        validate::request(&self.0)
+    }
+
+    /// Forgets the head, and keeps the memory unless it is much.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Bytes that it holds.
+    pub fn memory(&self) -> usize {
+        self.0.memory()
+    }
+
     /// Trailer fields.
     ///
     /// # Errors
@@ -57,12 +80,25 @@ impl HeadBuffer {
 }
 
 fn push(section: &mut FieldSection, fields: &HeaderMap) {
+    let is_nominated = |name: &HeaderName| {
+        fields.get_all(header::CONNECTION).iter().any(|value| nominates(value.as_bytes(), name))
+    };
+    let has_connection = fields.contains_key(header::CONNECTION);
     for (name, value) in fields {
-        let is_left_out = LEFT_OUT.contains(name) || *name == header::TE && value.as_bytes() != b"trailers";
+        let is_left_out = LEFT_OUT.contains(name)
+            || *name == header::TE && value.as_bytes() != b"trailers"
+            || has_connection && is_nominated(name);
         if !is_left_out {
             section.push(name.as_str().as_bytes(), value.as_bytes());
         }
     }
+}
+
+/// Whether the field `name` concerns the connection alone, by a value of the field connection. RFC 9110 §7.6.1. Content has its length
+/// whatever a client says of that.
+fn nominates(connection: &[u8], name: &HeaderName) -> bool {
+    let mut options = connection.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    *name != header::CONTENT_LENGTH && options.any(|option| option.eq_ignore_ascii_case(name.as_ref()))
 }
 
 #[cfg(test)]
@@ -74,6 +110,7 @@ mod tests {
     fn a_head_of_another_version_reads_as_one_of_http3() {
         let mut buffer = HeadBuffer::default();
         let request = Request::get("/a?b").header("host", "h:1").header("connection", "close");
+        let request = request.header("connection", "x-hop, Content-Length").header("x-hop", "1");
         let request =
             request.header("te", "gzip").header("x-mine", "1").header("x-mine", "2").body(()).unwrap();
         let head = buffer.request(&request).unwrap();
@@ -85,6 +122,12 @@ mod tests {
         );
         let request = Request::options("https://h/*").header("content-length", "7").body(()).unwrap();
         assert_eq!(buffer.request(&request).unwrap().content_length(), Some(7));
+        let mut kept = HeadBuffer::default();
+        assert!(kept.kept().is_err());
+        kept.keep(&buffer.request(&request).unwrap());
+        let head = kept.kept().unwrap();
+        assert_eq!((head.path(), head.authority()), (Some(&b"*"[..]), Some(&b"h"[..])));
+        assert!(head.field(b"content-length").is_some() && kept.memory() > 0);
         let connect = Request::connect("h:443").body(()).unwrap();
         let head = buffer.request(&connect).unwrap();
         assert_eq!((head.scheme(), head.path(), head.authority()), (None, None, Some(&b"h:443"[..])));

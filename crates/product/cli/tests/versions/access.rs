@@ -11,12 +11,12 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-fn signed(target: &str, user: &str) -> Ask {
+pub(crate) fn signed(target: &str, user: &str) -> Ask {
     Ask::get(target).with("authorization", &format!("Basic {}", BASE64_STANDARD.encode(user)))
 }
 
 /// What `tercel hash-password` prints for a password that is piped to it.
-fn hash(password: &str) -> String {
+pub(crate) fn hash(password: &str) -> String {
     let mut command = Command::new(PROGRAM);
     command.arg("hash-password").stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().expect("it runs");
@@ -115,7 +115,7 @@ fn client(name: &str, authority: &rcgen::Issuer<'_, rcgen::KeyPair>) -> (crypto:
     (identity.expect("an identity"), digest.trim_end_matches(':').to_owned())
 }
 
-fn authority(place: &Path) -> rcgen::Issuer<'static, rcgen::KeyPair> {
+pub(crate) fn authority(place: &Path) -> rcgen::Issuer<'static, rcgen::KeyPair> {
     let key = rcgen::KeyPair::generate().expect("a key");
     let mut params = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);

@@ -15,13 +15,16 @@ mod logs;
 mod message;
 mod migration;
 mod pages;
+mod proxy;
 mod raw;
 mod reload;
 mod server;
 mod sites;
+mod smuggling;
 mod systemd;
 mod tcp;
 mod upgrade;
+mod upstream;
 mod validation;
 
 use message::{Answer, Ask};

@@ -1,12 +1,13 @@
 //! The actions of routes.
 
 use super::folders::folder;
+use super::proxies::proxy;
 use super::{Builder, OfSite};
 use crate::read::{Table, Value};
 use server::sites::{Action, Edit, Fixed, Template};
 
 /// The keys of actions. A route has one of them.
-const ACTIONS: [&str; 4] = ["files", "redirect", "rewrite", "respond"];
+const ACTIONS: [&str; 5] = ["files", "redirect", "rewrite", "respond", "proxy"];
 
 /// What the route does; `None` if that cannot be said.
 pub(super) fn action(builder: &mut Builder<'_>, table: &Table, of_site: &OfSite<'_>) -> Option<Action> {
@@ -14,7 +15,7 @@ pub(super) fn action(builder: &mut Builder<'_>, table: &Table, of_site: &OfSite<
         ACTIONS.contains(&entry.name.as_str()) && !matches!(entry.item.value, Value::Switch(false))
     });
     let Some(first) = given.next() else {
-        builder.note(table.span.clone(), "a route has an action: files, redirect, rewrite or respond");
+        builder.note(table.span.clone(), "a route has an action: files, redirect, rewrite, respond or proxy");
         return None;
     };
     if let Some(second) = given.next() {
@@ -31,6 +32,7 @@ pub(super) fn action(builder: &mut Builder<'_>, table: &Table, of_site: &OfSite<
                 Template::path(text).map_err(|error| builder.note(span, format!("\"{text}\": {error}")));
             Some(Action::Rewrite(template.ok()?))
         }
+        "proxy" => proxy(builder, table.table("proxy")?),
         _ => respond(builder, table.table("respond")?),
     }
 }

@@ -53,6 +53,7 @@ static ROUTE: &[Key] = &[
         "Action: the routes below answer as if this path had been asked for. It may have {path}, {rest}, {query} and {host} in it.",
     ),
     Key::new("respond", Kind::Table(RESPOND), "Action: always the same response."),
+    Key::new("proxy", Kind::Table(PROXY), "Action: requests go on to other servers."),
     Key::new("headers", Kind::Table(HEADERS), "Changes of the fields of responses, after those of the site."),
     Key::new("hsts", Kind::SwitchOrTable(HSTS), "As for the site."),
     Key::new("cache-control", CACHE_CONTROL, "As for the site, whose rules hold for other names."),
@@ -191,6 +192,86 @@ static RESPOND: &[Key] = &[
         Kind::Text,
         "The media type of the content.",
         "\"text/plain; charset=utf-8\"",
+    ),
+];
+
+static PROXY: &[Key] = &[
+    Key::new(
+        "to",
+        Kind::List(&Kind::Text),
+        "The upstreams: http://HOST:PORT, or unix:PATH for a socket. They are asked by HTTP/1.1.",
+    )
+    .required(),
+    Key::with_default(
+        "balance",
+        Kind::Choice(&["least-connections", "round-robin", "hash-address", "hash-path"]),
+        "Which upstream gets a request: the one with the fewest under way, one after the other, or always the same one for a client's address or a path.",
+        "\"least-connections\"",
+    ),
+    Key::with_default(
+        "strip-prefix",
+        Kind::Switch,
+        "Whether the route's path is cut off the path of requests.",
+        "false",
+    ),
+    Key::new(
+        "host",
+        Kind::Text,
+        "The field Host of requests. Without it the host that the client asked for.",
+    ),
+    Key::new(
+        "trusted-proxies",
+        Kind::List(&Kind::Text),
+        "Addresses and networks of proxies in front of this server. What they say in X-Forwarded-* and Forwarded goes on; what others say does not.",
+    ),
+    Key::with_default("connect-timeout", Kind::Integer(1..=86_400), "To connect, in seconds.", "5"),
+    Key::with_default(
+        "response-timeout",
+        Kind::Integer(1..=86_400),
+        "From the last piece of a request that the upstream took to the head of its response, in seconds.",
+        "60",
+    ),
+    Key::with_default(
+        "idle-timeout",
+        Kind::Integer(1..=86_400),
+        "Between two pieces of a response's content, in seconds.",
+        "60",
+    ),
+    Key::with_default(
+        "keep-alive-timeout",
+        Kind::Integer(1..=86_400),
+        "How long a connection to an upstream waits for the next request, in seconds.",
+        "60",
+    ),
+    Key::with_default(
+        "keep-alive",
+        Kind::Integer(0..=65_535),
+        "Connections to each upstream that wait for the next request at most, on each thread.",
+        "64",
+    ),
+    Key::with_default(
+        "max-connections",
+        Kind::Integer(1..=65_535),
+        "Requests that each upstream has at a time at most, each on a connection. Others get 503.",
+        "1024",
+    ),
+    Key::with_default(
+        "retries",
+        Kind::Integer(0..=63),
+        "So many further upstreams are tried when one fails: for GET, HEAD, OPTIONS and TRACE without content, and where nothing of the request was sent.",
+        "2",
+    ),
+    Key::with_default(
+        "max-failures",
+        Kind::Integer(1..=1_000_000),
+        "After so many failures in a row an upstream gets no requests for a while, if there are others.",
+        "3",
+    ),
+    Key::with_default("cool-down", Kind::Integer(1..=86_400), "How long, in seconds.", "10"),
+    Key::new(
+        "max-content",
+        Kind::Text,
+        "The longest content of a request, such as 100MB; longer content is answered with 413. Without it there is no limit.",
     ),
 ];
 

@@ -6,6 +6,7 @@ mod compress;
 mod edits;
 mod folders;
 mod keys;
+mod proxies;
 
 pub use keys::SITE;
 

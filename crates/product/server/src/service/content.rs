@@ -21,12 +21,12 @@ pub struct ServiceContent<B> {
 
 impl<B> ServiceContent<B> {
     /// No content.
-    pub(super) fn empty() -> ServiceContent<B> {
+    pub(crate) fn empty() -> ServiceContent<B> {
         ServiceContent { body: None, held: Bytes::new(), left: Some(0), trailers: None }
     }
 
     /// The content of `body`, `length` bytes if that is known.
-    pub(super) fn new(body: B, length: Option<u64>) -> ServiceContent<B> {
+    pub(crate) fn new(body: B, length: Option<u64>) -> ServiceContent<B> {
         ServiceContent { body: Some(Box::pin(body)), held: Bytes::new(), left: length, trailers: None }
     }
 

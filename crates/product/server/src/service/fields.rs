@@ -7,8 +7,8 @@ use http::header::HeaderMap;
 /// What the application says, and the date unless it says that too. The date is not put into the map: that costs more than to compare
 /// and encode it.
 pub struct ServiceFields {
-    pub(super) map: HeaderMap,
-    pub(super) date: Option<DateText>,
+    pub(crate) map: HeaderMap,
+    pub(crate) date: Option<DateText>,
 }
 
 /// What is kept of them.

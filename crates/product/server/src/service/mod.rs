@@ -37,7 +37,7 @@ use crate::low::{Context, Handler, Request, Response, Shared};
 use crate::response_fields::{self, DateField, HasContent};
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use request::{Arrival, Polled};
+pub(crate) use request::{Arrival, Polled};
 use std::task::Poll;
 
 /// Answers requests by a service.
@@ -106,7 +106,9 @@ impl<S: HttpService> Handler for ServiceHandler<S> {
             Polled::Pending => Poll::Pending,
             Polled::Answered(response) => Poll::Ready(self.respond(head.method(), response, cx)),
             Polled::Unready => Poll::Ready(self.plain(StatusCode::SERVICE_UNAVAILABLE, cx)),
-            Polled::Failed => Poll::Ready(self.plain(StatusCode::INTERNAL_SERVER_ERROR, cx)),
+            Polled::Refused(_) | Polled::Failed => {
+                Poll::Ready(self.plain(StatusCode::INTERNAL_SERVER_ERROR, cx))
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use crate::caught::caught;
 use crate::connection_info::{ConnectionInfo, ConnectionView};
 use crate::informational::Outlet;
 use crate::low::{Context, Head, Interim, Received};
+use http::uri::PathAndQuery;
 use http::{Method, StatusCode};
 use http3::{HeadMemory, RequestHead};
 use rustls_pki_types::CertificateDer;
@@ -59,10 +60,10 @@ impl Secured {
 }
 
 /// What arrived of a request beside its head.
-pub(super) struct Arrival<'a> {
-    pub(super) upload: &'a mut Inlet,
-    pub(super) received: Received,
-    pub(super) connection: ConnectionView<'a>,
+pub(crate) struct Arrival<'a> {
+    pub(crate) upload: &'a mut Inlet,
+    pub(crate) received: Received,
+    pub(crate) connection: ConnectionView<'a>,
 }
 
 /// How a request is woken.
@@ -97,12 +98,14 @@ impl Wake for WakeHandle {
 }
 
 /// What became of a request.
-pub(super) enum Polled<B> {
+pub(crate) enum Polled<B, E> {
     Pending,
     Answered(http::Response<B>),
     /// The service takes no requests.
     Unready,
-    /// The service returned an error, or panicked.
+    /// The service returned an error.
+    Refused(E),
+    /// The service panicked.
     Failed,
 }
 
@@ -124,21 +127,35 @@ impl<F> Default for ServiceHead<F> {
 }
 
 impl<F> ServiceHead<F> {
-    pub(super) fn refusal(&self) -> Option<StatusCode> {
+    pub(crate) fn refusal(&self) -> Option<StatusCode> {
         self.refusal
     }
 
-    pub(super) fn method(&self) -> &Method {
+    pub(crate) fn method(&self) -> &Method {
         self.logged.method()
     }
 
+    /// The request is for this target instead of the one that was sent.
+    pub(crate) fn replace_target(&mut self, target: &[u8]) {
+        let Some(request) = &mut self.request else { return };
+        let mut parts = std::mem::take(request.uri_mut()).into_parts();
+        parts.path_and_query = PathAndQuery::try_from(target).ok();
+        match http::Uri::from_parts(parts) {
+            Ok(uri) if uri.path_and_query().is_some() => *request.uri_mut() = uri,
+            _ => {
+                self.request = None;
+                self.refusal = Some(StatusCode::BAD_REQUEST);
+            }
+        }
+    }
+
     /// Calls the service, or polls its future if that was woken.
-    pub(super) fn poll<S: HttpService<Future = F>>(
+    pub(crate) fn poll<S: HttpService<Future = F>>(
         &mut self,
         service: &mut S,
         arrival: Arrival<'_>,
         cx: &Context<'_>,
-    ) -> Polled<S::Content>
+    ) -> Polled<S::Content, S::Error>
     where
         F: Future<Output = Result<http::Response<S::Content>, S::Error>>,
     {
@@ -162,7 +179,7 @@ impl<F> ServiceHead<F> {
         service: &mut S,
         arrival: Arrival<'_>,
         (waker, cx): (&Waker, &Context<'_>),
-    ) -> Polled<S::Content>
+    ) -> Polled<S::Content, S::Error>
     where
         F: Future<Output = Result<http::Response<S::Content>, S::Error>>,
     {
@@ -183,7 +200,7 @@ impl<F> ServiceHead<F> {
         match future.poll(&mut task) {
             Poll::Pending => Polled::Pending,
             Poll::Ready(Ok(response)) => Polled::Answered(response),
-            Poll::Ready(Err(_)) => Polled::Failed,
+            Poll::Ready(Err(error)) => Polled::Refused(error),
         }
     }
 
@@ -196,9 +213,9 @@ impl<F> ServiceHead<F> {
         let informational = outlet.informational();
         let Secured { server_name, client_certificates } =
             self.secured.get_or_insert_with(|| Secured::of(connection)).clone();
-        let (peer, local) = (connection.peer(), connection.local());
+        let (peer, local, alpn) = (connection.peer(), connection.local(), connection.alpn());
         let early = connection.early.cloned();
-        ConnectionInfo { peer, local, alpn: "h3", server_name, client_certificates, informational, early }
+        ConnectionInfo { peer, local, alpn, server_name, client_certificates, informational, early }
     }
 
     /// Drops the future. A panic in there must not end more than the request.

@@ -34,7 +34,7 @@ impl Inlet {
     }
 
     /// The content for the application, once. The connection hears that it was read, or dropped.
-    pub(super) fn body(&mut self, received: Received, cx: &Context<'_>) -> Body {
+    pub(crate) fn body(&mut self, received: Received, cx: &Context<'_>) -> Body {
         if received == Received::Whole && self.0.is_none() {
             return Body::empty();
         }
@@ -74,7 +74,8 @@ impl Upload for Inlet {
     }
 
     fn is_wanted(&self) -> bool {
-        self.producer().is_some_and(Producer::has_reader)
+        // Of a service that was not called, nothing will read it.
+        self.0.as_ref().is_some_and(|queue| queue.body.is_none() && queue.producer.has_reader())
     }
 
     fn is_awaited(&self) -> bool {

@@ -5,6 +5,7 @@
 use super::cache_control::{CacheRule, NamePattern, rule_of};
 use crate::low::FieldLines;
 use crate::response::Fields;
+use crate::service::ServiceFields;
 use http::header::{HeaderName, HeaderValue};
 use std::fmt;
 use std::sync::Arc;
@@ -127,9 +128,11 @@ fn field_value(value: &str) -> Result<Box<str>, FieldError> {
 }
 
 /// A response's fields, edited.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct EditedFields {
     fields: Fields,
+    /// Those of a service's response, instead.
+    of_service: Option<Box<ServiceFields>>,
     edit: Option<Arc<Edit>>,
     /// The rule that says its cache-control.
     cache_rule: Option<usize>,
@@ -140,7 +143,18 @@ impl EditedFields {
     pub(crate) fn new(fields: Fields, status: u16, edit: Option<Arc<Edit>>, target: &[u8]) -> EditedFields {
         let edit_of_success = edit.as_ref().filter(|_| status < 400);
         let cache_rule = edit_of_success.and_then(|edit| rule_of(&edit.cache_rules, target));
-        EditedFields { fields, edit, cache_rule }
+        EditedFields { fields, of_service: None, edit, cache_rule }
+    }
+
+    /// The fields of a service's response, edited.
+    pub(crate) fn of_service(
+        fields: ServiceFields,
+        status: u16,
+        edit: Option<Arc<Edit>>,
+        target: &[u8],
+    ) -> EditedFields {
+        let of_service = Some(Box::new(fields));
+        EditedFields { of_service, ..EditedFields::new(Fields::default(), status, edit, target) }
     }
 }
 
@@ -148,6 +162,12 @@ impl FieldLines for EditedFields {
     type Kept = EditedFields;
 
     const REPEATS: bool = true;
+
+    /// Those of a service pin memory of its own, and are rarely the same again.
+    #[inline]
+    fn is_kept(&self) -> bool {
+        self.of_service.is_none()
+    }
 
     fn is(&self, kept: &EditedFields) -> bool {
         let edit = |fields: &EditedFields| fields.edit.as_ref().map(Arc::as_ptr);
@@ -162,12 +182,14 @@ impl FieldLines for EditedFields {
         let edit = self.edit.as_deref();
         let rule = edit.and_then(|edit| edit.cache_rules.get(self.cache_rule?));
         let is_replaced = move |name: &[u8]| rule.is_some() && name == CACHE_CONTROL.as_bytes();
-        let own = self.fields.iter().filter(move |(name, _)| !edit.is_some_and(|edit| edit.removes(name)));
+        let of_service = self.of_service.as_deref().into_iter().flat_map(FieldLines::lines);
+        let own = self.fields.iter().map(|(name, value)| -> (&[u8], &[u8]) { (name, value) });
+        let own = own.chain(of_service);
+        let own = own.filter(move |(name, _)| !edit.is_some_and(|edit| edit.removes(name)));
         let lines = edit.into_iter().flat_map(|edit| &edit.lines);
         let lines = lines.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        let all = own.map(|(name, value)| -> (&[u8], &[u8]) { (name, value) }).chain(lines);
         let cache_control = rule.map(|rule| (CACHE_CONTROL.as_bytes(), rule.value.as_bytes()));
-        all.filter(move |(name, _)| !is_replaced(name)).chain(cache_control)
+        own.chain(lines).filter(move |(name, _)| !is_replaced(name)).chain(cache_control)
     }
 
     fn key(&self) -> &[u8] {

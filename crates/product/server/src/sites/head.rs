@@ -1,17 +1,24 @@
 //! What is kept of a request, and how far its answer has come.
 
+use super::served::Served;
+use super::service::{RouteFuture, keeps_fields};
 use crate::access::Stage;
 use crate::access_log::RequestLine;
 use crate::handler::Search;
-use crate::low::Head as LowHead;
+use crate::low::{Head as LowHead, Interim};
 use crate::request::{Head, Method};
 use crate::response::Response;
-use http3::RequestHead;
+use crate::service::ServiceHead;
+use http3::{HeadBuffer, RequestHead};
 
 /// A request that is routed.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct RoutedHead {
     pub(super) head: Head,
+    /// All of it, where a service may ask for that.
+    pub(super) whole: HeadBuffer,
+    /// The service's request and future, in memory that is reused. Boxed, because few requests have any.
+    pub(super) served: Option<Box<ServiceHead<RouteFuture>>>,
     /// The target as the client sent it, if another one has taken its place.
     sent: Vec<u8>,
     /// The target for which the route was found, if another one has taken its place since.
@@ -22,7 +29,7 @@ pub(crate) struct RoutedHead {
 }
 
 /// How far the answer has come. Each step looks for one file, so that none is taken twice.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) enum Progress {
     #[default]
     Arrived,
@@ -30,8 +37,18 @@ pub(super) enum Progress {
     Found(Place, Stage),
     /// It may.
     Routed(Place),
+    /// A service answers.
+    Served(Box<Served>),
     /// There is an answer, whose content is looked for.
     Answered(Place, Box<Response>),
+    /// The service has none, which is said as its route says it.
+    Refused(Box<Refused>),
+}
+
+/// What is said instead of a service's response.
+pub(super) struct Refused {
+    pub(super) served: Box<Served>,
+    pub(super) response: Response,
 }
 
 /// A route, and what of it is tried.
@@ -88,10 +105,28 @@ impl RoutedHead {
         self.progress = Progress::Arrived;
     }
 
+    /// Whether a service has been asked, and has not answered.
+    pub(super) fn is_served(&self) -> bool {
+        matches!(self.progress, Progress::Served(..))
+    }
+
+    /// The service that answers has no response: this one is.
+    pub(super) fn refuse(&mut self, response: Response) {
+        if let Progress::Served(served) = std::mem::take(&mut self.progress) {
+            self.progress = Progress::Refused(Box::new(Refused { served, response }));
+        }
+    }
+
+    /// Whether its route is known, and is not a service's.
+    pub(super) fn needs_no_content(&self) -> bool {
+        matches!(self.progress, Progress::Routed(_) | Progress::Answered(..) | Progress::Refused(_))
+    }
+
     /// Whether it was routed among other sites than those of `version`.
     pub(super) fn is_of_before(&self, version: u64) -> bool {
         match &self.progress {
-            Progress::Arrived => false,
+            // What a service was asked is not asked again.
+            Progress::Arrived | Progress::Served(..) | Progress::Refused(_) => false,
             Progress::Found(place, _) | Progress::Routed(place) | Progress::Answered(place, _) => {
                 place.version != version
             }
@@ -108,6 +143,9 @@ impl RoutedHead {
 impl LowHead for RoutedHead {
     fn on_request(&mut self, request: &RequestHead<'_>) {
         self.head.on_request(request);
+        if keeps_fields() {
+            self.whole.keep(request);
+        }
     }
 
     fn on_refused(&mut self, status: u16) {
@@ -121,6 +159,8 @@ impl LowHead for RoutedHead {
             target.clear();
             target.shrink_to(KEPT);
         }
+        self.whole.clear();
+        self.served.iter_mut().for_each(|served| served.recycle());
         self.progress = Progress::Arrived;
         self.slot = 0;
     }
@@ -130,11 +170,24 @@ impl LowHead for RoutedHead {
     }
 
     fn memory(&self) -> usize {
-        LowHead::memory(&self.head) + self.sent.capacity() + self.routed.capacity()
+        let served = self.served.as_ref().map_or(0, |served| served.memory());
+        LowHead::memory(&self.head)
+            + self.sent.capacity()
+            + self.routed.capacity()
+            + self.whole.memory()
+            + served
     }
 
     fn expects_continue(&self) -> bool {
         self.head.expects_continue()
+    }
+
+    fn has_begun(&self) -> bool {
+        self.is_served()
+    }
+
+    fn next_interim(&mut self) -> Option<Interim> {
+        self.served.as_mut().and_then(|served| served.next_interim())
     }
 
     fn line(&self) -> RequestLine<'_> {

@@ -25,6 +25,7 @@ impl LiveSites {
     pub fn new(sites: Sites) -> LiveSites {
         let mut slots = Slots::default();
         let sites = slots.number(sites);
+        sites.begin();
         LiveSites(Arc::new(Shared {
             version: AtomicU64::new(0),
             sites: Mutex::new(Arc::new(sites)),
@@ -35,6 +36,7 @@ impl LiveSites {
     /// Requests from now on are answered by `sites`.
     pub fn replace(&self, sites: Sites) {
         let sites = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner).number(sites);
+        sites.begin();
         let mut held = self.0.sites.lock().unwrap_or_else(PoisonError::into_inner);
         *held = Arc::new(sites);
         self.0.version.fetch_add(1, Ordering::Release);

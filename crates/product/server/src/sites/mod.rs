@@ -15,6 +15,8 @@
 //! | edit.rs | what is changed of a response's fields |
 //! | slots.rs | the numbers by which responses of sites are counted |
 //! | head.rs | what is kept of a request |
+//! | service.rs | routes that are answered by a service |
+//! | served.rs | a request that a service answers |
 //! | router.rs | the handler |
 //!
 //! Everything is compiled once, before it serves; threads share it. Each thread has a handler of files for each folder. A request
@@ -27,6 +29,8 @@ mod live;
 mod names;
 mod prefix;
 mod router;
+mod served;
+mod service;
 mod site;
 mod slots;
 mod template;
@@ -39,5 +43,6 @@ pub use live::LiveSites;
 pub use names::{HostName, HostNameError};
 pub use prefix::{Prefix, PrefixError};
 pub(crate) use router::Router;
+pub use service::{RouteError, RouteFuture, RouteService, ServiceOf};
 pub use site::{Action, FilesOf, Fixed, Pages, Route, Site, Sites};
 pub use template::{Template, TemplateError};

@@ -1,22 +1,26 @@
 //! The handler of sites: finds the route of a request, does what it says, and edits the response.
 
-use super::edit::EditedFields;
-use super::head::{Place, Progress, RoutedHead};
+use super::edit::{Edit, EditedFields};
+use super::head::{Place, Progress, Refused, RoutedHead};
 use super::live::LiveSites;
 use super::prefix::is_sound;
+use super::served;
+use super::service::{Answer, RouteError, RoutedContent, RoutedUpload, ServiceOf};
 use super::site::{Action, FilesOf, Fixed, Route, Sites};
 use super::template::{Captured, push, push_path};
 use crate::access::{self, Asked, Stage};
 use crate::body::Body;
 use crate::connection_info::ConnectionView;
-use crate::file_requests::{Counted, DISK_SHARE};
+use crate::file_requests::DISK_SHARE;
 use crate::files::MAX_TARGET;
 use crate::files::path::split_query;
 use crate::handler::{FileOptions, Files, Search};
-use crate::low::{Context, Handler, Request, Response as LowResponse, Shared};
+use crate::low::{Context, Handler, Request, Response as LowResponse, Shared, Upload as _};
 use crate::readers::{Readers, ResultWaker};
 use crate::request::{Head, Method, Name, Refusal};
 use crate::response::{Fields, Response, Value};
+use crate::response_fields::DateField;
+use crate::service::Arrival;
 use base::time::Instant;
 use std::sync::Arc;
 use std::task::{Poll, ready};
@@ -34,6 +38,7 @@ pub(crate) struct Router {
     plain: Files,
     readers: Readers,
     shared: Shared,
+    date: DateField,
     /// The host at hand; kept for its memory, as the next.
     host: Vec<u8>,
     target: Vec<u8>,
@@ -59,6 +64,7 @@ impl Router {
             version,
             sites,
             readers: readers.clone(),
+            date: DateField::new(shared.clock),
             shared: shared.clone(),
             host: Vec::new(),
             target: Vec::new(),
@@ -72,11 +78,8 @@ impl Router {
         self.files = files(&self.sites.folders, &self.readers, &self.shared);
     }
 
-    pub(super) fn answer(
-        &mut self,
-        head: &mut RoutedHead,
-        turn: Turn<'_>,
-    ) -> Poll<LowResponse<EditedFields, Body>> {
+    /// The answer; `Ready(None)`: that of a service, which is to be polled.
+    pub(super) fn answer(&mut self, head: &mut RoutedHead, turn: Turn<'_>) -> Poll<Option<Answer>> {
         if self.live.version() != self.version {
             self.renew();
         }
@@ -92,12 +95,16 @@ impl Router {
                     return self
                         .plain
                         .poll_handle(&head.head, now, wake_target)
-                        .map(|response| edited(response, None, b""));
+                        .map(|response| Some(edited(response, None, b"")));
                 }
                 Progress::Arrived => match self.route(head) {
                     Ok(place) => head.progress = Progress::Found(place, Stage::Arrived),
                     Err((status, what)) => {
-                        return Poll::Ready(edited(self.plain.refuse(status, what, turn.now), None, b""));
+                        return Poll::Ready(Some(edited(
+                            self.plain.refuse(status, what, turn.now),
+                            None,
+                            b"",
+                        )));
                     }
                 },
                 Progress::Found(place, mut stage) => {
@@ -110,6 +117,14 @@ impl Router {
                         None => Progress::Routed(place),
                     };
                 }
+                Progress::Routed(place) if self.service(&place).is_some() => {
+                    if let Some((route, of)) = self.service(&place) {
+                        served::begin(head, place, route, of);
+                    }
+                }
+                Progress::Routed(place) if head.head.announces_too_much() => {
+                    head.progress = Progress::Answered(place, Box::new(self.plain.refuse(413, "", turn.now)));
+                }
                 Progress::Routed(mut place) => {
                     let Poll::Ready(response) = self.act(head, &mut place, turn) else {
                         head.progress = Progress::Routed(place);
@@ -117,19 +132,60 @@ impl Router {
                     };
                     head.progress = Progress::Answered(place, Box::new(response));
                 }
-                Progress::Answered(place, response) => {
-                    let route = self.sites.routes(place.site).get(place.route);
-                    let Poll::Ready(page) = poll_page(&mut self.files, route, &response, turn) else {
-                        head.progress = Progress::Answered(place, response);
-                        return Poll::Pending;
-                    };
-                    let response = match page {
-                        Some(page) => with_content(*response, page),
-                        None => *response,
-                    };
-                    return Poll::Ready(edited(response, route, head.head.target()));
+                said @ (Progress::Answered(..) | Progress::Refused(_)) => {
+                    head.progress = said;
+                    return self.poll_said(head, turn).map(Some);
+                }
+                Progress::Served(served) => {
+                    head.progress = Progress::Served(served);
+                    return Poll::Ready(None);
                 }
             }
+        }
+    }
+
+    /// `None` if other sites have taken the place of those it was found among.
+    fn route_at(&self, place: &Place) -> Option<&Route> {
+        self.sites.routes(place.site).get(place.route).filter(|_| place.version == self.version)
+    }
+
+    /// What the server says itself, with the page and the changes of its route.
+    fn poll_said(&mut self, head: &mut RoutedHead, turn: Turn<'_>) -> Poll<Answer> {
+        let (response, page, edit) = match std::mem::take(&mut head.progress) {
+            Progress::Answered(place, response) => {
+                let Poll::Ready(page) = self.poll_page(&place, &response, turn) else {
+                    head.progress = Progress::Answered(place, response);
+                    return Poll::Pending;
+                };
+                (*response, page, self.route_at(&place).and_then(|route| route.edit.clone()))
+            }
+            Progress::Refused(refused) => {
+                let Poll::Ready(page) = self.poll_page(&refused.served.place, &refused.response, turn) else {
+                    head.progress = Progress::Refused(refused);
+                    return Poll::Pending;
+                };
+                let Refused { served, response } = *refused;
+                (response, page, served.edit)
+            }
+            // Nothing else is said.
+            _ => (self.plain.refuse(500, "", turn.now), None, None),
+        };
+        Poll::Ready(edited(with_page(response, page), edit, head.head.target()))
+    }
+
+    /// The page for a response, if its route has one for its status: `Ready(None)` without one.
+    fn poll_page(&mut self, place: &Place, response: &Response, turn: Turn<'_>) -> Poll<Option<Response>> {
+        let Router { sites, files, .. } = self;
+        let route = sites.routes(place.site).get(place.route).filter(|_| place.version == self.version);
+        poll_page(files, route, response, turn)
+    }
+
+    /// The service of a route, if it has one.
+    fn service(&self, place: &Place) -> Option<(&Route, &ServiceOf)> {
+        let route = self.route_at(place)?;
+        match &route.action {
+            Action::Service(of) => Some((route, of)),
+            _ => None,
         }
     }
 
@@ -221,36 +277,57 @@ impl Router {
                 plain.refuse(*status, "", turn.now)
             }
             Action::Fixed(fixed) => plain.fixed(fixed.status, &fixed.content_type, &fixed.content, turn.now),
-            Action::Rewrite(_) | Action::Nothing => nothing(plain, routes, head, turn.now),
+            Action::Rewrite(_) | Action::Service(_) | Action::Nothing => {
+                nothing(plain, routes, head, turn.now)
+            }
         })
     }
 }
 
 impl Handler for Router {
     type Head = RoutedHead;
-    type Upload = Counted;
-    type Content = Body;
+    type Upload = RoutedUpload;
+    type Content = RoutedContent;
     type Fields = EditedFields;
 
-    fn handle(
-        &mut self,
-        request: Request<'_, Router>,
-        cx: &Context<'_>,
-    ) -> Poll<LowResponse<EditedFields, Body>> {
-        use crate::low::Upload as _;
-        if request.upload.is_enough() || request.head.head.announces_too_much() {
+    fn handle(&mut self, request: Request<'_, Router>, cx: &Context<'_>) -> Poll<Answer> {
+        let Request { head, upload, received, connection } = request;
+        if upload.is_enough() {
             return Poll::Ready(edited(self.plain.refuse(413, "", cx.now()), None, b""));
         }
         let wake_target = || (cx.waiting() < DISK_SHARE).then(|| cx.waker());
-        let turn = Turn { now: cx.now(), wake_target: &wake_target, connection: request.connection };
-        let mut response = ready!(self.answer(request.head, turn));
-        if request.head.method() == Method::Head {
-            response.body = Body::Empty;
+        let turn = Turn { now: cx.now(), wake_target: &wake_target, connection };
+        loop {
+            match self.answer(head, turn) {
+                Poll::Ready(Some(answer)) => {
+                    upload.discard();
+                    let is_head = head.method() == Method::Head;
+                    let body = if is_head { RoutedContent::Own(Body::Empty) } else { answer.body };
+                    return Poll::Ready(LowResponse { body, ..answer });
+                }
+                Poll::Pending => {
+                    if head.needs_no_content() {
+                        upload.discard();
+                    }
+                    return Poll::Pending;
+                }
+                Poll::Ready(None) => {}
+            }
+            let served = match upload.inlet() {
+                Some(upload) => {
+                    served::poll(head, Arrival { upload, received, connection }, &mut self.date, cx)
+                }
+                // It was for files when it came, and content was discarded.
+                None => Poll::Ready(Err(RouteError { status: 503, what: "" })),
+            };
+            match ready!(served) {
+                Ok(answer) => return Poll::Ready(answer),
+                Err(RouteError { status, what }) => head.refuse(self.plain.refuse(status, what, cx.now())),
+            }
         }
-        Poll::Ready(response)
     }
 
-    fn put_off(&mut self, cx: &Context<'_>) -> LowResponse<EditedFields, Body> {
+    fn put_off(&mut self, cx: &Context<'_>) -> Answer {
         edited(self.plain.put_off(cx.now()), None, b"")
     }
 
@@ -273,10 +350,13 @@ fn handler(options: &FileOptions, share: usize, readers: &Readers, shared: &Shar
 }
 
 /// The response to a request for `target`, with the fields that its route says.
-fn edited(response: Response, route: Option<&Route>, target: &[u8]) -> LowResponse<EditedFields, Body> {
+fn edited(response: Response, edit: Option<Arc<Edit>>, target: &[u8]) -> Answer {
     let Response { status, fields, body } = response;
-    let edit = route.and_then(|route| route.edit.clone());
-    LowResponse { status, fields: EditedFields::new(fields, status, edit, target), body }
+    LowResponse {
+        status,
+        fields: EditedFields::new(fields, status, edit, target),
+        body: RoutedContent::Own(body),
+    }
 }
 
 /// Answers by a file: the first of the paths to try at which there is one.
@@ -414,8 +494,9 @@ fn poll_page(
     Poll::Ready(Some(page).filter(|page| page.status == 200))
 }
 
-/// The response with the content of `page`.
-fn with_content(response: Response, page: Response) -> Response {
+/// The response with the content of `page`, if there is one.
+fn with_page(response: Response, page: Option<Response>) -> Response {
+    let Some(page) = page else { return response };
     const OF_CONTENT: [&str; 2] = ["content-type", "content-length"];
     let is_of_content = |name: &str| OF_CONTENT.contains(&name);
     let mut fields = Fields::default();

@@ -3,6 +3,7 @@
 use super::edit::Edit;
 use super::names::{HostName, Names};
 use super::prefix::Prefix;
+use super::service::{ServiceOf, keep_fields};
 use super::template::Template;
 use crate::access::Access;
 use crate::handler::FileOptions;
@@ -63,6 +64,8 @@ pub enum Action {
     Rewrite(Template),
     /// Always alike.
     Fixed(Fixed),
+    /// By a service.
+    Service(ServiceOf),
     /// By 404, or by 405 where a route above takes the path with other methods.
     Nothing,
 }
@@ -115,6 +118,16 @@ impl Sites {
         site.names.iter().for_each(|name| self.names.insert(name, self.sites.len()));
         self.called.push(site.names.first().map(ToString::to_string).unwrap_or_default());
         self.sites.push(site.routes);
+    }
+
+    /// They are live from now on.
+    pub(super) fn begin(&self) {
+        for route in self.sites.iter().flatten() {
+            if let Action::Service(of) = &route.action {
+                keep_fields();
+                of.service.begin();
+            }
+        }
     }
 
     /// The number by which a site is counted.

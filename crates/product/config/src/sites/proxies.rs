@@ -1,0 +1,114 @@
+//! Routes whose requests go on to upstreams.
+
+use super::Builder;
+use crate::read::Table;
+use crate::units;
+use http::HeaderValue;
+use proxy::{Address, Balance, MOST, Proxy, Retries, Settings, Timeouts};
+use server::sites::{Action, ServiceOf};
+use std::fmt::Display;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The route of the key "proxy"; `None` if it has no upstream that can be used.
+pub(super) fn proxy(builder: &mut Builder<'_>, table: &Table) -> Option<Action> {
+    let (upstreams, place) = (upstreams(builder, table), builder.place);
+    let upstreams: Vec<Address> = upstreams.into_iter().map(|address| placed(address, place)).collect();
+    let mut settings = Settings::new(upstreams);
+    settings.balance = match table.text("balance") {
+        Some(("round-robin", _)) => Balance::RoundRobin,
+        Some(("hash-address", _)) => Balance::HashAddress,
+        Some(("hash-path", _)) => Balance::HashPath,
+        _ => Balance::LeastConnections,
+    };
+    settings.host = host(builder, table);
+    settings.trusted = parsed(builder, table, "trusted-proxies");
+    let seconds = |name, default: Duration| match table.integer(name, 0) {
+        (0, _) => default,
+        (seconds, _) => Duration::from_secs(u64::try_from(seconds).unwrap_or_default()),
+    };
+    let number = |name, default| usize::try_from(table.integer(name, default).0).unwrap_or_default();
+    let Timeouts { connect, response, idle, keep_alive } = settings.timeouts;
+    settings.timeouts = Timeouts {
+        connect: seconds("connect-timeout", connect),
+        response: seconds("response-timeout", response),
+        idle: seconds("idle-timeout", idle),
+        keep_alive: seconds("keep-alive-timeout", keep_alive),
+    };
+    settings.retries = Retries {
+        attempts: number("retries", 2),
+        failures: u32::try_from(number("max-failures", 3)).unwrap_or(u32::MAX),
+        cool_down: seconds("cool-down", settings.retries.cool_down),
+    };
+    settings.connections = number("max-connections", 1_024);
+    settings.idle_connections = number("keep-alive", 64);
+    if let Some((text, span)) = table.text("max-content") {
+        match units::bytes(text) {
+            Ok(bytes) => settings.max_content = bytes,
+            Err(what) => builder.note(span, format!("\"{text}\": {what}")),
+        }
+    }
+    if settings.upstreams.is_empty() {
+        return None;
+    }
+    let is_below_prefix = table.switch("strip-prefix", false);
+    Some(Action::Service(ServiceOf { service: Arc::new(Proxy::new(settings)), is_below_prefix }))
+}
+
+fn upstreams(builder: &mut Builder<'_>, table: &Table) -> Vec<Address> {
+    let mut upstreams = parsed(builder, table, "to");
+    if let Some(item) = table.get("to") {
+        if table.list("to").next().is_none() {
+            builder.note(item.span.clone(), "a proxy has an upstream: write http://HOST:PORT or unix:PATH");
+        }
+        if upstreams.len() > MOST {
+            builder.note(item.span.clone(), format!("a proxy has at most {MOST} upstreams"));
+            upstreams.truncate(MOST);
+        }
+    }
+    upstreams
+}
+
+/// A socket's path is relative to the folder of the file.
+fn placed(address: Address, place: &Path) -> Address {
+    match address {
+        Address::Unix(path) => Address::Unix(place.join(path)),
+        other => other,
+    }
+}
+
+fn host(builder: &mut Builder<'_>, table: &Table) -> Option<HeaderValue> {
+    let (text, span) = table.text("host")?;
+    let is_host = text.parse::<http::uri::Authority>().is_ok_and(|host| !host.as_str().contains('@'));
+    match HeaderValue::from_str(text) {
+        Ok(value) if is_host => Some(value),
+        _ => {
+            builder.note(
+                span,
+                format!("\"{text}\" is no host: write one such as app.internal or app.internal:8080"),
+            );
+            None
+        }
+    }
+}
+
+/// The values in the list `name`, each once.
+fn parsed<T: FromStr<Err: Display> + PartialEq>(
+    builder: &mut Builder<'_>,
+    table: &Table,
+    name: &str,
+) -> Vec<T> {
+    let mut all = Vec::new();
+    for (text, span) in table.list(name) {
+        match text.parse() {
+            Ok(value) if all.contains(&value) => {
+                builder.note(span, format!("there is \"{text}\" already: name each once"));
+            }
+            Ok(value) => all.push(value),
+            Err(error) => builder.note(span, format!("\"{text}\": {error}")),
+        }
+    }
+    all
+}

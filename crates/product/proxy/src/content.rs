@@ -1,0 +1,298 @@
+//! Content on its way: of a request to an upstream, of its response back.
+//!
+//! Either is pulled by what sends it on, and hyper reads no further ahead than its buffer, so that a slow reader holds back the
+//! writer at the other end. A response that breaks off fails, over every version of HTTP: it must not look complete.
+
+use crate::connect::Connection;
+use crate::log::shown;
+use crate::runtime::Realm;
+use crate::upstream::Underway;
+use body::Body;
+use bytes::Bytes;
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use tokio::runtime::Handle;
+use tokio::time::{Duration, Instant, Sleep};
+
+/// How far the content of a request has come.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    began: Instant,
+    /// When the upstream last took some: milliseconds since `began`.
+    taken: AtomicU64,
+    state: AtomicU8,
+}
+
+/// What the content of a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// For the upstream.
+    Upstream = 0,
+    /// For the client.
+    Client = 1,
+    /// For nothing: all was taken.
+    Whole = 2,
+    /// The client gave it up.
+    Aborted = 3,
+    /// There is more than is permitted.
+    TooLarge = 4,
+}
+
+impl Progress {
+    fn new(state: State) -> Arc<Progress> {
+        Arc::new(Progress {
+            began: Instant::now(),
+            taken: AtomicU64::new(0),
+            state: AtomicU8::new(state as u8),
+        })
+    }
+
+    fn set(&self, state: State) {
+        self.state.store(state as u8, Ordering::Relaxed);
+    }
+
+    fn on_taken(&self) {
+        let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.taken.store(elapsed, Ordering::Relaxed);
+    }
+
+    pub(crate) fn state(&self) -> State {
+        match self.state.load(Ordering::Relaxed) {
+            1 => State::Client,
+            2 => State::Whole,
+            3 => State::Aborted,
+            4 => State::TooLarge,
+            _ => State::Upstream,
+        }
+    }
+
+    /// When the upstream has been silent for `patience`. While the client is waited for it is not to blame.
+    pub(crate) fn due(&self, patience: Duration) -> Instant {
+        match self.state() {
+            State::Client => Instant::now() + patience,
+            _ => self.began + Duration::from_millis(self.taken.load(Ordering::Relaxed)) + patience,
+        }
+    }
+}
+
+/// The content of a request as it goes to an upstream.
+pub(crate) struct Sent {
+    /// Read ahead.
+    first: Option<Frame<Bytes>>,
+    body: Body,
+    /// Bytes that are still permitted.
+    left: u64,
+    progress: Arc<Progress>,
+}
+
+/// The content of a request cannot be sent on.
+#[derive(Debug)]
+pub(crate) struct Unsent;
+
+impl fmt::Display for Unsent {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("the content of the request is not complete")
+    }
+}
+
+impl std::error::Error for Unsent {}
+
+impl Sent {
+    /// `most` bytes at most.
+    pub(crate) fn new(first: Option<Frame<Bytes>>, body: Body, most: u64) -> (Sent, Arc<Progress>) {
+        let is_empty = first.is_none() && body.is_end_stream();
+        let progress = Progress::new(if is_empty { State::Whole } else { State::Upstream });
+        (Sent { first, body, left: most, progress: Arc::clone(&progress) }, progress)
+    }
+
+    /// No content.
+    pub(crate) fn empty() -> (Sent, Arc<Progress>) {
+        Sent::new(None, Body::empty(), 0)
+    }
+}
+
+impl http_body::Body for Sent {
+    type Data = Bytes;
+    type Error = Unsent;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Unsent>>> {
+        let this = &mut *self;
+        let frame = match this.first.take() {
+            Some(frame) => Some(Ok(frame)),
+            None => match Pin::new(&mut this.body).poll_frame(cx) {
+                Poll::Pending => {
+                    this.progress.set(State::Client);
+                    return Poll::Pending;
+                }
+                Poll::Ready(frame) => frame,
+            },
+        };
+        this.progress.on_taken();
+        let Some(frame) = frame else {
+            this.progress.set(State::Whole);
+            return Poll::Ready(None);
+        };
+        let Ok(frame) = frame else {
+            this.progress.set(State::Aborted);
+            return Poll::Ready(Some(Err(Unsent)));
+        };
+        match this.left.checked_sub(frame.data_ref().map_or(0, |bytes| bytes.len() as u64)) {
+            Some(left) => this.left = left,
+            None => {
+                this.progress.set(State::TooLarge);
+                return Poll::Ready(Some(Err(Unsent)));
+            }
+        }
+        this.progress.set(if this.body.is_end_stream() { State::Whole } else { State::Upstream });
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.first.is_some() { SizeHint::default() } else { self.body.size_hint() }
+    }
+}
+
+/// A connection while a response comes on it.
+pub(crate) struct Lease {
+    pub(crate) connection: Connection,
+    pub(crate) underway: Underway,
+    pub(crate) realm: Realm,
+    pub(crate) runtime: Handle,
+}
+
+impl Lease {
+    /// The response is complete.
+    fn end(self, progress: &Progress) {
+        let Lease { connection, underway, realm, runtime } = self;
+        // An upstream that answers before it has read all is not asked again on this connection.
+        if progress.state() == State::Whole {
+            underway.upstream().pool().put(connection, (realm, &runtime));
+        }
+    }
+}
+
+/// The content of a response as it comes from an upstream.
+pub(crate) struct Received {
+    content: Incoming,
+    /// `None` when nothing more comes.
+    lease: Option<Lease>,
+    progress: Arc<Progress>,
+    /// How long it may pause.
+    patience: Duration,
+    /// Ends the pause at hand, if there is one.
+    pause: Pin<Box<Sleep>>,
+    is_paused: bool,
+    /// For the log.
+    target: Box<str>,
+}
+
+/// Why a response breaks off.
+#[derive(Debug)]
+pub(crate) enum BrokenOff {
+    Upstream(hyper::Error),
+    Silent,
+}
+
+impl fmt::Display for BrokenOff {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BrokenOff::Upstream(error) => write!(out, "the response broke off: {error}"),
+            BrokenOff::Silent => {
+                out.write_str("the response broke off: nothing came in time: see idle-timeout")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BrokenOff {}
+
+impl Received {
+    /// The content of the response on `lease`. Called in a runtime of tokio's.
+    pub(crate) fn body(
+        content: Incoming,
+        lease: Lease,
+        progress: Arc<Progress>,
+        patience: Duration,
+        target: &str,
+    ) -> Body {
+        if content.is_end_stream() {
+            lease.end(&progress);
+            return Body::empty();
+        }
+        let pause = Box::pin(tokio::time::sleep(patience));
+        let (lease, target) = (Some(lease), target.into());
+        Body::new(Received { content, lease, progress, patience, pause, is_paused: false, target })
+    }
+
+    /// Whether the pause at hand has been too long.
+    fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !std::mem::replace(&mut self.is_paused, true) {
+            self.pause.as_mut().reset(Instant::now() + self.patience);
+        }
+        self.pause.as_mut().poll(cx)
+    }
+
+    fn end(&mut self) {
+        self.lease.take().into_iter().for_each(|lease| lease.end(&self.progress));
+    }
+
+    fn break_off(&mut self, why: BrokenOff) -> BrokenOff {
+        if let Some(Lease { underway, .. }) = self.lease.take() {
+            let upstream = underway.upstream();
+            let say = || format!("{}: {}: {why}", upstream.address(), shown(&self.target));
+            upstream.notice().warn(Instant::now(), say);
+        }
+        why
+    }
+}
+
+impl http_body::Body for Received {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        let this = &mut *self;
+        let Poll::Ready(frame) = Pin::new(&mut this.content).poll_frame(cx) else {
+            ready!(this.poll_pause(cx));
+            return Poll::Ready(Some(Err(this.break_off(BrokenOff::Silent))));
+        };
+        this.is_paused = false;
+        Poll::Ready(match frame {
+            Some(Ok(frame)) => {
+                if this.content.is_end_stream() {
+                    this.end();
+                }
+                Some(Ok(frame))
+            }
+            Some(Err(error)) => Some(Err(this.break_off(BrokenOff::Upstream(error)))),
+            None => {
+                this.end();
+                None
+            }
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.content.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.content.size_hint()
+    }
+}

@@ -1,0 +1,254 @@
+//! One request: sent to an upstream, and to another one where that is permitted.
+//!
+//! A request may go on to another upstream when nothing of it was sent, or when its method is safe (RFC 9110 §9.2.1) and it has no
+//! content. What an upstream may have acted on otherwise is not asked twice.
+
+use crate::balance::Tried;
+use crate::connect::{Connection, connect};
+use crate::content::{Lease, Progress, Received, Sent, State};
+use crate::failure::Failure;
+use crate::forward;
+use crate::log::{say, shown};
+use crate::proxy::Route;
+use crate::runtime::Realm;
+use crate::upstream::{Change, Underway, Upstream};
+use body::Body;
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use http_body::{Body as _, Frame};
+use hyper::body::Incoming;
+use server::ConnectionInfo;
+use server::sites::RouteError;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::runtime::Handle;
+use tokio::time::{Duration, Instant, sleep_until};
+
+/// Answers a request. Called in a runtime of tokio's.
+pub(crate) async fn exchange(
+    route: Arc<Route>,
+    request: Request<Body>,
+) -> Result<Response<Body>, RouteError> {
+    let (mut parts, body) = request.into_parts();
+    let Some(info) = parts.extensions.remove::<ConnectionInfo>() else {
+        return Err(RouteError { status: 500, what: "" });
+    };
+    // RFC 8470 §4: the upstream does not know that a request in early data may be a copy.
+    info.handshake_done().await;
+    let key = route.key(&info, &parts.uri);
+    if forward::request(&mut parts, &info, &route.settings).is_none() {
+        return Err(RouteError { status: 400, what: "" });
+    }
+    let target = format!("{} {}", parts.method, parts.uri);
+    let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let answered = if announced.is_some_and(|bytes: u64| bytes > route.settings.max_content) {
+        Err(Failure::TooLarge)
+    } else {
+        ask(&route, parts, body, (key, &target)).await
+    };
+    answered.map_err(|failure| failure.answer())
+}
+
+/// A request that is to be sent.
+struct Asked<'a> {
+    /// `None` when it was sent, and cannot be sent again.
+    request: Option<Request<Sent>>,
+    progress: Arc<Progress>,
+    /// The request once more, if it may be repeated.
+    again: Option<Request<()>>,
+    /// For the log.
+    target: &'a str,
+}
+
+impl Asked<'_> {
+    fn repeat(&mut self) -> bool {
+        if self.request.is_none()
+            && let Some(again) = &self.again
+        {
+            let (content, progress) = Sent::empty();
+            self.request = Some(again.clone().map(|()| content));
+            self.progress = progress;
+        }
+        self.request.is_some()
+    }
+}
+
+async fn ask(
+    route: &Route,
+    parts: Parts,
+    mut body: Body,
+    (key, target): (u64, &str),
+) -> Result<Response<Body>, Failure> {
+    let is_safe = parts.method.is_safe();
+    let first = if is_safe && !parts.headers.contains_key(CONTENT_LENGTH) {
+        // Mostly there is no content, and only its end is still to come.
+        first_frame(&mut body).await?
+    } else {
+        None
+    };
+    let (content, progress) = Sent::new(first, body, route.settings.max_content);
+    let request = Request::from_parts(parts, content);
+    let may_repeat = is_safe && route.settings.retries.attempts > 0 && request.body().is_end_stream();
+    let again = may_repeat.then(|| copy(&request));
+    let mut asked = Asked { request: Some(request), progress, again, target };
+    let mut tried: Tried = 0;
+    let mut left = route.settings.retries.attempts;
+    loop {
+        let chosen = route.chooser.choose(&route.upstreams, key, tried, Instant::now());
+        let Some((number, underway)) =
+            chosen.and_then(|number| Some((number, route.upstreams.get(number)?.enter()?)))
+        else {
+            note_full(route, target);
+            return Err(Failure::Full);
+        };
+        tried |= 1 << number;
+        let upstream = underway.upstream().clone();
+        let failure = match attempt(route, underway, &mut asked).await {
+            Ok(response) => {
+                if upstream.on_response() == Change::Back {
+                    say(&format!("tercel: proxy: {} answers again", upstream.address()));
+                }
+                return Ok(response);
+            }
+            Err(failure) => failure,
+        };
+        let has_others = (tried.count_ones() as usize) < route.upstreams.len();
+        let goes_on = failure.is_upstreams() && left > 0 && has_others && asked.repeat();
+        note(&upstream, &failure, target, goes_on);
+        if !goes_on {
+            return Err(failure);
+        }
+        left -= 1;
+    }
+}
+
+fn copy(request: &Request<Sent>) -> Request<()> {
+    let mut copy = Request::new(());
+    copy.method_mut().clone_from(request.method());
+    copy.uri_mut().clone_from(request.uri());
+    copy.headers_mut().clone_from(request.headers());
+    copy
+}
+
+/// The first piece of content; `None` if there is none.
+async fn first_frame(body: &mut Body) -> Result<Option<Frame<Bytes>>, Failure> {
+    if body.is_end_stream() {
+        return Ok(None);
+    }
+    let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
+    frame.transpose().map_err(|_| Failure::Client)
+}
+
+/// Asks one upstream.
+async fn attempt(
+    route: &Route,
+    underway: Underway,
+    asked: &mut Asked<'_>,
+) -> Result<Response<Body>, Failure> {
+    let upstream = underway.upstream().clone();
+    let timeouts = &route.settings.timeouts;
+    let mut kept = upstream.pool().take(Instant::now());
+    loop {
+        let is_new = kept.is_none();
+        let mut connection = match kept.take() {
+            Some(connection) => connection,
+            None => connect(upstream.address(), timeouts.connect).await?,
+        };
+        let failure = match send(&mut connection, asked, timeouts.response).await {
+            Ok(response) => {
+                let lease = Lease { connection, underway, realm: Realm::here(), runtime: Handle::current() };
+                let progress = Arc::clone(&asked.progress);
+                return Ok(respond(response, lease, progress, timeouts.idle, asked.target));
+            }
+            Err(failure) => failure,
+        };
+        // A connection that has waited may have been closed just then, which says nothing of the upstream.
+        let may_be_stale = !is_new && matches!(failure, Failure::Broken(_));
+        if !may_be_stale || !asked.repeat() {
+            return Err(failure);
+        }
+    }
+}
+
+/// Sends the request, and waits for the head of the response.
+async fn send(
+    connection: &mut Connection,
+    asked: &mut Asked<'_>,
+    patience: Duration,
+) -> Result<Response<Incoming>, Failure> {
+    let Some(request) = asked.request.take() else { return Err(Failure::Client) };
+    let progress = Arc::clone(&asked.progress);
+    let mut sent = pin!(connection.sender.try_send_request(request));
+    let mut silence = pin!(sleep_until(progress.due(patience)));
+    let answered = poll_fn(|cx| {
+        if let Poll::Ready(answered) = sent.as_mut().poll(cx) {
+            return Poll::Ready(Some(answered));
+        }
+        while silence.as_mut().poll(cx).is_ready() {
+            let due = progress.due(patience);
+            if due <= Instant::now() {
+                return Poll::Ready(None);
+            }
+            silence.as_mut().reset(due);
+        }
+        Poll::Pending
+    });
+    match answered.await {
+        None => Err(Failure::Silent),
+        Some(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            Err(Failure::Unasked(response.status()))
+        }
+        Some(Ok(response)) => Ok(response),
+        Some(Err(mut error)) => {
+            asked.request = error.take_message();
+            Err(match progress.state() {
+                State::Aborted => Failure::Client,
+                State::TooLarge => Failure::TooLarge,
+                _ => Failure::Broken(error.into_error()),
+            })
+        }
+    }
+}
+
+fn respond(
+    response: Response<Incoming>,
+    lease: Lease,
+    progress: Arc<Progress>,
+    patience: Duration,
+    target: &str,
+) -> Response<Body> {
+    let (mut parts, content) = response.into_parts();
+    forward::response(&mut parts.headers);
+    let content = Received::body(content, lease, progress, patience, target);
+    Response::from_parts(parts, content)
+}
+
+/// Warns of a failure, and counts it.
+fn note(upstream: &Upstream, failure: &Failure, target: &str, goes_on: bool) {
+    if !failure.is_upstreams() {
+        return;
+    }
+    let now = Instant::now();
+    let change = upstream.on_failure(now);
+    upstream.notice().warn(now, || {
+        let answer = failure.answer().status;
+        let follows = if goes_on { "tried elsewhere".to_owned() } else { format!("answered {answer}") };
+        format!("{}: {}: {failure}; {follows}", upstream.address(), shown(target))
+    });
+    if change == Change::Out {
+        say(&format!(
+            "tercel: warning: proxy: {} gets no requests for a while, if others do",
+            upstream.address()
+        ));
+    }
+}
+
+fn note_full(route: &Route, target: &str) {
+    if let Some(first) = route.upstreams.first() {
+        first.notice().warn(Instant::now(), || format!("{}: {}; answered 503", shown(target), Failure::Full));
+    }
+}

@@ -1,0 +1,96 @@
+//! Connections to an upstream that wait for the next request.
+//!
+//! Data structure: a list for each runtime that drives connections, the one that was used last at its end. That one is used next, so
+//! that those at the front grow old and are closed: by a task that looks once in the time that a connection may wait, and ends with the
+//! last of them.
+
+use crate::connect::Connection;
+use crate::runtime::Realm;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::runtime::Handle;
+use tokio::time::{Duration, Instant, sleep};
+
+/// The connections of an upstream.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    /// Of each runtime at most.
+    most: usize,
+    keep_alive: Duration,
+    lists: Arc<Lists>,
+}
+
+#[derive(Debug, Default)]
+struct Lists(Mutex<HashMap<Realm, List>>);
+
+#[derive(Debug, Default)]
+struct List {
+    waiting: Vec<Waiting>,
+    /// A task closes those that are old.
+    is_swept: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    connection: Connection,
+    since: Instant,
+}
+
+impl Lists {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Realm, List>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pool {
+    pub(crate) fn new(most: usize, keep_alive: Duration) -> Pool {
+        Pool { most, keep_alive, lists: Arc::default() }
+    }
+
+    /// A connection that can be used at once.
+    pub(crate) fn take(&self, now: Instant) -> Option<Connection> {
+        let mut lists = self.lists.lock();
+        let List { waiting, .. } = lists.get_mut(&Realm::here())?;
+        waiting.retain(|waiting| waiting.is_good(now, self.keep_alive));
+        let place = waiting.iter().rposition(|waiting| waiting.connection.sender.is_ready())?;
+        Some(waiting.remove(place).connection)
+    }
+
+    /// Keeps a connection whose exchange is complete, for the runtime that drives it. From any thread.
+    pub(crate) fn put(&self, connection: Connection, (realm, runtime): (Realm, &Handle)) {
+        if connection.sender.is_closed() || self.most == 0 {
+            return;
+        }
+        let mut lists = self.lists.lock();
+        let List { waiting, is_swept } = lists.entry(realm).or_default();
+        if waiting.len() >= self.most {
+            waiting.remove(0);
+        }
+        waiting.push(Waiting { connection, since: Instant::now() });
+        if !std::mem::replace(is_swept, true) {
+            runtime.spawn(sweep(Arc::downgrade(&self.lists), realm, self.keep_alive));
+        }
+    }
+}
+
+impl Waiting {
+    fn is_good(&self, now: Instant, keep_alive: Duration) -> bool {
+        !self.connection.sender.is_closed() && now.saturating_duration_since(self.since) < keep_alive
+    }
+}
+
+/// Closes connections of `realm` that have waited long enough, until there are none.
+async fn sweep(lists: Weak<Lists>, realm: Realm, keep_alive: Duration) {
+    loop {
+        sleep(keep_alive).await;
+        let Some(lists) = lists.upgrade() else { return };
+        let mut lists = lists.lock();
+        let Some(list) = lists.get_mut(&realm) else { return };
+        let now = Instant::now();
+        list.waiting.retain(|waiting| waiting.is_good(now, keep_alive));
+        if list.waiting.is_empty() {
+            list.is_swept = false;
+            return;
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Where exchanges run: on the thread of the connection if that is one of tokio's, else on a runtime that all others share.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinHandle;
+
+/// The shared runtime has at most this many threads. They move bytes.
+const MOST_THREADS: usize = 4;
+
+/// Which connections a thread uses: those that its own runtime drives. All threads of the shared runtime have 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Realm(usize);
+
+thread_local! {
+    static REALM: Cell<Option<Realm>> = const { Cell::new(None) };
+}
+
+impl Realm {
+    /// That of this thread.
+    pub(crate) fn here() -> Realm {
+        static NEXT: AtomicUsize = AtomicUsize::new(1);
+        REALM.get().unwrap_or_else(|| {
+            let realm = Realm(NEXT.fetch_add(1, Ordering::Relaxed));
+            REALM.set(Some(realm));
+            realm
+        })
+    }
+}
+
+/// Made with the first exchange that needs it, and kept.
+static SHARED: Mutex<Option<Runtime>> = Mutex::new(None);
+
+fn shared() -> io::Result<Handle> {
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(runtime) = &*shared {
+        return Ok(runtime.handle().clone());
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(threads)
+        .thread_name("proxy")
+        .on_thread_start(|| REALM.set(Some(Realm(0))))
+        .enable_io()
+        .enable_time()
+        .build()?;
+    let handle = runtime.handle().clone();
+    *shared = Some(runtime);
+    Ok(handle)
+}
+
+/// The result of a task. Dropped, the task is cancelled.
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Future for Task<T> {
+    type Output = io::Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        Poll::Ready(match ready!(Pin::new(&mut self.0).poll(cx)) {
+            Ok(result) => Ok(result),
+            // It ends this request, as a panic on the thread of the connection does.
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(error) => Err(io::Error::other(error)),
+        })
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Has `exchange` run here, or on the shared runtime.
+pub(crate) fn run<T: Send + 'static>(
+    exchange: impl Future<Output = T> + Send + 'static,
+) -> Pin<Box<dyn Future<Output = io::Result<T>>>> {
+    if Handle::try_current().is_ok() {
+        return Box::pin(async move { Ok(exchange.await) });
+    }
+    match shared() {
+        Ok(runtime) => Box::pin(Task(runtime.spawn(exchange))),
+        Err(error) => Box::pin(std::future::ready(Err(error))),
+    }
+}

@@ -1,0 +1,94 @@
+//! A request that a service answers.
+
+use super::edit::{Edit, EditedFields};
+use super::head::{Place, Progress, RoutedHead};
+use super::service::{Answer, Called, RouteError, RoutedContent, ServiceOf};
+use super::site::Route;
+use super::template::push_path;
+use crate::files::path::split_query;
+use crate::low::{Context, Head as _, Response};
+use crate::response_fields::{self, DateField, HasContent};
+use crate::service::{Arrival, Polled, ServiceContent, ServiceFields};
+use ::body::Body;
+use http_body::Body as _;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// What answers a request, and what is changed of the response. It stays when other sites take the place of these.
+#[derive(Clone)]
+pub(super) struct Served {
+    pub(super) place: Place,
+    pub(super) edit: Option<Arc<Edit>>,
+    service: Called,
+}
+
+/// Has a service asked, for the path that the `route` at `place` leads to.
+pub(super) fn begin(head: &mut RoutedHead, place: Place, route: &Route, of: &ServiceOf) {
+    let mut request = head.served.take().unwrap_or_default();
+    match head.whole.kept() {
+        Ok(whole) => request.on_request(&whole),
+        // It arrived before there was any service.
+        Err(_) => request.on_refused(503),
+    }
+    let (path, query) = split_query(head.head.target());
+    if let Some(rest) = route.prefix.rest(path).filter(|_| of.is_below_prefix) {
+        let mut target = Vec::new();
+        push_path(rest, &mut target);
+        if let Some(query) = query {
+            target.push(b'?');
+            target.extend_from_slice(query);
+        }
+        request.replace_target(&target);
+    } else if head.sent_target() != head.head.target() {
+        request.replace_target(head.head.target());
+    }
+    head.served = Some(request);
+    let service = Called(Arc::clone(&of.service));
+    head.progress = Progress::Served(Box::new(Served { place, edit: route.edit.clone(), service }));
+}
+
+/// The response of the service, or why there is none.
+pub(super) fn poll(
+    head: &mut RoutedHead,
+    arrival: Arrival<'_>,
+    date: &mut DateField,
+    cx: &Context<'_>,
+) -> Poll<Result<Answer, RouteError>> {
+    let failed = |status| Poll::Ready(Err(RouteError { status, what: "" }));
+    let (Some(request), Progress::Served(served)) = (&mut head.served, &mut head.progress) else {
+        return failed(500);
+    };
+    if let Some(status) = request.refusal() {
+        return failed(status.as_u16());
+    }
+    match request.poll(&mut served.service, arrival, cx) {
+        Polled::Pending => Poll::Pending,
+        Polled::Refused(error) => Poll::Ready(Err(error)),
+        Polled::Unready => failed(503),
+        Polled::Failed => failed(500),
+        Polled::Answered(response) if response.status().is_informational() => failed(502),
+        Polled::Answered(response) => {
+            let edit = (served.edit.clone(), head.head.target());
+            Poll::Ready(Ok(respond(request.method(), response, edit, date, cx)))
+        }
+    }
+}
+
+fn respond(
+    method: &http::Method,
+    response: http::Response<Body>,
+    (edit, target): (Option<Arc<Edit>>, &[u8]),
+    date: &mut DateField,
+    cx: &Context<'_>,
+) -> Answer {
+    let (http::response::Parts { status, headers: mut map, .. }, body) = response.into_parts();
+    let size = body.size_hint().exact();
+    let content = match response_fields::complete((method, status), &mut map, size) {
+        HasContent::Yes if !body.is_end_stream() => ServiceContent::new(body, size),
+        HasContent::Yes | HasContent::No => ServiceContent::empty(),
+    };
+    let fields = ServiceFields { date: date.beside(&map, cx.now()), map };
+    let status = status.as_u16();
+    let fields = EditedFields::of_service(fields, status, edit, target);
+    Response { status, fields, body: RoutedContent::OfService(content) }
+}
