@@ -7,8 +7,10 @@ use std::str::FromStr;
 /// Where an upstream is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// `http://HOST:PORT`: HTTP/1.1 over TCP.
-    Http {
+    /// `http://HOST:PORT`, `h2c://HOST:PORT`, `https://HOST:PORT`: over TCP.
+    Tcp {
+        /// What is spoken.
+        scheme: Scheme,
         /// A name, or an IP address; one of IPv6 without brackets.
         host: String,
         /// The port.
@@ -16,6 +18,33 @@ pub enum Address {
     },
     /// `unix:PATH`: HTTP/1.1 over a socket in the file system.
     Unix(PathBuf),
+}
+
+/// What is spoken over TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// HTTP/1.1.
+    Http,
+    /// HTTP/2 without TLS, by prior knowledge. RFC 9113 §3.3.
+    H2c,
+    /// HTTP/2 or 1.1 over TLS, by ALPN.
+    Https,
+}
+
+impl Scheme {
+    const ALL: [Scheme; 3] = [Scheme::Http, Scheme::H2c, Scheme::Https];
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Scheme::Http => "http://",
+            Scheme::H2c => "h2c://",
+            Scheme::Https => "https://",
+        }
+    }
+
+    fn port(self) -> u16 {
+        if self == Scheme::Https { 443 } else { 80 }
+    }
 }
 
 /// Why a text is no address. It says what to write.
@@ -33,7 +62,7 @@ impl std::error::Error for AddressError {}
 /// A path is a NUL-terminated text of at most 108 bytes: unix(7).
 const LONGEST_PATH: usize = 107;
 const EXAMPLES: AddressError = AddressError(
-    "write http://HOST:PORT such as http://127.0.0.1:8080, or unix:PATH such as unix:/run/app.sock",
+    "write http://HOST:PORT such as http://127.0.0.1:8080, h2c:// or https:// in the same way, or unix:PATH such as unix:/run/app.sock",
 );
 
 impl FromStr for Address {
@@ -47,7 +76,8 @@ impl FromStr for Address {
                 _ => Err(AddressError("the path of a socket has at most 107 bytes")),
             };
         }
-        let authority = text.strip_prefix("http://").ok_or(EXAMPLES)?;
+        let of = |scheme: Scheme| Some((scheme, text.strip_prefix(scheme.prefix())?));
+        let (scheme, authority) = Scheme::ALL.into_iter().find_map(of).ok_or(EXAMPLES)?;
         let authority = authority.strip_suffix('/').unwrap_or(authority);
         if authority.contains(['/', '?', '#']) {
             return Err(AddressError(
@@ -59,21 +89,23 @@ impl FromStr for Address {
         }
         let parsed: http::uri::Authority = authority.parse().map_err(|_| EXAMPLES)?;
         let port = match parsed.as_str().strip_prefix(parsed.host()) {
-            Some("") => 80,
+            Some("") => scheme.port(),
             _ => {
                 parsed.port_u16().filter(|port| *port > 0).ok_or(AddressError("a port is from 1 to 65535"))?
             }
         };
         let host = parsed.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-        if host.is_empty() { Err(EXAMPLES) } else { Ok(Address::Http { host, port }) }
+        if host.is_empty() { Err(EXAMPLES) } else { Ok(Address::Tcp { scheme, host, port }) }
     }
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Http { host, port } if host.contains(':') => write!(out, "http://[{host}]:{port}"),
-            Address::Http { host, port } => write!(out, "http://{host}:{port}"),
+            Address::Tcp { scheme, host, port } if host.contains(':') => {
+                write!(out, "{}[{host}]:{port}", scheme.prefix())
+            }
+            Address::Tcp { scheme, host, port } => write!(out, "{}{host}:{port}", scheme.prefix()),
             Address::Unix(path) => write!(out, "unix:{}", path.display()),
         }
     }
@@ -90,6 +122,8 @@ mod tests {
             ("http://app.internal", "http://app.internal:80"),
             ("http://app.internal:81/", "http://app.internal:81"),
             ("http://[::1]:3000", "http://[::1]:3000"),
+            ("h2c://app.internal:81", "h2c://app.internal:81"),
+            ("https://app.internal", "https://app.internal:443"),
             ("unix:/run/a.sock", "unix:/run/a.sock"),
         ] {
             let address: Address = text.parse().unwrap();
@@ -101,7 +135,8 @@ mod tests {
             "",
             "unix:",
             "127.0.0.1:80",
-            "https://a",
+            "h3://a",
+            "HTTP://a",
             "http://",
             "http://a/b",
             "http://u@a",

@@ -3,23 +3,10 @@
 //! Upstreams that are healthy and have room are asked first. Where none is, those are that have failed: a request is better tried than
 //! refused. Data structure: none but a counter; there are few upstreams, and each is looked at.
 
+use crate::settings::Balance;
 use crate::upstream::Upstream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::time::Instant;
-
-/// By what an upstream is chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Balance {
-    /// The one with the fewest requests under way, in turn among equals.
-    #[default]
-    LeastConnections,
-    /// One after the other.
-    RoundRobin,
-    /// By the client's address: a client stays with its upstream, and other clients with theirs when one fails.
-    HashAddress,
-    /// By the path, in the same way.
-    HashPath,
-}
 
 /// Chooses among upstreams.
 #[derive(Debug)]

@@ -1,43 +1,174 @@
 //! New connections to upstreams.
 
-use crate::address::Address;
+use crate::address::{Address, Scheme};
 use crate::content::Sent;
 use crate::failure::Failure;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http::header::{HOST, HeaderValue, TE};
+use http::uri::{Authority, Parts, Uri};
+use http::{Request, Response, Version};
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::pki_types::ServerName;
+use std::future::Future;
 use std::io;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::AbortHandle;
 use tokio::time::{Duration, timeout};
+use tokio_rustls::TlsConnector;
 
-/// What hyper holds of a response that was not read, and the longest head, in bytes.
+/// What hyper holds of a response over HTTP/1.1 that was not read, and the longest head, in bytes.
 const BUFFER: usize = 128 << 10;
+/// HTTP/2's window for each stream, in bytes: what waits for a reader at most.
+const STREAM_WINDOW: u32 = 256 << 10;
+/// HTTP/2's window for a connection, in bytes.
+const CONNECTION_WINDOW: u32 = 8 << 20;
+/// The longest head of a response over HTTP/2, in bytes.
+const LONGEST_HEAD: u32 = 64 << 10;
+
+/// How an upstream with TLS is known.
+#[derive(Clone)]
+pub struct Tls {
+    /// It offers HTTP/2 and 1.1.
+    pub config: Arc<rustls::ClientConfig>,
+    /// The name in the certificate; `None`: the host of the address.
+    pub name: Option<ServerName<'static>>,
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A connection, on which requests are sent.
+#[derive(Debug)]
+pub(crate) enum Connection {
+    /// One request at a time.
+    Http1(Http1),
+    /// Clones share it.
+    Http2(Http2),
+}
 
 /// A connection of HTTP/1.1, and the task that moves its bytes. Dropped, it is closed at once: hyper alone would first send what the
 /// upstream does not read.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    pub(crate) sender: http1::SendRequest<Sent>,
+pub(crate) struct Http1 {
+    sender: http1::SendRequest<Sent>,
     task: AbortHandle,
 }
 
-impl Drop for Connection {
+/// A connection of HTTP/2. It is closed when the last clone and the last stream have gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Http2 {
+    sender: http2::SendRequest<Sent>,
+    scheme: Scheme,
+}
+
+impl Drop for Http1 {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
+impl Connection {
+    /// Whether it can be used at once.
+    pub(crate) fn is_ready(&self) -> bool {
+        match self {
+            Connection::Http1(connection) => connection.sender.is_ready(),
+            Connection::Http2(connection) => connection.sender.is_ready(),
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        match self {
+            Connection::Http1(connection) => connection.sender.is_closed(),
+            Connection::Http2(connection) => connection.sender.is_closed(),
+        }
+    }
+
+    /// The same connection for another request, if it takes several.
+    pub(crate) fn share(&self) -> Option<Connection> {
+        match self {
+            Connection::Http1(_) => None,
+            Connection::Http2(connection) => Some(Connection::Http2(connection.clone())),
+        }
+    }
+
+    /// Sends a request; the head of the response is to come.
+    pub(crate) fn send(
+        &mut self,
+        mut request: Request<Sent>,
+    ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Sent>>>> {
+        let (of_one, of_two) = match self {
+            Connection::Http1(connection) => {
+                to_http1(&mut request);
+                (Some(connection.sender.try_send_request(request)), None)
+            }
+            Connection::Http2(connection) => {
+                to_http2(&mut request, connection.scheme);
+                (None, Some(connection.sender.try_send_request(request)))
+            }
+        };
+        async move {
+            match (of_one, of_two) {
+                (Some(sent), _) => sent.await,
+                (None, Some(sent)) => sent.await,
+                (None, None) => std::future::pending().await,
+            }
+        }
+    }
+}
+
+/// The host is a field. RFC 9112 §3.2.1.
+fn to_http1<B>(request: &mut Request<B>) {
+    *request.version_mut() = Version::HTTP_11;
+    if let Some(authority) = request.uri().authority() {
+        let host = HeaderValue::from_str(authority.as_str());
+        host.into_iter().for_each(|host| _ = request.headers_mut().insert(HOST, host));
+        let path = request.uri().path_and_query().cloned();
+        path.into_iter().for_each(|path| *request.uri_mut() = Uri::from(path));
+    }
+    request.headers_mut().remove(TE);
+}
+
+/// The host is a part of the target. RFC 9113 §8.3.1.
+fn to_http2<B>(request: &mut Request<B>, scheme: Scheme) {
+    *request.version_mut() = Version::HTTP_2;
+    let host = request.headers_mut().remove(HOST);
+    if let Some(authority) = host.and_then(|host| Authority::try_from(host.as_bytes()).ok()) {
+        let mut parts = Parts::default();
+        let is_tls = scheme == Scheme::Https;
+        parts.scheme = Some(if is_tls { http::uri::Scheme::HTTPS } else { http::uri::Scheme::HTTP });
+        parts.authority = Some(authority);
+        parts.path_and_query = request.uri().path_and_query().cloned();
+        Uri::from_parts(parts).into_iter().for_each(|uri| *request.uri_mut() = uri);
+    }
+    // Some servers of gRPC want to hear that trailers go on.
+    request.headers_mut().insert(TE, HeaderValue::from_static("trailers"));
+}
+
 /// Connects to an upstream.
-pub(crate) async fn connect(address: &Address, patience: Duration) -> Result<Connection, Failure> {
+pub(crate) async fn connect(
+    address: &Address,
+    tls: Option<&Tls>,
+    patience: Duration,
+) -> Result<Connection, Failure> {
     let connected = timeout(patience, async {
         match address {
-            Address::Http { host, port } => {
+            Address::Tcp { scheme, host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
-                begin(stream).await
+                match (scheme, tls) {
+                    (Scheme::Http, _) => begin_http1(stream).await,
+                    (Scheme::H2c, _) => begin_http2(stream, Scheme::H2c).await,
+                    (Scheme::Https, Some(tls)) => begin_tls(stream, host, tls).await,
+                    (Scheme::Https, None) => Err(io::Error::other("there are no roots to trust")),
+                }
             }
-            Address::Unix(path) => begin(UnixStream::connect(path).await?).await,
+            Address::Unix(path) => begin_http1(UnixStream::connect(path).await?).await,
         }
     });
     match connected.await {
@@ -46,7 +177,20 @@ pub(crate) async fn connect(address: &Address, patience: Duration) -> Result<Con
     }
 }
 
-async fn begin<S>(stream: S) -> io::Result<Connection>
+async fn begin_tls(stream: TcpStream, host: &str, tls: &Tls) -> io::Result<Connection> {
+    let name = match &tls.name {
+        Some(name) => name.clone(),
+        None => ServerName::try_from(host.to_owned()).map_err(io::Error::other)?,
+    };
+    let stream = TlsConnector::from(Arc::clone(&tls.config)).connect(name, stream).await?;
+    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+        begin_http2(stream, Scheme::Https).await
+    } else {
+        begin_http1(stream).await
+    }
+}
+
+async fn begin_http1<S>(stream: S) -> io::Result<Connection>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -57,5 +201,23 @@ where
         // Its errors are those of its requests.
         let _ = connection.await;
     });
-    Ok(Connection { sender, task: task.abort_handle() })
+    Ok(Connection::Http1(Http1 { sender, task: task.abort_handle() }))
+}
+
+async fn begin_http2<S>(stream: S, scheme: Scheme) -> io::Result<Connection>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_header_list_size(LONGEST_HEAD)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(io::Error::other)?;
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    Ok(Connection::Http2(Http2 { sender, scheme }))
 }

@@ -1,23 +1,16 @@
-//! Content on its way: of a request to an upstream, of its response back.
+//! The content of a request on its way to an upstream.
 //!
-//! Either is pulled by what sends it on, and hyper reads no further ahead than its buffer, so that a slow reader holds back the
-//! writer at the other end. A response that breaks off fails, over every version of HTTP: it must not look complete.
+//! hyper pulls it as fast as the upstream takes it, so that a slow upstream holds back the client.
 
-use crate::connect::Connection;
-use crate::log::shown;
-use crate::runtime::Realm;
-use crate::upstream::Underway;
 use body::Body;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
-use hyper::body::Incoming;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
-use tokio::runtime::Handle;
-use tokio::time::{Duration, Instant, Sleep};
+use std::task::{Context, Poll};
+use tokio::time::{Duration, Instant};
 
 /// How far the content of a request has come.
 #[derive(Debug)]
@@ -162,137 +155,5 @@ impl http_body::Body for Sent {
 
     fn size_hint(&self) -> SizeHint {
         if self.first.is_some() { SizeHint::default() } else { self.body.size_hint() }
-    }
-}
-
-/// A connection while a response comes on it.
-pub(crate) struct Lease {
-    pub(crate) connection: Connection,
-    pub(crate) underway: Underway,
-    pub(crate) realm: Realm,
-    pub(crate) runtime: Handle,
-}
-
-impl Lease {
-    /// The response is complete.
-    fn end(self, progress: &Progress) {
-        let Lease { connection, underway, realm, runtime } = self;
-        // An upstream that answers before it has read all is not asked again on this connection.
-        if progress.state() == State::Whole {
-            underway.upstream().pool().put(connection, (realm, &runtime));
-        }
-    }
-}
-
-/// The content of a response as it comes from an upstream.
-pub(crate) struct Received {
-    content: Incoming,
-    /// `None` when nothing more comes.
-    lease: Option<Lease>,
-    progress: Arc<Progress>,
-    /// How long it may pause.
-    patience: Duration,
-    /// Ends the pause at hand, if there is one.
-    pause: Pin<Box<Sleep>>,
-    is_paused: bool,
-    /// For the log.
-    target: Box<str>,
-}
-
-/// Why a response breaks off.
-#[derive(Debug)]
-pub(crate) enum BrokenOff {
-    Upstream(hyper::Error),
-    Silent,
-}
-
-impl fmt::Display for BrokenOff {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BrokenOff::Upstream(error) => write!(out, "the response broke off: {error}"),
-            BrokenOff::Silent => {
-                out.write_str("the response broke off: nothing came in time: see idle-timeout")
-            }
-        }
-    }
-}
-
-impl std::error::Error for BrokenOff {}
-
-impl Received {
-    /// The content of the response on `lease`. Called in a runtime of tokio's.
-    pub(crate) fn body(
-        content: Incoming,
-        lease: Lease,
-        progress: Arc<Progress>,
-        patience: Duration,
-        target: &str,
-    ) -> Body {
-        if content.is_end_stream() {
-            lease.end(&progress);
-            return Body::empty();
-        }
-        let pause = Box::pin(tokio::time::sleep(patience));
-        let (lease, target) = (Some(lease), target.into());
-        Body::new(Received { content, lease, progress, patience, pause, is_paused: false, target })
-    }
-
-    /// Whether the pause at hand has been too long.
-    fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !std::mem::replace(&mut self.is_paused, true) {
-            self.pause.as_mut().reset(Instant::now() + self.patience);
-        }
-        self.pause.as_mut().poll(cx)
-    }
-
-    fn end(&mut self) {
-        self.lease.take().into_iter().for_each(|lease| lease.end(&self.progress));
-    }
-
-    fn break_off(&mut self, why: BrokenOff) -> BrokenOff {
-        if let Some(Lease { underway, .. }) = self.lease.take() {
-            let upstream = underway.upstream();
-            let say = || format!("{}: {}: {why}", upstream.address(), shown(&self.target));
-            upstream.notice().warn(Instant::now(), say);
-        }
-        why
-    }
-}
-
-impl http_body::Body for Received {
-    type Data = Bytes;
-    type Error = BrokenOff;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        let this = &mut *self;
-        let Poll::Ready(frame) = Pin::new(&mut this.content).poll_frame(cx) else {
-            ready!(this.poll_pause(cx));
-            return Poll::Ready(Some(Err(this.break_off(BrokenOff::Silent))));
-        };
-        this.is_paused = false;
-        Poll::Ready(match frame {
-            Some(Ok(frame)) => {
-                if this.content.is_end_stream() {
-                    this.end();
-                }
-                Some(Ok(frame))
-            }
-            Some(Err(error)) => Some(Err(this.break_off(BrokenOff::Upstream(error)))),
-            None => {
-                this.end();
-                None
-            }
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.content.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.content.size_hint()
     }
 }

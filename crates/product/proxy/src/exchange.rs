@@ -5,11 +5,12 @@
 
 use crate::balance::Tried;
 use crate::connect::{Connection, connect};
-use crate::content::{Lease, Progress, Received, Sent, State};
+use crate::content::{Progress, Sent, State};
 use crate::failure::Failure;
 use crate::forward;
 use crate::log::{say, shown};
-use crate::proxy::Route;
+use crate::response::{Lease, Received};
+use crate::route::Route;
 use crate::runtime::Realm;
 use crate::upstream::{Change, Underway, Upstream};
 use body::Body;
@@ -156,7 +157,14 @@ async fn attempt(
         let is_new = kept.is_none();
         let mut connection = match kept.take() {
             Some(connection) => connection,
-            None => connect(upstream.address(), timeouts.connect).await?,
+            None => {
+                let connection =
+                    connect(upstream.address(), route.settings.tls.as_ref(), timeouts.connect).await?;
+                if let Some(shared) = connection.share() {
+                    upstream.pool().put(shared, (Realm::here(), &Handle::current()));
+                }
+                connection
+            }
         };
         let failure = match send(&mut connection, asked, timeouts.response).await {
             Ok(response) => {
@@ -182,7 +190,7 @@ async fn send(
 ) -> Result<Response<Incoming>, Failure> {
     let Some(request) = asked.request.take() else { return Err(Failure::Client) };
     let progress = Arc::clone(&asked.progress);
-    let mut sent = pin!(connection.sender.try_send_request(request));
+    let mut sent = pin!(connection.send(request));
     let mut silence = pin!(sleep_until(progress.due(patience)));
     let answered = poll_fn(|cx| {
         if let Poll::Ready(answered) = sent.as_mut().poll(cx) {

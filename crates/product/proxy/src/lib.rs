@@ -3,7 +3,7 @@
 //! ```text
 //! request ──▶ forward.rs: its head for the upstream ──▶ balance.rs: which upstream ──▶ pool.rs: a connection
 //!                                                            ▲                              ▼
-//!                       response ◀── content.rs ◀── exchange.rs: send, wait, try another upstream
+//!                       response ◀── response.rs ◀─ exchange.rs: send, wait, try another upstream
 //! ```
 //!
 //! | file | holds |
@@ -17,7 +17,10 @@
 //! | forward.rs | heads on their way: hop-by-hop fields, X-Forwarded-*, Forwarded, Via |
 //! | trusted.rs | the proxies whose word counts |
 //! | exchange.rs | one request |
-//! | content.rs | content on its way, with its timeouts |
+//! | content.rs | the content of a request |
+//! | response.rs | the content of a response, with its timeout |
+//! | route.rs | what the exchanges of a route share |
+//! | proxy.rs | a proxied route, as the server knows it |
 //! | failure.rs | why there is no response |
 //! | log.rs | what is said of failures |
 //! | runtime.rs | where exchanges run |
@@ -40,14 +43,17 @@ mod forward;
 mod log;
 mod pool;
 mod proxy;
+mod response;
+mod route;
 mod runtime;
 mod settings;
 mod trusted;
 mod upstream;
 
-pub use address::{Address, AddressError};
-pub use balance::{Balance, MOST};
+pub use address::{Address, AddressError, Scheme};
+pub use balance::MOST;
+pub use connect::Tls;
 pub use log::log_to;
 pub use proxy::Proxy;
-pub use settings::{Retries, Settings, Timeouts};
+pub use settings::{Balance, Retries, Settings, Timeouts};
 pub use trusted::{Network, NetworkError};

@@ -47,18 +47,23 @@ impl Pool {
         Pool { most, keep_alive, lists: Arc::default() }
     }
 
-    /// A connection that can be used at once.
+    /// A connection that can be used at once. One that takes several requests stays here, too.
     pub(crate) fn take(&self, now: Instant) -> Option<Connection> {
         let mut lists = self.lists.lock();
         let List { waiting, .. } = lists.get_mut(&Realm::here())?;
         waiting.retain(|waiting| waiting.is_good(now, self.keep_alive));
-        let place = waiting.iter().rposition(|waiting| waiting.connection.sender.is_ready())?;
+        let place = waiting.iter().rposition(|waiting| waiting.connection.is_ready())?;
+        let found = waiting.get_mut(place)?;
+        if let Some(shared) = found.connection.share() {
+            found.since = now;
+            return Some(shared);
+        }
         Some(waiting.remove(place).connection)
     }
 
-    /// Keeps a connection whose exchange is complete, for the runtime that drives it. From any thread.
+    /// Keeps a connection whose exchange is complete, or that takes several, for the runtime that drives it. From any thread.
     pub(crate) fn put(&self, connection: Connection, (realm, runtime): (Realm, &Handle)) {
-        if connection.sender.is_closed() || self.most == 0 {
+        if connection.is_closed() || self.most == 0 {
             return;
         }
         let mut lists = self.lists.lock();
@@ -75,7 +80,7 @@ impl Pool {
 
 impl Waiting {
     fn is_good(&self, now: Instant, keep_alive: Duration) -> bool {
-        !self.connection.sender.is_closed() && now.saturating_duration_since(self.since) < keep_alive
+        !self.connection.is_closed() && now.saturating_duration_since(self.since) < keep_alive
     }
 }
 

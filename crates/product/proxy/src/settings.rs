@@ -1,7 +1,7 @@
 //! What an operator says of a proxied route.
 
 use crate::address::Address;
-use crate::balance::Balance;
+use crate::connect::Tls;
 use crate::trusted::Network;
 use http::HeaderValue;
 use std::time::Duration;
@@ -13,6 +13,8 @@ pub struct Settings {
     pub upstreams: Vec<Address>,
     /// Which of them gets a request.
     pub balance: Balance,
+    /// How upstreams with TLS are known. They fail without it.
+    pub tls: Option<Tls>,
     /// The field Host of requests; `None`: what the client asked for.
     pub host: Option<HeaderValue>,
     /// Proxies in front of this server, whose word of the client counts.
@@ -27,6 +29,20 @@ pub struct Settings {
     pub idle_connections: usize,
     /// Longer content of a request is answered with 413, in bytes.
     pub max_content: u64,
+}
+
+/// By what an upstream is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Balance {
+    /// The one with the fewest requests under way, in turn among equals.
+    #[default]
+    LeastConnections,
+    /// One after the other.
+    RoundRobin,
+    /// By the client's address: a client stays with its upstream, and other clients with theirs when one fails.
+    HashAddress,
+    /// By the path, in the same way.
+    HashPath,
 }
 
 /// How long what may take.
@@ -59,6 +75,7 @@ impl Settings {
         Settings {
             upstreams,
             balance: Balance::default(),
+            tls: None,
             host: None,
             trusted: Vec::new(),
             timeouts: Timeouts::default(),

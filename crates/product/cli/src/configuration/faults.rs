@@ -1,5 +1,6 @@
 //! Faulty configurations: each is answered by its place, the reason and the cure.
 
+mod proxies;
 mod sites;
 
 use super::file::{File, keys};
@@ -134,7 +135,7 @@ fn each_fault_of_a_site_is_told_with_its_place_its_reason_and_a_cure() {
         write(&format!("{name}.key"), &made.signing_key.serialize_pem());
     }
     let read = |text: &str| File::of("tercel.toml".to_owned(), folder.path(), text.to_owned());
-    assert_eq!(untold(sites::OF_SITES, read), "");
+    assert_eq!(untold(&[sites::OF_SITES, proxies::OF_PROXIES].concat(), read), "");
     assert!(OF_FLAGS.len() + sites::OF_SITES.len() >= 90);
 }
 

@@ -277,7 +277,7 @@ fn what_may_be_repeated_goes_to_another_upstream() {
         assert_eq!(statuses(&ask_all(server.port, &Ask::get("/"))), [200; 3]);
     }
     good.take();
-    // Of a POST that the second upstream has read nobody knows what became.
+    // It is not known what became of a POST that the second upstream has read.
     other.take();
     let mut seen = Vec::new();
     for _ in 0..4 {
@@ -417,13 +417,18 @@ fn who_does_not_read_holds_back_who_writes() {
     const MOST: usize = 24 << 20;
     let written = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&written);
-    // Reads nothing, and writes without end.
+    // Reads the head alone, and writes without end.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let count = Arc::clone(&count);
             std::thread::spawn(move || {
+                let mut reader = BufReader::with_capacity(1_024, stream.try_clone().expect("a descriptor"));
+                let mut line = String::new();
+                while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+                    line.clear();
+                }
                 write(&mut stream, format!("HTTP/1.1 200 OK\r\ncontent-length: {ALL}\r\n\r\n").as_bytes());
                 for _ in 0..ALL / 65_536 {
                     if stream.write_all(&[b'x'; 65_536]).is_err() {
@@ -469,4 +474,132 @@ fn who_does_not_read_holds_back_who_writes() {
         });
     }
     server.stop();
+}
+
+/// An upstream of HTTP/2 without TLS. It says what it heard, with the length of the content in a trailer.
+fn h2c() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("for tokio");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut connection = h2::server::handshake(stream).await.expect("a preface");
+                    while let Some(Ok((request, mut respond))) = connection.accept().await {
+                        tokio::spawn(async move {
+                            let what =
+                                format!("{} {} {:?}", request.method(), request.uri(), request.version());
+                            let te = request.headers().get("te").is_some_and(|value| value == "trailers");
+                            let has_host = request.headers().contains_key("host");
+                            let mut content = request.into_body();
+                            let mut bytes = 0;
+                            while let Some(Ok(data)) = content.data().await {
+                                bytes += data.len();
+                                let _ = content.flow_control().release_capacity(data.len());
+                            }
+                            let mut sender =
+                                respond.send_response(http::Response::new(()), false).expect("sent");
+                            let text = format!("{what} {te} {has_host}");
+                            sender.send_data(text.into(), false).expect("sent");
+                            let trailers = http::HeaderMap::from_iter([(
+                                http::HeaderName::from_static("x-bytes"),
+                                bytes.into(),
+                            )]);
+                            sender.send_trailers(trailers).expect("sent");
+                        });
+                    }
+                });
+            }
+        });
+    });
+    port
+}
+
+/// Routes to an upstream of HTTP/2 without TLS, and to two servers with it.
+fn secure(two: &Server, one: &Server) -> String {
+    let certificate = |server: &Server| server.ready["certificate"].as_str().expect("a path").to_owned();
+    format!(
+        "
+        [[site]]
+        names = '*'
+        [[site.route]]
+        path = '/h2c'
+        proxy = {{ to = 'h2c://127.0.0.1:{}' }}
+        [[site.route]]
+        path = '/two'
+        proxy = {{ to = 'https://127.0.0.1:{}', tls-ca = '{}', tls-name = 'localhost', strip-prefix = true }}
+        [[site.route]]
+        path = '/one'
+        proxy = {{ to = 'https://localhost:{}', tls-ca = '{}', strip-prefix = true }}
+        [[site.route]]
+        path = '/wrong'
+        proxy = {{ to = 'https://127.0.0.1:{}', tls-ca = '{}', tls-name = 'other.example' }}
+        ",
+        h2c(),
+        two.port,
+        certificate(two),
+        one.port,
+        certificate(one),
+        two.port,
+        certificate(two),
+    )
+}
+
+/// Deleted, requests could be lost or mixed up on a connection that they share, or a server without its certificate be trusted.
+#[test]
+fn upstreams_speak_http2_and_tls() {
+    let site = folder(&[("a.txt", "hello"), ("large", &"x".repeat(3_000_000))]);
+    let [two, one] = ["1,2", "1"].map(|versions| Server::start(site.path(), &["--http", versions]));
+    let place = folder(&[("site/index.html", "home")]);
+    let server = start(place.path(), &secure(&two, &one));
+    for http in CHOICES {
+        let client = client(http);
+        let ask = |path: &str| format!("https://localhost:{}{path}", server.port);
+        crate::tcp::run(async {
+            for bytes in [0, 100_000] {
+                let request =
+                    http::Request::post(ask("/h2c/a?b")).body(vec![b'x'; bytes]).expect("a request");
+                let mut content = client.request(request).await.expect("a response").into_body();
+                let mut text = Vec::new();
+                while let Some(chunk) = content.chunk().await.expect("content") {
+                    text.extend_from_slice(&chunk);
+                }
+                let expected = format!("POST http://localhost:{}/h2c/a?b HTTP/2.0 true false", server.port);
+                assert_eq!(String::from_utf8_lossy(&text), expected, "{http:?}");
+                let trailers = content.trailers().await.expect("the end");
+                let told =
+                    trailers.and_then(|trailers| Some(trailers.get("x-bytes")?.to_str().ok()?.to_owned()));
+                // hyper sends trailers over HTTP/1.1 only to clients that ask for them, and if they were announced.
+                if http != HttpChoice::Http1 {
+                    assert_eq!(told, Some(bytes.to_string()), "{http:?}");
+                }
+            }
+            for path in ["/two", "/one"] {
+                let all = (0..20).map(|number| {
+                    let name = if number % 5 == 0 { "large" } else { "a.txt" };
+                    let (client, url) = (client.clone(), ask(&format!("{path}/{name}")));
+                    tokio::spawn(async move {
+                        let response = client.get(url).await.expect("a response");
+                        assert_eq!(response.status(), 200);
+                        response.into_body().collect(4_000_000).await.expect("content").len()
+                    })
+                });
+                for (number, task) in all.collect::<Vec<_>>().into_iter().enumerate() {
+                    let expected = if number % 5 == 0 { 3_000_000 } else { 5 };
+                    assert_eq!(task.await.expect("no panic"), expected, "{http:?} {path}");
+                }
+            }
+            assert_eq!(client.get(ask("/wrong/")).await.expect("a response").status(), 502);
+        });
+    }
+    let said = server.wait_for("said", ("/wrong/: no connection: invalid peer certificate", 1));
+    assert!(!said.contains("/two/"), "{said}");
+    server.stop();
+    let (summary, _) = two.stop();
+    let connections = summary["http"]["2"]["connections"].as_u64().expect("a number");
+    assert!((1..60).contains(&connections), "requests share connections: {summary}");
+    one.stop();
 }

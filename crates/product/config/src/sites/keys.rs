@@ -199,7 +199,7 @@ static PROXY: &[Key] = &[
     Key::new(
         "to",
         Kind::List(&Kind::Text),
-        "The upstreams: http://HOST:PORT, or unix:PATH for a socket. They are asked by HTTP/1.1.",
+        "The upstreams: http://HOST:PORT and unix:PATH are asked by HTTP/1.1, h2c://HOST:PORT by HTTP/2, https://HOST:PORT by what both ends speak of the two.",
     )
     .required(),
     Key::with_default(
@@ -214,6 +214,12 @@ static PROXY: &[Key] = &[
         "Whether the route's path is cut off the path of requests.",
         "false",
     ),
+    Key::new(
+        "tls-ca",
+        Kind::Text,
+        "The authorities that certificates of upstreams at https:// are from, PEM; or such a certificate itself. Without it those of the system.",
+    ),
+    Key::new("tls-name", Kind::Text, "The name in these certificates. Without it the host of the upstream."),
     Key::new(
         "host",
         Kind::Text,

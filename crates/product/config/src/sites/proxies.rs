@@ -3,8 +3,10 @@
 use super::Builder;
 use crate::read::Table;
 use crate::units;
+use crypto::{Roots, TlsOptions};
 use http::HeaderValue;
-use proxy::{Address, Balance, MOST, Proxy, Retries, Settings, Timeouts};
+use proxy::{Address, Balance, MOST, Proxy, Retries, Scheme, Settings, Timeouts, Tls};
+use rustls_pki_types::ServerName;
 use server::sites::{Action, ServiceOf};
 use std::fmt::Display;
 use std::path::Path;
@@ -23,6 +25,7 @@ pub(super) fn proxy(builder: &mut Builder<'_>, table: &Table) -> Option<Action> 
         Some(("hash-path", _)) => Balance::HashPath,
         _ => Balance::LeastConnections,
     };
+    settings.tls = tls(builder, table, &settings.upstreams);
     settings.host = host(builder, table);
     settings.trusted = parsed(builder, table, "trusted-proxies");
     let seconds = |name, default: Duration| match table.integer(name, 0) {
@@ -69,6 +72,47 @@ fn upstreams(builder: &mut Builder<'_>, table: &Table) -> Vec<Address> {
         }
     }
     upstreams
+}
+
+/// How upstreams at https:// are known; `None` if there are none.
+fn tls(builder: &mut Builder<'_>, table: &Table, upstreams: &[Address]) -> Option<Tls> {
+    let is_tls = |address: &Address| matches!(address, Address::Tcp { scheme: Scheme::Https, .. });
+    if !upstreams.iter().any(is_tls) {
+        for name in ["tls-ca", "tls-name"] {
+            if let Some(span) = table.place(name) {
+                builder.note(span, format!("\"{name}\" is for upstreams at https://, and there are none"));
+            }
+        }
+        return None;
+    }
+    let name = table.text("tls-name").and_then(|(text, span)| match ServerName::try_from(text.to_owned()) {
+        Ok(name) => Some(name),
+        Err(_) => {
+            builder.note(span, format!("\"{text}\" is no name that a certificate can have"));
+            None
+        }
+    });
+    let (roots, span) = match table.text("tls-ca") {
+        Some((file, span)) => {
+            let path = builder.place.join(file);
+            match std::fs::read(&path) {
+                Ok(text) => (Roots::Pem(text), span),
+                Err(why) => {
+                    builder.note(span, format!("cannot read {}: {why}", path.display()));
+                    return None;
+                }
+            }
+        }
+        None => (Roots::System, table.place("to").unwrap_or_default()),
+    };
+    let alpn = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    match crypto::tcp_client(&roots, &TlsOptions { alpn, ..TlsOptions::default() }) {
+        Ok(config) => Some(Tls { config, name }),
+        Err(error) => {
+            builder.note(span, error.to_string());
+            None
+        }
+    }
 }
 
 /// A socket's path is relative to the folder of the file.

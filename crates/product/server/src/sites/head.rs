@@ -1,7 +1,7 @@
 //! What is kept of a request, and how far its answer has come.
 
-use super::served::Served;
-use super::service::{RouteFuture, keeps_fields};
+use super::edit::Edit;
+use super::service::{Called, RouteFuture, keeps_fields};
 use crate::access::Stage;
 use crate::access_log::RequestLine;
 use crate::handler::Search;
@@ -10,6 +10,7 @@ use crate::request::{Head, Method};
 use crate::response::Response;
 use crate::service::ServiceHead;
 use http3::{HeadBuffer, RequestHead};
+use std::sync::Arc;
 
 /// A request that is routed.
 #[derive(Default)]
@@ -43,6 +44,14 @@ pub(super) enum Progress {
     Answered(Place, Box<Response>),
     /// The service has none, which is said as its route says it.
     Refused(Box<Refused>),
+}
+
+/// What answers a request, and what is changed of the response. It stays when other sites take the place of these.
+#[derive(Clone)]
+pub(super) struct Served {
+    pub(super) place: Place,
+    pub(super) edit: Option<Arc<Edit>>,
+    pub(super) service: Called,
 }
 
 /// What is said instead of a service's response.

@@ -1,7 +1,7 @@
 //! A request that a service answers.
 
 use super::edit::{Edit, EditedFields};
-use super::head::{Place, Progress, RoutedHead};
+use super::head::{Place, Progress, RoutedHead, Served};
 use super::service::{Answer, Called, RouteError, RoutedContent, ServiceOf};
 use super::site::Route;
 use super::template::push_path;
@@ -13,14 +13,6 @@ use ::body::Body;
 use http_body::Body as _;
 use std::sync::Arc;
 use std::task::Poll;
-
-/// What answers a request, and what is changed of the response. It stays when other sites take the place of these.
-#[derive(Clone)]
-pub(super) struct Served {
-    pub(super) place: Place,
-    pub(super) edit: Option<Arc<Edit>>,
-    service: Called,
-}
 
 /// Has a service asked, for the path that the `route` at `place` leads to.
 pub(super) fn begin(head: &mut RoutedHead, place: Place, route: &Route, of: &ServiceOf) {
