@@ -126,7 +126,7 @@ mod tests {
         assert!(kept.kept().is_err());
         kept.keep(&buffer.request(&request).unwrap());
         let head = kept.kept().unwrap();
-        assert_eq!((head.path(), head.authority()), (Some(&b"*"[..]), Some(&b"h"[..])));
+        assert_eq!((head.path(), head.authority()), (Some(&b"/*"[..]), Some(&b"h"[..])));
         assert!(head.field(b"content-length").is_some() && kept.memory() > 0);
         let connect = Request::connect("h:443").body(()).unwrap();
         let head = buffer.request(&connect).unwrap();
