@@ -114,8 +114,9 @@ pub(crate) struct ServeArgs {
     /// Serve a certificate that has expired or is not valid yet, which clients refuse.
     #[arg(long, alias = "allow-expired", hide_short_help = true)]
     allow_expired_certificate: bool,
-    /// The folder for keys that must outlive a restart, so that clients of a server that was killed hear so at once, and resume their
-    /// sessions. Default: $XDG_DATA_HOME/tercel or ~/.local/share/tercel, without the keys of sessions.
+    /// The folder for keys that outlive a restart: clients of a server that was killed hear so at once, and resume their sessions.
+    ///
+    /// Default: $XDG_DATA_HOME/tercel or ~/.local/share/tercel, without the keys of sessions.
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
     /// The file with the keys that seal session tickets, for servers that share it: a client of one resumes at another. It is made

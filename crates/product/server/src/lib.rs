@@ -79,6 +79,7 @@ pub mod threads;
 mod tickets;
 #[doc(hidden)]
 pub mod upgrade;
+pub mod uploads;
 mod versions;
 mod wake_list;
 pub mod warnings;

@@ -173,6 +173,9 @@ pub(super) const SITES: &str = "
     [[site.route]]
     path = '/f'
     proxy = { to = ['http://localhost:1', 'unix:s', 'h2c://localhost:2', 'https://localhost:3'], tls-ca = 'ca', tls-name = 'n', balance = 'hash-address', strip-prefix = true, host = 'h:1', trusted-proxies = '10.0.0.0/8', connect-timeout = 1, response-timeout = 2, idle-timeout = 3, keep-alive-timeout = 4, keep-alive = 0, max-connections = 5, retries = 0, max-failures = 6, cool-down = 7, max-content = '1MiB' }
+    [[site.route]]
+    path = '/g'
+    upload = { root = 'site', strip-prefix = true, dot-files = true, max-size = '1MiB' }
     [[site]]
     names = '*'
     [[site.route]]
@@ -320,7 +323,7 @@ fn the_chapter_has_every_key_of_sites_and_examples_that_are_right() {
     }
     let examples: Vec<&str> =
         chapter.split("```toml\n").skip(1).filter_map(|part| part.split("```").next()).collect();
-    assert_eq!(examples.len(), 7);
+    assert_eq!(examples.len(), 8);
     let schema = schema("", &keys());
     for example in &examples {
         let file = File::of("tercel.toml".to_owned(), folder.path(), (*example).to_owned());

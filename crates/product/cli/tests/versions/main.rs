@@ -24,6 +24,7 @@ mod smuggling;
 mod systemd;
 mod tcp;
 mod upgrade;
+mod uploads;
 mod upstream;
 mod validation;
 

@@ -2,12 +2,13 @@
 
 use super::folders::folder;
 use super::proxies::proxy;
+use super::uploads::upload;
 use super::{Builder, OfSite};
 use crate::read::{Table, Value};
 use server::sites::{Action, Edit, Fixed, Template};
 
 /// The keys of actions. A route has one of them.
-const ACTIONS: [&str; 5] = ["files", "redirect", "rewrite", "respond", "proxy"];
+const ACTIONS: [&str; 6] = ["files", "redirect", "rewrite", "respond", "proxy", "upload"];
 
 /// What the route does; `None` if that cannot be said.
 pub(super) fn action(builder: &mut Builder<'_>, table: &Table, of_site: &OfSite<'_>) -> Option<Action> {
@@ -15,7 +16,10 @@ pub(super) fn action(builder: &mut Builder<'_>, table: &Table, of_site: &OfSite<
         ACTIONS.contains(&entry.name.as_str()) && !matches!(entry.item.value, Value::Switch(false))
     });
     let Some(first) = given.next() else {
-        builder.note(table.span.clone(), "a route has an action: files, redirect, rewrite, respond or proxy");
+        builder.note(
+            table.span.clone(),
+            "a route has an action: files, redirect, rewrite, respond, proxy or upload",
+        );
         return None;
     };
     if let Some(second) = given.next() {
@@ -33,6 +37,7 @@ pub(super) fn action(builder: &mut Builder<'_>, table: &Table, of_site: &OfSite<
             Some(Action::Rewrite(template.ok()?))
         }
         "proxy" => proxy(builder, table.table("proxy")?),
+        "upload" => upload(builder, table, of_site),
         _ => respond(builder, table.table("respond")?),
     }
 }

@@ -54,6 +54,11 @@ static ROUTE: &[Key] = &[
     ),
     Key::new("respond", Kind::Table(RESPOND), "Action: always the same response."),
     Key::new("proxy", Kind::Table(PROXY), "Action: requests go on to other servers."),
+    Key::new(
+        "upload",
+        Kind::SwitchOrTable(UPLOAD),
+        "Action: what clients send by PUT becomes a file, of the site's root unless it says another one. Without \"methods\" the route is for PUT alone.",
+    ),
     Key::new("headers", Kind::Table(HEADERS), "Changes of the fields of responses, after those of the site."),
     Key::new("hsts", Kind::SwitchOrTable(HSTS), "As for the site."),
     Key::new("cache-control", CACHE_CONTROL, "As for the site, whose rules hold for other names."),
@@ -193,6 +198,23 @@ static RESPOND: &[Key] = &[
         "The media type of the content.",
         "\"text/plain; charset=utf-8\"",
     ),
+];
+
+static UPLOAD: &[Key] = &[
+    Key::new("root", Kind::Text, "The folder. Without it the site's."),
+    Key::with_default(
+        "strip-prefix",
+        Kind::Switch,
+        "Whether the route's path is cut off what the file is called.",
+        "false",
+    ),
+    Key::with_default(
+        "dot-files",
+        Kind::Switch,
+        "Whether names that begin with a dot may be stored and replaced.",
+        "false",
+    ),
+    Key::with_default("max-size", Kind::Text, "The largest file that is taken.", "\"1GiB\""),
 ];
 
 static PROXY: &[Key] = &[

@@ -7,6 +7,7 @@ mod edits;
 mod folders;
 mod keys;
 mod proxies;
+mod uploads;
 
 pub use keys::SITE;
 
@@ -153,7 +154,10 @@ impl Builder<'_> {
                 None
             }
         });
-        let methods = self.methods(table);
+        let mut methods = self.methods(table);
+        if table.get("upload").is_some() && methods.is_empty() {
+            methods.push("PUT".to_owned());
+        }
         let action = action(self, table, of_site);
         let access = access(self, &[table, of_site.table]);
         let edit = edits(self, &[of_site.table, table]);

@@ -267,7 +267,19 @@ pub(super) const OF_SITES: &[Fault] = &[
         "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/'\n",
         Meaning,
         "3:1",
-        "a route has an action: files, redirect, rewrite, respond or proxy",
+        "a route has an action: files, redirect, rewrite, respond, proxy or upload",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/'\nupload = true\n",
+        Meaning,
+        "5:1",
+        "uploads into which folder? Give the site a root, or the route: upload = { root = \"FOLDER\" }",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\nroot = 'site'\n[[site.route]]\npath = '/'\nupload = { max-size = '5' }\n",
+        Meaning,
+        "6:23",
+        "\"5\"",
     ),
     (
         "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/'\nredirect = { to = '/' }\nrespond = {}\n",
