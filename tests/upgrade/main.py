@@ -151,23 +151,23 @@ class Clients:
     def start(self):
         for http in "123":
             name = {"1": "HTTP/1.1", "2": "HTTP/2", "3": "HTTP/3"}[http]
-            self.lane(f"{name}, paced download", self.paced, http)
-            self.lane(f"{name}, new connections", self.short, http)
-            self.lane(f"{name}, kept connections", self.kept, http)
+            self.start_client(f"{name}, paced download", self.paced, http)
+            self.start_client(f"{name}, new connections", self.short, http)
+            self.start_client(f"{name}, kept connections", self.kept, http)
         if shutil.which("curl"):
-            self.lane("curl, HTTP/1.1", self.curl, "--http1.1")
-            self.lane("curl, HTTP/2", self.curl, "--http2")
+            self.start_client("curl, HTTP/1.1", self.curl, "--http1.1")
+            self.start_client("curl, HTTP/2", self.curl, "--http2")
         if shutil.which("h2load"):
-            self.lane("h2load, HTTP/1.1", self.h2load, "--h1")
-            self.lane("h2load, HTTP/2", self.h2load, None)
+            self.start_client("h2load, HTTP/1.1", self.h2load, "--h1")
+            self.start_client("h2load, HTTP/2", self.h2load, None)
         try:
             import aioquic  # noqa: F401
 
-            self.lane("aioquic, HTTP/3", self.aioquic, None)
+            self.start_client("aioquic, HTTP/3", self.aioquic, None)
         except ImportError:
             print("upgrade: without aioquic; tests/setup installs it", file=sys.stderr)
 
-    def lane(self, name, work, option):
+    def start_client(self, name, work, option):
         tally = self.tallies[name] = Tally()
 
         def run():

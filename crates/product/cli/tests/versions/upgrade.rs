@@ -212,7 +212,7 @@ fn a_server_that_is_not_root_any_more_keeps_its_port() {
     let words =
         ["--user", "nobody", "--listen", &listen, "--cert", &chain, "--key", &key, "--state-dir", &state];
     let Some(mut server) = Server::start_for_all(root.path(), &words) else {
-        return requirements::missing("the user nobody cannot run the program");
+        return requirements::missing("the account `nobody` cannot run the program");
     };
     let mut download = begin(&server, "3");
     let process = server.upgrade();

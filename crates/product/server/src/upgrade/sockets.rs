@@ -170,8 +170,8 @@ impl PassedSockets {
     pub(crate) fn notes(&self) -> Vec<String> {
         let note = |at: &SocketAddr| {
             format!(
-                "tercel: warning: a socket at {at} was passed on, and the server does not listen there: nobody answers at it; name the \
-                 address with --listen"
+                "tercel: warning: a socket at {at} was passed on, and the server does not listen there: connections to it \
+                 wait in vain; name the address with --listen"
             )
         };
         self.left().iter().map(note).collect()
