@@ -17,20 +17,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::LazyLock;
 use zeroize::Zeroize;
 
-/// Bytes that sealing adds to a payload.
-pub const TAG_LEN: usize = 16;
-
-/// A packet is not authentic: forged, damaged, or sealed with other keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenError;
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the packet failed authentication")
-    }
-}
-
-impl core::error::Error for OpenError {}
+pub use aead::{OpenError, TAG_LEN};
 
 /// A key that seals or opens the packets of one direction.
 pub struct PacketKey {
@@ -210,7 +197,7 @@ impl PacketKey {
     pub fn open(&self, pn: u64, packet: &mut [u8], header_len: usize) -> Result<usize, OpenError> {
         let nonce = self.nonce(pn);
         if let Cipher::Kernel(key) = &self.cipher {
-            return key.open(nonce, packet, header_len).map_err(|aead::OpenError| OpenError);
+            return key.open(nonce, packet, header_len);
         }
         let (header, rest) = packet.split_at_mut_checked(header_len).ok_or(OpenError)?;
         let (payload, tag) = rest.split_last_chunk_mut::<TAG_LEN>().ok_or(OpenError)?;

@@ -8,18 +8,23 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
+/// What a service tells at the socket `path` (sd_notify(3)): each call waits for the next message.
+pub(crate) fn notifications(path: &Path) -> impl Fn() -> String + use<> {
+    let socket = UnixDatagram::bind(path).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+    move || {
+        let mut message = [0; 1_000];
+        let length = socket.recv(&mut message).expect("a message in time");
+        String::from_utf8_lossy(message.get(..length).unwrap_or_default()).into_owned()
+    }
+}
+
 /// Deleted, `systemctl start` could wait in vain, and `systemctl reload` return before the reload is done.
 #[test]
 fn a_service_tells_when_it_is_ready_reloads_and_stops() {
     let (root, place) = (site(), TempDir::new().expect("a folder"));
     let path = place.path().join("notify");
-    let socket = UnixDatagram::bind(&path).expect("a socket");
-    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
-    let told = || {
-        let mut message = [0; 1_000];
-        let length = socket.recv(&mut message).expect("a message in time");
-        String::from_utf8_lossy(message.get(..length).unwrap_or_default()).into_owned()
-    };
+    let told = notifications(&path);
     let server = Server::start_under(root.path(), &path);
     let ready = told();
     assert!(ready.starts_with("READY=1\nSTATUS=serves HTTP/1.1, 2 and 3 on 127.0.0.1:"), "{ready}");

@@ -4,14 +4,13 @@ use crate::leaving::Download;
 use crate::message::Ask;
 use crate::server::{PROGRAM, Server};
 use crate::sites::certificate;
+use crate::systemd::notifications;
 use crate::{site, tcp};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 use tempfile::TempDir;
 
 /// Larger than what waits on the way, so that most of it is sent after the upgrades.
@@ -162,13 +161,7 @@ fn keys_and_tickets_in_a_state_folder_survive_a_crash() {
 fn the_service_and_its_admin_address_are_those_of_the_new_process() {
     let (root, place) = (site(), TempDir::new().expect("a folder"));
     let path = place.path().join("notify");
-    let socket = UnixDatagram::bind(&path).expect("a socket");
-    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
-    let told = || {
-        let mut message = [0; 1_000];
-        let length = socket.recv(&mut message).expect("a message in time");
-        String::from_utf8_lossy(message.get(..length).unwrap_or_default()).into_owned()
-    };
+    let told = notifications(&path);
     let admin = place.path().join("admin.sock");
     let at = format!("unix:{}", admin.display());
     let mut server = Server::start_with(root.path(), &["--admin", &at], &[("NOTIFY_SOCKET", &path)]);
