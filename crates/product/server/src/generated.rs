@@ -14,7 +14,9 @@ pub fn size_of(path: &[u8]) -> Option<u64> {
     if unit.len() == text.len() || (!unit.is_empty() && text.len() == path.len()) {
         return None;
     }
-    let number: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    let number = digits
+        .iter()
+        .try_fold(0_u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')))?;
     number.checked_mul(unit_size(unit)?).filter(|size| *size <= MAX_SIZE)
 }
 

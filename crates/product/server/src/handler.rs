@@ -536,7 +536,7 @@ impl Representation {
 
     fn generated(size: u64) -> Representation {
         // The 1 is the version of the pattern.
-        let etag = Value::from(format!("\"generated-1-{size:x}\""));
+        let etag = Value::tag("generated-1-", size);
         Representation {
             source: Source::Generated,
             size,

@@ -85,12 +85,14 @@ impl Name {
 }
 
 /// Where a value lies in the text. Never beyond its end.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Span {
     start: u32,
     end: u32,
     present: bool,
 }
+
+const NO_SPAN: Span = Span { start: 0, end: 0, present: false };
 
 /// What a request asks to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +110,7 @@ pub enum Method {
 }
 
 /// A request's head. Filled by [`on_field`](Head::on_field), reused after [`clear`](Head::clear).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Head {
     text: Vec<u8>,
     spans: [Span; NAMES],
@@ -117,13 +119,19 @@ pub struct Head {
     refusal: Option<Refusal>,
 }
 
+impl Default for Head {
+    fn default() -> Head {
+        Head::new()
+    }
+}
+
 /// A status and what is wrong, in words of ours.
 pub type Refusal = (u16, &'static str);
 
 impl Head {
     /// An empty head.
-    pub fn new() -> Head {
-        Head::default()
+    pub const fn new() -> Head {
+        Head { text: Vec::new(), spans: [NO_SPAN; NAMES], fields: 0, size: 0, refusal: None }
     }
 
     /// A head with a method and a target, as HTTP/1.1 and tests have them.
@@ -149,7 +157,7 @@ impl Head {
     /// Forgets the request, keeps the memory.
     pub fn clear(&mut self) {
         self.text.clear();
-        self.spans = [Span::default(); NAMES];
+        self.spans = [NO_SPAN; NAMES];
         self.fields = 0;
         self.size = 0;
         self.refusal = None;
@@ -169,14 +177,18 @@ impl Head {
     /// Takes in a field in order of arrival. `name` is in lower case, as HTTP/2 and HTTP/3 require. Fields without
     /// a reader are only counted, and nothing is kept of a head that is already too large.
     pub fn on_field(&mut self, name: &[u8], value: &[u8]) {
+        self.take_field(name, value);
+    }
+
+    /// The same. Returns what it is read as.
+    pub(crate) fn take_field(&mut self, name: &[u8], value: &[u8]) -> Option<Name> {
         self.fields = self.fields.saturating_add(1);
         self.size = self.size.saturating_add(name.len()).saturating_add(value.len()).saturating_add(32);
-        if self.is_too_large() {
-            return;
-        }
-        if let Some(name) = Name::of(name) {
+        let known = Name::of(name);
+        if let Some(name) = known.filter(|_| !self.is_too_large()) {
             self.keep(name, value);
         }
+        known
     }
 
     /// Takes another target in place of the one that was sent.

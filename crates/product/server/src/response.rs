@@ -59,6 +59,24 @@ impl Value {
         Value::Inline { len: len as u8, bytes }
     }
 
+    /// The entity tag of `name`, which is short, and `number` in hexadecimal, with its quotes.
+    pub(crate) fn tag(name: &'static str, number: u64) -> Value {
+        debug_assert!(name.len() + 18 <= INLINE);
+        let digits = (number.max(1).ilog2() / 4 + 1) as usize;
+        let mut bytes = [0; INLINE];
+        let digit = |place: usize| {
+            let digit = (number >> (4 * (digits - 1 - place)) & 15) as u8;
+            if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }
+        };
+        let text = b"\"".iter().chain(name.as_bytes()).copied().chain((0..digits).map(digit)).chain(*b"\"");
+        let mut len = 0;
+        for (room, byte) in bytes.iter_mut().zip(text) {
+            *room = byte;
+            len += 1;
+        }
+        Value::Inline { len, bytes }
+    }
+
     /// The value as it is sent.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
@@ -212,6 +230,9 @@ mod tests {
     fn values_say_what_they_were_given() {
         for number in [0, 7, 10, 1_234_567_890, u64::MAX] {
             assert_eq!(Value::decimal(number).as_bytes(), number.to_string().as_bytes());
+        }
+        for number in [0, 9, 10, 15, 16, 0x2bcd, u64::MAX] {
+            assert_eq!(Value::tag("a-1-", number).as_bytes(), format!("\"a-1-{number:x}\"").as_bytes());
         }
         for len in [0, 1, INLINE, INLINE + 1, 1_000] {
             assert_eq!(Value::copied(&vec![b'x'; len]).as_bytes(), &vec![b'x'; len][..]);

@@ -14,8 +14,8 @@
 //! | blanks around values | HTTP/1.1 | they are not part of the value (RFC 9112 §5), so the request is served |
 //! | more than one content-length, all alike | HTTP/1.1 | hyper takes them for one (RFC 9110 §8.6) |
 
-use crate::request::Head;
-use http::{Method, Request, Version, header};
+use crate::request::{Head, Name};
+use http::{Method, Request, Version};
 use http3::Target;
 
 /// RFC 9110 §7.4: a server refuses what it is not the origin of.
@@ -37,44 +37,64 @@ pub(crate) fn take<B>(request: &Request<B>, head: &mut Head) {
         head.on_field(b":authority", authority.as_str().as_bytes());
     }
     let is_http2 = request.version() == Version::HTTP_2;
-    let (mut hosts, mut lengths) = (0_u32, 0_u32);
+    let mut hosts = Hosts::default();
+    let mut lengths = 0_u32;
     for (name, value) in request.headers() {
-        hosts += u32::from(name == header::HOST);
-        lengths += u32::from(name == header::CONTENT_LENGTH);
-        if is_http2 && !http3::is_trimmed(value.as_bytes()) {
+        let value = value.as_bytes();
+        if is_http2 && !http3::is_trimmed(value) {
             head.refuse(400, "blanks around a field value");
         }
-        head.on_field(name.as_str().as_bytes(), value.as_bytes());
+        match head.take_field(name.as_str().as_bytes(), value) {
+            // No other field is read as one.
+            Some(Name::Authority) => hosts.add(value),
+            Some(Name::ContentLength) => lengths += 1,
+            _ => {}
+        }
     }
     if lengths > 1 {
         head.refuse(400, "more than one content-length");
     }
-    if let Err(what) = judge(request, hosts) {
+    if let Err(what) = judge(request, &hosts) {
         head.refuse(400, what);
     }
     judge_scheme(uri.scheme_str().map(str::as_bytes), head);
 }
 
+/// The host fields of a request.
+#[derive(Default)]
+struct Hosts<'a> {
+    first: Option<&'a [u8]>,
+    count: u32,
+}
+
+impl<'a> Hosts<'a> {
+    fn add(&mut self, value: &'a [u8]) {
+        self.first.get_or_insert(value);
+        self.count += 1;
+    }
+}
+
 /// Whether the target is valid. RFC 9112 §3.2, RFC 9113 §8.3.1.
-fn judge<B>(request: &Request<B>, hosts: u32) -> Result<(), &'static str> {
+fn judge<B>(request: &Request<B>, hosts: &Hosts<'_>) -> Result<(), &'static str> {
     let uri = request.uri();
-    let mut host = request.headers().get(header::HOST).map(header::HeaderValue::as_bytes);
-    if hosts > 1 {
+    let mut host = hosts.first;
+    if hosts.count > 1 {
         return Err("more than one host");
     }
     let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
     match request.version() {
-        Version::HTTP_11 if hosts == 0 => return Err("HTTP/1.1 wants one host field"),
+        Version::HTTP_11 if host.is_none() => return Err("HTTP/1.1 wants one host field"),
         // No name is needed where none was known yet.
-        Version::HTTP_10 if hosts == 0 && authority.is_none() => host = Some(b"unknown"),
+        Version::HTTP_10 if host.is_none() && authority.is_none() => host = Some(b"unknown"),
         _ => {}
     }
-    if request.version() != Version::HTTP_2 {
-        if !host.is_none_or(http3::is_authority) {
-            return Err("invalid host");
-        }
-        // RFC 9112 §3.2.2: an absolute target counts instead of the host field.
-        host = host.filter(|_| authority.is_none());
+    // RFC 9112 §3.2.2: an absolute target counts instead of the host field, which must be valid all the same.
+    if request.version() != Version::HTTP_2
+        && authority.is_some()
+        && let Some(unused) = host.take()
+        && !http3::is_authority(unused)
+    {
+        return Err("invalid host");
     }
     let is_connect = request.method() == Method::CONNECT;
     let target = Target {
@@ -90,6 +110,7 @@ fn judge<B>(request: &Request<B>, hosts: u32) -> Result<(), &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header;
 
     fn refusal(version: Version, target: &str, fields: &[(&str, &[u8])]) -> Option<u16> {
         let mut request = Request::get(target).version(version).body(()).unwrap();

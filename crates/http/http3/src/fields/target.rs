@@ -72,7 +72,8 @@ impl<'a> Target<'a> {
             let authority = authority.ok_or("neither :authority nor host")?;
             //= rfc9114/4.3.1#4
             if !is_authority(authority) {
-                return Err("invalid :authority");
+                let is_host = self.authority.is_none();
+                return Err(if is_host { "invalid host" } else { "invalid :authority" });
             }
             if !chars::is_path(path) || (path == b"*" && self.method != b"OPTIONS") {
                 return Err("invalid :path");

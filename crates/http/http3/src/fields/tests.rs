@@ -169,7 +169,7 @@ fn targets_of_requests() {
     assert_eq!(check_request(&host_only), Ok(()));
     assert_eq!(request(&section(&host_only)).unwrap().authority(), Some(&b"example.com"[..]));
     let bad_host = [(":method", "GET"), (":scheme", "https"), (":path", "/"), ("host", "a@b")];
-    assert_eq!(check_request(&bad_host), Err("invalid :authority"));
+    assert_eq!(check_request(&bad_host), Err("invalid host"));
     assert_eq!(check_request(&[]), Err("no :method"));
 }
 

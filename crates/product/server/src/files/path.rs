@@ -69,6 +69,10 @@ pub(crate) fn resolve(target: &[u8], dot_files: DotFiles, path: &mut Vec<u8>) ->
             path.push(b'/');
         }
         let start = path.len();
+        if segment.iter().all(|byte| is_ordinary(*byte)) && !segment.starts_with(b".") {
+            path.extend_from_slice(segment);
+            continue;
+        }
         decode(segment, path)?;
         judge(path.get(start..).unwrap_or(b""), dot_files)?;
     }
@@ -96,6 +100,31 @@ pub(crate) fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
+/// Whether a byte stands for itself and is in any name: what [`decode`] and [`judge`] leave to most segments.
+fn is_ordinary(byte: u8) -> bool {
+    static ORDINARY: [bool; 256] = ordinary();
+    ORDINARY.get(usize::from(byte)).is_some_and(|is_ordinary| *is_ordinary)
+}
+
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated at compile time, where a wrong index does not compile"
+)]
+const fn ordinary() -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = byte as u8 != b'%' && !is_refused(byte as u8);
+        byte += 1;
+    }
+    table
+}
+
+/// Whether no name has this byte.
+const fn is_refused(byte: u8) -> bool {
+    byte.is_ascii_control() || matches!(byte, b'/' | b'\\' | b':' | b'#')
+}
+
 fn decode(segment: &[u8], path: &mut Vec<u8>) -> Result<(), PathError> {
     let mut bytes = segment.iter();
     while let Some(&byte) = bytes.next() {
@@ -117,8 +146,7 @@ fn judge(segment: &[u8], dot_files: DotFiles) -> Result<(), PathError> {
     if matches!(segment, b"." | b"..") {
         return Err(PathError::Malformed("dot segments are not allowed"));
     }
-    let refused = |byte: &u8| byte.is_ascii_control() || matches!(byte, b'/' | b'\\' | b':' | b'#');
-    match segment.iter().find(|byte| refused(byte)) {
+    match segment.iter().find(|byte| is_refused(**byte)) {
         None if hides(dot_files, segment) => Err(PathError::Hidden),
         None => Ok(()),
         Some(b'/') => Err(PathError::Malformed("an encoded slash is not allowed")),

@@ -1,14 +1,11 @@
 //! What answers the requests of a thread's connections: the seam between hyper and a handler.
 
-use super::body::RequestGuard;
 use super::fields::Maps;
 use super::stream::Stream;
 use super::thread_state::ThreadState;
 use super::timeouts::ConnectionTimeouts;
 use crate::access_log::Protocol;
 use crate::connection_info::ConnectionInfo;
-use crate::target;
-use base::time::Instant;
 use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -44,26 +41,4 @@ pub(super) struct ConnectionContext {
     pub(super) stream: Stream,
     pub(super) info: ConnectionInfo,
     pub(super) protocol: Protocol,
-}
-
-impl ConnectionContext {
-    /// A request has arrived. Refuses what must be refused.
-    pub(super) fn account<B>(&self, request: &Request<B>, began: Instant) -> RequestGuard {
-        self.timeouts.on_request(began);
-        let mut head = self.thread_state.head();
-        target::take(request, &mut head);
-        RequestGuard {
-            thread_state: Rc::clone(&self.thread_state),
-            maps: Rc::clone(&self.maps),
-            timeouts: Rc::clone(&self.timeouts),
-            head,
-            peer: self.info.peer.ip(),
-            protocol: self.protocol,
-            began,
-            site: 0,
-            status: 0,
-            sent: 0,
-            ahead: 0,
-        }
-    }
 }

@@ -26,6 +26,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::TcpListener;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
@@ -51,7 +52,7 @@ struct Requests<S> {
     service: S,
     /// For HTTP/1.1, which answers one request after the other.
     outlet: Arc<Outlet>,
-    context: ConnectionContext,
+    context: Rc<ConnectionContext>,
 }
 
 /// A response to come.
@@ -63,7 +64,7 @@ impl<S: HttpService> Answer for Application<S> {
     type Service = Requests<S>;
 
     fn service(&self, context: ConnectionContext) -> Requests<S> {
-        Requests { service: self.0.clone(), outlet: Arc::default(), context }
+        Requests { service: self.0.clone(), outlet: Arc::default(), context: Rc::new(context) }
     }
 }
 
@@ -81,7 +82,7 @@ impl<S: HttpService> hyper::service::Service<Request<Incoming>> for Requests<S> 
                 Some(Interims { outlet: Arc::clone(&self.outlet), stream: self.context.stream.clone() });
         }
         request.extensions_mut().insert(info);
-        let account = self.context.account(&request, monotonic::now());
+        let account = RequestGuard::new(&self.context, &request, monotonic::now());
         Box::pin(answer(self.service.clone(), request, account, interims))
     }
 }
@@ -123,7 +124,7 @@ async fn answer<S: HttpService>(
     if let Some(status) = refusal.or_else(|| account.head.is_too_large().then_some(431)) {
         return Ok(plain(status, account));
     }
-    if account.timeouts.is_short() {
+    if account.context.timeouts.is_short() {
         // RFC 9110 §15.6.4
         return Ok(plain(503, account));
     }
@@ -146,7 +147,7 @@ async fn answer<S: HttpService>(
     }
     let answered = poll_fn(|cx| {
         // Bytes that the application has read since count as the client's progress.
-        count(&account.timeouts, &progress);
+        count(&account.context.timeouts, &progress);
         let polled = poll_caught(|| {
             if request.is_some() {
                 ready!(service.poll_ready(cx))?;
@@ -183,19 +184,20 @@ where
         return plain(500, account);
     }
     // RFC 9112 §9.6: over HTTP/1.1 the application may end the connection after its response. It does not choose how content is framed.
-    let connection = parts.headers.remove(header::CONNECTION).filter(|_| account.protocol == Protocol::Http1);
+    let connection =
+        parts.headers.remove(header::CONNECTION).filter(|_| account.context.protocol == Protocol::Http1);
     fields::remove_connection_fields(&mut parts.headers);
     parts.headers.extend(connection.map(|value| (header::CONNECTION, value)));
     if !progress.is_whole.load(Ordering::Relaxed) {
-        account.timeouts.on_unread();
-        if account.protocol == Protocol::Http1 {
+        account.context.timeouts.on_unread();
+        if account.context.protocol == Protocol::Http1 {
             // The next request would come behind content that is not read.
             parts.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
     }
     account.status = parts.status.as_u16();
     let size = body.size_hint().exact();
-    account.ahead = account.timeouts.reserve(size.unwrap_or(u64::MAX));
+    account.ahead = account.context.timeouts.reserve(size.unwrap_or(u64::MAX));
     let has_content = fields::complete((method, parts.status), &mut parts.headers, size);
     announce(&mut parts.headers, &account);
     let has_content = has_content == HasContent::Yes && !body.is_end_stream();
@@ -216,9 +218,9 @@ fn plain<B>(status: u16, mut account: RequestGuard) -> Response<Outgoing<B>> {
 
 /// Adds what each response says: RFC 9110 §6.6.1, RFC 7838.
 fn announce(fields: &mut HeaderMap, account: &RequestGuard) {
-    account.thread_state.date(fields, monotonic::now());
+    account.context.thread_state.date(fields, monotonic::now());
     account.announce_end(fields);
-    if let Some(alt_svc) = account.maps.borrow().alt_svc() {
+    if let Some(alt_svc) = account.context.maps.borrow().alt_svc() {
         fields.insert(header::ALT_SVC, alt_svc.clone());
     }
 }
@@ -282,10 +284,10 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let this = &mut *self;
-        count(&this.account.timeouts, &this.progress);
+        count(&this.account.context.timeouts, &this.progress);
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
         let polled = ready!(poll_caught(|| body.as_mut().poll_frame(cx)));
-        count(&this.account.timeouts, &this.progress);
+        count(&this.account.context.timeouts, &this.progress);
         let ended = match polled {
             Ok(Some(Ok(frame))) => {
                 this.account.sent += frame.data_ref().map_or(0, Bytes::len) as u64;

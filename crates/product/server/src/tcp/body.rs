@@ -3,21 +3,19 @@
 //! Chunks are passed on as they are lent, never copied. Whatever ends a response, its last piece is dropped, and with it the
 //! [`RequestGuard`]: that is where the request is logged and counted, once, whole or not.
 
-use super::fields::Maps;
-use super::thread_state::ThreadState;
-use super::timeouts::ConnectionTimeouts;
+use super::answer::ConnectionContext;
+use super::thread_state::PooledHead;
 use crate::access_log::{Entry, Protocol};
 use crate::body::Body;
 use crate::monotonic;
 use crate::readers::ResultWaker;
-use crate::request::Head;
+use crate::target;
 use base::time::Instant;
 use bytes::Bytes;
+use http::Request;
 use http::header::{self, HeaderMap, HeaderValue};
 use http_body::{Frame, SizeHint};
-use std::cell::RefCell;
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -31,12 +29,9 @@ const PIECE_OF_FRAMES: usize = 4 * FRAME;
 
 /// A request under way. Logs it when dropped.
 pub(super) struct RequestGuard {
-    pub(super) thread_state: Rc<ThreadState>,
-    pub(super) maps: Rc<RefCell<Maps>>,
-    pub(super) timeouts: Rc<ConnectionTimeouts>,
-    pub(super) head: Box<Head>,
-    pub(super) peer: IpAddr,
-    pub(super) protocol: Protocol,
+    /// Its connection.
+    pub(super) context: Rc<ConnectionContext>,
+    pub(super) head: PooledHead,
     pub(super) began: Instant,
     /// As [`crate::low::Head::site`].
     pub(super) site: usize,
@@ -49,9 +44,21 @@ pub(super) struct RequestGuard {
 }
 
 impl RequestGuard {
+    /// Of a request that has arrived. Refuses what must be refused.
+    pub(super) fn new<B>(
+        context: &Rc<ConnectionContext>,
+        request: &Request<B>,
+        began: Instant,
+    ) -> RequestGuard {
+        context.timeouts.on_request(began);
+        let mut head = context.thread_state.head();
+        target::take(request, &mut head);
+        RequestGuard { context: Rc::clone(context), head, began, site: 0, status: 0, sent: 0, ahead: 0 }
+    }
+
     /// Tells a client of HTTP/1.1 that its next request belongs to another connection, if so. RFC 9112 §9.6.
     pub(super) fn announce_end(&self, fields: &mut HeaderMap) {
-        if self.protocol == Protocol::Http1 && self.timeouts.is_leaving() {
+        if self.context.protocol == Protocol::Http1 && self.context.timeouts.is_leaving() {
             fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
     }
@@ -60,21 +67,22 @@ impl RequestGuard {
 impl Drop for RequestGuard {
     fn drop(&mut self) {
         let now = monotonic::now();
-        self.timeouts.on_response(now);
-        self.timeouts.release(self.ahead);
+        let ConnectionContext { thread_state, timeouts, info, protocol, .. } = &*self.context;
+        timeouts.on_response(now);
+        timeouts.release(self.ahead);
         if self.status > 0 {
             let entry = Entry {
-                peer: self.peer,
-                unix_s: self.thread_state.unix_s(now),
+                peer: info.peer.ip(),
+                unix_s: thread_state.unix_s(now),
                 line: self.head.line(),
-                protocol: self.protocol,
+                protocol: *protocol,
                 status: self.status,
                 bytes: self.sent,
                 duration: now.saturating_since(self.began),
             };
-            self.thread_state.on_answered(&entry, self.site, now);
+            thread_state.on_answered(&entry, self.site, now);
         }
-        self.thread_state.recycle(std::mem::take(&mut self.head));
+        thread_state.recycle(&mut self.head);
     }
 }
 
@@ -109,7 +117,7 @@ impl http_body::Body for Content {
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let wake_target = || Some(cx.waker().clone());
         // An error means that the file has become shorter: the connection or stream must not end as if all were well.
-        let chunk = ready!(match self.account.protocol {
+        let chunk = ready!(match self.account.context.protocol {
             Protocol::Http2 => self.poll_piece(&wake_target),
             Protocol::Http1 | Protocol::Http3 => self.body.poll_chunk(PIECE, &wake_target),
         });

@@ -11,7 +11,7 @@ use crate::access_log::Protocol;
 use crate::connection_info::ConnectionInfo;
 use crate::informational::Informational;
 use crate::monotonic;
-use crate::request::{MAX_FIELDS, MAX_FIELDS_SIZE};
+use crate::request::MAX_FIELDS_SIZE;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
@@ -62,7 +62,9 @@ impl<A: Answer> ConnectionOptions<A> {
         http1.auto_date_header(true).writev(true);
         // Not pipeline_flush: it copies content, and buffers without bound while a second request waits. Our stream does what it is
         // for.
-        http1.max_buf_size(BUFFER).max_headers(MAX_FIELDS + 64).header_read_timeout(None);
+        // Not max_headers: with any bound but its own, of 100 fields, hyper allocates and fills two tables of that length for each
+        // request.
+        http1.max_buf_size(BUFFER).header_read_timeout(None);
         let mut http2 = http2::Builder::new(InPlace);
         http2.auto_date_header(false).max_concurrent_streams(limits.streams);
         http2.max_header_list_size(MAX_FIELDS_SIZE as u32 * 2).max_send_buf_size(STREAM_BUFFER);

@@ -61,7 +61,8 @@ impl Maps {
 }
 
 fn make(fields: &Fields, alt_svc: Option<&HeaderValue>) -> HeaderMap {
-    let mut map = HeaderMap::with_capacity(fields.iter().len() + 1);
+    // Room for Alt-Svc and one more: hyper asks for the entry of content-length, and a map that is full grows then, in each clone.
+    let mut map = HeaderMap::with_capacity(fields.iter().len() + 2);
     for (name, value) in fields.entries() {
         // All values are ours or escaped by us; one that could not be sent is left out rather than sent in part.
         if let Some(value) = value_of(value) {

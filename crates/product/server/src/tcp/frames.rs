@@ -43,16 +43,28 @@ impl Frames {
                 bytes = rest;
                 continue;
             }
+            if matches!(self.known, 0 | HEADER)
+                && let Some((header, rest)) = bytes.split_first_chunk::<HEADER>()
+            {
+                self.on_header(*header);
+                bytes = rest;
+                continue;
+            }
             self.known %= HEADER;
             self.header[self.known] = byte;
             self.known += 1;
             bytes = bytes.get(1..).unwrap_or_default();
             if self.known == HEADER {
-                let [high, middle, low, ..] = self.header;
-                self.left = u32::from_be_bytes([0, high, middle, low]) as usize;
+                self.on_header(self.header);
             }
         }
         content
+    }
+
+    fn on_header(&mut self, header: [u8; HEADER]) {
+        let [high, middle, low, ..] = header;
+        self.left = u32::from_be_bytes([0, high, middle, low]) as usize;
+        (self.header, self.known) = (header, HEADER);
     }
 }
 

@@ -50,7 +50,7 @@ struct LowLevel<H>(Rc<RefCell<H>>);
 /// The handler for one connection.
 struct Requests<H> {
     handler: Rc<RefCell<H>>,
-    context: ConnectionContext,
+    context: Rc<ConnectionContext>,
 }
 
 impl<H: Handler> Answer for LowLevel<H> {
@@ -59,7 +59,7 @@ impl<H: Handler> Answer for LowLevel<H> {
     type Service = Requests<H>;
 
     fn service(&self, context: ConnectionContext) -> Requests<H> {
-        Requests { handler: Rc::clone(&self.0), context }
+        Requests { handler: Rc::clone(&self.0), context: Rc::new(context) }
     }
 }
 
@@ -69,7 +69,7 @@ impl<H: Handler> hyper::service::Service<Request<Incoming>> for Requests<H> {
     type Future = Pin<Box<Answering<H>>>;
 
     fn call(&self, request: Request<Incoming>) -> Pin<Box<Answering<H>>> {
-        let account = self.context.account(&request, monotonic::now());
+        let account = RequestGuard::new(&self.context, &request, monotonic::now());
         // RFC 6585 §5: 431.
         let refusal = account.head.refusal().map(|(status, _)| status);
         let refusal = refusal.or_else(|| account.head.is_too_large().then_some(431));
@@ -131,7 +131,7 @@ impl<H: Handler> Answering<H> {
         let Answering { handler, head, receiving, account, .. } = self;
         let (Some(head), Some(account)) = (head, account) else { return Poll::Pending };
         if let Some(content) = self.content.take() {
-            *receiving = Some(Receiving::new(content, Rc::clone(&account.timeouts)));
+            *receiving = Some(Receiving::new(content, Rc::clone(&account.context.timeouts)));
         }
         let Some(receiving) = receiving else { return Poll::Pending };
         loop {
@@ -143,7 +143,7 @@ impl<H: Handler> Answering<H> {
                 }
             }
             let mut call: Call<'_, H> = Call { head, receiving, info: &self.info, waker: &self.waker.1 };
-            let polled = match account.timeouts.is_short() && !call.head.has_begun() {
+            let polled = match account.context.timeouts.is_short() && !call.head.has_begun() {
                 true => Poll::Ready(handler.borrow_mut().put_off(&context(call.waker))),
                 false => call.handle(&mut *handler.borrow_mut(), self.interims.as_ref()),
             };
@@ -158,7 +158,8 @@ impl<H: Handler> Answering<H> {
                     goes_on
                 }
                 Poll::Pending => {
-                    let is_told = receiving.upload.is_awaited() || account.protocol == Protocol::Http2;
+                    let is_told =
+                        receiving.upload.is_awaited() || account.context.protocol == Protocol::Http2;
                     self.waits_for_continue && is_told
                 }
             };
@@ -173,12 +174,12 @@ impl<H: Handler> Answering<H> {
     fn fail(&mut self) -> Option<Response<Content<H>>> {
         let mut account = self.account.take()?;
         let mut map = fields::empty();
-        account.thread_state.date(&mut map, monotonic::now());
+        account.context.thread_state.date(&mut map, monotonic::now());
         let received = self.receiving.as_ref().map_or(Received::Open, |receiving| receiving.received);
         announce(&mut map, &account, received);
         let content = self.content.take().or_else(|| self.receiving.take()?.take_content());
         if let Some(content) = content {
-            tokio::task::spawn_local(discard(content, Rc::clone(&account.timeouts)));
+            tokio::task::spawn_local(discard(content, Rc::clone(&account.context.timeouts)));
         }
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         account.status = status.as_u16();
@@ -205,7 +206,7 @@ impl<H: Handler> Future for Answering<H> {
         announce(&mut map, &account, receiving.received);
         account.status = status.as_u16();
         account.site = this.head.as_ref().map_or(0, low::Head::site);
-        account.ahead = account.timeouts.reserve(body.remaining().unwrap_or(u64::MAX));
+        account.ahead = account.context.timeouts.reserve(body.remaining().unwrap_or(u64::MAX));
         let content = Content::new(body, receiving, account, this.waker.clone());
         Poll::Ready(Ok(respond(status, map, content)))
     }
@@ -213,13 +214,13 @@ impl<H: Handler> Future for Answering<H> {
 
 /// Adds what concerns the connection: RFC 7838, RFC 9112 §9.6.
 fn announce(map: &mut HeaderMap, account: &RequestGuard, received: Received) {
-    if let Some(alt_svc) = account.maps.borrow().alt_svc() {
+    if let Some(alt_svc) = account.context.maps.borrow().alt_svc() {
         map.insert(header::ALT_SVC, alt_svc.clone());
     }
     account.announce_end(map);
     if received == Received::Open {
-        account.timeouts.on_unread();
-        if account.protocol == Protocol::Http1 {
+        account.context.timeouts.on_unread();
+        if account.context.protocol == Protocol::Http1 {
             // The next request would come behind content that is perhaps not read.
             map.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }

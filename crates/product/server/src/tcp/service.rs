@@ -38,14 +38,14 @@ impl Answers for SharedFiles {
     type Service = Requests;
 
     fn service(&self, context: ConnectionContext) -> Requests {
-        Requests { handler: Rc::clone(self), context }
+        Requests { handler: Rc::clone(self), context: Rc::new(context) }
     }
 }
 
 /// Answers the requests of one connection.
 pub(super) struct Requests {
     handler: SharedFiles,
-    context: ConnectionContext,
+    context: Rc<ConnectionContext>,
 }
 
 impl Service<Request<Incoming>> for Requests {
@@ -55,7 +55,7 @@ impl Service<Request<Incoming>> for Requests {
 
     fn call(&self, request: Request<Incoming>) -> Answer {
         let began = monotonic::now();
-        let mut account = self.context.account(&request, began);
+        let mut account = RequestGuard::new(&self.context, &request, began);
         if account.head.announces_too_much() {
             account.head.refuse(413, "");
         }
@@ -77,13 +77,13 @@ impl Service<Request<Incoming>> for Requests {
 /// What a client hears that waits before it sends content. RFC 9110 §10.1.1: what the head alone decides; hyper says 100
 /// (Continue) over HTTP/1.1 when the content is asked for, and cannot over HTTP/2.
 fn early(handler: &SharedFiles, account: &RequestGuard) -> Option<response::Response> {
-    if !account.head.expects_continue() || account.timeouts.is_short() {
+    if !account.head.expects_continue() || account.context.timeouts.is_short() {
         return None;
     }
     // Where the disk must be asked first, the content is.
     match handler.borrow_mut().poll_handle(&account.head, account.began, &|| None) {
         Poll::Ready(response) => {
-            (account.protocol == Protocol::Http2 || response.status >= 300).then_some(response)
+            (account.context.protocol == Protocol::Http2 || response.status >= 300).then_some(response)
         }
         Poll::Pending => None,
     }
@@ -128,7 +128,7 @@ impl Answer {
                     let len = frame.data_ref().map_or(0, Bytes::len);
                     self.received += len as u64;
                     if let Some(account) = &self.account {
-                        account.timeouts.on_content(len);
+                        account.context.timeouts.on_content(len);
                     }
                     if self.received > MAX_CONTENT {
                         self.refusal = Some((413, ""));
@@ -155,7 +155,7 @@ impl Future for Answer {
             (None, Some((status, reason))) => self.handler.borrow_mut().refuse(status, reason, now),
             (None, None) => {
                 let mut handler = self.handler.borrow_mut();
-                if account.timeouts.is_short() {
+                if account.context.timeouts.is_short() {
                     handler.put_off(now)
                 } else {
                     ready!(handler.poll_handle(&account.head, now, &|| Some(cx.waker().clone())))
@@ -164,12 +164,12 @@ impl Future for Answer {
         };
         let unread = self.content.take();
         let Some(account) = self.account.take() else { return Poll::Pending };
-        let (timeouts, protocol) = (Rc::clone(&account.timeouts), account.protocol);
+        let context = unread.as_ref().map(|_| Rc::clone(&account.context));
         let mut response = respond(account, answer);
-        if let Some(content) = unread {
-            timeouts.on_unread();
-            tokio::task::spawn_local(discard(content, timeouts));
-            if protocol == Protocol::Http1 {
+        if let (Some(content), Some(context)) = (unread, context) {
+            context.timeouts.on_unread();
+            tokio::task::spawn_local(discard(content, Rc::clone(&context.timeouts)));
+            if context.protocol == Protocol::Http1 {
                 // The next request would follow content that is never read.
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
@@ -180,8 +180,8 @@ impl Future for Answer {
 
 fn respond(mut account: RequestGuard, answer: response::Response) -> Response<Content> {
     account.status = answer.status;
-    account.ahead = account.timeouts.reserve(answer.body.remaining());
-    let mut fields = account.maps.borrow_mut().map(answer.status, answer.fields);
+    account.ahead = account.context.timeouts.reserve(answer.body.remaining());
+    let mut fields = account.context.maps.borrow_mut().map(answer.status, answer.fields);
     account.announce_end(&mut fields);
     let mut response = Response::new(Content { body: answer.body, account, held: Bytes::new() });
     match StatusCode::from_u16(answer.status) {

@@ -10,12 +10,31 @@ use crate::warnings::Warnings;
 use base::time::Instant;
 use http::HeaderMap;
 use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
 
 /// Heads that are kept for their memory.
 const SPARE_HEADS: usize = 64;
 
 /// Heads of requests that were answered. Boxed, because heads are handed from place to place and are large.
 type Spare = Vec<Box<Head>>;
+
+/// The head of a request, in memory that is used again ([`ThreadState::recycle`]).
+pub(super) struct PooledHead(Option<Box<Head>>);
+
+impl Deref for PooledHead {
+    type Target = Head;
+
+    fn deref(&self) -> &Head {
+        static EMPTY: Head = Head::new();
+        self.0.as_deref().unwrap_or(&EMPTY)
+    }
+}
+
+impl DerefMut for PooledHead {
+    fn deref_mut(&mut self) -> &mut Head {
+        self.0.get_or_insert_default()
+    }
+}
 
 /// A thread's part of the site.
 pub(super) struct ThreadState {
@@ -41,14 +60,13 @@ impl ThreadState {
     }
 
     /// An empty head.
-    pub(super) fn head(&self) -> Box<Head> {
-        let mut head = self.spare.borrow_mut().pop().unwrap_or_default();
-        head.clear();
-        head
+    pub(super) fn head(&self) -> PooledHead {
+        PooledHead(Some(self.spare.borrow_mut().pop().unwrap_or_default()))
     }
 
-    /// Takes a head back for its memory.
-    pub(super) fn recycle(&self, mut head: Box<Head>) {
+    /// Takes a head back for its memory. An empty one stays, which has none.
+    pub(super) fn recycle(&self, head: &mut PooledHead) {
+        let Some(mut head) = head.0.take() else { return };
         head.recycle();
         let mut spare = self.spare.borrow_mut();
         if spare.len() < SPARE_HEADS {
