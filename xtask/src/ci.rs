@@ -51,6 +51,7 @@ pub(crate) fn run() -> Result<String, String> {
     // Behind the tests, whose programs it runs again.
     timed("memcheck", || crate::memcheck::run().map(|summary| println!("{summary}")))?;
     timed("miri", || crate::miri::run().map(|summary| println!("{summary}")))?;
+    timed("instructions", || crate::instructions::run(None).map(|summary| println!("{summary}")))?;
     Ok("ci: all steps passed".to_owned())
 }
 

@@ -10,6 +10,7 @@ mod graph;
 mod hollow;
 mod hubs;
 mod imports;
+mod instructions;
 mod interop;
 mod inventory;
 mod memcheck;
@@ -29,7 +30,8 @@ use std::process::ExitCode;
 const HELP: &str = "\
 usage: cargo xtask COMMAND
 
-  ci     everything that has to pass before a change lands: format, the next seven, lints, docs, tests, memcheck, miri
+  ci     everything that has to pass before a change lands: format, the next seven, lints, docs, tests, memcheck, miri,
+         instructions
   tidy   walls between crates, cycles between the modules inside them, sizes of files
   rfc    normative rules against the code that cites them and the tests that they and three pages of docs/ name
   api    the public interface of the library against crates/product/tercel/api.txt; --write writes the file anew
@@ -39,6 +41,7 @@ usage: cargo xtask COMMAND
   ebpf   rebuilds the eBPF objects (needs clang); --check compares with what is committed
   memcheck  the tests of the folders that hold unsafe code, under Valgrind
   miri   the same under Miri; says so where there is none
+  instructions  instructions of packets, handshakes and requests under callgrind against xtask/instructions.toml; --accept writes it
   interop  the cases of the public interoperability tests, on the link emulator (as root; needs tests/setup); --help tells more
   controllers  runs congestion controllers over simulated links and writes docs/controllers anew (some minutes; it says how many)
   pgo    the program optimised by a profile of itself at work: target/pgo/tercel (needs llvm-tools)";
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         "api" => api::run(std::env::args().nth(2).as_deref()),
         "ci" => ci::run(),
         "dependencies" => dependencies::run(),
+        "instructions" => instructions::run(std::env::args().nth(2).as_deref()),
         "interop" => interop::run(std::env::args().skip(2)),
         "hollow" => hollow::run(),
         "memcheck" => memcheck::run(),

@@ -36,6 +36,6 @@ pub(crate) fn run() -> Result<String, String> {
 }
 
 /// The variable that tells cargo what runs the programs it has built.
-fn runner() -> String {
+pub(crate) fn runner() -> String {
     format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER", std::env::consts::ARCH.to_uppercase())
 }

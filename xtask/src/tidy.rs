@@ -47,6 +47,7 @@ const ROOMS: &[(&str, u8, &[&str])] = &[
     ("sim", 4, &["*"]),
     ("dash", 7, &["*"]),
     ("bench", 7, &["*"]),
+    ("instructions", 7, &["*"]),
     ("interop", 5, &["*"]),
     ("profile", 5, &["*"]),
     ("traceview", 2, &["report"]),
