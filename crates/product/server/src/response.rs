@@ -61,20 +61,22 @@ impl Value {
 
     /// The entity tag of `name`, which is short, and `number` in hexadecimal, with its quotes.
     pub(crate) fn tag(name: &'static str, number: u64) -> Value {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         debug_assert!(name.len() + 18 <= INLINE);
-        let digits = (number.max(1).ilog2() / 4 + 1) as usize;
+        let digits = number.max(1).ilog2() / 4 + 1;
+        let len = name.len() + digits as usize + 2;
         let mut bytes = [0; INLINE];
-        let digit = |place: usize| {
-            let digit = (number >> (4 * (digits - 1 - place)) & 15) as u8;
-            if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }
-        };
-        let text = b"\"".iter().chain(name.as_bytes()).copied().chain((0..digits).map(digit)).chain(*b"\"");
-        let mut len = 0;
-        for (room, byte) in bytes.iter_mut().zip(text) {
-            *room = byte;
-            len += 1;
+        if let Some([first, middle @ .., last]) = bytes.get_mut(..len) {
+            let (text, number_text) = middle.split_at_mut(name.len());
+            text.copy_from_slice(name.as_bytes());
+            let mut rest = number;
+            for digit in number_text.iter_mut().rev() {
+                *digit = DIGITS[(rest & 15) as usize];
+                rest >>= 4;
+            }
+            (*first, *last) = (b'"', b'"');
         }
-        Value::Inline { len, bytes }
+        Value::Inline { len: len.min(INLINE) as u8, bytes }
     }
 
     /// The value as it is sent.

@@ -60,6 +60,11 @@ pub(crate) fn resolve(target: &[u8], dot_files: DotFiles, path: &mut Vec<u8>) ->
     if target.len() > MAX_TARGET {
         return Err(PathError::TooLong);
     }
+    if target.len() <= MAX_PATH
+        && let Some(shape) = resolve_plain(target, path)
+    {
+        return Ok(shape);
+    }
     let (encoded, _query) = split_query(target);
     let Some(segments) = encoded.strip_prefix(b"/") else {
         return Err(PathError::Malformed("the path must begin with a slash"));
@@ -69,10 +74,6 @@ pub(crate) fn resolve(target: &[u8], dot_files: DotFiles, path: &mut Vec<u8>) ->
             path.push(b'/');
         }
         let start = path.len();
-        if segment.iter().all(|byte| is_ordinary(*byte)) && !segment.starts_with(b".") {
-            path.extend_from_slice(segment);
-            continue;
-        }
         decode(segment, path)?;
         judge(path.get(start..).unwrap_or(b""), dot_files)?;
     }
@@ -100,24 +101,52 @@ pub(crate) fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Whether a byte stands for itself and is in any name: what [`decode`] and [`judge`] leave to most segments.
-fn is_ordinary(byte: u8) -> bool {
-    static ORDINARY: [bool; 256] = ordinary();
-    ORDINARY.get(usize::from(byte)).is_some_and(|is_ordinary| *is_ordinary)
+/// Resolves a target that is its own path, as most are: no query, nothing encoded, no empty segment, and none that begins with a dot.
+/// `None`: it is another one.
+fn resolve_plain(target: &[u8], path: &mut Vec<u8>) -> Option<Shape> {
+    let rest = target.strip_prefix(b"/")?;
+    let mut begins = true;
+    for &byte in rest {
+        begins = match KINDS.get(usize::from(byte)) {
+            Some(Kind::Ordinary) => false,
+            Some(Kind::Dot) if !begins => false,
+            Some(Kind::Slash) if !begins => true,
+            _ => return None,
+        };
+    }
+    path.extend_from_slice(rest.strip_suffix(b"/").unwrap_or(rest));
+    Some(if begins { Shape::Folder } else { Shape::File })
 }
+
+/// What a byte of a target is to [`resolve_plain`].
+#[derive(Clone, Copy)]
+enum Kind {
+    Ordinary,
+    Dot,
+    Slash,
+    Special,
+}
+
+static KINDS: [Kind; 256] = kinds();
 
 #[expect(
     clippy::indexing_slicing,
     reason = "evaluated at compile time, where a wrong index does not compile"
 )]
-const fn ordinary() -> [bool; 256] {
-    let mut table = [false; 256];
+const fn kinds() -> [Kind; 256] {
+    let mut kinds = [Kind::Ordinary; 256];
     let mut byte = 0;
     while byte < 256 {
-        table[byte] = byte as u8 != b'%' && !is_refused(byte as u8);
+        kinds[byte] = match byte as u8 {
+            b'.' => Kind::Dot,
+            b'/' => Kind::Slash,
+            b'%' | b'?' => Kind::Special,
+            byte if is_refused(byte) => Kind::Special,
+            _ => Kind::Ordinary,
+        };
         byte += 1;
     }
-    table
+    kinds
 }
 
 /// Whether no name has this byte.
@@ -274,6 +303,18 @@ mod tests {
     }
 
     proptest! {
+        /// Deleted, the quick way could resolve a target otherwise than the general one.
+        #[test]
+        fn a_plain_target_resolves_as_any_other(target in "/?([a./?%:-]|[a-c]{1,3}/|.){0,12}") {
+            let mut quick = Vec::new();
+            if let Some(shape) = resolve_plain(target.as_bytes(), &mut quick) {
+                // A query, which is not part of the path, makes it take the general way.
+                let mut path = Vec::new();
+                let general = resolve([target.as_bytes(), b"?"].concat().as_slice(), DotFiles::Hide, &mut path);
+                prop_assert_eq!((general, path), (Ok(shape), quick));
+            }
+        }
+
         /// Whatever is asked for, what reaches the kernel has no dot segment, no separator that was encoded, no NUL.
         #[test]
         fn nothing_slips_through(target in "/?([a./\\\\:%?#]|%2[eEfF5]|%[0-9a-f]{2}|.){0,40}") {

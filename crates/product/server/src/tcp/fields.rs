@@ -77,7 +77,7 @@ fn make(fields: &Fields, alt_svc: Option<&HeaderValue>) -> HeaderMap {
 
 fn value_of(value: &Value) -> Option<HeaderValue> {
     match value {
-        Value::Static(text) => HeaderValue::from_bytes(text.as_bytes()).ok(),
+        Value::Static(text) => HeaderValue::from_maybe_shared(Bytes::from_static(text.as_bytes())).ok(),
         Value::Shared(bytes) => HeaderValue::from_maybe_shared(bytes.clone()).ok(),
         Value::Inline { .. } => HeaderValue::from_maybe_shared(Bytes::copy_from_slice(value.as_bytes())).ok(),
     }

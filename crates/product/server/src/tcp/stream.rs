@@ -1,9 +1,10 @@
 //! TLS over one TCP connection, as hyper reads and writes it.
 //!
-//! What hyper writes is encrypted at once, into records that rustls keeps; they leave together, at the end of the
-//! connection's turn ([`Stream::poll_send`]) or when [`HELD`] bytes are there, by one vectored write. hyper flushes after each
-//! HTTP/2 frame and would make a system call of each: here its flush costs nothing. In return the code that polls hyper must
-//! call `poll_send` afterwards. Rejected: tokio-rustls, which writes as soon as it has encrypted anything.
+//! What hyper writes is encrypted into records that rustls keeps; they leave together, at the end of the connection's turn
+//! ([`Stream::poll_send`]) or when [`HELD`] bytes are there, by one vectored write. Short writes of HTTP/2 are gathered, so that the
+//! small responses of a turn share a record. hyper flushes after each HTTP/2 frame and would make a system call of each: here its flush
+//! costs nothing. In return the code that polls hyper must call `poll_send` afterwards. Rejected: tokio-rustls, which writes as soon as
+//! it has encrypted anything.
 
 use super::frames::Frames;
 use super::timeouts::ConnectionTimeouts;
@@ -21,6 +22,11 @@ use tokio::net::TcpStream;
 /// So many encrypted bytes may wait for the socket.
 const HELD: usize = 256 * 1024;
 
+/// The content of a TLS record at most, in bytes. RFC 8446 §5.1.
+const RECORD: usize = 16 << 10;
+/// Writes up to this many bytes are gathered.
+const SHORT: usize = 4 * 1024;
+
 /// The longest message that is written beside hyper.
 const BETWEEN: usize = 64 * 1024;
 /// So many bytes are thrown away at the end, in all.
@@ -35,8 +41,12 @@ pub(super) struct Tls {
     socket: TcpStream,
     session: ServerConnection,
     timeouts: Rc<ConnectionTimeouts>,
+    /// Known after the handshake.
+    is_http2: bool,
     /// What hyper writes, if it is HTTP/2.
     frames: Frames,
+    /// Short writes that TLS was not given yet, up to a record's. Without memory between turns.
+    gathered: Vec<u8>,
     /// Bytes that may still pass between hyper and us in this turn.
     left: usize,
     /// hyper has nothing to write that it has not written.
@@ -76,10 +86,18 @@ impl Stream {
     ) -> io::Result<Stream> {
         let mut session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
         session.set_buffer_limit(Some(HELD));
-        let frames = Frames::default();
-        let opening = FirstBytes::Awaited;
-        let tls =
-            Tls { socket, session, timeouts, frames, left: TURN, is_flushed: true, discarded: 0, opening };
+        let tls = Tls {
+            socket,
+            session,
+            timeouts,
+            is_http2: false,
+            frames: Frames::default(),
+            gathered: Vec::new(),
+            left: TURN,
+            is_flushed: true,
+            discarded: 0,
+            opening: FirstBytes::Awaited,
+        };
         Ok(Stream(Rc::new(RefCell::new(tls))))
     }
 
@@ -94,6 +112,7 @@ impl Stream {
         loop {
             let sent = tls.poll_send(cx)?;
             if !tls.session.is_handshaking() {
+                tls.is_http2 = tls.session.alpn_protocol() == Some(b"h2");
                 return sent.map(|()| Ok(Handshake::Done));
             }
             if ready!(tls.poll_receive(cx))? == 0 {
@@ -115,7 +134,7 @@ impl Stream {
     /// Whether all that was answered has left, so that [`Stream::write_between`] writes between two messages of HTTP/1.1.
     pub(super) fn is_between(&self) -> bool {
         let tls = self.0.borrow();
-        tls.is_flushed && !tls.session.wants_write()
+        tls.is_flushed && tls.gathered.is_empty() && !tls.session.wants_write()
     }
 
     /// Writes `bytes` beside hyper, if they are few.
@@ -189,7 +208,13 @@ impl Stream {
 
 impl Tls {
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.session.wants_write() {
+        loop {
+            if !self.gathered.is_empty() {
+                self.encrypt(&[])?;
+            }
+            if !self.session.wants_write() {
+                return Poll::Ready(Ok(()));
+            }
             let mut socket = Counted { socket: &self.socket, timeouts: &self.timeouts };
             match self.session.write_tls(&mut socket) {
                 Ok(_) => {}
@@ -199,7 +224,39 @@ impl Tls {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        Poll::Ready(Ok(()))
+    }
+
+    /// Gives TLS what is gathered and then `buffers`, as far as it has room. Returns how many bytes of `buffers` it took.
+    fn encrypt(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut writer = self.session.writer();
+        if self.gathered.is_empty() {
+            return io::Write::write_vectored(&mut writer, buffers);
+        }
+        let mut gathered = std::mem::take(&mut self.gathered);
+        let mut all = [IoSlice::new(&gathered); 8];
+        let (_, rest) = all.split_at_mut(1);
+        let count = rest.len().min(buffers.len());
+        rest.iter_mut().zip(buffers).for_each(|(place, buffer)| *place = *buffer);
+        let taken = io::Write::write_vectored(&mut writer, all.get(..=count).unwrap_or_default())?;
+        if let Some(taken) = taken.checked_sub(gathered.len()) {
+            return Ok(taken);
+        }
+        gathered.drain(..taken);
+        self.gathered = gathered;
+        Ok(0)
+    }
+
+    /// Keeps what is written, if it is short and there is room.
+    fn gather(&mut self, buffers: &[IoSlice<'_>]) -> Option<usize> {
+        let len = buffers.iter().map(|buffer| buffer.len()).fold(0, usize::saturating_add);
+        if !self.is_http2 || len > SHORT || self.gathered.len() + len > RECORD {
+            return None;
+        }
+        if self.gathered.capacity() == 0 {
+            self.gathered.reserve_exact(RECORD);
+        }
+        buffers.iter().for_each(|buffer| self.gathered.extend_from_slice(buffer));
+        Some(len)
     }
 
     /// Reads what the connection begins with. Returns it if it is plain text; TLS has it otherwise.
@@ -285,20 +342,21 @@ impl Tls {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        loop {
-            match io::Write::write_vectored(&mut self.session.writer(), buffers)? {
-                // Full: what is there must leave first.
-                0 => ready!(self.poll_send(cx))?,
-                taken => {
-                    self.left = self.left.saturating_sub(taken);
-                    self.is_flushed = false;
-                    let is_http2 = self.session.alpn_protocol() == Some(b"h2");
-                    let content = if is_http2 { self.frames.pass(buffers, taken) } else { taken };
-                    self.timeouts.on_owed(content);
-                    return Poll::Ready(Ok(taken));
+        let taken = match self.gather(buffers) {
+            Some(taken) => taken,
+            None => loop {
+                match self.encrypt(buffers)? {
+                    // Full: what is there must leave first.
+                    0 => ready!(self.poll_send(cx))?,
+                    taken => break taken,
                 }
-            }
-        }
+            },
+        };
+        self.left = self.left.saturating_sub(taken);
+        self.is_flushed = false;
+        let content = if self.is_http2 { self.frames.pass(buffers, taken) } else { taken };
+        self.timeouts.on_owed(content);
+        Poll::Ready(Ok(taken))
     }
 }
 
@@ -326,7 +384,8 @@ impl Write for Stream {
     }
 
     fn is_write_vectored(&self) -> bool {
-        true
+        // h2 then puts DATA frames below 1,024 bytes into one buffer with others, where it writes each with 256 or more by itself.
+        !self.0.borrow().is_http2
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -337,6 +396,7 @@ impl Write for Stream {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let tls = &mut *self.0.borrow_mut();
+        ready!(tls.poll_send(cx))?;
         // Again and again while it does not get through: rustls says it once.
         tls.session.send_close_notify();
         ready!(tls.poll_send(cx))?;
