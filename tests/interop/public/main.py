@@ -21,6 +21,8 @@ from series import Book, Series
 from table import write
 
 OURS = "tercel"
+# The outcomes that docs/interop.md is written from: a series is longer than a day's work, and goes on from here.
+RECORD = pathlib.Path(__file__).with_name("record.json")
 
 
 # What CI runs, in about two minutes: cells that pass however busy the machine is, with the peers that tests/setup makes.
@@ -83,7 +85,7 @@ def asked():
     parser.add_argument("--again", choices=("failed", "all"), help="run that again all the same")
     parser.add_argument("--keep", type=pathlib.Path, help="keep captures, key logs and logs of failures in this folder")
     parser.add_argument("--ci", action="store_true", help="the cells that CI runs")
-    parser.add_argument("--docs", action="store_true", help="run nothing: write docs/interop.md from the file of --json")
+    parser.add_argument("--docs", action="store_true", help="run nothing: write docs/interop.md from the file of --json, or else from the record beside this program")
     return parser.parse_args()
 
 
@@ -97,7 +99,7 @@ def able(jobs):
 
 def main():
     options = asked()
-    book = Book(options.json)
+    book = Book(options.json or (RECORD if options.docs else None))
     if options.docs:
         write(ROOT / "docs/interop.md", book.cells, list(IMPLEMENTATIONS.values()), UNREACHABLE)
         return 0

@@ -47,9 +47,10 @@ class Book:
             "late_ms": in_ms(outcome.late), "workers": workers,
             "late": earlier + [{"result": one.result, "reason": one.reason, "late_ms": in_ms(one.late)} for one in late],
         })
+        runs.sort(key=lambda run: run["seed"])
         if self.path:
             unfinished = self.path.with_suffix(".unfinished")
-            unfinished.write_text(json.dumps(self.cells, indent=1))
+            unfinished.write_text(lines_of(self.cells))
             unfinished.rename(self.path)
 
     def seconds(self, job):
@@ -60,6 +61,13 @@ class Book:
             if known:
                 return sum(known) / len(known)
         return UNKNOWN_SECONDS
+
+
+def lines_of(cells):
+    """The outcomes as JSON with a line for each run, so that version control shows what a series has added."""
+    def members(one, value_of):
+        return "{\n" + ",\n".join(f"{json.dumps(name)}: {value_of(value)}" for name, value in sorted(one.items())) + "\n}"
+    return members(cells, lambda pairs: members(pairs, lambda runs: "[\n" + ",\n".join(map(json.dumps, runs)) + "\n]")) + "\n"
 
 
 def in_ms(seconds):
