@@ -133,8 +133,8 @@ impl Samples<'_> {
     fn line(&mut self, suffix: &str, labels: &[Label<'_>], value: impl Display) {
         self.text.push_str(self.name);
         self.text.push_str(suffix);
-        for (place, (name, value)) in labels.iter().enumerate() {
-            self.text.push(if place == 0 { '{' } else { ',' });
+        for (number, (name, value)) in labels.iter().enumerate() {
+            self.text.push(if number == 0 { '{' } else { ',' });
             self.text.push_str(name);
             self.text.push_str("=\"");
             escape(value, self.text);

@@ -74,14 +74,14 @@ fn serve(runtime: &Runtime, socket: Socket, source: Arc<dyn Source>, closed: one
 
 /// Accepts connections. Returns only where the socket cannot be used.
 async fn accept(socket: Socket, source: Arc<dyn Source>) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS));
     match socket {
         Socket::Tcp(socket) => {
             let listener = TcpListener::from_std(socket)?;
             loop {
-                let place = place(&places).await?;
+                let permit = permit(&permits).await?;
                 match listener.accept().await {
-                    Ok((stream, _)) => drop(tokio::spawn(answer(stream, Arc::clone(&source), place))),
+                    Ok((stream, _)) => drop(tokio::spawn(answer(stream, Arc::clone(&source), permit))),
                     Err(_) => sleep(PAUSE).await,
                 }
             }
@@ -89,9 +89,9 @@ async fn accept(socket: Socket, source: Arc<dyn Source>) -> io::Result<()> {
         Socket::Unix(socket) => {
             let listener = UnixListener::from_std(socket)?;
             loop {
-                let place = place(&places).await?;
+                let permit = permit(&permits).await?;
                 match listener.accept().await {
-                    Ok((stream, _)) => drop(tokio::spawn(answer(stream, Arc::clone(&source), place))),
+                    Ok((stream, _)) => drop(tokio::spawn(answer(stream, Arc::clone(&source), permit))),
                     Err(_) => sleep(PAUSE).await,
                 }
             }
@@ -99,22 +99,22 @@ async fn accept(socket: Socket, source: Arc<dyn Source>) -> io::Result<()> {
     }
 }
 
-async fn place(places: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
-    Arc::clone(places).acquire_owned().await.map_err(io::Error::other)
+async fn permit(permits: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
+    Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)
 }
 
 /// Answers the requests of one connection.
 async fn answer(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     source: Arc<dyn Source>,
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 ) {
     let service = service_fn(|request| respond(request, Arc::clone(&source)));
     let mut settings = http1::Builder::new();
     settings.timer(TokioTimer::new()).header_read_timeout(HEAD);
     // What becomes of a client that has gone does not matter.
     let _ = timeout(LIFE, settings.serve_connection(TokioIo::new(stream), service)).await;
-    drop(place);
+    drop(permit);
 }
 
 async fn respond(

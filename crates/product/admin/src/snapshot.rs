@@ -48,7 +48,7 @@ pub struct Snapshot {
     /// The versions of HTTP that it serves, for people.
     pub http: String,
     /// Where it listens, for people.
-    pub places: Vec<String>,
+    pub addresses: Vec<String>,
     /// The name of the data path, if it serves HTTP/3.
     pub data_path: Option<&'static str>,
     /// Threads that serve, and those of them that have not answered in time.

@@ -21,7 +21,7 @@ pub fn status(snapshot: &Snapshot) -> Value {
         all.iter_mut().zip(version.classes).for_each(|(count, more)| *count += more);
     }
     let of_version =
-        |place: usize| versions.get(place).map_or(0, |version| version.classes.iter().sum::<u64>());
+        |version: usize| versions.get(version).map_or(0, |version| version.classes.iter().sum::<u64>());
     let (by_1, by_2, by_3): (u64, u64, u64) = (of_version(0), of_version(1), of_version(2));
     let sites = snapshot.sites.iter().zip(metrics.requests.sites()).skip(1);
     let counters = metrics.counters();
@@ -31,7 +31,7 @@ pub fn status(snapshot: &Snapshot) -> Value {
         "stage": snapshot.stage.name(),
         "uptime_s": (unix_now() as f64 - process.start_s).max(0.0).round() as u64,
         "http": snapshot.http,
-        "places": snapshot.places,
+        "addresses": snapshot.addresses,
         "data_path": snapshot.data_path,
         "threads": { "all": snapshot.threads, "silent": snapshot.silent },
         "connections": {
@@ -87,8 +87,8 @@ pub fn report(before: &Value, now: &Value, seconds: f64) -> String {
         let _ = writeln!(text, "{what:<13}{value}");
     };
     line("tercel", format!("{}, process {}, {stage}, up {uptime}", word(&now["version"]), now["pid"]));
-    let places: Vec<&str> = now["places"].as_array().into_iter().flatten().map(word).collect();
-    line("serves", format!("{} on {}", word(&now["http"]), places.join(" and ")));
+    let addresses: Vec<&str> = now["addresses"].as_array().into_iter().flatten().map(word).collect();
+    line("serves", format!("{} on {}", word(&now["http"]), addresses.join(" and ")));
     let silent = number(&now["threads"]["silent"]);
     if silent > 0 {
         line("warning", format!("{silent} of {} threads do not answer", now["threads"]["all"]));

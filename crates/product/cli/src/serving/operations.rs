@@ -163,7 +163,7 @@ impl Source for Running {
             stage,
             version,
             http: report.versions.to_string(),
-            places: report.places.clone(),
+            addresses: report.places.clone(),
             data_path: report.data_path,
             threads: handle.threads(),
             silent: silent(handle, PATIENCE),

@@ -35,13 +35,13 @@ pub(super) enum Progress {
     #[default]
     Arrived,
     /// A route was found; whether the request may have it is judged.
-    Found(Place, Stage),
+    Found(RouteMatch, Stage),
     /// It may.
-    Routed(Place),
+    Routed(RouteMatch),
     /// A service answers.
     Served(Box<Served>),
     /// There is an answer, whose content is looked for.
-    Answered(Place, Box<Response>),
+    Answered(RouteMatch, Box<Response>),
     /// The service has none, which is said as its route says it.
     Refused(Box<Refused>),
 }
@@ -49,7 +49,7 @@ pub(super) enum Progress {
 /// What answers a request, and what is changed of the response. It stays when other sites take the place of these.
 #[derive(Clone)]
 pub(super) struct Served {
-    pub(super) place: Place,
+    pub(super) matched: RouteMatch,
     pub(super) edit: Option<Arc<Edit>>,
     pub(super) service: Called,
 }
@@ -62,7 +62,7 @@ pub(super) struct Refused {
 
 /// A route, and what of it is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RouteMatch {
     /// Of the sites among which it was found.
     pub(super) version: u64,
     pub(super) site: usize,
@@ -136,8 +136,8 @@ impl RoutedHead {
         match &self.progress {
             // What a service was asked is not asked again.
             Progress::Arrived | Progress::Served(..) | Progress::Refused(_) => false,
-            Progress::Found(place, _) | Progress::Routed(place) | Progress::Answered(place, _) => {
-                place.version != version
+            Progress::Found(matched, _) | Progress::Routed(matched) | Progress::Answered(matched, _) => {
+                matched.version != version
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The handler of sites: finds the route of a request, does what it says, and edits the response.
 
 use super::edit::{Edit, EditedFields};
-use super::head::{Place, Progress, Refused, RoutedHead};
+use super::head::{Progress, Refused, RouteMatch, RoutedHead};
 use super::live::LiveSites;
 use super::prefix::is_sound;
 use super::served;
@@ -98,7 +98,7 @@ impl Router {
                         .map(|response| Some(edited(response, None, b"")));
                 }
                 Progress::Arrived => match self.route(head) {
-                    Ok(place) => head.progress = Progress::Found(place, Stage::Arrived),
+                    Ok(matched) => head.progress = Progress::Found(matched, Stage::Arrived),
                     Err((status, what)) => {
                         return Poll::Ready(Some(edited(
                             self.plain.refuse(status, what, turn.now),
@@ -107,30 +107,31 @@ impl Router {
                         )));
                     }
                 },
-                Progress::Found(place, mut stage) => {
-                    let Poll::Ready(refusal) = self.poll_refusal(head, &place, &mut stage, turn) else {
-                        head.progress = Progress::Found(place, stage);
+                Progress::Found(matched, mut stage) => {
+                    let Poll::Ready(refusal) = self.poll_refusal(head, &matched, &mut stage, turn) else {
+                        head.progress = Progress::Found(matched, stage);
                         return Poll::Pending;
                     };
                     head.progress = match refusal {
-                        Some(refusal) => Progress::Answered(place, Box::new(refusal)),
-                        None => Progress::Routed(place),
+                        Some(refusal) => Progress::Answered(matched, Box::new(refusal)),
+                        None => Progress::Routed(matched),
                     };
                 }
-                Progress::Routed(place) if self.service(&place).is_some() => {
-                    if let Some((route, of)) = self.service(&place) {
-                        served::begin(head, place, route, of);
+                Progress::Routed(matched) if self.service(&matched).is_some() => {
+                    if let Some((route, of)) = self.service(&matched) {
+                        served::begin(head, matched, route, of);
                     }
                 }
-                Progress::Routed(place) if head.head.announces_too_much() => {
-                    head.progress = Progress::Answered(place, Box::new(self.plain.refuse(413, "", turn.now)));
+                Progress::Routed(matched) if head.head.announces_too_much() => {
+                    head.progress =
+                        Progress::Answered(matched, Box::new(self.plain.refuse(413, "", turn.now)));
                 }
-                Progress::Routed(mut place) => {
-                    let Poll::Ready(response) = self.act(head, &mut place, turn) else {
-                        head.progress = Progress::Routed(place);
+                Progress::Routed(mut matched) => {
+                    let Poll::Ready(response) = self.act(head, &mut matched, turn) else {
+                        head.progress = Progress::Routed(matched);
                         return Poll::Pending;
                     };
-                    head.progress = Progress::Answered(place, Box::new(response));
+                    head.progress = Progress::Answered(matched, Box::new(response));
                 }
                 said @ (Progress::Answered(..) | Progress::Refused(_)) => {
                     head.progress = said;
@@ -145,22 +146,23 @@ impl Router {
     }
 
     /// `None` if other sites have taken the place of those it was found among.
-    fn route_at(&self, place: &Place) -> Option<&Route> {
-        self.sites.routes(place.site).get(place.route).filter(|_| place.version == self.version)
+    fn route_at(&self, matched: &RouteMatch) -> Option<&Route> {
+        self.sites.routes(matched.site).get(matched.route).filter(|_| matched.version == self.version)
     }
 
     /// What the server says itself, with the page and the changes of its route.
     fn poll_said(&mut self, head: &mut RoutedHead, turn: Turn<'_>) -> Poll<Answer> {
         let (response, page, edit) = match std::mem::take(&mut head.progress) {
-            Progress::Answered(place, response) => {
-                let Poll::Ready(page) = self.poll_page(&place, &response, turn) else {
-                    head.progress = Progress::Answered(place, response);
+            Progress::Answered(matched, response) => {
+                let Poll::Ready(page) = self.poll_page(&matched, &response, turn) else {
+                    head.progress = Progress::Answered(matched, response);
                     return Poll::Pending;
                 };
-                (*response, page, self.route_at(&place).and_then(|route| route.edit.clone()))
+                (*response, page, self.route_at(&matched).and_then(|route| route.edit.clone()))
             }
             Progress::Refused(refused) => {
-                let Poll::Ready(page) = self.poll_page(&refused.served.place, &refused.response, turn) else {
+                let Poll::Ready(page) = self.poll_page(&refused.served.matched, &refused.response, turn)
+                else {
                     head.progress = Progress::Refused(refused);
                     return Poll::Pending;
                 };
@@ -174,15 +176,20 @@ impl Router {
     }
 
     /// The page for a response, if its route has one for its status: `Ready(None)` without one.
-    fn poll_page(&mut self, place: &Place, response: &Response, turn: Turn<'_>) -> Poll<Option<Response>> {
+    fn poll_page(
+        &mut self,
+        matched: &RouteMatch,
+        response: &Response,
+        turn: Turn<'_>,
+    ) -> Poll<Option<Response>> {
         let Router { sites, files, .. } = self;
-        let route = sites.routes(place.site).get(place.route).filter(|_| place.version == self.version);
+        let route = sites.routes(matched.site).get(matched.route).filter(|_| matched.version == self.version);
         poll_page(files, route, response, turn)
     }
 
     /// The service of a route, if it has one.
-    fn service(&self, place: &Place) -> Option<(&Route, &ServiceOf)> {
-        let route = self.route_at(place)?;
+    fn service(&self, matched: &RouteMatch) -> Option<(&Route, &ServiceOf)> {
+        let route = self.route_at(matched)?;
         match &route.action {
             Action::Service(of) => Some((route, of)),
             _ => None,
@@ -190,7 +197,7 @@ impl Router {
     }
 
     /// The route of a request, whose target is rewritten on the way.
-    fn route(&mut self, head: &mut RoutedHead) -> Result<Place, Refusal> {
+    fn route(&mut self, head: &mut RoutedHead) -> Result<RouteMatch, Refusal> {
         if let Some(refusal) = head.head.refusal() {
             return Err(refusal);
         }
@@ -217,7 +224,12 @@ impl Router {
             let method = head.head.value(Name::Method).unwrap_or_default();
             let Some(rest) = route.prefix.rest(path).filter(|_| route.takes(method)) else { continue };
             let Action::Rewrite(to) = &route.action else {
-                return Ok(Place { version: self.version, site, route: number, ..Place::default() });
+                return Ok(RouteMatch {
+                    version: self.version,
+                    site,
+                    route: number,
+                    ..RouteMatch::default()
+                });
             };
             self.target.clear();
             to.expand(Captured { host: &self.host, path, rest, query }, &mut self.target);
@@ -231,11 +243,11 @@ impl Router {
     fn poll_refusal(
         &mut self,
         head: &RoutedHead,
-        place: &Place,
+        matched: &RouteMatch,
         stage: &mut Stage,
         turn: Turn<'_>,
     ) -> Poll<Option<Response>> {
-        let route = self.sites.routes(place.site).get(place.route);
+        let route = self.sites.routes(matched.site).get(matched.route);
         let Some(access) = route.and_then(|route| route.access.as_ref()) else { return Poll::Ready(None) };
         if *stage != Stage::Arrived {
             // Others were routed while this one waited.
@@ -253,15 +265,15 @@ impl Router {
     }
 
     /// Does what the route says.
-    fn act(&mut self, head: &mut RoutedHead, place: &mut Place, turn: Turn<'_>) -> Poll<Response> {
+    fn act(&mut self, head: &mut RoutedHead, matched: &mut RouteMatch, turn: Turn<'_>) -> Poll<Response> {
         let Router { sites, files, plain, host, target, .. } = self;
-        let routes = sites.routes(place.site);
-        let Some(route) = routes.get(place.route) else {
+        let routes = sites.routes(matched.site);
+        let Some(route) = routes.get(matched.route) else {
             return Poll::Ready(plain.refuse(404, "", turn.now));
         };
         Poll::Ready(match &route.action {
             Action::Files(of) => match files.get_mut(of.folder) {
-                Some(files) => return poll_files(files, (route, of), head, place, turn, target),
+                Some(files) => return poll_files(files, (route, of), head, matched, turn, target),
                 None => plain.refuse(404, "", turn.now),
             },
             Action::Redirect { status, to } => {
@@ -364,7 +376,7 @@ fn poll_files(
     files: &mut Files,
     (route, of): (&Route, &FilesOf),
     head: &mut RoutedHead,
-    place: &mut Place,
+    matched: &mut RouteMatch,
     turn: Turn<'_>,
     target: &mut Vec<u8>,
 ) -> Poll<Response> {
@@ -375,9 +387,9 @@ fn poll_files(
         return Poll::Ready(response);
     }
     loop {
-        let has_more = aim(route, of, head, *place, target);
+        let has_more = aim(route, of, head, *matched, target);
         let Turn { now, wake_target, .. } = turn;
-        let mut response = ready!(files.poll_search(&head.head, &mut place.search, now, wake_target));
+        let mut response = ready!(files.poll_search(&head.head, &mut matched.search, now, wake_target));
         if response.status == 301 {
             match folder_location(head.sent_target()) {
                 Some(location) => response.fields.replace("location", Value::from(location)),
@@ -388,10 +400,10 @@ fn poll_files(
         if response.status != 404 || has_more == More::Nothing {
             return Poll::Ready(response);
         }
-        place.search = Search::default();
-        (place.candidate, place.index) = match has_more {
-            More::Index => (place.candidate, place.index + 1),
-            More::Candidate | More::Nothing => (place.candidate + 1, 0),
+        matched.search = Search::default();
+        (matched.candidate, matched.index) = match has_more {
+            More::Index => (matched.candidate, matched.index + 1),
+            More::Candidate | More::Nothing => (matched.candidate + 1, 0),
         };
     }
 }
@@ -413,8 +425,14 @@ enum More {
     Nothing,
 }
 
-/// Makes the target of the request that of the path to try at `place`.
-fn aim(route: &Route, of: &FilesOf, head: &mut RoutedHead, place: Place, target: &mut Vec<u8>) -> More {
+/// Makes the target of the request that of the path that is tried.
+fn aim(
+    route: &Route,
+    of: &FilesOf,
+    head: &mut RoutedHead,
+    matched: RouteMatch,
+    target: &mut Vec<u8>,
+) -> More {
     target.clear();
     let (path, query) = split_query(head.routed_target());
     let rest = route.prefix.rest(path).unwrap_or_default();
@@ -426,11 +444,11 @@ fn aim(route: &Route, of: &FilesOf, head: &mut RoutedHead, place: Place, target:
         path
     };
     let captured = Captured { host: b"", path: own, rest, query };
-    match of.candidates.get(place.candidate) {
+    match of.candidates.get(matched.candidate) {
         Some(candidate) if !candidate.is_path() => candidate.expand(captured, target),
         _ => target.extend_from_slice(own),
     }
-    let index = of.index.get(place.index).filter(|_| target.ends_with(b"/"));
+    let index = of.index.get(matched.index).filter(|_| target.ends_with(b"/"));
     if let Some(name) = index {
         push(name.as_bytes(), target);
     }
@@ -441,7 +459,7 @@ fn aim(route: &Route, of: &FilesOf, head: &mut RoutedHead, place: Place, target:
     head.look_for(target);
     match index {
         Some(_) => More::Index,
-        None if place.candidate + 1 < of.candidates.len() => More::Candidate,
+        None if matched.candidate + 1 < of.candidates.len() => More::Candidate,
         None => More::Nothing,
     }
 }

@@ -1,7 +1,7 @@
 //! A request that a service answers.
 
 use super::edit::{Edit, EditedFields};
-use super::head::{Place, Progress, RoutedHead, Served};
+use super::head::{Progress, RouteMatch, RoutedHead, Served};
 use super::service::{Answer, Called, RouteError, RoutedContent, ServiceOf};
 use super::site::Route;
 use super::template::push_path;
@@ -14,8 +14,8 @@ use http_body::Body as _;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Has a service asked, for the path that the `route` at `place` leads to.
-pub(super) fn begin(head: &mut RoutedHead, place: Place, route: &Route, of: &ServiceOf) {
+/// Has a service asked, for the path that the matched `route` leads to.
+pub(super) fn begin(head: &mut RoutedHead, matched: RouteMatch, route: &Route, of: &ServiceOf) {
     let mut request = head.served.take().unwrap_or_default();
     match head.whole.kept() {
         Ok(whole) => request.on_request(&whole),
@@ -36,7 +36,7 @@ pub(super) fn begin(head: &mut RoutedHead, place: Place, route: &Route, of: &Ser
     }
     head.served = Some(request);
     let service = Called(Arc::clone(&of.service));
-    head.progress = Progress::Served(Box::new(Served { place, edit: route.edit.clone(), service }));
+    head.progress = Progress::Served(Box::new(Served { matched, edit: route.edit.clone(), service }));
 }
 
 /// The response of the service, or why there is none.

@@ -19,6 +19,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::net::TcpStream;
 
+#[cfg(test)]
+mod tests;
+
 /// So many encrypted bytes may wait for the socket.
 const HELD: usize = 256 * 1024;
 
@@ -246,10 +249,10 @@ impl Tls {
         Ok(0)
     }
 
-    /// Keeps what is written, if it is short and there is room.
+    /// Keeps what is written, if there is room.
     fn gather(&mut self, buffers: &[IoSlice<'_>]) -> Option<usize> {
-        let len = buffers.iter().map(|buffer| buffer.len()).fold(0, usize::saturating_add);
-        if !self.is_http2 || len > SHORT || self.gathered.len() + len > RECORD {
+        let len = total(buffers);
+        if self.gathered.len() + len > RECORD {
             return None;
         }
         if self.gathered.capacity() == 0 {
@@ -342,15 +345,20 @@ impl Tls {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let taken = match self.gather(buffers) {
-            Some(taken) => taken,
-            None => loop {
-                match self.encrypt(buffers)? {
-                    // Full: what is there must leave first.
-                    0 => ready!(self.poll_send(cx))?,
-                    taken => break taken,
-                }
-            },
+        let is_short = self.is_http2 && total(buffers) <= SHORT;
+        let taken = loop {
+            if is_short && let Some(taken) = self.gather(buffers) {
+                break taken;
+            }
+            // A short write that has no room begins a record.
+            let taken = self.encrypt(if is_short { &[] } else { buffers })?;
+            if taken > 0 {
+                break taken;
+            }
+            if !self.gathered.is_empty() || !is_short {
+                // Full: what is there must leave first.
+                ready!(self.poll_send(cx))?;
+            }
         };
         self.left = self.left.saturating_sub(taken);
         self.is_flushed = false;
@@ -402,6 +410,10 @@ impl Write for Stream {
         ready!(tls.poll_send(cx))?;
         Poll::Ready(socket2::SockRef::from(&tls.socket).shutdown(std::net::Shutdown::Write))
     }
+}
+
+fn total(buffers: &[IoSlice<'_>]) -> usize {
+    buffers.iter().map(|buffer| buffer.len()).fold(0, usize::saturating_add)
 }
 
 /// Whether a connection that begins with `byte` is plain text: the name of a method, where a TLS record begins with 22.

@@ -81,7 +81,7 @@ impl Uploads {
         if announced.is_some_and(|bytes: u64| bytes > self.shared.max_bytes) {
             return Err(TOO_LARGE);
         }
-        let _place = Place::of(&self.shared).ok_or(refused(503, ""))?;
+        let _permit = UploadPermit::of(&self.shared).ok_or(refused(503, ""))?;
         let conditions = conditions(&parts.headers);
         let mut upload = Upload { shared: Arc::clone(&self.shared), partial: None };
         upload.run(move |store, _| store.begin(path, conditions).map(Some)).await?;
@@ -142,17 +142,17 @@ impl RouteService for Uploads {
 }
 
 /// One of the [`MOST`] uploads at a time.
-struct Place<'a>(&'a AtomicUsize);
+struct UploadPermit<'a>(&'a AtomicUsize);
 
-impl Place<'_> {
-    fn of(shared: &Shared) -> Option<Place<'_>> {
+impl UploadPermit<'_> {
+    fn of(shared: &Shared) -> Option<UploadPermit<'_>> {
         let taken = shared.under_way.fetch_add(1, Ordering::Relaxed);
-        let place = Place(&shared.under_way);
-        (taken < MOST).then_some(place)
+        let permit = UploadPermit(&shared.under_way);
+        (taken < MOST).then_some(permit)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for UploadPermit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -44,11 +44,11 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn a_file_is_made_and_replaced_whole() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = folder();
-    let uploads = uploads(place.path());
+    let root = folder();
+    let uploads = uploads(root.path());
     let (status, first) = put(&uploads, "/sub/a%20b.txt?x", "one", &[]);
     assert_eq!(status, 201);
-    let path = place.path().join("sub/a b.txt");
+    let path = root.path().join("sub/a b.txt");
     assert_eq!(std::fs::read(&path).unwrap(), b"one");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
     let large = vec![7; MAX as usize];
@@ -58,7 +58,7 @@ fn a_file_is_made_and_replaced_whole() {
     assert_ne!(first, second);
     assert_eq!(put(&uploads, "/empty", "", &[]).0, 201);
     assert_eq!(
-        (names(place.path()), names(&place.path().join("sub"))),
+        (names(root.path()), names(&root.path().join("sub"))),
         (vec!["empty".into(), "sub".into()], vec!["a b.txt".into()])
     );
 }
@@ -66,8 +66,8 @@ fn a_file_is_made_and_replaced_whole() {
 /// Deleted, of two who change a file at a time one could lose what it wrote without a word.
 #[test]
 fn a_file_changes_only_while_the_conditions_hold() {
-    let place = folder();
-    let uploads = uploads(place.path());
+    let root = folder();
+    let uploads = uploads(root.path());
     assert_eq!(put(&uploads, "/a", "0", &[("if-match", "*")]).0, 412);
     let (status, first) = put(&uploads, "/a", "1", &[("if-none-match", "*")]);
     assert_eq!(status, 201);
@@ -76,7 +76,7 @@ fn a_file_changes_only_while_the_conditions_hold() {
     assert_eq!(status, 204);
     assert_eq!(put(&uploads, "/a", "3", &[("if-match", &first)]).0, 412);
     assert_eq!(put(&uploads, "/a", "3", &[("if-unmodified-since", "Sat, 01 Jan 2000 00:00:00 GMT")]).0, 412);
-    assert_eq!(std::fs::read(place.path().join("a")).unwrap(), b"22");
+    assert_eq!(std::fs::read(root.path().join("a")).unwrap(), b"22");
 
     // Both begin while the condition holds.
     let begin = || {
@@ -89,7 +89,7 @@ fn a_file_changes_only_while_the_conditions_hold() {
     assert!(!uploads.shared.store.finish(one.write(&[Bytes::from_static(b"one")]).unwrap()).unwrap().is_new);
     assert_eq!(uploads.shared.store.finish(other).unwrap_err().status, 412);
     assert_eq!(
-        (std::fs::read(place.path().join("a")).unwrap(), names(place.path()).len()),
+        (std::fs::read(root.path().join("a")).unwrap(), names(root.path()).len()),
         (b"one".to_vec(), 2)
     );
 }
@@ -99,12 +99,12 @@ fn a_file_changes_only_while_the_conditions_hold() {
 fn nothing_is_stored_outside_or_over_what_is_no_file() {
     let outside = TempDir::new().unwrap();
     std::fs::write(outside.path().join("file"), "kept").unwrap();
-    let place = folder();
-    let link = |to: &Path, name: &str| std::os::unix::fs::symlink(to, place.path().join(name)).unwrap();
+    let root = folder();
+    let link = |to: &Path, name: &str| std::os::unix::fs::symlink(to, root.path().join(name)).unwrap();
     link(outside.path(), "out");
     link(&outside.path().join("file"), "link");
     link(Path::new("sub"), "in");
-    let uploads = uploads(place.path());
+    let uploads = uploads(root.path());
     for (target, status) in [
         ("/../x", 400),
         ("/%2e%2e/x", 400),
@@ -124,10 +124,10 @@ fn nothing_is_stored_outside_or_over_what_is_no_file() {
         assert_eq!(put(&uploads, target, "x", &[]).0, status, "{target}");
     }
     assert_eq!(put(&uploads, "/part", "x", &[("content-range", "bytes 0-0/2")]).0, 400);
-    let open = Uploads::new(Root::open(place.path()).unwrap(), DotFiles::Serve, MAX);
+    let open = Uploads::new(Root::open(root.path()).unwrap(), DotFiles::Serve, MAX);
     assert_eq!(put(&open, "/.tercel-upload-0", "x", &[]).0, 404);
     assert_eq!(
-        (names(outside.path()), names(&place.path().join("sub"))),
+        (names(outside.path()), names(&root.path().join("sub"))),
         (vec!["file".into()], vec!["through".into()])
     );
     assert_eq!(std::fs::read(outside.path().join("file")).unwrap(), b"kept");
@@ -136,8 +136,8 @@ fn nothing_is_stored_outside_or_over_what_is_no_file() {
 /// Deleted, a client could fill the disk or the memory, or leave pieces of files.
 #[test]
 fn what_is_too_large_too_many_or_breaks_off_leaves_nothing() {
-    let place = folder();
-    let uploads = uploads(place.path());
+    let root = folder();
+    let uploads = uploads(root.path());
     assert_eq!(put(&uploads, "/a", vec![0; MAX as usize + 1], &[]).0, 413);
     assert_eq!(put(&uploads, "/a", "", &[("content-length", "300001")]).0, 413);
     let broken = async {
@@ -159,7 +159,7 @@ fn what_is_too_large_too_many_or_breaks_off_leaves_nothing() {
                 Box::pin(uploads.put(Request::put(format!("/{number}")).body(body).unwrap()))
             })
             .collect();
-        while names(place.path()).len() <= MOST {
+        while names(root.path()).len() <= MOST {
             for upload in &mut under_way {
                 let polled = poll_fn(|cx| std::task::Poll::Ready(upload.as_mut().poll(cx).is_ready())).await;
                 assert!(!polled);
@@ -170,12 +170,12 @@ fn what_is_too_large_too_many_or_breaks_off_leaves_nothing() {
         drop(under_way);
         // They are removed by threads.
         for _ in 0..1_000 {
-            if names(place.path()).len() == 1 {
+            if names(root.path()).len() == 1 {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
     });
-    assert_eq!(names(place.path()), ["sub"]);
+    assert_eq!(names(root.path()), ["sub"]);
     assert_eq!(put(&uploads, "/a", "x", &[]).0, 201);
 }

@@ -1,0 +1,116 @@
+//! Records of TLS on the wire, as a client sees them.
+
+use super::*;
+use crate::budget::Budget;
+use base::time::Instant;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use std::future::poll_fn;
+use std::io::Read as _;
+use std::net::{Ipv4Addr, TcpListener};
+
+/// What a record has beside its content: its type and the tag.
+const OVERHEAD: usize = 17;
+
+fn configs(alpn: &[u8]) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let certificate = CertificateDer::from(made.cert.der().to_vec());
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone()).unwrap();
+    let server = ServerConfig::builder_with_provider(Arc::clone(&provider));
+    let server = server.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    let mut server = server.with_single_cert(vec![certificate], key).unwrap();
+    server.send_tls13_tickets = 0;
+    let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut client = client.with_root_certificates(roots).with_no_client_auth();
+    (server.alpn_protocols, client.alpn_protocols) = (vec![alpn.to_vec()], vec![alpn.to_vec()]);
+    (Arc::new(server), Arc::new(client))
+}
+
+/// The client's end.
+struct Client {
+    socket: std::net::TcpStream,
+    session: ClientConnection,
+}
+
+impl Client {
+    /// Receives so many bytes of content. Returns them, and the content of each record in bytes.
+    fn receive(mut self, len: usize) -> (Vec<u8>, Vec<usize>) {
+        let (mut content, mut records) = (Vec::new(), Vec::new());
+        while content.len() < len {
+            let mut record = vec![0; 5];
+            self.socket.read_exact(&mut record).unwrap();
+            let size = usize::from(u16::from_be_bytes([record[3], record[4]]));
+            record.resize(5 + size, 0);
+            self.socket.read_exact(&mut record[5..]).unwrap();
+            let mut rest = record.as_slice();
+            while !rest.is_empty() {
+                self.session.read_tls(&mut rest).unwrap();
+            }
+            let state = self.session.process_new_packets().unwrap();
+            let before = content.len();
+            content.resize(before + state.plaintext_bytes_to_read(), 0);
+            self.session.reader().read_exact(&mut content[before..]).unwrap();
+            records.push(size - OVERHEAD);
+        }
+        (content, records)
+    }
+}
+
+/// What a client receives of writes of such lengths, all in one turn, and the records that it is in.
+fn records_of(alpn: &[u8], lengths: &[usize]) -> Vec<usize> {
+    let (server, client) = configs(alpn);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let content: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|at| (at % 251) as u8).collect();
+    let len = content.len();
+    let client = std::thread::spawn(move || {
+        let mut socket = std::net::TcpStream::connect(address).unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut session = ClientConnection::new(client, name).unwrap();
+        session.complete_io(&mut socket).unwrap();
+        Client { socket, session }.receive(len)
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    runtime.block_on(async {
+        let (socket, peer) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let share = Budget::default().portion(peer.ip());
+        let timeouts = Rc::new(ConnectionTimeouts::new(Rc::default(), share, Instant::ZERO));
+        let mut stream = Stream::new(TcpStream::from_std(socket).unwrap(), &server, timeouts).unwrap();
+        assert_eq!(poll_fn(|cx| stream.poll_handshake(cx)).await.unwrap(), Handshake::Done);
+        let mut rest = content.as_slice();
+        for len in lengths {
+            let (mut write, others) = rest.split_at(*len);
+            while !write.is_empty() {
+                let taken = poll_fn(|cx| Pin::new(&mut stream).poll_write(cx, write)).await.unwrap();
+                write = &write[taken..];
+                assert!(stream.0.borrow().gathered.len() <= RECORD);
+            }
+            rest = others;
+        }
+        poll_fn(|cx| stream.poll_send(cx)).await.unwrap();
+        assert_eq!(stream.0.borrow().gathered.capacity(), 0, "an idle connection has no memory for it");
+    });
+    let (received, records) = client.join().unwrap();
+    assert!(received == content, "{lengths:?}: bytes differ");
+    records
+}
+
+/// Deleted, each small response could be a record of its own again, or content that waits could be lost, or exceed its bound.
+#[test]
+fn short_writes_of_http2_share_a_record() {
+    assert_eq!(records_of(b"h2", &[700; 10]), [7_000]);
+    assert_eq!(
+        records_of(b"h2", &[9, RECORD - 9]),
+        [RECORD],
+        "a long one goes on in the record of a short one"
+    );
+    assert_eq!(records_of(b"h2", &[4_000; 5]), [16_000, 4_000], "no record is longer than it may be");
+    // 23 at a time, but where the socket takes no more.
+    let many = records_of(b"h2", &[700; 1_000]);
+    assert!(many.len() < 60 && many[0] == 16_100, "{many:?}");
+    assert_eq!(records_of(b"http/1.1", &[700; 10]), [700; 10]);
+}
