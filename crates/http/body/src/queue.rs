@@ -202,7 +202,8 @@ impl Consumer {
             let had_room = state.has_room();
             state.queued = state.queued.saturating_sub(chunk.len());
             let has_room = !had_room && state.has_room();
-            let writer = if has_room { state.writer.take() } else { None };
+            // It stays: a writer that was held back says so once, and is held back many times.
+            let writer = if has_room { state.writer.clone() } else { None };
             drop(state);
             writer.into_iter().for_each(Waker::wake);
             return Poll::Ready(Some(Ok(Frame::data(chunk))));

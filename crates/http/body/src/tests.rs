@@ -109,6 +109,12 @@ fn a_producer_copies_while_there_is_room_and_shares_memory() {
     assert_eq!(first.as_ptr().wrapping_add(600), second.as_ptr(), "one block of memory");
     assert_eq!(wakes.take(), 1);
     assert!(producer.has_room());
+    // Deleted, content that waits for a slow reader twice could wait for ever.
+    for _ in 0..3 {
+        assert_eq!([600, 600, 600].map(|len| producer.push_copy(&vec![3; len])), [600, 600, 0]);
+        assert!([(), ()].into_iter().all(|()| now(body.chunk()).unwrap().is_some()));
+        assert_eq!(wakes.take(), 1, "each time that there is room again");
+    }
     drop(body);
     assert!(!producer.has_reader());
     assert_eq!(producer.push_copy(&[3; 5_000]), 5_000, "thrown away");

@@ -3,7 +3,7 @@
 use crate::exposition::{Exposition, Family, Format};
 use crate::families as f;
 use crate::process::Process;
-use crate::snapshot::{Snapshot, Stage};
+use crate::snapshot::{Snapshot, Stage, Upstream};
 use server::metrics::{Classes, Metrics};
 use transport::DropReason;
 
@@ -17,6 +17,7 @@ pub fn exposition(snapshot: &Snapshot, format: Format) -> String {
     let mut out = Exposition::new(format);
     about(&mut out, snapshot);
     http(&mut out, &snapshot.metrics, &snapshot.sites);
+    upstreams(&mut out, &snapshot.upstreams);
     connections(&mut out, &snapshot.metrics);
     network(&mut out, &snapshot.metrics);
     datagrams(&mut out, &snapshot.metrics);
@@ -51,6 +52,35 @@ fn http(out: &mut Exposition, metrics: &Metrics, sites: &[String]) {
     for (site, classes) in sites.iter().zip(metrics.requests.sites()) {
         for (status, count) in by_status(classes) {
             samples.sample(&[("site", site.as_str()), ("status", status)], count);
+        }
+    }
+}
+
+fn upstreams(out: &mut Exposition, upstreams: &[Upstream]) {
+    if upstreams.is_empty() {
+        return;
+    }
+    let mut samples = out.family(&f::UPSTREAM_REQUESTS);
+    for Upstream { name, classes, .. } in upstreams {
+        // A change of the protocol is a final response.
+        for (status, count) in STATUSES.into_iter().zip(*classes) {
+            samples.sample(&[("upstream", name.as_str()), ("status", status)], count);
+        }
+    }
+    let mut samples = out.family(&f::UPSTREAM_DURATIONS);
+    upstreams.iter().for_each(|of| samples.histogram(&[("upstream", of.name.as_str())], &of.durations));
+    type Count = fn(&Upstream) -> Option<u64>;
+    let counts: [(&Family, Count); 5] = [
+        (&f::UPSTREAM_FAILURES, |of| Some(of.failures)),
+        (&f::UPSTREAM_CHECKS_FAILED, |of| Some(of.failed_checks)),
+        (&f::UPSTREAM_ACTIVE, |of| Some(of.active)),
+        (&f::UPSTREAM_CONNECTIONS, |of| Some(of.connections)),
+        (&f::UPSTREAM_HEALTHY, |of| of.is_healthy.map(u64::from)),
+    ];
+    for (family, count) in counts {
+        let mut samples = out.family(family);
+        for of in upstreams {
+            count(of).into_iter().for_each(|count| samples.sample(&[("upstream", of.name.as_str())], count));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the admin address asks a server for.
 
-use server::metrics::Metrics;
+use server::metrics::{Classes, Histogram, Metrics};
 use std::path::PathBuf;
 
 /// What tells of a server. All of it is asked on a thread that may wait.
@@ -71,6 +71,29 @@ pub struct Snapshot {
     pub reloads: Reloads,
     /// Lines of the access log that could not be written.
     pub lost_log_lines: u64,
+    /// The upstreams of its reverse proxy.
+    pub upstreams: Vec<Upstream>,
+}
+
+/// An upstream of the reverse proxy.
+#[derive(Clone, Debug, Default)]
+pub struct Upstream {
+    /// Its address.
+    pub name: String,
+    /// Whether it gets requests; `None` if no route has it now.
+    pub is_healthy: Option<bool>,
+    /// Requests that it has.
+    pub active: u64,
+    /// Responses by the classes of their status.
+    pub classes: Classes,
+    /// From the choice of the upstream to the head of its response.
+    pub durations: Histogram,
+    /// Requests without a response, by its fault.
+    pub failures: u64,
+    /// Checks that failed.
+    pub failed_checks: u64,
+    /// Connections that were opened.
+    pub connections: u64,
 }
 
 /// A certificate.

@@ -1,7 +1,7 @@
 //! The state of a server as JSON, and the same for people.
 
 use crate::process::Process;
-use crate::snapshot::{Expiry, Snapshot};
+use crate::snapshot::{Expiry, Snapshot, Upstream};
 use serde_json::{Value, json};
 use server::date::{http_date, unix_now};
 use server::metrics::Classes;
@@ -59,6 +59,7 @@ pub fn status(snapshot: &Snapshot) -> Value {
         "cpu_s": process.cpu_s,
         "certificates": snapshot.certificates.iter().map(certificate).collect::<Vec<Value>>(),
         "sites": sites.map(|(name, classes)| json!({ "name": name, "by_status": by_status(classes) })).collect::<Vec<Value>>(),
+        "upstreams": snapshot.upstreams.iter().map(upstream).collect::<Vec<Value>>(),
         "reloads": { "succeeded": snapshot.reloads.succeeded, "failed": snapshot.reloads.failed, "last_s": snapshot.reloads.last_s },
         "lost_log_lines": snapshot.lost_log_lines,
     })
@@ -67,6 +68,18 @@ pub fn status(snapshot: &Snapshot) -> Value {
 fn by_status(classes: &Classes) -> Value {
     let counts = STATUSES.into_iter().zip(classes.iter().skip(1));
     counts.map(|(name, count)| (name.to_owned(), json!(count))).collect::<serde_json::Map<_, _>>().into()
+}
+
+fn upstream(of: &Upstream) -> Value {
+    json!({
+        "name": of.name,
+        "healthy": of.is_healthy,
+        "active": of.active,
+        "by_status": by_status(&of.classes),
+        "failures": of.failures,
+        "failed_checks": of.failed_checks,
+        "connections": of.connections,
+    })
 }
 
 fn certificate(expiry: &Expiry) -> Value {
@@ -132,17 +145,10 @@ pub fn report(before: &Value, now: &Value, seconds: f64) -> String {
         );
     }
     for site in now["sites"].as_array().into_iter().flatten() {
-        let of = &site["by_status"];
-        let all: u64 = STATUSES.into_iter().map(|status| number(&of[status])).sum();
-        line(
-            "site",
-            format!(
-                "{}: {all} requests, {} with 4xx, {} with 5xx",
-                word(&site["name"]),
-                of["4xx"],
-                of["5xx"]
-            ),
-        );
+        line("site", site_line(site));
+    }
+    for upstream in now["upstreams"].as_array().into_iter().flatten() {
+        line("upstream", upstream_line(upstream));
     }
     let (reloads, lost) = (&now["reloads"], number(&now["lost_log_lines"]));
     line("reloads", format!("{}, and {} that failed", reloads["succeeded"], reloads["failed"]));
@@ -150,6 +156,24 @@ pub fn report(before: &Value, now: &Value, seconds: f64) -> String {
         line("warning", format!("{lost} lines of the access log were lost"));
     }
     text
+}
+
+fn site_line(site: &Value) -> String {
+    let of = &site["by_status"];
+    let all: u64 = STATUSES.into_iter().map(|status| number(&of[status])).sum();
+    format!("{}: {all} requests, {} with 4xx, {} with 5xx", word(&site["name"]), of["4xx"], of["5xx"])
+}
+
+fn upstream_line(upstream: &Value) -> String {
+    let state = match upstream["healthy"].as_bool() {
+        Some(true) => "healthy",
+        Some(false) => "DOWN",
+        None => "in no route",
+    };
+    let classes = upstream["by_status"].as_object().into_iter().flat_map(|of| of.values());
+    let all: u64 = classes.map(number).sum();
+    let (failures, active) = (&upstream["failures"], &upstream["active"]);
+    format!("{}: {state}, {all} responses, {failures} failures, {active} under way", word(&upstream["name"]))
 }
 
 fn word(value: &Value) -> &str {
@@ -205,6 +229,9 @@ mod tests {
         let certificate = |file: &str, expires_s| Expiry { file: file.into(), expires_s };
         snapshot.certificates =
             vec![certificate("a.pem", now + 100 * 86_400 + 5), certificate("b.pem", now - 7_200)];
+        let upstream =
+            |name: &str, is_healthy| Upstream { name: name.to_owned(), is_healthy, ..Upstream::default() };
+        snapshot.upstreams = vec![upstream("unix:a", Some(true)), upstream("unix:b", Some(false))];
         let state = status(&snapshot);
         let text = report(&state, &state, 1.0);
         for part in [
@@ -215,6 +242,8 @@ mod tests {
             "a.pem: expires in 100 days",
             "b.pem: EXPIRED 2 h 0 min ago",
             "3 lines of the access log were lost",
+            "unix:a: healthy, 0 responses, 0 failures, 0 under way",
+            "unix:b: DOWN, ",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test ends where something is not as it should be")]
 
-use admin::{Expiry, Format, Snapshot, exposition};
+use admin::{Expiry, Format, Snapshot, Upstream, exposition};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A family as it was read.
@@ -135,6 +135,11 @@ fn snapshot() -> Snapshot {
         sites: vec![String::new(), "a.org".to_owned()],
         memory_limit: Some(5),
         certificates: vec![certificate],
+        upstreams: vec![Upstream {
+            name: "unix:/a".to_owned(),
+            is_healthy: Some(true),
+            ..Upstream::default()
+        }],
         ..Snapshot::default()
     }
 }

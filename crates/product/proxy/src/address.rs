@@ -20,6 +20,13 @@ pub enum Address {
     Unix(PathBuf),
 }
 
+impl Address {
+    /// Whether HTTP/1.1 may be spoken there.
+    pub(crate) fn speaks_http1(&self) -> bool {
+        !matches!(self, Address::Tcp { scheme: Scheme::H2c, .. })
+    }
+}
+
 /// What is spoken over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {

@@ -75,7 +75,10 @@ mod tests {
     use std::time::Duration;
 
     fn upstreams(count: u16) -> Vec<Upstream> {
-        let address = |number| format!("http://127.0.0.1:{}", 1_000 + number).parse().unwrap();
+        // Upstreams at one address share their health: those of each test have their own.
+        static NEXT: AtomicUsize = AtomicUsize::new(1);
+        let first = NEXT.fetch_add(usize::from(count), Ordering::Relaxed);
+        let address = |number| format!("unix:/{}", first + usize::from(number)).parse().unwrap();
         let mut settings = Settings::new((0..count).map(address).collect());
         settings.connections = 2;
         Upstream::all(&settings)

@@ -3,7 +3,7 @@
 use crate::address::{Address, Scheme};
 use crate::content::Sent;
 use crate::failure::Failure;
-use http::header::{HOST, HeaderValue, TE};
+use http::header::{CONNECTION, HOST, HeaderValue, TE, UPGRADE};
 use http::uri::{Authority, Parts, Uri};
 use http::{Request, Response, Version};
 use hyper::body::Incoming;
@@ -27,6 +27,15 @@ const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 8 << 20;
 /// The longest head of a response over HTTP/2, in bytes.
 const LONGEST_HEAD: u32 = 64 << 10;
+
+/// For which requests a connection is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// For one after the other.
+    Requests,
+    /// For one that offers another protocol, by HTTP/1.1.
+    Upgrade,
+}
 
 /// How an upstream with TLS is known.
 #[derive(Clone)]
@@ -136,6 +145,8 @@ fn to_http1<B>(request: &mut Request<B>) {
 
 /// The host is a part of the target. RFC 9113 §8.3.1.
 fn to_http2<B>(request: &mut Request<B>, scheme: Scheme) {
+    // HTTP/2 has no such offer: the upstream answers a plain request.
+    [CONNECTION, UPGRADE].iter().for_each(|name| _ = request.headers_mut().remove(name));
     *request.version_mut() = Version::HTTP_2;
     let host = request.headers_mut().remove(HOST);
     if let Some(authority) = host.and_then(|host| Authority::try_from(host.as_bytes()).ok()) {
@@ -153,7 +164,7 @@ fn to_http2<B>(request: &mut Request<B>, scheme: Scheme) {
 /// Connects to an upstream.
 pub(crate) async fn connect(
     address: &Address,
-    tls: Option<&Tls>,
+    (tls, purpose): (Option<&Tls>, Purpose),
     patience: Duration,
 ) -> Result<Connection, Failure> {
     let connected = timeout(patience, async {
@@ -162,13 +173,13 @@ pub(crate) async fn connect(
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
                 match (scheme, tls) {
-                    (Scheme::Http, _) => begin_http1(stream).await,
+                    (Scheme::Http, _) => begin_http1(stream, purpose).await,
                     (Scheme::H2c, _) => begin_http2(stream, Scheme::H2c).await,
-                    (Scheme::Https, Some(tls)) => begin_tls(stream, host, tls).await,
+                    (Scheme::Https, Some(tls)) => begin_tls(stream, host, (tls, purpose)).await,
                     (Scheme::Https, None) => Err(io::Error::other("there are no roots to trust")),
                 }
             }
-            Address::Unix(path) => begin_http1(UnixStream::connect(path).await?).await,
+            Address::Unix(path) => begin_http1(UnixStream::connect(path).await?, purpose).await,
         }
     });
     match connected.await {
@@ -177,20 +188,24 @@ pub(crate) async fn connect(
     }
 }
 
-async fn begin_tls(stream: TcpStream, host: &str, tls: &Tls) -> io::Result<Connection> {
+async fn begin_tls(stream: TcpStream, host: &str, (tls, purpose): (&Tls, Purpose)) -> io::Result<Connection> {
     let name = match &tls.name {
         Some(name) => name.clone(),
         None => ServerName::try_from(host.to_owned()).map_err(io::Error::other)?,
     };
-    let stream = TlsConnector::from(Arc::clone(&tls.config)).connect(name, stream).await?;
+    let mut config = Arc::clone(&tls.config);
+    if purpose == Purpose::Upgrade {
+        Arc::make_mut(&mut config).alpn_protocols = vec![b"http/1.1".to_vec()];
+    }
+    let stream = TlsConnector::from(config).connect(name, stream).await?;
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
         begin_http2(stream, Scheme::Https).await
     } else {
-        begin_http1(stream).await
+        begin_http1(stream, purpose).await
     }
 }
 
-async fn begin_http1<S>(stream: S) -> io::Result<Connection>
+async fn begin_http1<S>(stream: S, purpose: Purpose) -> io::Result<Connection>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -199,7 +214,10 @@ where
     let (sender, connection) = handshake.await.map_err(io::Error::other)?;
     let task = tokio::spawn(async move {
         // Its errors are those of its requests.
-        let _ = connection.await;
+        let _ = match purpose {
+            Purpose::Requests => connection.await,
+            Purpose::Upgrade => connection.with_upgrades().await,
+        };
     });
     Ok(Connection::Http1(Http1 { sender, task: task.abort_handle() }))
 }

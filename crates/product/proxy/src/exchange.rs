@@ -4,24 +4,26 @@
 //! content. What an upstream may have acted on otherwise is not asked twice.
 
 use crate::balance::Tried;
-use crate::connect::{Connection, connect};
+use crate::connect::{Connection, Purpose, connect};
 use crate::content::{Progress, Sent, State};
 use crate::failure::Failure;
 use crate::forward;
+use crate::health::Change;
 use crate::log::{say, shown};
 use crate::response::{Lease, Received};
 use crate::route::Route;
 use crate::runtime::Realm;
-use crate::upstream::{Change, Underway, Upstream};
+use crate::upgrade;
+use crate::upstream::{Underway, Upstream};
 use body::Body;
 use bytes::Bytes;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use server::ConnectionInfo;
-use server::sites::RouteError;
+use server::sites::{RouteError, UpgradeOffer};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -41,15 +43,20 @@ pub(crate) async fn exchange(
     // RFC 8470 §4: the upstream does not know that a request in early data may be a copy.
     info.handshake_done().await;
     let key = route.key(&info, &parts.uri);
+    let offered = parts.extensions.remove::<UpgradeOffer>().filter(|_| route.settings.upgrade);
+    let offered = offered.and_then(|offer| Some((upgrade::permitted(offer.protocols())?, offer.content())));
     if forward::request(&mut parts, &info, &route.settings).is_none() {
         return Err(RouteError { status: 400, what: "" });
+    }
+    if let Some((protocols, _)) = &offered {
+        upgrade::name(&mut parts.headers, protocols.clone());
     }
     let target = format!("{} {}", parts.method, parts.uri);
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let answered = if announced.is_some_and(|bytes: u64| bytes > route.settings.max_content) {
         Err(Failure::TooLarge)
     } else {
-        ask(&route, parts, body, (key, &target)).await
+        ask(&route, parts, (body, offered), (key, &target)).await
     };
     answered.map_err(|failure| failure.answer())
 }
@@ -61,6 +68,8 @@ struct Asked<'a> {
     progress: Arc<Progress>,
     /// The request once more, if it may be repeated.
     again: Option<Request<()>>,
+    /// The protocols that the request offers, and what the client sends by one of them.
+    upgrade: Option<(HeaderValue, Body)>,
     /// For the log.
     target: &'a str,
 }
@@ -78,10 +87,11 @@ impl Asked<'_> {
     }
 }
 
-async fn ask(
+/// Asks upstreams of `route` until one has answered that counts.
+pub(crate) async fn ask(
     route: &Route,
     parts: Parts,
-    mut body: Body,
+    (mut body, upgrade): (Body, Option<(HeaderValue, Body)>),
     (key, target): (u64, &str),
 ) -> Result<Response<Body>, Failure> {
     let is_safe = parts.method.is_safe();
@@ -95,7 +105,7 @@ async fn ask(
     let request = Request::from_parts(parts, content);
     let may_repeat = is_safe && route.settings.retries.attempts > 0 && request.body().is_end_stream();
     let again = may_repeat.then(|| copy(&request));
-    let mut asked = Asked { request: Some(request), progress, again, target };
+    let mut asked = Asked { request: Some(request), progress, again, upgrade, target };
     let mut tried: Tried = 0;
     let mut left = route.settings.retries.attempts;
     loop {
@@ -108,9 +118,10 @@ async fn ask(
         };
         tried |= 1 << number;
         let upstream = underway.upstream().clone();
+        let since = Instant::now();
         let failure = match attempt(route, underway, &mut asked).await {
             Ok(response) => {
-                if upstream.on_response() == Change::Back {
+                if upstream.on_response(response.status().as_u16(), since) == Change::Back {
                     say(&format!("tercel: proxy: {} answers again", upstream.address()));
                 }
                 return Ok(response);
@@ -152,14 +163,23 @@ async fn attempt(
 ) -> Result<Response<Body>, Failure> {
     let upstream = underway.upstream().clone();
     let timeouts = &route.settings.timeouts;
-    let mut kept = upstream.pool().take(Instant::now());
+    let purpose = match asked.upgrade {
+        Some(_) if upstream.address().speaks_http1() => Purpose::Upgrade,
+        _ => Purpose::Requests,
+    };
+    let mut kept = match purpose {
+        Purpose::Requests => upstream.pool().take(Instant::now()),
+        // One that has waited may be closed just now, and one of HTTP/2 is of no use.
+        Purpose::Upgrade => None,
+    };
     loop {
         let is_new = kept.is_none();
         let mut connection = match kept.take() {
             Some(connection) => connection,
             None => {
-                let connection =
-                    connect(upstream.address(), route.settings.tls.as_ref(), timeouts.connect).await?;
+                let manner = (route.settings.tls.as_ref(), purpose);
+                let connection = connect(upstream.address(), manner, timeouts.connect).await?;
+                upstream.on_connection();
                 if let Some(shared) = connection.share() {
                     upstream.pool().put(shared, (Realm::here(), &Handle::current()));
                 }
@@ -167,6 +187,9 @@ async fn attempt(
             }
         };
         let failure = match send(&mut connection, asked, timeouts.response).await {
+            Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                return switch(response, underway, asked, timeouts.tunnel).await;
+            }
             Ok(response) => {
                 let lease = Lease { connection, underway, realm: Realm::here(), runtime: Handle::current() };
                 let progress = Arc::clone(&asked.progress);
@@ -207,9 +230,6 @@ async fn send(
     });
     match answered.await {
         None => Err(Failure::Silent),
-        Some(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-            Err(Failure::Unasked(response.status()))
-        }
         Some(Ok(response)) => Ok(response),
         Some(Err(mut error)) => {
             asked.request = error.take_message();
@@ -220,6 +240,24 @@ async fn send(
             })
         }
     }
+}
+
+/// Goes on by the protocol that an upstream has agreed to.
+async fn switch(
+    mut response: Response<Incoming>,
+    underway: Underway,
+    asked: &mut Asked<'_>,
+    patience: Duration,
+) -> Result<Response<Body>, Failure> {
+    let unasked = Failure::Unasked(response.status());
+    let agreed = asked.upgrade.as_ref().and_then(|(offered, _)| upgrade::agreed(response.headers(), offered));
+    let Some((protocol, (_, sent))) = agreed.zip(asked.upgrade.take()) else { return Err(unasked) };
+    let upgraded = hyper::upgrade::on(&mut response).await.map_err(Failure::Broken)?;
+    let (mut parts, _) = response.into_parts();
+    forward::response(&mut parts.headers);
+    upgrade::name(&mut parts.headers, protocol);
+    let content = upgrade::join(upgraded, sent, underway, patience, asked.target);
+    Ok(Response::from_parts(parts, content))
 }
 
 fn respond(

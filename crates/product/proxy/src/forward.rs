@@ -11,8 +11,13 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
+pub(crate) const X_FORWARDED_METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
+pub(crate) const X_FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+
 /// What a proxy says of its client. Only those that are trusted may.
-const TOLD_BY_PROXIES: [HeaderName; 8] = [
+const TOLD_BY_PROXIES: [HeaderName; 10] = [
+    X_FORWARDED_METHOD,
+    X_FORWARDED_URI,
     X_FORWARDED_FOR,
     X_FORWARDED_PROTO,
     X_FORWARDED_HOST,
@@ -58,6 +63,7 @@ pub(crate) fn request(parts: &mut Parts, info: &ConnectionInfo, settings: &Setti
     if let Some(host) = settings.host.clone().or(host) {
         fields.insert(header::HOST, host);
     }
+    settings.edit.apply(fields);
     parts.uri = Uri::from(parts.uri.path_and_query()?.clone());
     parts.version = Version::HTTP_11;
     Some(())

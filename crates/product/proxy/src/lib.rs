@@ -10,17 +10,22 @@
 //! |---|---|
 //! | settings.rs | what an operator says |
 //! | address.rs | where an upstream is |
-//! | upstream.rs | an upstream: how busy it is, and whether it fails |
+//! | upstream.rs | an upstream of a route: how busy it is, and its connections |
+//! | health.rs, check.rs, watch.rs | whether an upstream answers; requests of our own that tell so, one after the other |
+//! | tally.rs, report.rs | what is counted; what is known, for the metrics |
 //! | balance.rs | which upstream gets a request |
 //! | connect.rs | new connections |
 //! | pool.rs | connections that wait for the next request |
 //! | forward.rs | heads on their way: hop-by-hop fields, X-Forwarded-*, Forwarded, Via |
+//! | edit.rs | what an operator changes of requests |
 //! | trusted.rs | the proxies whose word counts |
 //! | exchange.rs | one request |
 //! | content.rs | the content of a request |
 //! | response.rs | the content of a response, with its timeout |
 //! | route.rs | what the exchanges of a route share |
 //! | proxy.rs | a proxied route, as the server knows it |
+//! | upgrade.rs | other protocols than HTTP, after a response 101 |
+//! | auth.rs | another server is asked whether a request may go on |
 //! | failure.rs | why there is no response |
 //! | log.rs | what is said of failures |
 //! | runtime.rs | where exchanges run |
@@ -34,26 +39,38 @@
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::indexing_slicing))]
 
 mod address;
+mod auth;
 mod balance;
+mod check;
 mod connect;
 mod content;
+mod edit;
 mod exchange;
 mod failure;
 mod forward;
+mod health;
 mod log;
 mod pool;
 mod proxy;
+mod report;
 mod response;
 mod route;
 mod runtime;
 mod settings;
+mod tally;
 mod trusted;
+mod upgrade;
 mod upstream;
+mod watch;
 
 pub use address::{Address, AddressError, Scheme};
+pub use auth::ForwardAuth;
 pub use balance::MOST;
+pub use check::Check;
 pub use connect::Tls;
+pub use edit::{RequestEdit, RequestFieldError, field_name};
 pub use log::log_to;
 pub use proxy::Proxy;
+pub use report::{UpstreamReport, upstreams};
 pub use settings::{Balance, Retries, Settings, Timeouts};
 pub use trusted::{Network, NetworkError};

@@ -4,6 +4,7 @@ use crate::exchange::exchange;
 use crate::route::Route;
 use crate::runtime;
 use crate::settings::Settings;
+use crate::upstream::Upstream;
 use body::Body;
 use server::sites::{RouteError, RouteFuture, RouteService};
 use std::sync::Arc;
@@ -20,6 +21,14 @@ impl Proxy {
 }
 
 impl RouteService for Proxy {
+    fn begin(&self) {
+        self.0.upstreams.iter().for_each(|upstream| upstream.begin(&self.0.settings));
+    }
+
+    fn end(&self) {
+        self.0.upstreams.iter().for_each(Upstream::end);
+    }
+
     fn call(&self, request: http::Request<Body>) -> RouteFuture {
         let answered = runtime::run(exchange(Arc::clone(&self.0), request));
         Box::pin(async move {

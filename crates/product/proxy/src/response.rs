@@ -58,6 +58,8 @@ pub(crate) struct Received {
 #[derive(Debug)]
 pub(crate) enum BrokenOff {
     Upstream(hyper::Error),
+    /// After a response 101.
+    Tunnel(std::io::Error),
     Silent,
 }
 
@@ -65,6 +67,7 @@ impl fmt::Display for BrokenOff {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BrokenOff::Upstream(error) => write!(out, "the response broke off: {error}"),
+            BrokenOff::Tunnel(error) => write!(out, "the connection broke off: {error}"),
             BrokenOff::Silent => {
                 out.write_str("the response broke off: nothing came in time: see idle-timeout")
             }

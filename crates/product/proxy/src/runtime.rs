@@ -36,7 +36,8 @@ impl Realm {
 /// Made with the first exchange that needs it, and kept.
 static SHARED: Mutex<Option<Runtime>> = Mutex::new(None);
 
-fn shared() -> io::Result<Handle> {
+/// The runtime that all threads without one share.
+pub(crate) fn shared() -> io::Result<Handle> {
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(runtime) = &*shared {
         return Ok(runtime.handle().clone());

@@ -1,7 +1,9 @@
 //! What an operator says of a proxied route.
 
 use crate::address::Address;
+use crate::check::Check;
 use crate::connect::Tls;
+use crate::edit::RequestEdit;
 use crate::trusted::Network;
 use http::HeaderValue;
 use std::time::Duration;
@@ -17,18 +19,24 @@ pub struct Settings {
     pub tls: Option<Tls>,
     /// The field Host of requests; `None`: what the client asked for.
     pub host: Option<HeaderValue>,
+    /// What is changed of the fields of requests, last of all.
+    pub edit: RequestEdit,
     /// Proxies in front of this server, whose word of the client counts.
     pub trusted: Vec<Network>,
     /// How long what may take.
     pub timeouts: Timeouts,
     /// What follows failures.
     pub retries: Retries,
+    /// How upstreams are checked, if they are.
+    pub check: Option<Check>,
     /// Connections to each upstream at most, on all threads. Requests beyond them get 503.
     pub connections: usize,
     /// Connections to each upstream that wait for the next request at most, on each thread.
     pub idle_connections: usize,
     /// Longer content of a request is answered with 413, in bytes.
     pub max_content: u64,
+    /// Whether requests to go on by another protocol, such as WebSocket, are passed on.
+    pub upgrade: bool,
 }
 
 /// By what an upstream is chosen.
@@ -56,10 +64,12 @@ pub struct Timeouts {
     pub idle: Duration,
     /// How long a connection waits for the next request.
     pub keep_alive: Duration,
+    /// How long a connection of another protocol may rest, in both directions.
+    pub tunnel: Duration,
 }
 
 /// What follows failures.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
     /// So many further upstreams are tried for a request that may be repeated, or of which nothing was sent.
     pub attempts: usize,
@@ -77,12 +87,15 @@ impl Settings {
             balance: Balance::default(),
             tls: None,
             host: None,
+            edit: RequestEdit::default(),
             trusted: Vec::new(),
             timeouts: Timeouts::default(),
             retries: Retries::default(),
+            check: None,
             connections: 1_024,
             idle_connections: 64,
             max_content: u64::MAX,
+            upgrade: true,
         }
     }
 }
@@ -90,7 +103,13 @@ impl Settings {
 impl Default for Timeouts {
     fn default() -> Timeouts {
         let seconds = Duration::from_secs;
-        Timeouts { connect: seconds(5), response: seconds(60), idle: seconds(60), keep_alive: seconds(60) }
+        Timeouts {
+            connect: seconds(5),
+            response: seconds(60),
+            idle: seconds(60),
+            keep_alive: seconds(60),
+            tunnel: seconds(3_600),
+        }
     }
 }
 

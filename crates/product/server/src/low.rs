@@ -172,6 +172,14 @@ pub trait Head: Default {
         None
     }
 
+    /// The client would go on by one of `protocols` on its connection. RFC 9110 §7.8. Called after [`Head::on_request`], over HTTP/1.1
+    /// alone, and if the request has no content. Returns whether the handler may answer 101: then the upload and the content of the
+    /// response are what the new protocol sends in either direction. Default: no. Outside semver.
+    #[doc(hidden)]
+    fn on_upgrade(&mut self, _protocols: &HeaderValue) -> bool {
+        false
+    }
+
     /// The site among whose responses the metrics count the answer, by a small number; 0 for none. Outside semver.
     #[doc(hidden)]
     fn site(&self) -> usize {
@@ -361,7 +369,7 @@ pub enum Received {
 /// What a handler answers.
 #[derive(Debug)]
 pub struct Response<F, C> {
-    /// The status code, 200 to 599.
+    /// The status code, 200 to 599; or 101, if the handler may: see `Head::on_upgrade`.
     pub status: u16,
     /// The fields, content-length among them whenever the status allows one.
     pub fields: F,

@@ -2,8 +2,9 @@
 
 use super::log;
 use super::reload::Reloader;
-use admin::{Address, Listener, Serving, Snapshot, Source, Stage};
+use admin::{Address, Listener, Serving, Snapshot, Source, Stage, Upstream};
 use clap::Args;
+use proxy::UpstreamReport;
 use server::sites::LiveSites;
 use server::{Handle, Report};
 use std::io;
@@ -175,8 +176,15 @@ impl Source for Running {
             certificates: reloader.expiries(),
             reloads: reloader.reloads(),
             lost_log_lines: handle.lost_log_lines(),
+            upstreams: proxy::upstreams().into_iter().map(upstream).collect(),
         }
     }
+}
+
+fn upstream(of: UpstreamReport) -> Upstream {
+    let UpstreamReport { name, is_healthy, active, classes, durations, failures, failed_checks, connections } =
+        of;
+    Upstream { name, is_healthy, active, classes, durations, failures, failed_checks, connections }
 }
 
 /// How many threads of a server give no sign of life within `patience`.

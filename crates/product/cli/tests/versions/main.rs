@@ -9,6 +9,7 @@ mod admin;
 mod compression;
 mod configuration;
 mod early;
+mod forward_auth;
 mod http3;
 mod leaving;
 mod logs;
@@ -26,7 +27,9 @@ mod tcp;
 mod upgrade;
 mod uploads;
 mod upstream;
+mod upstreams;
 mod validation;
+mod websocket;
 
 use message::{Answer, Ask};
 use server::{PROGRAM, Server};

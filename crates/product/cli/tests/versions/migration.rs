@@ -5,6 +5,8 @@ use crate::message::{Ask, Who};
 use crate::server::Server;
 use crate::sites::{Row, answer_alike, start};
 use crate::tcp;
+use crate::upstream::{Heard, Then, Upstream, write};
+use std::io::Write;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -19,6 +21,7 @@ const FILES: &[(&str, &str)] = &[
     ("srv/app/index.html", "application"),
     ("srv/app/logo.svg", "logo"),
     ("srv/app/assets/app.js", "code"),
+    ("srv/app/static/a.css", "static"),
     ("srv/net/a.txt", "net"),
 ];
 
@@ -36,8 +39,16 @@ fn configuration(number: &str, place: &Path) -> String {
 
 /// A server of that file. Its certificates are good for all names of the page.
 fn served(number: &str) -> (Server, TempDir) {
+    served_with(number, &[])
+}
+
+/// The same with ports in place of those of the page.
+fn served_with(number: &str, ports: &[(u16, u16)]) -> (Server, TempDir) {
     let place = crate::configuration::folder(FILES);
     let text = configuration(number, place.path());
+    let text = ports.iter().fold(text, |text, (of_page, port)| {
+        text.replace(&format!("127.0.0.1:{of_page}"), &format!("127.0.0.1:{port}"))
+    });
     let names = ["example.org", "*.example.org", "*.example.net"].map(str::to_owned).to_vec();
     let table: toml::Table = text.parse().expect("TOML");
     let sites = table["site"].as_array().expect("sites").iter();
@@ -150,5 +161,45 @@ fn an_area_with_a_password_and_a_limit() {
     assert!(statuses.starts_with(&[401, 200, 200, 200, 200]) && statuses.contains(&429), "{statuses:?}");
     assert_eq!(answers[0].field("www-authenticate"), "Basic realm=\"Staff\", charset=\"UTF-8\"");
     assert_eq!(answers[1].content, b"staff");
+    server.stop();
+}
+
+#[test]
+fn an_application_behind_the_server() {
+    let gate = Upstream::start(|heard: &Heard, out: &mut dyn Write| {
+        assert_eq!(heard.target(), "/api/verify");
+        let answer = match heard.field("cookie") {
+            "known" => "200 OK\r\nremote-user: alice\r\n",
+            _ => "302 Found\r\nlocation: https://login.example.org/\r\n",
+        };
+        write(out, format!("HTTP/1.1 {answer}content-length: 0\r\n\r\n").as_bytes());
+        Then::Keep
+    });
+    let apps = [Upstream::echo(), Upstream::echo()];
+    let (server, _place) = served_with("6", &[(3000, apps[0].port), (3001, apps[1].port), (9091, gate.port)]);
+    let ask = |method: &'static str, path: &str| Ask::new(method, path).of("example.org");
+    let rows: Vec<Row> = vec![
+        (ask("GET", "/static/a.css"), 200, "static", &[]),
+        (ask("POST", "/a?b").sending(100), 200, "POST /a?b HTTP/1.1 100", &[]),
+        (ask("GET", "/api/users"), 200, "GET /users HTTP/1.1 0", &[]),
+        (ask("GET", "/admin/x"), 302, "", &["location: https://login.example.org/"]),
+        (ask("GET", "/admin/x").with("cookie", "known"), 200, "GET /admin/x HTTP/1.1 0", &[]),
+    ];
+    answer_alike(server.port, &rows);
+    let mut heard = apps.iter().flat_map(Upstream::take).filter(|heard| heard.target() == "/admin/x");
+    assert!(heard.all(|heard| heard.field("remote-user") == "alice" && heard.field("x-forwarded-proto") == "https"));
+    let switching = crate::tcp::run(async {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let mut stream = tcp::connect(server.port, "http/1.1").await;
+        let offer = "connection: upgrade\r\nupgrade: websocket\r\n";
+        let request = format!("GET /socket HTTP/1.1\r\nhost: example.org\r\n{offer}\r\n");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = [0; 1_000];
+        let read = stream.read(&mut answer).await.expect("an answer");
+        String::from_utf8_lossy(&answer[..read]).into_owned()
+    });
+    assert!(switching.starts_with("HTTP/1.1 200 "), "{switching}");
+    let heard: Vec<Heard> = apps.iter().flat_map(Upstream::take).collect();
+    assert!(heard.iter().any(|heard| heard.field("upgrade") == "websocket"), "{heard:?}");
     server.stop();
 }

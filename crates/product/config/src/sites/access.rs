@@ -1,11 +1,13 @@
 //! Which requests are answered: limits, certificates of clients, users.
 
 use super::Builder;
+use super::proxies::forward_auth;
 use crate::fault::Span;
 use crate::read::{Item, Table, Value};
 use server::access::{
     Access, BasicAuth, BasicAuthError, ClientRule, Fingerprint, LimitKey, PasswordHash, RateLimit,
 };
+use server::sites::RouteService;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +21,7 @@ pub(super) struct Shared {
     limits: HashMap<usize, Option<Arc<RateLimit>>>,
     clients: HashMap<usize, Option<Arc<ClientRule>>>,
     users: HashMap<usize, Option<Arc<BasicAuth>>>,
+    asks: HashMap<usize, Option<Arc<dyn RouteService>>>,
 }
 
 /// What the first of `tables` says that says anything; `None` if all requests are answered.
@@ -40,6 +43,14 @@ pub(super) fn access(builder: &mut Builder<'_>, tables: &[&Table]) -> Option<Acc
         }),
     };
     (!access.is_empty()).then_some(access)
+}
+
+/// The server that the first of `tables` says that says any; `None` if none is asked.
+pub(super) fn asks(builder: &mut Builder<'_>, tables: &[&Table]) -> Option<Arc<dyn RouteService>> {
+    let first = tables.iter().find_map(|table| table.get("forward-auth"));
+    let item = first.filter(|item| is_on(item))?;
+    let known = builder.shared.asks.get(&item.span.start).cloned();
+    known.unwrap_or_else(|| asks_of(builder, item))
 }
 
 fn is_on(item: &Item) -> bool {
@@ -95,6 +106,19 @@ fn client_of(builder: &mut Builder<'_>, item: &Item) -> Option<Arc<ClientRule>> 
     let rule = Some(Arc::new(rule));
     builder.shared.clients.insert(item.span.start, rule.clone());
     rule
+}
+
+fn asks_of(builder: &mut Builder<'_>, item: &Item) -> Option<Arc<dyn RouteService>> {
+    let asks = match &item.value {
+        Value::Table(table) => forward_auth(builder, table),
+        _ => {
+            let what = "whom? Write forward-auth = { to = \"http://HOST:PORT\", path = \"/PATH\" }";
+            builder.note(item.span.clone(), what);
+            None
+        }
+    };
+    builder.shared.asks.insert(item.span.start, asks.clone());
+    asks
 }
 
 fn users_of(builder: &mut Builder<'_>, item: &Item) -> Option<Arc<BasicAuth>> {

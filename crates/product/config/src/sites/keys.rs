@@ -18,6 +18,7 @@ pub static SITE: &[Key] = &[
     Key::new("error-pages", Kind::Map(&Kind::Text), "Files below root that are sent with a status from 400 on, by the status."),
     Key::new("auth", Kind::SwitchOrTable(AUTH), "Users who are answered, with a name and a password (RFC 7617)."),
     Key::new("client-cert", CLIENT_CERT, "Whether clients are answered that have shown a certificate alone: any of the authorities in \"client-ca\" with true or \"required\", or those of the table."),
+    Key::new("forward-auth", Kind::SwitchOrTable(FORWARD_AUTH), "Another server is asked whether a request may go on: it does if that answers 2xx."),
     Key::new("rate-limit", Kind::SwitchOrTable(RATE_LIMIT), "How many requests of a client are answered."),
     Key::new("route", Kind::Tables(ROUTE), "What answers some paths. The first route that takes a request answers it."),
 ];
@@ -68,6 +69,11 @@ static ROUTE: &[Key] = &[
         Kind::SwitchOrTable(AUTH),
         "As for the site, in place of its users; false: all are answered.",
     ),
+    Key::new(
+        "forward-auth",
+        Kind::SwitchOrTable(FORWARD_AUTH),
+        "As for the site, in place of its server; false: none is asked.",
+    ),
     Key::new("client-cert", CLIENT_CERT, "As for the site, in place of its rule; false: none is needed."),
     Key::new(
         "rate-limit",
@@ -89,6 +95,27 @@ static AUTH: &[Key] = &[
         "Names of users, each with the hash of the password, as tercel hash-password prints it.",
     ),
     Key::new("users-file", Kind::Text, "A file with a line NAME:HASH for each user, beside \"users\"."),
+];
+
+static FORWARD_AUTH: &[Key] = &[
+    Key::new("to", Kind::List(&Kind::Text), "The servers that are asked, as upstreams of a proxy.")
+        .required(),
+    Key::new("path", Kind::Text, "What is asked for, by GET.").required(),
+    Key::new(
+        "copy",
+        Kind::List(&Kind::Text),
+        "Fields of the answer that the request has from there on, in place of what the client sends by these names.",
+    ),
+    Key::new("host", Kind::Text, "The field Host. Without it the host that the client asked for."),
+    Key::new("tls-ca", Kind::Text, "As for a proxy."),
+    Key::new("tls-name", Kind::Text, "As for a proxy."),
+    Key::new("trusted-proxies", Kind::List(&Kind::Text), "As for a proxy."),
+    Key::with_default(
+        "timeout",
+        Kind::Integer(1..=3_600),
+        "How long an answer may take, in seconds. Without one the client gets 504.",
+        "10",
+    ),
 ];
 
 const CACHE_CONTROL: Kind = Kind::Either(&Kind::Text, &Kind::Tables(CACHE_RULE));
@@ -248,6 +275,11 @@ static PROXY: &[Key] = &[
         "The field Host of requests. Without it the host that the client asked for.",
     ),
     Key::new(
+        "request-headers",
+        Kind::Table(REQUEST_HEADERS),
+        "Changes of the fields of requests, after all that the proxy says itself.",
+    ),
+    Key::new(
         "trusted-proxies",
         Kind::List(&Kind::Text),
         "Addresses and networks of proxies in front of this server. What they say in X-Forwarded-* and Forwarded goes on; what others say does not.",
@@ -270,6 +302,18 @@ static PROXY: &[Key] = &[
         Kind::Integer(1..=86_400),
         "How long a connection to an upstream waits for the next request, in seconds.",
         "60",
+    ),
+    Key::with_default(
+        "upgrade",
+        Kind::Switch,
+        "Whether clients and upstreams may go on by other protocols than HTTP on their connections, such as WebSocket.",
+        "true",
+    ),
+    Key::with_default(
+        "tunnel-timeout",
+        Kind::Integer(1..=31_536_000),
+        "How long such a connection may rest in both directions, in seconds.",
+        "3600",
     ),
     Key::with_default(
         "keep-alive",
@@ -297,9 +341,50 @@ static PROXY: &[Key] = &[
     ),
     Key::with_default("cool-down", Kind::Integer(1..=86_400), "How long, in seconds.", "10"),
     Key::new(
+        "health",
+        Kind::Table(HEALTH),
+        "Upstreams are checked by requests for this path. Without it only their answers to requests tell.",
+    ),
+    Key::new(
         "max-content",
         Kind::Text,
         "The longest content of a request, such as 100MB; longer content is answered with 413. Without it there is no limit.",
+    ),
+];
+
+static REQUEST_HEADERS: &[Key] = &[
+    Key::new("set", Kind::Map(&Kind::Text), "Fields that have this value, in place of any other."),
+    Key::new("add", Kind::Map(&Kind::List(&Kind::Text)), "Fields that are added to those of the request."),
+    Key::new("remove", Kind::List(&Kind::Text), "Fields that do not go on."),
+];
+
+static HEALTH: &[Key] = &[
+    Key::new("path", Kind::Text, "What is asked for, by GET.").required(),
+    Key::new("host", Kind::Text, "The field Host. Without it that of the proxy, or the upstream's own."),
+    Key::with_default("interval", Kind::Integer(1..=86_400), "From one check to the next, in seconds.", "10"),
+    Key::with_default(
+        "timeout",
+        Kind::Integer(1..=3_600),
+        "How long a check may take, connection and all, in seconds.",
+        "5",
+    ),
+    Key::with_default(
+        "status",
+        Kind::List(&Kind::Text),
+        "The statuses of an upstream that is well: such as 204, or 200-299.",
+        "\"200-399\"",
+    ),
+    Key::with_default(
+        "rises",
+        Kind::Integer(1..=1_000),
+        "After so many checks that succeed in a row an upstream gets requests again.",
+        "2",
+    ),
+    Key::with_default(
+        "falls",
+        Kind::Integer(1..=1_000),
+        "After so many checks that fail in a row an upstream gets no requests, if there are others.",
+        "3",
     ),
 ];
 

@@ -13,7 +13,7 @@ pub use keys::SITE;
 
 use crate::fault::{Fault, Span};
 use crate::read::Table;
-use access::{Shared, access};
+use access::{Shared, access, asks};
 use actions::action;
 use edits::{edits, pages};
 use folders::{Folder, folder};
@@ -160,6 +160,7 @@ impl Builder<'_> {
         }
         let action = action(self, table, of_site);
         let access = access(self, &[table, of_site.table]);
+        let asks = asks(self, &[table, of_site.table]);
         let edit = edits(self, &[of_site.table, table]);
         let pages = pages(self, &[table, of_site.table], of_site.folder.as_ref());
         let action = action?;
@@ -174,7 +175,7 @@ impl Builder<'_> {
             }
         }
         let prefix = if table.switch("exact", false) { path?.whole() } else { path? };
-        Some(Route { prefix, methods, access, action, edit, pages })
+        Some(Route { prefix, methods, access, asks, action, edit, pages })
     }
 
     fn methods(&mut self, table: &Table) -> Vec<String> {
@@ -222,8 +223,9 @@ impl Builder<'_> {
         };
         // Faults of the site's own edits and pages are noted here, once.
         let access = access(self, &[of_site.table]);
+        let asks = asks(self, &[of_site.table]);
         let edit = edits(self, &[of_site.table]);
         let pages = pages(self, &[of_site.table], of_site.folder.as_ref());
-        Route { prefix: Prefix::default(), methods: Vec::new(), access, action, edit, pages }
+        Route { prefix: Prefix::default(), methods: Vec::new(), access, asks, action, edit, pages }
     }
 }

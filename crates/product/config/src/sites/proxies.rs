@@ -1,14 +1,19 @@
 //! Routes whose requests go on to upstreams.
 
 use super::Builder;
-use crate::read::Table;
+use crate::read::{Table, Value};
 use crate::units;
 use crypto::{Roots, TlsOptions};
-use http::HeaderValue;
-use proxy::{Address, Balance, MOST, Proxy, Retries, Scheme, Settings, Timeouts, Tls};
+use http::header::{HeaderName, HeaderValue};
+use http::uri::PathAndQuery;
+use proxy::{
+    Address, Balance, Check, ForwardAuth, MOST, Proxy, RequestEdit, RequestFieldError, Retries, Scheme,
+    Settings, Timeouts, Tls,
+};
 use rustls_pki_types::ServerName;
-use server::sites::{Action, ServiceOf};
+use server::sites::{Action, RouteService, ServiceOf};
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -27,26 +32,32 @@ pub(super) fn proxy(builder: &mut Builder<'_>, table: &Table) -> Option<Action> 
     };
     settings.tls = tls(builder, table, &settings.upstreams);
     settings.host = host(builder, table);
+    if let Some(table) = table.table("request-headers") {
+        settings.edit = request_edit(builder, table);
+    }
     settings.trusted = parsed(builder, table, "trusted-proxies");
     let seconds = |name, default: Duration| match table.integer(name, 0) {
         (0, _) => default,
         (seconds, _) => Duration::from_secs(u64::try_from(seconds).unwrap_or_default()),
     };
     let number = |name, default| usize::try_from(table.integer(name, default).0).unwrap_or_default();
-    let Timeouts { connect, response, idle, keep_alive } = settings.timeouts;
+    let Timeouts { connect, response, idle, keep_alive, tunnel } = settings.timeouts;
     settings.timeouts = Timeouts {
         connect: seconds("connect-timeout", connect),
         response: seconds("response-timeout", response),
         idle: seconds("idle-timeout", idle),
         keep_alive: seconds("keep-alive-timeout", keep_alive),
+        tunnel: seconds("tunnel-timeout", tunnel),
     };
     settings.retries = Retries {
         attempts: number("retries", 2),
         failures: u32::try_from(number("max-failures", 3)).unwrap_or(u32::MAX),
         cool_down: seconds("cool-down", settings.retries.cool_down),
     };
+    settings.upgrade = table.switch("upgrade", true);
     settings.connections = number("max-connections", 1_024);
     settings.idle_connections = number("keep-alive", 64);
+    settings.check = table.table("health").and_then(|table| check(builder, table));
     if let Some((text, span)) = table.text("max-content") {
         match units::bytes(text) {
             Ok(bytes) => settings.max_content = bytes,
@@ -58,6 +69,61 @@ pub(super) fn proxy(builder: &mut Builder<'_>, table: &Table) -> Option<Action> 
     }
     let is_below_prefix = table.switch("strip-prefix", false);
     Some(Action::Service(ServiceOf { service: Arc::new(Proxy::new(settings)), is_below_prefix }))
+}
+
+fn request_edit(builder: &mut Builder<'_>, table: &Table) -> RequestEdit {
+    let mut edit = RequestEdit::default();
+    let mut note = |span, result: Result<(), RequestFieldError>| {
+        if let Err(error) = result {
+            builder.note(span, error.to_string());
+        }
+    };
+    for (name, span) in table.list("remove") {
+        note(span, edit.remove(name));
+    }
+    for entry in table.table("set").into_iter().flat_map(|table| &table.entries) {
+        if let Value::Text(value) = &entry.item.value {
+            note(entry.span.clone(), edit.set(&entry.name, value));
+        }
+    }
+    for entry in table.table("add").into_iter().flat_map(|table| &table.entries) {
+        for (value, _) in entry.item.texts() {
+            note(entry.span.clone(), edit.add(&entry.name, value));
+        }
+    }
+    edit
+}
+
+/// The server of the key "forward-auth"; `None` if it cannot be asked.
+pub(super) fn forward_auth(builder: &mut Builder<'_>, table: &Table) -> Option<Arc<dyn RouteService>> {
+    let (upstreams, place) = (upstreams(builder, table), builder.place);
+    let mut settings = Settings::new(upstreams.into_iter().map(|address| placed(address, place)).collect());
+    settings.tls = tls(builder, table, &settings.upstreams);
+    settings.host = host(builder, table);
+    settings.trusted = parsed(builder, table, "trusted-proxies");
+    let timeout = Duration::from_secs(u64::try_from(table.integer("timeout", 10).0).unwrap_or(10));
+    settings.timeouts.connect = timeout.min(settings.timeouts.connect);
+    (settings.timeouts.response, settings.timeouts.idle) = (timeout, timeout);
+    let path = path(builder, table);
+    let mut copied: Vec<HeaderName> = Vec::new();
+    for (text, span) in table.list("copy") {
+        match proxy::field_name(text) {
+            Ok(name) => copied.push(name),
+            Err(error) => builder.note(span, error.to_string()),
+        }
+    }
+    let path = path.filter(|_| !settings.upstreams.is_empty())?;
+    Some(Arc::new(ForwardAuth::new(settings, path, copied)))
+}
+
+/// What is asked for.
+fn path(builder: &mut Builder<'_>, table: &Table) -> Option<PathAndQuery> {
+    let (text, span) = table.text("path")?;
+    let path = text.parse().ok().filter(|_| text.starts_with('/'));
+    if path.is_none() {
+        builder.note(span, format!("\"{text}\" is no path: write one such as /health"));
+    }
+    path
 }
 
 fn upstreams(builder: &mut Builder<'_>, table: &Table) -> Vec<Address> {
@@ -113,6 +179,41 @@ fn tls(builder: &mut Builder<'_>, table: &Table, upstreams: &[Address]) -> Optio
             None
         }
     }
+}
+
+/// How upstreams are checked; `None` if what is asked for is wrong.
+fn check(builder: &mut Builder<'_>, table: &Table) -> Option<Check> {
+    let mut check = Check::new(path(builder, table)?);
+    check.host = host(builder, table);
+    let seconds = |name, default: Duration| match table.integer(name, 0) {
+        (0, _) => default,
+        (seconds, _) => Duration::from_secs(u64::try_from(seconds).unwrap_or_default()),
+    };
+    check.interval = seconds("interval", check.interval);
+    check.timeout = seconds("timeout", check.timeout);
+    let number = |name, default: u32| u32::try_from(table.integer(name, default.into()).0).unwrap_or(default);
+    (check.rises, check.falls) = (number("rises", check.rises), number("falls", check.falls));
+    if table.get("status").is_some() {
+        check.statuses.clear();
+    }
+    for (text, span) in table.list("status") {
+        match statuses(text) {
+            Some(statuses) => check.statuses.push(statuses),
+            None => builder.note(
+                span,
+                format!("\"{text}\" is no status: write one such as \"204\", or several as \"200-299\""),
+            ),
+        }
+    }
+    Some(check)
+}
+
+/// A status, or those from one to another.
+fn statuses(text: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let status =
+        |text: &str| text.parse().ok().filter(|status| (200..=599).contains(status) && text.len() == 3);
+    Some(status(first)?..=status(last)?).filter(|range| !range.is_empty())
 }
 
 /// A socket's path is relative to the folder of the file.

@@ -1,7 +1,7 @@
 //! Which requests a route answers: how many of a client, with which certificate, with which password.
 //!
 //! ```text
-//! request ──▶ limit.rs: 429 ──▶ client.rs: 403, 421 ──▶ basic.rs: 401, 503 ──▶ the route's action
+//! request ──▶ limit.rs: 429 ──▶ client.rs: 403, 421 ──▶ basic.rs: 401, 503 ──▶ another server ──▶ the route's action
 //! ```
 //!
 //! In this order, since a look at a table costs less than a password, and so that passwords cannot be tried faster than the limit says.

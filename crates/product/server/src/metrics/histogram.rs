@@ -33,7 +33,7 @@ pub struct Histogram {
 impl Histogram {
     /// Counts a span.
     #[inline]
-    pub(crate) fn observe(&mut self, span: Duration) {
+    pub fn observe(&mut self, span: Duration) {
         let place = BOUNDS.partition_point(|bound| *bound < span);
         *self.counts.get_mut(place).unwrap_or(&mut self.longer) += 1;
         self.sum_ns = self.sum_ns.saturating_add(span.as_nanos());

@@ -9,7 +9,7 @@ use crate::connection_info::{ConnectionInfo, ConnectionView};
 use crate::informational::Outlet;
 use crate::low::{Context, Head, Interim, Received};
 use http::uri::PathAndQuery;
-use http::{Method, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use http3::{HeadMemory, RequestHead};
 use rustls_pki_types::CertificateDer;
 use std::future::Future;
@@ -146,6 +146,26 @@ impl<F> ServiceHead<F> {
                 self.request = None;
                 self.refusal = Some(StatusCode::BAD_REQUEST);
             }
+        }
+    }
+
+    /// The request has these fields, in place of what a client may have sent by names that many applications take for the same.
+    pub(crate) fn replace_fields(&mut self, fields: Vec<(HeaderName, Vec<HeaderValue>)>) {
+        let Some(request) = &mut self.request else { return };
+        let map = request.headers_mut();
+        for (name, values) in fields {
+            let is_alike =
+                |known: &&HeaderName| known.as_str().replace('_', "-") == name.as_str().replace('_', "-");
+            let alike: Vec<HeaderName> = map.keys().filter(is_alike).cloned().collect();
+            alike.iter().for_each(|name| _ = map.remove(name));
+            values.into_iter().for_each(|value| _ = map.append(name.clone(), value));
+        }
+    }
+
+    /// The request has `extension` among its extensions.
+    pub(crate) fn extend<T: Clone + Send + Sync + 'static>(&mut self, extension: T) {
+        if let Some(request) = &mut self.request {
+            request.extensions_mut().insert(extension);
         }
     }
 

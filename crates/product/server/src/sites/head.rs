@@ -1,7 +1,7 @@
 //! What is kept of a request, and how far its answer has come.
 
 use super::edit::Edit;
-use super::service::{Called, RouteFuture, keeps_fields};
+use super::service::{Called, Permit, RouteFuture, keeps_fields};
 use crate::access::Stage;
 use crate::access_log::RequestLine;
 use crate::handler::Search;
@@ -9,6 +9,7 @@ use crate::low::{Head as LowHead, Interim};
 use crate::request::{Head, Method};
 use crate::response::Response;
 use crate::service::ServiceHead;
+use http::HeaderValue;
 use http3::{HeadBuffer, RequestHead};
 use std::sync::Arc;
 
@@ -25,6 +26,10 @@ pub(crate) struct RoutedHead {
     /// The target for which the route was found, if another one has taken its place since.
     routed: Vec<u8>,
     pub(super) progress: Progress,
+    /// The protocols by which the client would go on, if a service may answer that.
+    pub(super) offer: Option<HeaderValue>,
+    /// What a service has said that lets it go on.
+    pub(super) permit: Option<Permit>,
     /// The number by which its site is counted.
     pub(super) slot: usize,
 }
@@ -36,6 +41,8 @@ pub(super) enum Progress {
     Arrived,
     /// A route was found; whether the request may have it is judged.
     Found(RouteMatch, Stage),
+    /// A service is asked whether it may.
+    Asking(Box<Served>),
     /// It may.
     Routed(RouteMatch),
     /// A service answers.
@@ -116,12 +123,17 @@ impl RoutedHead {
 
     /// Whether a service has been asked, and has not answered.
     pub(super) fn is_served(&self) -> bool {
-        matches!(self.progress, Progress::Served(..))
+        matches!(self.progress, Progress::Asking(_) | Progress::Served(_))
+    }
+
+    /// Whether the one is asked that may let it go on.
+    pub(super) fn is_asking(&self) -> bool {
+        matches!(self.progress, Progress::Asking(_))
     }
 
     /// The service that answers has no response: this one is.
     pub(super) fn refuse(&mut self, response: Response) {
-        if let Progress::Served(served) = std::mem::take(&mut self.progress) {
+        if let Progress::Asking(served) | Progress::Served(served) = std::mem::take(&mut self.progress) {
             self.progress = Progress::Refused(Box::new(Refused { served, response }));
         }
     }
@@ -135,7 +147,7 @@ impl RoutedHead {
     pub(super) fn is_of_before(&self, version: u64) -> bool {
         match &self.progress {
             // What a service was asked is not asked again.
-            Progress::Arrived | Progress::Served(..) | Progress::Refused(_) => false,
+            Progress::Arrived | Progress::Asking(_) | Progress::Served(_) | Progress::Refused(_) => false,
             Progress::Found(matched, _) | Progress::Routed(matched) | Progress::Answered(matched, _) => {
                 matched.version != version
             }
@@ -171,7 +183,14 @@ impl LowHead for RoutedHead {
         self.whole.clear();
         self.served.iter_mut().for_each(|served| served.recycle());
         self.progress = Progress::Arrived;
+        self.offer = None;
+        self.permit = None;
         self.slot = 0;
+    }
+
+    fn on_upgrade(&mut self, protocols: &HeaderValue) -> bool {
+        self.offer = keeps_fields().then(|| protocols.clone());
+        self.offer.is_some()
     }
 
     fn site(&self) -> usize {

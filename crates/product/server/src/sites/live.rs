@@ -38,8 +38,10 @@ impl LiveSites {
         let sites = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner).number(sites);
         sites.begin();
         let mut held = self.0.sites.lock().unwrap_or_else(PoisonError::into_inner);
-        *held = Arc::new(sites);
+        let before = std::mem::replace(&mut *held, Arc::new(sites));
         self.0.version.fetch_add(1, Ordering::Release);
+        // What both have goes on.
+        before.end();
     }
 
     /// What the sites are called that responses are counted for, by their numbers: see

@@ -78,7 +78,7 @@ impl Router {
         self.files = files(&self.sites.folders, &self.readers, &self.shared);
     }
 
-    /// The answer; `Ready(None)`: that of a service, which is to be polled.
+    /// The answer; `Ready(None)`: a service is to be polled.
     pub(super) fn answer(&mut self, head: &mut RoutedHead, turn: Turn<'_>) -> Poll<Option<Answer>> {
         if self.live.version() != self.version {
             self.renew();
@@ -116,6 +116,7 @@ impl Router {
                         Some(refusal) => Progress::Answered(matched, Box::new(refusal)),
                         None => Progress::Routed(matched),
                     };
+                    self.ask(head);
                 }
                 Progress::Routed(matched) if self.service(&matched).is_some() => {
                     if let Some((route, of)) = self.service(&matched) {
@@ -137,11 +138,20 @@ impl Router {
                     head.progress = said;
                     return self.poll_said(head, turn).map(Some);
                 }
-                Progress::Served(served) => {
-                    head.progress = Progress::Served(served);
+                waits @ (Progress::Asking(_) | Progress::Served(_)) => {
+                    head.progress = waits;
                     return Poll::Ready(None);
                 }
             }
+        }
+    }
+
+    /// Asks the service that may let a request go on, if its route has one.
+    fn ask(&self, head: &mut RoutedHead) {
+        let Progress::Routed(matched) = head.progress else { return };
+        let Some(route) = self.route_at(&matched) else { return };
+        if let Some(asks) = &route.asks {
+            served::ask(head, matched, route.edit.clone(), asks);
         }
     }
 
@@ -324,6 +334,19 @@ impl Handler for Router {
                     return Poll::Pending;
                 }
                 Poll::Ready(None) => {}
+            }
+            if head.is_asking() {
+                match ready!(served::poll_permit(head, connection, &mut self.date, cx)) {
+                    Ok(None) => {}
+                    Ok(Some(answer)) => {
+                        upload.discard();
+                        return Poll::Ready(answer);
+                    }
+                    Err(RouteError { status, what }) => {
+                        head.refuse(self.plain.refuse(status, what, cx.now()));
+                    }
+                }
+                continue;
             }
             let served = match upload.inlet() {
                 Some(upload) => {

@@ -2,14 +2,18 @@
 
 use super::edit::{Edit, EditedFields};
 use super::head::{Progress, RouteMatch, RoutedHead, Served};
-use super::service::{Answer, Called, RouteError, RoutedContent, ServiceOf};
+use super::service::{
+    Answer, Called, Permit, RouteError, RouteService, RoutedContent, ServiceOf, UpgradeOffer,
+};
 use super::site::Route;
 use super::template::push_path;
+use crate::connection_info::ConnectionView;
 use crate::files::path::split_query;
-use crate::low::{Context, Head as _, Response};
+use crate::low::{Context, Head as _, Received, Response};
 use crate::response_fields::{self, DateField, HasContent};
-use crate::service::{Arrival, Polled, ServiceContent, ServiceFields};
+use crate::service::{Arrival, Inlet, Polled, ServiceContent, ServiceFields};
 use ::body::Body;
+use http::StatusCode;
 use http_body::Body as _;
 use std::sync::Arc;
 use std::task::Poll;
@@ -34,9 +38,64 @@ pub(super) fn begin(head: &mut RoutedHead, matched: RouteMatch, route: &Route, o
     } else if head.sent_target() != head.head.target() {
         request.replace_target(head.head.target());
     }
+    if let Some(permit) = head.permit.take() {
+        request.replace_fields(permit.fields);
+    }
     head.served = Some(request);
     let service = Called(Arc::clone(&of.service));
     head.progress = Progress::Served(Box::new(Served { matched, edit: route.edit.clone(), service }));
+}
+
+/// Has a service asked whether the request may go on. It sees the target as the client sent it, and no content.
+pub(super) fn ask(
+    head: &mut RoutedHead,
+    matched: RouteMatch,
+    edit: Option<Arc<Edit>>,
+    of: &Arc<dyn RouteService>,
+) {
+    let mut request = head.served.take().unwrap_or_default();
+    match head.whole.kept() {
+        Ok(whole) => request.on_request(&whole),
+        // It arrived before there was any service.
+        Err(_) => request.on_refused(503),
+    }
+    head.served = Some(request);
+    let service = Called(Arc::clone(of));
+    head.progress = Progress::Asking(Box::new(Served { matched, edit, service }));
+}
+
+/// What the service says that may let the request go on: `None` if it does.
+pub(super) fn poll_permit(
+    head: &mut RoutedHead,
+    connection: ConnectionView<'_>,
+    date: &mut DateField,
+    cx: &Context<'_>,
+) -> Poll<Result<Option<Answer>, RouteError>> {
+    let failed = |status| Poll::Ready(Err(RouteError { status, what: "" }));
+    let (Some(request), Progress::Asking(served)) = (&mut head.served, &mut head.progress) else {
+        return failed(500);
+    };
+    if let Some(status) = request.refusal() {
+        return failed(status.as_u16());
+    }
+    let arrival = Arrival { upload: &mut Inlet::default(), received: Received::Whole, connection };
+    let mut response = match request.poll(&mut served.service, arrival, cx) {
+        Polled::Pending => return Poll::Pending,
+        Polled::Refused(error) => return Poll::Ready(Err(error)),
+        Polled::Unready => return failed(503),
+        Polled::Failed => return failed(500),
+        Polled::Answered(response) => response,
+    };
+    if let Some(permit) = response.extensions_mut().remove::<Permit>() {
+        head.permit = Some(permit);
+        head.progress = Progress::Routed(served.matched);
+        return Poll::Ready(Ok(None));
+    }
+    if response.status().is_informational() {
+        return failed(502);
+    }
+    let edit = (served.edit.clone(), head.head.target());
+    Poll::Ready(Ok(Some(respond(request.method(), response, edit, date, cx))))
 }
 
 /// The response of the service, or why there is none.
@@ -53,17 +112,46 @@ pub(super) fn poll(
     if let Some(status) = request.refusal() {
         return failed(status.as_u16());
     }
+    let mut arrival = arrival;
+    if let Some(protocols) = &head.offer {
+        // Nothing of it is still to come, and what is would be another protocol.
+        arrival.received = Received::Whole;
+        if !request.has_begun() {
+            let content = arrival.upload.body(Received::Open, cx);
+            request.extend(UpgradeOffer::new(protocols.clone(), content));
+        }
+    }
     match request.poll(&mut served.service, arrival, cx) {
         Polled::Pending => Poll::Pending,
         Polled::Refused(error) => Poll::Ready(Err(error)),
         Polled::Unready => failed(503),
         Polled::Failed => failed(500),
+        Polled::Answered(response)
+            if response.status() == StatusCode::SWITCHING_PROTOCOLS && head.offer.is_some() =>
+        {
+            let edit = (served.edit.clone(), head.head.target());
+            Poll::Ready(Ok(switch(response, edit, date, cx)))
+        }
         Polled::Answered(response) if response.status().is_informational() => failed(502),
         Polled::Answered(response) => {
             let edit = (served.edit.clone(), head.head.target());
             Poll::Ready(Ok(respond(request.method(), response, edit, date, cx)))
         }
     }
+}
+
+/// The response 101: its content follows it on the connection.
+fn switch(
+    response: http::Response<Body>,
+    (edit, target): (Option<Arc<Edit>>, &[u8]),
+    date: &mut DateField,
+    cx: &Context<'_>,
+) -> Answer {
+    let (http::response::Parts { status, headers: map, .. }, body) = response.into_parts();
+    let fields = ServiceFields { date: date.beside(&map, cx.now()), map };
+    let status = status.as_u16();
+    let fields = EditedFields::of_service(fields, status, edit, target);
+    Response { status, fields, body: RoutedContent::OfService(ServiceContent::new(body, None)) }
 }
 
 fn respond(

@@ -11,18 +11,18 @@ use crate::low::{self, Content, ContentError, Upload};
 use crate::service::{Inlet, ServiceContent};
 use ::body::Body;
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http3::Trailers;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 /// Answers the requests of routes.
 pub trait RouteService: fmt::Debug + Send + Sync {
-    /// Answers a request. It has a [`ConnectionInfo`](crate::ConnectionInfo) among its extensions.
+    /// Answers a request. It has a [`ConnectionInfo`](crate::ConnectionInfo) among its extensions, and perhaps an [`UpgradeOffer`].
     ///
     /// Called on the thread of the connection, which polls the future too: a thread of tokio's for HTTP/1.1 and 2, one without a
     /// runtime for HTTP/3. Dropped before its end, the client has given the request up.
@@ -30,6 +30,44 @@ pub trait RouteService: fmt::Debug + Send + Sync {
 
     /// Requests may come from now on. Called once for each route, before the first request, on the thread that makes the sites live.
     fn begin(&self) {}
+
+    /// Other sites have taken the place of those of the route. Called once for each route that has begun. Requests may still come, from
+    /// threads that have not heard of it.
+    fn end(&self) {}
+}
+
+/// The client would go on by another protocol on its connection: among the extensions of a request that has no content. RFC 9110 §7.8.
+///
+/// A service that agrees answers 101 (Switching Protocols) with the field Upgrade. Then the content of the response is what the client is
+/// sent from there on, and [`UpgradeOffer::content`] what it sends.
+#[derive(Clone, Debug)]
+pub struct UpgradeOffer {
+    protocols: HeaderValue,
+    content: Arc<Mutex<Option<Body>>>,
+}
+
+impl UpgradeOffer {
+    pub(super) fn new(protocols: HeaderValue, content: Body) -> UpgradeOffer {
+        UpgradeOffer { protocols, content: Arc::new(Mutex::new(Some(content))) }
+    }
+
+    /// The protocols that the client has named, in its order, as the field Upgrade has them.
+    pub fn protocols(&self) -> &HeaderValue {
+        &self.protocols
+    }
+
+    /// What the client sends after a response 101, once. Without one nothing ever comes.
+    pub fn content(&self) -> Body {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+    }
+}
+
+/// Lets a request go on: among the extensions of the response of a service that is asked for that. Nothing else of the response counts.
+#[derive(Clone, Debug, Default)]
+pub struct Permit {
+    /// Fields that the request has from there on, in place of those with the same names, or with underscores for dashes in them, that the
+    /// client has sent; without a value there is none.
+    pub fields: Vec<(HeaderName, Vec<HeaderValue>)>,
 }
 
 /// A response to come.

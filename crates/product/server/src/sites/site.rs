@@ -3,7 +3,7 @@
 use super::edit::Edit;
 use super::names::{HostName, Names};
 use super::prefix::Prefix;
-use super::service::{ServiceOf, keep_fields};
+use super::service::{RouteService, ServiceOf, keep_fields};
 use super::template::Template;
 use crate::access::Access;
 use crate::handler::FileOptions;
@@ -40,6 +40,8 @@ pub struct Route {
     pub methods: Vec<String>,
     /// Whose requests.
     pub access: Option<Access>,
+    /// What is asked after that whether a request may go on: a [`Permit`](super::Permit) says so.
+    pub asks: Option<Arc<dyn RouteService>>,
     /// How.
     pub action: Action,
     /// What is changed of the response's fields.
@@ -122,12 +124,26 @@ impl Sites {
 
     /// They are live from now on.
     pub(super) fn begin(&self) {
-        for route in self.sites.iter().flatten() {
-            if let Action::Service(of) = &route.action {
-                keep_fields();
-                of.service.begin();
-            }
+        for service in self.services() {
+            keep_fields();
+            service.begin();
         }
+    }
+
+    /// Others have taken their place.
+    pub(super) fn end(&self) {
+        self.services().for_each(|service| service.end());
+    }
+
+    /// Those of each route.
+    fn services(&self) -> impl Iterator<Item = &Arc<dyn RouteService>> {
+        self.sites.iter().flatten().flat_map(|route| {
+            let answers = match &route.action {
+                Action::Service(of) => Some(&of.service),
+                _ => None,
+            };
+            answers.into_iter().chain(&route.asks)
+        })
     }
 
     /// The number by which a site is counted.

@@ -17,7 +17,7 @@ use std::cell::Cell;
 fn route(path: &str, action: Action) -> Route {
     let prefix = Prefix::parse(path).unwrap();
     let pages = Pages { folder: 0, paths: vec![(404, "/missing.html".to_owned())] };
-    Route { prefix, methods: Vec::new(), access: None, action, edit: None, pages }
+    Route { prefix, methods: Vec::new(), access: None, asks: None, action, edit: None, pages }
 }
 
 /// A connection from this machine.

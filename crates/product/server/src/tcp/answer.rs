@@ -27,7 +27,8 @@ pub(super) trait Answer: 'static {
             Response = Response<Self::Content>,
             Error = io::Error,
             Future = Self::Future,
-        > + 'static;
+        > + Unpin
+        + 'static;
 
     /// What answers the requests of a connection.
     fn service(&self, context: ConnectionContext) -> Self::Service;

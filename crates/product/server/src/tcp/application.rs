@@ -55,6 +55,9 @@ struct Requests<S> {
     context: Rc<ConnectionContext>,
 }
 
+// Nothing in it is pinned.
+impl<S> Unpin for Requests<S> {}
+
 /// A response to come.
 type Coming<B> = Pin<Box<dyn Future<Output = io::Result<Response<Outgoing<B>>>>>>;
 

@@ -4,7 +4,7 @@ use super::answer::{Answer, ConnectionContext};
 use super::fields::Maps;
 use super::limits::Limits;
 use super::plain;
-use super::stream::{Handshake, Stream};
+use super::stream::{Handshake, NextProtocol, Stream};
 use super::thread_state::ThreadState;
 use super::timeouts::{ConnectionTimeouts, NextAction};
 use crate::access_log::Protocol;
@@ -121,10 +121,19 @@ pub(super) async fn serve<A: Answer>(
     let service = options.answer.service(context);
     let end = if protocol == Protocol::Http2 {
         options.thread_state.counters.borrow_mut().http2.connections += 1;
-        drive(options.http2.serve_connection(stream.clone(), service), &stream, &timeouts).await
+        let connection = pin!(options.http2.serve_connection(stream.clone(), service));
+        drive(connection, &stream, &timeouts).await
     } else {
         options.thread_state.counters.borrow_mut().http1.connections += 1;
-        drive(options.http1.serve_connection(stream.clone(), service), &stream, &timeouts).await
+        let mut connection = options.http1.serve_connection(stream.clone(), service);
+        let end = drive(Pin::new(&mut connection), &stream, &timeouts).await;
+        match stream.take_next() {
+            Some(mut next) if end == End::Over => {
+                next.on_early(connection.into_parts().read_buf);
+                go_on(next, stream.clone(), &timeouts).await
+            }
+            _ => end,
+        }
     };
     // A peer that is still sending would lose our last words to a reset.
     if end == End::Unread || timeouts.has_unread() || timeouts.has_left() {
@@ -187,8 +196,11 @@ where
 }
 
 /// Polls hyper and sends what it wrote, until one of the ends or the thread wants no more.
-async fn drive<C: Graceful>(connection: C, stream: &Stream, timeouts: &ConnectionTimeouts) -> End {
-    let mut connection = pin!(connection);
+async fn drive<C: Graceful>(
+    mut connection: Pin<&mut C>,
+    stream: &Stream,
+    timeouts: &ConnectionTimeouts,
+) -> End {
     let mut is_told = false;
     poll_fn(|cx| {
         stream.begin_turn();
@@ -216,6 +228,27 @@ async fn drive<C: Graceful>(connection: C, stream: &Stream, timeouts: &Connectio
         match (polled, sent) {
             (Poll::Ready(Ok(())), _) | (_, Poll::Ready(Err(_))) => Poll::Ready(End::Over),
             (Poll::Ready(Err(_)), _) => Poll::Ready(End::Unread),
+            (Poll::Pending, _) => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Speaks another protocol than HTTP until it ends.
+async fn go_on(mut next: Box<dyn NextProtocol>, mut stream: Stream, timeouts: &ConnectionTimeouts) -> End {
+    timeouts.on_tunnel(monotonic::now());
+    poll_fn(|cx| {
+        stream.begin_turn();
+        match timeouts.order(cx.waker()) {
+            NextAction::Close => return Poll::Ready(End::Over),
+            // It may have no end of its own.
+            NextAction::Finish => next.finish(),
+            NextAction::Serve | NextAction::Leave => {}
+        }
+        let polled = next.poll(&mut stream, cx);
+        match (polled, stream.poll_send(cx)) {
+            (Poll::Ready(()), _) => Poll::Ready(End::Unread),
+            (_, Poll::Ready(Err(_))) => Poll::Ready(End::Over),
             (Poll::Pending, _) => Poll::Pending,
         }
     })

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker, ready};
 
 /// The largest piece that is pulled from a response at once, in bytes.
-const PIECE: usize = 128 << 10;
+pub(super) const PIECE: usize = 128 << 10;
 
 /// The circumstances of a call of a handler over HTTP/1.1 or 2.
 pub(super) fn context(waker: &Waker) -> low::Context<'_> {
@@ -77,6 +77,27 @@ impl<U: Upload> Receiving<U> {
         receiving
     }
 
+    /// Of a request that offers another protocol. Until it is answered, nothing more of it comes.
+    pub(super) fn of_upgrade(timeouts: Rc<ConnectionTimeouts>) -> Receiving<U> {
+        let (upload, held) = (U::default(), Bytes::new());
+        Receiving { upload, received: Received::Open, content: None, held, kept: 0, timeouts }
+    }
+
+    /// Bytes of another protocol have come, all that came before having been taken.
+    pub(super) fn put(&mut self, bytes: Bytes) {
+        self.timeouts.on_content(bytes.len());
+        self.held = bytes;
+    }
+
+    /// Lends what has come. Returns whether all was taken.
+    pub(super) fn lend(&mut self) -> bool {
+        if !self.held.is_empty() && self.upload.has_room() {
+            let taken = self.upload.on_body(&self.held).min(self.held.len());
+            self.held.advance(taken);
+        }
+        self.held.is_empty()
+    }
+
     /// Tells the connection's account what is kept of the request: `head` bytes, and what is here of its content.
     pub(super) fn note_kept(&mut self, head: usize) {
         let kept = (head + self.upload.memory() + self.held.len()) as u64;
@@ -95,15 +116,8 @@ impl<U: Upload> Receiving<U> {
     /// The client has given the request up.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         loop {
-            if !self.held.is_empty() {
-                if !self.upload.has_room() {
-                    return Ok(());
-                }
-                let taken = self.upload.on_body(&self.held).min(self.held.len());
-                self.held.advance(taken);
-                if !self.held.is_empty() {
-                    return Ok(());
-                }
+            if !self.lend() {
+                return Ok(());
             }
             let Some(content) = &mut self.content else { return Ok(()) };
             match Pin::new(content).poll_frame(cx) {
@@ -168,7 +182,8 @@ pub(super) struct Content<H: Handler> {
     /// `None`: nothing (more).
     body: Option<H::Content>,
     receiving: Option<Receiving<H::Upload>>,
-    account: RequestGuard,
+    /// `None`: what follows the head has it.
+    account: Option<RequestGuard>,
     /// What the handler wakes.
     waker: (Arc<RequestWaker>, Waker),
 }
@@ -192,12 +207,17 @@ impl<H: Handler> Content<H> {
             receiving.give_up();
             None
         };
-        Content { body, receiving, account, waker }
+        Content { body, receiving, account: Some(account), waker }
     }
 
     /// No content, and none is received.
     pub(super) fn empty(account: RequestGuard, waker: (Arc<RequestWaker>, Waker)) -> Content<H> {
-        Content { body: None, receiving: None, account, waker }
+        Content { body: None, receiving: None, account: Some(account), waker }
+    }
+
+    /// No content: another protocol follows.
+    pub(super) fn of_upgrade(waker: (Arc<RequestWaker>, Waker)) -> Content<H> {
+        Content { body: None, receiving: None, account: None, waker }
     }
 
     /// Lends what arrives of the request's content.
@@ -246,7 +266,10 @@ impl<H: Handler> http_body::Body for Content<H> {
         let frame =
             ready!(polled).unwrap_or_else(|()| Some(Err(io::Error::other("the handler has panicked"))));
         match &frame {
-            Some(Ok(frame)) => this.account.sent += frame.data_ref().map_or(0, Bytes::len) as u64,
+            Some(Ok(frame)) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
+                this.account.iter_mut().for_each(|account| account.sent += bytes);
+            }
             // The connection or stream must not end as if all were well.
             Some(Err(_)) => (this.body, this.receiving) = (None, None),
             None => {}

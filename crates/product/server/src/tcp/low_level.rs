@@ -12,6 +12,7 @@ use super::exchange::{Content, Receiving, RequestWaker, context};
 use super::service::discard;
 use super::stream::Stream;
 use super::tcp_server::{Setup, serve_by};
+use super::tunnel::{self, Tunnel};
 use crate::access_log::Protocol;
 use crate::caught::{caught, poll_caught};
 use crate::connection_info::{ConnectionInfo, ConnectionView, Viewed};
@@ -73,10 +74,13 @@ impl<H: Handler> hyper::service::Service<Request<Incoming>> for Requests<H> {
         // RFC 6585 §5: 431.
         let refusal = account.head.refusal().map(|(status, _)| status);
         let refusal = refusal.or_else(|| account.head.is_too_large().then_some(431));
-        let head = caught(|| take_head(&request, refusal)).ok();
+        let mut head: Option<H::Head> = caught(|| take_head(&request, refusal)).ok();
         let has_interims =
             self.context.protocol == Protocol::Http1 && informational::is_known_to(request.version());
+        let offer = has_interims.then(|| tunnel::offer(&request)).flatten().filter(|_| refusal.is_none());
+        let may_upgrade = offer.zip(head.as_mut()).is_some_and(|(offer, head)| head.on_upgrade(&offer));
         Box::pin(Answering {
+            may_upgrade,
             handler: Rc::clone(&self.handler),
             info: self.context.info.clone(),
             interims: has_interims.then(|| self.context.stream.clone()),
@@ -105,6 +109,8 @@ fn take_head<T: low::Head>(request: &Request<Incoming>, refusal: Option<u16>) ->
 pub(super) struct Answering<H: Handler> {
     handler: Rc<RefCell<H>>,
     info: ConnectionInfo,
+    /// Whether the handler may answer 101.
+    may_upgrade: bool,
     /// Where informational responses are written, if the version has them.
     interims: Option<Stream>,
     /// `None`: what keeps it has panicked.
@@ -131,7 +137,11 @@ impl<H: Handler> Answering<H> {
         let Answering { handler, head, receiving, account, .. } = self;
         let (Some(head), Some(account)) = (head, account) else { return Poll::Pending };
         if let Some(content) = self.content.take() {
-            *receiving = Some(Receiving::new(content, Rc::clone(&account.context.timeouts)));
+            let timeouts = Rc::clone(&account.context.timeouts);
+            *receiving = Some(match self.may_upgrade {
+                true => Receiving::of_upgrade(timeouts),
+                false => Receiving::new(content, timeouts),
+            });
         }
         let Some(receiving) = receiving else { return Poll::Pending };
         loop {
@@ -187,6 +197,25 @@ impl<H: Handler> Answering<H> {
     }
 }
 
+impl<H: Handler> Answering<H> {
+    /// The response 101, after which the handler speaks another protocol on the connection.
+    fn upgrade(
+        &mut self,
+        mut map: HeaderMap,
+        (body, receiving, mut account): (H::Content, Receiving<H::Upload>, RequestGuard),
+    ) -> Response<Content<H>> {
+        let status = StatusCode::SWITCHING_PROTOCOLS;
+        account.status = status.as_u16();
+        account.site = self.head.as_ref().map_or(0, low::Head::site);
+        account.ahead = account.context.timeouts.reserve(u64::MAX);
+        map.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        if let Some(stream) = &self.interims {
+            stream.go_on_by(Box::new(Tunnel::<H>::new(body, receiving, account, self.waker.clone())));
+        }
+        respond(status, map, Content::of_upgrade(self.waker.clone()))
+    }
+}
+
 impl<H: Handler> Future for Answering<H> {
     type Output = io::Result<Response<Content<H>>>;
 
@@ -200,9 +229,16 @@ impl<H: Handler> Future for Answering<H> {
             Ok(begun) => begun?,
             Err(()) => return this.fail().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
         };
-        let (Some(mut account), Some(receiving)) = (this.account.take(), this.receiving.take()) else {
+        let (Some(mut account), Some(mut receiving)) = (this.account.take(), this.receiving.take()) else {
             return Poll::Pending;
         };
+        if this.may_upgrade {
+            if status == StatusCode::SWITCHING_PROTOCOLS {
+                return Poll::Ready(Ok(this.upgrade(map, (body, receiving, account))));
+            }
+            // It had no content, and what follows is the next request.
+            receiving.received = Received::Whole;
+        }
         announce(&mut map, &account, receiving.received);
         account.status = status.as_u16();
         account.site = this.head.as_ref().map_or(0, low::Head::site);

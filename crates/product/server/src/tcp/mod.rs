@@ -11,6 +11,7 @@
 //! | service.rs, body.rs, fields.rs | a request to the handler of files and back |
 //! | application.rs | a request to a service of the application's and back |
 //! | low_level.rs, exchange.rs | a request to a low-level handler and back |
+//! | tunnel.rs | another protocol after a response 101 |
 //! | thread_state.rs | what the connections of a thread share |
 //! | limiter.rs | how many connections there may be, in all and from each network |
 //! | timeouts.rs, limits.rs | time limits of connections |
@@ -40,6 +41,7 @@ mod stream;
 mod tcp_server;
 mod thread_state;
 mod timeouts;
+mod tunnel;
 
 pub use crate::thread_counters::ThreadCounters;
 pub(crate) use application::serve_application_here;

@@ -8,6 +8,7 @@
 
 use super::frames::Frames;
 use super::timeouts::ConnectionTimeouts;
+use bytes::Bytes;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use rustls::pki_types::CertificateDer;
 use rustls::{HandshakeKind, ServerConfig, ServerConnection};
@@ -56,6 +57,8 @@ pub(super) struct Tls {
     is_flushed: bool,
     discarded: usize,
     opening: FirstBytes,
+    /// What goes on with the connection after hyper.
+    next: Option<Box<dyn NextProtocol>>,
 }
 
 /// What a connection began with.
@@ -74,6 +77,18 @@ pub(super) enum Handshake {
     Done,
     /// The peer speaks plain HTTP, and began with these bytes.
     Plain(Vec<u8>),
+}
+
+/// What goes on with a connection after hyper.
+pub(super) trait NextProtocol {
+    /// The client has sent these bytes already.
+    fn on_early(&mut self, bytes: Bytes);
+
+    /// Moves bytes between the handler and `stream`. Ready when no more will.
+    fn poll(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Ends it: the client hears the end of the stream.
+    fn finish(&mut self);
 }
 
 /// hyper's end of a [`Tls`], which its driver shares.
@@ -100,6 +115,7 @@ impl Stream {
             is_flushed: true,
             discarded: 0,
             opening: FirstBytes::Awaited,
+            next: None,
         };
         Ok(Stream(Rc::new(RefCell::new(tls))))
     }
@@ -146,6 +162,16 @@ impl Stream {
             // The buffer is empty, so all of them fit.
             let _ = io::Write::write(&mut self.0.borrow_mut().session.writer(), bytes);
         }
+    }
+
+    /// When hyper has sent its response 101, `next` goes on.
+    pub(super) fn go_on_by(&self, next: Box<dyn NextProtocol>) {
+        self.0.borrow_mut().next = Some(next);
+    }
+
+    /// What goes on, if anything does.
+    pub(super) fn take_next(&self) -> Option<Box<dyn NextProtocol>> {
+        self.0.borrow_mut().next.take()
     }
 
     /// Adds what the socket has to `bytes`. An error at its end.

@@ -43,6 +43,8 @@ pub(super) enum NextAction {
 enum Phase {
     Handshake,
     Serving,
+    /// Another protocol than HTTP is spoken. The handler says how long it may rest.
+    Tunnel,
     /// The connection is over; what the peer still sends is thrown away, so that it can read what we said last.
     Lingering,
 }
@@ -99,6 +101,11 @@ impl ConnectionTimeouts {
     /// The handshake is over.
     pub(super) fn on_secure(&self, now: Instant) {
         self.enter(Phase::Serving, now);
+    }
+
+    /// Another protocol than HTTP is spoken from now on.
+    pub(super) fn on_tunnel(&self, now: Instant) {
+        self.enter(Phase::Tunnel, now);
     }
 
     /// Only the peer's end is awaited.
@@ -325,6 +332,19 @@ mod tests {
         }
         assert_eq!(ordered(&timeouts, 31), NextAction::Finish);
         assert_eq!(ordered(&timeouts, 33), NextAction::Close);
+    }
+
+    /// Deleted, a protocol that says little could be cut after a minute.
+    #[test]
+    fn another_protocol_rests_as_long_as_it_likes() {
+        let timeouts = timeouts();
+        timeouts.on_secure(at(0));
+        timeouts.on_request(at(1));
+        timeouts.on_tunnel(at(1));
+        assert_eq!(ordered(&timeouts, 100_000), NextAction::Serve);
+        timeouts.on_response(at(100_000));
+        timeouts.on_linger(at(100_000));
+        assert_eq!(ordered(&timeouts, 100_010), NextAction::Close);
     }
 
     #[test]

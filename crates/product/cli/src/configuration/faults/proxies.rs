@@ -112,4 +112,40 @@ pub(super) const OF_PROXIES: &[Fault] = &[
         "5:60",
         "\"a b\" is no name that a certificate can have",
     ),
+    (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nproxy = { to = 'unix:a', health = { path = 'a' } }\n",
+        Meaning,
+        "5:44",
+        "\"a\" is no path: write one such as /health",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nproxy = { to = 'unix:a', health = { path = '/a', status = '2xx' } }\n",
+        Meaning,
+        "5:59",
+        "\"2xx\" is no status: write one such as \"204\", or several as \"200-299\"",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nproxy = { to = 'unix:a', request-headers = { set = { host = 'b' } } }\n",
+        Meaning,
+        "5:54",
+        "the key \"host\" of the proxy sets this field",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nproxy = { to = 'unix:a', request-headers = { remove = 'content-length' } }\n",
+        Meaning,
+        "5:55",
+        "\"content-length\" is the proxy's own: leave it out",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nfiles = true\nforward-auth = true\n",
+        Meaning,
+        "6:16",
+        "whom? Write forward-auth = { to = \"http://HOST:PORT\", path = \"/PATH\" }",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nfiles = true\nforward-auth = { to = 'unix:a', path = '/', copy = 'te' }\n",
+        Meaning,
+        "6:52",
+        "\"te\" is the proxy's own: leave it out",
+    ),
 ];
