@@ -241,6 +241,9 @@ impl Tls {
             if !self.gathered.is_empty() {
                 self.encrypt(&[])?;
             }
+            if self.gathered.is_empty() {
+                self.gathered = Vec::new();
+            }
             if !self.session.wants_write() {
                 return Poll::Ready(Ok(()));
             }
@@ -267,12 +270,11 @@ impl Tls {
         let count = rest.len().min(buffers.len());
         rest.iter_mut().zip(buffers).for_each(|(place, buffer)| *place = *buffer);
         let taken = io::Write::write_vectored(&mut writer, all.get(..=count).unwrap_or_default())?;
-        if let Some(taken) = taken.checked_sub(gathered.len()) {
-            return Ok(taken);
-        }
-        gathered.drain(..taken);
+        let rest = taken.checked_sub(gathered.len());
+        // The memory stays until the end of the turn: before each large frame its header is gathered.
+        gathered.drain(..taken.min(gathered.len()));
         self.gathered = gathered;
-        Ok(0)
+        Ok(rest.unwrap_or(0))
     }
 
     /// Keeps what is written, if there is room.
