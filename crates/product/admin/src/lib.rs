@@ -26,5 +26,5 @@ pub use client::fetch;
 pub use exposition::Format;
 pub use listener::{Listener, Serving};
 pub use metrics::exposition;
-pub use snapshot::{Expiry, Reloads, Snapshot, Source, Stage, Upstream};
+pub use snapshot::{Expiry, Order, Orders, Reloads, Snapshot, Source, Stage, Upstream};
 pub use status::{report, status};

@@ -193,6 +193,14 @@ fn operation(out: &mut Exposition, snapshot: &Snapshot) {
         let file = certificate.file.to_string_lossy();
         samples.sample(&[("file", file.as_ref())], certificate.expires_s);
     }
+    let orders = &snapshot.orders;
+    let mut samples = out.family(&f::ORDERS);
+    samples.sample(&[("result", "issued")], orders.issued);
+    samples.sample(&[("result", "failed")], orders.failed);
+    let mut samples = out.family(&f::ORDER_FAILURES);
+    orders.all.iter().for_each(|order| samples.sample(&[("names", order.names.as_str())], order.failures));
+    let mut samples = out.family(&f::ORDER_NEXT);
+    orders.all.iter().for_each(|order| samples.sample(&[("names", order.names.as_str())], order.next_s));
     let mut samples = out.family(&f::RELOADS);
     samples.sample(&[("result", "success")], snapshot.reloads.succeeded);
     samples.sample(&[("result", "failure")], snapshot.reloads.failed);

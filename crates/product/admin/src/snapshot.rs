@@ -67,6 +67,8 @@ pub struct Snapshot {
     pub traces: Option<traces::Report>,
     /// The certificates that clients are shown.
     pub certificates: Vec<Expiry>,
+    /// The certificates that it orders.
+    pub orders: Orders,
     /// How often it has read its files again.
     pub reloads: Reloads,
     /// Lines of the access log that could not be written.
@@ -103,6 +105,34 @@ pub struct Expiry {
     pub file: PathBuf,
     /// Until when clients take it, in seconds since 1970.
     pub expires_s: u64,
+}
+
+/// The certificates that a server orders by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// Those that were issued since the start.
+    pub issued: u64,
+    /// Attempts since the start that have failed.
+    pub failed: u64,
+    /// All.
+    pub all: Vec<Order>,
+}
+
+/// A certificate that a server orders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    /// Its names, for people.
+    pub names: String,
+    /// The host of the authority.
+    pub authority: String,
+    /// Whether there is one, be it an old one.
+    pub is_there: bool,
+    /// When the next attempt begins, in seconds since 1970.
+    pub next_s: u64,
+    /// Attempts in a row that have failed.
+    pub failures: u32,
+    /// Why the last one has failed, if it has.
+    pub error: Option<String>,
 }
 
 /// How often a server has read its files again.

@@ -1,7 +1,7 @@
 //! The state of a server as JSON, and the same for people.
 
 use crate::process::Process;
-use crate::snapshot::{Expiry, Snapshot, Upstream};
+use crate::snapshot::{Expiry, Order, Snapshot, Upstream};
 use serde_json::{Value, json};
 use server::date::{http_date, unix_now};
 use server::metrics::Classes;
@@ -58,6 +58,11 @@ pub fn status(snapshot: &Snapshot) -> Value {
         },
         "cpu_s": process.cpu_s,
         "certificates": snapshot.certificates.iter().map(certificate).collect::<Vec<Value>>(),
+        "orders": {
+            "issued": snapshot.orders.issued,
+            "failed": snapshot.orders.failed,
+            "all": snapshot.orders.all.iter().map(order).collect::<Vec<Value>>(),
+        },
         "sites": sites.map(|(name, classes)| json!({ "name": name, "by_status": by_status(classes) })).collect::<Vec<Value>>(),
         "upstreams": snapshot.upstreams.iter().map(upstream).collect::<Vec<Value>>(),
         "reloads": { "succeeded": snapshot.reloads.succeeded, "failed": snapshot.reloads.failed, "last_s": snapshot.reloads.last_s },
@@ -88,6 +93,39 @@ fn certificate(expiry: &Expiry) -> Value {
         "expires_s": expiry.expires_s,
         "expires": String::from_utf8_lossy(&http_date(expiry.expires_s)),
     })
+}
+
+fn order(order: &Order) -> Value {
+    json!({
+        "names": order.names,
+        "authority": order.authority,
+        "is_there": order.is_there,
+        "next_s": order.next_s,
+        "failures": order.failures,
+        "error": order.error,
+    })
+}
+
+/// A line about a certificate.
+fn shown(certificate: &Value) -> String {
+    let left = left(number(&certificate["expires_s"]));
+    format!("{}: {left}, {}", word(&certificate["file"]), word(&certificate["expires"]))
+}
+
+/// A line about a certificate that is ordered.
+fn ordered(order: &Value) -> String {
+    let (names, authority) = (word(&order["names"]), word(&order["authority"]));
+    let next = match number(&order["next_s"]).checked_sub(unix_now()) {
+        None | Some(0) => "now".to_owned(),
+        Some(seconds) => format!("in {}", span(seconds)),
+    };
+    match (order["error"].as_str(), order["is_there"].as_bool()) {
+        (Some(error), _) => {
+            format!("{names}: FAILED {} times, next attempt {next}: {error}", order["failures"])
+        }
+        (None, Some(true)) => format!("{names}: by {authority}, renewed {next}"),
+        (None, _) => format!("{names}: none yet, ordered from {authority} {next}"),
+    }
 }
 
 /// The state `now` for people. `before` is the state some `seconds` earlier, from which rates are computed.
@@ -138,11 +176,10 @@ pub fn report(before: &Value, now: &Value, seconds: f64) -> String {
     let (held, resident) = (number(&memory["held"]) as f64, number(&memory["resident"]) as f64);
     line("memory", format!("{}{limit} for connections, {} resident", bytes(held), bytes(resident)));
     for certificate in now["certificates"].as_array().into_iter().flatten() {
-        let left = left(number(&certificate["expires_s"]));
-        line(
-            "certificate",
-            format!("{}: {left}, {}", word(&certificate["file"]), word(&certificate["expires"])),
-        );
+        line("certificate", shown(certificate));
+    }
+    for order in now["orders"]["all"].as_array().into_iter().flatten() {
+        line("acme", ordered(order));
     }
     for site in now["sites"].as_array().into_iter().flatten() {
         line("site", site_line(site));
@@ -232,6 +269,16 @@ mod tests {
         let upstream =
             |name: &str, is_healthy| Upstream { name: name.to_owned(), is_healthy, ..Upstream::default() };
         snapshot.upstreams = vec![upstream("unix:a", Some(true)), upstream("unix:b", Some(false))];
+        let order = |names: &str, is_there, error: Option<&str>| Order {
+            names: names.into(),
+            authority: "ca.example".into(),
+            is_there,
+            next_s: now + 7_205,
+            failures: 3,
+            error: error.map(Into::into),
+        };
+        snapshot.orders.all =
+            vec![order("a", false, None), order("b", true, None), order("c", true, Some("it is down"))];
         let state = status(&snapshot);
         let text = report(&state, &state, 1.0);
         for part in [
@@ -241,6 +288,9 @@ mod tests {
             "0 in all, 0.0 a second, 0 with 4xx, 0 with 5xx",
             "a.pem: expires in 100 days",
             "b.pem: EXPIRED 2 h 0 min ago",
+            "acme         a: none yet, ordered from ca.example in 2 h 0 min",
+            "acme         b: by ca.example, renewed in 2 h 0 min",
+            "acme         c: FAILED 3 times, next attempt in 2 h 0 min: it is down",
             "3 lines of the access log were lost",
             "unix:a: healthy, 0 responses, 0 failures, 0 under way",
             "unix:b: DOWN, ",

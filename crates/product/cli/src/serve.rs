@@ -10,6 +10,7 @@ use crate::qlog_options::{self, QlogArgs};
 use crate::serving::limits::LimitArgs;
 use crate::serving::log::{self, LogArgs, WarningLines};
 use crate::serving::operations::{AdminArgs, Observed};
+use crate::serving::orders;
 use crate::serving::process;
 use crate::serving::ready::ReadyFile;
 use crate::serving::reload::{CertificateFlags, ReadAgain, Reloader};
@@ -25,6 +26,8 @@ use crate::units;
 use clap::{Args, ValueEnum};
 use crypto::{Authorities, ClientAuth};
 use server::access_log::Target;
+use server::certificate::default_folder;
+use server::challenges::Challenges;
 use server::credentials::{Credentials, Expired};
 use server::files::DotFiles;
 use server::handler::{FileOptions, Listing};
@@ -333,7 +336,9 @@ impl ServeArgs {
         let mut start = Start::find()?;
         let operations = Arc::new(self.operator.open(start.take_admin())?);
         let qlog = self.qlog.open()?;
+        let challenges = Challenges::default();
         let builder = self.with_identities(self.builder()?, &credentials, &certificates)?;
+        let builder = builder.challenges(challenges.clone());
         let builder = qlog.iter().fold(builder, Builder::qlog).inherit(start.take_inheritance());
         let bound = builder.bind().map_err(|error| self.explain(&error))?;
         let report = bound.report().clone();
@@ -350,7 +355,9 @@ impl ServeArgs {
         let running = running.map_err(|error| self.explain(&error))?;
         let ready: Arc<OnceLock<ReadyFile>> = Arc::default();
         let flags: Arc<dyn CertificateFlags> = Arc::<ServeArgs>::clone(self);
-        let reloader = Reloader::new(running.handle(), sites.clone(), read, (flags, certificates));
+        orders::advise(&certificates.orders(), &report);
+        let orders = self.state_folder().map(|state| orders::manager(&state, challenges));
+        let reloader = Reloader::new(running.handle(), sites.clone(), read, (flags, certificates), orders);
         reloader.watch().map_err(text)?;
         let status = format!("serves {} on {}", report.versions, report.places.join(" and "));
         let observed = Observed {
@@ -361,7 +368,7 @@ impl ServeArgs {
             qlog: qlog.clone(),
         };
         let upgrader = Upgrader::new(running.handle(), Arc::clone(&operations), status.clone());
-        heed_signals(&running.handle(), &ready, (reloader, status.clone()), upgrader)?;
+        heed_signals(&running.handle(), &ready, (Arc::clone(&reloader), status.clone()), upgrader)?;
         operations.begin(observed)?;
         let places = (operations.place(), self.ready_file.as_deref());
         if let Some(file) = report::announce(&report, &credentials, places)? {
@@ -371,6 +378,7 @@ impl ServeArgs {
             systemd::ready(&status);
         }
         start.serving()?;
+        reloader.begin_orders()?;
         watchdog::start(running.handle()).map_err(text)?;
         let summary = running.wait();
         qlog.iter().for_each(qlog_options::finish);
@@ -407,6 +415,19 @@ impl ServeArgs {
             Ok::<_, String>(builder.identity_for(name, named.identity))
         };
         Ok(certificates.add_to(self.identity.iter().try_fold(builder, add)?))
+    }
+
+    /// The folder of what outlives a restart.
+    pub(crate) fn state_folder(&self) -> Option<PathBuf> {
+        let default = || default_folder(|name| std::env::var_os(name)).ok();
+        self.state_dir.clone().or_else(default)
+    }
+
+    /// Why certificates cannot be ordered, if that is so.
+    pub(crate) fn cannot_order(&self) -> Option<&'static str> {
+        (!self.http.over_tcp()).then_some(
+            "authorities ask for proofs by TCP, which this server does not serve: let the key \"http\" have 1 or 2, or leave acme out",
+        )
     }
 
     fn tickets(&self) -> Tickets {

@@ -5,6 +5,7 @@
 //! | limits.rs | how many connections there may be, and from where |
 //! | log.rs | what is said on standard error, by levels; how requests are logged |
 //! | operations.rs | the admin address, and what it tells |
+//! | orders.rs | certificates that the server orders by itself |
 //! | process.rs | what the process asks of the system |
 //! | ready.rs | the ready file |
 //! | reload.rs | what a running server reads again |
@@ -19,6 +20,7 @@
 pub(crate) mod limits;
 pub(crate) mod log;
 pub(crate) mod operations;
+pub(crate) mod orders;
 pub(crate) mod process;
 pub(crate) mod ready;
 pub(crate) mod reload;

@@ -3,6 +3,7 @@
 use crate::access_log::{AccessLog, Style, Target};
 use crate::application::{Apart, Application, EachThread, FileServer, SiteServer, ThreadIndex, ThreadSetups};
 use crate::bind_error::BindError;
+use crate::challenges::Challenges;
 use crate::driver::ServerDriver;
 use crate::handler::FileOptions;
 use crate::low::{Handler, Shared};
@@ -52,6 +53,7 @@ pub struct Bound {
 /// What all threads of HTTP/1.1 and 2 have in common.
 pub(crate) struct TcpConfig {
     pub(crate) tls: Arc<rustls::ServerConfig>,
+    pub(crate) challenges: Challenges,
     pub(crate) limits: crate::tcp::Limits,
     /// For how long HTTP/3 is announced, if it is.
     pub(crate) alt_svc: Option<Duration>,
@@ -299,6 +301,7 @@ impl Threads<'_> {
         let setup = |(number, (listeners, shutdown_signal)): (usize, (Vec<TcpListener>, &ShutdownSignal))| {
             let setup = Setup {
                 tls: Arc::clone(&tcp.tls),
+                challenges: tcp.challenges.clone(),
                 recorder: self.log.recorder(),
                 limits: tcp.limits,
                 alt_svc: tcp.alt_svc,

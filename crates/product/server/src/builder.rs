@@ -13,6 +13,7 @@
 use crate::access_log::{Style, Target};
 use crate::bind_error::BindError;
 use crate::bound::Bound;
+use crate::challenges::Challenges;
 use crate::cores::{Cores, Workers};
 use crate::early_data::EarlyData;
 use crate::limits::Limits;
@@ -237,6 +238,13 @@ impl Builder {
     /// [`ConnectionInfo::client_certificates`](crate::ConnectionInfo). Default: none is asked for. RFC 8446 §4.3.2.
     pub fn client_auth(mut self, rule: ClientAuth) -> Builder {
         self.settings.tls.client_auth = rule;
+        self
+    }
+
+    /// What certificate authorities are answered over TCP. Outside semver.
+    #[doc(hidden)]
+    pub fn challenges(mut self, answers: Challenges) -> Builder {
+        self.settings.challenges = answers;
         self
     }
 

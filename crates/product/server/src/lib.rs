@@ -16,6 +16,8 @@ pub mod budget;
 mod builder;
 mod caught;
 pub mod certificate;
+#[doc(hidden)]
+pub mod challenges;
 pub mod compress;
 mod conditional;
 mod connection_info;

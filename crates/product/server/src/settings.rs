@@ -5,6 +5,7 @@ use crate::bind_error::BindError;
 use crate::bound::{Bound, TcpConfig};
 use crate::budget::Budget;
 use crate::certificate;
+use crate::challenges::Challenges;
 use crate::cores::{Cores, Workers};
 use crate::credentials::Credentials;
 use crate::early_data::EarlyData;
@@ -115,6 +116,8 @@ pub(crate) struct Settings {
     pub(crate) early_data: EarlyData,
     /// Where clients of HTTP/3 are asked to go on after the handshake.
     pub(crate) preferred: Vec<IpAddr>,
+    /// What certificate authorities are answered over TCP.
+    pub(crate) challenges: Challenges,
     /// What a process before or a service manager has left; `None`, the default: nothing, and no process takes the place of this one.
     pub(crate) inheritance: Option<Inheritance>,
 }
@@ -145,6 +148,7 @@ impl Default for Settings {
             tickets: Tickets::default(),
             early_data: EarlyData::Off,
             preferred: Vec::new(),
+            challenges: Challenges::default(),
             inheritance: None,
         }
     }
@@ -172,7 +176,12 @@ impl Settings {
         let copies = std::mem::take(&mut opened.copies);
         let succession =
             Succession::new(inheritance, (&keys, &tickets), (&report, opened.udp.as_ref()), copies);
-        let tcp = |tls| TcpConfig { tls, limits: self.tcp_limits(threads), alt_svc: self.alt_svc() };
+        let tcp = |tls| TcpConfig {
+            tls,
+            challenges: self.challenges.clone(),
+            limits: self.tcp_limits(threads),
+            alt_svc: self.alt_svc(),
+        };
         let tcp = tcp_tls.map(tcp);
         let endpoint =
             EndpointConfig { generation: succession.generation(), ..self.endpoint(&keys, &report) };

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The key that is no flag.
+/// The keys that are no flags are this one and "acme".
 const SITE_KEY: &str = "site";
 
 /// A file, and what it says.
@@ -39,7 +39,9 @@ fn without_authorities(settings: &Settings, args: &ServeArgs) -> Vec<Fault> {
 pub(crate) fn keys() -> Vec<Key> {
     let about = "A host, or several: which names, certificates, files and routes.";
     let site = Key::new(SITE_KEY, Kind::Tables(config::sites::SITE), about);
-    flags::keys(&command()).into_iter().chain([site]).collect()
+    let about = "How certificates are ordered from an authority and renewed (ACME), for sites without any.";
+    let acme = Key::new("acme", Kind::Table(config::sites::ACME), about);
+    flags::keys(&command()).into_iter().chain([acme, site]).collect()
 }
 
 impl File {
@@ -106,8 +108,13 @@ impl File {
         if !self.has_sites() {
             return Ok((line, None));
         }
+        if let Some(what) = args.cannot_order().filter(|_| !settings.orders.is_empty()) {
+            let of = |ordered: &config::sites::Ordered| Fault::new(ordered.span.clone(), what);
+            self.judge(settings.orders.iter().map(of).collect())?;
+        }
         let load = |certificate: &Path, key: &Path| args.load(certificate, key);
-        match ServedSites::load(settings, args.cert.as_deref(), load) {
+        let state = args.state_folder();
+        match ServedSites::load(settings, args.cert.as_deref(), state.as_deref(), load) {
             Ok(sites) => Ok((line, Some(sites))),
             Err(faults) => {
                 let in_keys = |fault: Fault| Fault { what: words::in_keys(&fault.what), ..fault };

@@ -149,6 +149,7 @@ pub(super) const SITES: &str = "
     cache-control = 'no-store'
     error-pages = { 404 = '/index.html', 503 = '/index.html' }
     certificate = [{ cert = 'c', key = 'k' }]
+    acme = { terms-agreed = true, contact = 'a@b.org', directory = 'https://a/', challenge = 'http-01', key = 'rsa-2048', profile = 'p', tls-ca = 'ca', external-account = { id = 'i', key-file = 'f' } }
     [[site.route]]
     path = '/a'
     exact = true
@@ -316,6 +317,7 @@ fn the_chapter_has_every_key_of_sites_and_examples_that_are_right() {
     write("site/missing.html", "");
     let alice = "alice:$argon2id$v=19$m=16,t=1,p=1$BwcHBwcHBwc$AAAAAAAAAAAAAAAAAAAAAA\n";
     write("users", alice);
+    write("account.key", "c2VjcmV0\n");
     write("site/app/index.html", "");
     for name in ["example", "ecdsa", "rsa"] {
         let names = ["example.org", "*.example.org"].map(str::to_owned);
@@ -325,7 +327,7 @@ fn the_chapter_has_every_key_of_sites_and_examples_that_are_right() {
     }
     let examples: Vec<&str> =
         chapter.split("```toml\n").skip(1).filter_map(|part| part.split("```").next()).collect();
-    assert_eq!(examples.len(), 8);
+    assert_eq!(examples.len(), 10);
     let schema = schema("", &keys());
     for example in &examples {
         let file = File::of("tercel.toml".to_owned(), folder.path(), (*example).to_owned());

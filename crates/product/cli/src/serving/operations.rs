@@ -2,7 +2,7 @@
 
 use super::log;
 use super::reload::Reloader;
-use admin::{Address, Listener, Serving, Snapshot, Source, Stage, Upstream};
+use admin::{Address, Listener, Order, Orders, Serving, Snapshot, Source, Stage, Upstream};
 use clap::Args;
 use proxy::UpstreamReport;
 use server::sites::LiveSites;
@@ -174,6 +174,7 @@ impl Source for Running {
             memory_limit: Some(budget.limit()).filter(|limit| *limit < u64::MAX),
             traces: qlog.as_ref().map(Qlog::progress),
             certificates: reloader.expiries(),
+            orders: reloader.orders().map(orders).unwrap_or_default(),
             reloads: reloader.reloads(),
             lost_log_lines: handle.lost_log_lines(),
             upstreams: proxy::upstreams().into_iter().map(upstream).collect(),
@@ -185,6 +186,20 @@ fn upstream(of: UpstreamReport) -> Upstream {
     let UpstreamReport { name, is_healthy, active, classes, durations, failures, failed_checks, connections } =
         of;
     Upstream { name, is_healthy, active, classes, durations, failures, failed_checks, connections }
+}
+
+/// What is ordered, for those who ask.
+fn orders(manager: &acme::Manager) -> Orders {
+    let acme::Totals { issued, failed } = manager.totals();
+    let of = |status: acme::Status| Order {
+        names: status.names.join(", "),
+        authority: status.authority,
+        is_there: status.expires_s.is_some(),
+        next_s: status.next_s,
+        failures: status.failures,
+        error: status.error,
+    };
+    Orders { issued, failed, all: manager.status().into_iter().map(of).collect() }
 }
 
 /// How many threads of a server give no sign of life within `patience`.

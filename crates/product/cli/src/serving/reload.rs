@@ -5,6 +5,7 @@
 
 use super::log::{self, Level};
 use super::sites::{Certificates, ServedSites};
+use acme::{Again, Hooks, Manager};
 use admin::{Expiry, Reloads};
 use server::certificate;
 use server::credentials::Credentials;
@@ -49,6 +50,7 @@ pub(crate) struct Reloader {
     read: ReadAgain,
     shown: Mutex<Shown>,
     reloads: Mutex<Reloads>,
+    orders: Option<Manager>,
 }
 
 /// The certificates that clients are shown.
@@ -72,11 +74,41 @@ impl Reloader {
         sites: Option<LiveSites>,
         read: ReadAgain,
         (flags, certificates): (Arc<dyn CertificateFlags>, Certificates),
+        orders: Option<Manager>,
     ) -> Arc<Reloader> {
         let loaded = stamps(&*flags, &certificates);
         let expiries = expiries(&loaded);
         let shown = Shown { flags, certificates, seen: loaded.clone(), loaded, expiries, looks: 0 };
-        Arc::new(Reloader { handle, sites, read, shown: Mutex::new(shown), reloads: Mutex::default() })
+        let (shown, reloads) = (Mutex::new(shown), Mutex::default());
+        Arc::new(Reloader { handle, sites, read, shown, reloads, orders })
+    }
+
+    /// Carries out what is ordered, from now on.
+    ///
+    /// # Errors
+    /// One line: the system has no thread left.
+    pub(crate) fn begin_orders(self: &Arc<Reloader>) -> Result<(), String> {
+        let Some(manager) = &self.orders else { return Ok(()) };
+        let (reloader, handle) = (Arc::downgrade(self), self.handle.clone());
+        manager.hook(Hooks {
+            note: Box::new(|what| say(&format!("acme: {what}"))),
+            warn: Box::new(|what| log::warn(&format!("acme: {what}"))),
+            renewed: Box::new(move || {
+                reloader.upgrade().into_iter().for_each(|reloader| reloader.load_again());
+            }),
+            is_ending: Box::new(move || handle.is_ending()),
+        });
+        self.order(self.shown().certificates.orders(), Again::InTime)
+    }
+
+    fn order(&self, orders: Vec<acme::Order>, again: Again) -> Result<(), String> {
+        let Some(manager) = &self.orders else { return Ok(()) };
+        manager.order(orders, again).map_err(|error| format!("cannot order certificates: {error}"))
+    }
+
+    /// What is ordered.
+    pub(crate) fn orders(&self) -> Option<&Manager> {
+        self.orders.as_ref()
     }
 
     /// Reads everything again.
@@ -126,10 +158,12 @@ impl Reloader {
             }
             (None, Some(_)) => return Err("a server without sites needs a restart to serve them".to_owned()),
         };
+        let orders = certificates.orders();
         self.show(&mut self.shown(), flags, certificates)?;
         if let Some((live, sites)) = sites {
             live.replace(sites);
         }
+        self.order(orders, Again::AtOnce)?;
         Ok(changed)
     }
 
@@ -161,6 +195,16 @@ impl Reloader {
             }
             None => ControlFlow::Break(()),
         })
+    }
+
+    /// A certificate that was ordered has come.
+    fn load_again(&self) {
+        let mut shown = self.shown();
+        let flags = Arc::clone(&shown.flags);
+        let again = shown.certificates.again(|certificate, key| flags.load_files(certificate, key));
+        if let Err(why) = again.and_then(|certificates| self.show(&mut shown, flags, certificates)) {
+            log::warn(&format!("certificates are not reloaded, those in use stay: {why}"));
+        }
     }
 
     fn look(&self) {

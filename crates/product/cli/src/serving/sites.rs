@@ -1,5 +1,6 @@
 //! The sites of a configuration file, with their certificates loaded.
 
+use acme::{Order, Store, placeholder};
 use config::fault::Fault;
 use config::sites::Settings;
 use server::Builder;
@@ -23,18 +24,34 @@ pub(crate) struct Certificates(Vec<OfSite>);
 #[derive(Debug)]
 struct OfSite {
     names: Vec<Option<String>>,
-    key: PathBuf,
+    source: Source,
     credentials: Arc<Credentials>,
 }
 
+/// Where a certificate comes from.
+#[derive(Clone, Debug)]
+enum Source {
+    /// The operator's file; the file of its key.
+    File(PathBuf),
+    /// It is ordered; until there is one, clients are shown a placeholder.
+    Ordered(Store, Arc<Order>),
+}
+
+/// The certificate that has been ordered, or a placeholder.
+fn ordered(store: &Store, order: &Order) -> Result<Credentials, String> {
+    let identity = store.load(order).map_or_else(|| placeholder(order), Ok)?;
+    Ok(Credentials { identity, certificate: store.certificate(order), development: None, warning: None })
+}
+
 impl ServedSites {
-    /// Loads the certificates by `load`. `own` is that of the key "cert".
+    /// Loads the certificates by `load`, those that are ordered from `state`. `own` is that of the key "cert".
     ///
     /// # Errors
     /// What is wrong with those that cannot be used.
     pub(crate) fn load(
         settings: Settings,
         own: Option<&Path>,
+        state: Option<&Path>,
         load: impl Fn(&Path, &Path) -> Result<Credentials, String>,
     ) -> Result<ServedSites, Vec<Fault>> {
         let (mut certificates, mut faults) = (Vec::new(), Vec::new());
@@ -55,10 +72,24 @@ impl ServedSites {
             match checked {
                 Ok(loaded) => certificates.push(OfSite {
                     names: of_site.names,
-                    key: of_site.key,
+                    source: Source::File(of_site.key),
                     credentials: Arc::new(loaded),
                 }),
                 Err(what) => faults.push(Fault::new(of_site.span, what)),
+            }
+        }
+        for config::sites::Ordered { names, order, span } in settings.orders {
+            let store = state.map(Store::at).ok_or_else(|| {
+                "there is no place for certificates that are ordered: name a folder with the key \"state-dir\"".to_owned()
+            });
+            let loaded = store.and_then(|store| Ok((ordered(&store, &order)?, store)));
+            match loaded {
+                Ok((loaded, store)) => certificates.push(OfSite {
+                    names,
+                    source: Source::Ordered(store, Arc::new(order)),
+                    credentials: Arc::new(loaded),
+                }),
+                Err(what) => faults.push(Fault::new(span, what)),
             }
         }
         if !faults.is_empty() {
@@ -97,19 +128,36 @@ impl Certificates {
         load: impl Fn(&Path, &Path) -> Result<Credentials, String>,
     ) -> Result<Certificates, String> {
         let again = |of: &OfSite| {
-            let loaded = load(&of.credentials.certificate, &of.key)?;
+            let loaded = match &of.source {
+                Source::File(key) => load(&of.credentials.certificate, key)?,
+                Source::Ordered(store, order) => ordered(store, order)?,
+            };
             if let Some(name) = unnamed(&of.names, &loaded) {
                 let file = loaded.certificate.display();
                 return Err(format!("the certificate in {file} is not for {name}, so clients refuse it"));
             }
-            Ok(OfSite { names: of.names.clone(), key: of.key.clone(), credentials: Arc::new(loaded) })
+            let (names, source) = (of.names.clone(), of.source.clone());
+            Ok(OfSite { names, source, credentials: Arc::new(loaded) })
         };
         self.0.iter().map(again).collect::<Result<_, _>>().map(Certificates)
     }
 
     /// Their files.
     pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
-        self.0.iter().flat_map(|of| [of.credentials.certificate.clone(), of.key.clone()])
+        let key = |of: &OfSite| match &of.source {
+            Source::File(key) => Some(key.clone()),
+            Source::Ordered(..) => None,
+        };
+        self.0.iter().flat_map(move |of| [Some(of.credentials.certificate.clone()), key(of)]).flatten()
+    }
+
+    /// What is ordered.
+    pub(crate) fn orders(&self) -> Vec<Order> {
+        let order = |of: &OfSite| match &of.source {
+            Source::File(_) => None,
+            Source::Ordered(_, order) => Some(Order::clone(order)),
+        };
+        self.0.iter().filter_map(order).collect()
     }
 
     fn of_any(&self) -> impl Iterator<Item = &Arc<Credentials>> {

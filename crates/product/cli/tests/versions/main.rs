@@ -5,6 +5,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "a test ends where something is not as it should be")]
 
 mod access;
+mod acme;
 mod admin;
 mod compression;
 mod configuration;

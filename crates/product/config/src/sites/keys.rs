@@ -6,6 +6,7 @@ use crate::shape::{Key, Kind};
 pub static SITE: &[Key] = &[
     Key::new("names", Kind::List(&Kind::Text), "The hosts: example.org, *.example.org for all names with one label more, an address, or * for all that no site names.").required(),
     Key::new("certificate", Kind::Tables(CERTIFICATE), "The certificates that clients of these names get; with several, the first one whose kind of key a client takes. Without any, that of the key \"cert\"."),
+    Key::new("acme", Kind::SwitchOrTable(ACME_OF_SITE), "Whether the certificate of these names is ordered from an authority and renewed (ACME), by the table \"acme\" of the file, or by this one, whose keys go before. Where the file has that table, true for sites without a certificate."),
     Key::new("root", Kind::Text, "The folder whose files answer what no route does. Without it that is 404."),
     Key::with_default("listing", Kind::Switch, "Whether folders without an index are listed.", "false"),
     Key::with_default("dot-files", Kind::Switch, "Whether files whose names begin with a dot are served.", "false"),
@@ -21,6 +22,69 @@ pub static SITE: &[Key] = &[
     Key::new("forward-auth", Kind::SwitchOrTable(FORWARD_AUTH), "Another server is asked whether a request may go on: it does if that answers 2xx."),
     Key::new("rate-limit", Kind::SwitchOrTable(RATE_LIMIT), "How many requests of a client are answered."),
     Key::new("route", Kind::Tables(ROUTE), "What answers some paths. The first route that takes a request answers it."),
+];
+
+/// The keys of the table "acme" of a file.
+pub static ACME: &[Key] = &[
+    Key::with_default(
+        "terms-agreed",
+        Kind::Switch,
+        "Whether you agree to the authority's terms of service. Nothing is ordered without.",
+        "false",
+    ),
+    Key::new(
+        "contact",
+        Kind::List(&Kind::Text),
+        "Addresses for email, at which the authority may tell of certificates.",
+    ),
+    Key::with_default(
+        "directory",
+        Kind::Text,
+        "The URL of the authority's directory (RFC 8555 §7.1.1).",
+        "\"https://acme-v02.api.letsencrypt.org/directory\"",
+    ),
+    Key::with_default(
+        "challenge",
+        CHALLENGE,
+        "How names are proven: by a handshake at port 443 (tls-alpn-01), or by a request in plain HTTP at port 80 (http-01).",
+        "\"tls-alpn-01\"",
+    ),
+    Key::with_default("key", KEY_KIND, "The kind of the certificates' keys.", "\"ecdsa-p256\""),
+    Key::new(
+        "profile",
+        Kind::Text,
+        "The authority's profile for certificates, if it has several, such as shortlived.",
+    ),
+    Key::new(
+        "tls-ca",
+        Kind::Text,
+        "The authorities of the directory's own certificate, PEM. Without it those of the system.",
+    ),
+    Key::new(
+        "external-account",
+        Kind::Table(EXTERNAL_ACCOUNT),
+        "The account elsewhere that the authority wants to be named (RFC 8555 §7.3.4).",
+    ),
+];
+
+/// As [`ACME`], without defaults: what a site does not say, the file does.
+static ACME_OF_SITE: &[Key] = &[
+    Key::new("terms-agreed", Kind::Switch, "As in the table of the file, as all keys here."),
+    Key::new("contact", Kind::List(&Kind::Text), "Addresses for email."),
+    Key::new("directory", Kind::Text, "The URL of the authority's directory."),
+    Key::new("challenge", CHALLENGE, "How names are proven."),
+    Key::new("key", KEY_KIND, "The kind of the certificate's key."),
+    Key::new("profile", Kind::Text, "The authority's profile."),
+    Key::new("tls-ca", Kind::Text, "The authorities of the directory's own certificate, PEM."),
+    Key::new("external-account", Kind::Table(EXTERNAL_ACCOUNT), "The account elsewhere."),
+];
+
+const CHALLENGE: Kind = Kind::Choice(&["tls-alpn-01", "http-01"]);
+const KEY_KIND: Kind = Kind::Choice(&["ecdsa-p256", "ecdsa-p384", "rsa-2048"]);
+
+static EXTERNAL_ACCOUNT: &[Key] = &[
+    Key::new("id", Kind::Text, "The key identifier that the authority has given.").required(),
+    Key::new("key-file", Kind::Text, "A file with the key that it has given, base64url.").required(),
 ];
 
 static CERTIFICATE: &[Key] = &[

@@ -1,6 +1,7 @@
 //! Sites: from the keys of a file to the sites of the server.
 
 mod access;
+mod acme;
 mod actions;
 mod compress;
 mod edits;
@@ -9,11 +10,13 @@ mod keys;
 mod proxies;
 mod uploads;
 
-pub use keys::SITE;
+pub use keys::{ACME, SITE};
 
 use crate::fault::{Fault, Span};
 use crate::read::Table;
+use ::acme::Order;
 use access::{Shared, access, asks};
+use acme::OfFile;
 use actions::action;
 use edits::{edits, pages};
 use folders::{Folder, folder};
@@ -33,6 +36,8 @@ pub struct Settings {
     pub sites: Sites,
     /// The files of certificates.
     pub certificates: Vec<Certificate>,
+    /// The certificates that are ordered.
+    pub orders: Vec<Ordered>,
     /// The places of rules that clients' certificates are needed for.
     pub client_certificates: Vec<Span>,
 }
@@ -50,6 +55,17 @@ pub struct Certificate {
     pub span: Span,
 }
 
+/// A certificate that is ordered.
+#[derive(Clone, Debug)]
+pub struct Ordered {
+    /// As of [`Certificate`].
+    pub names: Vec<Option<String>>,
+    /// What is ordered, and where.
+    pub order: Order,
+    /// The place that says so.
+    pub span: Span,
+}
+
 /// The sites in `table`, which [`crate::read::read`] has made. Paths are relative to `place`. What is wrong is noted.
 pub fn sites(table: &Table, place: &Path) -> (Settings, Vec<Fault>) {
     let mut builder = Builder {
@@ -58,9 +74,15 @@ pub fn sites(table: &Table, place: &Path) -> (Settings, Vec<Fault>) {
         names: HashMap::new(),
         compressions: HashMap::new(),
         shared: Shared::default(),
+        acme: OfFile::of(table),
         faults: Vec::new(),
     };
     table.tables("site").for_each(|site| builder.site(site));
+    if let Some(span) = table.place("acme").filter(|_| builder.faults.is_empty())
+        && builder.settings.orders.is_empty()
+    {
+        builder.note(span, "no certificate is ordered: acme is for sites whose names are hosts, [[site]], without a certificate in files");
+    }
     (builder.settings, builder.faults)
 }
 
@@ -72,6 +94,7 @@ struct Builder<'a> {
     /// Of each key "compress", by its place: the routes that take it over share its cache.
     compressions: HashMap<usize, Compression>,
     shared: Shared,
+    acme: OfFile,
     faults: Vec<Fault>,
 }
 
@@ -90,6 +113,7 @@ impl Builder<'_> {
     fn site(&mut self, table: &Table) {
         let names = self.names(table);
         self.certificates(table, &names);
+        acme::order(self, table, &names);
         let folder = folder(self, table, None);
         let of_site = OfSite { table, folder };
         let mut routes = Vec::new();

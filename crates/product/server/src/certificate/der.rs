@@ -53,14 +53,54 @@ const SET: u8 = 0x31;
 const EXTENSIONS: u8 = 0xa3;
 /// Context tags of subjectAltName: rfc822Name and dNSName. RFC 5280 §4.2.1.6.
 const ALTERNATIVES: [u8; 2] = [0x81, 0x82];
-/// 2.5.4.3, 2.5.29.17.
+/// 2.5.4.3 and 2.5.29.17.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
+/// 2.5.29.35, and the tag of its keyIdentifier.
+const AUTHORITY_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 0x23];
+const KEY_IDENTIFIER: u8 = 0x80;
 
 /// Whose the certificate `der` is: the common name of its subject, where there is one alone, and the DNS names and email addresses in
 /// subjectAltName. Empty if it is none.
 pub(crate) fn subject_names(der: &[u8]) -> Vec<String> {
     names(der).unwrap_or_default()
+}
+
+/// The key identifier of the issuer (RFC 5280 §4.2.1.1), and the content of the serial number (§4.1.2.2).
+pub(super) fn issuer_and_serial(der: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut certificate = Reader(Reader(der).expect(SEQUENCE)?.content);
+    let mut body = Reader(certificate.expect(SEQUENCE)?.content);
+    if body.0.first() == Some(&VERSION) {
+        body.expect(VERSION)?;
+    }
+    let serial = body.expect(INTEGER)?.content;
+    while let Some(element) = body.next() {
+        if element.tag == EXTENSIONS {
+            let value =
+                extension(Reader(element.content).expect(SEQUENCE)?.content, AUTHORITY_KEY_IDENTIFIER)?;
+            let key = Reader(Reader(value).expect(SEQUENCE)?.content).expect(KEY_IDENTIFIER)?;
+            return Some((key.content, serial));
+        }
+    }
+    None
+}
+
+/// The value of the extension with this identifier.
+fn extension<'a>(extensions: &'a [u8], identifier: &[u8]) -> Option<&'a [u8]> {
+    let mut extensions = Reader(extensions);
+    while !extensions.0.is_empty() {
+        let mut extension = Reader(extensions.expect(SEQUENCE)?.content);
+        if extension.expect(OBJECT_IDENTIFIER)?.content != identifier {
+            continue;
+        }
+        let mut value = extension.next()?;
+        if value.tag != OCTET_STRING {
+            // Before it stands whether the extension is critical.
+            value = extension.expect(OCTET_STRING)?;
+        }
+        return Some(value.content);
+    }
+    None
 }
 
 fn names(der: &[u8]) -> Option<Vec<String>> {
@@ -105,26 +145,19 @@ fn common_names(subject: &[u8]) -> Option<Vec<String>> {
 }
 
 fn alternative_names(extensions: &[u8]) -> Option<Vec<String>> {
-    let mut extensions = Reader(extensions);
-    while !extensions.0.is_empty() {
-        let mut extension = Reader(extensions.expect(SEQUENCE)?.content);
-        if extension.expect(OBJECT_IDENTIFIER)?.content != SUBJECT_ALT_NAME {
-            continue;
-        }
-        let mut value = extension.next()?;
-        if value.tag != OCTET_STRING {
-            // Before it stands whether the extension is critical.
-            value = extension.expect(OCTET_STRING)?;
-        }
-        let (mut list, mut names) = (Reader(Reader(value.content).expect(SEQUENCE)?.content), Vec::new());
-        while let Some(name) = list.next() {
-            if ALTERNATIVES.contains(&name.tag) {
-                names.push(String::from_utf8(name.content.to_vec()).ok()?);
-            }
-        }
-        return Some(names);
+    // Elements that are none hide no names.
+    let mut all = Reader(extensions);
+    while !all.0.is_empty() {
+        all.expect(SEQUENCE)?;
     }
-    Some(Vec::new())
+    let Some(value) = extension(extensions, SUBJECT_ALT_NAME) else { return Some(Vec::new()) };
+    let (mut list, mut names) = (Reader(Reader(value).expect(SEQUENCE)?.content), Vec::new());
+    while let Some(name) = list.next() {
+        if ALTERNATIVES.contains(&name.tag) {
+            names.push(String::from_utf8(name.content.to_vec()).ok()?);
+        }
+    }
+    Some(names)
 }
 
 /// One tag, length and value.
@@ -243,6 +276,23 @@ mod tests {
     }
 
     #[test]
+    fn whose_key_has_signed_a_certificate_and_its_number() {
+        let keys = [rcgen::KeyPair::generate().unwrap(), rcgen::KeyPair::generate().unwrap()];
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.key_identifier_method = rcgen::KeyIdMethod::PreSpecified(vec![7; 20]);
+        let issuer = rcgen::Issuer::new(params, &keys[0]);
+        let mut params = rcgen::CertificateParams::new(["a.org".to_string()]).unwrap();
+        params.serial_number = Some(rcgen::SerialNumber::from_slice(&[0x81, 2, 3]));
+        params.use_authority_key_identifier_extension = true;
+        let made = params.signed_by(&keys[1], &issuer).unwrap();
+        assert_eq!(issuer_and_serial(made.der()), Some((&[7; 20][..], &[0, 0x81, 2, 3][..])));
+        assert_eq!(subject_names(made.der()), ["rcgen self signed cert", "a.org"]);
+        let alone = rcgen::generate_simple_self_signed(["a.org".to_string()]).unwrap();
+        assert_eq!(issuer_and_serial(alone.cert.der()), None);
+    }
+
+    #[test]
     fn a_certificate_and_every_damage_to_it() {
         let key = rcgen::KeyPair::generate().unwrap();
         let params = rcgen::CertificateParams::new(["localhost".to_string()]).unwrap();
@@ -254,6 +304,7 @@ mod tests {
         for end in 0..der.len() {
             assert_eq!(facts(&der[..end]), None);
             assert!(subject_names(&der[..end]).is_empty());
+            assert_eq!(issuer_and_serial(&der[..end]), None);
         }
         let mut damaged = der.to_vec();
         for place in 0..damaged.len() {
@@ -261,6 +312,7 @@ mod tests {
                 damaged[place] ^= 1 << bit;
                 facts(&damaged);
                 subject_names(&damaged);
+                issuer_and_serial(&damaged);
                 damaged[place] ^= 1 << bit;
             }
         }

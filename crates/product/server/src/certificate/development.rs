@@ -207,7 +207,10 @@ fn make(key: &KeyPair, now_s: u64) -> Result<rcgen::Certificate, rcgen::Error> {
 }
 
 /// Replaces the file `path` whole: a reader sees the old content or the new.
-pub(crate) fn write(path: &Path, content: &str, mode: u32) -> io::Result<()> {
+///
+/// # Errors
+/// The system refuses. The old content stays.
+pub fn write(path: &Path, content: &str, mode: u32) -> io::Result<()> {
     let new = path.with_extension(format!("{}.new", std::process::id()));
     let result = (|| {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&new)?;

@@ -89,6 +89,17 @@ impl Identity {
         self.chain.first().and_then(|first| der::facts(first)).map(|facts| facts.not_after_s)
     }
 
+    /// From when until when the certificate is valid, in seconds since 1970; `None` if it cannot be parsed.
+    pub fn span_s(&self) -> Option<(u64, u64)> {
+        let facts = self.chain.first().and_then(|first| der::facts(first))?;
+        Some((facts.not_before_s, facts.not_after_s))
+    }
+
+    /// The key identifier of the certificate's issuer, and the certificate's serial number as it is encoded. RFC 9773 §4.1.
+    pub fn issuer_and_serial(&self) -> Option<(&[u8], &[u8])> {
+        der::issuer_and_serial(self.chain.first()?)
+    }
+
     /// Whether clients take the chain at `now_s`, seconds since 1970: all its certificates must be valid. What cannot be parsed
     /// is left to TLS to judge. RFC 5280 §6.1.3.
     pub fn validity(&self, now_s: u64) -> Validity {

@@ -8,7 +8,8 @@ mod identity;
 mod tests;
 
 pub(crate) use der::subject_names;
-pub(crate) use development::write as replace_file;
+#[doc(hidden)]
+pub use development::write as replace_file;
 pub use development::{Development, default_folder};
 pub(crate) use error::brief;
 pub use error::{CertificateError, Role};

@@ -8,6 +8,7 @@ use super::stream::{Handshake, NextProtocol, Stream};
 use super::thread_state::ThreadState;
 use super::timeouts::{ConnectionTimeouts, NextAction};
 use crate::access_log::Protocol;
+use crate::challenges::{self, Challenges};
 use crate::connection_info::ConnectionInfo;
 use crate::informational::Informational;
 use crate::monotonic;
@@ -42,6 +43,7 @@ const MAX_FRAME: u32 = 64 * 1024;
 /// How the connections of a thread are served.
 pub(super) struct ConnectionOptions<A> {
     pub(super) tls: Arc<ServerConfig>,
+    challenges: Challenges,
     pub(super) thread_state: Rc<ThreadState>,
     answer: A,
     pub(super) limits: Limits,
@@ -51,7 +53,7 @@ pub(super) struct ConnectionOptions<A> {
 
 impl<A: Answer> ConnectionOptions<A> {
     pub(super) fn new(
-        tls: Arc<ServerConfig>,
+        (tls, challenges): (Arc<ServerConfig>, Challenges),
         thread_state: Rc<ThreadState>,
         answer: A,
         limits: Limits,
@@ -70,7 +72,12 @@ impl<A: Answer> ConnectionOptions<A> {
         http2.max_header_list_size(MAX_FIELDS_SIZE as u32 * 2).max_send_buf_size(STREAM_BUFFER);
         http2.initial_connection_window_size(WINDOW).initial_stream_window_size(WINDOW);
         http2.max_frame_size(MAX_FRAME);
-        ConnectionOptions { tls, thread_state, answer, limits, http1, http2 }
+        ConnectionOptions { tls, challenges, thread_state, answer, limits, http1, http2 }
+    }
+
+    /// How a connection becomes secure, and how one of a certificate authority does, if it may be one.
+    fn tls(&self) -> (&Arc<ServerConfig>, Option<Arc<ServerConfig>>) {
+        (&self.tls, self.challenges.tls())
     }
 }
 
@@ -85,7 +92,7 @@ pub(super) async fn serve<A: Answer>(
     InPlace: Http2ServerConnExec<A::Future, A::Content>,
 {
     let local = socket.local_addr().unwrap_or(peer);
-    let Ok(stream) = Stream::new(socket, &options.tls, Rc::clone(&timeouts)) else { return };
+    let Ok(stream) = Stream::new(socket, options.tls(), Rc::clone(&timeouts)) else { return };
     let handshake = poll_fn(|cx| match timeouts.order(cx.waker()) {
         NextAction::Serve | NextAction::Leave => stream.poll_handshake(cx),
         NextAction::Finish | NextAction::Close => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
@@ -94,7 +101,7 @@ pub(super) async fn serve<A: Answer>(
         Ok(Handshake::Done) => {}
         Ok(Handshake::Plain(head)) => {
             options.thread_state.counters.borrow_mut().handshakes_failed += 1;
-            plain::answer(&stream, head, &timeouts).await;
+            plain::answer(&stream, head, &timeouts, &options.challenges).await;
             return linger(&stream, &timeouts).await;
         }
         Err(error) => {
@@ -108,6 +115,10 @@ pub(super) async fn serve<A: Answer>(
     }
     timeouts.on_secure(monotonic::now());
     options.thread_state.counters.borrow_mut().on_handshake(stream.handshake_kind());
+    if stream.speaks(challenges::PROTOCOL) {
+        // RFC 8737 §3: the certificate was the answer.
+        return end(&stream, &timeouts).await;
+    }
     let protocol = if stream.speaks(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
     let alpn = if protocol == Protocol::Http2 { "h2" } else { "http/1.1" };
     let (server_name, informational) = (stream.server_name(), Informational::UNSUPPORTED);
@@ -139,6 +150,16 @@ pub(super) async fn serve<A: Answer>(
     if end == End::Unread || timeouts.has_unread() || timeouts.has_left() {
         linger(&stream, &timeouts).await;
     }
+}
+
+/// Ends a connection over which nothing is said.
+async fn end(stream: &Stream, timeouts: &ConnectionTimeouts) {
+    poll_fn(|cx| match timeouts.order(cx.waker()) {
+        NextAction::Serve | NextAction::Leave => stream.poll_end(cx).map(|_| ()),
+        NextAction::Finish | NextAction::Close => Poll::Ready(()),
+    })
+    .await;
+    linger(stream, timeouts).await;
 }
 
 /// Throws away what the peer still sends, so that it reads what was said last.

@@ -1,10 +1,12 @@
 //! A request in plain HTTP on the port of TLS: one answer, then the end of the connection.
 //!
-//! A GET or HEAD with a valid Host is redirected to https with 308; anything else gets 400 and a hint. The head is read up to
+//! A GET that a certificate authority was promised an answer to gets it (RFC 8555 §8.3). Another GET or HEAD with a valid Host is redirected
+//! to https with 308; anything else gets 400 and a hint. The head is read up to
 //! [`MAX_HEAD`] bytes and within the time of a handshake; nothing of its content is.
 
 use super::stream::Stream;
 use super::timeouts::{ConnectionTimeouts, NextAction};
+use crate::challenges::Challenges;
 use crate::date;
 use http::uri::Authority;
 use std::future::poll_fn;
@@ -15,8 +17,13 @@ use std::task::{Context, Poll, ready};
 const MAX_HEAD: usize = 8 * 1024;
 
 /// Answers the request that begins with `head`.
-pub(super) async fn answer(stream: &Stream, head: Vec<u8>, timeouts: &ConnectionTimeouts) {
-    let mut exchange = Exchange { head, reply: Vec::new() };
+pub(super) async fn answer(
+    stream: &Stream,
+    head: Vec<u8>,
+    timeouts: &ConnectionTimeouts,
+    challenges: &Challenges,
+) {
+    let mut exchange = Exchange { head, reply: Vec::new(), challenges };
     poll_fn(|cx| match timeouts.order(cx.waker()) {
         NextAction::Serve | NextAction::Leave => exchange.poll(stream, cx).map(|_| ()),
         NextAction::Finish | NextAction::Close => Poll::Ready(()),
@@ -24,16 +31,17 @@ pub(super) async fn answer(stream: &Stream, head: Vec<u8>, timeouts: &Connection
     .await;
 }
 
-struct Exchange {
+struct Exchange<'c> {
     head: Vec<u8>,
+    challenges: &'c Challenges,
     /// What is left to send of the answer, once it is known.
     reply: Vec<u8>,
 }
 
-impl Exchange {
+impl Exchange<'_> {
     fn poll(&mut self, stream: &Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.reply.is_empty() {
-            match reply(&self.head, &date::http_date(date::unix_now())) {
+            match reply(&self.head, &date::http_date(date::unix_now()), self.challenges) {
                 Some(reply) => self.reply = reply,
                 None => ready!(stream.poll_read_plain(cx, &mut self.head))?,
             }
@@ -43,13 +51,19 @@ impl Exchange {
 }
 
 /// The answer to `head`; `None` until enough of it is there.
-fn reply(head: &[u8], date: &[u8]) -> Option<Vec<u8>> {
+fn reply(head: &[u8], date: &[u8], challenges: &Challenges) -> Option<Vec<u8>> {
+    let date = String::from_utf8_lossy(date);
     let location = match end_of(head) {
-        Some(end) => head.get(..end).and_then(location),
+        Some(end) => {
+            let whole = head.get(..end).unwrap_or_default();
+            if let Some(text) = got(whole).and_then(|path| challenges.text(path)) {
+                return Some(challenge(&text, &date));
+            }
+            location(whole)
+        }
         None if head.len() >= MAX_HEAD => None,
         None => return None,
     };
-    let date = String::from_utf8_lossy(date);
     let (status, location) = match location {
         Some(location) => ("308 Permanent Redirect", format!("location: {location}\r\n")),
         None => ("400 Bad Request", String::new()),
@@ -65,6 +79,23 @@ fn reply(head: &[u8], date: &[u8]) -> Option<Vec<u8>> {
         )
         .into_bytes(),
     )
+}
+
+/// The answer that an authority waits for.
+fn challenge(text: &str, date: &str) -> Vec<u8> {
+    let len = text.len();
+    format!(
+        "HTTP/1.1 200 OK\r\ndate: {date}\r\ncontent-type: application/octet-stream\r\ncontent-length: {len}\r\n\
+         connection: close\r\n\r\n{text}"
+    )
+    .into_bytes()
+}
+
+/// The path of a GET.
+fn got(head: &[u8]) -> Option<&str> {
+    let line = std::str::from_utf8(head).ok()?.lines().next()?;
+    let (path, version) = line.strip_prefix("GET ")?.split_once(' ')?;
+    version.starts_with("HTTP/1.").then_some(path)
 }
 
 /// Where the head ends: behind its empty line.
@@ -99,7 +130,7 @@ mod tests {
     use super::*;
 
     fn answered(head: &str) -> Option<String> {
-        reply(head.as_bytes(), b"now").map(|bytes| String::from_utf8(bytes).unwrap())
+        reply(head.as_bytes(), b"now", &Challenges::default()).map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
     #[test]
@@ -137,6 +168,28 @@ mod tests {
         for (head, expected) in table {
             assert_eq!(to(head), expected, "{head:?}");
         }
+    }
+
+    /// Deleted, an authority would be sent to https, where the certificate is that it is asked for.
+    #[test]
+    fn a_promised_text_is_given_to_a_get_alone() {
+        let challenges = Challenges::default();
+        let told = challenges.tell_text("token", "token.key".into());
+        let status = |line: &str| {
+            let head = format!("{line} HTTP/1.1\r\nhost: h\r\n\r\n");
+            let answer = String::from_utf8(reply(head.as_bytes(), b"now", &challenges).unwrap()).unwrap();
+            (answer[9..12].to_owned(), answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+        };
+        let path = "/.well-known/acme-challenge/token";
+        assert_eq!(status(&format!("GET {path}")), ("200".into(), "token.key".into()));
+        for line in
+            [format!("HEAD {path}"), format!("GET {path}2"), "GET /.well-known/acme-challenge/".into()]
+        {
+            assert_eq!(status(&line).0, "308", "{line}");
+        }
+        assert_eq!(status(&format!("POST {path}")).0, "400");
+        drop(told);
+        assert_eq!(status(&format!("GET {path}")).0, "308");
     }
 
     /// Deleted, a head without an end could fill the memory.

@@ -8,9 +8,11 @@
 
 use super::frames::Frames;
 use super::timeouts::ConnectionTimeouts;
+use crate::challenges;
 use bytes::Bytes;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use rustls::pki_types::CertificateDer;
+use rustls::server::Acceptor;
 use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 use std::cell::RefCell;
 use std::io::{self, BufRead as _, IoSlice};
@@ -59,6 +61,8 @@ pub(super) struct Tls {
     opening: FirstBytes,
     /// What goes on with the connection after hyper.
     next: Option<Box<dyn NextProtocol>>,
+    /// The connection may be a certificate authority's.
+    asked: Option<Box<Asked>>,
 }
 
 /// What a connection began with.
@@ -68,6 +72,13 @@ enum FirstBytes {
     Awaited,
     /// A TLS record, or what TLS will refuse.
     Tls,
+}
+
+/// A client hello that is read to learn whose it is.
+struct Asked {
+    acceptor: Acceptor,
+    ordinary: Arc<ServerConfig>,
+    of_authority: Arc<ServerConfig>,
 }
 
 /// What came of a handshake.
@@ -99,11 +110,14 @@ impl Stream {
     /// A connection whose handshake is still to come.
     pub(super) fn new(
         socket: TcpStream,
-        config: &Arc<ServerConfig>,
+        (config, of_authority): (&Arc<ServerConfig>, Option<Arc<ServerConfig>>),
         timeouts: Rc<ConnectionTimeouts>,
     ) -> io::Result<Stream> {
         let mut session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
         session.set_buffer_limit(Some(HELD));
+        let asked = of_authority.map(|of_authority| {
+            Box::new(Asked { acceptor: Acceptor::default(), ordinary: Arc::clone(config), of_authority })
+        });
         let tls = Tls {
             socket,
             session,
@@ -116,6 +130,7 @@ impl Stream {
             discarded: 0,
             opening: FirstBytes::Awaited,
             next: None,
+            asked,
         };
         Ok(Stream(Rc::new(RefCell::new(tls))))
     }
@@ -128,6 +143,7 @@ impl Stream {
         {
             return Poll::Ready(Ok(Handshake::Plain(plain)));
         }
+        ready!(tls.poll_asked(cx))?;
         loop {
             let sent = tls.poll_send(cx)?;
             if !tls.session.is_handshaking() {
@@ -229,6 +245,11 @@ impl Stream {
         self.0.borrow().session.peer_certificates().map(Arc::from)
     }
 
+    /// Says the end of the connection, and sends it.
+    pub(super) fn poll_end(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.borrow_mut().poll_end(cx)
+    }
+
     /// Whether the ends agreed to speak `protocol`.
     pub(super) fn speaks(&self, protocol: &[u8]) -> bool {
         self.0.borrow().session.alpn_protocol() == Some(protocol)
@@ -298,11 +319,46 @@ impl Tls {
             return Poll::Ready(Ok(Some(bytes)));
         }
         let mut rest = bytes.as_slice();
+        if let Some(asked) = &mut self.asked {
+            while !rest.is_empty() {
+                asked.acceptor.read_tls(&mut rest)?;
+            }
+        }
         while !rest.is_empty() {
             self.session.read_tls(&mut rest)?;
             ready!(self.poll_process(cx))?;
         }
         Poll::Ready(Ok(None))
+    }
+
+    /// Reads the client hello of a connection that may be an authority's, and begins its handshake.
+    fn poll_asked(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(asked) = &mut self.asked {
+            let mut socket = Counted { socket: &self.socket, timeouts: &self.timeouts };
+            let refused = |refusal, socket: &mut Counted<'_>| Err(challenges::refuse(refusal, socket));
+            match asked.acceptor.accept() {
+                Err(refusal) => return Poll::Ready(refused(refusal, &mut socket)),
+                Ok(Some(accepted)) => {
+                    let is_of_authority = challenges::is_of_authority(&accepted.client_hello());
+                    let config = if is_of_authority { &asked.of_authority } else { &asked.ordinary };
+                    self.session = match accepted.into_connection(Arc::clone(config)) {
+                        Ok(session) => session,
+                        Err(refusal) => return Poll::Ready(refused(refusal, &mut socket)),
+                    };
+                    self.session.set_buffer_limit(Some(HELD));
+                    self.asked = None;
+                }
+                Ok(None) => {
+                    let bytes = ready!(self.poll_raw(cx))?;
+                    let Some(asked) = &mut self.asked else { break };
+                    let mut rest = bytes.as_slice();
+                    while !rest.is_empty() {
+                        asked.acceptor.read_tls(&mut rest)?;
+                    }
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Takes in bytes as they are, at least one. An error at the end of the stream.
@@ -327,6 +383,14 @@ impl Tls {
         // The peer hears what was wrong with it, if the socket takes it.
         let _ = self.poll_send(cx);
         Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)))
+    }
+
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_send(cx))?;
+        // Again and again while it does not get through: rustls says it once.
+        self.session.send_close_notify();
+        ready!(self.poll_send(cx))?;
+        Poll::Ready(socket2::SockRef::from(&self.socket).shutdown(std::net::Shutdown::Write))
     }
 
     /// Takes in what the socket has. Returns its bytes; 0 at its end.
@@ -431,12 +495,7 @@ impl Write for Stream {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let tls = &mut *self.0.borrow_mut();
-        ready!(tls.poll_send(cx))?;
-        // Again and again while it does not get through: rustls says it once.
-        tls.session.send_close_notify();
-        ready!(tls.poll_send(cx))?;
-        Poll::Ready(socket2::SockRef::from(&tls.socket).shutdown(std::net::Shutdown::Write))
+        self.poll_end(cx)
     }
 }
 

@@ -16,6 +16,7 @@ use super::shutdown_signal::ShutdownSignal;
 use super::thread_state::ThreadState;
 use super::timeouts::{ConnectionTimeouts, NextAction};
 use crate::access_log::Recorder;
+use crate::challenges::Challenges;
 use crate::handler::Files;
 use crate::low::Shared;
 use crate::metrics::board::BoardEntry;
@@ -46,6 +47,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct Setup {
     /// Certificate, suites and application protocols.
     pub tls: Arc<ServerConfig>,
+    /// What certificate authorities are answered.
+    pub challenges: Challenges,
     /// Logs requests.
     pub recorder: Recorder,
     /// What clients may hold.
@@ -99,7 +102,8 @@ where
     let listeners = listeners.into_iter().map(|listener| Listener::new(listener, setup.alt_svc));
     let traffic = Rc::new(Traffic::default());
     let publisher = Rc::new(Publisher::new(Rc::clone(&thread_state), Rc::clone(&traffic), setup.board));
-    let manner = Rc::new(ConnectionOptions::new(setup.tls, Rc::clone(&thread_state), answer, setup.limits));
+    let tls = (setup.tls, setup.challenges);
+    let manner = Rc::new(ConnectionOptions::new(tls, Rc::clone(&thread_state), answer, setup.limits));
     let front = TcpServer {
         listeners: listeners.collect::<io::Result<_>>()?,
         shutdown_signal: setup.shutdown_signal,

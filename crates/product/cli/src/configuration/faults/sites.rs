@@ -4,6 +4,42 @@ use super::By::{Meaning, Schema};
 use super::Fault;
 
 pub(super) const OF_SITES: &[Fault] = &[
+    (
+        "[acme]\ncontact = 'a@b.org'\n[[site]]\nnames = 'a.org'\nroot = 'site'\n",
+        Meaning,
+        "4:1",
+        "whose terms of service you agree to: read them, and write terms-agreed = true",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\nroot = 'site'\nacme = { terms-agreed = true, directory = 'http://a' }\n",
+        Meaning,
+        "4:43",
+        "\"http://a\" is no directory: write its URL, https://HOST/PATH",
+    ),
+    (
+        "[[site]]\nnames = ['a.org', '*.a.org']\nroot = 'site'\nacme = { terms-agreed = true }\n",
+        Meaning,
+        "4:8",
+        "acme proves no name such as \"*.a.org\"",
+    ),
+    (
+        "[[site]]\nnames = '*'\nroot = 'site'\nacme = { terms-agreed = true }\n",
+        Meaning,
+        "4:8",
+        "a certificate is for names, and this site has none but \"*\"",
+    ),
+    (
+        "[acme]\nterms-agreed = true\n[[site]]\nnames = '*'\nroot = 'site'\n",
+        Meaning,
+        "1:2",
+        "no certificate is ordered: acme is for sites whose names are hosts",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\nroot = 'site'\nacme = { terms-agreed = true, challenge = 'http-1', contact = 'nobody' }\n",
+        Schema,
+        "4:43",
+        "\"challenge\" takes no \"http-1\": did you mean \"http-01\"?",
+    ),
     ("[site]\nnames = 'a.org'\n", Schema, "1:1", "\"site\" may be there several times: write [[site]]"),
     (
         "site = 'a.org'\n",
