@@ -395,7 +395,7 @@ impl ServeArgs {
         match (&self.cert, &self.key, certificates.default_one()) {
             (Some(certificate), Some(key), _) => self.load(certificate, key).map(Arc::new),
             (_, _, Some(of_site)) => Ok(Arc::clone(of_site)),
-            (_, _, None) => Credentials::development().map(Arc::new),
+            (_, _, None) => Credentials::development(self.state_dir.as_deref()).map(Arc::new),
         }
     }
 

@@ -50,13 +50,15 @@ impl Credentials {
         Ok(Credentials { identity: to_tls(&identity)?, certificate, development: None, warning })
     }
 
-    /// The development certificate, made if need be.
+    /// The development certificate, made if need be. It lies in `state` where the environment names no folder for data, as that of a
+    /// service need not.
     ///
     /// # Errors
     /// One line: there is no folder for it, or it cannot be read or written.
-    pub fn development() -> Result<Credentials, String> {
+    pub fn development(state: Option<&Path>) -> Result<Credentials, String> {
         let text = |error: certificate::CertificateError| error.to_string();
-        let folder = certificate::default_folder(|name| std::env::var_os(name)).map_err(text)?;
+        let named = certificate::default_folder(|name| std::env::var_os(name));
+        let folder = named.or_else(|error| state.map(Path::to_owned).ok_or(error)).map_err(text)?;
         let made = Development::load_or_make(&folder, unix_now()).map_err(text)?;
         Ok(Credentials {
             identity: to_tls(&made.identity)?,

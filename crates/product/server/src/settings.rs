@@ -249,7 +249,7 @@ impl Settings {
     }
 
     pub(crate) fn identities(&self) -> Result<Identities, BindError> {
-        let default = self.identity.clone().map_or_else(development, Ok)?;
+        let default = self.identity.clone().map_or_else(|| development(&self.state), Ok)?;
         let mut identities = Identities::from(&default);
         self.additional.iter().for_each(|identity| identities.insert_default(identity));
         for (name, identity) in &self.named {
@@ -409,8 +409,9 @@ fn default_keys() -> Result<Keys, String> {
     Keys::load_or_make(&folder).map_err(|error| error.to_string())
 }
 
-fn development() -> Result<Identity, BindError> {
-    Credentials::development().map(|made| made.identity).map_err(BindError::Identity)
+fn development(state: &State) -> Result<Identity, BindError> {
+    let folder = if let State::Folder(folder) = state { Some(folder.as_path()) } else { None };
+    Credentials::development(folder).map(|made| made.identity).map_err(BindError::Identity)
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl ServeArgs {
                 given.warning.iter().for_each(|warning| eprintln!("tercel: warning: {warning}"));
                 given
             }
-            _ => Credentials::development()?,
+            _ => Credentials::development(None)?,
         };
         let cores = u8::try_from(cpu::allowed().len().max(1)).unwrap_or(u8::MAX);
         let workers = match self.workers {

@@ -157,6 +157,25 @@ fn keys_and_tickets_in_a_state_folder_survive_a_crash() {
 }
 
 /// Deleted, systemd could take the end of the old process for that of the service, and an operator could be without an admin address.
+/// Deleted, a service without a home could not start without a certificate of its own, though it has a folder for what it keeps.
+#[test]
+fn without_a_home_the_development_certificate_lies_in_the_state_folder() {
+    let (root, place) = (site(), TempDir::new().expect("a folder"));
+    let state = place.path().join("state");
+    let words = ["--state-dir", state.to_str().expect("text")];
+    let script = "unset HOME XDG_DATA_HOME; exec \"$0\" \"$@\"";
+    let server = Server::start_by(script, root.path(), &words);
+    let certificate = server.ready["certificate"].as_str().expect("a path").to_owned();
+    assert!(Path::new(&certificate).starts_with(&state) && is_answered(&server), "{certificate}");
+    server.stop();
+    // Where there is a home, it stays there.
+    let server = Server::start(root.path(), &words);
+    assert!(
+        !server.ready["certificate"].as_str().expect("a path").starts_with(state.to_str().expect("text"))
+    );
+    server.stop();
+}
+
 #[test]
 fn the_service_and_its_admin_address_are_those_of_the_new_process() {
     let (root, place) = (site(), TempDir::new().expect("a folder"));

@@ -105,7 +105,10 @@ impl fmt::Display for CertificateError {
                 certificate.display()
             ),
             CertificateError::NoFolder => {
-                write!(f, "no place for the development certificate: set HOME or XDG_DATA_HOME, {INSTEAD}")
+                write!(
+                    f,
+                    "no place for the development certificate: set HOME or XDG_DATA_HOME, name a folder with --state-dir, {INSTEAD}"
+                )
             }
             CertificateError::Store(path, error) => {
                 let path = path.display();
