@@ -79,7 +79,8 @@ fn records_of(alpn: &[u8], lengths: &[usize]) -> Vec<usize> {
         socket.set_nonblocking(true).unwrap();
         let share = Budget::default().portion(peer.ip());
         let timeouts = Rc::new(ConnectionTimeouts::new(Rc::default(), share, Instant::ZERO));
-        let mut stream = Stream::new(TcpStream::from_std(socket).unwrap(), &server, timeouts).unwrap();
+        let mut stream =
+            Stream::new(TcpStream::from_std(socket).unwrap(), (&server, None), timeouts).unwrap();
         assert_eq!(poll_fn(|cx| stream.poll_handshake(cx)).await.unwrap(), Handshake::Done);
         let mut rest = content.as_slice();
         for len in lengths {
