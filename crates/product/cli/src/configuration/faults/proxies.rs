@@ -137,13 +137,13 @@ pub(super) const OF_PROXIES: &[Fault] = &[
         "\"content-length\" is the proxy's own: leave it out",
     ),
     (
-        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nfiles = true\nforward-auth = true\n",
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nrespond = { status = 204 }\nforward-auth = true\n",
         Meaning,
         "6:16",
         "whom? Write forward-auth = { to = \"http://HOST:PORT\", path = \"/PATH\" }",
     ),
     (
-        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nfiles = true\nforward-auth = { to = 'unix:a', path = '/', copy = 'te' }\n",
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nrespond = { status = 204 }\nforward-auth = { to = 'unix:a', path = '/', copy = 'te' }\n",
         Meaning,
         "6:52",
         "\"te\" is the proxy's own: leave it out",
