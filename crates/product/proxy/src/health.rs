@@ -230,7 +230,7 @@ mod tests {
         assert!(health(&settings).is_good(now), "other rules");
         settings.retries.failures = 3;
         drop(after);
-        assert!(health(&settings).is_good(now), "nobody knew it");
+        assert!(health(&settings).is_good(now), "no route has had it since");
     }
 
     /// Deleted, a check could go on for an upstream that no route has, or end for one that a reload leaves.

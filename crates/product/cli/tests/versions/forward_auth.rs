@@ -113,7 +113,7 @@ fn what_another_server_says_decides() {
     assert_eq!(statuses(&ask_all(server.port, &of("nameless", Ask::get("/app")))), [200; 3]);
     assert!(
         app.take().iter().all(|heard| heard.field("remote-user").is_empty()),
-        "nobody has a name without it"
+        "without it no user has a name"
     );
     for answer in ask_all(server.port, &of("alice", Ask::get("/private/a.txt"))) {
         assert_eq!(

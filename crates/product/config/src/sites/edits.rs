@@ -3,7 +3,8 @@
 use super::Builder;
 use super::folders::{Folder, has_file};
 use crate::read::{Table, Value};
-use server::sites::{Edit, FieldError, NamePattern, Pages};
+use server::sites::{Edit, NamePattern, Pages};
+use std::fmt::Display;
 use std::sync::Arc;
 
 const HSTS: &str = "strict-transport-security";
@@ -22,22 +23,42 @@ pub(super) fn edits(builder: &mut Builder<'_>, tables: &[&Table]) -> Option<Arc<
 }
 
 fn headers(builder: &mut Builder<'_>, table: &Table, edit: &mut Edit) {
-    let mut note = |span, result: Result<(), FieldError>| {
+    field_changes(builder, table, |change| match change {
+        FieldChange::Remove(name) => edit.remove(name),
+        FieldChange::Set(name, value) => edit.set(name, value),
+        FieldChange::Add(name, value) => edit.add(name, value),
+    });
+}
+
+/// A change of the fields of a request or of a response.
+pub(super) enum FieldChange<'a> {
+    Remove(&'a str),
+    Set(&'a str, &'a str),
+    Add(&'a str, &'a str),
+}
+
+/// Applies the changes of a table with `remove`, `set` and `add`, in this order, and notes the errors.
+pub(super) fn field_changes<E: Display>(
+    builder: &mut Builder<'_>,
+    table: &Table,
+    mut apply: impl FnMut(FieldChange<'_>) -> Result<(), E>,
+) {
+    let mut note = |span, result: Result<(), E>| {
         if let Err(error) = result {
             builder.note(span, error.to_string());
         }
     };
     for (name, span) in table.list("remove") {
-        note(span, edit.remove(name));
+        note(span, apply(FieldChange::Remove(name)));
     }
     for entry in table.table("set").into_iter().flat_map(|table| &table.entries) {
         if let Value::Text(value) = &entry.item.value {
-            note(entry.span.clone(), edit.set(&entry.name, value));
+            note(entry.span.clone(), apply(FieldChange::Set(&entry.name, value)));
         }
     }
     for entry in table.table("add").into_iter().flat_map(|table| &table.entries) {
         for (value, _) in entry.item.texts() {
-            note(entry.span.clone(), edit.add(&entry.name, value));
+            note(entry.span.clone(), apply(FieldChange::Add(&entry.name, value)));
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Routes whose requests go on to upstreams.
 
 use super::Builder;
-use crate::read::{Table, Value};
+use super::edits::{FieldChange, field_changes};
+use crate::read::Table;
 use crate::units;
 use crypto::{Roots, TlsOptions};
 use http::header::{HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use proxy::{
-    Address, Balance, Check, ForwardAuth, MOST, Proxy, RequestEdit, RequestFieldError, Retries, Scheme,
-    Settings, Timeouts, Tls,
+    Address, Balance, Check, ForwardAuth, MOST, Proxy, RequestEdit, Retries, Scheme, Settings, Timeouts, Tls,
 };
 use rustls_pki_types::ServerName;
 use server::sites::{Action, RouteService, ServiceOf};
@@ -73,24 +73,11 @@ pub(super) fn proxy(builder: &mut Builder<'_>, table: &Table) -> Option<Action> 
 
 fn request_edit(builder: &mut Builder<'_>, table: &Table) -> RequestEdit {
     let mut edit = RequestEdit::default();
-    let mut note = |span, result: Result<(), RequestFieldError>| {
-        if let Err(error) = result {
-            builder.note(span, error.to_string());
-        }
-    };
-    for (name, span) in table.list("remove") {
-        note(span, edit.remove(name));
-    }
-    for entry in table.table("set").into_iter().flat_map(|table| &table.entries) {
-        if let Value::Text(value) = &entry.item.value {
-            note(entry.span.clone(), edit.set(&entry.name, value));
-        }
-    }
-    for entry in table.table("add").into_iter().flat_map(|table| &table.entries) {
-        for (value, _) in entry.item.texts() {
-            note(entry.span.clone(), edit.add(&entry.name, value));
-        }
-    }
+    field_changes(builder, table, |change| match change {
+        FieldChange::Remove(name) => edit.remove(name),
+        FieldChange::Set(name, value) => edit.set(name, value),
+        FieldChange::Add(name, value) => edit.add(name, value),
+    });
     edit
 }
 
