@@ -43,8 +43,9 @@ pub use ::body::Body;
 pub use crypto::Roots;
 pub use fetch::{FetchOptions, Fetcher};
 pub use library::{
-    BodySink, BuildError, Builder, Client, ClientDriver, Control, EarlyData, Error, HttpChoice, Kind, Phase,
-    Pool, Received, Redirects, Stats, Timeout, Used, on_informational,
+    BodySink, BuildError, Builder, Client, ClientDriver, Control, EarlyData, Error, Http3Connection,
+    Http3Endpoint, HttpChoice, Kind, Phase, Pool, Received, Redirects, Stats, Timeout, Unanswered, Used,
+    on_informational,
 };
 pub use migration::{LocalPlace, PlannedMove};
 pub use ports::DataPath;

@@ -7,8 +7,8 @@ use std::str::FromStr;
 /// Where an upstream is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// `http://HOST:PORT`, `h2c://HOST:PORT`, `https://HOST:PORT`: over TCP.
-    Tcp {
+    /// `http://HOST:PORT`, `h2c://HOST:PORT`, `https://HOST:PORT` over TCP, `h3://HOST:PORT` over UDP.
+    Host {
         /// What is spoken.
         scheme: Scheme,
         /// A name, or an IP address; one of IPv6 without brackets.
@@ -23,11 +23,29 @@ pub enum Address {
 impl Address {
     /// Whether HTTP/1.1 may be spoken there.
     pub(crate) fn speaks_http1(&self) -> bool {
-        !matches!(self, Address::Tcp { scheme: Scheme::H2c, .. })
+        !self.is_shared()
+    }
+
+    /// Whether a connection there surely takes several requests at a time.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.scheme(), Scheme::H2c | Scheme::H3)
+    }
+
+    /// Whether the upstream has a certificate.
+    pub fn is_secure(&self) -> bool {
+        self.scheme().is_secure()
+    }
+
+    /// What is spoken there.
+    pub(crate) fn scheme(&self) -> Scheme {
+        match self {
+            Address::Host { scheme, .. } => *scheme,
+            Address::Unix(_) => Scheme::Http,
+        }
     }
 }
 
-/// What is spoken over TCP.
+/// What is spoken with a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// HTTP/1.1.
@@ -36,21 +54,29 @@ pub enum Scheme {
     H2c,
     /// HTTP/2 or 1.1 over TLS, by ALPN.
     Https,
+    /// HTTP/3, by prior knowledge.
+    H3,
 }
 
 impl Scheme {
-    const ALL: [Scheme; 3] = [Scheme::Http, Scheme::H2c, Scheme::Https];
+    const ALL: [Scheme; 4] = [Scheme::Http, Scheme::H2c, Scheme::Https, Scheme::H3];
+
+    /// Whether upstreams have certificates.
+    pub(crate) fn is_secure(self) -> bool {
+        matches!(self, Scheme::Https | Scheme::H3)
+    }
 
     fn prefix(self) -> &'static str {
         match self {
             Scheme::Http => "http://",
             Scheme::H2c => "h2c://",
             Scheme::Https => "https://",
+            Scheme::H3 => "h3://",
         }
     }
 
     fn port(self) -> u16 {
-        if self == Scheme::Https { 443 } else { 80 }
+        if self.is_secure() { 443 } else { 80 }
     }
 }
 
@@ -69,7 +95,7 @@ impl std::error::Error for AddressError {}
 /// A path is a NUL-terminated text of at most 108 bytes: unix(7).
 const LONGEST_PATH: usize = 107;
 const EXAMPLES: AddressError = AddressError(
-    "write http://HOST:PORT such as http://127.0.0.1:8080, h2c:// or https:// in the same way, or unix:PATH such as unix:/run/app.sock",
+    "write http://HOST:PORT such as http://127.0.0.1:8080, h2c://, https:// or h3:// in the same way, or unix:PATH such as unix:/run/app.sock",
 );
 
 impl FromStr for Address {
@@ -102,17 +128,17 @@ impl FromStr for Address {
             }
         };
         let host = parsed.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-        if host.is_empty() { Err(EXAMPLES) } else { Ok(Address::Tcp { scheme, host, port }) }
+        if host.is_empty() { Err(EXAMPLES) } else { Ok(Address::Host { scheme, host, port }) }
     }
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Tcp { scheme, host, port } if host.contains(':') => {
+            Address::Host { scheme, host, port } if host.contains(':') => {
                 write!(out, "{}[{host}]:{port}", scheme.prefix())
             }
-            Address::Tcp { scheme, host, port } => write!(out, "{}{host}:{port}", scheme.prefix()),
+            Address::Host { scheme, host, port } => write!(out, "{}{host}:{port}", scheme.prefix()),
             Address::Unix(path) => write!(out, "unix:{}", path.display()),
         }
     }
@@ -131,6 +157,8 @@ mod tests {
             ("http://[::1]:3000", "http://[::1]:3000"),
             ("h2c://app.internal:81", "h2c://app.internal:81"),
             ("https://app.internal", "https://app.internal:443"),
+            ("h3://app.internal", "h3://app.internal:443"),
+            ("h3://[::1]:4433", "h3://[::1]:4433"),
             ("unix:/run/a.sock", "unix:/run/a.sock"),
         ] {
             let address: Address = text.parse().unwrap();
@@ -142,7 +170,9 @@ mod tests {
             "",
             "unix:",
             "127.0.0.1:80",
-            "h3://a",
+            "h4://a",
+            "H3://a",
+            "h3://a/b",
             "HTTP://a",
             "http://",
             "http://a/b",

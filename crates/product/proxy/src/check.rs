@@ -3,8 +3,9 @@
 //! Each is on a connection of its own, so that it tells of new ones, too.
 
 use crate::address::Address;
-use crate::connect::{Purpose, Tls, connect};
+use crate::connect::{Purpose, connect};
 use crate::content::Sent;
+use crate::tls::Tls;
 use http::header::{HOST, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Request, StatusCode, Uri};
@@ -57,8 +58,8 @@ impl Probe {
     /// The field Host of checks of an upstream where no other one is said.
     pub(crate) fn host(address: &Address) -> HeaderValue {
         let host = match address {
-            Address::Tcp { host, port, .. } if host.contains(':') => format!("[{host}]:{port}"),
-            Address::Tcp { host, port, .. } => format!("{host}:{port}"),
+            Address::Host { host, port, .. } if host.contains(':') => format!("[{host}]:{port}"),
+            Address::Host { host, port, .. } => format!("{host}:{port}"),
             Address::Unix(_) => "localhost".to_owned(),
         };
         HeaderValue::from_str(&host).unwrap_or(HeaderValue::from_static("localhost"))
@@ -77,7 +78,7 @@ impl Probe {
             request.headers_mut().insert(USER_AGENT, HeaderValue::from_static("tercel"));
             match connection.send(request).await {
                 Ok(response) => self.judge(response.status()),
-                Err(error) => Err(format!("no response: {}", error.into_error())),
+                Err(refused) => Err(format!("no response: {}", refused.error)),
             }
         });
         asked.await.unwrap_or_else(|_| Err("no response in time".to_owned()))

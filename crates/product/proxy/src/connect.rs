@@ -2,17 +2,22 @@
 
 use crate::address::{Address, Scheme};
 use crate::content::Sent;
-use crate::failure::Failure;
+use crate::failure::{Failure, Refused};
+use crate::http3::Http3;
+use crate::tls::Tls;
+use body::{Body, BoxError};
+use bytes::Bytes;
 use http::header::{CONNECTION, HOST, HeaderValue, TE, UPGRADE};
 use http::uri::{Authority, Parts, Uri};
 use http::{Request, Response, Version};
-use hyper::body::Incoming;
-use hyper::client::conn::{TrySendError, http1, http2};
+use http_body::{Frame, SizeHint};
+use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::pki_types::ServerName;
 use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::AbortHandle;
@@ -37,21 +42,6 @@ pub(crate) enum Purpose {
     Upgrade,
 }
 
-/// How an upstream with TLS is known.
-#[derive(Clone)]
-pub struct Tls {
-    /// It offers HTTP/2 and 1.1.
-    pub config: Arc<rustls::ClientConfig>,
-    /// The name in the certificate; `None`: the host of the address.
-    pub name: Option<ServerName<'static>>,
-}
-
-impl std::fmt::Debug for Tls {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
 /// A connection, on which requests are sent.
 #[derive(Debug)]
 pub(crate) enum Connection {
@@ -59,6 +49,45 @@ pub(crate) enum Connection {
     Http1(Http1),
     /// Clones share it.
     Http2(Http2),
+    /// Clones share it.
+    Http3(Http3),
+}
+
+/// The content of a response.
+pub(crate) enum Incoming {
+    /// Over HTTP/1.1 and 2.
+    Hyper(hyper::body::Incoming),
+    /// Over HTTP/3.
+    Http3(Body),
+}
+
+impl http_body::Body for Incoming {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut *self {
+            Incoming::Hyper(content) => Pin::new(content).poll_frame(cx).map_err(BoxError::from),
+            Incoming::Http3(content) => Pin::new(content).poll_frame(cx).map_err(BoxError::from),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Incoming::Hyper(content) => content.is_end_stream(),
+            Incoming::Http3(content) => content.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Incoming::Hyper(content) => content.size_hint(),
+            Incoming::Http3(content) => content.size_hint(),
+        }
+    }
 }
 
 /// A connection of HTTP/1.1, and the task that moves its bytes. Dropped, it is closed at once: hyper alone would first send what the
@@ -88,6 +117,7 @@ impl Connection {
         match self {
             Connection::Http1(connection) => connection.sender.is_ready(),
             Connection::Http2(connection) => connection.sender.is_ready(),
+            Connection::Http3(connection) => connection.is_ready(),
         }
     }
 
@@ -95,6 +125,7 @@ impl Connection {
         match self {
             Connection::Http1(connection) => connection.sender.is_closed(),
             Connection::Http2(connection) => connection.sender.is_closed(),
+            Connection::Http3(connection) => connection.is_closed(),
         }
     }
 
@@ -103,6 +134,7 @@ impl Connection {
         match self {
             Connection::Http1(_) => None,
             Connection::Http2(connection) => Some(Connection::Http2(connection.clone())),
+            Connection::Http3(connection) => Some(Connection::Http3(connection.clone())),
         }
     }
 
@@ -110,23 +142,30 @@ impl Connection {
     pub(crate) fn send(
         &mut self,
         mut request: Request<Sent>,
-    ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Sent>>>> {
-        let (of_one, of_two) = match self {
+    ) -> impl Future<Output = Result<Response<Incoming>, Refused>> {
+        let (of_one, of_two, of_three) = match self {
             Connection::Http1(connection) => {
                 to_http1(&mut request);
-                (Some(connection.sender.try_send_request(request)), None)
+                (Some(connection.sender.try_send_request(request)), None, None)
             }
             Connection::Http2(connection) => {
                 to_http2(&mut request, connection.scheme);
-                (None, Some(connection.sender.try_send_request(request)))
+                (None, Some(connection.sender.try_send_request(request)), None)
+            }
+            Connection::Http3(connection) => {
+                to_http2(&mut request, Scheme::H3);
+                *request.version_mut() = Version::HTTP_3;
+                (None, None, Some(connection.send(request)))
             }
         };
         async move {
-            match (of_one, of_two) {
-                (Some(sent), _) => sent.await,
-                (None, Some(sent)) => sent.await,
-                (None, None) => std::future::pending().await,
-            }
+            let answered = match (of_one, of_two, of_three) {
+                (Some(sent), _, _) => sent.await,
+                (_, Some(sent), _) => sent.await,
+                (_, _, Some(sent)) => return Ok(sent.await?.map(Incoming::Http3)),
+                (None, None, None) => std::future::pending().await,
+            };
+            Ok(answered?.map(Incoming::Hyper))
         }
     }
 }
@@ -143,7 +182,7 @@ fn to_http1<B>(request: &mut Request<B>) {
     request.headers_mut().remove(TE);
 }
 
-/// The host is a part of the target. RFC 9113 §8.3.1.
+/// The host is a part of the target. RFC 9113 §8.3.1, RFC 9114 §4.3.1.
 fn to_http2<B>(request: &mut Request<B>, scheme: Scheme) {
     // HTTP/2 has no such offer: the upstream answers a plain request.
     [CONNECTION, UPGRADE].iter().for_each(|name| _ = request.headers_mut().remove(name));
@@ -151,8 +190,8 @@ fn to_http2<B>(request: &mut Request<B>, scheme: Scheme) {
     let host = request.headers_mut().remove(HOST);
     if let Some(authority) = host.and_then(|host| Authority::try_from(host.as_bytes()).ok()) {
         let mut parts = Parts::default();
-        let is_tls = scheme == Scheme::Https;
-        parts.scheme = Some(if is_tls { http::uri::Scheme::HTTPS } else { http::uri::Scheme::HTTP });
+        parts.scheme =
+            Some(if scheme.is_secure() { http::uri::Scheme::HTTPS } else { http::uri::Scheme::HTTP });
         parts.authority = Some(authority);
         parts.path_and_query = request.uri().path_and_query().cloned();
         Uri::from_parts(parts).into_iter().for_each(|uri| *request.uri_mut() = uri);
@@ -169,14 +208,17 @@ pub(crate) async fn connect(
 ) -> Result<Connection, Failure> {
     let connected = timeout(patience, async {
         match address {
-            Address::Tcp { scheme, host, port } => {
+            Address::Host { scheme: Scheme::H3, host, port } => {
+                crate::http3::connect((host, *port), tls).await.map(Connection::Http3)
+            }
+            Address::Host { scheme, host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
                 match (scheme, tls) {
                     (Scheme::Http, _) => begin_http1(stream, purpose).await,
                     (Scheme::H2c, _) => begin_http2(stream, Scheme::H2c).await,
                     (Scheme::Https, Some(tls)) => begin_tls(stream, host, (tls, purpose)).await,
-                    (Scheme::Https, None) => Err(io::Error::other("there are no roots to trust")),
+                    (Scheme::Https | Scheme::H3, _) => Err(io::Error::other("there are no roots to trust")),
                 }
             }
             Address::Unix(path) => begin_http1(UnixStream::connect(path).await?, purpose).await,
@@ -189,11 +231,9 @@ pub(crate) async fn connect(
 }
 
 async fn begin_tls(stream: TcpStream, host: &str, (tls, purpose): (&Tls, Purpose)) -> io::Result<Connection> {
-    let name = match &tls.name {
-        Some(name) => name.clone(),
-        None => ServerName::try_from(host.to_owned()).map_err(io::Error::other)?,
-    };
-    let mut config = Arc::clone(&tls.config);
+    let name = tls.name_of(host).map_err(io::Error::other)?;
+    let Some(config) = &tls.over_tcp else { return Err(io::Error::other("there are no roots to trust")) };
+    let mut config = Arc::clone(config);
     if purpose == Purpose::Upgrade {
         Arc::make_mut(&mut config).alpn_protocols = vec![b"http/1.1".to_vec()];
     }

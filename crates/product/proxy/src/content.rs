@@ -104,6 +104,15 @@ impl Sent {
         (Sent { first, body, left: most, progress: Arc::clone(&progress) }, progress)
     }
 
+    /// Content that was given back untouched, whose progress is known.
+    pub(crate) fn returned(body: Body, progress: Arc<Progress>) -> Sent {
+        Sent { first: None, body, left: u64::MAX, progress }
+    }
+
+    pub(crate) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+
     /// No content.
     pub(crate) fn empty() -> (Sent, Arc<Progress>) {
         Sent::new(None, Body::empty(), 0)

@@ -4,7 +4,7 @@
 //! content. What an upstream may have acted on otherwise is not asked twice.
 
 use crate::balance::Tried;
-use crate::connect::{Connection, Purpose, connect};
+use crate::connect::{Connection, Incoming, Purpose, connect};
 use crate::content::{Progress, Sent, State};
 use crate::failure::Failure;
 use crate::forward;
@@ -21,7 +21,6 @@ use http::header::{CONTENT_LENGTH, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::{Body as _, Frame};
-use hyper::body::Incoming;
 use server::ConnectionInfo;
 use server::sites::{RouteError, UpgradeOffer};
 use std::future::{Future, poll_fn};
@@ -167,25 +166,9 @@ async fn attempt(
         Some(_) if upstream.address().speaks_http1() => Purpose::Upgrade,
         _ => Purpose::Requests,
     };
-    let mut kept = match purpose {
-        Purpose::Requests => upstream.pool().take(Instant::now()),
-        // One that has waited may be closed just now, and one of HTTP/2 is of no use.
-        Purpose::Upgrade => None,
-    };
+    let mut found = find(route, &upstream, purpose).await?;
     loop {
-        let is_new = kept.is_none();
-        let mut connection = match kept.take() {
-            Some(connection) => connection,
-            None => {
-                let manner = (route.settings.tls.as_ref(), purpose);
-                let connection = connect(upstream.address(), manner, timeouts.connect).await?;
-                upstream.on_connection();
-                if let Some(shared) = connection.share() {
-                    upstream.pool().put(shared, (Realm::here(), &Handle::current()));
-                }
-                connection
-            }
-        };
+        let (mut connection, is_new) = found;
         let failure = match send(&mut connection, asked, timeouts.response).await {
             Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 return switch(response, underway, asked, timeouts.tunnel).await;
@@ -202,7 +185,35 @@ async fn attempt(
         if !may_be_stale || !asked.repeat() {
             return Err(failure);
         }
+        found = (Box::pin(open(route, &upstream, purpose)).await?, true);
     }
+}
+
+/// A connection to an upstream, and whether it is new.
+async fn find(route: &Route, upstream: &Upstream, purpose: Purpose) -> Result<(Connection, bool), Failure> {
+    let pool = upstream.pool();
+    let kept = match purpose {
+        Purpose::Requests => pool.take(Instant::now()),
+        // One that has waited may be closed just now, and one of HTTP/2 is of no use.
+        Purpose::Upgrade => None,
+    };
+    match kept {
+        Some(connection) => Ok((connection, false)),
+        // Boxed, because connections are rare and the state of a request should be small.
+        None if upstream.address().is_shared() => Box::pin(pool.share(open(route, upstream, purpose))).await,
+        None => Ok((Box::pin(open(route, upstream, purpose)).await?, true)),
+    }
+}
+
+/// A new connection to an upstream. The pool has it, too, if it takes several requests.
+async fn open(route: &Route, upstream: &Upstream, purpose: Purpose) -> Result<Connection, Failure> {
+    let manner = (route.settings.tls.as_ref(), purpose);
+    let connection = connect(upstream.address(), manner, route.settings.timeouts.connect).await?;
+    upstream.on_connection();
+    if let Some(shared) = connection.share() {
+        upstream.pool().put(shared, (Realm::here(), &Handle::current()));
+    }
+    Ok(connection)
 }
 
 /// Sends the request, and waits for the head of the response.
@@ -231,12 +242,12 @@ async fn send(
     match answered.await {
         None => Err(Failure::Silent),
         Some(Ok(response)) => Ok(response),
-        Some(Err(mut error)) => {
-            asked.request = error.take_message();
+        Some(Err(refused)) => {
+            asked.request = refused.request;
             Err(match progress.state() {
                 State::Aborted => Failure::Client,
                 State::TooLarge => Failure::TooLarge,
-                _ => Failure::Broken(error.into_error()),
+                _ => Failure::Broken(refused.error),
             })
         }
     }
@@ -252,7 +263,7 @@ async fn switch(
     let unasked = Failure::Unasked(response.status());
     let agreed = asked.upgrade.as_ref().and_then(|(offered, _)| upgrade::agreed(response.headers(), offered));
     let Some((protocol, (_, sent))) = agreed.zip(asked.upgrade.take()) else { return Err(unasked) };
-    let upgraded = hyper::upgrade::on(&mut response).await.map_err(Failure::Broken)?;
+    let upgraded = hyper::upgrade::on(&mut response).await.map_err(|error| Failure::Broken(error.into()))?;
     let (mut parts, _) = response.into_parts();
     forward::response(&mut parts.headers);
     upgrade::name(&mut parts.headers, protocol);

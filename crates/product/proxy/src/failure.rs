@@ -1,5 +1,9 @@
 //! Why there is no response of an upstream.
 
+use crate::content::Sent;
+use body::BoxError;
+use http::Request;
+use hyper::client::conn::TrySendError;
 use server::sites::RouteError;
 use std::fmt;
 use std::io;
@@ -12,7 +16,7 @@ pub(crate) enum Failure {
     /// No connection in time.
     ConnectTimeout,
     /// The connection broke before the response, or what came is no HTTP.
-    Broken(hyper::Error),
+    Broken(BoxError),
     /// No response in time.
     Silent,
     /// A response that no request has asked for.
@@ -29,6 +33,14 @@ impl Failure {
     /// Whether the upstream is to blame.
     pub(crate) fn is_upstreams(&self) -> bool {
         !matches!(self, Failure::Full | Failure::TooLarge | Failure::Client)
+    }
+
+    /// The same for another request that has waited for the connection.
+    pub(crate) fn of_connection(&self) -> Failure {
+        match self {
+            Failure::Connect(error) => Failure::Connect(io::Error::new(error.kind(), error.to_string())),
+            _ => Failure::ConnectTimeout,
+        }
     }
 
     /// What the client hears. RFC 9110 §15.5.14, §15.6.3 to §15.6.5.
@@ -48,12 +60,25 @@ impl Failure {
     }
 }
 
+/// A request without a response.
+pub(crate) struct Refused {
+    /// The request, if nothing of it was sent.
+    pub(crate) request: Option<Request<Sent>>,
+    pub(crate) error: BoxError,
+}
+
+impl From<TrySendError<Request<Sent>>> for Refused {
+    fn from(mut error: TrySendError<Request<Sent>>) -> Refused {
+        Refused { request: error.take_message(), error: error.into_error().into() }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Connect(error) => write!(out, "no connection: {error}"),
             Failure::ConnectTimeout => out.write_str("no connection in time: see connect-timeout"),
-            Failure::Broken(error) => write!(out, "no response: {}", Chain(error)),
+            Failure::Broken(error) => write!(out, "no response: {}", Chain(&**error)),
             Failure::Silent => out.write_str("no response in time: see response-timeout"),
             Failure::Unasked(status) => write!(out, "a response {status} that no request has asked for"),
             Failure::Full => {

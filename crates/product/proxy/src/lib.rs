@@ -15,6 +15,8 @@
 //! | tally.rs, report.rs | what is counted; what is known, for the metrics |
 //! | balance.rs | which upstream gets a request |
 //! | connect.rs | new connections |
+//! | tls.rs | how upstreams with TLS are known |
+//! | http3.rs, quic.rs | connections of HTTP/3; how they behave |
 //! | pool.rs | connections that wait for the next request |
 //! | forward.rs | heads on their way: hop-by-hop fields, X-Forwarded-*, Forwarded, Via |
 //! | edit.rs | what an operator changes of requests |
@@ -31,7 +33,8 @@
 //! | runtime.rs | where exchanges run |
 //!
 //! Threads of HTTP/1.1 and 2 are tokio's: what they proxy runs on them, with connections of their own, and crosses no threads. The
-//! workers of HTTP/3 have no runtime: what they proxy runs on one that they share.
+//! workers of HTTP/3 have no runtime: what they proxy runs on one that they share. Connections of HTTP/3 to upstreams are driven by a thread
+//! of their own, whatever the client speaks.
 //!
 //! What a client can make the proxy hold is bounded: connections to each upstream ([`Settings::connections`]), content in each
 //! direction (a queue of the server's, and a buffer of hyper's), heads (the server's limits, and hyper's for responses).
@@ -49,15 +52,18 @@ mod exchange;
 mod failure;
 mod forward;
 mod health;
+mod http3;
 mod log;
 mod pool;
 mod proxy;
+mod quic;
 mod report;
 mod response;
 mod route;
 mod runtime;
 mod settings;
 mod tally;
+mod tls;
 mod trusted;
 mod upgrade;
 mod upstream;
@@ -67,10 +73,10 @@ pub use address::{Address, AddressError, Scheme};
 pub use auth::ForwardAuth;
 pub use balance::MOST;
 pub use check::Check;
-pub use connect::Tls;
 pub use edit::{RequestEdit, RequestFieldError, field_name};
 pub use log::log_to;
 pub use proxy::Proxy;
 pub use report::{UpstreamReport, upstreams};
 pub use settings::{Balance, Retries, Settings, Timeouts};
+pub use tls::Tls;
 pub use trusted::{Network, NetworkError};

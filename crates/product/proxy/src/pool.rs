@@ -5,8 +5,10 @@
 //! last of them.
 
 use crate::connect::Connection;
+use crate::failure::Failure;
 use crate::runtime::Realm;
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::runtime::Handle;
 use tokio::time::{Duration, Instant, sleep};
@@ -28,7 +30,11 @@ struct List {
     waiting: Vec<Waiting>,
     /// A task closes those that are old.
     is_swept: bool,
+    turn: Arc<Turn>,
 }
+
+/// Who connects next, and why the last one could not, since when.
+type Turn = tokio::sync::Mutex<Option<(Instant, Failure)>>;
 
 #[derive(Debug)]
 struct Waiting {
@@ -61,13 +67,46 @@ impl Pool {
         Some(waiting.remove(place).connection)
     }
 
+    /// A connection that takes several requests, and whether it is new. `connect` makes one and puts it here, one at a time, however many
+    /// requests wait for it; all that wait for one that fails fail with it.
+    ///
+    /// # Errors
+    /// None can be made.
+    pub(crate) async fn share(
+        &self,
+        connect: impl Future<Output = Result<Connection, Failure>>,
+    ) -> Result<(Connection, bool), Failure> {
+        if self.most == 0 {
+            return Ok((connect.await?, true));
+        }
+        let since = Instant::now();
+        let turn = Arc::clone(&self.lists.lock().entry(Realm::here()).or_default().turn);
+        let mut last = turn.lock().await;
+        if let Some(connection) = self.take(Instant::now()) {
+            return Ok((connection, false));
+        }
+        if let Some((_, failure)) = last.as_ref().filter(|(at, _)| *at >= since) {
+            return Err(failure.of_connection());
+        }
+        match connect.await {
+            Ok(connection) => {
+                *last = None;
+                Ok((connection, true))
+            }
+            Err(failure) => {
+                *last = Some((Instant::now(), failure.of_connection()));
+                Err(failure)
+            }
+        }
+    }
+
     /// Keeps a connection whose exchange is complete, or that takes several, for the runtime that drives it. From any thread.
     pub(crate) fn put(&self, connection: Connection, (realm, runtime): (Realm, &Handle)) {
         if connection.is_closed() || self.most == 0 {
             return;
         }
         let mut lists = self.lists.lock();
-        let List { waiting, is_swept } = lists.entry(realm).or_default();
+        let List { waiting, is_swept, .. } = lists.entry(realm).or_default();
         if waiting.len() >= self.most {
             waiting.remove(0);
         }

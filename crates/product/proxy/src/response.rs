@@ -3,15 +3,14 @@
 //! It is pulled by what sends it on, and hyper reads no further ahead than its buffer, so that a slow client holds back the upstream. A
 //! response that breaks off fails, over every version of HTTP: it must not look complete.
 
-use crate::connect::Connection;
+use crate::connect::{Connection, Incoming};
 use crate::content::{Progress, State};
 use crate::log::shown;
 use crate::runtime::Realm;
 use crate::upstream::Underway;
-use body::Body;
+use body::{Body, BoxError};
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
-use hyper::body::Incoming;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -57,7 +56,7 @@ pub(crate) struct Received {
 /// Why a response breaks off.
 #[derive(Debug)]
 pub(crate) enum BrokenOff {
-    Upstream(hyper::Error),
+    Upstream(BoxError),
     /// After a response 101.
     Tunnel(std::io::Error),
     Silent,

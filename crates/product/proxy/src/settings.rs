@@ -2,8 +2,8 @@
 
 use crate::address::Address;
 use crate::check::Check;
-use crate::connect::Tls;
 use crate::edit::RequestEdit;
+use crate::tls::Tls;
 use crate::trusted::Network;
 use http::HeaderValue;
 use std::time::Duration;

@@ -5,15 +5,16 @@ use crate::configuration::folder;
 use crate::message::{Answer, Ask};
 use crate::server::Server;
 use crate::sites::{Row, answer_alike, ask_all, start};
+use crate::streaming::{ALL, both_ways, hold_back};
 use crate::upstream::{Heard, Then, Upstream, echo, write};
 use std::io::{BufRead as _, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tercel::Client;
 use tercel::client::{Family, HttpChoice};
 use tercel::tls::Roots;
-use tercel::{Body, Client};
 
 /// A server with a route for all paths, whose key "proxy" is this table.
 pub(crate) fn proxy(table: &str) -> (tempfile::TempDir, Server) {
@@ -385,36 +386,13 @@ fn talking() -> Upstream {
 fn content_streams_both_ways_at_once() {
     let upstream = talking();
     let (_place, server) = proxy(&format!("to = '{}'", upstream.url()));
-    for http in CHOICES {
-        crate::tcp::run(async {
-            let (mut sender, content) = Body::channel(1_000);
-            sender.send("first".into()).await.expect("room");
-            let request = http::Request::post(format!("https://localhost:{}/", server.port));
-            let response = client(http).request(request.body(content).expect("a request")).await;
-            let mut content = response.expect("a response").into_body();
-            for word in ["first", "second", "third"] {
-                let mut heard = Vec::new();
-                while heard.len() < word.len() {
-                    heard.extend_from_slice(&content.chunk().await.expect("content").expect("more of it"));
-                }
-                assert_eq!(heard, word.as_bytes(), "{http:?}");
-                let next = if word == "first" { "second" } else { "third" };
-                if word != "third" {
-                    sender.send(next.into()).await.expect("room");
-                }
-            }
-            sender.finish(None);
-            assert!(content.chunk().await.expect("the end").is_none(), "{http:?}");
-        });
-    }
+    both_ways(server.port);
     server.stop();
 }
 
 /// Deleted, a slow upstream could fill the memory of the server with what clients send, or a slow client with what upstreams do.
 #[test]
 fn who_does_not_read_holds_back_who_writes() {
-    const ALL: usize = 64 << 20;
-    const MOST: usize = 24 << 20;
     let written = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&written);
     // Reads the head alone, and writes without end.
@@ -440,39 +418,7 @@ fn who_does_not_read_holds_back_who_writes() {
         }
     });
     let (_place, server) = proxy(&format!("to = 'http://127.0.0.1:{port}'"));
-    for http in CHOICES {
-        written.store(0, Ordering::Relaxed);
-        crate::tcp::run(async {
-            let (mut sender, content) = Body::channel(1_000);
-            let request = http::Request::post(format!("https://localhost:{}/", server.port));
-            let client = client(http);
-            let response = client.request(request.body(content).expect("a request")).await;
-            let response = response.expect("a response");
-            assert_eq!(response.status(), 200, "{http:?}");
-            let mut content = response.into_body();
-            let mut sent = 0;
-            while sent < ALL {
-                let send = sender.send(vec![b'y'; 65_536].into());
-                if tokio::time::timeout(Duration::from_millis(500), send).await.is_err() {
-                    break;
-                }
-                sent += 65_536;
-            }
-            assert!(sent < MOST, "{http:?}: {sent} bytes are on their way to an upstream that reads nothing");
-            let mut before = usize::MAX;
-            while std::mem::replace(&mut before, written.load(Ordering::Relaxed)) != before {
-                tokio::time::sleep(Duration::from_millis(500)).await;
-            }
-            assert!(
-                (1..MOST).contains(&before),
-                "{http:?}: {before} bytes are on their way to a client that reads nothing"
-            );
-            let mut read = 0;
-            while read < 2 * MOST {
-                read += content.chunk().await.expect("content").expect("more of it").len();
-            }
-        });
-    }
+    hold_back(server.port, &written);
     server.stop();
 }
 

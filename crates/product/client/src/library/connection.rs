@@ -160,7 +160,7 @@ fn shape_http1(head: &mut request::Parts) -> Result<(), Error> {
 }
 
 /// RFC 9110 §8.6: the length of content, as hyper says it for the other versions.
-fn add_length(head: &mut request::Parts, content: &Body) {
+pub(crate) fn add_length(head: &mut request::Parts, content: &Body) {
     let expects = matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
     if let Some(length) = content.size_hint().exact().filter(|length| *length > 0 || expects) {
         head.headers.entry(CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(length));

@@ -29,6 +29,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use transport::ClientConfig;
 
 /// A server that was silent for so long is asked about at the network, and so often after that.
 const PROBE_AFTER: Duration = Duration::from_millis(60);
@@ -225,9 +226,10 @@ impl Connector {
         let addresses = self.resolve(origin.target(address.host.as_deref(), address.port)?).await?;
         let endpoint = self.quic_endpoint()?;
         let attempts = addresses.into_iter().map(|peer| {
-            let (endpoint, origin) = (Arc::clone(&endpoint), origin.clone());
+            let (endpoint, origin, config) =
+                (Arc::clone(&endpoint), origin.clone(), self.settings.quic.clone());
             async move {
-                let connection = probed(&endpoint, peer, origin.host()).await?;
+                let connection = probed(&endpoint, (peer, origin.host()), &config).await?;
                 Ok((peer, Channel::Http3(connection)))
             }
         });
@@ -293,9 +295,16 @@ fn late(timeout: Duration) -> Error {
     Error::new(Kind::Timeout(Phase::Connect), format!("no connection after {timeout:?}"))
 }
 
-/// Connects to `peer`, unless the network says that nothing is there.
-async fn probed(endpoint: &QuicEndpoint, peer: SocketAddr, host: &str) -> Result<Arc<QuicConnection>, Error> {
-    let mut connecting = std::pin::pin!(endpoint.connect(peer, host));
+/// Connects to `peer`, whose certificate must be for `host`, unless the network says that nothing is there.
+///
+/// # Errors
+/// As [`QuicEndpoint::connect`]; or nothing listens at the address.
+pub(crate) async fn probed(
+    endpoint: &QuicEndpoint,
+    (peer, host): (SocketAddr, &str),
+    config: &ClientConfig,
+) -> Result<Arc<QuicConnection>, Error> {
+    let mut connecting = std::pin::pin!(endpoint.connect(peer, host, config));
     let mut probe: Option<Probe> = None;
     loop {
         if let Ok(result) = tokio::time::timeout(PROBE_AFTER, connecting.as_mut()).await {

@@ -5,6 +5,8 @@
 //!     quic/ (HTTP/3, a worker on a thread of its own) and tcp.rs (HTTP/1.1 and 2, hyper on a thread of its own)
 //! ```
 //!
+//! http3.rs has connections of HTTP/3 without the rest, for a program that keeps them itself.
+//!
 //! What is learnt from responses (Alt-Svc) and attempts is in knowledge.rs.
 
 mod alert;
@@ -16,6 +18,7 @@ mod connection;
 mod connector;
 mod content;
 mod error;
+mod http3;
 mod informational;
 mod knowledge;
 mod origin;
@@ -37,6 +40,7 @@ mod used;
 pub use builder::{BuildError, Builder};
 pub use client::Client;
 pub use error::{Error, Kind, Phase};
+pub use http3::{Http3Connection, Http3Endpoint, Unanswered};
 pub use informational::on_informational;
 pub use quic::ClientDriver;
 pub use settings::{EarlyData, HttpChoice, Pool, Redirects, Timeout};

@@ -129,7 +129,7 @@ impl Settings {
     /// What a worker of HTTP/3 is made with.
     pub(crate) fn quic_setup(&self) -> Setup {
         Setup {
-            config: self.quic.clone(),
+            writes_tickets: self.quic.tls.writes_tickets(),
             idle: self.pool.idle.into(),
             spin: self.data_path.spin_span(),
             paths: self.paths.clone(),

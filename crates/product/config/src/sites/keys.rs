@@ -312,7 +312,7 @@ static PROXY: &[Key] = &[
     Key::new(
         "to",
         Kind::List(&Kind::Text),
-        "The upstreams: http://HOST:PORT and unix:PATH are asked by HTTP/1.1, h2c://HOST:PORT by HTTP/2, https://HOST:PORT by what both ends speak of the two.",
+        "The upstreams: http://HOST:PORT and unix:PATH are asked by HTTP/1.1, h2c://HOST:PORT by HTTP/2, https://HOST:PORT by what both ends speak of the two, h3://HOST:PORT by HTTP/3.",
     )
     .required(),
     Key::with_default(
@@ -330,7 +330,7 @@ static PROXY: &[Key] = &[
     Key::new(
         "tls-ca",
         Kind::Text,
-        "The authorities that certificates of upstreams at https:// are from, PEM; or such a certificate itself. Without it those of the system.",
+        "The authorities that certificates of upstreams at https:// and h3:// are from, PEM; or such a certificate itself. Without it those of the system.",
     ),
     Key::new("tls-name", Kind::Text, "The name in these certificates. Without it the host of the upstream."),
     Key::new(

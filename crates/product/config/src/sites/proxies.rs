@@ -4,11 +4,11 @@ use super::Builder;
 use super::edits::{FieldChange, field_changes};
 use crate::read::Table;
 use crate::units;
-use crypto::{Roots, TlsOptions};
+use crypto::Roots;
 use http::header::{HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use proxy::{
-    Address, Balance, Check, ForwardAuth, MOST, Proxy, RequestEdit, Retries, Scheme, Settings, Timeouts, Tls,
+    Address, Balance, Check, ForwardAuth, MOST, Proxy, RequestEdit, Retries, Settings, Timeouts, Tls,
 };
 use rustls_pki_types::ServerName;
 use server::sites::{Action, RouteService, ServiceOf};
@@ -127,13 +127,15 @@ fn upstreams(builder: &mut Builder<'_>, table: &Table) -> Vec<Address> {
     upstreams
 }
 
-/// How upstreams at https:// are known; `None` if there are none.
+/// How upstreams at https:// and h3:// are known; `None` if there are none.
 fn tls(builder: &mut Builder<'_>, table: &Table, upstreams: &[Address]) -> Option<Tls> {
-    let is_tls = |address: &Address| matches!(address, Address::Tcp { scheme: Scheme::Https, .. });
-    if !upstreams.iter().any(is_tls) {
+    if !upstreams.iter().any(Address::is_secure) {
         for name in ["tls-ca", "tls-name"] {
             if let Some(span) = table.place(name) {
-                builder.note(span, format!("\"{name}\" is for upstreams at https://, and there are none"));
+                builder.note(
+                    span,
+                    format!("\"{name}\" is for upstreams at https:// and h3://, and there are none"),
+                );
             }
         }
         return None;
@@ -158,14 +160,10 @@ fn tls(builder: &mut Builder<'_>, table: &Table, upstreams: &[Address]) -> Optio
         }
         None => (Roots::System, table.place("to").unwrap_or_default()),
     };
-    let alpn = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    match crypto::tcp_client(&roots, &TlsOptions { alpn, ..TlsOptions::default() }) {
-        Ok(config) => Some(Tls { config, name }),
-        Err(error) => {
-            builder.note(span, error.to_string());
-            None
-        }
-    }
+    Tls::new(upstreams, &roots, name).unwrap_or_else(|error| {
+        builder.note(span, error.to_string());
+        None
+    })
 }
 
 /// How upstreams are checked; `None` if what is asked for is wrong.

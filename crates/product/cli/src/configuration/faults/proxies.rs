@@ -92,7 +92,19 @@ pub(super) const OF_PROXIES: &[Fault] = &[
         "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nproxy = { to = 'unix:a', tls-ca = 'one.crt' }\n",
         Meaning,
         "5:26",
-        "\"tls-ca\" is for upstreams at https://, and there are none",
+        "\"tls-ca\" is for upstreams at https:// and h3://, and there are none",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nproxy = { to = 'quic://a' }\n",
+        Meaning,
+        "5:16",
+        "h2c://, https:// or h3:// in the same way",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nproxy = { to = 'h3://a', tls-ca = 'nothing.crt' }\n",
+        Meaning,
+        "5:35",
+        "nothing.crt: No such file or directory",
     ),
     (
         "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nproxy = { to = 'https://a', tls-ca = 'nothing.crt' }\n",

@@ -233,7 +233,7 @@ impl Connections {
             state.idle_since = None;
             return None;
         }
-        let idle = match (self.is_abandoned, state.is_used) {
+        let idle = match (self.is_abandoned || state.handle.is_released(), state.is_used) {
             (true, _) => Duration::ZERO,
             (false, true) => self.idle,
             // The request that it was made for is on its way.

@@ -35,6 +35,7 @@ const REPEAT_CLOSE: Duration = Duration::from_millis(5);
 
 /// A connection that is to be made.
 struct Dial {
+    config: ClientConfig,
     peer: SocketAddr,
     server_name: String,
     tell: TellConnected,
@@ -75,8 +76,8 @@ impl Hub {
 
 /// What a worker is made with.
 pub(crate) struct Setup {
-    /// TLS and QUIC.
-    pub(crate) config: ClientConfig,
+    /// Whether tickets that come are kept beyond the life of the process.
+    pub(crate) writes_tickets: bool,
     /// A connection without requests is closed after so long.
     pub(crate) idle: Duration,
     /// How long the worker polls before it sleeps.
@@ -89,7 +90,8 @@ pub(crate) struct Setup {
 pub(crate) struct QuicEndpoint(Arc<Hub>);
 
 impl QuicEndpoint {
-    /// Connects to `peer`, whose certificate must be for `server_name`. Dropping the future gives the attempt up.
+    /// Connects to `peer`, whose certificate must be for `server_name`, with the TLS and QUIC of `config`. Dropping the future gives the
+    /// attempt up.
     ///
     /// # Errors
     /// The handshake has failed.
@@ -97,15 +99,21 @@ impl QuicEndpoint {
         &self,
         peer: SocketAddr,
         server_name: &str,
+        config: &ClientConfig,
     ) -> Result<Arc<QuicConnection>, Error> {
         let (tell, told) = oneshot::channel();
-        let dial = Dial { peer, server_name: server_name.to_owned(), tell };
+        let dial = Dial { config: config.clone(), peer, server_name: server_name.to_owned(), tell };
         self.0.order(|orders| {
             if !orders.is_over {
                 orders.dials.push(dial);
             }
         });
         told.await.unwrap_or_else(|_| Err(Error::new(Kind::Connect, "the thread of HTTP/3 has ended")))
+    }
+
+    /// Whether it takes orders: the engine has not ended.
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.change(|orders| !orders.is_over)
     }
 
     /// All connections move to this local address, those of the other family excepted.
@@ -129,7 +137,8 @@ impl Drop for QuicEndpoint {
 pub(crate) struct Engine {
     worker: Worker<AnyPort, ClientApp<Connections>>,
     hub: Arc<Hub>,
-    config: ClientConfig,
+    /// See [`Setup::writes_tickets`].
+    writes_tickets: bool,
     /// See [`Setup::paths`].
     paths: Vec<LocalPlace>,
     /// Tells of changes, as long as the engine lives.
@@ -166,8 +175,8 @@ impl Engine {
         let may_move =
             worker.sends_from(Ipv4Addr::LOCALHOST.into()) && worker.sends_from([127, 0, 0, 2].into());
         let network = may_move.then(|| Network::watch(tell)).flatten();
-        let (config, paths) = (setup.config, setup.paths);
-        let engine = Engine { worker, hub: Arc::clone(&hub), config, paths, _network: network };
+        let Setup { writes_tickets, paths, .. } = setup;
+        let engine = Engine { worker, hub: Arc::clone(&hub), writes_tickets, paths, _network: network };
         Ok((engine, QuicEndpoint(hub)))
     }
 
@@ -239,7 +248,7 @@ impl Engine {
     /// The socket is broken.
     pub(super) fn close(&mut self) -> io::Result<()> {
         self.abandon();
-        let patience = if self.config.tls.writes_tickets() { CLOSE_WITH_TICKETS } else { CLOSE };
+        let patience = if self.writes_tickets { CLOSE_WITH_TICKETS } else { CLOSE };
         let until = self.now() + patience;
         while self.obey() && self.now() < until {
             self.run_turn(Some(until), &|| false)?;
@@ -256,17 +265,17 @@ impl Engine {
     }
 
     fn begin(&mut self, dial: Dial) {
-        let Dial { peer, server_name, tell } = dial;
+        let Dial { config, peer, server_name, tell } = dial;
         let own = match self.own_addresses(peer) {
             Ok(own) => own,
             Err(error) => return drop(tell.send(Err(error))),
         };
         let app = self.worker.app_mut();
-        let config = Arc::clone(&app.config);
+        let http3 = Arc::clone(&app.config);
         let mut own = own.into_iter();
         let first = own.next();
         let state = app.state(Some(tell), own.collect());
-        let state = ClientConnection::new(config, state, 0, self.worker.now());
+        let state = ClientConnection::new(http3, state, 0, self.worker.now());
         let port = self.worker.port();
         let local = match first {
             None => port.local_address_towards(peer),
@@ -274,7 +283,7 @@ impl Engine {
         };
         let addresses = Addresses { local, peer };
         // The name was checked before. Should TLS refuse all the same, the end of `state` tells its requester.
-        if let Ok(slot) = self.worker.connect_between(&self.config, &server_name, addresses, state)
+        if let Ok(slot) = self.worker.connect_between(&config, &server_name, addresses, state)
             && let Some((quic, connection)) = self.worker.connection(slot)
         {
             connection.state().set_slot(slot);

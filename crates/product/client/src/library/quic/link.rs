@@ -44,6 +44,8 @@ struct State {
     jobs: Vec<Job>,
     /// Why it takes no more requests, if it does not.
     closed: Option<Error>,
+    /// No handle is left: it is closed after the last exchange.
+    is_released: bool,
 }
 
 /// An HTTP/3 connection as its handles see it.
@@ -54,12 +56,26 @@ pub(crate) struct QuicConnection {
 
 impl QuicConnection {
     pub(super) fn new(call: Arc<Call>) -> QuicConnection {
-        QuicConnection { state: Mutex::new(State { jobs: Vec::new(), closed: None }), call }
+        QuicConnection {
+            state: Mutex::new(State { jobs: Vec::new(), closed: None, is_released: false }),
+            call,
+        }
     }
 
     /// Whether it takes requests.
     pub(crate) fn is_open(&self) -> bool {
         self.change(|state| state.closed.is_none())
+    }
+
+    /// No more requests come.
+    pub(crate) fn release(&self) {
+        self.change(|state| state.is_released = true);
+        self.call.wake_by_ref();
+    }
+
+    /// Whether no more requests come.
+    pub(super) fn is_released(&self) -> bool {
+        self.change(|state| state.is_released)
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
