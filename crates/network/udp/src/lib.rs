@@ -26,4 +26,4 @@ pub use options::{BindError, BindOptions, Variant, Without};
 pub use port::UdpPort;
 pub use sockets::{MAX_SOCKETS, Sockets};
 pub use steering::{Steering, SteeringChoice};
-pub use sys::{return_freed_memory, take_passed};
+pub use sys::{return_freed_memory, take_passed, unacknowledged};

@@ -4,6 +4,7 @@ mod batch;
 mod heap;
 #[cfg(miri)]
 mod kernel;
+mod outgoing;
 mod passed;
 
 use std::io;
@@ -11,6 +12,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 pub(crate) use batch::{Arrived, Message, ReceiveBatch, SendBatch};
 pub use heap::return_freed_memory;
+pub use outgoing::unacknowledged;
 pub use passed::take_passed;
 
 /// Sets an integer option.

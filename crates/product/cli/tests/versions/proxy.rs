@@ -18,9 +18,14 @@ use tercel::tls::Roots;
 
 /// A server with a route for all paths, whose key "proxy" is this table.
 pub(crate) fn proxy(table: &str) -> (tempfile::TempDir, Server) {
+    proxy_with(table, "")
+}
+
+/// The same with these keys of the server.
+pub(crate) fn proxy_with(table: &str, keys: &str) -> (tempfile::TempDir, Server) {
     let place = folder(&[("site/502.html", "sorry")]);
     let text = format!(
-        "[[site]]\nnames = '*'\nroot = 'site'\nerror-pages = {{ 502 = '/502.html' }}\n[[site.route]]\npath = '/'\nproxy = {{ {table} }}\n"
+        "{keys}\n[[site]]\nnames = '*'\nroot = 'site'\nerror-pages = {{ 502 = '/502.html' }}\n[[site.route]]\npath = '/'\nproxy = {{ {table} }}\n"
     );
     let server = start(place.path(), &text);
     (place, server)

@@ -2,13 +2,18 @@
 
 use crate::message::Answer;
 use crate::tcp;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
 /// Types of HTTP/2 frames. RFC 9113 §6.
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const ACK: u8 = 0x1;
 /// END_STREAM and END_HEADERS.
 const WHOLE: u8 = 0x5;
 
@@ -40,6 +45,62 @@ pub(crate) async fn http2(port: u16, lines: &[(Vec<u8>, Vec<u8>)]) -> Result<u16
             _ => {}
         }
     }
+}
+
+/// Asks for `path`, with content of `size` bytes, over HTTP/2 with room for all of it, calls `then` when the first of it has come, and
+/// reads the last of it slowly, with a frame after each pause as if credit was given. Returns how much came.
+pub(crate) async fn http2_slowly(port: u16, (path, size): (&str, usize), then: impl FnOnce()) -> usize {
+    const PAUSE: Duration = Duration::from_secs(3);
+    const STEP: usize = 2_000_000;
+    // More than the sockets hold.
+    let slow_from = size.saturating_sub(14_000_000);
+    let mut stream = tcp::connect(port, "h2").await;
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let line = |name: &str, value: &str| (name.into(), value.into());
+    let lines = [
+        line(":method", "GET"),
+        line(":scheme", "https"),
+        line(":authority", "localhost"),
+        line(":path", path),
+    ];
+    // SETTINGS_INITIAL_WINDOW_SIZE.
+    let window = [&4_u16.to_be_bytes()[..], &0x7fff_ffff_u32.to_be_bytes()].concat();
+    frame(&mut bytes, (SETTINGS, 0, 0), &window);
+    frame(&mut bytes, (WINDOW_UPDATE, 0, 0), &0x4000_0000_u32.to_be_bytes());
+    frame(&mut bytes, (HEADERS, WHOLE, 1), &section(&lines));
+    stream.write_all(&bytes).await.expect("sent");
+    let (mut then, mut received, mut paused_at) = (Some(then), 0, 0);
+    while received < size {
+        let mut header = [0; 9];
+        if stream.read_exact(&mut header).await.is_err() {
+            break;
+        }
+        let [high, middle, low, kind, flags, ..] = header;
+        let mut payload = vec![0; u32::from_be_bytes([0, high, middle, low]) as usize];
+        if stream.read_exact(&mut payload).await.is_err() {
+            break;
+        }
+        let mut answer = Vec::new();
+        match kind {
+            DATA => received += payload.len(),
+            PING if flags & ACK == 0 => frame(&mut answer, (PING, ACK, 0), &payload),
+            _ => {}
+        }
+        if received > 0
+            && let Some(then) = then.take()
+        {
+            then();
+        }
+        if received > slow_from && received >= paused_at + STEP {
+            paused_at = received;
+            tokio::time::sleep(PAUSE).await;
+            frame(&mut answer, (WINDOW_UPDATE, 0, 0), &1_u32.to_be_bytes());
+        }
+        if stream.write_all(&answer).await.is_err() {
+            break;
+        }
+    }
+    received
 }
 
 fn frame(out: &mut Vec<u8>, (kind, flags, stream): (u8, u8, u32), payload: &[u8]) {

@@ -5,7 +5,7 @@ use crate::message::Ask;
 use crate::server::{PROGRAM, Server};
 use crate::sites::certificate;
 use crate::systemd::notifications;
-use crate::{site, tcp};
+use crate::{raw, site, tcp};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -57,6 +57,25 @@ fn downloads_of_every_version_go_on_across_two_upgrades() {
         assert_eq!(log.lines().count(), 3 * 4 + 3 * 3, "{words:?}: {log}");
         assert!(log.lines().all(|line| line.contains("\" 200 ")), "{words:?}: {log}");
     }
+}
+
+/// Deleted, a client of HTTP/2 that reads slowly could lose the end of a response to a reset, when the old process has sent all of it.
+#[test]
+fn the_end_of_a_response_reaches_clients_that_read_it_after_the_server_has_sent_it() {
+    const SIZE: usize = 30_000_000;
+    let root = site();
+    let path = format!("/bytes/{SIZE}");
+    let mut server = Server::start(root.path(), &[]);
+    let port = server.port;
+    let upgrade = || _ = server.upgrade();
+    let read = tcp::run(raw::http2_slowly(port, (&path, SIZE), upgrade));
+    assert_eq!(read, SIZE, "after an upgrade");
+    assert!(server.wait().success());
+    server.stop();
+    // The same where a server ends.
+    let server = Server::start(root.path(), &[]);
+    let read = tcp::run(raw::http2_slowly(server.port, (&path, SIZE), || server.ask_to_end()));
+    assert_eq!(read, SIZE, "after SIGTERM");
 }
 
 /// Deleted, a mistake in the configuration, or a program that does not run, could end the server that does.

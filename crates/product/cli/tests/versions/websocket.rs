@@ -2,7 +2,7 @@
 
 use crate::configuration::folder;
 use crate::message::Who;
-use crate::proxy::proxy;
+use crate::proxy::{proxy, proxy_with};
 use crate::server::Server;
 use crate::sites::start;
 use crate::upstream::Upstream;
@@ -375,6 +375,72 @@ fn a_reload_cuts_nothing_and_the_end_of_the_server_ends_it() {
     drop(stream);
     assert!(server.wait().success());
     assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+/// Deleted, a reload or an upgrade could cut connections, or the old process stay when the last of them is over.
+#[test]
+fn what_is_open_at_a_reload_and_an_upgrade_goes_on_in_the_old_process_to_its_end() {
+    let (url, ends) = watched();
+    let (_place, mut server) = proxy(&format!("to = '{url}'"));
+    let mut first = switched(&server);
+    hello(&mut first);
+    let mut say = |word: &[u8]| {
+        first.write_all(word).expect("sent");
+        first.flush().expect("sent");
+    };
+    say(b"a");
+    server.signal("HUP");
+    server.wait_for("said", ("tercel: reloaded", 1));
+    say(b"b");
+    server.upgrade();
+    say(b"c");
+    // The new process has its own, which an upgrade leaves to it.
+    let mut second = switched(&server);
+    hello(&mut second);
+    server.upgrade();
+    say(b"d");
+    second.write_all(b"x").expect("sent");
+    second.flush().expect("sent");
+    thread::sleep(Duration::from_millis(500));
+    assert!(ends.try_recv().is_err(), "both go on");
+    say(b"e");
+    first.conn.send_close_notify();
+    first.flush().expect("sent");
+    first.read_to_end(&mut Vec::new()).expect("the end, and TLS says so");
+    assert_eq!(ends.recv_timeout(PATIENCE).expect("the end"), b"abcde");
+    assert!(server.wait().success(), "the first process has nothing left");
+    second.write_all(b"y").expect("sent");
+    second.conn.send_close_notify();
+    second.flush().expect("sent");
+    second.read_to_end(&mut Vec::new()).expect("the end, and TLS says so");
+    assert_eq!(ends.recv_timeout(PATIENCE).expect("the end"), b"xy");
+    server.stop();
+}
+
+/// Deleted, a connection without an end of its own could keep an old process for ever, or the limit end it too early.
+#[test]
+fn the_drain_timeout_ends_what_is_open_in_the_old_process_and_nothing_else() {
+    let (url, ends) = watched();
+    let (_place, mut server) = proxy_with(&format!("to = '{url}'"), "drain-timeout = 3");
+    let mut old = switched(&server);
+    hello(&mut old);
+    let began = Instant::now();
+    server.upgrade();
+    let mut new = switched(&server);
+    hello(&mut new);
+    old.write_all(b"old").expect("sent");
+    old.flush().expect("sent");
+    let _ = old.read_to_end(&mut Vec::new());
+    assert!(began.elapsed() >= Duration::from_secs(3), "{:?}", began.elapsed());
+    assert_eq!(ends.recv_timeout(PATIENCE).expect("the end"), b"old");
+    assert!(server.wait().success());
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    new.write_all(b"new").expect("sent");
+    new.conn.send_close_notify();
+    new.flush().expect("sent");
+    new.read_to_end(&mut Vec::new()).expect("the end, and TLS says so");
+    assert_eq!(ends.recv_timeout(PATIENCE).expect("the end"), b"new");
+    server.stop();
 }
 
 /// The next response: its head, and its content.

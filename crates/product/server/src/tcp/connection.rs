@@ -39,6 +39,8 @@ const STREAM_BUFFER: usize = 64 * 1024;
 const WINDOW: u32 = 4 << 20;
 /// The largest frames that we take.
 const MAX_FRAME: u32 = 64 * 1024;
+/// How often it is looked at how much a peer has taken of what it was sent last.
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
 
 /// How the connections of a thread are served.
 pub(super) struct ConnectionOptions<A> {
@@ -146,6 +148,9 @@ pub(super) async fn serve<A: Answer>(
             _ => end,
         }
     };
+    if stream.unacknowledged() > 0 {
+        deliver(&stream, &timeouts).await;
+    }
     // A peer that is still sending would lose our last words to a reset.
     if end == End::Unread || timeouts.has_unread() || timeouts.has_left() {
         linger(&stream, &timeouts).await;
@@ -168,6 +173,25 @@ async fn linger(stream: &Stream, timeouts: &ConnectionTimeouts) {
     poll_fn(|cx| match timeouts.order(cx.waker()) {
         NextAction::Close => Poll::Ready(()),
         NextAction::Serve | NextAction::Leave | NextAction::Finish => stream.poll_discard(cx),
+    })
+    .await;
+}
+
+/// Throws away what the peer sends while it takes what it was sent. Over HTTP/2 it sends as it reads, and once the socket is closed the
+/// kernel answers that by a reset, which would take with it what is on the way.
+async fn deliver(stream: &Stream, timeouts: &ConnectionTimeouts) {
+    timeouts.on_last_sent(monotonic::now());
+    let mut left = stream.unacknowledged();
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    poll_fn(|cx| {
+        while look.poll_tick(cx).is_ready() {
+            let before = std::mem::replace(&mut left, stream.unacknowledged());
+            timeouts.on_taken(before.saturating_sub(left));
+        }
+        if left == 0 || timeouts.order(cx.waker()) == NextAction::Close {
+            return Poll::Ready(());
+        }
+        stream.poll_discard(cx)
     })
     .await;
 }

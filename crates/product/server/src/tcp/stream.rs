@@ -16,6 +16,7 @@ use rustls::server::Acceptor;
 use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 use std::cell::RefCell;
 use std::io::{self, BufRead as _, IoSlice};
+use std::os::fd::AsFd as _;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -211,6 +212,11 @@ impl Stream {
             }
         }
         Poll::Ready(socket2::SockRef::from(&tls.socket).shutdown(std::net::Shutdown::Write))
+    }
+
+    /// Bytes that were sent and that the peer has not acknowledged; none where the system does not say.
+    pub(super) fn unacknowledged(&self) -> usize {
+        udp::unacknowledged(self.0.borrow().socket.as_fd()).unwrap_or(0)
     }
 
     /// Throws away what the peer still sends. Ready at its end.

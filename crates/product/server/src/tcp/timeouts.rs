@@ -45,6 +45,8 @@ enum Phase {
     Serving,
     /// Another protocol than HTTP is spoken. The handler says how long it may rest.
     Tunnel,
+    /// All is sent, and the peer has yet to take some of it.
+    Delivering,
     /// The connection is over; what the peer still sends is thrown away, so that it can read what we said last.
     Lingering,
 }
@@ -106,6 +108,16 @@ impl ConnectionTimeouts {
     /// Another protocol than HTTP is spoken from now on.
     pub(super) fn on_tunnel(&self, now: Instant) {
         self.enter(Phase::Tunnel, now);
+    }
+
+    /// All is sent, and the peer has yet to take some of it.
+    pub(super) fn on_last_sent(&self, now: Instant) {
+        self.enter(Phase::Delivering, now);
+    }
+
+    /// The peer has taken this many bytes of what was sent last.
+    pub(super) fn on_taken(&self, bytes: usize) {
+        self.moved.set(self.moved.get().saturating_add(bytes as u64));
     }
 
     /// Only the peer's end is awaited.
@@ -263,6 +275,11 @@ impl ConnectionTimeouts {
         let has_moved = self.moved.get().saturating_sub(self.mark.get()) >= limits.progress_bytes;
         let order = match self.phase.get() {
             Phase::Handshake if elapsed >= limits.handshake => NextAction::Close,
+            Phase::Delivering if has_moved => {
+                self.begin_span(now);
+                NextAction::Serve
+            }
+            Phase::Delivering if elapsed >= limits.progress => NextAction::Close,
             Phase::Lingering if elapsed >= limits.linger => NextAction::Close,
             // What was asked for is still leaving.
             Phase::Serving if self.open.get() == 0 && has_moved => {
@@ -345,6 +362,19 @@ mod tests {
         timeouts.on_response(at(100_000));
         timeouts.on_linger(at(100_000));
         assert_eq!(ordered(&timeouts, 100_010), NextAction::Close);
+    }
+
+    /// Deleted, the end of a response could be lost to a client that reads slowly, or one that reads nothing keep its connection.
+    #[test]
+    fn what_was_sent_last_is_taken_in_time() {
+        let timeouts = timeouts();
+        timeouts.on_secure(at(0));
+        timeouts.on_last_sent(at(10));
+        timeouts.on_taken(1_024);
+        assert_eq!(ordered(&timeouts, 69), NextAction::Serve);
+        timeouts.on_taken(1_023);
+        assert_eq!(ordered(&timeouts, 128), NextAction::Serve);
+        assert_eq!(ordered(&timeouts, 129), NextAction::Close);
     }
 
     #[test]
