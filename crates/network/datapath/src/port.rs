@@ -101,6 +101,11 @@ pub trait Port: Rx + Tx {
         Vec::new()
     }
 
+    /// How often [`Port::descriptors`] became others: a foreign event loop that keeps copies makes new ones then.
+    fn descriptor_changes(&self) -> u32 {
+        0
+    }
+
     /// What interrupts this port's wait from another thread; `None` for paths that do not sleep.
     fn waker(&self) -> Option<Waker> {
         None
@@ -212,6 +217,10 @@ macro_rules! ask_inner {
 
         fn descriptors(&self) -> Vec<::std::os::fd::BorrowedFd<'_>> {
             self.$($shared)*.descriptors()
+        }
+
+        fn descriptor_changes(&self) -> u32 {
+            self.$($shared)*.descriptor_changes()
         }
 
         fn waker(&self) -> Option<$crate::Waker> {

@@ -4,7 +4,7 @@
 //! kernel UDP a packet costs a few predictable branches, for the others a few calls. Middleware, which is for tests and diagnosis,
 //! costs indirect calls.
 
-use crate::queues::Queues;
+use crate::queues_or_socket::QueuesOrSocket;
 use base::net::Train;
 use base::sink::{PacketSink, TrainPath};
 use base::time::Instant;
@@ -14,7 +14,6 @@ use datapath::{Counters, Port, Rx, Tx};
 use std::io;
 use std::os::fd::BorrowedFd;
 use udp::{Sockets, UdpPort, Variant};
-use xdp::XdpPort;
 
 /// A data path, or the wish to have one chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,7 +110,7 @@ pub enum AnyPort {
     /// The same, several sockets that are driven as one port.
     Sockets(Sockets),
     /// Past it. A worker that has several queues of the interface drives them as one port.
-    Xdp(Queues<XdpPort>),
+    Xdp(QueuesOrSocket),
     /// Middleware, or a port of the program's own.
     Other(Box<dyn Port + Send>),
 }
@@ -132,12 +131,13 @@ impl AnyPort {
         }
     }
 
-    /// The sockets of the kernel's UDP that it drives; none of other paths, and of middleware.
+    /// The sockets of the kernel's UDP that it drives, or that get what AF_XDP does not take; none of middleware.
     pub fn sockets(&self) -> Vec<BorrowedFd<'_>> {
         match self {
             AnyPort::Udp(port) => vec![port.socket()],
             AnyPort::Sockets(sockets) => sockets.sockets(),
-            AnyPort::Xdp(_) | AnyPort::Other(_) => Vec::new(),
+            AnyPort::Xdp(port) => vec![port.socket()],
+            AnyPort::Other(_) => Vec::new(),
         }
     }
 

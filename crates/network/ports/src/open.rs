@@ -5,13 +5,15 @@ use crate::bind_address::{self, BindAddress, Interface};
 use crate::kinds::{AnyPort, DataPathChoice};
 use crate::measure;
 use crate::open_error::explain;
-use crate::queues::Queues;
+use crate::queues_or_socket::{QueuesOrSocket, XdpOpener, share};
 use crate::selection::{Candidate, PathCost, Selection};
 use core::net::{IpAddr, SocketAddr};
 use datapath::Port;
+use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use udp::{BindOptions, Group, Steered, Steering, SteeringChoice, Variant, Without};
-use xdp::{BusyPoll, Mode, XdpPort};
+use xdp::{BusyPoll, Mode};
 
 /// What is to be opened.
 #[derive(Clone, Debug)]
@@ -93,6 +95,11 @@ impl OpenOptions {
         }
     }
 
+    /// Of the kernel's socket that takes the place of AF_XDP's during an upgrade. It holds no trains back, as those do not.
+    fn beside_xdp(&self) -> BindOptions {
+        BindOptions { departure_times: false, ..self.bind_options(Variant::Gso) }
+    }
+
     fn xdp(&self, interface: &str, address: SocketAddr) -> xdp::Options {
         xdp::Options {
             mode: self.xdp_mode,
@@ -121,6 +128,8 @@ pub struct OpenOutcome {
     pub steering: Steering,
     /// Why something better is not in use, one line each.
     pub declined: Vec<String>,
+    /// With AF_XDP: opens its sockets anew after an upgrade.
+    pub xdp: Option<Arc<XdpOpener>>,
 }
 
 impl OpenOutcome {
@@ -156,7 +165,8 @@ pub fn open(options: &OpenOptions) -> Result<OpenOutcome, String> {
 }
 
 /// Takes sockets of UDP that another process has bound: one for each worker, in their order. The address is theirs; of `options` the rest
-/// counts. [`DataPathChoice::Auto`] means [`DataPathChoice::Gso`].
+/// counts. [`DataPathChoice::Auto`] means [`DataPathChoice::Gso`]. With [`DataPathChoice::Xdp`] the workers begin with these sockets, and
+/// [`OpenOutcome::xdp`] opens those of AF_XDP when the other process has left its own.
 ///
 /// # Errors
 /// One line for users: there are not as many as workers, one is no bound socket of UDP, or the data path takes none.
@@ -164,18 +174,31 @@ pub fn adopt(options: &OpenOptions, sockets: Vec<OwnedFd>, steered: Steered) -> 
     let variant = match (options.choice, options.choice.variant()) {
         (DataPathChoice::Auto, _) => Variant::Gso,
         (_, Some(variant)) => variant,
-        (choice, None) => return Err(format!("the data path {choice} takes no sockets of another process")),
+        (_, None) => return adopt_for_xdp(options, sockets),
     };
     let count = options.workers.most();
-    if sockets.len() != usize::from(count.max(1)) {
-        let (passed, asked) = (sockets.len(), count.max(1));
-        return Err(format!(
-            "{passed} UDP sockets were passed for {asked} workers: pass one for each (systemd: ReusePort=yes, and ListenDatagram= as often), \
-             or say --workers {passed}"
-        ));
-    }
+    check_count(sockets.len(), count)?;
     let group = udp::adopt_group(&options.bind_options(variant), sockets, steered);
     Ok(OpenOutcome::of(group.map_err(|error| error.to_string())?, options, variant))
+}
+
+fn check_count(passed: usize, asked: u8) -> Result<(), String> {
+    let asked = asked.max(1);
+    if passed == usize::from(asked) {
+        return Ok(());
+    }
+    Err(format!(
+        "{passed} UDP sockets were passed for {asked} workers: pass one for each (systemd: ReusePort=yes, and ListenDatagram= as often), \
+         or say --workers {passed}"
+    ))
+}
+
+fn adopt_for_xdp(options: &OpenOptions, sockets: Vec<OwnedFd>) -> Result<OpenOutcome, String> {
+    let place = Place::find(options)?;
+    check_count(sockets.len(), u8::try_from(place.workers).unwrap_or(u8::MAX))?;
+    let port = |socket| QueuesOrSocket::of_socket(socket, options.beside_xdp());
+    let ports: Vec<QueuesOrSocket> = sockets.into_iter().map(port).collect::<Result<_, _>>()?;
+    Ok(place.outcome(options, ports))
 }
 
 fn open_udp(options: &OpenOptions, variant: Variant) -> Result<OpenOutcome, String> {
@@ -194,39 +217,61 @@ impl OpenOutcome {
             interface: None,
             steering: group.steering,
             declined: group.declined,
+            xdp: None,
             ports: group.ports.into_iter().map(AnyPort::Udp).collect(),
         }
     }
 }
 
 fn open_xdp(options: &OpenOptions) -> Result<OpenOutcome, String> {
-    let (name, queues) = match bind_address_of(options)? {
-        BindAddress::Loopback => ("lo".to_owned(), 1),
-        BindAddress::Interface(interface) => (interface.name, interface.queues),
-    };
-    let workers = xdp_workers(options, &name, queues)?;
-    if matches!(options.steering, SteeringChoice::Ebpf | SteeringChoice::Classic) {
-        return Err(format!(
-            "--steering {} is for kernel UDP: with xdp the queues of {name} decide, and workers hand over; leave it out",
-            options.steering
-        ));
+    let place = Place::find(options)?;
+    let ports = xdp::open(&options.xdp(&place.interface, options.address));
+    let ports = ports.map_err(|error| explain(&error, place.queues))?;
+    let port = |queues| QueuesOrSocket::of_queues(queues, options.beside_xdp());
+    let ports =
+        share(ports, place.workers).into_iter().map(port).collect::<io::Result<Vec<QueuesOrSocket>>>();
+    let ports = ports.map_err(|error| error.to_string())?;
+    Ok(place.outcome(options, ports))
+}
+
+/// Where AF_XDP is, and for how many workers.
+struct Place {
+    interface: String,
+    queues: u32,
+    workers: usize,
+}
+
+impl Place {
+    fn find(options: &OpenOptions) -> Result<Place, String> {
+        let (interface, queues) = match bind_address_of(options)? {
+            BindAddress::Loopback => ("lo".to_owned(), 1),
+            BindAddress::Interface(interface) => (interface.name, interface.queues),
+        };
+        let workers = xdp_workers(options, &interface, queues)?;
+        if matches!(options.steering, SteeringChoice::Ebpf | SteeringChoice::Classic) {
+            return Err(format!(
+                "--steering {} is for kernel UDP: with xdp the queues of {interface} decide, and workers hand over; leave it out",
+                options.steering
+            ));
+        }
+        Ok(Place { interface, queues, workers })
     }
-    let ports = xdp::open(&options.xdp(&name, options.address)).map_err(|error| explain(&error, queues))?;
-    let mut shares: Vec<Vec<XdpPort>> = (0..workers).map(|_| Vec::new()).collect();
-    for (place, port) in ports.into_iter().enumerate() {
-        shares[place % workers].push(port);
+
+    fn outcome(self, options: &OpenOptions, ports: Vec<QueuesOrSocket>) -> OpenOutcome {
+        let address = ports.first().map_or(options.address, Port::local_address);
+        let options = options.xdp(&self.interface, address);
+        OpenOutcome {
+            address,
+            workers: ports.len(),
+            choice: DataPathChoice::Xdp,
+            verdict: None,
+            interface: Some(self.interface),
+            steering: if ports.len() > 1 { Steering::HandOff } else { Steering::Single },
+            declined: Vec::new(),
+            xdp: XdpOpener::new(options, self.queues, &ports).map(Arc::new),
+            ports: ports.into_iter().map(AnyPort::Xdp).collect(),
+        }
     }
-    let ports: Vec<Queues<XdpPort>> = shares.into_iter().filter_map(Queues::new).collect();
-    Ok(OpenOutcome {
-        address: ports.first().map_or(options.address, Port::local_address),
-        workers: ports.len(),
-        choice: DataPathChoice::Xdp,
-        verdict: None,
-        interface: Some(name),
-        steering: if ports.len() > 1 { Steering::HandOff } else { Steering::Single },
-        declined: Vec::new(),
-        ports: ports.into_iter().map(AnyPort::Xdp).collect(),
-    })
 }
 
 /// How many workers share the queues of an interface: none can be without one.

@@ -17,6 +17,7 @@ use datapath::{Capabilities, Counters, Frames, Port, Refused, Rx, Tx, Waker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::BorrowedFd;
+use xdp::XdpPort;
 
 /// Entries of the table of peers; two that share one cost a look-up, nothing else.
 const PEERS: usize = 256;
@@ -34,6 +35,18 @@ pub struct Queues<P> {
     /// The port whose train is open.
     open: usize,
     waits: u64,
+}
+
+impl Queues<XdpPort> {
+    /// The kernel's socket at the same address.
+    pub(crate) fn reservation(&self) -> BorrowedFd<'_> {
+        self.ports[0].reservation()
+    }
+
+    /// From now on `waker` interrupts the wait, and no other does.
+    pub(crate) fn use_waker(&mut self, waker: Waker) {
+        self.ports[0].use_waker(waker);
+    }
 }
 
 impl<P: Port> Queues<P> {

@@ -99,6 +99,11 @@ impl UdpPort {
         })
     }
 
+    /// From now on `waker` interrupts the wait, and no other does.
+    pub fn use_waker(&mut self, waker: Waker) {
+        self.waker = waker;
+    }
+
     /// The variant in use: the one asked for, unless the kernel turned it down.
     pub fn variant(&self) -> Variant {
         self.variant

@@ -77,6 +77,8 @@ pub struct TaskSleep {
     timer: AsyncFd<OwnedFd>,
     /// When the timer will fire.
     armed: Option<Instant>,
+    /// Of which descriptors the copies are: [`Port::descriptor_changes`].
+    changes: u32,
 }
 
 impl TaskSleep {
@@ -103,6 +105,7 @@ impl TaskSleep {
             port_waker,
             timer: watch_arrivals(timerfd_create(TimerfdClockId::Monotonic, flags)?)?,
             armed: None,
+            changes: worker.port().descriptor_changes(),
         })
     }
 
@@ -124,6 +127,9 @@ impl TaskSleep {
         let deadline = deadline.into_iter().chain(worker.port_timeout()?).min();
         if deadline.is_some_and(|at| at <= now) {
             return Ok(Sleep::Interrupted);
+        }
+        if worker.port().descriptor_changes() != self.changes {
+            *self = TaskSleep::new(worker)?;
         }
         for watched in &self.watched {
             await_edge(watched, context)?;

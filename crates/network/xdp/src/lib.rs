@@ -35,6 +35,6 @@ mod uncut;
 
 pub use error::XdpError;
 pub use layout::MAX_PAYLOAD as FRAME_PAYLOAD;
-pub use open::open;
+pub use open::{open, open_at};
 pub use options::{BusyPoll, Checksums, Mode, Options};
 pub use port::XdpPort;

@@ -47,6 +47,27 @@ const MAX_ADDRESSES: usize = 256;
 /// # Errors
 /// See [`XdpError`]: each says what to do.
 pub fn open(options: &Options) -> Result<Vec<XdpPort>, XdpError> {
+    let reserve = || {
+        patiently(
+            || reserve(options.address),
+            |error| matches!(error, XdpError::Port { source, .. } if source.kind() == io::ErrorKind::AddrInUse),
+        )
+    };
+    open_with(options, reserve)
+}
+
+/// The same at the address of `reservation`, a socket of the kernel's UDP that is bound. What it has received stays there.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_at(options: &Options, reservation: std::net::UdpSocket) -> Result<Vec<XdpPort>, XdpError> {
+    open_with(options, || Ok(reservation.into()))
+}
+
+fn open_with(
+    options: &Options,
+    reserve: impl FnOnce() -> Result<UdpSocket, XdpError>,
+) -> Result<Vec<XdpPort>, XdpError> {
     let link = find(&options.interface, options.address)?;
     let sizes = Sizes::of_mtu(link.mtu as usize);
     let too_small = |most| XdpError::FrameTooSmall { payload: options.largest_payload, most };
@@ -55,10 +76,7 @@ pub fn open(options: &Options) -> Result<Vec<XdpPort>, XdpError> {
     }
     let system = |doing| move |source| XdpError::System { doing, source };
     let interface = Interface::new(&link).map_err(system("list the interface's addresses"))?;
-    let reservation = patiently(
-        || reserve(options.address),
-        |error| matches!(error, XdpError::Port { source, .. } if source.kind() == io::ErrorKind::AddrInUse),
-    )?;
+    let reservation = reserve()?;
     let local = reservation.local_addr().map_err(system("find the reserved UDP port"))?;
     let local = local.as_socket().unwrap_or(options.address);
     let queues = queues(options, &link)?;
@@ -191,7 +209,7 @@ impl Job<'_> {
         let system = |source| XdpError::System { doing: "share what the ports have in common", source };
         let shared = Arc::new(Shared {
             _program: Mutex::new(program),
-            _reservation: self.reservation.try_clone().map_err(system)?,
+            reservation: self.reservation.try_clone().map_err(system)?,
             local: self.local,
             mode,
         });

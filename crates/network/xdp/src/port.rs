@@ -30,7 +30,7 @@ pub(crate) struct Shared {
     /// The program that sends packets our way; dropped, it is detached.
     pub(crate) _program: Mutex<XdpProgram>,
     /// Keeps the UDP port ours, so that no other program binds it and the kernel answers no stray datagram with an ICMP error.
-    pub(crate) _reservation: UdpSocket,
+    pub(crate) reservation: UdpSocket,
     pub(crate) local: SocketAddr,
     /// Not [`Mode::Auto`].
     pub(crate) mode: Mode,
@@ -82,6 +82,16 @@ impl XdpPort {
     /// The queue that this port receives from and sends to.
     pub fn queue(&self) -> u32 {
         self.queue
+    }
+
+    /// The socket of the kernel's UDP that keeps the port ours, and gets what no AF_XDP socket takes.
+    pub fn reservation(&self) -> BorrowedFd<'_> {
+        self.shared.reservation.as_fd()
+    }
+
+    /// From now on `waker` interrupts the wait, and no other does.
+    pub fn use_waker(&mut self, waker: Waker) {
+        self.waker = waker;
     }
 
     /// The name of the interface, and its MTU in bytes when the port was opened.

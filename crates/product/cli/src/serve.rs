@@ -18,7 +18,7 @@ use crate::serving::report;
 use crate::serving::sites::{Certificates, ServedSites};
 use crate::serving::start::Start;
 use crate::serving::systemd;
-use crate::serving::upgrade::Upgrader;
+use crate::serving::upgrade::{Upgrader, open_xdp};
 use crate::serving::user::UserArgs;
 use crate::serving::watchdog;
 use crate::signals::{ServerDuties, heed};
@@ -377,7 +377,7 @@ impl ServeArgs {
         if !start.is_upgrade() {
             systemd::ready(&status);
         }
-        start.serving()?;
+        start.serving(|| open_xdp(running.handle()))?;
         reloader.begin_orders()?;
         watchdog::start(running.handle()).map_err(text)?;
         let summary = running.wait();

@@ -137,7 +137,8 @@ fn open_udp(
     opening: &mut Opening<'_>,
 ) -> Result<OpenOutcome, BindError> {
     let passed = match options.choice {
-        DataPathChoice::Xdp => Vec::new(),
+        // A service manager has opened them for the kernel's UDP.
+        DataPathChoice::Xdp if opening.steered.is_none() => Vec::new(),
         _ => opening.passed.take(Kind::Udp, &place),
     };
     let opened = if passed.is_empty() {

@@ -97,6 +97,17 @@ impl Handle {
         self.stop.resume();
     }
 
+    /// Opens AF_XDP sockets, if that is the data path and the workers have the kernel's UDP in their place because of an upgrade: after the
+    /// start in the place of another process, and after [`Handle::resume`]. Returns whether it has opened some. Blocks for seconds.
+    /// Outside semver.
+    ///
+    /// # Errors
+    /// One line for users: why the workers go on by the kernel's UDP.
+    #[doc(hidden)]
+    pub fn open_xdp(&self) -> Result<bool, String> {
+        self.upgrades.as_ref().map_or(Ok(false), |upgrades| upgrades.open_xdp())
+    }
+
     /// The other process serves: answers what was asked, and ends. Outside semver.
     #[doc(hidden)]
     pub fn retire(&self) {

@@ -80,13 +80,13 @@ impl Start {
         channel.say(Word::Ready).and_then(|()| channel.hear_listed()).map_err(|error| left(&error))
     }
 
-    /// The server serves.
+    /// The server serves. If it takes the place of another process, `then` is called once that one knows.
     ///
     /// # Errors
     /// As [`Start::ready`].
-    pub(crate) fn serving(self) -> Result<(), String> {
+    pub(crate) fn serving(self, then: impl FnOnce()) -> Result<(), String> {
         let Some(mut channel) = self.channel else { return Ok(()) };
-        channel.say(Word::Serving).map_err(|error| left(&error))
+        channel.say(Word::Serving).map(|()| then()).map_err(|error| left(&error))
     }
 }
 

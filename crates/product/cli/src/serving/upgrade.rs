@@ -92,6 +92,7 @@ impl Upgrader {
         if replaced.is_err() {
             self.handle.resume();
             end(&mut child);
+            open_xdp(self.handle.clone());
         }
         replaced.map(|()| child.id())
     }
@@ -110,6 +111,20 @@ impl Upgrader {
         self.operations.leave();
         self.handle.retire();
         Ok(())
+    }
+}
+
+/// Has a server with AF_XDP take its queues, which an upgrade leaves without sockets, on a thread of its own.
+pub(crate) fn open_xdp(handle: Handle) {
+    let open = move || match handle.open_xdp() {
+        Ok(true) => log::note("tercel: HTTP/3 goes by AF_XDP again"),
+        Ok(false) => {}
+        Err(why) => {
+            log::warn(&format!("HTTP/3 goes by the kernel's UDP until a restart, not by AF_XDP: {why}"))
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("open-xdp".to_owned()).spawn(open) {
+        log::warn(&format!("HTTP/3 goes by the kernel's UDP until a restart, not by AF_XDP: {error}"));
     }
 }
 

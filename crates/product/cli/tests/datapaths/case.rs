@@ -1,6 +1,6 @@
 //! Every case: a place, the paths of server and client, workers, and what is done. Adding a row adds a test.
 
-use crate::{rebinding, soak, transfers};
+use crate::{rebinding, soak, transfers, upgrade};
 use bench::method::Method;
 use bench::site::{Site, Trains};
 use std::sync::atomic::AtomicBool;
@@ -36,6 +36,8 @@ pub(crate) enum Deed {
     Rebinding,
     /// Ten seconds at full rate.
     Soak,
+    /// Other processes take the place of the server.
+    Upgrade,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +97,7 @@ impl Case {
             Deed::Transfers => "transfers",
             Deed::Rebinding => "the client's port changes",
             Deed::Soak => "soak",
+            Deed::Upgrade => "upgrades",
         };
         let workers = match (self.workers, self.steering) {
             (1, _) => "1 worker".to_owned(),
@@ -117,6 +120,7 @@ impl Case {
             Deed::Transfers => transfers::run(self, site, never),
             Deed::Rebinding => rebinding::run(self, site, never),
             Deed::Soak => soak::run(self, site, never),
+            Deed::Upgrade => upgrade::run(self, site, never),
         }
     }
 
@@ -173,6 +177,10 @@ pub(crate) fn all() -> Vec<Case> {
     }
     for server in [Gso, XdpGeneric, XdpDriver] {
         cases.push(Case { deed: Deed::Soak, ..case(TestNetwork::Lossy, server, Gso, 1) });
+    }
+    for server in [XdpGeneric, XdpDriver] {
+        let upgrade = |workers| Case { deed: Deed::Upgrade, ..case(TestNetwork::Veth, server, Gso, workers) };
+        cases.extend([1, 2].map(upgrade));
     }
     cases
 }

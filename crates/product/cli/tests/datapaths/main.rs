@@ -16,6 +16,7 @@ mod rebinding;
 mod relay;
 mod soak;
 mod transfers;
+mod upgrade;
 
 use case::{Case, TestNetwork};
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tercel::Body;
 
-/// What goes each way where nobody reads, in bytes.
+/// What goes each way where the other end does not read, in bytes.
 pub(crate) const ALL: usize = 64 << 20;
 /// So much of it may be on its way.
 const MOST: usize = 24 << 20;

@@ -5,6 +5,7 @@ use super::link::{self, Links};
 use super::sockets::PassedSocket;
 use crate::keys::Keys;
 use crypto::TicketKeys;
+use ports::XdpOpener;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -67,8 +68,8 @@ pub(crate) struct Facts {
     pub(crate) tickets: Arc<TicketKeys>,
     /// To the processes before this one.
     pub(crate) links: Arc<Links>,
-    /// Why there is no upgrade, if so.
-    pub(crate) refusal: Option<&'static str>,
+    /// Opens AF_XDP sockets anew, if that is the data path.
+    pub(crate) xdp: Option<Arc<XdpOpener>>,
 }
 
 /// The upgrades of a server that runs.
@@ -114,9 +115,6 @@ impl Upgrades {
     /// What the next process gets, with `others`, which have names without spaces.
     pub(crate) fn estate(&self, others: &[(&str, BorrowedFd<'_>)]) -> Result<Estate, UpgradeError> {
         let facts = &self.facts;
-        if let Some(why) = facts.refusal {
-            return Err(UpgradeError::Refused(why.to_owned()));
-        }
         let mut state = self.state();
         if state.is_over {
             return Err(UpgradeError::Refused("the server is ending already".to_owned()));
@@ -150,6 +148,11 @@ impl Upgrades {
         }
         others.iter().try_for_each(|(name, socket)| estate.add_other(name, *socket))?;
         Ok(estate)
+    }
+
+    /// Opens AF_XDP sockets where workers do without because of an upgrade. Returns whether there were such.
+    pub(crate) fn open_xdp(&self) -> Result<bool, String> {
+        self.facts.xdp.as_ref().map_or(Ok(false), |xdp| xdp.open())
     }
 
     /// How many workers take datagrams in.

@@ -7,14 +7,10 @@ use super::sockets::PassedSocket;
 use crate::keys::Keys;
 use crate::report::Report;
 use crypto::TicketKeys;
-use ports::{DataPathChoice, OpenOutcome};
+use ports::OpenOutcome;
 use std::sync::Arc;
 use transport::Predecessors;
 use worker::HandOffMember;
-
-/// Why a server with AF_XDP has no upgrade.
-const ON_XDP: &str = "with the data path xdp there is no upgrade: a queue of the interface has one socket, whose packet memory is that of \
-                      one process; restart the server, or run it with another data path";
 
 /// A process that may have one before it, and may get one after it.
 pub(crate) struct Succession {
@@ -32,7 +28,6 @@ impl Succession {
         sockets: Vec<PassedSocket>,
     ) -> Succession {
         let before = inheritance.process.unwrap_or_default();
-        let is_xdp = udp.is_some_and(|udp| udp.choice == DataPathChoice::Xdp);
         let facts = Facts {
             generation: before.generation,
             workers: report.workers,
@@ -40,7 +35,7 @@ impl Succession {
             keys: keys.clone(),
             tickets: Arc::clone(tickets),
             links: Arc::new(before.links),
-            refusal: is_xdp.then_some(ON_XDP),
+            xdp: udp.and_then(|udp| udp.xdp.clone()),
         };
         Succession { facts, sockets, handshakes: Vec::new() }
     }
