@@ -216,8 +216,8 @@ fn row(method: Method, trials: Vec<Trial>, problem: Option<String>, base: &[Tria
     let goodput = Summary::of(goodputs(&trials));
     Row {
         method,
-        gain: Ratio::of(&goodput.values, &goodputs(base)),
-        cpu_gain: Ratio::of(&server_costs(base), &server_costs(&trials)),
+        gain: Ratio::by_rounds(&goodput.values, &goodputs(base)),
+        cpu_gain: Ratio::by_rounds(&server_costs(base), &server_costs(&trials)),
         goodput,
         server_cpu_s_per_gb: Summary::of(server_costs(&trials)),
         client_cpu_s_per_gb: Summary::of(trials.iter().map(|trial| trial.client.cpu_s_per_gb)),

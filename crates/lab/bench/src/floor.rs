@@ -321,7 +321,7 @@ impl Bench<'_> {
             direction,
             method,
             ratio: port_ns.median / raw_ns.median,
-            interval: Ratio::of(&port_ns.values, &raw_ns.values),
+            interval: Ratio::by_rounds(&port_ns.values, &raw_ns.values),
             raw_ns,
             port_ns,
             port_datagrams_per_call: over(&port, |used| used.datagrams as f64 / used.calls.max(1) as f64)

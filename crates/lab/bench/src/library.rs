@@ -314,7 +314,8 @@ fn row(subject: Subject, trials: Vec<Trial>) -> Row {
 fn finding(rows: &[Row], (over, under, aim): (Subject, Subject, f64)) -> Option<Finding> {
     let find = |subject: Subject| rows.iter().find(|row| row.subject == subject);
     let (first, second) = (find(over)?, find(under)?);
-    let ratio = |figure: fn(&Row) -> &Summary| Ratio::of(&figure(first).values, &figure(second).values);
+    let ratio =
+        |figure: fn(&Row) -> &Summary| Ratio::by_rounds(&figure(first).values, &figure(second).values);
     let rate = ratio(|row| &row.rate);
     let verdict = Verdict::of(rate, aim);
     Some(Finding { over, under, rate, server_cpu: ratio(|row| &row.server_cpu), aim, verdict })

@@ -193,7 +193,7 @@ fn row(work: Work, workers: usize, trials: Vec<Trial>) -> Row {
 /// The first row has one worker, the second two.
 fn finding(rows: &[Row]) -> Option<Finding> {
     let [one, two] = rows else { return None };
-    let ratio = |figure: fn(&Row) -> &Summary| Ratio::of(&figure(two).values, &figure(one).values);
+    let ratio = |figure: fn(&Row) -> &Summary| Ratio::by_rounds(&figure(two).values, &figure(one).values);
     Some(Finding {
         work: one.work,
         measured: ratio(|row| &row.rate),

@@ -102,6 +102,13 @@ impl Ledger {
         said.join(", ")
     }
 
+    /// The part with most samples, and its share of all; `None` without samples.
+    pub fn largest(&self) -> Option<(&'static str, f64)> {
+        let largest =
+            self.lines.iter().filter(|line| line.samples > 0).max_by(|a, b| a.share.total_cmp(&b.share))?;
+        Some((largest.part.name(), largest.share))
+    }
+
     /// Several ledgers beside each other: a column of shares for each, and one of nanoseconds per packet where they are known.
     pub fn table(title: &str, ledgers: &[(&str, &Ledger)]) -> Table {
         let mut columns = Vec::new();
@@ -181,6 +188,7 @@ mod tests {
         assert_eq!(ledger.share(Part::PacketProtection), 0.5);
         assert_eq!(ledger.unexplained, [("strange".to_owned(), 0.2)]);
         assert_eq!(ledger.sentence(), "packet protection 50.0 %, transport 30.0 %, unexplained 20.0 %");
+        assert_eq!(ledger.largest(), Some(("packet protection", 0.5)));
         assert_eq!(Ledger::of([]).share(Part::Transport), 0.0, "nothing is no division by nothing");
     }
 

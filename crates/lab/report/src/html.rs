@@ -24,7 +24,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 
 /// How to read it.
 const LEGEND: &str = "Figures are means of all trials ± their standard deviation; point at one to see each trial. An \
-    interval behind a ratio is its 95 % interval (Welch, logarithms of the trials); whiskers are intervals too. Grey: published by others, measured on \
+    interval behind a ratio is its 95 % interval: of the rounds' ratios within a run (Student), of the trials between runs (Welch), by their logarithms. Whiskers are intervals too. Grey: published by others, measured on \
     other machines in other years, for orientation only.";
 
 /// A run as a page, which expects results.json beside it.

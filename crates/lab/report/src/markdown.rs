@@ -33,8 +33,8 @@ pub fn report(run: &Run) -> Pages {
     }
     let _ = writeln!(
         pages.text,
-        "Figures are means of all trials ± their standard deviation. An interval is a 95 % interval (Welch, logarithms of the trials) of the \
-         ratio of means. Rows marked *published* were measured by others, on other machines, in other years. Every trial \
+        "Figures are means of all trials ± their standard deviation. An interval is the 95 % interval of a ratio: of the \
+         rounds' ratios within a run (Student), of the trials between runs (Welch), by their logarithms. Rows marked *published* were measured by others, on other machines, in other years. Every trial \
          is in [results.json](results.json)."
     );
     pages

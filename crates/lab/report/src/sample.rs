@@ -50,7 +50,7 @@ pub(crate) fn table() -> Table {
         is_published: false,
         cells: vec![
             Cell::Trials(Summary::of(trials), 1),
-            Ratio::of(&trials, &plain).into(),
+            Ratio::by_rounds(&trials, &plain).into(),
             Cell::from(path),
         ],
     };

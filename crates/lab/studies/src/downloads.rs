@@ -138,7 +138,7 @@ impl DownloadSeries {
     /// The server's CPU time for the same content over that of another lane.
     pub(crate) fn cost_over(&self, other: &DownloadSeries) -> Option<Ratio> {
         let cost = |trial: &Trial| trial.server_cpu_s_per_gb;
-        Ratio::of(&self.values(cost), &other.values(cost))
+        Ratio::by_rounds(&self.values(cost), &other.values(cost))
     }
 }
 

@@ -237,7 +237,7 @@ fn findings(found: &DataPaths) -> Vec<String> {
 
 fn against(xdp: &datapaths::Row, kernel: &datapaths::Row) -> String {
     let [fast, slow] = [xdp, kernel].map(|row| row.method.name());
-    let pair = |over: &Summary, under: &Summary| Ratio::of(&over.values, &under.values);
+    let pair = |over: &Summary, under: &Summary| Ratio::by_rounds(&over.values, &under.values);
     let Some(goodput) = pair(&xdp.goodput, &kernel.goodput) else {
         return format!("{fast} against {slow}: fewer than two trials of one of them.");
     };

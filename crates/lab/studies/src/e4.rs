@@ -193,7 +193,7 @@ fn findings(lanes: &[EntryResult]) -> Vec<String> {
     )];
     for lane in measured(lanes).into_iter().filter(|lane| lane.who != Contestant::Tercel) {
         let mut sentence = words::verdict(lane.who.name(), "tercel", lane.time_over(ours));
-        if let Some(ratio) = bench::stats::Ratio::of(&cost(lane).values, &cost(ours).values) {
+        if let Some(ratio) = bench::stats::Ratio::by_rounds(&cost(lane).values, &cost(ours).values) {
             let bench::stats::Ratio { ratio, low, high } = ratio;
             sentence.push_str(&format!(
                 " Its server used {ratio:.2} times the CPU time ({low:.2} to {high:.2})."

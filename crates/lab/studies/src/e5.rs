@@ -262,7 +262,7 @@ fn findings(lanes: &[EntryResult]) -> Vec<String> {
                 third.time_over(other),
             );
             let cost = |lane: &EntryResult| lane.summary(server_cpu_per_gb);
-            if let Some(ratio) = bench::stats::Ratio::of(&cost(third).values, &cost(other).values) {
+            if let Some(ratio) = bench::stats::Ratio::by_rounds(&cost(third).values, &cost(other).values) {
                 let bench::stats::Ratio { ratio, low, high } = ratio;
                 sentence.push_str(&format!(
                     " The server used {ratio:.2} times the CPU time ({low:.2} to {high:.2})."

@@ -62,7 +62,7 @@ fn beside(
     more_is_better: Better,
 ) -> Finding {
     let names = [ours, theirs].map(|row| row.cell.server.name());
-    let ratio = Ratio::of(&of(ours).values, &of(theirs).values);
+    let ratio = Ratio::by_rounds(&of(ours).values, &of(theirs).values);
     let better = ratio.filter(|ratio| !ratio.spans_one()).map(|ratio| match more_is_better {
         Better::More if ratio.ratio > 1.0 => names[0],
         Better::Less if ratio.ratio < 1.0 => names[0],
@@ -88,7 +88,7 @@ fn kept(default: &Row, large: &Row) -> Finding {
             client.name(),
             server.name()
         ),
-        ratio: Ratio::of(&default.goodput_gbit_s.values, &large.goodput_gbit_s.values),
+        ratio: Ratio::by_rounds(&default.goodput_gbit_s.values, &large.goodput_gbit_s.values),
         better: None,
     }
 }

@@ -59,8 +59,10 @@ impl Spread {
             high = low + if low == 0.0 { 1.0 } else { low.abs() };
         }
         let mut spread = Spread { scale, low, high, ticks: Vec::new() };
+        // What is counted, such as rounds, has nothing between two whole numbers.
+        let least_step = if figures.iter().all(|figure| figure.fract() == 0.0) { 1.0 } else { 0.0 };
         match scale {
-            Scale::Linear => spread.label_evenly(reach, count),
+            Scale::Linear => spread.label_evenly(reach, count, least_step),
             Scale::Logarithmic => spread.label_powers(reach, figures, count),
             Scale::Percentile => spread.label_nines(count),
         }
@@ -77,8 +79,8 @@ impl Spread {
         if self.scale == Scale::Linear { 0.0 } else { self.low }
     }
 
-    fn label_evenly(&mut self, reach: Reach, count: usize) {
-        let step = even_step((self.high - self.low) / count.max(1) as f64);
+    fn label_evenly(&mut self, reach: Reach, count: usize, least_step: f64) {
+        let step = even_step((self.high - self.low) / count.max(1) as f64).max(least_step);
         if reach == Reach::Rounded {
             self.low = (self.low / step + 1e-9).floor() * step;
             let end = (self.high / step - 1e-9).ceil() * step;
@@ -241,6 +243,14 @@ mod tests {
             let spread = Spread::of(Scale::Linear, Reach::Rounded, strange, 5);
             assert!(spread.low < spread.high && spread.ticks.len() < 20, "{strange:?} {spread:?}");
         }
+    }
+
+    #[test]
+    fn counts_are_labelled_by_whole_numbers() {
+        let spread = Spread::of(Scale::Linear, Reach::Data, &[1.0, 2.0, 3.0], 10);
+        assert_eq!(labels(&spread), ["1", "2", "3"]);
+        let spread = Spread::of(Scale::Linear, Reach::Data, &[1.0, 2.5, 3.0], 4);
+        assert_eq!(labels(&spread), ["1.0", "1.5", "2.0", "2.5", "3.0"]);
     }
 
     #[test]

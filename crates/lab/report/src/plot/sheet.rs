@@ -190,7 +190,8 @@ pub(super) fn text_width(text: &str) -> f64 {
         | '-' => 0.36,
         'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.92,
         'A'..='Z' => 0.70,
-        _ => 0.58,
+        '0'..='9' => 0.64,
+        _ => 0.61,
     };
     text.chars().map(of_letter).sum::<f64>() * LETTER
 }

@@ -127,7 +127,7 @@ impl EntryResult {
 
     /// The client's time over that of another lane.
     pub fn time_over(&self, other: &EntryResult) -> Option<Ratio> {
-        Ratio::of(
+        Ratio::by_rounds(
             &self.summary(|trial| trial.run.seconds).values,
             &other.summary(|trial| trial.run.seconds).values,
         )

@@ -84,7 +84,9 @@ fn tell(found: &[(Method, Profile)], study: &mut Study) {
     let ledgers: Vec<(&str, &Ledger)> =
         found.iter().map(|(method, profile)| (method.name(), &profile.ledger)).collect();
     for (name, ledger) in &ledgers {
-        study.findings.push(format!("{name}: {}.", ledger.sentence()));
+        study.findings.extend(ledger.largest().map(|(part, share)| {
+            format!("{name}: {part} takes most of the server's CPU time, {:.1} %.", share * 100.0)
+        }));
     }
     study.findings.push(verdict(&ledgers));
     study.blocks.push(Block::Table(Ledger::table("Where the server's CPU time goes", &ledgers)));

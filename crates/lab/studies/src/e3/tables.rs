@@ -29,8 +29,11 @@ pub(super) fn single(lanes: &[VariantTrials], baseline: &VariantTrials) -> Table
     heads.extend(PERCENTILES.map(|(name, _)| format!("{name}, µs")));
     let rows = lanes.iter().map(|lane| {
         let rates = lane.rates(1);
-        let over =
-            if lane.variant == baseline.variant { None } else { Ratio::of(&rates, &baseline.rates(1)) };
+        let over = if lane.variant == baseline.variant {
+            None
+        } else {
+            Ratio::by_rounds(&rates, &baseline.rates(1))
+        };
         let rate = if rates.is_empty() { Cell::Empty } else { Cell::Trials(Summary::of(rates), 0) };
         let mut cells = vec![rate, over.into()];
         cells.extend((0..PERCENTILES.len()).map(|which| figure(lane.percentile(1, which), 1)));
@@ -81,7 +84,7 @@ pub(super) fn four(lanes: &[VariantTrials]) -> Table {
     heads.extend(PERCENTILES.map(|(name, _)| name.to_owned()));
     let ratio = |lane: &VariantTrials, which| Some(lane.percentile(4, which)? / lane.percentile(1, which)?);
     let rows = lanes.iter().map(|lane| {
-        let mut cells = vec![Ratio::of(&lane.rates(4), &lane.rates(1)).into()];
+        let mut cells = vec![Ratio::by_rounds(&lane.rates(4), &lane.rates(1)).into()];
         cells.extend((0..PERCENTILES.len()).map(|which| figure(ratio(lane, which), 2)));
         row(lane.variant.name, cells)
     });

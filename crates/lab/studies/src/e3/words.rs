@@ -85,7 +85,7 @@ pub(super) fn findings(single: &[VariantTrials], paired: &[VariantTrials], cores
 
 /// (a)
 fn compared(xdp: &VariantTrials, udp: &VariantTrials) -> Option<String> {
-    let ratio = Ratio::of(&xdp.rates(1), &udp.rates(1))?;
+    let ratio = Ratio::by_rounds(&xdp.rates(1), &udp.rates(1))?;
     let (lower, of) = lower(xdp, udp, 1);
     let verdict = match ratio {
         _ if ratio.spans_one() => "which is no difference",

@@ -38,7 +38,7 @@ impl Pairing<'_> {
     /// The client's.
     fn client(&self) -> Option<Ratio> {
         let cost = |lane: &DownloadSeries| lane.values(|trial| trial.client_cpu_s_per_gb);
-        Ratio::of(&cost(self.without), &cost(self.with))
+        Ratio::by_rounds(&cost(self.without), &cost(self.with))
     }
 
     fn row(&self, ceiling: &Ceiling) -> Row {

@@ -198,7 +198,7 @@ impl HandshakeRow {
 
     /// A figure of this row over that of another.
     pub(super) fn over(&self, other: &HandshakeRow, figure: fn(&Trial) -> f64) -> Option<Ratio> {
-        Ratio::of(&self.summary(figure).values, &other.summary(figure).values)
+        Ratio::by_rounds(&self.summary(figure).values, &other.summary(figure).values)
     }
 }
 
