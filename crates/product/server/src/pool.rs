@@ -16,22 +16,29 @@ use crate::recent::{ChunkSource, OpenFile, Recent};
 use bytes::Bytes;
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 use std::io::{self, IoSliceMut};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Bytes per read.
 pub(crate) const CHUNK: usize = 128 * 1024;
 /// Up to this many bytes, a read gets memory of exactly its size.
 pub(crate) const SMALL: u64 = CHUNK as u64 / 2;
-/// How many buffers wait for their next use at most; the others are freed (8 MiB are kept).
+/// Up to this many buffers wait for their next use (8 MiB), or as many as are on loan: a server of hundreds of files at a time does
+/// not make and zero a buffer for each read.
 const KEPT: usize = 64;
 
 /// The free buffers of one handler.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    /// All of [`CHUNK`] bytes.
-    free: Mutex<Vec<Vec<u8>>>,
+    buffers: Mutex<Buffers>,
     recent: Mutex<Recent>,
     readers: Readers,
+}
+
+#[derive(Debug, Default)]
+struct Buffers {
+    /// All of [`CHUNK`] bytes.
+    free: Vec<Vec<u8>>,
+    on_loan: usize,
 }
 
 /// Whether a read may wait for the disk.
@@ -104,16 +111,25 @@ impl Pool {
     }
 
     fn take(self: &Arc<Pool>) -> Lent {
-        let kept = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let kept = {
+            let mut buffers = self.buffers();
+            buffers.on_loan += 1;
+            buffers.free.pop()
+        };
         let buffer = kept.unwrap_or_else(|| vec![0; CHUNK]);
         Lent { buffer, len: 0, pool: Arc::downgrade(self) }
     }
 
     fn give_back(&self, buffer: Vec<u8>) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() < KEPT {
-            free.push(buffer);
-        }
+        let mut buffers = self.buffers();
+        buffers.on_loan -= 1;
+        buffers.free.push(buffer);
+        let most = KEPT.max(buffers.on_loan);
+        buffers.free.truncate(most);
+    }
+
+    fn buffers(&self) -> MutexGuard<'_, Buffers> {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -199,12 +215,24 @@ mod tests {
         let slice = first.slice(5..9);
         let place = first.as_ptr();
         drop(first);
-        assert_eq!(pool.free.lock().unwrap().len(), 0, "a slice still reads it");
+        assert_eq!(pool.buffers().free.len(), 0, "a slice still reads it");
         drop(slice);
         let again = pool.read(&file, 10, 70_000, Wait::Disk).unwrap();
         assert_eq!((again.as_ptr(), again.len()), (place, 70_000), "the same memory, cut to what was wanted");
         drop(pool);
         assert_eq!(again[0], 7, "outlives its pool");
+    }
+
+    #[test]
+    fn as_many_buffers_wait_as_are_on_loan_and_few_when_none_is() {
+        let pool = Arc::new(Pool::default());
+        let file = file(&[7; CHUNK]);
+        let mut lent: Vec<Bytes> =
+            (0..4 * KEPT).map(|_| pool.read(&file, 0, CHUNK as u64, Wait::Disk).unwrap()).collect();
+        lent.truncate(2 * KEPT);
+        assert_eq!(pool.buffers().free.len(), 2 * KEPT, "for those that follow");
+        lent.clear();
+        assert_eq!((pool.buffers().free.len(), pool.buffers().on_loan), (KEPT, 0));
     }
 
     #[test]
@@ -214,7 +242,7 @@ mod tests {
         assert_eq!(pool.read(&file, 1, 2, Wait::Disk).unwrap(), &b"ma"[..]);
         assert_eq!(pool.read(&file, 1, 1_000, Wait::Disk).unwrap(), &b"mall"[..]);
         assert_eq!(pool.read(&file, 99, 10, Wait::Disk).unwrap(), &b""[..]);
-        assert!(pool.free.lock().unwrap().is_empty());
+        assert!(pool.buffers().free.is_empty());
     }
 
     /// What is in memory is read without waiting, on every file system there may be under the test.
