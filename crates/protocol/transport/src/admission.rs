@@ -61,7 +61,7 @@ impl Endpoint {
             session(&server.tls, version, parameters, terms)
         })?;
         for (ecn, datagram) in self.take_held(now, &incoming) {
-            connection.keep_early(ecn, &datagram);
+            connection.keep_early(now, ecn, &datagram);
         }
         self.resume(now, &server.transport, &mut connection);
         self.admit(now, handle, &incoming);

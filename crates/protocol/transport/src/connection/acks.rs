@@ -18,10 +18,11 @@ use wire::error::Code;
 use wire::frame;
 
 impl Connection {
-    /// An ACK frame arrived. Source: RFC 9002 appendix A.7.
+    /// An ACK frame is taken in, which may have `arrived` before its keys. Source: RFC 9002 appendix A.7.
     pub(super) fn on_ack(
         &mut self,
         now: Instant,
+        arrived: Instant,
         id: SpaceId,
         ack: &frame::Ack<'_>,
     ) -> Result<(), TransportError> {
@@ -55,9 +56,11 @@ impl Connection {
             self.handshake.server_reads_1rtt = self.side.is_client();
         }
         // RFC 9002 §5.1, RFC 9000 §9.4: a packet of the old path measures the old path.
-        let latest_rtt = outcome.rtt_sample(now).filter(|_| largest.pn >= first_pn);
+        // RFC 9002 §5.3: nor does one measure while it waits for its keys.
+        //= rfc9002/5.3#4
+        let latest_rtt = outcome.rtt_sample(arrived).filter(|_| largest.pn >= first_pn);
         if let Some(sample) = latest_rtt {
-            self.on_round_trip(now, id, sample, ack.delay());
+            self.on_round_trip(arrived, id, sample, ack.delay());
         }
         if let Some(earliest) = outcome.spurious_from {
             let path = self.paths.active_mut();
@@ -106,14 +109,14 @@ impl Connection {
     }
 
     /// The round trip of a packet that is newly acknowledged, with the raw delay of its ACK frame.
-    fn on_round_trip(&mut self, now: Instant, id: SpaceId, sample: Duration, raw_delay: u64) {
+    fn on_round_trip(&mut self, arrived: Instant, id: SpaceId, sample: Duration, raw_delay: u64) {
         let delay = self.acceptable_ack_delay(id, raw_delay);
         let rtt = &mut self.paths.active_mut().rtt;
-        rtt.on_sample(now, sample, delay);
+        rtt.on_sample(arrived, sample, delay);
         self.spaces.application.acks.set_round_trip(rtt.smoothed());
         if let Some(timestamps) = self.components.timestamps.as_mut().filter(|_| id == SpaceId::Application) {
             let ack_delay = self.handshake.ack_delay(raw_delay);
-            timestamps.on_acked(Acked { acked_at: now, took: sample, ack_delay });
+            timestamps.on_acked(Acked { acked_at: arrived, took: sample, ack_delay });
         }
     }
 

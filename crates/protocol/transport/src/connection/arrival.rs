@@ -11,6 +11,8 @@ use wire::version::Version;
 /// What the handlers of a packet's frames need to know, and what they find out.
 pub(super) struct Arrival<'a, S> {
     pub(super) now: Instant,
+    /// Earlier than now if the packet waited for its keys.
+    pub(super) arrived: Instant,
     pub(super) space: SpaceId,
     /// The kind of packet, as the table of frames has it (frames.rs).
     pub(super) packet: u8,

@@ -4,6 +4,8 @@
 //! when one of them is lower now.
 
 use super::keys::EarlyKeys;
+use base::net::Ecn;
+use base::time::Instant;
 use crypto::{EarlyStatus, TlsSession};
 use wire::Side;
 use wire::transport_parameters::TransportParameters;
@@ -37,4 +39,11 @@ pub(super) fn opening(tls: &TlsSession) -> EarlyKeys {
         Some(keys) => EarlyKeys::Peer { keys: Box::new(keys), until: None },
         None => EarlyKeys::None,
     }
+}
+
+/// A packet that came before its keys did.
+pub(super) struct EarlyPacket {
+    pub(super) arrived: Instant,
+    pub(super) ecn: Ecn,
+    pub(super) bytes: Box<[u8]>,
 }

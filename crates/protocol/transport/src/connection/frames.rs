@@ -219,10 +219,10 @@ macro_rules! handlers {
 handlers! {
     on_ack: Ack => |c, at, ack| {
         match c.components.lanes {
-            Some(_) if at.space == SpaceId::Application => c.on_path_ack(at.now, 0, &ack)?,
+            Some(_) if at.space == SpaceId::Application => c.on_path_ack(at.now, at.arrived, 0, &ack)?,
             _ => {
                 c.components.timestamps.iter_mut().for_each(|timestamps| timestamps.begin(at.pn));
-                c.on_ack(at.now, at.space, &ack)?;
+                c.on_ack(at.now, at.arrived, at.space, &ack)?;
             }
         }
         if c.handshake.server_reads_1rtt {
@@ -288,7 +288,7 @@ macro_rules! handlers_of_lanes {
 }
 
 handlers_of_lanes! {
-    on_path_ack: PathAck => |c, at, frame| c.on_path_ack(at.now, frame.path, &frame.ack);
+    on_path_ack: PathAck => |c, at, frame| c.on_path_ack(at.now, at.arrived, frame.path, &frame.ack);
     on_path_abandon: PathAbandon => |c, _, frame| c.components.on_path_abandon(&frame);
     on_path_status: PathStatus => |c, _, frame| c.components.on_path_status(&frame);
     on_path_new_connection_id: PathNewConnectionId => |c, _, frame| {

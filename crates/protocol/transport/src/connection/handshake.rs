@@ -5,7 +5,7 @@ use super::Connection;
 use super::arrival::LongPacket;
 use super::close::close_period;
 use super::components::ledger_and_owners;
-use super::early;
+use super::early::{self, EarlyPacket};
 use super::keys::{EarlyKeys, KeyRing, OneRttKeys};
 use super::timer_state::Timers;
 use super::version_choice::Versions;
@@ -60,7 +60,7 @@ pub(super) struct Handshake {
     address_validated: bool,
     /// On a client: the server has acknowledged a 1-RTT packet.
     pub(super) server_reads_1rtt: bool,
-    early: Vec<(Ecn, Box<[u8]>)>,
+    early: Vec<EarlyPacket>,
     /// 0-RTT packets are not opened yet, whether there are keys or not.
     pub(super) holds_early_data: bool,
     /// On a client that may send early data, what the server said on an earlier connection.
@@ -162,15 +162,15 @@ impl Handshake {
     }
 
     /// Keeps a packet whose keys may come soon; bounded.
-    pub(super) fn keep_early(&mut self, ecn: Ecn, packet: &[u8]) {
+    pub(super) fn keep_early(&mut self, arrived: Instant, ecn: Ecn, packet: &[u8]) {
         //= rfc9001/5.7#2
         let most = if self.holds_early_data { HELD_PACKETS } else { EARLY_PACKETS };
         if !self.is_complete() && self.early.len() < most && packet.len() <= 1_500 {
-            self.early.push((ecn, packet.into()));
+            self.early.push(EarlyPacket { arrived, ecn, bytes: packet.into() });
         }
     }
 
-    pub(super) fn take_early(&mut self) -> Vec<(Ecn, Box<[u8]>)> {
+    pub(super) fn take_early(&mut self) -> Vec<EarlyPacket> {
         core::mem::take(&mut self.early)
     }
 

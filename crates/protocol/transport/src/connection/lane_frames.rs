@@ -15,10 +15,16 @@ type Outcome = Result<(), TransportError>;
 
 impl Connection {
     /// Packets of a lane were received. Source: draft-ietf-quic-multipath §4.1.
-    pub(super) fn on_path_ack(&mut self, now: Instant, path: u64, ack: &frame::Ack<'_>) -> Outcome {
+    pub(super) fn on_path_ack(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        path: u64,
+        ack: &frame::Ack<'_>,
+    ) -> Outcome {
         let Some(lanes) = &self.components.lanes else { return Ok(()) };
         let Some(id) = lanes.named(path)? else { return Ok(()) };
-        let outcome = self.visit(id, |connection| connection.on_ack(now, SpaceId::Application, ack));
+        let outcome = self.visit(id, |connection| connection.on_ack(now, arrived, SpaceId::Application, ack));
         outcome.unwrap_or_else(|| Err(violation("acknowledges a packet never sent")))
     }
 }

@@ -133,8 +133,8 @@ impl Connection {
     }
 
     /// A datagram came before the Initial packet that has begun the connection.
-    pub(crate) fn keep_early(&mut self, ecn: Ecn, datagram: &[u8]) {
-        self.handshake.keep_early(ecn, datagram);
+    pub(crate) fn keep_early(&mut self, now: Instant, ecn: Ecn, datagram: &[u8]) {
+        self.handshake.keep_early(now, ecn, datagram);
     }
 
     /// Begins a trace, if there is to be one; `parameters` are ours, encoded.

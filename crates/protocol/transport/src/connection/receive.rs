@@ -7,6 +7,7 @@
 use super::Connection;
 use super::arrival::{Arrival, LongPacket};
 use super::close::close_period;
+use super::early::EarlyPacket;
 use super::frames::{self, ZERO_RTT, permission};
 use super::keys::{Arrived, OpenFailure};
 use super::trace::Plain;
@@ -56,6 +57,8 @@ impl Default for Masks {
 #[derive(Clone, Copy)]
 struct Context {
     now: Instant,
+    /// Earlier than now if the packet waited for its keys.
+    arrived: Instant,
     path: PathId,
     ecn: Ecn,
 }
@@ -87,7 +90,7 @@ impl Connection {
                 self.counters.dropped_path += 1;
                 continue;
             };
-            let context = Context { now, path, ecn: train.ecn };
+            let context = Context { now, arrived: now, path, ecn: train.ecn };
             self.receive_chunk(context, chunk, segment_size, sink);
         }
         while self.handshake.has_early() && self.readable() > readable {
@@ -248,9 +251,10 @@ impl Connection {
             trace.on_received(context.now, &Plain { space, long, key_phase, pn, dcid, len, payload });
         }
         let rtt = self.paths.active().rtt.smoothed();
-        let Context { now, path, ecn } = context;
+        let Context { now, arrived, path, ecn } = context;
         let mut arrival = Arrival {
             now,
+            arrived,
             space,
             packet,
             path,
@@ -267,7 +271,8 @@ impl Connection {
         self.timers.on_authentic_packet(now, eliciting);
         if let Some(space) = self.spaces.space_mut(space) {
             //= rfc9000/13.1#1
-            space.acks.on_received(now, pn, eliciting, ecn);
+            //= rfc9000/13.2.5#2
+            space.acks.on_received(arrived, pn, eliciting, ecn);
         }
         //= rfc9000/9.3#1
         if path != self.paths.active_id() && non_probing && is_highest {
@@ -337,7 +342,7 @@ impl Connection {
         sink: &mut S,
     ) -> Result<(), TransportError> {
         if !self.mask_chunk(packet, packet.len()) {
-            self.handshake.keep_early(context.ecn, packet);
+            self.handshake.keep_early(context.arrived, context.ecn, packet);
             return Ok(());
         }
         let mask = self.scratch.masks.masks[0];
@@ -380,7 +385,7 @@ impl Connection {
         let Some(keys) = keys else {
             self.counters.dropped_no_keys += 1;
             if self.handshake.may_get_keys(long.ty, self.side) {
-                self.handshake.keep_early(context.ecn, packet);
+                self.handshake.keep_early(context.arrived, context.ecn, packet);
             }
             return Ok(());
         };
@@ -444,9 +449,9 @@ impl Connection {
     /// Receives what came before its keys did.
     pub(super) fn replay_early<S: StreamSink>(&mut self, now: Instant, sink: &mut S) {
         let path = self.paths.active_id();
-        for (ecn, mut packet) in self.handshake.take_early() {
-            let context = Context { now, path, ecn };
-            if let Err(error) = self.receive_datagram(context, &mut packet, sink) {
+        for EarlyPacket { arrived, ecn, mut bytes } in self.handshake.take_early() {
+            let context = Context { now, arrived, path, ecn };
+            if let Err(error) = self.receive_datagram(context, &mut bytes, sink) {
                 self.fail(now, error);
             }
         }

@@ -379,6 +379,7 @@ fn early_frames(pair: &mut Pair, payload: &[u8]) -> Result<(), Code> {
     let connection = connection.as_mut().expect("server");
     let mut arrival = Arrival {
         now: pair.now,
+        arrived: pair.now,
         space: SpaceId::Application,
         packet: ZERO_RTT,
         path: connection.paths.active_id(),

@@ -27,6 +27,7 @@ pub(super) fn frames(
     let (rtt, sink) = (Duration::from_millis(1), &mut end.sink);
     let mut arrival = Arrival {
         now,
+        arrived: now,
         space,
         packet: crate::connection::frames::permission(space),
         path,

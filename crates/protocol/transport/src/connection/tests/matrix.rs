@@ -207,6 +207,7 @@ fn arrives(config: TransportConfig, at: Side, kind: Kind, payload: &[u8]) -> Str
     };
     let mut arrival = Arrival {
         now,
+        arrived: now,
         space,
         packet: if kind == Kind::ZeroRtt { ZERO_RTT } else { permission(space) },
         path: connection.paths.active_id(),

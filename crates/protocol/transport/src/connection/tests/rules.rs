@@ -195,6 +195,31 @@ fn delays_count_as_far_as_the_peer_may_wait() {
     assert_eq!(pair.client().rtt(), before / 8 * 7 + MS * 175 / 8);
 }
 
+/// RFC 9002 §5.3, RFC 9000 §13.2.5: deleted, a server whose client's Finished is late takes the wait for a round trip, its probe timeouts
+/// become as long, and the client is told of none.
+#[test]
+fn what_waits_for_its_keys_is_not_on_the_way() {
+    let mut pair = Pair::new(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
+    let (now, config) = (pair.now, pair.config.clone());
+    let hello = pair.client.send(now);
+    hello.into_iter().for_each(|datagram| pair.server.receive(now, datagram, Some(&config)));
+    pair.server.send(now).into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+    let finished = pair.client.send(now);
+    pair.server().components.control_frames.ping();
+    pair.server.send(now);
+    let pn = pair.server().spaces.application.ledger.largest_sent().expect("a packet");
+    let acknowledgement = Forged { payload: &ack(pn, 0), ..Forged::default() }.short(pair.client());
+    pair.now = pair.now + MS * 30;
+    pair.hand_to_server(&acknowledgement);
+    assert!(pair.server().paths.active().rtt.latest().is_zero(), "no key opens it yet");
+    pair.now = pair.now + Duration::from_secs(5);
+    let now = pair.now;
+    finished.into_iter().for_each(|datagram| pair.server.receive(now, datagram, Some(&config)));
+    assert!(pair.server().is_connected());
+    assert_eq!(pair.server().paths.active().rtt.latest(), MS * 30);
+    assert_eq!(pair.server().spaces.application.acks.ack_delay(now), Duration::from_secs(5));
+}
+
 /// Lets the next timeout pass; what it sends.
 fn time_out(pair: &mut Pair) -> Vec<Vec<u8>> {
     let probes = pair.client().counters().probe_timeouts;
