@@ -56,4 +56,11 @@ pub(crate) enum SentFrame {
     Datagram,
 }
 
+impl SentFrame {
+    /// Whether what it says goes again when the packet is lost. Source: RFC 9000 §13.3.
+    pub(crate) const fn is_repeated(&self) -> bool {
+        !matches!(self, SentFrame::Ack { .. } | SentFrame::PathChallenge | SentFrame::Datagram)
+    }
+}
+
 const _: () = assert!(core::mem::size_of::<SentFrame>() <= 24, "the ledger's frame slots are 24 bytes");

@@ -235,28 +235,29 @@ impl<F: Copy> Ledger<F> {
         Ok(())
     }
 
-    /// Visits the oldest outstanding ack-eliciting packets, at most `count`, whose frames a probe shall carry again, and
-    /// remembers that they were sent again ([`SentPacket::is_probed`]); they stay outstanding. Packets already probed
-    /// come only when no others are left. Returns how many were visited. Source: RFC 9002 §6.2.4.
-    pub fn probe(&mut self, count: usize, visit: &mut impl FnMut(&SentPacket, &[F])) -> usize {
-        let fresh = self.probe_those(count, PacketFlags::NONE, visit);
-        if fresh > 0 { fresh } else { self.probe_those(count, PacketFlags::PROBED, visit) }
+    /// Visits the oldest outstanding ack-eliciting packets, whose frames a probe shall carry again, and remembers that they
+    /// were sent again ([`SentPacket::is_probed`]); they stay outstanding. `visit` says whether a packet has any such frame: it
+    /// ends with `count` that have. Packets already probed come only when the others are too few. Source: RFC 9002 §6.2.4.
+    pub fn probe(&mut self, count: usize, visit: &mut impl FnMut(&SentPacket, &[F]) -> bool) {
+        let found = self.probe_those(count, PacketFlags::NONE, visit);
+        self.probe_those(count - found, PacketFlags::PROBED, visit);
     }
 
     /// As [`Ledger::probe`], all packets that no probe has repeated: for information that goes on another path meanwhile.
-    pub fn probe_fresh(&mut self, visit: &mut impl FnMut(&SentPacket, &[F])) -> usize {
-        self.probe_those(usize::MAX, PacketFlags::NONE, visit)
+    pub fn probe_fresh(&mut self, visit: &mut impl FnMut(&SentPacket, &[F]) -> bool) {
+        self.probe_those(usize::MAX, PacketFlags::NONE, visit);
     }
 
+    /// Returns how many packets had something to repeat.
     fn probe_those(
         &mut self,
         count: usize,
         probed: PacketFlags,
-        visit: &mut impl FnMut(&SentPacket, &[F]),
+        visit: &mut impl FnMut(&SentPacket, &[F]) -> bool,
     ) -> usize {
-        let mut visited = 0;
+        let mut found = 0;
         let mut pn = self.first_outstanding;
-        while pn < self.next && visited < count {
+        while pn < self.next && found < count {
             let slot = self.slots.at_mut(pn);
             let packet = slot.packet(pn);
             let is_wanted = slot.state == State::Outstanding
@@ -265,12 +266,12 @@ impl<F: Copy> Ledger<F> {
             if is_wanted {
                 //= rfc9002/6.2.1#5
                 slot.flags = slot.flags.with(PacketFlags::PROBED);
-                visit(&packet, self.frames.slice(slot.frames_start, slot.frames_count));
-                visited += 1;
+                let has_any = visit(&packet, self.frames.slice(slot.frames_start, slot.frames_count));
+                found += usize::from(has_any);
             }
             pn += slot.step();
         }
-        visited
+        found
     }
 
     /// The path changed: what is outstanding stays subject to loss detection, but leaves flight, because it says

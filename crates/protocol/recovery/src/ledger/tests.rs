@@ -211,10 +211,27 @@ fn probes_take_the_oldest_first_and_repeat_only_when_all_were_taken() {
     let mut ledger = filled(3);
     let mut seen = Vec::new();
     for _ in 0..3 {
-        ledger.probe(2, &mut |packet, frames| seen.push((packet.pn, frames[0])));
+        ledger.probe(2, &mut |packet, frames| {
+            seen.push((packet.pn, frames[0]));
+            true
+        });
     }
-    assert_eq!(seen, [(0, 0), (1, 1), (2, 2), (0, 0), (1, 1)]);
+    assert_eq!(seen, [(0, 0), (1, 1), (2, 2), (0, 0), (0, 0), (1, 1)]);
     assert_eq!(ledger.in_flight_bytes(), 3600, "probed is not lost");
+}
+
+/// Deleted, the probes of a timeout would be empty where PINGs and probes of a size are the oldest.
+#[test]
+fn packets_with_nothing_to_repeat_take_no_probe() {
+    let mut ledger = filled(4);
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        ledger.probe(2, &mut |packet, _| {
+            seen.push(packet.pn);
+            packet.pn > 1
+        });
+    }
+    assert_eq!(seen, [0, 1, 2, 3, 0, 1, 2, 3]);
 }
 
 #[test]
@@ -423,7 +440,7 @@ fn agrees_with_a_plain_list() {
                 26..29 => model.detect(),
                 29 | 30 => model.now = model.now + Duration::from_millis(rng.below(40)),
                 _ if rng.below(4) == 0 => model.leave(&mut rng),
-                _ => drop(model.ledger.probe(1, &mut |_, _| {})),
+                _ => model.ledger.probe(1, &mut |_, _| true),
             }
             model.check();
         }

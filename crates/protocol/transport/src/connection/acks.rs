@@ -229,11 +229,7 @@ impl Connection {
         else {
             return;
         };
-        let mut visit = |_: &SentPacket, frames: &[SentFrame]| {
-            for frame in frames {
-                owners.on_lost(frame);
-            }
-        };
+        let mut visit = |_: &SentPacket, frames: &[SentFrame]| owners.repeat(frames);
         if goes_on_elsewhere {
             // All of it at once: a second timeout would be too late for what waits on this lane.
             ledger.probe_fresh(&mut visit);
@@ -258,7 +254,7 @@ impl Connection {
         else {
             return;
         };
-        ledger.probe_fresh(&mut |_, frames| frames.iter().for_each(|frame| owners.on_lost(frame)));
+        ledger.probe_fresh(&mut |_, frames| owners.repeat(frames));
     }
 
     /// The lane is over: what was not acknowledged is lost. Source: draft-ietf-quic-multipath §3.4.2.

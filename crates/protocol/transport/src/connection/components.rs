@@ -283,6 +283,21 @@ pub(super) fn fill_early(
     }
 }
 
+/// Lets those that want write into a packet once more: what is to go again came to light when it was filled.
+pub(super) fn fill_again(
+    components: &mut Components,
+    spaces: &mut Spaces,
+    target: Target,
+    packet: &mut PacketBuilder<'_>,
+) {
+    let Some(space) = spaces.space_mut(target.space) else { return };
+    for row in COMPONENTS.iter().filter(|row| row.limit == Limit::Congestion) {
+        if row.may_write(target.space, target.permission) && (row.wants)(components, space, target.now) {
+            (row.write)(components, space, target.now, packet);
+        }
+    }
+}
+
 /// Lets the component of one row write.
 #[inline]
 fn fill_from<const ROW: usize>(
@@ -429,6 +444,12 @@ impl FrameOwners<'_> {
         if let Some((id, range)) = self.run.take() {
             self.components.streams.on_stream_acked(id, range, false);
         }
+    }
+
+    /// What these frames say goes again, as if they were lost. Returns whether there is any such frame.
+    pub(super) fn repeat(&mut self, frames: &[SentFrame]) -> bool {
+        frames.iter().for_each(|frame| self.on_lost(frame));
+        frames.iter().any(SentFrame::is_repeated)
     }
 
     pub(super) fn on_lost(&mut self, frame: &SentFrame) {

@@ -9,13 +9,14 @@
 //! is dated by its departure, the packets in the ledger as well as the delays of acknowledgements.
 
 use super::assembly::Assembly;
-use super::components::{self, Permission, Target};
+use super::components::{self, Permission, Target, ledger_and_owners};
 use super::lanes::LaneUse;
 use super::plan::{Allowance, Kind, Plan, SpaceSet};
 use super::receive::BATCH;
 use super::seal::{Departure, Draft, apply_mask};
 use crate::builder::PacketBuilder;
 use crate::path::{Blocked, PathId};
+use crate::sent::SentFrame;
 use crate::space::SpaceId;
 use crate::without::Technique;
 use base::net::Ecn;
@@ -135,6 +136,9 @@ impl Assembly<'_> {
             let target = Target { now: departure.at, space, permission: allowance.permission };
             let fill = |this: &mut Assembly<'_>, packet: &mut PacketBuilder<'_>| {
                 components::fill(this.components, this.spaces, target, packet);
+                if this.spaces.application.owes_probe() {
+                    this.repeat_in_probe(target, packet);
+                }
             };
             let Some(sealed) = self.write_packet(draft, fill) else { break };
             sink.push(sealed.len);
@@ -240,8 +244,11 @@ impl Assembly<'_> {
                 } else {
                     components::fill(this.components, this.spaces, target, packet);
                 }
+                if !is_early {
+                    this.repeat_in_probe(target, packet);
+                }
                 if min_len > 0 {
-                    this.repeat_in_probe(space, packet);
+                    this.repeat_where_padding_stands(space, packet);
                 }
             });
             self.counters.sent_early += u64::from(is_early && len > 0);
@@ -250,8 +257,28 @@ impl Assembly<'_> {
         used
     }
 
+    /// A probe that would be a PING repeats what is oldest instead, as the probe before it may have done: either of them may
+    /// be lost. Source: RFC 9002 §6.2.4.
+    #[cold]
+    fn repeat_in_probe(&mut self, target: Target, packet: &mut PacketBuilder<'_>) {
+        let owes_probe = self.spaces.space(target.space).is_some_and(|space| space.owes_probe());
+        if !owes_probe
+            || target.permission != Permission::All
+            || packet.frames().iter().any(SentFrame::is_repeated)
+        {
+            return;
+        }
+        let Some((ledger, mut owners)) =
+            ledger_and_owners(self.components, self.spaces, target.space, self.config.without)
+        else {
+            return;
+        };
+        ledger.probe(1, &mut |_, frames| owners.repeat(frames));
+        components::fill_again(self.components, self.spaces, target, packet);
+    }
+
     /// A probe that must be padded repeats handshake bytes instead. Source: RFC 9002 §6.2.4.
-    fn repeat_in_probe(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
+    fn repeat_where_padding_stands(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
         let Some(space) = self.spaces.space_mut(id).filter(|space| space.owes_probe()) else { return };
         if id != SpaceId::Application {
             space.crypto.repeat(packet);

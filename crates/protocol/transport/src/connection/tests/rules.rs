@@ -306,6 +306,19 @@ fn a_probe_timeout_asks_once_or_twice_and_by_a_ping_if_by_nothing_else() {
     }
 }
 
+/// RFC 9002 §6.2.4: deleted, the second probe of a timeout would be a PING, and all would depend on the first one.
+#[test]
+fn either_probe_of_a_timeout_carries_what_is_missing() {
+    let mut pair = connected();
+    let id = pair.client().open(Dir::Uni).expect("stream");
+    pair.client().write(id, Bytes::from_static(b"missing")).expect("writes");
+    pair.client.send(pair.now);
+    let probes = time_out(&mut pair);
+    let [_, second] = &probes[..] else { panic!("{} probes", probes.len()) };
+    pair.hand_to_server(second);
+    assert_eq!(pair.server.sink.received, b"missing");
+}
+
 /// RFC 9002 §7, §7.5.
 #[test]
 fn nothing_but_a_probe_passes_the_window() {
