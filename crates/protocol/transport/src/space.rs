@@ -97,10 +97,11 @@ impl Space {
         self.acks_without_answer = 0;
     }
 
-    /// Acknowledges what was received, if anything waits for it.
+    /// Acknowledges what was received, if anything waits for it. A probe does so in any case: the ACK frame before it may be
+    /// lost, and by the acknowledgement of a later packet the peer knows what of its own is lost.
     #[inline]
     pub(crate) fn write_ack(&mut self, now: Instant, packet: &mut PacketBuilder<'_>) {
-        if self.acks.urgency(now) != AckUrgency::None {
+        if self.acks.urgency(now) != AckUrgency::None || self.owes_probe() {
             self.write_ack_now(now, packet);
         }
     }

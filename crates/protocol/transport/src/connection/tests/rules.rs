@@ -319,6 +319,22 @@ fn either_probe_of_a_timeout_carries_what_is_missing() {
     assert_eq!(pair.server.sink.received, b"missing");
 }
 
+/// Deleted, a peer whose acknowledgement was lost would send again what has arrived, and would not know what has not.
+#[test]
+fn a_probe_acknowledges_again() {
+    let mut pair = connected();
+    pair.server().components.control_frames.ping();
+    let now = pair.now;
+    pair.server.send(now).into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+    pair.now = pair.now + MS * 30;
+    assert!(!pair.client.send(pair.now).is_empty(), "an acknowledgement, which is lost");
+    pair.client().components.control_frames.ping();
+    pair.client.send(pair.now);
+    assert_eq!(pair.server().spaces.application.ledger.ack_eliciting_in_flight(), 1);
+    time_out(&mut pair).iter().for_each(|probe| pair.hand_to_server(probe));
+    assert_eq!(pair.server().spaces.application.ledger.ack_eliciting_in_flight(), 0);
+}
+
 /// RFC 9002 §7, §7.5.
 #[test]
 fn nothing_but_a_probe_passes_the_window() {
