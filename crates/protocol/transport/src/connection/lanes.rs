@@ -329,9 +329,16 @@ impl Lanes {
         Ok(self.record(LaneId(id)).filter(|record| !is_over(record)).map(|record| record.id))
     }
 
-    /// Whether a lane beside the current one carries data, and is heard of.
+    /// Whether a lane beside the current one carries data, and none of its probes is unanswered.
     pub(super) fn has_fit_beside(&self) -> bool {
         self.records.iter().any(Record::is_fit)
+    }
+
+    /// Whether such a lane was heard of within this time. Where nothing comes through on any lane, each end could give up the one
+    /// that the other keeps.
+    pub(super) fn hears_beside(&self, now: Instant, within: Duration) -> bool {
+        let is_heard = |body: &Body| body.space.acks.ack_delay(now) <= within;
+        self.records.iter().any(|record| record.is_fit() && record.body().is_some_and(is_heard))
     }
 
     /// Whether lanes beside this one are open.

@@ -105,11 +105,27 @@ impl Connection {
         match self.paths.on_timeout(now) {
             Expiry::Nothing => {}
             Expiry::Reverted => self.on_path_changed(),
-            Expiry::NoPath if self.end_lane() => {}
-            // The last of several paths may have begun while nothing came through: it is asked again until the idle timeout.
+            // The client alone decides: if nothing comes through on any path, each end could keep one that the other has ended.
+            Expiry::NoPath if self.side.is_client() && self.end_lane() => {}
+            // The path may have begun while nothing came through: it is asked again until the client ends it, or the idle timeout.
             Expiry::NoPath if self.components.lanes.is_some() => self.paths.validate(now),
             Expiry::NoPath => self.finish(CloseReason::PathLost),
             Expiry::MoveFailed(addresses) => self.on_move_failed(addresses),
+        }
+    }
+
+    /// The current lane has had another probe timeout, this long after the one before. It ends if another one is heard of meanwhile,
+    /// which is asked first.
+    fn end_silent_lane(&mut self, now: Instant, since: Duration) {
+        let Some(lanes) = &self.components.lanes else { return };
+        let timeouts = self.timers.pto_count;
+        if timeouts + 1 < LANE_PTOS || !lanes.has_fit_beside() {
+            return;
+        }
+        if timeouts < LANE_PTOS || !lanes.hears_beside(now, since) {
+            self.components.control_frames.ping();
+        } else {
+            self.end_lane();
         }
     }
 
@@ -185,7 +201,7 @@ impl Connection {
         };
         //= rfc9002/6.2.1#3
         self.timers.pto_count = self.timers.pto_count.saturating_add(1);
-        self.timers.probed_at = now;
+        let since = now.saturating_since(core::mem::replace(&mut self.timers.probed_at, now));
         self.counters.probe_timeouts += 1;
         let path = self.paths.active_mut();
         path.ecn.on_pto();
@@ -195,11 +211,7 @@ impl Connection {
         if self.timers.pto_count == SILENT_PTOS {
             self.look_back(now);
         }
-        if self.timers.pto_count >= LANE_PTOS
-            && self.components.lanes.as_ref().is_some_and(|lanes| lanes.has_fit_beside())
-        {
-            self.end_lane();
-        }
+        self.end_silent_lane(now, since);
         self.owe_probes(probed);
         // RFC 9002 §6.2.4: what other handshake spaces wait for goes along, coalesced. With 1-RTT keys a client asks there in
         // any case: a server that is done with the handshake hears nothing else, and if the client's address has changed
