@@ -12,6 +12,7 @@ use crate::serving::log::{self, LogArgs, WarningLines};
 use crate::serving::operations::{AdminArgs, Observed};
 use crate::serving::orders;
 use crate::serving::process;
+use crate::serving::proxies::ProxyArgs;
 use crate::serving::ready::ReadyFile;
 use crate::serving::reload::{CertificateFlags, ReadAgain, Reloader};
 use crate::serving::report;
@@ -211,6 +212,8 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
+    proxies: ProxyArgs,
+    #[command(flatten)]
     path: PathArgs,
     #[command(flatten)]
     quic: QuicArgs,
@@ -312,6 +315,7 @@ impl ServeArgs {
     fn check_flags(&self) -> Result<(), String> {
         self.path.check()?;
         self.log.check()?;
+        self.proxies.check(self.http)?;
         self.quic.techniques().check(self.path.datapath)
     }
 
@@ -487,6 +491,7 @@ impl ServeArgs {
             .client_auth(self.client_auth()?)
             .tickets(self.tickets())
             .head_cache(self.quic.techniques().heads());
+        let builder = self.proxies.add_to(builder);
         let builder =
             self.preferred_address.iter().fold(builder, |builder, ip| builder.preferred_address(*ip));
         let builder = match self.multipath {

@@ -7,6 +7,7 @@
 //! | operations.rs | the admin address, and what it tells |
 //! | orders.rs | certificates that the server orders by itself |
 //! | process.rs | what the process asks of the system |
+//! | proxies.rs | proxies in front that say whose a connection is |
 //! | ready.rs | the ready file |
 //! | reload.rs | what a running server reads again |
 //! | report.rs | what is said at the start, the summary |
@@ -22,6 +23,7 @@ pub(crate) mod log;
 pub(crate) mod operations;
 pub(crate) mod orders;
 pub(crate) mod process;
+pub(crate) mod proxies;
 pub(crate) mod ready;
 pub(crate) mod reload;
 pub(crate) mod report;

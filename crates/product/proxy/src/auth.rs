@@ -4,7 +4,7 @@
 //! status of 2xx lets the request go on, with fields of the response that are named. Any other response is the client's; and without a
 //! response no request goes on.
 
-use crate::exchange::ask;
+use crate::exchange::{Client, ask};
 use crate::forward;
 use crate::route::Route;
 use crate::runtime;
@@ -16,6 +16,7 @@ use http::uri::PathAndQuery;
 use http::{Method, Request, Response, Uri};
 use http_body::Body as _;
 use server::ConnectionInfo;
+use server::proxy_protocol::Sender;
 use server::sites::{Permit, RouteError, RouteFuture, RouteService};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -95,7 +96,8 @@ async fn permit(asked: Arc<Asked>, request: Request<Body>) -> Result<Response<Bo
     parts.headers.insert(forward::X_FORWARDED_URI, uri);
     let target = format!("GET {path} for {} {}", parts.method, parts.uri);
     (parts.method, parts.uri) = (Method::GET, Uri::from(path.clone()));
-    let answered = ask(route, parts, (Body::empty(), None), (key, &target)).await;
+    let client = Client { key, sender: Sender::Client { from: info.peer, to: info.local }, target: &target };
+    let answered = ask(route, parts, (Body::empty(), None), client).await;
     let response = answered.map_err(|failure| failure.answer())?;
     if !response.status().is_success() {
         return Ok(response);

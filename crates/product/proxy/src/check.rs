@@ -3,12 +3,13 @@
 //! Each is on a connection of its own, so that it tells of new ones, too.
 
 use crate::address::Address;
-use crate::connect::{Purpose, connect};
+use crate::connect::{Manner, Purpose, connect};
 use crate::content::Sent;
 use crate::tls::Tls;
 use http::header::{HOST, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Request, StatusCode, Uri};
+use server::proxy_protocol::Sender;
 use std::ops::RangeInclusive;
 use tokio::time::{Duration, timeout};
 
@@ -52,6 +53,8 @@ pub(crate) struct Probe {
     pub(crate) check: Check,
     pub(crate) tls: Option<Tls>,
     pub(crate) host: HeaderValue,
+    /// What its connections begin with, if they do.
+    pub(crate) sender: Option<Sender>,
 }
 
 impl Probe {
@@ -69,7 +72,8 @@ impl Probe {
     pub(crate) async fn ask(&self, address: &Address) -> Result<(), String> {
         let patience = self.check.timeout;
         let asked = timeout(patience, async {
-            let connected = connect(address, (self.tls.as_ref(), Purpose::Requests), patience).await;
+            let manner = Manner { tls: self.tls.as_ref(), purpose: Purpose::Requests, sender: self.sender };
+            let connected = connect(address, manner, patience).await;
             let mut connection = connected.map_err(|failure| failure.to_string())?;
             let (content, _) = Sent::empty();
             let mut request = Request::new(content);

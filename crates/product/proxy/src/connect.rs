@@ -13,12 +13,13 @@ use http::{Request, Response, Version};
 use http_body::{Frame, SizeHint};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use server::proxy_protocol::{Sender, header};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::AbortHandle;
 use tokio::time::{Duration, timeout};
@@ -40,6 +41,15 @@ pub(crate) enum Purpose {
     Requests,
     /// For one that offers another protocol, by HTTP/1.1.
     Upgrade,
+}
+
+/// How a connection is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner<'a> {
+    pub(crate) tls: Option<&'a Tls>,
+    pub(crate) purpose: Purpose,
+    /// Whose connection it is said to be, if that is said. Never over HTTP/3, which has no way to say it.
+    pub(crate) sender: Option<Sender>,
 }
 
 /// A connection, on which requests are sent.
@@ -203,17 +213,19 @@ fn to_http2<B>(request: &mut Request<B>, scheme: Scheme) {
 /// Connects to an upstream.
 pub(crate) async fn connect(
     address: &Address,
-    (tls, purpose): (Option<&Tls>, Purpose),
+    manner: Manner<'_>,
     patience: Duration,
 ) -> Result<Connection, Failure> {
+    let Manner { tls, purpose, sender } = manner;
     let connected = timeout(patience, async {
         match address {
             Address::Host { scheme: Scheme::H3, host, port } => {
                 crate::http3::connect((host, *port), tls).await.map(Connection::Http3)
             }
             Address::Host { scheme, host, port } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                let mut stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
+                introduce(&mut stream, sender).await?;
                 match (scheme, tls) {
                     (Scheme::Http, _) => begin_http1(stream, purpose).await,
                     (Scheme::H2c, _) => begin_http2(stream, Scheme::H2c).await,
@@ -221,12 +233,24 @@ pub(crate) async fn connect(
                     (Scheme::Https | Scheme::H3, _) => Err(io::Error::other("there are no roots to trust")),
                 }
             }
-            Address::Unix(path) => begin_http1(UnixStream::connect(path).await?, purpose).await,
+            Address::Unix(path) => {
+                let mut stream = UnixStream::connect(path).await?;
+                introduce(&mut stream, sender).await?;
+                begin_http1(stream, purpose).await
+            }
         }
     });
     match connected.await {
         Ok(connected) => connected.map_err(Failure::Connect),
         Err(_) => Err(Failure::ConnectTimeout),
+    }
+}
+
+/// Says whose connection it is.
+async fn introduce(stream: &mut (impl AsyncWrite + Unpin), sender: Option<Sender>) -> io::Result<()> {
+    match sender {
+        Some(sender) => stream.write_all(&header(sender)).await,
+        None => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@
 //! content. What an upstream may have acted on otherwise is not asked twice.
 
 use crate::balance::Tried;
-use crate::connect::{Connection, Incoming, Purpose, connect};
+use crate::connect::{Connection, Incoming, Manner, Purpose, connect};
 use crate::content::{Progress, Sent, State};
 use crate::failure::Failure;
 use crate::forward;
@@ -22,6 +22,7 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::{Body as _, Frame};
 use server::ConnectionInfo;
+use server::proxy_protocol::Sender;
 use server::sites::{RouteError, UpgradeOffer};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -55,9 +56,20 @@ pub(crate) async fn exchange(
     let answered = if announced.is_some_and(|bytes: u64| bytes > route.settings.max_content) {
         Err(Failure::TooLarge)
     } else {
-        ask(&route, parts, (body, offered), (key, &target)).await
+        let sender = Sender::Client { from: info.peer, to: info.local };
+        ask(&route, parts, (body, offered), Client { key, sender, target: &target }).await
     };
     answered.map_err(|failure| failure.answer())
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Client<'a> {
+    /// What is hashed, if anything is.
+    pub(crate) key: u64,
+    pub(crate) sender: Sender,
+    /// For the log.
+    pub(crate) target: &'a str,
 }
 
 /// A request that is to be sent.
@@ -69,6 +81,7 @@ struct Asked<'a> {
     again: Option<Request<()>>,
     /// The protocols that the request offers, and what the client sends by one of them.
     upgrade: Option<(HeaderValue, Body)>,
+    sender: Sender,
     /// For the log.
     target: &'a str,
 }
@@ -91,7 +104,7 @@ pub(crate) async fn ask(
     route: &Route,
     parts: Parts,
     (mut body, upgrade): (Body, Option<(HeaderValue, Body)>),
-    (key, target): (u64, &str),
+    Client { key, sender, target }: Client<'_>,
 ) -> Result<Response<Body>, Failure> {
     let is_safe = parts.method.is_safe();
     let first = if is_safe && !parts.headers.contains_key(CONTENT_LENGTH) {
@@ -104,7 +117,7 @@ pub(crate) async fn ask(
     let request = Request::from_parts(parts, content);
     let may_repeat = is_safe && route.settings.retries.attempts > 0 && request.body().is_end_stream();
     let again = may_repeat.then(|| copy(&request));
-    let mut asked = Asked { request: Some(request), progress, again, upgrade, target };
+    let mut asked = Asked { request: Some(request), progress, again, upgrade, sender, target };
     let mut tried: Tried = 0;
     let mut left = route.settings.retries.attempts;
     loop {
@@ -166,7 +179,9 @@ async fn attempt(
         Some(_) if upstream.address().speaks_http1() => Purpose::Upgrade,
         _ => Purpose::Requests,
     };
-    let mut found = find(route, &upstream, purpose).await?;
+    let sender = route.settings.proxy_protocol.then_some(asked.sender);
+    let manner = Manner { tls: route.settings.tls.as_ref(), purpose, sender };
+    let mut found = find(route, &upstream, manner).await?;
     loop {
         let (mut connection, is_new) = found;
         let failure = match send(&mut connection, asked, timeouts.response).await {
@@ -185,14 +200,14 @@ async fn attempt(
         if !may_be_stale || !asked.repeat() {
             return Err(failure);
         }
-        found = (Box::pin(open(route, &upstream, purpose)).await?, true);
+        found = (Box::pin(open(route, &upstream, manner)).await?, true);
     }
 }
 
 /// A connection to an upstream, and whether it is new.
-async fn find(route: &Route, upstream: &Upstream, purpose: Purpose) -> Result<(Connection, bool), Failure> {
+async fn find(route: &Route, upstream: &Upstream, manner: Manner<'_>) -> Result<(Connection, bool), Failure> {
     let pool = upstream.pool();
-    let kept = match purpose {
+    let kept = match manner.purpose {
         Purpose::Requests => pool.take(Instant::now()),
         // One that has waited may be closed just now, and one of HTTP/2 is of no use.
         Purpose::Upgrade => None,
@@ -200,14 +215,13 @@ async fn find(route: &Route, upstream: &Upstream, purpose: Purpose) -> Result<(C
     match kept {
         Some(connection) => Ok((connection, false)),
         // Boxed, because connections are rare and the state of a request should be small.
-        None if upstream.address().is_shared() => Box::pin(pool.share(open(route, upstream, purpose))).await,
-        None => Ok((Box::pin(open(route, upstream, purpose)).await?, true)),
+        None if upstream.address().is_shared() => Box::pin(pool.share(open(route, upstream, manner))).await,
+        None => Ok((Box::pin(open(route, upstream, manner)).await?, true)),
     }
 }
 
 /// A new connection to an upstream. The pool has it, too, if it takes several requests.
-async fn open(route: &Route, upstream: &Upstream, purpose: Purpose) -> Result<Connection, Failure> {
-    let manner = (route.settings.tls.as_ref(), purpose);
+async fn open(route: &Route, upstream: &Upstream, manner: Manner<'_>) -> Result<Connection, Failure> {
     let connection = connect(upstream.address(), manner, route.settings.timeouts.connect).await?;
     upstream.on_connection();
     if let Some(shared) = connection.share() {

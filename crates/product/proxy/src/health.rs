@@ -21,6 +21,8 @@ struct Identity {
     address: Address,
     retries: Retries,
     check: Option<Check>,
+    /// Checks begin as requests do: what expects the PROXY protocol refuses all else.
+    proxy_protocol: bool,
 }
 
 /// The health of an upstream, which routes may share.
@@ -63,7 +65,8 @@ impl Health {
     /// That of an upstream of a route: the one that is known, or a new one.
     pub(crate) fn of(address: &Address, settings: &Settings) -> Arc<Health> {
         let (retries, check) = (settings.retries, settings.check.clone());
-        let identity = Identity { address: address.clone(), retries, check };
+        let (address, proxy_protocol) = (address.clone(), settings.proxy_protocol);
+        let identity = Identity { address, retries, check, proxy_protocol };
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|health| health.strong_count() > 0);
         let found = known.iter().filter_map(Weak::upgrade).find(|health| health.identity == identity);

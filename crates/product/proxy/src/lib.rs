@@ -20,7 +20,6 @@
 //! | pool.rs | connections that wait for the next request |
 //! | forward.rs | heads on their way: hop-by-hop fields, X-Forwarded-*, Forwarded, Via |
 //! | edit.rs | what an operator changes of requests |
-//! | trusted.rs | the proxies whose word counts |
 //! | exchange.rs | one request |
 //! | content.rs | the content of a request |
 //! | response.rs | the content of a response, with its timeout |
@@ -64,7 +63,6 @@ mod runtime;
 mod settings;
 mod tally;
 mod tls;
-mod trusted;
 mod upgrade;
 mod upstream;
 mod watch;
@@ -73,10 +71,10 @@ pub use address::{Address, AddressError, Scheme};
 pub use auth::ForwardAuth;
 pub use balance::MOST;
 pub use check::Check;
-pub use edit::{RequestEdit, RequestFieldError, field_name};
+pub use edit::{RequestEdit, field_name};
 pub use log::log_to;
 pub use proxy::Proxy;
 pub use report::{UpstreamReport, upstreams};
+pub use server::{Network, NetworkError};
 pub use settings::{Balance, Retries, Settings, Timeouts};
 pub use tls::Tls;
-pub use trusted::{Network, NetworkError};

@@ -4,8 +4,8 @@ use crate::address::Address;
 use crate::check::Check;
 use crate::edit::RequestEdit;
 use crate::tls::Tls;
-use crate::trusted::Network;
 use http::HeaderValue;
+use server::Network;
 use std::time::Duration;
 
 /// A proxied route.
@@ -35,6 +35,9 @@ pub struct Settings {
     pub idle_connections: usize,
     /// Longer content of a request is answered with 413, in bytes.
     pub max_content: u64,
+    /// Whether connections begin with the address of the client whose request they are for, by version 2 of the PROXY protocol. Then each
+    /// has one request.
+    pub proxy_protocol: bool,
     /// Whether requests to go on by another protocol, such as WebSocket, are passed on.
     pub upgrade: bool,
 }
@@ -95,6 +98,7 @@ impl Settings {
             connections: 1_024,
             idle_connections: 64,
             max_content: u64::MAX,
+            proxy_protocol: false,
             upgrade: true,
         }
     }

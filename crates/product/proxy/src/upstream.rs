@@ -10,6 +10,7 @@ use crate::settings::Settings;
 use crate::tally::Tally;
 use crate::watch::watch;
 use base::time::Duration;
+use server::proxy_protocol::Sender;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::time::Instant;
@@ -31,12 +32,14 @@ struct State {
 impl Upstream {
     /// Those of a route.
     pub(crate) fn all(settings: &Settings) -> Vec<Upstream> {
+        // A connection that tells of a client is of no use to another one.
+        let idle = if settings.proxy_protocol { 0 } else { settings.idle_connections };
         let of = |address: &Address| {
             Upstream(Arc::new(State {
                 health: Health::of(address, settings),
                 most: settings.connections,
                 active: AtomicUsize::new(0),
-                pool: Pool::new(settings.idle_connections, settings.timeouts.keep_alive),
+                pool: Pool::new(idle, settings.timeouts.keep_alive),
             }))
         };
         settings.upstreams.iter().map(of).collect()
@@ -47,7 +50,8 @@ impl Upstream {
         let probe = settings.check.clone().map(|check| {
             let host = check.host.clone().or_else(|| settings.host.clone());
             let host = host.unwrap_or_else(|| Probe::host(self.address()));
-            Probe { check, tls: settings.tls.clone(), host }
+            let sender = settings.proxy_protocol.then_some(Sender::Local);
+            Probe { check, tls: settings.tls.clone(), host, sender }
         });
         if self.0.health.begin(probe)
             && let Ok(runtime) = shared()

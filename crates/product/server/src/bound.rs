@@ -3,7 +3,6 @@
 use crate::access_log::{AccessLog, Style, Target};
 use crate::application::{Apart, Application, EachThread, FileServer, SiteServer, ThreadIndex, ThreadSetups};
 use crate::bind_error::BindError;
-use crate::challenges::Challenges;
 use crate::driver::ServerDriver;
 use crate::handler::FileOptions;
 use crate::low::{Handler, Shared};
@@ -16,7 +15,7 @@ use crate::service::{HttpService, OnRuntime, ServiceHandler};
 use crate::service_thread::Services;
 use crate::sites::LiveSites;
 use crate::stop::Stop;
-use crate::tcp::{Setup, ShutdownSignal};
+use crate::tcp::{Openings, Setup, ShutdownSignal};
 use crate::tcp_thread::TcpSetup;
 use crate::threads;
 use crate::upgrade::{Handshake, Succession};
@@ -53,7 +52,7 @@ pub struct Bound {
 /// What all threads of HTTP/1.1 and 2 have in common.
 pub(crate) struct TcpConfig {
     pub(crate) tls: Arc<rustls::ServerConfig>,
-    pub(crate) challenges: Challenges,
+    pub(crate) openings: Openings,
     pub(crate) limits: crate::tcp::Limits,
     /// For how long HTTP/3 is announced, if it is.
     pub(crate) alt_svc: Option<Duration>,
@@ -301,7 +300,7 @@ impl Threads<'_> {
         let setup = |(number, (listeners, shutdown_signal)): (usize, (Vec<TcpListener>, &ShutdownSignal))| {
             let setup = Setup {
                 tls: Arc::clone(&tcp.tls),
-                challenges: tcp.challenges.clone(),
+                openings: tcp.openings.clone(),
                 recorder: self.log.recorder(),
                 limits: tcp.limits,
                 alt_svc: tcp.alt_svc,

@@ -18,6 +18,7 @@ use crate::cores::{Cores, Workers};
 use crate::early_data::EarlyData;
 use crate::limits::Limits;
 use crate::listen::Listen;
+use crate::network::Network;
 use crate::running::{Handle, Running};
 use crate::service::HttpService;
 use crate::settings::{AltSvc, Settings, State, WarningsTo};
@@ -244,7 +245,17 @@ impl Builder {
     /// What certificate authorities are answered over TCP. Outside semver.
     #[doc(hidden)]
     pub fn challenges(mut self, answers: Challenges) -> Builder {
-        self.settings.challenges = answers;
+        self.settings.openings.challenges = answers;
+        self
+    }
+
+    /// Connections over TCP from these networks, which are those of proxies, begin with a header of the PROXY protocol, version 1 or 2, and
+    /// only they may: its addresses are those of [`ConnectionInfo`](crate::ConnectionInfo), limits and the access log. A connection
+    /// from there without a header is closed. HTTP/3 has no such header. Default: none. Outside semver. Source: haproxy.org,
+    /// doc/proxy-protocol.txt.
+    #[doc(hidden)]
+    pub fn proxy_protocol_from(mut self, proxies: impl IntoIterator<Item = Network>) -> Builder {
+        self.settings.openings.proxies = proxies.into_iter().collect();
         self
     }
 

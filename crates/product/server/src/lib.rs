@@ -51,11 +51,14 @@ pub mod memory_trimmer;
 #[doc(hidden)]
 pub mod metrics;
 mod monotonic;
+mod network;
 pub mod packet_sizes;
 mod peak;
 mod pending_results;
 mod pool;
 pub mod progress;
+#[doc(hidden)]
+pub mod proxy_protocol;
 mod range;
 pub mod readers;
 mod recent;
@@ -102,6 +105,7 @@ pub use informational::{Informational, InformationalError};
 pub use keys::KeysError;
 pub use limits::Limits;
 pub use listen::{Listen, ListenAddress};
+pub use network::{Network, NetworkError};
 pub use ports::DataPath;
 pub use records::{Summary, TcpRecord, WorkerRecord};
 pub use report::Report;

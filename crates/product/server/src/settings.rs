@@ -5,7 +5,6 @@ use crate::bind_error::BindError;
 use crate::bound::{Bound, TcpConfig};
 use crate::budget::Budget;
 use crate::certificate;
-use crate::challenges::Challenges;
 use crate::cores::{Cores, Workers};
 use crate::credentials::Credentials;
 use crate::early_data::EarlyData;
@@ -116,8 +115,8 @@ pub(crate) struct Settings {
     pub(crate) early_data: EarlyData,
     /// Where clients of HTTP/3 are asked to go on after the handshake.
     pub(crate) preferred: Vec<IpAddr>,
-    /// What certificate authorities are answered over TCP.
-    pub(crate) challenges: Challenges,
+    /// What connections over TCP may begin with beside a client's handshake.
+    pub(crate) openings: tcp::Openings,
     /// What a process before or a service manager has left; `None`, the default: nothing, and no process takes the place of this one.
     pub(crate) inheritance: Option<Inheritance>,
 }
@@ -148,7 +147,7 @@ impl Default for Settings {
             tickets: Tickets::default(),
             early_data: EarlyData::Off,
             preferred: Vec::new(),
-            challenges: Challenges::default(),
+            openings: tcp::Openings::default(),
             inheritance: None,
         }
     }
@@ -178,7 +177,7 @@ impl Settings {
             Succession::new(inheritance, (&keys, &tickets), (&report, opened.udp.as_ref()), copies);
         let tcp = |tls| TcpConfig {
             tls,
-            challenges: self.challenges.clone(),
+            openings: self.openings.clone(),
             limits: self.tcp_limits(threads),
             alt_svc: self.alt_svc(),
         };

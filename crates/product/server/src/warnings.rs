@@ -54,6 +54,8 @@ pub enum Warning {
     LogNotReopened,
     /// The file of ticket keys could not be read or rotated; the keys in use go on.
     TicketKeysUnusable,
+    /// Connections from a proxy that began with no header, or a wrong one.
+    ProxyHeadersWrong,
 }
 
 /// How many kinds of warnings there are.
@@ -64,7 +66,7 @@ const OUT: &str =
     "descriptors or memory have run out, or what one address may hold; see ulimit -n and --memory";
 
 /// What happened, after a number; and what to do about it.
-const TEXTS: [(&str, &str); 10] = [
+const TEXTS: [(&str, &str); 11] = [
     ("new QUIC connections were dropped", "too many handshakes are under way"),
     ("TCP connections had to wait", OUT),
     ("connections were refused", "there are as many as --max-connections and its companions allow"),
@@ -80,6 +82,10 @@ const TEXTS: [(&str, &str); 10] = [
     (
         "times the file of --ticket-keys could not be used",
         "it is gone, cut, or open to all users; the keys in use go on",
+    ),
+    (
+        "connections from proxies were closed",
+        "they began without a header of the PROXY protocol, or with a wrong one; configure the proxies to send it, or leave them out of --proxy-protocol-from",
     ),
 ];
 

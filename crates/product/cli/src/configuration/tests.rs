@@ -30,6 +30,7 @@ fn sample(flag: &Arg) -> &'static str {
         "log-level" => "'warning'",
         "user" | "group" => "'root'",
         "admin" => "'unix:admin.sock'",
+        "proxy-protocol-from" => "['10.0.0.0/8', '::1']",
         "identity" => "['a.org=c,k', '*.b.org=c2,k2']",
         "http" => "'1,3'",
         "listen" => "['localhost:443', 8443]",
@@ -175,7 +176,7 @@ pub(super) const SITES: &str = "
     respond = { status = 404, body = 'x', content-type = 'text/html' }
     [[site.route]]
     path = '/f'
-    proxy = { to = ['http://localhost:1', 'unix:s', 'h2c://localhost:2', 'https://localhost:3', 'h3://localhost:4'], tls-ca = 'ca', tls-name = 'n', balance = 'hash-address', strip-prefix = true, host = 'h:1', request-headers = { set = { a = 'b' }, add = { c = ['d'] }, remove = 'e' }, trusted-proxies = '10.0.0.0/8', connect-timeout = 1, response-timeout = 2, idle-timeout = 3, keep-alive-timeout = 4, keep-alive = 0, max-connections = 5, retries = 0, max-failures = 6, cool-down = 7, max-content = '1MiB', upgrade = false, tunnel-timeout = 8, health = { path = '/h', host = 'h', interval = 1, timeout = 2, status = ['200', '204-299'], rises = 3, falls = 4 } }
+    proxy = { to = ['http://localhost:1', 'unix:s', 'h2c://localhost:2', 'https://localhost:3', 'h3://localhost:4'], tls-ca = 'ca', tls-name = 'n', balance = 'hash-address', strip-prefix = true, host = 'h:1', request-headers = { set = { a = 'b' }, add = { c = ['d'] }, remove = 'e' }, trusted-proxies = '10.0.0.0/8', connect-timeout = 1, response-timeout = 2, idle-timeout = 3, keep-alive-timeout = 4, keep-alive = 0, max-connections = 5, retries = 0, max-failures = 6, cool-down = 7, max-content = '1MiB', proxy-protocol = false, upgrade = false, tunnel-timeout = 8, health = { path = '/h', host = 'h', interval = 1, timeout = 2, status = ['200', '204-299'], rises = 3, falls = 4 } }
     [[site.route]]
     path = '/g'
     upload = { root = 'site', strip-prefix = true, dot-files = true, max-size = '1MiB' }
@@ -327,7 +328,7 @@ fn the_chapter_has_every_key_of_sites_and_examples_that_are_right() {
     }
     let examples: Vec<&str> =
         chapter.split("```toml\n").skip(1).filter_map(|part| part.split("```").next()).collect();
-    assert_eq!(examples.len(), 10);
+    assert_eq!(examples.len(), 11);
     let schema = schema("", &keys());
     for example in &examples {
         let file = File::of("tercel.toml".to_owned(), folder.path(), (*example).to_owned());

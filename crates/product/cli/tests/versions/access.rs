@@ -169,7 +169,7 @@ fn a_certificate_is_asked_of_the_site_of_the_request_whichever_name_the_connecti
         (Some(&carol), "localhost", [200, 200, 403, 403, 200]),
         (Some(&carol), "some.example", [200, 200, 403, 403, 200]),
     ] {
-        let who = Who { name, identity: identity.cloned() };
+        let who = Who { name, identity: identity.cloned(), ..Who::default() };
         for (version, answers) in ["1.1", "2", "3"].iter().zip(ask_each(&who, server.port, &asks)) {
             let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
             assert_eq!(

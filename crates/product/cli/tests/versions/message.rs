@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
-/// Who asks: for which name in TLS, and with which certificate.
+/// Who asks: for which name in TLS, with which certificate, and by which proxy.
 #[derive(Clone, Debug)]
 pub(crate) struct Who {
     pub(crate) name: &'static str,
     pub(crate) identity: Option<crypto::Identity>,
+    /// What connections over TCP begin with, before TLS.
+    pub(crate) header: Vec<u8>,
 }
 
 impl Default for Who {
     fn default() -> Who {
-        Who { name: "localhost", identity: None }
+        Who { name: "localhost", identity: None, header: Vec::new() }
     }
 }
 

@@ -428,7 +428,7 @@ fn who_does_not_read_holds_back_who_writes() {
 }
 
 /// An upstream of HTTP/2 without TLS. It says what it heard, with the length of the content in a trailer.
-fn h2c() -> u16 {
+pub(crate) fn h2c() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("for tokio");
     let port = listener.local_addr().expect("an address").port();

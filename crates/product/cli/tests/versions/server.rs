@@ -67,7 +67,12 @@ impl Server {
 
     /// Serves what `arguments` say.
     pub(crate) fn start_without_root(arguments: &[&str]) -> Server {
-        let words = [&["--listen", "127.0.0.1:0"], arguments].concat();
+        Server::start_without_root_at("127.0.0.1:0", arguments)
+    }
+
+    /// The same at this address.
+    pub(crate) fn start_without_root_at(listen: &str, arguments: &[&str]) -> Server {
+        let words = [&["--listen", listen], arguments].concat();
         Server::run_in(TempDir::new().expect("a folder"), Command::new(PROGRAM), None, &words)
     }
 

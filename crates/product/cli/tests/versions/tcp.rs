@@ -26,10 +26,16 @@ pub(crate) async fn connect(port: u16, protocol: &str) -> TlsStream<TcpStream> {
     connect_as(&Who::default(), port, protocol).await
 }
 
-async fn connect_as(who: &Who, port: u16, protocol: &str) -> TlsStream<TcpStream> {
-    let config = crypto::tcp_client(&Roots::Insecure, &who.tls(protocol)).expect("a configuration");
-    let socket = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
+pub(crate) async fn connect_as(who: &Who, port: u16, protocol: &str) -> TlsStream<TcpStream> {
+    let mut socket = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
     socket.set_nodelay(true).expect("no delay");
+    socket.write_all(&who.header).await.expect("the header is taken");
+    secure(who, socket, protocol).await
+}
+
+/// The same on a connection that has begun.
+pub(crate) async fn secure(who: &Who, socket: TcpStream, protocol: &str) -> TlsStream<TcpStream> {
+    let config = crypto::tcp_client(&Roots::Insecure, &who.tls(protocol)).expect("a configuration");
     let name = ServerName::try_from(who.name).expect("a name");
     let stream = TlsConnector::from(Arc::clone(&config)).connect(name, socket).await.expect("TLS");
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(protocol.as_bytes()));

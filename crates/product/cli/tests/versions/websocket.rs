@@ -22,13 +22,14 @@ use tungstenite::{Message, WebSocket, accept_hdr};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Asks for a protocol that has no messages.
-const RAW: &str = "GET /raw HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: raw\r\n\r\n";
+pub(crate) const RAW: &str =
+    "GET /raw HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: raw\r\n\r\n";
 const AGREED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: raw\r\n\r\n";
 
-type Client = StreamOwned<ClientConnection, TcpStream>;
+pub(crate) type Client = StreamOwned<ClientConnection, TcpStream>;
 
 /// A connection of HTTP/1.1.
-fn connect(port: u16) -> Client {
+pub(crate) fn connect(port: u16) -> Client {
     let config =
         crypto::tcp_client(&Roots::Insecure, &Who::default().tls("http/1.1")).expect("a configuration");
     let socket = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
@@ -45,7 +46,7 @@ fn websocket(port: u16, path: &str) -> (WebSocket<Client>, http::Response<Option
 }
 
 /// The next head.
-fn head(stream: &mut impl Read) -> String {
+pub(crate) fn head(stream: &mut impl Read) -> String {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {

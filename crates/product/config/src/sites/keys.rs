@@ -224,8 +224,8 @@ static RATE_LIMIT: &[Key] = &[
     ),
     Key::with_default(
         "by",
-        Kind::Choice(&["address", "authorization"]),
-        "By what clients are told apart: their address (the first 64 bits of one of IPv6), or what they send as authorization.",
+        Kind::Text,
+        "By what clients are told apart: \"address\" (the first 64 bits of one of IPv6); \"authorization\", what they send as that; or \"field:NAME\", what they send in that field. Without the field by their address.",
         "\"address\"",
     ),
 ];
@@ -366,6 +366,12 @@ static PROXY: &[Key] = &[
         Kind::Integer(1..=86_400),
         "How long a connection to an upstream waits for the next request, in seconds.",
         "60",
+    ),
+    Key::with_default(
+        "proxy-protocol",
+        Kind::Switch,
+        "Whether connections to upstreams begin with the client's address, by version 2 of the PROXY protocol. Then each has one request.",
+        "false",
     ),
     Key::with_default(
         "upgrade",

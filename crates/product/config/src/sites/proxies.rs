@@ -8,7 +8,7 @@ use crypto::Roots;
 use http::header::{HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use proxy::{
-    Address, Balance, Check, ForwardAuth, MOST, Proxy, RequestEdit, Retries, Settings, Timeouts, Tls,
+    Address, Balance, Check, ForwardAuth, MOST, Proxy, RequestEdit, Retries, Scheme, Settings, Timeouts, Tls,
 };
 use rustls_pki_types::ServerName;
 use server::sites::{Action, RouteService, ServiceOf};
@@ -54,6 +54,7 @@ pub(super) fn proxy(builder: &mut Builder<'_>, table: &Table) -> Option<Action> 
         failures: u32::try_from(number("max-failures", 3)).unwrap_or(u32::MAX),
         cool_down: seconds("cool-down", settings.retries.cool_down),
     };
+    settings.proxy_protocol = proxy_protocol(builder, table, &settings.upstreams);
     settings.upgrade = table.switch("upgrade", true);
     settings.connections = number("max-connections", 1_024);
     settings.idle_connections = number("keep-alive", 64);
@@ -69,6 +70,17 @@ pub(super) fn proxy(builder: &mut Builder<'_>, table: &Table) -> Option<Action> 
     }
     let is_below_prefix = table.switch("strip-prefix", false);
     Some(Action::Service(ServiceOf { service: Arc::new(Proxy::new(settings)), is_below_prefix }))
+}
+
+/// Whether connections begin with the client's address.
+fn proxy_protocol(builder: &mut Builder<'_>, table: &Table, upstreams: &[Address]) -> bool {
+    let is_told = table.switch("proxy-protocol", false);
+    let is_quic = |address: &Address| matches!(address, Address::Host { scheme: Scheme::H3, .. });
+    if is_told && upstreams.iter().any(is_quic) {
+        let what = "HTTP/3 has no PROXY protocol: ask the upstreams at h3:// by https://, or leave it out";
+        builder.note(table.place("proxy-protocol").unwrap_or_default(), what);
+    }
+    is_told
 }
 
 fn request_edit(builder: &mut Builder<'_>, table: &Table) -> RequestEdit {

@@ -58,21 +58,31 @@ impl Shares {
 #[derive(Debug)]
 pub(crate) struct ConnectionShare {
     budget: Budget,
-    client: ShareCounters,
-    site: ShareCounters,
+    client: Cell<ShareCounters>,
+    site: Cell<ShareCounters>,
     /// What the shares know of.
     told: Cell<u64>,
 }
 
+/// The counters of a client, and of the network around it.
+fn places(budget: &Budget, peer: IpAddr) -> [ShareCounters; 2] {
+    [Network::of_client(peer), Network::of_site(peer)].map(|network| budget.0.shares.places(network))
+}
+
 impl ConnectionShare {
     pub(super) fn new(budget: &Budget, peer: IpAddr) -> ConnectionShare {
-        let places = |network| budget.0.shares.places(network);
-        ConnectionShare {
-            budget: budget.clone(),
-            client: places(Network::of_client(peer)),
-            site: places(Network::of_site(peer)),
-            told: Cell::new(0),
-        }
+        let [client, site] = places(budget, peer).map(Cell::new);
+        ConnectionShare { budget: budget.clone(), client, site, told: Cell::new(0) }
+    }
+
+    /// The connection is another client's than was known.
+    pub(crate) fn on_peer(&self, peer: IpAddr) {
+        let told = self.told.get();
+        self.tell(0);
+        let [client, site] = places(&self.budget, peer);
+        self.client.set(client);
+        self.site.set(site);
+        self.tell(told);
     }
 
     /// The connection holds this many bytes.
@@ -87,7 +97,7 @@ impl ConnectionShare {
     fn tell(&self, bytes: u64) {
         let change = super::signed(bytes).saturating_sub(super::signed(self.told.replace(bytes)));
         let shares = &self.budget.0.shares;
-        for counter in shares.counters(self.client).chain(shares.counters(self.site)) {
+        for counter in shares.counters(self.client.get()).chain(shares.counters(self.site.get())) {
             counter.fetch_add(change, Ordering::Relaxed);
         }
     }
@@ -96,8 +106,8 @@ impl ConnectionShare {
     #[inline]
     pub(crate) fn level(&self) -> Level {
         let (level, limit) = (self.budget.level(), self.budget.limit());
-        let of_client = self.budget.0.shares.held(self.client);
-        if of_client >= limit / 2 || self.budget.0.shares.held(self.site) >= limit / 4 * 3 {
+        let of_client = self.budget.0.shares.held(self.client.get());
+        if of_client >= limit / 2 || self.budget.0.shares.held(self.site.get()) >= limit / 4 * 3 {
             Level::Short
         } else if of_client >= limit / 8 * 3 {
             level.max(Level::Scarce)
@@ -142,8 +152,15 @@ mod tests {
             (Level::Short, Level::Ample),
             "the network has its share"
         );
-        drop((first, second, third));
-        assert_eq!(neighbour.level(), Level::Ample);
+        drop((first, second));
+        assert_eq!((neighbour.level(), third.level()), (Level::Ample, Level::Ample));
+        // It was the proxy's, and is a client's.
+        let proxied = portion(&budget, "203.0.113.9", 4 << 20);
+        assert_eq!(proxied.level(), Level::Short);
+        proxied.on_peer("192.0.2.1".parse().unwrap());
+        assert_eq!((proxied.level(), third.level()), (Level::Short, Level::Short));
+        assert_eq!(portion(&budget, "203.0.113.9", 1_000).level(), Level::Ample);
+        drop((third, proxied));
         drop((neighbour, other));
         let rows = &budget.0.shares.rows;
         assert!(

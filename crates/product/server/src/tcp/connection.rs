@@ -3,12 +3,13 @@
 use super::answer::{Answer, ConnectionContext};
 use super::fields::Maps;
 use super::limits::Limits;
+use super::openings::Openings;
 use super::plain;
 use super::stream::{Handshake, NextProtocol, Stream};
 use super::thread_state::ThreadState;
 use super::timeouts::{ConnectionTimeouts, NextAction};
 use crate::access_log::Protocol;
-use crate::challenges::{self, Challenges};
+use crate::challenges;
 use crate::connection_info::ConnectionInfo;
 use crate::informational::Informational;
 use crate::monotonic;
@@ -45,7 +46,7 @@ const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
 /// How the connections of a thread are served.
 pub(super) struct ConnectionOptions<A> {
     pub(super) tls: Arc<ServerConfig>,
-    challenges: Challenges,
+    pub(super) openings: Openings,
     pub(super) thread_state: Rc<ThreadState>,
     answer: A,
     pub(super) limits: Limits,
@@ -55,7 +56,7 @@ pub(super) struct ConnectionOptions<A> {
 
 impl<A: Answer> ConnectionOptions<A> {
     pub(super) fn new(
-        (tls, challenges): (Arc<ServerConfig>, Challenges),
+        (tls, openings): (Arc<ServerConfig>, Openings),
         thread_state: Rc<ThreadState>,
         answer: A,
         limits: Limits,
@@ -74,26 +75,25 @@ impl<A: Answer> ConnectionOptions<A> {
         http2.max_header_list_size(MAX_FIELDS_SIZE as u32 * 2).max_send_buf_size(STREAM_BUFFER);
         http2.initial_connection_window_size(WINDOW).initial_stream_window_size(WINDOW);
         http2.max_frame_size(MAX_FRAME);
-        ConnectionOptions { tls, challenges, thread_state, answer, limits, http1, http2 }
+        ConnectionOptions { tls, openings, thread_state, answer, limits, http1, http2 }
     }
 
     /// How a connection becomes secure, and how one of a certificate authority does, if it may be one.
     fn tls(&self) -> (&Arc<ServerConfig>, Option<Arc<ServerConfig>>) {
-        (&self.tls, self.challenges.tls())
+        (&self.tls, self.openings.challenges.tls())
     }
 }
 
-/// Serves a connection to its end.
+/// Serves the connection from `peer` to `local`, to its end.
 pub(super) async fn serve<A: Answer>(
     socket: TcpStream,
-    peer: SocketAddr,
+    (peer, local): (SocketAddr, SocketAddr),
     timeouts: Rc<ConnectionTimeouts>,
     maps: Rc<RefCell<Maps>>,
     options: Rc<ConnectionOptions<A>>,
 ) where
     InPlace: Http2ServerConnExec<A::Future, A::Content>,
 {
-    let local = socket.local_addr().unwrap_or(peer);
     let Ok(stream) = Stream::new(socket, options.tls(), Rc::clone(&timeouts)) else { return };
     let handshake = poll_fn(|cx| match timeouts.order(cx.waker()) {
         NextAction::Serve | NextAction::Leave => stream.poll_handshake(cx),
@@ -103,7 +103,7 @@ pub(super) async fn serve<A: Answer>(
         Ok(Handshake::Done) => {}
         Ok(Handshake::Plain(head)) => {
             options.thread_state.counters.borrow_mut().handshakes_failed += 1;
-            plain::answer(&stream, head, &timeouts, &options.challenges).await;
+            plain::answer(&stream, head, &timeouts, &options.openings.challenges).await;
             return linger(&stream, &timeouts).await;
         }
         Err(error) => {

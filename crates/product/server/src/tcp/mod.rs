@@ -6,6 +6,7 @@
 //! | tcp_server.rs, shutdown_signal.rs | a thread: accepting, checking connections, ending; the shutdown signal |
 //! | connection.rs | a connection: handshake, hyper, close |
 //! | stream.rs, frames.rs | TLS between hyper and the socket; what of it is content |
+//! | openings.rs, proxied.rs | what a connection may begin with: the header of a proxy |
 //! | plain.rs | the answer to a client that speaks no TLS |
 //! | answer.rs | the seam between hyper and what answers |
 //! | service.rs, body.rs, fields.rs | a request to the handler of files and back |
@@ -33,7 +34,9 @@ mod limiter;
 mod limits;
 mod listen;
 mod low_level;
+mod openings;
 mod plain;
+mod proxied;
 mod publisher;
 mod service;
 mod shutdown_signal;
@@ -49,5 +52,6 @@ pub use fields::alt_svc;
 pub use limits::Limits;
 pub use listen::listen;
 pub(crate) use low_level::serve_handler;
+pub use openings::Openings;
 pub use shutdown_signal::ShutdownSignal;
 pub use tcp_server::{Setup, serve};

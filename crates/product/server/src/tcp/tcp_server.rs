@@ -11,12 +11,13 @@ use super::fields::{self, Maps};
 use super::holding::Holding;
 use super::limiter::ConnectionLimiter;
 use super::limits::Limits;
+use super::openings::Openings;
+use super::proxied;
 use super::publisher::Publisher;
 use super::shutdown_signal::ShutdownSignal;
 use super::thread_state::ThreadState;
 use super::timeouts::{ConnectionTimeouts, NextAction};
 use crate::access_log::Recorder;
-use crate::challenges::Challenges;
 use crate::handler::Files;
 use crate::low::Shared;
 use crate::metrics::board::BoardEntry;
@@ -47,8 +48,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct Setup {
     /// Certificate, suites and application protocols.
     pub tls: Arc<ServerConfig>,
-    /// What certificate authorities are answered.
-    pub challenges: Challenges,
+    /// What connections may begin with beside a client's handshake.
+    pub openings: Openings,
     /// Logs requests.
     pub recorder: Recorder,
     /// What clients may hold.
@@ -102,7 +103,7 @@ where
     let listeners = listeners.into_iter().map(|listener| Listener::new(listener, setup.alt_svc));
     let traffic = Rc::new(Traffic::default());
     let publisher = Rc::new(Publisher::new(Rc::clone(&thread_state), Rc::clone(&traffic), setup.board));
-    let tls = (setup.tls, setup.challenges);
+    let tls = (setup.tls, setup.openings);
     let manner = Rc::new(ConnectionOptions::new(tls, Rc::clone(&thread_state), answer, setup.limits));
     let front = TcpServer {
         listeners: listeners.collect::<io::Result<_>>()?,
@@ -268,7 +269,13 @@ where
     }
 
     fn admit(&mut self, socket: TcpStream, peer: SocketAddr, maps: Rc<RefCell<Maps>>) {
-        let Some(place) = ConnectionLimiter::admit(&self.limiter, peer.ip(), &self.manner.limits) else {
+        let is_proxied = self.manner.openings.is_proxied(peer);
+        let admitted = if is_proxied {
+            Some(ConnectionLimiter::enter(&self.limiter))
+        } else {
+            ConnectionLimiter::admit(&self.limiter, peer.ip(), &self.manner.limits)
+        };
+        let Some(mut place) = admitted else {
             // The socket closes. No more is said before a handshake.
             self.manner.thread_state.counters.borrow_mut().refused += 1;
             self.manner.thread_state.warnings.note(Warning::ConnectionsBeyondLimit, 1);
@@ -280,7 +287,13 @@ where
         self.manner.thread_state.counters.borrow_mut().accepted += 1;
         let manner = Rc::clone(&self.manner);
         tokio::task::spawn_local(async move {
-            connection::serve(socket, peer, timeouts, maps, manner).await;
+            let mut ends = Some((peer, socket.local_addr().unwrap_or(peer)));
+            if let (true, Some(known)) = (is_proxied, ends) {
+                ends = proxied::client(&socket, known, &timeouts, &mut place, &manner).await;
+            }
+            if let Some(ends) = ends {
+                connection::serve(socket, ends, timeouts, maps, manner).await;
+            }
             drop(place);
         });
         self.arm();

@@ -14,6 +14,7 @@ use super::counters::Traffic;
 use super::limits::Limits;
 use crate::budget::{ConnectionShare, Level};
 use base::time::{Duration, Instant};
+use core::net::IpAddr;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::Waker;
@@ -98,6 +99,11 @@ impl ConnectionTimeouts {
             since: Cell::new(now),
             traffic,
         }
+    }
+
+    /// The connection is this client's, as the proxy says that it came from.
+    pub(super) fn on_peer(&self, peer: IpAddr) {
+        self.portion.on_peer(peer);
     }
 
     /// The handshake is over.

@@ -149,6 +149,18 @@ pub(super) const OF_PROXIES: &[Fault] = &[
         "\"content-length\" is the proxy's own: leave it out",
     ),
     (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nproxy = { to = 'h3://a', proxy-protocol = true }\n",
+        Meaning,
+        "5:26",
+        "HTTP/3 has no PROXY protocol: ask the upstreams at h3:// by https://, or leave it out",
+    ),
+    (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nproxy = { to = 'unix:a', proxy-protocol = 'v2' }\n",
+        Schema,
+        "5:43",
+        "\"proxy-protocol\" takes true or false, not a string",
+    ),
+    (
         "[[site]]\nnames = 'a.org'\n[[site.route]]\npath = '/a'\nrespond = { status = 204 }\nforward-auth = true\n",
         Meaning,
         "6:16",

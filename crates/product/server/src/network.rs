@@ -1,4 +1,4 @@
-//! The proxies in front of this server whose word of the client counts.
+//! Networks as an operator writes them, such as those of proxies in front of this server whose word of the client counts.
 
 use std::fmt;
 use std::net::IpAddr;
