@@ -1,5 +1,6 @@
 //! Faulty configurations: each is answered by its place, the reason and the cure.
 
+mod access;
 mod proxies;
 mod sites;
 
@@ -154,8 +155,8 @@ fn each_fault_of_a_site_is_told_with_its_place_its_reason_and_a_cure() {
         write(&format!("{name}.key"), &made.signing_key.serialize_pem());
     }
     let read = |text: &str| File::of("tercel.toml".to_owned(), folder.path(), text.to_owned());
-    assert_eq!(untold(&[sites::OF_SITES, proxies::OF_PROXIES].concat(), read), "");
-    assert!(OF_FLAGS.len() + sites::OF_SITES.len() >= 90);
+    assert_eq!(untold(&[sites::OF_SITES, access::OF_ACCESS, proxies::OF_PROXIES].concat(), read), "");
+    assert!(OF_FLAGS.len() + sites::OF_SITES.len() + access::OF_ACCESS.len() >= 100);
 }
 
 /// Deleted, a slip of the hand could end the program instead of being told.

@@ -232,6 +232,36 @@ fn a_client_is_answered_so_often_over_all_versions_together() {
     server.stop();
 }
 
+/// Deleted, clients behind one address could share a limit that is for each of their keys, by one version of HTTP.
+#[test]
+fn a_field_tells_clients_apart_over_all_versions() {
+    let place = folder(&[("site/index.html", "home")]);
+    let server = start(
+        place.path(),
+        "
+        [[site]]
+        names = 'localhost'
+        root = 'site'
+        rate-limit = { requests = 2, per = 'hour', by = 'field:X-Api-Key' }
+        [[site.route]]
+        path = '/address'
+        respond = { status = 204 }
+        rate-limit = { requests = 2, per = 'hour', by = 'address' }
+        ",
+    );
+    let statuses = |ask: &Ask| ask_all(server.port, ask).map(|answer| answer.status);
+    for key in ["one", "two", "One"] {
+        assert_eq!(statuses(&Ask::get("/").with("x-api-key", key)), [200, 200, 429], "{key}");
+    }
+    // All values together, and those of no other field.
+    let both = Ask::get("/").with("x-api-key", "one").with("x-api-key", "two");
+    assert_eq!(statuses(&both), [200, 200, 429]);
+    assert_eq!(statuses(&Ask::get("/").with("x-other", "one")), [200, 200, 429], "by address");
+    assert_eq!(statuses(&Ask::get("/")), [429; 3]);
+    assert_eq!(statuses(&Ask::get("/address").with("x-api-key", "one")), [204, 204, 429]);
+    server.stop();
+}
+
 #[test]
 fn a_password_that_is_none_gets_no_hash() {
     let place = folder(&[]);

@@ -4,6 +4,7 @@ use super::Builder;
 use super::proxies::forward_auth;
 use crate::fault::Span;
 use crate::read::{Item, Table, Value};
+use http::header::{self, HeaderName};
 use server::access::{
     Access, BasicAuth, BasicAuthError, ClientRule, Fingerprint, LimitKey, PasswordHash, RateLimit,
 };
@@ -68,10 +69,7 @@ fn limit_of(builder: &mut Builder<'_>, item: &Item) -> Option<Arc<RateLimit>> {
                 Some(("hour", _)) => 3_600,
                 _ => 1,
             };
-            let key = match table.text("by") {
-                Some(("authorization", _)) => LimitKey::Authorization,
-                _ => LimitKey::Address,
-            };
+            let key = table.text("by").map_or(LimitKey::Address, |by| limit_key(builder, by));
             Some(Arc::new(RateLimit::new(requests, Duration::from_secs(period), burst, key)))
         }
         _ => {
@@ -82,6 +80,27 @@ fn limit_of(builder: &mut Builder<'_>, item: &Item) -> Option<Arc<RateLimit>> {
     };
     builder.shared.limits.insert(item.span.start, limit.clone());
     limit
+}
+
+/// By what clients are told apart.
+fn limit_key(builder: &mut Builder<'_>, (text, span): (&str, Span)) -> LimitKey {
+    let name = match text {
+        "address" => return LimitKey::Address,
+        "authorization" => return LimitKey::Authorization,
+        _ => text.strip_prefix("field:"),
+    };
+    let what = match name.map(|name| (name, HeaderName::try_from(name))) {
+        Some((_, Ok(name))) if name == header::HOST => {
+            "a request is of its site's host: limit each site, or name another field".to_owned()
+        }
+        Some((_, Ok(name))) => return LimitKey::Field(name),
+        Some((name, Err(_))) => {
+            format!("\"{name}\" is no name of a header field: letters, digits and - make one")
+        }
+        None => format!("\"by\" takes no \"{text}\": give \"address\", \"authorization\" or \"field:NAME\""),
+    };
+    builder.note(span, what);
+    LimitKey::Address
 }
 
 fn client_of(builder: &mut Builder<'_>, item: &Item) -> Option<Arc<ClientRule>> {

@@ -15,8 +15,9 @@ use super::{Asked, Refusal};
 use crate::request::Name;
 use crate::response::Value;
 use base::time::{Duration, Instant};
+use http::header::HeaderName;
 use std::fmt;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,12 +27,14 @@ const BUCKETS: usize = 64 * 1_024;
 const WAYS: usize = 8;
 
 /// By what clients are told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LimitKey {
     /// By their address: of IPv6 the first 64 bits, which one customer has.
     Address,
     /// By what they send in `authorization`, else by their address.
     Authorization,
+    /// By what they send in this field, all its values, else by their address. All fields of requests are kept then.
+    Field(HeaderName),
 }
 
 /// A limit of requests, and what clients have used of it.
@@ -84,15 +87,38 @@ impl RateLimit {
     /// # Errors
     /// Its client has asked too often: 429 with the time after which to ask again. RFC 6585 §4.
     pub(super) fn count(&self, asked: &Asked<'_>) -> Result<(), Refusal> {
-        let hash = match (self.key, asked.head.value(Name::Authorization)) {
-            (LimitKey::Authorization, Some(sent)) => self.hasher.hash_one(sent),
-            _ => self.hasher.hash_one(network(asked.connection.peer().ip())),
+        let sent = match &self.key {
+            LimitKey::Address => None,
+            LimitKey::Authorization => {
+                asked.head.value(Name::Authorization).map(|sent| self.hasher.hash_one(sent))
+            }
+            LimitKey::Field(name) => self.hash_of(name, asked),
         };
+        let hash = sent.unwrap_or_else(|| self.hasher.hash_one(network(asked.connection.peer().ip())));
         self.take(hash.max(1), asked.now).map_err(|wait| Refusal {
             status: 429,
             what: "",
             field: Some(("retry-after", Value::decimal(wait.as_nanos().div_ceil(1_000_000_000)))),
         })
+    }
+
+    /// Whether all fields of requests must be kept.
+    pub(crate) fn reads_fields(&self) -> bool {
+        matches!(self.key, LimitKey::Field(_))
+    }
+
+    /// Of all values of the field; `None` without any, or if the head was not kept.
+    fn hash_of(&self, name: &HeaderName, asked: &Asked<'_>) -> Option<u64> {
+        let head = asked.whole.kept().ok()?;
+        let values = head.fields().filter(|line| line.name == name.as_str().as_bytes());
+        let mut hasher = self.hasher.build_hasher();
+        // The length of each is hashed, too, so that "ab" and "a", "b" are two clients.
+        let mut is_sent = false;
+        for line in values {
+            is_sent = true;
+            line.value.hash(&mut hasher);
+        }
+        is_sent.then(|| hasher.finish())
     }
 
     /// Takes a token of the bucket of `hash`; else how long until there is one.
@@ -141,6 +167,10 @@ fn network(address: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection_info::{ConnectionInfo, ConnectionView, Viewed};
+    use crate::informational::Informational;
+    use crate::request::Head;
+    use http3::HeadBuffer;
     use std::sync::Arc;
 
     fn second() -> std::time::Duration {
@@ -177,6 +207,42 @@ mod tests {
         assert!(limit.take(7, later).is_err());
         for hash in 1..BUCKETS as u64 * 4 {
             let _ = limit.take(hash, later);
+        }
+        assert_eq!(limit.buckets.len(), BUCKETS);
+    }
+
+    /// Deleted, clients behind one address could share a limit that is for each of their keys, or invent keys until memory has gone.
+    #[test]
+    fn a_field_tells_clients_apart_and_many_of_them_cost_no_memory() {
+        let field = LimitKey::Field(HeaderName::from_static("x-api-key"));
+        let limit = RateLimit::new(1, std::time::Duration::from_secs(3_600), 1, field);
+        let info = ConnectionInfo {
+            peer: ([192, 0, 2, 1], 1).into(),
+            local: ([192, 0, 2, 2], 443).into(),
+            alpn: "h2",
+            server_name: None,
+            client_certificates: None,
+            informational: Informational::UNSUPPORTED,
+            early: None,
+        };
+        let connection = ConnectionView { viewed: Viewed::Tcp(&info), early: None };
+        let head = Head::of("GET", "/");
+        let count = |values: &[&str]| {
+            let mut whole = HeadBuffer::default();
+            let request = http::Request::get("https://a.org/");
+            let request = values.iter().fold(request, |request, value| request.header("X-Api-Key", *value));
+            assert!(whole.request(&request.body(()).unwrap()).is_ok());
+            let asked = Asked { head: &head, whole: &whole, host: b"a.org", connection, now: Instant::ZERO };
+            limit.count(&asked).is_ok()
+        };
+        for values in [&["one"][..], &["two"], &["One"], &["one", "two"], &["onetwo"], &[""], &[]] {
+            assert_eq!([count(values), count(values)], [true, false], "{values:?}");
+        }
+        let whole = HeadBuffer::default();
+        let asked = Asked { head: &head, whole: &whole, host: b"a.org", connection, now: Instant::ZERO };
+        assert!(limit.count(&asked).is_err(), "a head that was not kept counts by address, too");
+        for number in 0..2 * BUCKETS {
+            count(&[&number.to_string()]);
         }
         assert_eq!(limit.buckets.len(), BUCKETS);
     }

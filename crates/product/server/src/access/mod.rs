@@ -20,6 +20,7 @@ use crate::response::Value;
 use base::time::Instant;
 pub use basic::{BasicAuth, BasicAuthError};
 pub use client::{ClientRule, Fingerprint};
+use http3::HeadBuffer;
 pub use limit::{LimitKey, RateLimit};
 pub use password::{PasswordHash, PasswordHashError};
 use std::sync::Arc;
@@ -49,6 +50,8 @@ pub(crate) enum Stage {
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) head: &'a Head,
+    /// All of it, if that was kept.
+    pub(crate) whole: &'a HeadBuffer,
     /// Its host, without the port and in lower case.
     pub(crate) host: &'a [u8],
     pub(crate) connection: ConnectionView<'a>,
@@ -67,6 +70,11 @@ impl Access {
     /// Whether nothing is asked of a request.
     pub fn is_empty(&self) -> bool {
         self.limit.is_none() && !self.knows_clients()
+    }
+
+    /// Whether all fields of requests must be kept.
+    pub(crate) fn reads_fields(&self) -> bool {
+        self.limit.as_ref().is_some_and(|limit| limit.reads_fields())
     }
 
     /// Whether only known clients are answered.

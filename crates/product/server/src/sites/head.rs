@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct RoutedHead {
     pub(super) head: Head,
-    /// All of it, where a service may ask for that.
+    /// All of it, where a service or a limit may ask for that.
     pub(super) whole: HeadBuffer,
     /// The service's request and future, in memory that is reused. Boxed, because few requests have any.
     pub(super) served: Option<Box<ServiceHead<RouteFuture>>>,

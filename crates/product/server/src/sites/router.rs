@@ -265,7 +265,7 @@ impl Router {
             self.sites.names.find(authority, &mut self.host);
         }
         let Turn { now, wake_target, connection } = turn;
-        let asked = Asked { head: &head.head, host: &self.host, connection, now };
+        let asked = Asked { head: &head.head, whole: &head.whole, host: &self.host, connection, now };
         access.poll(asked, stage, wake_target).map(|judged| {
             let access::Refusal { status, what, field } = judged.err()?;
             let mut response = self.plain.refuse(status, what, now);

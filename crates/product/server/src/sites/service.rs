@@ -117,7 +117,7 @@ impl tower_service::Service<http::Request<Body>> for Called {
     }
 }
 
-/// Whether a server of this process has, or had, a route that is answered by a service.
+/// Whether a server of this process has, or had, a route that is answered by a service, or a limit by any field.
 static KEEPS_FIELDS: AtomicBool = AtomicBool::new(false);
 
 /// Whether all fields of requests are kept. A head is read before its route is known, and by what knows no sites.

@@ -124,6 +124,10 @@ impl Sites {
 
     /// They are live from now on.
     pub(super) fn begin(&self) {
+        let mut rules = self.sites.iter().flatten().filter_map(|route| route.access.as_ref());
+        if rules.any(Access::reads_fields) {
+            keep_fields();
+        }
         for service in self.services() {
             keep_fields();
             service.begin();
