@@ -176,8 +176,10 @@ impl<'k> Reader<'k> {
                 }
             }
         }
+        // A misspelt key is told as such, and is not missing.
+        let meant = |name: &str| suggest(name, keys.iter().map(|key| key.name.as_ref()));
         for key in keys.iter().filter(|key| key.is_required) {
-            if !table.keys().any(|name| name.get_ref().as_ref() == key.name) {
+            if !table.keys().any(|name| meant(name.get_ref()) == Some(key.name.as_ref())) {
                 self.note(span.clone(), format!("\"{}\" is missing: {}", key.name, key.about));
             }
         }

@@ -4,6 +4,13 @@ use super::By::{Meaning, Schema};
 use super::Fault;
 
 pub(super) const OF_SITES: &[Fault] = &[
+    ("[[site]]\nhosts = 'a.org'\n", Schema, "2:1", "there is no key \"hosts\": did you mean \"names\"?"),
+    (
+        "[[site]]\nnames = 'a.org'\n[[site.route]]\nlocation = '/'\n",
+        Schema,
+        "4:1",
+        "there is no key \"location\": did you mean \"path\"?",
+    ),
     (
         "[acme]\ncontact = 'a@b.org'\n[[site]]\nnames = 'a.org'\nroot = 'site'\n",
         Meaning,
