@@ -1,7 +1,7 @@
 //! What is changed of the fields of requests on their way to upstreams.
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
-use std::fmt;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use server::sites::{self, FieldError, field_value};
 
 /// Fields that tell how a message is sent. RFC 9110 §7.6.1, §8.6, §10.1.1.
 const OWN: [&str; 9] = [
@@ -16,18 +16,6 @@ const OWN: [&str; 9] = [
     "upgrade",
 ];
 
-/// Why a field of requests cannot be changed. The text says what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestFieldError(String);
-
-impl fmt::Display for RequestFieldError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for RequestFieldError {}
-
 /// Changes of the fields of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestEdit {
@@ -41,7 +29,7 @@ impl RequestEdit {
     ///
     /// # Errors
     /// The name or the value is none, or the field is the proxy's own.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<(), RequestFieldError> {
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), FieldError> {
         self.remove(name)?;
         self.add(name, value)
     }
@@ -50,7 +38,7 @@ impl RequestEdit {
     ///
     /// # Errors
     /// As [`RequestEdit::set`].
-    pub fn add(&mut self, name: &str, value: &str) -> Result<(), RequestFieldError> {
+    pub fn add(&mut self, name: &str, value: &str) -> Result<(), FieldError> {
         let line = (field_name(name)?, field_value(value)?);
         self.lines.push(line);
         Ok(())
@@ -60,7 +48,7 @@ impl RequestEdit {
     ///
     /// # Errors
     /// The name is none, or the field is the proxy's own.
-    pub fn remove(&mut self, name: &str) -> Result<(), RequestFieldError> {
+    pub fn remove(&mut self, name: &str) -> Result<(), FieldError> {
         let name = field_name(name)?;
         self.lines.retain(|(other, _)| *other != name);
         if !self.removed.contains(&name) {
@@ -80,25 +68,12 @@ impl RequestEdit {
 ///
 /// # Errors
 /// It is none, or the field is the proxy's own.
-pub fn field_name(name: &str) -> Result<HeaderName, RequestFieldError> {
-    let Ok(parsed) = HeaderName::try_from(name) else {
-        let what = format!("\"{name}\" is no name of a header field: letters, digits and - make one");
-        return Err(RequestFieldError(what));
-    };
-    match parsed.as_str() {
-        "host" => Err(RequestFieldError("the key \"host\" of the proxy sets this field".to_owned())),
-        own if OWN.contains(&own) => {
-            Err(RequestFieldError(format!("\"{name}\" is the proxy's own: leave it out")))
-        }
-        _ => Ok(parsed),
+pub fn field_name(name: &str) -> Result<HeaderName, FieldError> {
+    let name = sites::field_name(name, &OWN, "the proxy")?;
+    if name == header::HOST {
+        return Err(FieldError::new("the key \"host\" of the proxy sets this field"));
     }
-}
-
-fn field_value(value: &str) -> Result<HeaderValue, RequestFieldError> {
-    // RFC 9110 §5.5: no blanks around it, no control characters; and others than ASCII have no agreed meaning.
-    let parsed = HeaderValue::from_str(value).ok().filter(|_| value.trim() == value && value.is_ascii());
-    let what = "a value of a header field has printable ASCII characters, and no blanks around it";
-    parsed.ok_or_else(|| RequestFieldError(what.to_owned()))
+    Ok(name)
 }
 
 #[cfg(test)]

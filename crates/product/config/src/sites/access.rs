@@ -4,11 +4,11 @@ use super::Builder;
 use super::proxies::forward_auth;
 use crate::fault::Span;
 use crate::read::{Item, Table, Value};
-use http::header::{self, HeaderName};
+use http::header;
 use server::access::{
     Access, BasicAuth, BasicAuthError, ClientRule, Fingerprint, LimitKey, PasswordHash, RateLimit,
 };
-use server::sites::RouteService;
+use server::sites::{RouteService, field_name};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,16 +87,14 @@ fn limit_key(builder: &mut Builder<'_>, (text, span): (&str, Span)) -> LimitKey 
     let name = match text {
         "address" => return LimitKey::Address,
         "authorization" => return LimitKey::Authorization,
-        _ => text.strip_prefix("field:"),
+        _ => text.strip_prefix("field:").map(|name| field_name(name, &[], "")),
     };
-    let what = match name.map(|name| (name, HeaderName::try_from(name))) {
-        Some((_, Ok(name))) if name == header::HOST => {
+    let what = match name {
+        Some(Ok(name)) if name == header::HOST => {
             "a request is of its site's host: limit each site, or name another field".to_owned()
         }
-        Some((_, Ok(name))) => return LimitKey::Field(name),
-        Some((name, Err(_))) => {
-            format!("\"{name}\" is no name of a header field: letters, digits and - make one")
-        }
+        Some(Ok(name)) => return LimitKey::Field(name),
+        Some(Err(error)) => error.to_string(),
         None => format!("\"by\" takes no \"{text}\": give \"address\", \"authorization\" or \"field:NAME\""),
     };
     builder.note(span, what);

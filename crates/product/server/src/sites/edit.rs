@@ -3,11 +3,10 @@
 //! Nothing is copied for a request: the response's own fields and the shared lines of the edit go out one after the other.
 
 use super::cache_control::{CacheRule, NamePattern, rule_of};
+use super::field::{FieldError, field_name, field_value};
 use crate::low::FieldLines;
 use crate::response::Fields;
 use crate::service::ServiceFields;
-use http::header::{HeaderName, HeaderValue};
-use std::fmt;
 use std::sync::Arc;
 
 /// Fields that tell how a message is sent, or that the server answers for. RFC 9110 §7.6.1, §8.6, §6.6.1, RFC 7838.
@@ -23,18 +22,6 @@ const OWN: [&str; 10] = [
     "transfer-encoding",
     "upgrade",
 ];
-
-/// Why a field cannot be changed. The text says what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldError(String);
-
-impl fmt::Display for FieldError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for FieldError {}
 
 const CACHE_CONTROL: &str = "cache-control";
 
@@ -66,7 +53,7 @@ impl Edit {
     /// # Errors
     /// As [`Edit::set`].
     pub fn add(&mut self, name: &str, value: &str) -> Result<(), FieldError> {
-        let line = (field_name(name)?, field_value(value)?);
+        let line = (own_name(name)?, checked(value)?);
         self.lines.push(line);
         Ok(())
     }
@@ -76,7 +63,7 @@ impl Edit {
     /// # Errors
     /// The name is none, or the field is the server's own.
     pub fn remove(&mut self, name: &str) -> Result<(), FieldError> {
-        let name = field_name(name)?;
+        let name = own_name(name)?;
         self.lines.retain(|(other, _)| *other != name);
         if &*name == CACHE_CONTROL {
             self.cache_rules.clear();
@@ -93,7 +80,7 @@ impl Edit {
     /// # Errors
     /// The value is none.
     pub fn cache_control(&mut self, patterns: Vec<NamePattern>, value: &str) -> Result<(), FieldError> {
-        let value = field_value(value)?;
+        let value = checked(value)?;
         self.cache_rules.insert(0, CacheRule { patterns, value });
         Ok(())
     }
@@ -108,23 +95,12 @@ impl Edit {
     }
 }
 
-fn field_name(name: &str) -> Result<Box<str>, FieldError> {
-    let Ok(parsed) = HeaderName::try_from(name) else {
-        return Err(FieldError(format!(
-            "\"{name}\" is no name of a header field: letters, digits and - make one"
-        )));
-    };
-    if OWN.contains(&parsed.as_str()) {
-        return Err(FieldError(format!("\"{name}\" is the server's own: leave it out")));
-    }
-    Ok(parsed.as_str().into())
+fn own_name(name: &str) -> Result<Box<str>, FieldError> {
+    Ok(field_name(name, &OWN, "the server")?.as_str().into())
 }
 
-fn field_value(value: &str) -> Result<Box<str>, FieldError> {
-    // RFC 9110 §5.5: no blanks around it, no control characters; and others than ASCII have no agreed meaning.
-    let is_value = HeaderValue::from_str(value).is_ok() && value.trim() == value && value.is_ascii();
-    let what = "a value of a header field has printable ASCII characters, and no blanks around it";
-    if is_value { Ok(value.into()) } else { Err(FieldError(what.to_owned())) }
+fn checked(value: &str) -> Result<Box<str>, FieldError> {
+    field_value(value).map(|_| value.into())
 }
 
 /// A response's fields, edited.

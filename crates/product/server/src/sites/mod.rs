@@ -13,6 +13,7 @@
 //! | template.rs | targets with parts of the request in them |
 //! | cache_control.rs | cache-control by the name of what is asked for |
 //! | edit.rs | what is changed of a response's fields |
+//! | field.rs | names and values of fields |
 //! | slots.rs | the numbers by which responses of sites are counted |
 //! | head.rs | what is kept of a request |
 //! | service.rs | routes that are answered by a service |
@@ -24,6 +25,7 @@
 
 mod cache_control;
 mod edit;
+mod field;
 mod head;
 mod live;
 mod names;
@@ -38,7 +40,8 @@ mod template;
 mod tests;
 
 pub use cache_control::{NamePattern, NamePatternError};
-pub use edit::{Edit, EditedFields, FieldError};
+pub use edit::{Edit, EditedFields};
+pub use field::{FieldError, field_name, field_value};
 pub use live::LiveSites;
 pub use names::{HostName, HostNameError};
 pub use prefix::{Prefix, PrefixError};
