@@ -243,7 +243,8 @@ fn answers() -> Vec<Row> {
         // Other hosts.
         (get("/").of("www.example.org"), 200, "other home", &["!x-frame-options"]),
         (get("/v1/x").of("api.example.org"), 200, "v1", &[]),
-        (ask("PUT", "/v1").of("api.example.org"), 405, "…", &["allow: DELETE, GET"]),
+        (ask("PUT", "/v1").of("api.example.org"), 405, "…", &["allow: DELETE, GET, HEAD, OPTIONS"]),
+        (ask("OPTIONS", "/v1").of("api.example.org"), 204, "", &["allow: DELETE, GET, HEAD, OPTIONS"]),
         (get("/v2").of("api.example.org"), 404, "404 Not Found\n", &[]),
         (get("/").of("a.b.example.org"), 421, "…no site here has this name\n", &[]),
         (get("/").of("evil.example"), 421, "…", &["!x-frame-options"]),

@@ -11,6 +11,7 @@
 //! | names.rs | from a host to its site |
 //! | prefix.rs | which paths begin with a prefix |
 //! | template.rs | targets with parts of the request in them |
+//! | allow.rs | which methods a path takes |
 //! | cache_control.rs | cache-control by the name of what is asked for |
 //! | edit.rs | what is changed of a response's fields |
 //! | field.rs | names and values of fields |
@@ -23,6 +24,7 @@
 //! Everything is compiled once, before it serves; threads share it. Each thread has a handler of files for each folder. A request
 //! that waits for the disk keeps how far it has come, so that no step is taken twice.
 
+mod allow;
 mod cache_control;
 mod edit;
 mod field;

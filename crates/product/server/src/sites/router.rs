@@ -1,5 +1,6 @@
 //! The handler of sites: finds the route of a request, does what it says, and edits the response.
 
+use super::allow::{methods, with_methods};
 use super::edit::{Edit, EditedFields};
 use super::head::{Progress, Refused, RouteMatch, RoutedHead};
 use super::live::LiveSites;
@@ -22,6 +23,7 @@ use crate::response::{Fields, Response, Value};
 use crate::response_fields::DateField;
 use crate::service::Arrival;
 use base::time::Instant;
+use bytes::Bytes;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
@@ -283,7 +285,11 @@ impl Router {
         };
         Poll::Ready(match &route.action {
             Action::Files(of) => match files.get_mut(of.folder) {
-                Some(files) => return poll_files(files, (route, of), head, matched, turn, target),
+                Some(files) => {
+                    let response = ready!(poll_files(files, (route, of), head, matched, turn, target));
+                    let above = routes.get(..matched.route).unwrap_or_default();
+                    with_methods(response, above, split_query(head.routed_target()).0)
+                }
                 None => plain.refuse(404, "", turn.now),
             },
             Action::Redirect { status, to } => {
@@ -503,18 +509,15 @@ fn folder_location(sent: &[u8]) -> Option<String> {
     String::from_utf8(location).ok()
 }
 
-/// Why no route answers: RFC 9110 §15.5.5 and §15.5.6.
+/// Why no route answers: RFC 9110 §15.5.5 and §15.5.6; or by which methods one would, for OPTIONS.
 fn nothing(plain: &mut Files, routes: &[Route], head: &RoutedHead, now: Instant) -> Response {
     let (path, _) = split_query(head.head.target());
-    let of_path = routes.iter().filter(|route| route.prefix.rest(path).is_some());
-    let mut methods: Vec<&str> = of_path.flat_map(|route| &route.methods).map(String::as_str).collect();
-    methods.sort_unstable();
-    methods.dedup();
-    if methods.is_empty() {
-        return plain.refuse(404, "", now);
-    }
-    let mut response = plain.refuse(405, "", now);
-    response.fields.push("allow", Value::from(methods.join(", ")));
+    let Some(methods) = methods(routes, path, "OPTIONS") else { return plain.refuse(404, "", now) };
+    let mut response = match head.method() {
+        Method::Options => plain.fixed(204, "", &Bytes::new(), now),
+        _ => plain.refuse(405, "", now),
+    };
+    response.fields.push("allow", Value::from(methods));
     response
 }
 
