@@ -13,7 +13,7 @@ use crate::content_type;
 use crate::dash_content;
 use crate::date::Clock;
 pub use crate::file_options::{FileOptions, Generated};
-use crate::files::cache::{Cache, Entry, Identity};
+use crate::files::cache::{Cache, Entry, Identity, Moment};
 use crate::files::path::{self, DotFiles, PathError, Shape};
 use crate::files::root::{Found, OpenError, Root};
 use crate::generated;
@@ -305,6 +305,7 @@ impl Files {
 
     fn find(&mut self, path: &[u8], now: Instant) -> Result<Lookup, OpenError> {
         let Some(root) = &mut self.root else { return Err(OpenError::Absent) };
+        let moment = Moment::of(now);
         if let Some(found) =
             self.cache.fresh(path, now).and_then(|entry| Representation::of(entry, &self.pool))
         {
@@ -323,7 +324,7 @@ impl Files {
                 return Err(error);
             }
         };
-        if let Some(entry) = self.cache.confirmed(path, identity, now)
+        if let Some(entry) = self.cache.confirmed(path, identity, moment)
             && let Some(found) = Representation::of(entry, &self.pool)
         {
             return Ok(Lookup::Representation(found));
@@ -342,8 +343,8 @@ impl Files {
             Content::Unread => None,
         };
         let entry = match content {
-            Some(content) => Entry::in_memory(identity, content_type::of(path), content, now),
-            None => return self.keep_open(path, file, identity, now).map(Lookup::Representation),
+            Some(content) => Entry::in_memory(identity, content_type::of(path), content, moment),
+            None => return self.keep_open(path, file, identity, moment).map(Lookup::Representation),
         };
         let found = Representation::of(&entry, &self.pool).ok_or(OpenError::Broken);
         self.cache.insert(path.into(), entry);
@@ -356,12 +357,12 @@ impl Files {
         path: &[u8],
         file: OpenFile,
         identity: Identity,
-        now: Instant,
+        moment: Moment,
     ) -> Result<Representation, OpenError> {
         // Files are mostly read from front to back: let the kernel read further ahead. Only advice, so errors do not matter.
         let _ = rustix::fs::fadvise(file.descriptor(), 0, None, Advice::Sequential);
         let file = Arc::new(file);
-        let entry = Entry::open(identity, content_type::of(path), &file, now);
+        let entry = Entry::open(identity, content_type::of(path), &file, moment);
         let found = Representation::of(&entry, &self.pool).ok_or(OpenError::Broken);
         self.cache.insert(path.into(), entry);
         found

@@ -2,7 +2,7 @@
 //!
 //! What the kernel has in memory is found at once. For the rest a thread is asked, once for a path however many wait for it.
 
-use crate::files::cache::Identity;
+use crate::files::cache::{Identity, stored};
 use crate::files::root::{Found, OpenError, Root};
 use crate::pending_results::{PendingResults, TooMany};
 use crate::pool::{Wait, read_all};
@@ -36,7 +36,8 @@ type Result = core::result::Result<Opened, OpenError>;
 #[derive(Debug)]
 pub(crate) struct Lookups {
     readers: Readers,
-    asked: PendingResults<Box<[u8]>, Result>,
+    /// With the number of files that were stored before each began.
+    asked: PendingResults<Box<[u8]>, (u64, Result)>,
     /// What the request at hand needs and is not in memory.
     wanted: Option<Box<[u8]>>,
 }
@@ -53,8 +54,9 @@ impl Lookups {
                 self.want(path);
                 return None;
             }
-            Poll::Ready(Some(result)) => return Some(result),
-            Poll::Ready(None) => {}
+            Poll::Ready(Some((before, result))) if before == stored() => return Some(result),
+            // A file that was stored meanwhile may be in the place of what was found.
+            Poll::Ready(Some(_) | None) => {}
         }
         match root.find_in_memory(path) {
             Some(Ok(Found::File(file, _))) if self.readers.is_slow(&file) => {}
@@ -86,12 +88,14 @@ impl Lookups {
     ) -> core::result::Result<(), TooMany> {
         let (root, readers, name) = (root.clone(), self.readers.clone(), path.clone());
         let work = move || {
-            root.find(&name).map(|found| {
+            let before = stored();
+            let result = root.find(&name).map(|found| {
                 if let Found::File(file, _) = &found {
                     readers.pass(file);
                 }
                 Opened::of(found, Content::Unread).read(most)
-            })
+            });
+            (before, result)
         };
         self.asked.ask(&self.readers, path, wake_target, work)
     }

@@ -4,6 +4,7 @@ use crate::access::{hash, signed};
 use crate::configuration::folder;
 use crate::message::{Ask, Who};
 use crate::sites::{ask_each, start};
+use crate::tcp;
 use std::path::Path;
 
 fn put(target: &str, user: &str, bytes: usize) -> Ask {
@@ -54,25 +55,61 @@ fn a_put_becomes_a_file_where_its_route_and_its_conditions_permit() {
         put("/secret", user, 10),
         put("/in/old.txt", user, 10).with("content-range", "bytes 0-9/20"),
         put("/in/old.txt", user, 100_001),
+        Ask::new("OPTIONS", "/in/a%20b.bin"),
+        Ask::new("DELETE", "/in/a%20b.bin"),
     ];
-    let of_first = [201, 200, 412, 204, 412, 201, 401, 409, 409, 404, 400, 405, 400, 413];
-    let of_others = [204, 200, 412, 204, 412, 204, 401, 409, 409, 404, 400, 405, 400, 413];
+    let of_first = [201, 200, 412, 204, 412, 201, 401, 409, 409, 404, 400, 405, 400, 413, 204, 405];
+    let of_others = [204, 200, 412, 204, 412, 204, 401, 409, 409, 404, 400, 405, 400, 413, 204, 405];
     for (answers, expected) in
         ask_each(&Who::default(), server.port, &asks).into_iter().zip([of_first, of_others, of_others])
     {
         let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
         assert_eq!(statuses, expected);
         assert_eq!(answers[1].content, [b'x'; 50_000]);
-        // What was served within the last second is served again as it was.
-        let is_fresh = answers[0].status == 201;
-        assert!(
-            !is_fresh || answers[1].field("etag") == answers[0].field("etag"),
-            "the tag of the file as it is"
-        );
+        assert_eq!(answers[1].field("etag"), answers[0].field("etag"), "the tag of the file as it is");
+        // What is told of methods is so for the path: no other has uploads.
+        assert_eq!(answers[11].field("allow"), "GET, HEAD, OPTIONS");
+        for answer in &answers[14..] {
+            assert_eq!(answer.field("allow"), "GET, HEAD, OPTIONS, PUT");
+        }
     }
     assert_eq!(names(&inside), ["a b.bin", "empty", "old.txt"], "nothing is left of what was refused");
     assert_eq!(std::fs::read(inside.join("a b.bin")).expect("a file").len(), 100_000);
     assert_eq!(std::fs::read(inside.join("old.txt")).expect("a file"), b"old");
     assert_eq!(std::fs::read(place.path().join("site/secret")).expect("a file"), b"of the site");
+    server.stop();
+}
+
+/// Deleted, a client could be sent the file of before by another thread, after it has heard that there is a new one.
+#[test]
+fn what_was_stored_is_served_at_once_by_every_thread() {
+    let place = folder(&[("site/in/file", "0")]);
+    let configuration = "
+        workers = 4
+        [[site]]
+        names = 'localhost'
+        root = 'site'
+        [[site.route]]
+        path = '/in'
+        upload = true
+    ";
+    let server = start(place.path(), configuration);
+    let get = [Ask::get("/in/file")];
+    for round in 1..=8 {
+        // Each thread that answers remembers the file for a second.
+        for _ in 0..4 {
+            let _ = ask_each(&Who::default(), server.port, &get);
+        }
+        let content = round.to_string().into_bytes();
+        let put = Ask { content: content.clone(), ..Ask::new("PUT", "/in/file").with("content-length", "1") };
+        let stored = tcp::run(tcp::http1(server.port, &[put])).remove(0);
+        assert_eq!(stored.status, 204);
+        for _ in 0..4 {
+            for answers in ask_each(&Who::default(), server.port, &get) {
+                assert_eq!(answers[0].content, content, "in round {round}");
+                assert_eq!(answers[0].field("etag"), stored.field("etag"));
+            }
+        }
+    }
     server.stop();
 }

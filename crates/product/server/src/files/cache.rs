@@ -3,7 +3,9 @@
 //!
 //! An entry is used without asking the file system for [`CacheLimits::fresh_for`]; after that the file is opened again and
 //! the entry lives on if it is still the same one (device, inode, size, times). So a hot small file costs no system call,
-//! and a change is seen within a second. Each handler has its own cache: no lock.
+//! and a change is seen within a second, or at once if this process has stored a file: then every entry is asked about again. Each
+//! handler has its own cache: no lock. Rejected: to forget the file that was stored alone, since links and other roots lead to it by
+//! other paths.
 //!
 //! Two generations: look-ups go to the young one, then to the old one (a hit moves up). When the young one holds half of
 //! a limit it becomes the old one, and what was old is forgotten. It bounds count and bytes at the one place of insertion,
@@ -19,6 +21,7 @@ use base::time::{Duration, Instant};
 use bytes::Bytes;
 use rustix::fs::Stat;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// Bounds of a handler's cache.
@@ -42,6 +45,34 @@ impl Default for CacheLimits {
             entries: 8_192,
             fresh_for: Duration::from_secs(1),
         }
+    }
+}
+
+/// Files that were stored by this process: what was known before has to be looked at again.
+static STORED: AtomicU64 = AtomicU64::new(0);
+
+/// A file has taken the place of another one. Threads that begin to look for a file from now on find it.
+pub(crate) fn on_stored() {
+    STORED.fetch_add(1, Ordering::Release);
+}
+
+/// How many files were stored until now.
+pub(crate) fn stored() -> u64 {
+    STORED.load(Ordering::Acquire)
+}
+
+/// When the file system was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    at: Instant,
+    /// Files that were stored until then.
+    stored: u64,
+}
+
+impl Moment {
+    /// This one. To be taken before the file system is asked.
+    pub(crate) fn of(now: Instant) -> Moment {
+        Moment { at: now, stored: stored() }
     }
 }
 
@@ -96,7 +127,7 @@ pub(crate) struct Entry {
     pub(crate) content_type: &'static str,
     content: Content,
     /// When the file system was last asked.
-    checked_at: Instant,
+    checked: Moment,
 }
 
 #[derive(Clone, Debug)]
@@ -111,9 +142,9 @@ impl Entry {
         identity: Identity,
         content_type: &'static str,
         bytes: Bytes,
-        now: Instant,
+        checked: Moment,
     ) -> Entry {
-        Entry::new(identity, content_type, Content::Memory(bytes), now)
+        Entry::new(identity, content_type, Content::Memory(bytes), checked)
     }
 
     /// An entry for a file that is read as it is sent.
@@ -121,15 +152,15 @@ impl Entry {
         identity: Identity,
         content_type: &'static str,
         file: &Arc<OpenFile>,
-        now: Instant,
+        checked: Moment,
     ) -> Entry {
-        Entry::new(identity, content_type, Content::Open(Arc::downgrade(file)), now)
+        Entry::new(identity, content_type, Content::Open(Arc::downgrade(file)), checked)
     }
 
-    fn new(identity: Identity, content_type: &'static str, content: Content, now: Instant) -> Entry {
+    fn new(identity: Identity, content_type: &'static str, content: Content, checked: Moment) -> Entry {
         let validators = identity.validators();
         let modified_text = validators.modified_s.map(|at| Value::copied(&crate::date::http_date(at)));
-        Entry { identity, validators, modified_text, content_type, content, checked_at: now }
+        Entry { identity, validators, modified_text, content_type, content, checked }
     }
 
     /// Where its bytes come from; `None` when the descriptor was closed in the meantime.
@@ -176,15 +207,22 @@ impl Cache {
 
     /// The entry of `path` if it may be used without asking the file system.
     pub(crate) fn fresh(&mut self, path: &[u8], now: Instant) -> Option<&Entry> {
+        self.fresh_at(path, Moment::of(now))
+    }
+
+    fn fresh_at(&mut self, path: &[u8], now: Moment) -> Option<&Entry> {
         let fresh_for = self.limits.fresh_for;
-        self.known(path).filter(|entry| now.saturating_since(entry.checked_at) < fresh_for)
+        let is_fresh = |entry: &&Entry| {
+            now.at.saturating_since(entry.checked.at) < fresh_for && now.stored == entry.checked.stored
+        };
+        self.known(path).filter(is_fresh)
     }
 
     /// The entry of `path` if the file was opened again and is still in the state `identity`; it is then fresh.
-    pub(crate) fn confirmed(&mut self, path: &[u8], identity: Identity, now: Instant) -> Option<&Entry> {
+    pub(crate) fn confirmed(&mut self, path: &[u8], identity: Identity, checked: Moment) -> Option<&Entry> {
         self.promote(path);
         let entry = self.young.get_mut(path).filter(|entry| entry.identity == identity)?;
-        entry.checked_at = now;
+        entry.checked = checked;
         Some(entry)
     }
 
@@ -232,8 +270,13 @@ impl Cache {
 mod tests {
     use super::*;
 
+    /// Other tests of this process may store files.
+    fn at(now: Instant) -> Moment {
+        Moment { at: now, stored: 7 }
+    }
+
     fn entry(size: usize, now: Instant) -> Entry {
-        Entry::in_memory(Identity::of_size(size as u64), "text/plain", Bytes::from(vec![0; size]), now)
+        Entry::in_memory(Identity::of_size(size as u64), "text/plain", Bytes::from(vec![0; size]), at(now))
     }
 
     #[test]
@@ -245,7 +288,7 @@ mod tests {
             cache.insert(b"hot"[..].into(), entry(size, now));
             for number in 0..1_000 {
                 cache.insert(number.to_string().as_bytes().into(), entry(size, now));
-                assert!(cache.fresh(b"hot", now).is_some(), "size {size}, after {number}");
+                assert!(cache.fresh_at(b"hot", at(now)).is_some(), "size {size}, after {number}");
                 let held = cache.young.iter().chain(&cache.old);
                 assert!(cache.young.len() + cache.old.len() <= 64);
                 assert!(held.map(|(path, entry)| entry.cost(path)).sum::<u64>() <= 100_000);
@@ -259,13 +302,18 @@ mod tests {
         let start = Instant::from_nanos(5);
         cache.insert(b"a"[..].into(), entry(7, start));
         let later = start + Duration::from_secs(1);
-        assert!(cache.fresh(b"a", later - Duration::from_nanos(1)).is_some());
-        assert!(cache.fresh(b"a", later).is_none());
-        assert!(cache.confirmed(b"a", Identity::of_size(8), later).is_none(), "another file");
-        assert!(cache.confirmed(b"a", Identity::of_size(7), later).is_some());
-        assert!(cache.fresh(b"a", later).is_some());
+        assert!(cache.fresh_at(b"a", at(later - Duration::from_nanos(1))).is_some());
+        assert!(cache.fresh_at(b"a", at(later)).is_none());
+        assert!(cache.confirmed(b"a", Identity::of_size(8), at(later)).is_none(), "another file");
+        assert!(cache.confirmed(b"a", Identity::of_size(7), at(later)).is_some());
+        assert!(cache.fresh_at(b"a", at(later)).is_some());
+        // A file was stored.
+        let next = Moment { stored: 8, ..at(later) };
+        assert!(cache.fresh_at(b"a", next).is_none());
+        assert!(cache.confirmed(b"a", Identity::of_size(7), next).is_some());
+        assert!(cache.fresh_at(b"a", next).is_some() && cache.fresh_at(b"a", at(later)).is_none());
         cache.remove(b"a");
-        assert!(cache.fresh(b"a", later).is_none());
+        assert!(cache.fresh_at(b"a", next).is_none());
         assert_eq!(cache.young_bytes, 0);
     }
 

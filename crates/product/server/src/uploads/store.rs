@@ -6,7 +6,7 @@
 
 use super::refused;
 use crate::conditional::{Verdict, evaluate};
-use crate::files::cache::Identity;
+use crate::files::cache::{Identity, on_stored};
 use crate::files::root::{OpenError, Root};
 use crate::request::Head;
 use crate::response::Value;
@@ -119,6 +119,7 @@ impl Store {
             }
         }
         partial.is_there = false;
+        on_stored();
         // After the rename, which changes what the entity tag is made of.
         let stat = rustix::fs::fstat(&partial.file).map_err(of_errno)?;
         // The file is there; what a crash would leave of it is the file system's affair where this fails.
