@@ -18,8 +18,8 @@ const MIN_NOTICE: Duration = Duration::from_millis(1);
 /// After this many round trips a GOAWAY that is not acknowledged keeps nothing waiting: it was lost more than once, or the client
 /// has gone.
 const ROUND_TRIPS_TO_HEAR: u64 = 4;
-/// The same on short paths, where acknowledgements and timers take longer than the round trip.
-const MIN_TIME_TO_HEAR: Duration = Duration::from_millis(200);
+/// The same on short paths, where busy clients take longer than the round trip.
+const MIN_TIME_TO_HEAR: Duration = Duration::from_secs(1);
 
 /// How far the end of a connection has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
