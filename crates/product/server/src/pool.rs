@@ -232,7 +232,8 @@ mod tests {
         lent.truncate(2 * KEPT);
         assert_eq!(pool.buffers().free.len(), 2 * KEPT, "for those that follow");
         lent.clear();
-        assert_eq!((pool.buffers().free.len(), pool.buffers().on_loan), (KEPT, 0));
+        let Buffers { free, on_loan } = &*pool.buffers();
+        assert_eq!((free.len(), *on_loan), (KEPT, 0));
     }
 
     #[test]
