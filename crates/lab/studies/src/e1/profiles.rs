@@ -85,7 +85,7 @@ fn tell(found: &[(Method, Profile)], study: &mut Study) {
         found.iter().map(|(method, profile)| (method.name(), &profile.ledger)).collect();
     for (name, ledger) in &ledgers {
         study.findings.extend(ledger.largest().map(|(part, share)| {
-            format!("{name}: {part} takes most of the server's CPU time, {:.1} %.", share * 100.0)
+            format!("{name}: the largest part of the server's CPU time is {part}, {:.1} %.", share * 100.0)
         }));
     }
     study.findings.push(verdict(&ledgers));
@@ -143,7 +143,10 @@ mod tests {
         tell(&[(Method::Plain, profile(75, 25)), (Method::XdpDriver, profile(50, 50))], &mut study);
         let told = study.findings.join("\n");
         assert!(told.contains("3.0 with plain, 1.0 with xdp driver"), "{told}");
-        assert!(told.contains("plain: kernel send 75.0 %, packet protection 25.0 %."), "{told}");
+        assert!(
+            told.contains("plain: the largest part of the server's CPU time is kernel send, 75.0 %."),
+            "{told}"
+        );
         let Some(Block::Table(table)) = study.blocks.first() else { panic!("{study:?}") };
         assert_eq!(table.rows[0].cells[1], Cell::Number(750.0, 0), "nanoseconds per packet");
         assert_eq!((study.blocks.len(), study.notes.len()), (3, 2));
