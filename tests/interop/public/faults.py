@@ -58,24 +58,6 @@ FAULTS = [
         said="the server has sent 7251 bytes after 2400 received",
     ),
     Fault(
-        "handshakeloss", "quic-go", "tercel", "tercel's",
-        "eight of the client's first ten datagrams were lost, and the two others do not hold the whole ClientHello. The next probe would have gone after 31 s; "
-        "the idle timeout of tercel's program for these cases ended the connection after 30.",
-        said="tercel: timed out",
-    ),
-    Fault(
-        "handshakeloss", "tercel", "quinn", "tercel's",
-        "the answer was lost and never went again. tercel took its probes for the packet size, which carry nothing, for the oldest packets: of the next five "
-        "packets of its timeouts four were PINGs, and two of those arrived in place of the answer.",
-        said="connection lost",
-    ),
-    Fault(
-        "handshakeloss", "quiche", "tercel", "tercel's",
-        "the client's four packets with ACK frames were lost, and the 14 PINGs of its timeouts have none. So quiche sends again what has arrived, and the 38 "
-        "bytes of the ServerHello that have not only three times; each was lost. tercel's seventh timeout is 104 s long.",
-        said="the handshake timed out",
-    ),
-    Fault(
         "handshakeloss", "tercel", "tquic", "tquic's",
         "its client's timer runs for 1-RTT packets before the handshake is confirmed (RFC 9002 §6.2.1 forbids that) and doubles the wait for its Finished each "
         "time: that went three to six times in a minute, and each was lost.",
