@@ -18,8 +18,11 @@ const MIN_NOTICE: Duration = Duration::from_millis(1);
 /// After this many round trips a GOAWAY that is not acknowledged keeps nothing waiting: it was lost more than once, or the client
 /// has gone.
 const ROUND_TRIPS_TO_HEAR: u64 = 4;
-/// The same on short paths, where busy clients take longer than the round trip.
+/// The same on short paths, where busy clients take longer than the round trip: one that has not heard the first GOAWAY has its
+/// requests rejected.
 const MIN_TIME_TO_HEAR: Duration = Duration::from_secs(1);
+/// The same of the final one, after which nothing is answered.
+const MIN_TIME_TO_HEAR_FINAL: Duration = Duration::from_millis(200);
 
 /// How far the end of a connection has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,17 +46,18 @@ impl ShutdownState {
         http: &mut http3::Connection,
     ) {
         let rtt = connection.rtt();
-        let latest = now + (rtt * ROUND_TRIPS_TO_HEAR).max(MIN_TIME_TO_HEAR);
+        let latest = |least: Duration| now + (rtt * ROUND_TRIPS_TO_HEAR).max(least);
         match *self {
             ShutdownState::Open => {
                 http.goaway(connection, Goaway::Notice);
-                *self = ShutdownState::Noticed { earliest: now + rtt.max(MIN_NOTICE), latest };
+                let earliest = now + rtt.max(MIN_NOTICE);
+                *self = ShutdownState::Noticed { earliest, latest: latest(MIN_TIME_TO_HEAR) };
             }
             ShutdownState::Noticed { earliest, latest: end }
                 if now >= end || now >= earliest && connection.unacknowledged_streams(Dir::Uni) == 0 =>
             {
                 http.goaway(connection, Goaway::Final);
-                *self = ShutdownState::Final { latest };
+                *self = ShutdownState::Final { latest: latest(MIN_TIME_TO_HEAR_FINAL) };
             }
             ShutdownState::Noticed { .. } | ShutdownState::Final { .. } => {}
         }

@@ -73,7 +73,7 @@ fn relay(mut stream: TcpStream, target: u16, tell: &Sender<Told>) {
     });
 }
 
-/// What is told next.
+/// The next connection that the upstream has taken; fails after a while.
 pub(crate) fn next(told: &Receiver<Told>) -> Told {
     told.recv_timeout(PATIENCE).expect("a connection")
 }

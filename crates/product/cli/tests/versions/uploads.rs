@@ -67,7 +67,7 @@ fn a_put_becomes_a_file_where_its_route_and_its_conditions_permit() {
         assert_eq!(statuses, expected);
         assert_eq!(answers[1].content, [b'x'; 50_000]);
         assert_eq!(answers[1].field("etag"), answers[0].field("etag"), "the tag of the file as it is");
-        // What is told of methods is so for the path: no other has uploads.
+        // `Allow` depends on the path: other paths take no uploads.
         assert_eq!(answers[11].field("allow"), "GET, HEAD, OPTIONS");
         for answer in &answers[14..] {
             assert_eq!(answer.field("allow"), "GET, HEAD, OPTIONS, PUT");

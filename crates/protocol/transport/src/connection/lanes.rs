@@ -334,7 +334,7 @@ impl Lanes {
         self.records.iter().any(Record::is_fit)
     }
 
-    /// Whether such a lane was heard of within this time. Where nothing comes through on any lane, each end could give up the one
+    /// Whether a packet has come on such a lane within this time. Where nothing comes through on any lane, each end could give up the one
     /// that the other keeps.
     pub(super) fn hears_beside(&self, now: Instant, within: Duration) -> bool {
         let is_heard = |body: &Body| body.space.acks.ack_delay(now) <= within;
