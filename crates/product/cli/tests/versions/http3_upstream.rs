@@ -83,11 +83,6 @@ impl Http3Upstream {
         }
     }
 
-    /// Ends it, and with it all that it does.
-    pub(crate) fn abort(&mut self) {
-        self.running.take().iter().for_each(|running| running.handle().abort());
-    }
-
     /// Begins again at the same address.
     pub(crate) fn restart(&mut self, service: impl HttpService + Send) {
         self.stop();

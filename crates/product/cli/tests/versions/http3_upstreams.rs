@@ -153,11 +153,9 @@ fn flood(written: &Arc<AtomicUsize>) -> Http3Upstream {
 #[test]
 fn who_does_not_read_holds_back_who_writes_by_http3() {
     let written = Arc::default();
-    let mut upstream = flood(&written);
+    let upstream = flood(&written);
     let (_place, server) = proxy(&upstream.keys());
     hold_back(server.port, &written);
-    // A client of HTTP/1.1 whose upload stands still does not end its connection, and the server would wait for it.
-    upstream.abort();
     server.stop();
 }
 

@@ -1,6 +1,5 @@
 //! A connection of any version of HTTP: a request in the form that the version has, and its response.
 
-use super::content::Content;
 use super::error::{Error, Kind};
 use super::informational::OnInformational;
 use super::quic::{Delivered, QuicConnection, ToSink};
@@ -111,7 +110,7 @@ impl Connection {
             }
         };
         match sent {
-            Ok(response) => Delivered::Undecided(Box::new(response.map(Content::Hyper)), lent),
+            Ok(response) => Delivered::Undecided(Box::new(response), lent),
             Err(refused) => Delivered::Failed(refused, Some(lent)),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::error::{Error, Kind, Phase};
 use super::tcp;
+use super::upload::EndWithUpload;
 use ::body::{Body, BodyError};
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
@@ -14,13 +15,23 @@ use tokio::time::{Instant, Sleep};
 
 /// Content as it comes from a connection.
 pub(crate) enum Content {
-    /// HTTP/1.1 and 2.
-    Hyper(Incoming),
+    /// HTTP/1.1, and what ends its connection.
+    Http1(Incoming, EndWithUpload),
+    /// HTTP/2.
+    Http2(Incoming),
     /// HTTP/3.
     Queue(Body),
 }
 
 impl Content {
+    /// Content of a response over HTTP/1.1.
+    pub(crate) fn http1(body: Incoming, mut end: EndWithUpload) -> Content {
+        if body.is_end_stream() {
+            end.disarm();
+        }
+        Content::Http1(body, end)
+    }
+
     /// The content for the application, without limits of time.
     pub(crate) fn untimed(self) -> Body {
         match self {
@@ -40,23 +51,34 @@ impl http_body::Body for Content {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut *self {
             Content::Queue(body) => Pin::new(body).poll_frame(cx),
-            Content::Hyper(body) => Pin::new(body).poll_frame(cx).map_err(|error| of(tcp::of_hyper(&error))),
+            Content::Http1(body, end) => {
+                let frame = poll_hyper(body, cx);
+                if matches!(frame, Poll::Ready(None)) || body.is_end_stream() {
+                    end.disarm();
+                }
+                frame
+            }
+            Content::Http2(body) => poll_hyper(body, cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Content::Queue(body) => body.is_end_stream(),
-            Content::Hyper(body) => body.is_end_stream(),
+            Content::Http1(body, _) | Content::Http2(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Content::Queue(body) => body.size_hint(),
-            Content::Hyper(body) => body.size_hint(),
+            Content::Http1(body, _) | Content::Http2(body) => body.size_hint(),
         }
     }
+}
+
+fn poll_hyper(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    Pin::new(body).poll_frame(cx).map_err(|error| of(tcp::of_hyper(&error)))
 }
 
 fn of(error: Error) -> BodyError {

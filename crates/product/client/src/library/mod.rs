@@ -35,6 +35,7 @@ mod settings;
 mod sink;
 mod stats;
 mod tcp;
+mod upload;
 mod used;
 
 pub use builder::{BuildError, Builder};

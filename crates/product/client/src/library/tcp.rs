@@ -1,12 +1,13 @@
 //! Connections of HTTP/1.1 and 2, by hyper.
 
 use super::alert::{self, Noting, ReceivedAlert};
+use super::content::Content;
 use super::error::{Error, Kind};
 use super::refused::Refused;
+use super::upload::Upload;
 use crate::fault::refusal;
 use body::Body;
 use http::{Request, Response};
-use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::ServerName;
@@ -121,24 +122,29 @@ impl Drop for AbortOnDrop<'_> {
     }
 }
 
-/// Sends a request. Dropping the future, or the content of the response, ends the connection.
+/// Sends a request. Dropping the future, or the content of a response that is not complete, ends the connection.
 pub(crate) async fn send_http1(
     connection: &mut Http1,
     request: Request<Body>,
-) -> Result<Response<Incoming>, Refused> {
+) -> Result<Response<Content>, Refused> {
     let mut guard = AbortOnDrop(Some(&connection.task));
-    let sent = connection.sender.try_send_request(request).await;
+    let (head, content) = request.into_parts();
+    let (content, end) = Upload::watch(content, &connection.task);
+    let sent = connection.sender.try_send_request(Request::from_parts(head, content)).await;
+    let sent = sent.map(|response| response.map(|content| Content::http1(content, end)));
     let sent = sent.map_err(|error| refused(error, &connection.received));
     guard.0 = None;
     sent
 }
 
-/// Sends a request. Dropping the future, or the content of the response, resets the stream.
+/// Sends a request. Dropping the future, or the content of the response, resets the stream, if the request is complete. hyper
+/// keeps the stream of one that waits for the server's flow control.
 pub(crate) async fn send_http2(
     connection: &mut Http2,
     request: Request<Body>,
-) -> Result<Response<Incoming>, Refused> {
+) -> Result<Response<Content>, Refused> {
     let sent = connection.sender.try_send_request(request).await;
+    let sent = sent.map(|response| response.map(Content::Http2));
     sent.map_err(|error| refused(error, &connection.received))
 }
 

@@ -99,6 +99,49 @@ async fn a_reader_that_waits_holds_up_the_writer() {
     }
 }
 
+/// Deleted, a server could wait for a client that has given up both a response and what it sends, where the server reads neither.
+#[tokio::test]
+async fn dropping_the_content_ends_an_upload_that_the_server_does_not_read() {
+    let held = Arc::new(AtomicUsize::new(0));
+    let ours = Arc::clone(&held);
+    let deaf = async move |request: Incoming| {
+        let (mut sender, body) = Body::channel(1 << 16);
+        ours.fetch_add(1, Ordering::Relaxed);
+        let ours = Arc::clone(&ours);
+        tokio::spawn(async move {
+            let _unread = request;
+            while sender.send(Bytes::from_static(&[7; 16_384])).await.is_ok() {}
+            ours.fetch_sub(1, Ordering::Relaxed);
+        });
+        Outgoing::new(axum::body::Body::new(body))
+    };
+    let world = World::new(Router::new().route("/deaf", post(deaf)));
+    // hyper keeps a stream of HTTP/2 until the server grants room for more content.
+    for version in [HttpChoice::Http1, HttpChoice::Http3] {
+        let client = world.client(version);
+        let (mut sender, body) = Body::channel(1 << 16);
+        let response = post_to(&client, &world.url("/deaf"), body).await;
+        let sent = AtomicU64::new(0);
+        let full = async {
+            while sender.send(Bytes::from_static(&[7; 16_384])).await.is_ok() {
+                sent.fetch_add(16_384, Ordering::Relaxed);
+            }
+        };
+        tokio::select! {
+            () = full => panic!("{version:?}: the upload ends"),
+            sent = settle(|| sent.load(Ordering::Relaxed)) => assert!(sent < 64 << 20, "{version:?}: {sent} bytes"),
+        }
+        assert_eq!(held.load(Ordering::Relaxed), 1);
+        drop(response);
+        let heard = async {
+            while held.load(Ordering::Relaxed) != 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, heard).await.unwrap_or_else(|_| panic!("{version:?}: the server waits"));
+    }
+}
+
 /// A number once it does not grow any more.
 async fn settle(number: impl Fn() -> u64) -> u64 {
     let mut before = 0;
