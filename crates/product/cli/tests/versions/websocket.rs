@@ -222,6 +222,8 @@ fn a_slow_end_holds_back_the_other() {
     let (_place, server) = proxy(&format!("to = '{url}'"));
     let mut stream = switched(&server);
     stream.sock.set_write_timeout(Some(Duration::from_secs(1))).expect("a timeout");
+    // rustls reads, too, where it cannot write.
+    stream.sock.set_read_timeout(Some(Duration::from_secs(1))).expect("a timeout");
     let piece = vec![7; 1 << 16];
     let (mut sent, began) = (0, Instant::now());
     // A socket whose window is all but shut takes a little now and then.
@@ -233,6 +235,7 @@ fn a_slow_end_holds_back_the_other() {
     }
     go.send(()).expect("the upstream waits");
     stream.sock.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.sock.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     let rest = vec![7; MUCH - sent];
     stream.write_all(&rest).expect("sent");
     stream.flush().expect("sent");
