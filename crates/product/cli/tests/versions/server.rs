@@ -238,7 +238,7 @@ impl Drop for Server {
     }
 }
 
-fn signal(process: u32, name: &str) {
+pub(crate) fn signal(process: u32, name: &str) {
     let words = [&format!("-{name}"), &process.to_string()];
     assert!(Command::new("kill").args(words).status().expect("kill runs").success());
 }
