@@ -137,6 +137,11 @@ impl CryptoStream {
         }
     }
 
+    /// Whether TLS has all of a frame that arrives.
+    pub(crate) fn has_read(&self, offset: u64, len: usize) -> bool {
+        offset.saturating_add(len as u64) <= self.read
+    }
+
     /// Takes in a CRYPTO frame; `deliver` gets the bytes that are next in order.
     pub(crate) fn on_data(
         &mut self,

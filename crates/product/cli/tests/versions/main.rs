@@ -321,7 +321,7 @@ fn the_end_is_orderly() {
         assert_eq!(all.len() - head - 4, 30_000_000);
         assert_eq!(base::pattern::first_difference(0, &all[head + 4..]), None);
     });
-    let (summary, log) = server.stop();
+    let (summary, log) = server.ended();
     assert_eq!(summary["http"]["1"]["requests"].as_u64(), Some(2), "{summary}");
     assert!(log.contains("\"GET /bytes/30MB HTTP/1.1\" 200 30000000 "), "{log}");
 }

@@ -206,8 +206,13 @@ impl Server {
     }
 
     /// Ends it. Returns its summary and its access log.
-    pub(crate) fn stop(mut self) -> (Value, String) {
+    pub(crate) fn stop(self) -> (Value, String) {
         signal(self.serving(), "TERM");
+        self.ended()
+    }
+
+    /// The summary and the access log of one that was asked to end: to ask again would end it at once.
+    pub(crate) fn ended(mut self) -> (Value, String) {
         let status = self.wait();
         assert!(status.success(), "{status}");
         for process in std::mem::take(&mut self.upgraded) {

@@ -58,7 +58,9 @@ impl Connection {
         // RFC 9002 §5.1, RFC 9000 §9.4: a packet of the old path measures the old path.
         // RFC 9002 §5.3: nor does one measure while it waits for its keys.
         //= rfc9002/5.3#4
-        let latest_rtt = outcome.rtt_sample(arrived).filter(|_| largest.pn >= first_pn);
+        let latest_rtt = outcome
+            .rtt_sample(arrived)
+            .filter(|sample| largest.pn >= first_pn && !self.is_repeated_ack(id, *sample, ack.delay()));
         if let Some(sample) = latest_rtt {
             self.on_round_trip(arrived, id, sample, ack.delay());
         }
@@ -118,6 +120,15 @@ impl Connection {
             let ack_delay = self.handshake.ack_delay(raw_delay);
             timestamps.on_acked(Acked { acked_at: arrived, took: sample, ack_delay });
         }
+    }
+
+    /// Whether an acknowledgement in the handshake repeats one that was lost: its sample would be a timeout of the peer, not a round
+    /// trip, and longer than what is assumed. A peer delays none of these by itself (RFC 9000 §13.2.1), and the delay that it reports is not believed in any other
+    /// way (RFC 9002 §5.3).
+    fn is_repeated_ack(&self, id: SpaceId, sample: Duration, raw_delay: u64) -> bool {
+        id != SpaceId::Application
+            && sample > self.paths.active().rtt.smoothed()
+            && self.handshake.ack_delay(raw_delay) > sample / 2
     }
 
     /// The delay that the peer admits to, as far as it may. Source: RFC 9002 §5.3.

@@ -12,7 +12,7 @@ use super::version_choice::Versions;
 use crate::error::TransportError;
 use crate::event::Event;
 use crate::path::PathId;
-use crate::space::{SpaceId, Spaces};
+use crate::space::{Space, SpaceId, Spaces};
 use base::net::Ecn;
 use base::time::{Duration, Instant};
 use core::ops::Range;
@@ -41,6 +41,10 @@ const EARLY_PACKETS: usize = 10;
 /// The same for 0-RTT packets that wait until the application has met the connection.
 const HELD_PACKETS: usize = 64;
 
+/// How often a connection sends handshake data again before a timeout asks for it. Once would mend a single loss; without a limit two
+/// ends could answer each other for ever.
+const MAX_EARLY_REPEATS: u8 = 4;
+
 /// Longest token of a Retry that still leaves room for a ClientHello in a packet of 1,200 bytes.
 const MAX_TOKEN: usize = 512;
 
@@ -61,6 +65,8 @@ pub(super) struct Handshake {
     /// On a client: the server has acknowledged a 1-RTT packet.
     pub(super) server_reads_1rtt: bool,
     early: Vec<EarlyPacket>,
+    /// How often handshake data went again before a timeout.
+    early_repeats: u8,
     /// 0-RTT packets are not opened yet, whether there are keys or not.
     pub(super) holds_early_data: bool,
     /// On a client that may send early data, what the server said on an earlier connection.
@@ -97,6 +103,7 @@ impl Handshake {
             address_validated: false,
             server_reads_1rtt: false,
             early: Vec::new(),
+            early_repeats: 0,
             holds_early_data: false,
             remembered: None,
             peer: None,
@@ -199,6 +206,7 @@ impl Connection {
             SpaceId::Application => Level::OneRtt,
         };
         let Some(space) = self.spaces.space_mut(id) else { return Ok(()) };
+        let is_repeated = space.crypto.has_read(offset, data.len());
         let tls = &mut self.handshake.tls;
         let mut failure = None;
         let outcome = space.crypto.on_data(offset, data, |bytes| {
@@ -212,8 +220,26 @@ impl Connection {
             self.handshake.failure = Some(Box::new(error));
         }
         outcome?;
+        if is_repeated && id != SpaceId::Application {
+            self.repeat_handshake();
+        }
         self.settle_version()?;
         self.advance_handshake_inner()
+    }
+
+    /// The peer has said something again, or what cannot be read yet: it lacks something of what is in flight, which goes again now and
+    /// not after a timeout. Source: RFC 9002 §6.2.3.
+    pub(super) fn repeat_handshake(&mut self) {
+        let is_missing = |space: &Space| space.ledger.ack_eliciting_in_flight() > 0 && !space.owes_probe();
+        if self.handshake.early_repeats == MAX_EARLY_REPEATS {
+            return;
+        }
+        let missing = [SpaceId::Initial, SpaceId::Handshake]
+            .map(|id| self.spaces.space(id).is_some_and(is_missing).then_some(id));
+        for id in missing.into_iter().flatten() {
+            self.owe_probes(id);
+        }
+        self.handshake.early_repeats += u8::from(missing != [None; 2]);
     }
 
     /// A server whose client has said all that it says first chooses the version. Source: RFC 9368 §2.3.

@@ -386,6 +386,7 @@ impl Connection {
             self.counters.dropped_no_keys += 1;
             if self.handshake.may_get_keys(long.ty, self.side) {
                 self.handshake.keep_early(context.arrived, context.ecn, packet);
+                self.repeat_handshake();
             }
             return Ok(());
         };

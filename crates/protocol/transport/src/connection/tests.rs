@@ -29,6 +29,7 @@ mod opening;
 mod own_moves;
 mod path_summary;
 mod paths;
+mod repeats;
 mod reset_at;
 mod rules;
 mod timestamps;

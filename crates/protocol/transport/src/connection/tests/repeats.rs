@@ -1,0 +1,71 @@
+//! Handshake data that goes again before a timeout, and acknowledgements that do. Source: RFC 9002 §5.3, §6.2.3.
+
+use super::*;
+use crate::space::SpaceId;
+
+/// A client whose hello has arrived, and what the server answers.
+fn begun() -> (Pair, Vec<Vec<u8>>) {
+    let mut pair = Pair::new(&TlsOptions::default(), TransportConfig::default(), RetryPolicy::Never);
+    let now = pair.now;
+    let hello = pair.client.send(now);
+    let config = Some(&pair.config);
+    hello.into_iter().for_each(|datagram| pair.server.receive(now, datagram, config));
+    let answer = pair.server.send(now);
+    (pair, answer)
+}
+
+fn handshake_in_flight(connection: &Connection) -> u32 {
+    let in_space = |id| connection.spaces.space(id).map_or(0, |space| space.ledger.ack_eliciting_in_flight());
+    in_space(SpaceId::Initial) + in_space(SpaceId::Handshake)
+}
+
+/// Deleted, a server whose answer was lost would wait for a timeout of its own; without the limit, two ends that hear each other
+/// late could repeat themselves for ever.
+#[test]
+fn a_repeated_hello_is_answered_again_at_once_and_not_for_ever() {
+    let (mut pair, _lost) = begun();
+    let mut answers = Vec::new();
+    for _ in 0..8 {
+        pair.now = pair.now + Duration::from_millis(20);
+        let now = pair.now;
+        pair.client().owe_probes(SpaceId::Initial);
+        let repeated = pair.client.send(now);
+        repeated.into_iter().for_each(|datagram| pair.server.receive(now, datagram, None));
+        let before = handshake_in_flight(pair.server());
+        assert!(!pair.server.send(now).is_empty(), "an acknowledgement at least");
+        answers.push(handshake_in_flight(pair.server()) - before);
+    }
+    assert_eq!(pair.server().counters().probe_timeouts, 0);
+    let (early, late) = answers.split_at(4);
+    assert!(early.iter().all(|packets| *packets > 1), "{answers:?}");
+    assert!(late.iter().all(|packets| *packets == 0), "{answers:?}");
+}
+
+/// Deleted, a client that lacks the first packet of an answer would wait for a timeout before it says so.
+#[test]
+fn a_client_that_cannot_read_what_follows_says_its_hello_again_at_once() {
+    let (mut pair, answer) = begun();
+    let [_lost, rest] = &answer[..] else { panic!("{} datagrams", answer.len()) };
+    let now = pair.now;
+    pair.client.receive(now, rest.clone(), None);
+    let repeated = pair.client.send(now);
+    assert!(!repeated.is_empty() && pair.client().counters().probe_timeouts == 0);
+    repeated.into_iter().for_each(|datagram| pair.server.receive(now, datagram, None));
+    pair.server.send(now).into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+    pair.run(5);
+    assert!(pair.client.events.contains(&Event::Connected), "nothing waited for a timeout");
+}
+
+/// Deleted, the timeouts after a handshake would be those of a path on which a packet takes a second.
+#[test]
+fn an_acknowledgement_that_comes_by_a_timeout_of_the_peer_is_no_round_trip() {
+    let (mut pair, _lost) = begun();
+    pair.now = pair.now + Duration::from_secs(1);
+    let now = pair.now;
+    let probes = pair.server.send(now);
+    assert!(pair.server().counters().probe_timeouts == 1 && !probes.is_empty());
+    probes.into_iter().for_each(|datagram| pair.client.receive(now, datagram, None));
+    let client = pair.client();
+    assert_eq!(handshake_in_flight(client), 0);
+    assert!(!client.paths.active().rtt.has_sample());
+}
