@@ -6,13 +6,30 @@ pub mod times;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
+use std::sync::OnceLock;
 
 /// Keeps the calling thread on one core, so that two processes do not share one and caches stay warm.
 ///
 /// # Errors
 /// When there is no such core, or it is not ours.
 pub fn pin(core: usize) -> std::io::Result<()> {
+    UNPINNED.get_or_init(allowed);
     pin_to(&[core])
+}
+
+/// The cores of the thread that was the first to be pinned, before it was.
+static UNPINNED: OnceLock<Vec<usize>> = OnceLock::new();
+
+/// The cores that a thread may run on which [`pin`] has not bound to one.
+pub fn unpinned() -> Vec<usize> {
+    UNPINNED.get().cloned().unwrap_or_else(allowed)
+}
+
+/// Undoes what the calling thread has inherited of [`pin`] from the thread that started it. Where the system refuses, it stays there.
+pub fn unpin() {
+    if let Some(cores) = UNPINNED.get() {
+        let _ = pin_to(cores);
+    }
 }
 
 /// Keeps the calling thread on these cores.

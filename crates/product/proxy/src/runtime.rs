@@ -42,11 +42,15 @@ pub(crate) fn shared() -> io::Result<Handle> {
     if let Some(runtime) = &*shared {
         return Ok(runtime.handle().clone());
     }
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    // The thread that needs it first may be kept on one core.
+    let threads = cpu::unpinned().len().clamp(1, MOST_THREADS);
     let runtime = Builder::new_multi_thread()
         .worker_threads(threads)
         .thread_name("proxy")
-        .on_thread_start(|| REALM.set(Some(Realm(0))))
+        .on_thread_start(|| {
+            cpu::unpin();
+            REALM.set(Some(Realm(0)));
+        })
         .enable_io()
         .enable_time()
         .build()?;

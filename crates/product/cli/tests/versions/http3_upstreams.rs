@@ -4,7 +4,7 @@ use crate::admin::get;
 use crate::configuration::folder;
 use crate::http3_upstream::{Certificate, End, Http3Upstream, echo, frame, raw, section};
 use crate::message::Ask;
-use crate::proxy::{CHOICES, client, proxy, statuses};
+use crate::proxy::{CHOICES, client, proxy, proxy_with, statuses};
 use crate::server::Server;
 use crate::sites::{Row, answer_alike, ask_all, start};
 use crate::streaming::{ALL, both_ways, hold_back};
@@ -182,6 +182,35 @@ fn clients_that_do_not_read_hold_up_no_others() {
         }
         assert_eq!(held.len(), 40);
     });
+    server.stop();
+}
+
+/// Deleted, all that goes on to upstreams would share a core with the worker that has asked first, and others would be idle.
+#[test]
+fn threads_that_all_workers_share_have_all_cores() {
+    let upstream = Http3Upstream::start(service_fn(echo));
+    let (_place, server) = proxy_with(&upstream.keys(), "workers = 1\npin = true");
+    let answers = ask_all(server.port, &Ask::get("/"));
+    assert!(answers.iter().all(|answer| answer.status == 200));
+    let process = format!("/proc/{}", server.ready["pid"]);
+    let cores = |place: &Path| {
+        let status = std::fs::read_to_string(place.join("status")).expect("a thread's status");
+        let value = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line for each");
+            line.trim().to_owned()
+        };
+        (value("Name:"), value("Cpus_allowed_list:"))
+    };
+    let (_, all) = cores(Path::new(&process));
+    let threads = std::fs::read_dir(format!("{process}/task")).expect("its threads");
+    let threads: Vec<_> = threads.map(|thread| cores(&thread.expect("a thread").path())).collect();
+    let shared = |name: &str| threads.iter().filter(|(found, _)| found == name).collect::<Vec<_>>();
+    for name in ["proxy", "tercel-client-3"] {
+        let shared = shared(name);
+        assert!(!shared.is_empty() && shared.iter().all(|(_, cores)| *cores == all), "{threads:?}");
+    }
+    let one = all.chars().all(|digit| digit.is_ascii_digit());
+    assert!(one || threads.iter().any(|(_, cores)| *cores != all), "a worker is pinned: {threads:?}");
     server.stop();
 }
 

@@ -421,6 +421,7 @@ fn resuming(config: Arc<rustls::ClientConfig>) -> Arc<rustls::ClientConfig> {
 
 /// The thread of TCP connections and timers: until there is neither a client nor a connection nor content that is read.
 fn run(runtime: Runtime, mut over: Receiver<Infallible>) {
+    cpu::unpin();
     // Nothing is ever sent: it is over when the last sender is dropped.
     let _ = runtime.block_on(over.recv());
     // A name that is being resolved does not hold up the end.

@@ -20,6 +20,7 @@ pub(crate) fn start(path: &DataPath, setup: Setup) -> io::Result<QuicEndpoint> {
 }
 
 fn run(mut engine: Engine) {
+    cpu::unpin();
     let alarm = std::sync::Arc::clone(engine.alarm());
     let _driving = alarm.drive();
     // An error means that the socket is broken: the worker ends, and with it all connections.
