@@ -8,8 +8,7 @@
 //!
 //! Invariants: the associated data is everything before the payload, which must be final (packet number included) but not
 //! yet header-protected. A failed `open` leaves the ciphertext destroyed, except for the last 16 bytes, which a caller may
-//! still compare with stateless reset tokens. The IV is wiped when a key is dropped, and so is what the kernel and aws-lc hold;
-//! ring does not wipe its keys.
+//! still compare with stateless reset tokens. The IV is wiped when a key is dropped, and so is what the kernel and aws-lc hold.
 
 use crate::suite::Suite;
 use core::fmt;
@@ -35,7 +34,6 @@ pub struct PacketKey {
 )]
 enum Cipher {
     Kernel(aead::Key),
-    Ring(ring::aead::LessSafeKey),
     AwsLc(aws_lc_rs::aead::LessSafeKey),
 }
 
@@ -44,22 +42,19 @@ enum Cipher {
 pub enum Library {
     /// Tercel's own, for AES-GCM on CPUs with the instructions; elsewhere aws-lc-rs.
     Kernel,
-    /// ring.
-    Ring,
     /// aws-lc-rs.
     AwsLc,
 }
 
 impl Library {
     /// What is compiled in.
-    pub const ALL: [Library; 3] = [Library::Kernel, Library::Ring, Library::AwsLc];
+    pub const ALL: [Library; 2] = [Library::Kernel, Library::AwsLc];
 
     /// The fastest for the suite on this CPU. Decided by its features, from the measurements in docs/decisions/002 and 021; asked
     /// once per key.
     pub fn fastest(suite: Suite) -> Library {
         match suite {
             Suite::Aes128Gcm | Suite::Aes256Gcm if uses_kernel() => Library::Kernel,
-            Suite::Aes128Gcm | Suite::Aes256Gcm if has_short_vectors_only() => Library::Ring,
             Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => Library::AwsLc,
         }
     }
@@ -104,24 +99,6 @@ fn agrees() -> bool {
         };
         opens(&other, &mut sealed) && opens(&own, &mut packet)
     })
-}
-
-/// Whether this is an x86-64 CPU on which aws-lc's AES-GCM does not find all that its kernel for 512-bit vectors needs. ring's
-/// for 256-bit vectors is then faster by half.
-#[cfg(target_arch = "x86_64")]
-fn has_short_vectors_only() -> bool {
-    let aes = is_x86_feature_detected!("vaes") && is_x86_feature_detected!("vpclmulqdq");
-    let vectors = is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512ifma");
-    !(aes && vectors)
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_short_vectors_only() -> bool {
-    false
 }
 
 impl PacketKey {
@@ -237,15 +214,6 @@ impl Cipher {
                 Suite::ChaCha20Poly1305 => None,
             }
             .or_else(|| Some(Cipher::new(Library::AwsLc, suite, key))),
-            Library::Ring => {
-                use ring::aead::{AES_128_GCM, AES_256_GCM, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
-                let algorithm = match suite {
-                    Suite::Aes128Gcm => &AES_128_GCM,
-                    Suite::Aes256Gcm => &AES_256_GCM,
-                    Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
-                };
-                UnboundKey::new(algorithm, key).ok().map(|key| Cipher::Ring(LessSafeKey::new(key)))
-            }
             Library::AwsLc => {
                 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
                 let algorithm = match suite {
@@ -266,13 +234,6 @@ impl Cipher {
     fn seal(&self, nonce: [u8; 12], aad: &[u8], payload: &mut [u8], tag: &mut [u8; TAG_LEN]) {
         let sealed = match self {
             Cipher::Kernel(_) => unreachable!("the kernel takes whole packets"),
-            Cipher::Ring(key) => {
-                use ring::aead::{Aad, Nonce};
-                let nonce = Nonce::assume_unique_for_key(nonce);
-                key.seal_in_place_separate_tag(nonce, Aad::from(aad), payload)
-                    .map(|sealed| tag.copy_from_slice(sealed.as_ref()))
-                    .is_ok()
-            }
             Cipher::AwsLc(key) => {
                 use aws_lc_rs::aead::{Aad, Nonce};
                 let nonce = Nonce::assume_unique_for_key(nonce);
@@ -292,11 +253,6 @@ impl Cipher {
     ) -> Result<(), OpenError> {
         let opened = match self {
             Cipher::Kernel(_) => unreachable!("the kernel takes whole packets"),
-            Cipher::Ring(key) => {
-                use ring::aead::{Aad, Nonce};
-                let nonce = Nonce::assume_unique_for_key(nonce);
-                key.open_in_place_separate_tag(nonce, Aad::from(aad), (*tag).into(), payload, 0..).is_ok()
-            }
             Cipher::AwsLc(key) => {
                 use aws_lc_rs::aead::{Aad, Nonce};
                 let nonce = Nonce::assume_unique_for_key(nonce);
