@@ -36,6 +36,7 @@ pub mod request;
 pub mod resolve;
 pub mod tally;
 pub mod target;
+pub mod tasks;
 mod transfer;
 pub mod usage;
 

@@ -7,12 +7,13 @@ use crate::http3::Http3;
 use crate::tls::Tls;
 use body::{Body, BoxError};
 use bytes::Bytes;
+use client::tasks::{Tasks, spawn};
 use http::header::{CONNECTION, HOST, HeaderValue, TE, UPGRADE};
 use http::uri::{Authority, Parts, Uri};
 use http::{Request, Response, Version};
 use http_body::{Frame, SizeHint};
 use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use server::proxy_protocol::{Sender, header};
 use std::future::Future;
 use std::io;
@@ -33,6 +34,11 @@ const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 8 << 20;
 /// The longest head of a response over HTTP/2, in bytes.
 const LONGEST_HEAD: u32 = 64 << 10;
+
+/// A socket, or TLS over one. hyper is compiled for this one type: a call by pointer is little beside a read of a socket.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// For which requests a connection is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,8 +233,8 @@ pub(crate) async fn connect(
                 stream.set_nodelay(true)?;
                 introduce(&mut stream, sender).await?;
                 match (scheme, tls) {
-                    (Scheme::Http, _) => begin_http1(stream, purpose).await,
-                    (Scheme::H2c, _) => begin_http2(stream, Scheme::H2c).await,
+                    (Scheme::Http, _) => begin_http1(Box::new(stream), purpose).await,
+                    (Scheme::H2c, _) => begin_http2(Box::new(stream), Scheme::H2c).await,
                     (Scheme::Https, Some(tls)) => begin_tls(stream, host, (tls, purpose)).await,
                     (Scheme::Https | Scheme::H3, _) => Err(io::Error::other("there are no roots to trust")),
                 }
@@ -236,7 +242,7 @@ pub(crate) async fn connect(
             Address::Unix(path) => {
                 let mut stream = UnixStream::connect(path).await?;
                 introduce(&mut stream, sender).await?;
-                begin_http1(stream, purpose).await
+                begin_http1(Box::new(stream), purpose).await
             }
         }
     });
@@ -263,34 +269,28 @@ async fn begin_tls(stream: TcpStream, host: &str, (tls, purpose): (&Tls, Purpose
     }
     let stream = TlsConnector::from(config).connect(name, stream).await?;
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        begin_http2(stream, Scheme::Https).await
+        begin_http2(Box::new(stream), Scheme::Https).await
     } else {
-        begin_http1(stream, purpose).await
+        begin_http1(Box::new(stream), purpose).await
     }
 }
 
-async fn begin_http1<S>(stream: S, purpose: Purpose) -> io::Result<Connection>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn begin_http1(stream: Box<dyn Stream>, purpose: Purpose) -> io::Result<Connection> {
     let mut builder = http1::Builder::new();
     let handshake = builder.max_buf_size(BUFFER).handshake(TokioIo::new(stream));
     let (sender, connection) = handshake.await.map_err(io::Error::other)?;
-    let task = tokio::spawn(async move {
+    let task = spawn(Box::pin(async move {
         // Its errors are those of its requests.
         let _ = match purpose {
             Purpose::Requests => connection.await,
             Purpose::Upgrade => connection.with_upgrades().await,
         };
-    });
+    }));
     Ok(Connection::Http1(Http1 { sender, task: task.abort_handle() }))
 }
 
-async fn begin_http2<S>(stream: S, scheme: Scheme) -> io::Result<Connection>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+async fn begin_http2(stream: Box<dyn Stream>, scheme: Scheme) -> io::Result<Connection> {
+    let (sender, connection) = http2::Builder::new(Tasks)
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -298,8 +298,8 @@ where
         .handshake(TokioIo::new(stream))
         .await
         .map_err(io::Error::other)?;
-    tokio::spawn(async move {
+    spawn(Box::pin(async move {
         let _ = connection.await;
-    });
+    }));
     Ok(Connection::Http2(Http2 { sender, scheme }))
 }

@@ -7,6 +7,7 @@
 use crate::connect::Connection;
 use crate::failure::Failure;
 use crate::runtime::Realm;
+use client::tasks::spawn_on;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -112,7 +113,7 @@ impl Pool {
         }
         waiting.push(Waiting { connection, since: Instant::now() });
         if !std::mem::replace(is_swept, true) {
-            runtime.spawn(sweep(Arc::downgrade(&self.lists), realm, self.keep_alive));
+            spawn_on(runtime, Box::pin(sweep(Arc::downgrade(&self.lists), realm, self.keep_alive)));
         }
     }
 }

@@ -89,7 +89,10 @@ pub(crate) fn run<T: Send + 'static>(
         return Box::pin(async move { Ok(exchange.await) });
     }
     match shared() {
-        Ok(runtime) => Box::pin(Task(runtime.spawn(exchange))),
+        Ok(runtime) => {
+            let exchange: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(exchange);
+            Box::pin(Task(runtime.spawn(exchange)))
+        }
         Err(error) => Box::pin(std::future::ready(Err(error))),
     }
 }

@@ -9,6 +9,7 @@ use crate::response::BrokenOff;
 use crate::upstream::Underway;
 use body::Body;
 use bytes::{Bytes, BytesMut};
+use client::tasks::spawn;
 use http::HeaderMap;
 use http::header::{self, HeaderValue};
 use http_body::{Body as _, Frame};
@@ -101,7 +102,7 @@ pub(crate) fn join(
 ) -> Body {
     let (reader, writer) = tokio::io::split(TokioIo::new(upgraded));
     let activity = Arc::new(Activity { began: Instant::now(), moved: AtomicU64::new(0), patience });
-    let task = tokio::spawn(send(sent, writer, Arc::clone(&activity)));
+    let task = spawn(Box::pin(send(sent, writer, Arc::clone(&activity))));
     let idle = Box::pin(tokio::time::sleep_until(activity.due()));
     let (buffer, target) = (BytesMut::new(), target.into());
     Body::new(Receiving {

@@ -10,6 +10,7 @@ use crate::settings::Settings;
 use crate::tally::Tally;
 use crate::watch::watch;
 use base::time::Duration;
+use client::tasks::spawn_on;
 use server::proxy_protocol::Sender;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +57,7 @@ impl Upstream {
         if self.0.health.begin(probe)
             && let Ok(runtime) = shared()
         {
-            runtime.spawn(watch(Arc::downgrade(&self.0.health)));
+            spawn_on(&runtime, Box::pin(watch(Arc::downgrade(&self.0.health))));
         }
     }
 

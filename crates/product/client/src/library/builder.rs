@@ -8,6 +8,7 @@ use super::quic::{ClientDriver, Engine};
 use super::settings::{EarlyData, HttpChoice, Pool, Redirects, Settings};
 use crate::migration::LocalPlace;
 use crate::resolve::{ConnectOverride, Family, Flag};
+use crate::tasks::spawn_on;
 use crypto::{
     ClientTls, ConfigError, Ech, Identity, KeyLog, MemorySessions, Roots, SessionStore, TlsOptions,
 };
@@ -360,7 +361,7 @@ impl Builder {
         let (alive, over) = mpsc::channel(1);
         let connector = Arc::new(Connector::new(settings, runtime.handle().clone(), alive));
         connector.remember(known.unwrap_or_default());
-        runtime.spawn(sweep(Arc::downgrade(&connector), idle));
+        spawn_on(runtime.handle(), Box::pin(sweep(Arc::downgrade(&connector), idle)));
         let thread = std::thread::Builder::new().name("tercel-client".to_owned());
         thread.spawn(move || run(runtime, over)).map_err(BuildError::System)?;
         Ok(connector)

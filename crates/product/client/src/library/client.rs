@@ -15,6 +15,7 @@ use super::sink::{BodySink, Flow, IsFinal, Lent, Received};
 use super::stats::Stats;
 use super::used::Used;
 use crate::migration::LocalPlace;
+use crate::tasks::spawn_on;
 use ::body::Body;
 use http::{Method, Request, Response, Uri, request};
 use http_body::Body as _;
@@ -371,13 +372,14 @@ impl Client {
     /// Puts a connection of HTTP/1.1 into the pool when its exchange is complete.
     fn keep(&self, origin: Origin, mut connection: Connection) {
         let connector = Arc::downgrade(&self.connector);
-        self.connector.runtime.spawn(async move {
+        let keeping = async move {
             let Channel::Http1(exclusive) = &mut connection.channel else { return };
             if exclusive.sender.ready().await.is_ok()
                 && let Some(connector) = connector.upgrade()
             {
                 connector.pool().add_idle(&origin, connection, Instant::now());
             }
-        });
+        };
+        spawn_on(&self.connector.runtime, Box::pin(keeping));
     }
 }

@@ -18,6 +18,7 @@ use crate::fault::Fault;
 use crate::probe::{Probe, is_about_address};
 use crate::resolve;
 use crate::target::Target;
+use crate::tasks::{spawn, spawn_on};
 use http::HeaderMap;
 use http::header::ALT_SVC;
 use std::convert::Infallible;
@@ -104,10 +105,11 @@ impl Connector {
             if attempt == Attempt::Begin {
                 let (this, origin) = (Arc::clone(self), origin.clone());
                 // It goes on when the request is cancelled: others may wait for it.
-                self.runtime.spawn(async move {
+                let attempt = async move {
                     let result = this.connect(&origin).await;
                     this.pool().on_attempt(&origin, result, Instant::now());
-                });
+                };
+                spawn_on(&self.runtime, Box::pin(attempt));
             }
             match told.await {
                 Ok(Ok(Some(connection))) => return Ok(connection),
@@ -200,7 +202,7 @@ impl Connector {
         address: Http3Address,
     ) -> Result<Connection, Error> {
         let (tell, told) = oneshot::channel();
-        tokio::spawn(async move {
+        spawn(Box::pin(async move {
             let timeout = self.settings.connect_timeout;
             let connecting = Arc::clone(&self).connect_quic(origin.clone(), address);
             let result =
@@ -213,7 +215,7 @@ impl Connector {
                 lock(&self.knowledge).on_quic_connected(&origin);
                 self.pool().add_quic(&origin, &connection);
             }
-        });
+        }));
         told.await.unwrap_or_else(|_| Err(Error::new(Kind::Connect, "the attempt over QUIC has ended")))
     }
 

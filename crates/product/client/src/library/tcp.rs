@@ -6,10 +6,11 @@ use super::error::{Error, Kind};
 use super::refused::Refused;
 use super::upload::Upload;
 use crate::fault::refusal;
+use crate::tasks::{Tasks, spawn};
 use body::Body;
 use http::{Request, Response};
 use hyper::client::conn::{TrySendError, http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::pki_types::ServerName;
 use std::error::Error as _;
 use std::future::Future;
@@ -25,6 +26,11 @@ use tokio_rustls::TlsConnector;
 const STREAM_WINDOW: u32 = 1 << 20;
 /// HTTP/2's window for a connection, in bytes.
 const CONNECTION_WINDOW: u32 = 8 << 20;
+
+/// A socket, or TLS over one. hyper is compiled for this one type: a call by pointer is little beside a read of a socket.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// Which version of HTTP a connection speaks, and how requests are sent on it.
 pub(crate) enum TcpConnection {
@@ -60,24 +66,20 @@ pub(crate) async fn connect<T: Send + 'static>(
     let unreachable = |error| Error::caused(Kind::Connect, &format!("cannot connect to TCP {peer}"), error);
     let stream = TcpStream::connect(peer).await.map_err(unreachable)?;
     stream.set_nodelay(true).map_err(unreachable)?;
-    let Some(config) = tls else { return begin_http1(stream, alive).await };
+    let Some(config) = tls else { return begin_http1(Box::new(stream), alive).await };
     let offers_http1 = config.alpn_protocols.iter().any(|protocol| protocol == b"http/1.1");
     let name = ServerName::try_from(host.to_owned()).map_err(|error| {
         Error::caused(Kind::Request, "no certificate can have the name of the host", error)
     })?;
     let stream = TlsConnector::from(config).connect(name, stream).await.map_err(|error| of_tls(&error))?;
     match stream.get_ref().1.alpn_protocol() {
-        Some(b"h2") => begin_http2(stream, alive).await,
-        _ if offers_http1 => begin_http1(stream, alive).await,
+        Some(b"h2") => begin_http2(Box::new(stream), alive).await,
+        _ if offers_http1 => begin_http1(Box::new(stream), alive).await,
         _ => Err(Error::new(Kind::Protocol, "the server does not speak HTTP/2")),
     }
 }
 
-async fn begin_http1<S, T>(stream: S, alive: T) -> Result<TcpConnection, Error>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    T: Send + 'static,
-{
+async fn begin_http1(stream: Box<dyn Stream>, alive: impl Send + 'static) -> Result<TcpConnection, Error> {
     let stream = Noting::new(stream);
     let received = stream.received();
     let (sender, connection) =
@@ -86,14 +88,10 @@ where
     Ok(TcpConnection::Http1(Http1 { sender, task, received }))
 }
 
-async fn begin_http2<S, T>(stream: S, alive: T) -> Result<TcpConnection, Error>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    T: Send + 'static,
-{
+async fn begin_http2(stream: Box<dyn Stream>, alive: impl Send + 'static) -> Result<TcpConnection, Error> {
     let stream = Noting::new(stream);
     let received = stream.received();
-    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+    let (sender, connection) = http2::Builder::new(Tasks)
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -105,11 +103,11 @@ where
 }
 
 /// Moves a connection's bytes until it ends. Its errors are those of its requests.
-fn drive<T: Send + 'static>(connection: impl Future + Send + 'static, alive: T) -> AbortHandle {
-    let task = tokio::spawn(async move {
+fn drive(connection: impl Future + Send + 'static, alive: impl Send + 'static) -> AbortHandle {
+    let task = spawn(Box::pin(async move {
         let _ = connection.await;
         drop(alive);
-    });
+    }));
     task.abort_handle()
 }
 
