@@ -16,11 +16,12 @@ use std::path::Path;
 const ROOMS: &[(&str, u8, &[&str])] = &[
     ("aead", 0, &[]),
     ("base", 0, &[]),
+    ("codec", 0, &[]),
     ("wire", 0, &["base"]),
     ("requirements", 0, &[]),
     ("body", 1, &[]),
     ("cpu", 0, &[]),
-    ("crypto", 1, &["aead", "wire", "base"]),
+    ("crypto", 1, &["aead", "codec", "wire", "base"]),
     ("qlog", 1, &["wire", "base"]),
     ("recovery", 1, &["base"]),
     ("qpack", 1, &["base"]),

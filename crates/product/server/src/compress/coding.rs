@@ -56,16 +56,7 @@ impl Coding {
     pub(crate) fn encode(self, content: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Coding::Zstd => zstd::bulk::compress(content, ZSTD_LEVEL),
-            Coding::Brotli => {
-                let params = brotli::enc::BrotliEncoderParams {
-                    quality: BROTLI_QUALITY,
-                    size_hint: content.len(),
-                    ..brotli::enc::BrotliEncoderParams::default()
-                };
-                let mut coded = Vec::new();
-                brotli::BrotliCompress(&mut &*content, &mut coded, &params)?;
-                Ok(coded)
-            }
+            Coding::Brotli => codec::compress(content, BROTLI_QUALITY),
             Coding::Gzip => {
                 let mut encoder =
                     flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));

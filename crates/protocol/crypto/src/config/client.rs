@@ -1,5 +1,6 @@
 //! A client's TLS configuration.
 
+use super::compression::{COMPRESSORS, DECOMPRESSORS};
 use super::error::ConfigError;
 use super::identities::Identities;
 use super::identity::certificates;
@@ -184,12 +185,15 @@ fn trusting(
     };
     let builder = builder.map_err(|error| ConfigError::Refused(error.to_string()))?;
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
-    Ok(match &options.client_identity {
+    let mut config = match &options.client_identity {
         Some(identity) => {
             builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified())))
         }
         None => builder.with_no_client_auth(),
-    })
+    };
+    config.cert_compressors = COMPRESSORS.to_vec();
+    config.cert_decompressors = DECOMPRESSORS.to_vec();
+    Ok(config)
 }
 
 fn system_roots() -> Result<RootCertStore, ConfigError> {

@@ -2,6 +2,7 @@
 
 mod client;
 mod client_auth;
+mod compression;
 mod ech;
 mod error;
 mod identities;

@@ -377,11 +377,24 @@ fn long_chain() -> (Pair, Vec<u8>, usize) {
     (pair, flight, chain)
 }
 
+/// Where the message with the compressed chain begins. RFC 8879 §4.
+fn compressed_certificate(flight: &[u8]) -> usize {
+    const COMPRESSED_CERTIFICATE: u8 = 25;
+    let mut at = 0;
+    while flight[at] != COMPRESSED_CERTIFICATE {
+        at += 4 + u32::from_be_bytes([0, flight[at + 1], flight[at + 2], flight[at + 3]]) as usize;
+    }
+    at
+}
+
 /// RFC 8879. Deleted, a long chain could cost one round trip more: it does not fit into three times the client's first datagrams.
 #[test]
 fn a_long_chain_is_compressed() {
     let (mut pair, flight, chain) = long_chain();
     assert!(flight.len() < chain, "{} bytes with all else for {chain} of certificates", flight.len());
+    const BROTLI: [u8; 2] = [0, 2];
+    let at = compressed_certificate(&flight);
+    assert_eq!(flight[at + 4..at + 6], BROTLI);
     pair.client.tls.read(Level::Handshake, &flight).unwrap();
     assert_eq!(pair.client.tls.peer_certificates().map(<[_]>::len), Some(5));
 }
@@ -389,13 +402,9 @@ fn a_long_chain_is_compressed() {
 /// RFC 8879 §5. Deleted, a server could make its client hold 16 MiB for a few bytes.
 #[test]
 fn a_chain_that_says_it_is_large_is_refused_unread() {
-    const COMPRESSED_CERTIFICATE: u8 = 25;
     const BAD_CERTIFICATE: u8 = 42;
     let (mut pair, mut flight, _) = long_chain();
-    let mut at = 0;
-    while flight[at] != COMPRESSED_CERTIFICATE {
-        at += 4 + u32::from_be_bytes([0, flight[at + 1], flight[at + 2], flight[at + 3]]) as usize;
-    }
+    let at = compressed_certificate(&flight);
     // Behind the header and the algorithm.
     flight[at + 6..at + 9].fill(0xff);
     let refused = pair.client.tls.read(Level::Handshake, &flight).unwrap_err();
