@@ -32,6 +32,7 @@ const HUBS: &[Hub] = &[Hub {
         "open",
         "own_moves",
         "receive",
+        "repeats",
         "timers",
         "trace_state",
         "versions",

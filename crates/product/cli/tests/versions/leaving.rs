@@ -147,6 +147,7 @@ fn hup_goes_on_and_usr1_opens_the_log_anew() {
 
 /// Fails without it: clients of a server that was killed go on sending to one that knows nothing of them, until they time out.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how long the client stood still")]
 fn clients_of_a_server_that_was_killed_hear_so_from_the_next_one() {
     let root = site();
     let server = Server::start(root.path(), &[]);

@@ -1,7 +1,7 @@
 //! The content of responses, with the limits of time that the client sets; and that of requests, whose progress counts as activity.
 
 use super::error::{Error, Kind, Phase};
-use super::tcp;
+use super::hyper_error::of_hyper;
 use super::upload::EndWithUpload;
 use ::body::{Body, BodyError};
 use bytes::Bytes;
@@ -78,7 +78,7 @@ impl http_body::Body for Content {
 }
 
 fn poll_hyper(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-    Pin::new(body).poll_frame(cx).map_err(|error| of(tcp::of_hyper(&error)))
+    Pin::new(body).poll_frame(cx).map_err(|error| of(of_hyper(&error)))
 }
 
 fn of(error: Error) -> BodyError {

@@ -19,6 +19,7 @@ mod connector;
 mod content;
 mod error;
 mod http3;
+mod hyper_error;
 mod informational;
 mod knowledge;
 mod origin;

@@ -1,4 +1,4 @@
-//! Requests that hyper still sends over HTTP/1.1 when nobody reads the response any more.
+//! Requests that hyper still sends over HTTP/1.1 when the response is not read any more.
 
 use ::body::{Body, BodyError};
 use bytes::Bytes;

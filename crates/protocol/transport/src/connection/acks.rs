@@ -5,13 +5,12 @@ use super::Connection;
 use super::close::close_period;
 use super::components::{Acked, ledger_and_owners};
 use crate::error::TransportError;
-use crate::sent::SentFrame;
 use crate::space::SpaceId;
 use base::time::{Duration, Instant};
 use recovery::congestion::{AckedBytes, CongestionEvent};
 use recovery::ecn::{EcnCounts, EcnOutcome};
 use recovery::ledger::{AckOutcome, LossOutcome};
-use recovery::packet::{PacketFlags, SentPacket};
+use recovery::packet::PacketFlags;
 use recovery::rtt::LossThresholds;
 use recovery::timers::AddressValidation;
 use wire::error::Code;
@@ -231,43 +230,10 @@ impl Connection {
         }
         path.repace();
     }
-
-    /// What the oldest packets carried is sent again by the probes of a timeout. Source: RFC 9002 §6.2.4.
-    pub(super) fn owe_probes(&mut self, id: SpaceId) {
-        let goes_on_elsewhere = self.components.lanes.as_ref().is_some_and(|lanes| lanes.has_fit_beside());
-        let Some((ledger, mut owners)) =
-            ledger_and_owners(&mut self.components, &mut self.spaces, id, self.config.without)
-        else {
-            return;
-        };
-        let mut visit = |_: &SentPacket, frames: &[SentFrame]| owners.repeat(frames);
-        if goes_on_elsewhere {
-            // All of it at once: a second timeout would be too late for what waits on this lane.
-            ledger.probe_fresh(&mut visit);
-        } else {
-            ledger.probe(PROBES, &mut visit);
-        }
-        if let Some(space) = self.spaces.space_mut(id) {
-            //= rfc9002/6.2.4#1
-            space.owe_probes(PROBES as u8);
-        }
-    }
 }
 
-/// What is in flight on the current lane may go on others.
+/// A lane ends.
 impl Connection {
-    /// It goes there now, once, whatever becomes of it here.
-    pub(super) fn repeat_elsewhere(&mut self) {
-        let id = SpaceId::Application;
-        let without = self.config.without;
-        let Some((ledger, mut owners)) =
-            ledger_and_owners(&mut self.components, &mut self.spaces, id, without)
-        else {
-            return;
-        };
-        ledger.probe_fresh(&mut |_, frames| owners.repeat(frames));
-    }
-
     /// The lane is over: what was not acknowledged is lost. Source: draft-ietf-quic-multipath §3.4.2.
     pub(super) fn forfeit(&mut self) {
         let id = SpaceId::Application;
@@ -285,6 +251,3 @@ impl Connection {
         });
     }
 }
-
-/// Packets that a probe timeout sends. Source: RFC 9002 §6.2.4.
-const PROBES: usize = 2;

@@ -37,6 +37,7 @@ mod path_info;
 mod plan;
 mod probes;
 mod receive;
+mod repeats;
 mod scheduler;
 mod seal;
 mod timer_state;
