@@ -1,6 +1,7 @@
 //! What an embedder may set. Plain values with units; `build` refuses combinations that cannot work.
 
 use crate::abuse_budgets::Rate;
+use crate::fields::ExtendedConnect;
 use crate::settings::Settings;
 use base::time::Duration;
 use qpack::Limits;
@@ -26,6 +27,8 @@ pub struct Config {
     /// Requests that a client may withdraw before they are answered. Default: 1,000 at once and 200 a second, and one for
     /// each that was answered.
     pub withdrawn: Rate,
+    /// Whether a server takes extended CONNECT, and says so. Default: not. Source: RFC 8441 §3, RFC 9220 §3.
+    pub enable_connect_protocol: bool,
 }
 
 /// A setting that cannot work.
@@ -51,6 +54,7 @@ impl Config {
             min_body_bytes: 1_024,
             idle_work: Rate { burst: 10_000, per_second: 330 },
             withdrawn: Rate { burst: 1_000, per_second: 200 },
+            enable_connect_protocol: false,
         }
     }
 
@@ -85,7 +89,16 @@ impl Config {
 
     /// What we tell the peer.
     pub fn settings(&self) -> Settings {
-        Settings { max_field_section_size: self.max_field_section_size, ..Settings::default() }
+        //= rfc9220/3#1
+        Settings {
+            max_field_section_size: self.max_field_section_size,
+            enable_connect_protocol: self.enable_connect_protocol,
+            ..Settings::default()
+        }
+    }
+
+    pub(crate) fn extended_connect(&self) -> ExtendedConnect {
+        if self.enable_connect_protocol { ExtendedConnect::Announced } else { ExtendedConnect::Unknown }
     }
 
     /// How much of unfinished field sections all streams of a connection may hold together, in bytes: some hundred that

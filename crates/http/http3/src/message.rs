@@ -12,7 +12,7 @@
 
 use crate::abuse_budgets::AbuseBudgets;
 use crate::error::{Code, Violation};
-use crate::fields;
+use crate::fields::{self, ExtendedConnect};
 use crate::frame::{FrameHeader, HeaderReader, Kind};
 use crate::sink::MessageSink;
 use crate::trace::Trace;
@@ -71,6 +71,7 @@ pub(crate) struct Shared<'a, S> {
     /// What `section` was decoded from, if it may come again; else empty.
     pub(crate) encoded: &'a mut Vec<u8>,
     pub(crate) limits: &'a Limits,
+    pub(crate) extended_connect: ExtendedConnect,
     pub(crate) abuse_budgets: &'a mut AbuseBudgets,
     /// Bytes of unfinished field sections on all streams, and how many there may be.
     pub(crate) buffered: &'a mut usize,
@@ -353,7 +354,8 @@ impl Message {
         match (self.stage, shared.side) {
             (Stage::Head, Side::Server) => {
                 self.pace.since = shared.now;
-                let head = fields::request(shared.section).map_err(Violation::malformed)?;
+                let head =
+                    fields::request(shared.section, shared.extended_connect).map_err(Violation::malformed)?;
                 let connect = head.method() == b"CONNECT";
                 self.stage = if connect { Stage::Tunnel } else { Stage::Content };
                 self.expected = match head.content_length().filter(|_| !connect) {

@@ -343,6 +343,7 @@ impl ServeArgs {
         let challenges = Challenges::default();
         let builder = self.with_identities(self.builder()?, &credentials, &certificates)?;
         let builder = builder.challenges(challenges.clone());
+        let builder = if sites.is_some() { builder.extended_connect() } else { builder };
         let builder = qlog.iter().fold(builder, Builder::qlog).inherit(start.take_inheritance());
         let bound = builder.bind().map_err(|error| self.explain(&error))?;
         let report = bound.report().clone();

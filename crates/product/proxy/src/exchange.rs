@@ -13,17 +13,17 @@ use crate::log::{say, shown};
 use crate::response::{Lease, Received};
 use crate::route::Route;
 use crate::runtime::Realm;
-use crate::upgrade;
+use crate::upgrade::{self, Offered};
 use crate::upstream::{Underway, Upstream};
 use body::Body;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HeaderValue};
+use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::{Body as _, Frame};
 use server::ConnectionInfo;
 use server::proxy_protocol::Sender;
-use server::sites::{RouteError, UpgradeOffer};
+use server::sites::{OfferedBy, RouteError, UpgradeOffer};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -43,13 +43,18 @@ pub(crate) async fn exchange(
     // RFC 8470 §4: the upstream does not know that a request in early data may be a copy.
     info.handshake_done().await;
     let key = route.key(&info, &parts.uri);
-    let offered = parts.extensions.remove::<UpgradeOffer>().filter(|_| route.settings.upgrade);
-    let offered = offered.and_then(|offer| Some((upgrade::permitted(offer.protocols())?, offer.content())));
+    let offer = parts.extensions.remove::<UpgradeOffer>();
+    if offer.as_ref().is_some_and(|offer| offer.by() == OfferedBy::Connect && !route.settings.upgrade) {
+        return Err(RouteError { status: 501, what: "there are no WebSockets here" });
+    }
+    let offer = offer.filter(|_| route.settings.upgrade);
+    let mut offered = offer.as_ref().and_then(Offered::new);
     if forward::request(&mut parts, &info, &route.settings).is_none() {
         return Err(RouteError { status: 400, what: "" });
     }
-    if let Some((protocols, _)) = &offered {
-        upgrade::name(&mut parts.headers, protocols.clone());
+    if let (Some(offered), Some(offer)) = (&mut offered, offer) {
+        let said = offered.say(&mut parts.headers, offer.by());
+        said.map_err(|_| RouteError { status: 500, what: "" })?;
     }
     let target = format!("{} {}", parts.method, parts.uri);
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
@@ -80,7 +85,7 @@ struct Asked<'a> {
     /// The request once more, if it may be repeated.
     again: Option<Request<()>>,
     /// The protocols that the request offers, and what the client sends by one of them.
-    upgrade: Option<(HeaderValue, Body)>,
+    upgrade: Option<Offered>,
     sender: Sender,
     /// For the log.
     target: &'a str,
@@ -103,7 +108,7 @@ impl Asked<'_> {
 pub(crate) async fn ask(
     route: &Route,
     parts: Parts,
-    (mut body, upgrade): (Body, Option<(HeaderValue, Body)>),
+    (mut body, upgrade): (Body, Option<Offered>),
     Client { key, sender, target }: Client<'_>,
 ) -> Result<Response<Body>, Failure> {
     let is_safe = parts.method.is_safe();
@@ -275,8 +280,9 @@ async fn switch(
     patience: Duration,
 ) -> Result<Response<Body>, Failure> {
     let unasked = Failure::Unasked(response.status());
-    let agreed = asked.upgrade.as_ref().and_then(|(offered, _)| upgrade::agreed(response.headers(), offered));
-    let Some((protocol, (_, sent))) = agreed.zip(asked.upgrade.take()) else { return Err(unasked) };
+    let offered = asked.upgrade.take();
+    let agreed = offered.and_then(|offered| offered.agreed(response.headers_mut()));
+    let Some((protocol, sent)) = agreed else { return Err(unasked) };
     let upgraded = hyper::upgrade::on(&mut response).await.map_err(|error| Failure::Broken(error.into()))?;
     let (mut parts, _) = response.into_parts();
     forward::response(&mut parts.headers);

@@ -26,6 +26,7 @@
 //! | route.rs | what the exchanges of a route share |
 //! | proxy.rs | a proxied route, as the server knows it |
 //! | upgrade.rs | other protocols than HTTP, after a response 101 |
+//! | websocket.rs | the key of a WebSocket, where the client sends none |
 //! | auth.rs | another server is asked whether a request may go on |
 //! | failure.rs | why there is no response |
 //! | log.rs | what is said of failures |
@@ -66,6 +67,7 @@ mod tls;
 mod upgrade;
 mod upstream;
 mod watch;
+mod websocket;
 
 pub use address::{Address, AddressError, Scheme};
 pub use auth::ForwardAuth;

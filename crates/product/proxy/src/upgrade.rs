@@ -7,6 +7,7 @@
 use crate::log::shown;
 use crate::response::BrokenOff;
 use crate::upstream::Underway;
+use crate::websocket::SentKey;
 use body::Body;
 use bytes::{Bytes, BytesMut};
 use client::tasks::spawn;
@@ -15,6 +16,7 @@ use http::header::{self, HeaderValue};
 use http_body::{Body as _, Frame};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use server::sites::{OfferedBy, UpgradeOffer};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
@@ -32,8 +34,42 @@ const READ: usize = 16 << 10;
 /// their versions, in lower case.
 const REFUSED: [&[u8]; 4] = [b"h2c", b"h2", b"http", b"tls"];
 
+/// What a request offers, and what the client sends by it.
+pub(crate) struct Offered {
+    pub(crate) protocols: HeaderValue,
+    content: Body,
+    /// The key of the proxy's own, where the client has sent none.
+    key: Option<SentKey>,
+}
+
+impl Offered {
+    /// What goes on of an offer; `None` if nothing does.
+    pub(crate) fn new(offer: &UpgradeOffer) -> Option<Offered> {
+        Some(Offered { protocols: permitted(offer.protocols())?, content: offer.content(), key: None })
+    }
+
+    /// Says in the head of a request what is offered, `by` which means the client has done so.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub(crate) fn say(&mut self, fields: &mut HeaderMap, by: OfferedBy) -> io::Result<()> {
+        name(fields, self.protocols.clone());
+        if by == OfferedBy::Connect {
+            self.key = Some(SentKey::add(fields)?);
+        }
+        Ok(())
+    }
+
+    /// The protocol that the fields of a response 101 agree to, and what the client sends by it. `None` if they do not agree.
+    pub(crate) fn agreed(self, fields: &mut HeaderMap) -> Option<(HeaderValue, Body)> {
+        let protocol = agreed(fields, &self.protocols)?;
+        let is_accepted = self.key.is_none_or(|key| key.take_answer(fields));
+        is_accepted.then_some((protocol, self.content))
+    }
+}
+
 /// The protocols of the field Upgrade that may go on; `None` if there are none.
-pub(crate) fn permitted(offered: &HeaderValue) -> Option<HeaderValue> {
+fn permitted(offered: &HeaderValue) -> Option<HeaderValue> {
     let all = offered.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     let may_pass = |protocol: &&[u8]| {
         let name = protocol.split(|byte| *byte == b'/').next().unwrap_or_default();
@@ -44,7 +80,7 @@ pub(crate) fn permitted(offered: &HeaderValue) -> Option<HeaderValue> {
 }
 
 /// The protocol that a response 101 agrees to, if it is one of those that were `offered`.
-pub(crate) fn agreed(fields: &HeaderMap, offered: &HeaderValue) -> Option<HeaderValue> {
+fn agreed(fields: &HeaderMap, offered: &HeaderValue) -> Option<HeaderValue> {
     let mut named = fields.get_all(header::UPGRADE).iter();
     let (Some(protocol), None) = (named.next(), named.next()) else { return None };
     let mut all = offered.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);

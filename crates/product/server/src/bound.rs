@@ -54,6 +54,8 @@ pub(crate) struct TcpConfig {
     pub(crate) tls: Arc<rustls::ServerConfig>,
     pub(crate) openings: Openings,
     pub(crate) limits: crate::tcp::Limits,
+    /// Whether extended CONNECT is announced over HTTP/2.
+    pub(crate) extended_connect: bool,
     /// For how long HTTP/3 is announced, if it is.
     pub(crate) alt_svc: Option<Duration>,
 }
@@ -303,6 +305,7 @@ impl Threads<'_> {
                 openings: tcp.openings.clone(),
                 recorder: self.log.recorder(),
                 limits: tcp.limits,
+                extended_connect: tcp.extended_connect,
                 alt_svc: tcp.alt_svc,
                 shutdown_signal: shutdown_signal.clone(),
                 shared: self.worker.shared.clone(),

@@ -259,6 +259,14 @@ impl Builder {
         self
     }
 
+    /// Announces over HTTP/2 and 3 that extended CONNECT is taken, for [`Bound::serve_sites`], which passes WebSockets on. Other handlers
+    /// never see such a request: it is refused where it was not announced. Source: RFC 8441, RFC 9220. Outside semver.
+    #[doc(hidden)]
+    pub fn extended_connect(mut self) -> Builder {
+        self.settings.extended_connect = true;
+        self
+    }
+
     /// Cipher suites, key exchange, log of secrets. Outside semver.
     #[doc(hidden)]
     pub fn tls(mut self, options: TlsOptions) -> Builder {

@@ -33,6 +33,7 @@ use record::{At, Record, ResponseLog};
 use std::sync::Arc;
 use std::task::Poll;
 use transport::{Connection, StreamId};
+use tunnels::Tunnels;
 use wire::Side;
 use worker::{App, Next};
 
@@ -41,6 +42,7 @@ mod early;
 mod exchanges;
 mod holding;
 mod record;
+mod tunnels;
 
 /// Bytes of content that one response may hand over in a turn, so that others get theirs.
 const TURN_BYTES: usize = 1 << 20;
@@ -68,6 +70,8 @@ pub struct Server<H: Handler = Files> {
     wake_list: Arc<WakeList>,
     ledger: HeldMemory,
     early_data: EarlyData,
+    /// Whether tunnels end.
+    ends_tunnels: bool,
 }
 
 /// How the server treats connections.
@@ -89,6 +93,7 @@ pub struct State<H: Handler = Files> {
     call: ConnectionCall,
     held: Held,
     early: EarlyRequests,
+    tunnels: Tunnels,
     /// Whether the connection was counted when it closed.
     is_counted: bool,
 }
@@ -114,6 +119,7 @@ impl<H: Handler> Server<H> {
         Server {
             ledger: HeldMemory::new(&shared.budget),
             early_data: EarlyData::Off,
+            ends_tunnels: false,
             clock: Clock::new(shared.clock),
             handler,
             shared,
@@ -193,6 +199,12 @@ impl<H: Handler> Server<H> {
     /// Begins no more requests and closes connections as they become idle. The worker must then activate all connections.
     pub fn stop(&mut self) {
         self.patience = ConnectionMode::Leaving;
+    }
+
+    /// Ends tunnels as their clients would: they may have no end of their own. Returns whether that is new; the worker must then activate
+    /// all connections.
+    pub fn end_tunnels(&mut self) -> bool {
+        !core::mem::replace(&mut self.ends_tunnels, true)
     }
 
     /// Ends what is still open: those in the middle of a response hear that it is over instead of waiting.
@@ -350,7 +362,7 @@ impl<H: Handler> Server<H> {
                 Ok(Ok(None)) => break,
                 Ok(Err(ContentError)) | Err(()) => {
                     // What was announced cannot be kept, as when a file has become shorter.
-                    http.cancel(connection, id, Code::INTERNAL_ERROR);
+                    http.cancel(connection, id, tunnels::code_of(reply));
                     messages.abort_upload(id);
                     return SendOutcome::Broken;
                 }
@@ -422,6 +434,9 @@ fn on_begun<H: Handler>(
     begun: Option<(u16, Option<H::Content>)>,
 ) {
     let RequestState { id, head, stage, upload, began, .. } = asked;
+    if head.is_tunnel() && begun.as_ref().is_some_and(|(status, _)| *status < 300) {
+        state.tunnels.on_open(id);
+    }
     let messages = &mut state.session.messages;
     let (Some((status, body)), Some(began)) = (begun, began) else { return messages.recycle(head) };
     if stage != Stage::Whole {
@@ -492,6 +507,7 @@ impl<H: Handler> App for Server<H> {
             call: ConnectionCall::default(),
             held,
             early: EarlyRequests::new(self.early_data),
+            tunnels: Tunnels::default(),
             is_counted: false,
         }
     }
@@ -524,6 +540,9 @@ impl<H: Handler> App for Server<H> {
         }
         resume(now, connection, &mut state.session);
         self.answer(now, connection, state);
+        if state.tunnels.are_open() {
+            self.look_after_tunnels(now, connection, state);
+        }
         let next = self.pump(now, connection, state);
         match self.patience {
             ConnectionMode::Leaving if connection.is_connected() => {

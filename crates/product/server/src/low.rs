@@ -180,6 +180,14 @@ pub trait Head: Default {
         false
     }
 
+    /// Whether the client would speak another protocol on its stream: an extended CONNECT, which comes only where the server has
+    /// announced that it is taken. RFC 8441, RFC 9220. Asked after [`Head::on_request`]. Then a status of 2xx means that the upload and
+    /// the content of the response are what the new protocol sends in either direction. Default: no. Outside semver.
+    #[doc(hidden)]
+    fn is_tunnel(&self) -> bool {
+        false
+    }
+
     /// The site among whose responses the metrics count the answer, by a small number; 0 for none. Outside semver.
     #[doc(hidden)]
     fn site(&self) -> usize {

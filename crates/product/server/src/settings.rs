@@ -113,6 +113,8 @@ pub(crate) struct Settings {
     pub(crate) state: State,
     pub(crate) tickets: Tickets,
     pub(crate) early_data: EarlyData,
+    /// Whether extended CONNECT is announced.
+    pub(crate) extended_connect: bool,
     /// Where clients of HTTP/3 are asked to go on after the handshake.
     pub(crate) preferred: Vec<IpAddr>,
     /// What connections over TCP may begin with beside a client's handshake.
@@ -146,6 +148,7 @@ impl Default for Settings {
             state: State::Nowhere,
             tickets: Tickets::default(),
             early_data: EarlyData::Off,
+            extended_connect: false,
             preferred: Vec::new(),
             openings: tcp::Openings::default(),
             inheritance: None,
@@ -179,6 +182,7 @@ impl Settings {
             tls,
             openings: self.openings.clone(),
             limits: self.tcp_limits(threads),
+            extended_connect: self.extended_connect,
             alt_svc: self.alt_svc(),
         };
         let tcp = tcp_tls.map(tcp);
@@ -188,6 +192,7 @@ impl Settings {
         let ports = self.data_path.captured(ports).map_err(BindError::Capture)?;
         let cores = self.cores.assign(threads.max(report.workers), &allowed).map_err(BindError::Cores)?;
         let quic = self.quic_settings(&report.addresses)?;
+        let http3 = self.http3();
         let (warnings, printer) = start_warnings(self.warnings).map_err(BindError::System)?;
         if self.tickets.are_shared() {
             watch::ticket_keys(&tickets, &warnings).map_err(BindError::System)?;
@@ -197,7 +202,7 @@ impl Settings {
             endpoint,
             server: ServerConfig { tls, transport: Arc::new(quic) },
             worker: worker::Config { spin: self.data_path.spin_span() },
-            http3: Arc::new(self.limits.http3()),
+            http3: Arc::new(http3),
             early_data: self.early_data,
             heads: self.heads,
             progress: self.limits.response_progress(),
@@ -269,7 +274,7 @@ impl Settings {
             count: self.tickets.each(),
             early_data: (self.early_data != EarlyData::Off).then(Arc::default),
             // RFC 9114 §7.2.4.2: early data was sent with the settings of before in mind.
-            application: self.limits.http3().settings().to_payload(),
+            application: self.http3().settings().to_payload(),
             ..TicketOptions::new(Arc::clone(tickets))
         };
         let options = TlsOptions { alpn: self.versions.alpn(), ..self.tls.clone() };
@@ -369,6 +374,11 @@ impl Settings {
             settings.handshake_timeout = at_most.into();
         }
         Ok(settings)
+    }
+
+    /// How messages over HTTP/3 are taken.
+    fn http3(&self) -> http3::Config {
+        http3::Config { enable_connect_protocol: self.extended_connect, ..self.limits.http3() }
     }
 
     fn tcp_limits(&self, threads: usize) -> tcp::Limits {

@@ -31,6 +31,8 @@ struct Shared {
     shutdown_signals: Vec<ShutdownSignal>,
     /// Another process has the sockets.
     is_retired: AtomicBool,
+    /// The server itself ends, and not this process alone.
+    is_ended: AtomicBool,
     /// What workers that are paused have under way, by their numbers.
     paused: Mutex<Vec<(u8, Vec<ConnectionId>)>>,
     has_paused: Condvar,
@@ -54,6 +56,7 @@ impl Stop {
             wakers,
             shutdown_signals,
             is_retired: AtomicBool::new(false),
+            is_ended: AtomicBool::new(false),
             paused: Mutex::default(),
             has_paused: Condvar::new(),
         }))
@@ -98,6 +101,11 @@ impl Stop {
         self.0.is_retired.load(Ordering::Acquire)
     }
 
+    /// Whether the server itself ends: what has no end of its own does not wait for one.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.0.is_ended.load(Ordering::Acquire)
+    }
+
     fn change(&self, from: Phase, to: Phase) -> bool {
         let change = self.0.phase.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire);
         change.is_ok()
@@ -127,6 +135,7 @@ impl Stop {
 
     /// Orders it. A stricter order stays.
     pub(crate) fn order(&self, phase: Phase) {
+        self.0.is_ended.store(true, Ordering::Release);
         self.0.phase.fetch_max(phase as u8, Ordering::AcqRel);
         self.0.wakers.iter().for_each(Waker::wake);
         let tell = match phase {

@@ -17,6 +17,7 @@
 use crate::request::{Head, Name};
 use http::{Method, Request, Version};
 use http3::Target;
+use hyper::ext::Protocol;
 
 /// RFC 9110 §7.4: a server refuses what it is not the origin of.
 pub(crate) fn judge_scheme(scheme: Option<&[u8]>, head: &mut Head) {
@@ -60,6 +61,11 @@ pub(crate) fn take<B>(request: &Request<B>, head: &mut Head) {
     judge_scheme(uri.scheme_str().map(str::as_bytes), head);
 }
 
+/// The protocol of an extended CONNECT over HTTP/2. RFC 8441 §4.
+pub(crate) fn protocol<B>(request: &Request<B>) -> Option<&[u8]> {
+    request.extensions().get::<Protocol>().map(AsRef::as_ref)
+}
+
 /// The host fields of a request.
 #[derive(Default)]
 struct Hosts<'a> {
@@ -97,12 +103,14 @@ fn judge<B>(request: &Request<B>, hosts: &Hosts<'_>) -> Result<(), &'static str>
         return Err("invalid host");
     }
     let is_connect = request.method() == Method::CONNECT;
+    let protocol = if is_connect { protocol(request) } else { None };
     let target = Target {
         method: request.method().as_str().as_bytes(),
         scheme: uri.scheme_str().map(str::as_bytes).or((!is_connect).then_some(b"https")),
         authority,
         host,
         path: uri.path_and_query().map(|path| path.as_str().as_bytes()),
+        protocol,
     };
     target.judge().map(drop)
 }
@@ -145,6 +153,26 @@ mod tests {
         assert_eq!(refusal(Version::HTTP_11, "https://a/", &[("host", b"b")]), None);
         assert_eq!(refusal(Version::HTTP_2, "https://a/", &[("host", b"b")]), Some(400));
         assert_eq!(refusal(Version::HTTP_2, "https://a/", &[("host", b"A")]), None);
+    }
+
+    /// RFC 8441 §4: deleted, a tunnel could be opened for what is no target of this server.
+    #[test]
+    fn targets_of_extended_connect() {
+        let refusal = |target: &str, protocol: Option<&'static str>| {
+            let mut request = Request::connect(target).version(Version::HTTP_2).body(()).unwrap();
+            protocol.map(|protocol| request.extensions_mut().insert(Protocol::from_static(protocol)));
+            let mut head = Head::new();
+            take(&request, &mut head);
+            head.refusal().map(|(status, _)| status)
+        };
+        assert_eq!(refusal("https://a/chat", Some("websocket")), None);
+        assert_eq!(refusal("https://a/chat", Some("connect-udp")), None, "the handler says what it speaks");
+        assert_eq!(refusal("https://a/chat", Some("web socket")), Some(400));
+        assert_eq!(refusal("https://a/chat", None), Some(400));
+        assert_eq!(refusal("a:443", Some("websocket")), Some(400));
+        assert_eq!(refusal("/chat", Some("websocket")), Some(400));
+        assert_eq!(refusal("ftp://a/chat", Some("websocket")), Some(421));
+        assert_eq!(refusal("a:443", None), None, "as before");
     }
 
     #[test]

@@ -259,6 +259,9 @@ impl<P: Port, H: Handler> ServingWorker<P, H> {
             WorkerPhase::Draining(deadline) => {
                 let is_late = deadline.is_some_and(|deadline| self.worker.now() >= deadline);
                 let is_over = is_late || self.stop.has_reached(Phase::Over);
+                if self.stop.is_ended() && self.worker.app_mut().end_tunnels() {
+                    self.worker.activate_all();
+                }
                 if is_over || self.worker.app_mut().open_connections() == 0 { Go::Over } else { Go::On }
             }
         }

@@ -84,6 +84,7 @@ impl Connection {
             section: &mut self.section,
             encoded: &mut self.encoded,
             limits: &self.config.limits(),
+            extended_connect: self.config.extended_connect(),
             abuse_budgets: &mut self.abuse_budgets,
             buffered: &mut self.buffered,
             max_buffered: self.config.max_buffered(),

@@ -1,7 +1,7 @@
 //! Heads of HTTP/1.1 and 2 in the shape of HTTP/3's, for what reads heads of every version.
 
 use super::head::{RequestHead, Trailers};
-use super::target::Malformed;
+use super::target::{ExtendedConnect, Malformed};
 use super::validate;
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, Request};
@@ -27,10 +27,33 @@ impl HeadBuffer {
     /// # Errors
     /// It breaks a rule of heads; says which.
     pub fn request<B>(&mut self, request: &Request<B>) -> Result<RequestHead<'_>, Malformed> {
+        self.fill(request, None)
+    }
+
+    /// The same of an extended CONNECT for `protocol`. RFC 8441 §4.
+    ///
+    /// # Errors
+    /// As [`HeadBuffer::request`].
+    pub fn extended_connect<B>(
+        &mut self,
+        request: &Request<B>,
+        protocol: &[u8],
+    ) -> Result<RequestHead<'_>, Malformed> {
+        self.fill(request, Some(protocol))
+    }
+
+    fn fill<B>(
+        &mut self,
+        request: &Request<B>,
+        protocol: Option<&[u8]>,
+    ) -> Result<RequestHead<'_>, Malformed> {
         let (section, uri, fields) = (&mut self.0, request.uri(), request.headers());
         section.clear();
         section.push(b":method", request.method().as_str().as_bytes());
-        if request.method() != Method::CONNECT {
+        if let Some(protocol) = protocol {
+            section.push(b":protocol", protocol);
+        }
+        if request.method() != Method::CONNECT || protocol.is_some() {
             section.push(b":scheme", uri.scheme_str().unwrap_or("https").as_bytes());
             let path = uri.path_and_query().map_or("/", |path| path.as_str());
             section.push(b":path", path.as_bytes());
@@ -42,7 +65,7 @@ impl HeadBuffer {
             section.push(b":authority", authority);
         }
         push(section, fields);
-        validate::request(section)
+        validate::request(section, ExtendedConnect::Announced)
     }
 
     /// Keeps a copy of `head`, in memory that is used again.
@@ -55,7 +78,8 @@ impl HeadBuffer {
     /// # Errors
     /// None was kept.
     pub fn kept(&self) -> Result<RequestHead<'_>, Malformed> {
-        validate::request(&self.0)
+        // Whether it may name a protocol was judged before.
+        validate::request(&self.0, ExtendedConnect::Announced)
     }
 
     /// Forgets the head, and keeps the memory unless it is much.
@@ -131,6 +155,13 @@ mod tests {
         let connect = Request::connect("h:443").body(()).unwrap();
         let head = buffer.request(&connect).unwrap();
         assert_eq!((head.scheme(), head.path(), head.authority()), (None, None, Some(&b"h:443"[..])));
+        let websocket = Request::connect("https://h/chat").body(()).unwrap();
+        let head = buffer.extended_connect(&websocket, b"websocket").unwrap();
+        assert_eq!((head.method(), head.protocol()), (&b"CONNECT"[..], Some(&b"websocket"[..])));
+        assert_eq!((head.path(), head.authority()), (Some(&b"/chat"[..]), Some(&b"h"[..])));
+        let head = head.as_get();
+        assert_eq!((head.method(), head.protocol(), head.path()), (&b"GET"[..], None, Some(&b"/chat"[..])));
+        assert_eq!(head.to_request().unwrap().uri(), "https://h/chat");
         let bad = Request::get("/").header("host", "h").header("content-length", "x").body(()).unwrap();
         assert!(buffer.request(&bad).is_err());
         let trailers = HeaderMap::from_iter([(HeaderName::from_static("x-sum"), 7.into())]);

@@ -15,6 +15,7 @@ pub struct RequestHead<'a> {
     pub(super) scheme: Option<&'a [u8]>,
     pub(super) authority: Option<&'a [u8]>,
     pub(super) path: Option<&'a [u8]>,
+    pub(super) protocol: Option<&'a [u8]>,
     pub(super) content_length: Option<u64>,
     pub(super) priority: Option<Priority>,
 }
@@ -25,7 +26,7 @@ impl<'a> RequestHead<'a> {
         self.method
     }
 
-    /// The scheme; `None` for CONNECT.
+    /// The scheme; `None` for CONNECT without a protocol.
     pub fn scheme(&self) -> Option<&'a [u8]> {
         self.scheme
     }
@@ -35,9 +36,24 @@ impl<'a> RequestHead<'a> {
         self.authority
     }
 
-    /// Path and query, not empty; `None` for CONNECT.
+    /// Path and query, not empty; `None` for CONNECT without a protocol.
     pub fn path(&self) -> Option<&'a [u8]> {
         self.path
+    }
+
+    /// The protocol that an extended CONNECT would speak on its stream, such as `websocket`: a token. Only servers that announce them
+    /// get any: [`crate::Config::enable_connect_protocol`]. RFC 8441 §4, RFC 9220 §3. Outside semver.
+    #[doc(hidden)]
+    pub fn protocol(&self) -> Option<&'a [u8]> {
+        self.protocol
+    }
+
+    /// The request without its protocol, and with GET in place of CONNECT: an extended CONNECT as HTTP/1.1 has it, by the field Upgrade.
+    /// [`RequestHead::lines`] stay those that came. RFC 8441 §5. Outside semver.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn as_get(&self) -> RequestHead<'a> {
+        RequestHead { method: b"GET", protocol: None, ..*self }
     }
 
     /// The number of bytes that the content will have, when the request says so. It is held to it.

@@ -11,6 +11,8 @@ pub(super) enum Name {
     Scheme,
     Authority,
     Path,
+    /// RFC 8441 §4.
+    Protocol,
     Status,
     /// A pseudo-header field that no RFC defines.
     UndefinedPseudo,
@@ -27,7 +29,13 @@ impl Name {
     pub(super) fn is_pseudo(self) -> bool {
         matches!(
             self,
-            Name::Method | Name::Scheme | Name::Authority | Name::Path | Name::Status | Name::UndefinedPseudo
+            Name::Method
+                | Name::Scheme
+                | Name::Authority
+                | Name::Path
+                | Name::Protocol
+                | Name::Status
+                | Name::UndefinedPseudo
         )
     }
 
@@ -56,6 +64,7 @@ impl Name {
             b":scheme" => Name::Scheme,
             b":authority" => Name::Authority,
             b":path" => Name::Path,
+            b":protocol" => Name::Protocol,
             b":status" => Name::Status,
             [b':', ..] => Name::UndefinedPseudo,
             b"content-length" => Name::ContentLength,

@@ -1,4 +1,5 @@
-//! What a request is for: method, scheme, authority and path, and whether they fit together. RFC 9114 §4.3.1, §4.4.
+//! What a request is for: method, scheme, authority, path and protocol, and whether they fit together. RFC 9114 §4.3.1, §4.4, RFC 8441
+//! §4.
 //!
 //! RFC 9113 §8.3.1 has the same rules, and RFC 9112 §3.2 those of the authority, so a server uses this for HTTP/1.1 and 2
 //! too: one validation for three versions.
@@ -21,6 +22,16 @@ pub struct Target<'a> {
     pub host: Option<&'a [u8]>,
     /// `:path`
     pub path: Option<&'a [u8]>,
+    /// `:protocol`
+    pub protocol: Option<&'a [u8]>,
+}
+
+/// Whether a server has announced that it takes extended CONNECT. Without that `:protocol` is a pseudo-header field like any other
+/// that is not defined. RFC 8441 §3, RFC 9220 §3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExtendedConnect {
+    Announced,
+    Unknown,
 }
 
 impl<'a> Target<'a> {
@@ -32,7 +43,15 @@ impl<'a> Target<'a> {
         if !chars::is_token(self.method) {
             return Err("invalid :method");
         }
-        if self.method == b"CONNECT" { self.connect() } else { self.ordinary() }
+        match (self.method, self.protocol) {
+            (b"CONNECT", None) => self.connect(),
+            (b"CONNECT", Some(protocol)) if !chars::is_token(protocol) => Err("invalid :protocol"),
+            // RFC 8441 §4: scheme and path are there, and the authority is that of any request.
+            //= rfc8441/4#1
+            (_, None) | (b"CONNECT", Some(_)) => self.ordinary(),
+            //= rfc8441/4#2
+            (_, Some(_)) => Err(":protocol without CONNECT"),
+        }
     }
 
     /// RFC 9114 §4.4: an authority with a port, and neither scheme nor path.

@@ -37,6 +37,11 @@ fn get_with(more: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'stati
     GET.iter().chain(more).copied().collect()
 }
 
+/// As where extended CONNECT was not announced.
+fn request(section: &FieldSection) -> Result<RequestHead<'_>, &'static str> {
+    super::request(section, ExtendedConnect::Unknown)
+}
+
 fn check_request(lines: &[(&str, &str)]) -> Result<(), &'static str> {
     let outcome = request(&section(lines)).map(|_| ());
     assert_eq!(outcome, request(&spelled_out(lines)).map(|_| ()), "{lines:?}");
@@ -171,6 +176,59 @@ fn targets_of_requests() {
     let bad_host = [(":method", "GET"), (":scheme", "https"), (":path", "/"), ("host", "a@b")];
     assert_eq!(check_request(&bad_host), Err("invalid host"));
     assert_eq!(check_request(&[]), Err("no :method"));
+}
+
+/// RFC 8441 §4, RFC 9220 §3: what a request with `:protocol` says beside it.
+#[test]
+fn requests_that_name_a_protocol() {
+    const HEAD: [(&str, &str); 5] = [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "https"),
+        (":authority", "example.com"),
+        (":path", "/chat?a=b"),
+    ];
+    let check = |lines: &[(&str, &str)]| {
+        let outcome = super::request(&section(lines), ExtendedConnect::Announced).map(|_| ());
+        let spelled_out = spelled_out(lines);
+        assert_eq!(
+            super::request(&spelled_out, ExtendedConnect::Announced).map(|_| ()),
+            outcome,
+            "{lines:?}"
+        );
+        outcome
+    };
+    let changed = |name: &str, value: &'static str| {
+        HEAD.map(|line| if line.0 == name { (line.0, value) } else { line })
+    };
+    let without = |name: &str| HEAD.into_iter().filter(|line| line.0 != name).collect::<Vec<_>>();
+    assert_eq!(check(&HEAD), Ok(()));
+    // Deleted, a client could open tunnels at a server that has not announced them.
+    assert_eq!(check_request(&HEAD), Err("undefined pseudo-header field"));
+    for protocol in ["connect-udp", "WebSocket", "a+b.c"] {
+        assert_eq!(check(&changed(":protocol", protocol)), Ok(()));
+    }
+    for protocol in ["", "web socket", "a/1", "a, b", "caf\u{e9}"] {
+        assert_eq!(check(&changed(":protocol", protocol)), Err("invalid :protocol"), "{protocol}");
+    }
+    for method in ["GET", "POST", "connect"] {
+        assert_eq!(check(&changed(":method", method)), Err(":protocol without CONNECT"));
+    }
+    assert_eq!(check(&without(":method")), Err("no :method"));
+    assert_eq!(check(&without(":scheme")), Err("no :scheme"));
+    assert_eq!(check(&without(":path")), Err("no :path"));
+    assert_eq!(check(&without(":authority")), Err("neither :authority nor host"));
+    assert_eq!(check(&changed(":authority", "a@b")), Err("invalid :authority"));
+    for path in ["", "*", "chat", "/a b"] {
+        assert_eq!(check(&changed(":path", path)), Err("invalid :path"), "{path}");
+    }
+    assert_eq!(check(&[HEAD.as_slice(), &[HEAD[1]]].concat()), Err("pseudo-header field occurs twice"));
+    let late = [without(":protocol"), vec![("x", "y"), (":protocol", "websocket")]].concat();
+    assert_eq!(check(&late), Err("pseudo-header field after a field"));
+    let section = section(&HEAD);
+    let head = super::request(&section, ExtendedConnect::Announced).unwrap();
+    assert_eq!((head.protocol(), head.path()), (Some(&b"websocket"[..]), Some(&b"/chat?a=b"[..])));
+    assert_eq!((head.scheme(), head.authority()), (Some(&b"https"[..]), Some(&b"example.com"[..])));
 }
 
 #[test]

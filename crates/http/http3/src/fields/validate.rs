@@ -6,7 +6,7 @@
 use super::characters as chars;
 use super::head::{RequestHead, ResponseHead, Trailers};
 use super::names::Name;
-use super::target::{Malformed, Target};
+use super::target::{ExtendedConnect, Malformed, Target};
 use crate::priority;
 use qpack::{FieldSection, Line};
 use transport::Priority;
@@ -71,15 +71,18 @@ struct RequestPseudo<'a> {
     scheme: Option<&'a [u8]>,
     authority: Option<&'a [u8]>,
     path: Option<&'a [u8]>,
+    protocol: Option<&'a [u8]>,
 }
 
 impl<'a> RequestPseudo<'a> {
-    fn take(&mut self, line: &Line<'a>, name: Name) -> Result<(), Malformed> {
+    fn take(&mut self, line: &Line<'a>, name: Name, extended: ExtendedConnect) -> Result<(), Malformed> {
         let place = match name {
             Name::Method => &mut self.method,
             Name::Scheme => &mut self.scheme,
             Name::Authority => &mut self.authority,
             Name::Path => &mut self.path,
+            //= rfc8441/3#1
+            Name::Protocol if extended == ExtendedConnect::Announced => &mut self.protocol,
             Name::Status => return Err("response pseudo-header field in a request"),
             //= rfc9114/4.3#2
             _ => return Err("undefined pseudo-header field"),
@@ -93,7 +96,10 @@ impl<'a> RequestPseudo<'a> {
 }
 
 /// Judges the header section of a request.
-pub(crate) fn request(section: &FieldSection) -> Result<RequestHead<'_>, Malformed> {
+pub(crate) fn request(
+    section: &FieldSection,
+    extended: ExtendedConnect,
+) -> Result<RequestHead<'_>, Malformed> {
     let mut pseudo = RequestPseudo::default();
     let mut ordinary = RegularFields::default();
     let mut pseudo_lines = 0;
@@ -103,15 +109,15 @@ pub(crate) fn request(section: &FieldSection) -> Result<RequestHead<'_>, Malform
             ordinary.take(&line, name, SectionKind::Request)?;
         } else if pseudo_lines == index {
             pseudo_lines += 1;
-            pseudo.take(&line, name)?;
+            pseudo.take(&line, name, extended)?;
         } else {
             //= rfc9114/4.3#1
             return Err("pseudo-header field after a field");
         }
     }
     let method = pseudo.method.ok_or("no :method")?;
-    let RequestPseudo { scheme, authority, path, .. } = pseudo;
-    let target = Target { method, scheme, authority, host: ordinary.host, path };
+    let RequestPseudo { scheme, authority, path, protocol, .. } = pseudo;
+    let target = Target { method, scheme, authority, host: ordinary.host, path, protocol };
     Ok(RequestHead {
         section,
         pseudo_lines,
@@ -119,6 +125,7 @@ pub(crate) fn request(section: &FieldSection) -> Result<RequestHead<'_>, Malform
         scheme,
         authority: target.judge()?,
         path,
+        protocol,
         content_length: ordinary.content_length,
         priority: ordinary.priority,
     })

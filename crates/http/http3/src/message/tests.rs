@@ -41,6 +41,7 @@ impl Receiver {
             section: &mut self.section,
             encoded: &mut self.encoded,
             limits: &self.limits,
+            extended_connect: ExtendedConnect::Announced,
             abuse_budgets: &mut self.abuse_budgets,
             buffered: &mut self.buffered,
             max_buffered: 4_000,
@@ -75,6 +76,14 @@ fn streams_of_requests() {
     let head = request_head("GET", &[]);
     let trailers = headers(&[("x", "y")]);
     let connect = headers(&[(":method", "CONNECT"), (":authority", "a.example:443")]);
+    let websocket = headers(&[
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "https"),
+        (":authority", "a.example"),
+        (":path", "/chat"),
+        ("content-length", "1"),
+    ]);
     let table: Vec<(&str, Vec<u8>, &str, &[&str])> = vec![
         ("get", head.clone(), "ok", &["0 request GET /", "0 end"]),
         ("body", concat(&[&head, &data(b"ab"), &data(b"c")]), "ok", &["0 request GET /", "0 body", "0 end"]),
@@ -107,6 +116,18 @@ fn streams_of_requests() {
         ),
         ("length 0", post("0"), "ok", &["0 request POST /", "0 end"]),
         ("tunnel", concat(&[&connect, &data(b"ab")]), "ok", &["0 request CONNECT -", "0 body", "0 end"]),
+        (
+            "extended tunnel",
+            concat(&[&websocket, &data(b"ab"), &data(b"c")]),
+            "ok",
+            &["0 request CONNECT /chat", "0 body", "0 end"],
+        ),
+        (
+            "trailers in an extended tunnel",
+            concat(&[&websocket, &data(b"ab"), &trailers]),
+            "connection H3_FRAME_UNEXPECTED",
+            &["0 request CONNECT /chat", "0 body"],
+        ),
         ("nothing", vec![], "stream H3_REQUEST_INCOMPLETE", &[]),
         ("unknown only", frame(0x21, b""), "stream H3_REQUEST_INCOMPLETE", &[]),
         ("data first", data(b"a"), "connection H3_FRAME_UNEXPECTED", &[]),

@@ -30,12 +30,14 @@ mod smuggling;
 mod streaming;
 mod systemd;
 mod tcp;
+mod tunnel;
 mod upgrade;
 mod uploads;
 mod upstream;
 mod upstreams;
 mod validation;
 mod websocket;
+mod websocket_streams;
 
 use message::{Answer, Ask};
 use server::{PROGRAM, Server};

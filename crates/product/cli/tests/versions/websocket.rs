@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tungstenite::handshake::server::{ErrorResponse, Request, Response};
 use tungstenite::{Message, WebSocket, accept_hdr};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Asks for a protocol that has no messages.
 pub(crate) const RAW: &str =
     "GET /raw HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: raw\r\n\r\n";
@@ -56,7 +56,7 @@ pub(crate) fn head(stream: &mut impl Read) -> String {
 }
 
 /// A server for connections. It ends with the test's process.
-fn listen(serve: impl Fn(TcpStream) + Clone + Send + 'static) -> String {
+pub(crate) fn listen(serve: impl Fn(TcpStream) + Clone + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     thread::spawn(move || {
@@ -90,7 +90,7 @@ fn switched(server: &Server) -> Client {
 }
 
 /// Sends back what comes, with the fields of the request that are told of the client. Returns the stream at the end.
-fn echo<S: Read + Write>(stream: S) -> Option<S> {
+pub(crate) fn echo<S: Read + Write>(stream: S) -> Option<S> {
     let mut told = String::new();
     #[expect(clippy::result_large_err, reason = "tungstenite says so")]
     let on_request = |request: &Request, response: Response| -> Result<Response, ErrorResponse> {
@@ -112,7 +112,7 @@ fn echo<S: Read + Write>(stream: S) -> Option<S> {
 }
 
 /// A server of WebSocket over TLS that would rather speak HTTP/2, with its certificate.
-fn listen_by_tls() -> (String, String) {
+pub(crate) fn listen_by_tls() -> (String, String) {
     let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let der = PrivatePkcs8KeyDer::from(key.signing_key.serialize_der()).into();
     let config = rustls::ServerConfig::builder().with_no_client_auth();

@@ -280,6 +280,12 @@ impl<H: Handler> Exchanges<H> {
         Some(self.uploads.swap_remove(place).1)
     }
 
+    /// Whether a response goes on that has begun, or the content of its request does.
+    pub(super) fn has_begun(&self, id: StreamId) -> bool {
+        self.replies.iter().any(|reply| reply.record.id == id)
+            || self.uploads.iter().any(|(stream, _)| *stream == id)
+    }
+
     /// Nothing more comes of the content of a request whose response has begun.
     pub(super) fn abort_upload(&mut self, id: StreamId) {
         self.take_upload(id).into_iter().for_each(|mut upload| abort::<H>(&mut upload));

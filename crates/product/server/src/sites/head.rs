@@ -1,12 +1,12 @@
 //! What is kept of a request, and how far its answer has come.
 
 use super::edit::Edit;
-use super::service::{Called, Permit, RouteFuture, keeps_fields};
+use super::service::{Called, OfferedBy, Permit, RouteFuture, keeps_fields};
 use crate::access::Stage;
 use crate::access_log::RequestLine;
 use crate::handler::Search;
 use crate::low::{Head as LowHead, Interim};
-use crate::request::{Head, Method};
+use crate::request::{Head, Method, Name};
 use crate::response::Response;
 use crate::service::ServiceHead;
 use http::HeaderValue;
@@ -14,7 +14,6 @@ use http3::{HeadBuffer, RequestHead};
 use std::sync::Arc;
 
 /// A request that is routed.
-#[derive(Default)]
 pub(crate) struct RoutedHead {
     pub(super) head: Head,
     /// All of it, where a service or a limit may ask for that.
@@ -28,10 +27,29 @@ pub(crate) struct RoutedHead {
     pub(super) progress: Progress,
     /// The protocols by which the client would go on, if a service may answer that.
     pub(super) offer: Option<HeaderValue>,
+    /// How they are offered.
+    pub(super) offered_by: OfferedBy,
     /// What a service has said that lets it go on.
     pub(super) permit: Option<Permit>,
     /// The number by which its site is counted.
     pub(super) slot: usize,
+}
+
+impl Default for RoutedHead {
+    fn default() -> RoutedHead {
+        RoutedHead {
+            head: Head::default(),
+            whole: HeadBuffer::default(),
+            served: None,
+            sent: Vec::new(),
+            routed: Vec::new(),
+            progress: Progress::Arrived,
+            offer: None,
+            offered_by: OfferedBy::Upgrade,
+            permit: None,
+            slot: 0,
+        }
+    }
 }
 
 /// How far the answer has come. Each step looks for one file, so that none is taken twice.
@@ -167,6 +185,9 @@ impl LowHead for RoutedHead {
         if keeps_fields() {
             self.whole.keep(request);
         }
+        if let Some(protocol) = request.protocol() {
+            self.on_connect(protocol);
+        }
     }
 
     fn on_refused(&mut self, status: u16) {
@@ -184,6 +205,7 @@ impl LowHead for RoutedHead {
         self.served.iter_mut().for_each(|served| served.recycle());
         self.progress = Progress::Arrived;
         self.offer = None;
+        self.offered_by = OfferedBy::Upgrade;
         self.permit = None;
         self.slot = 0;
     }
@@ -191,6 +213,10 @@ impl LowHead for RoutedHead {
     fn on_upgrade(&mut self, protocols: &HeaderValue) -> bool {
         self.offer = keeps_fields().then(|| protocols.clone());
         self.offer.is_some()
+    }
+
+    fn is_tunnel(&self) -> bool {
+        self.offered_by == OfferedBy::Connect
     }
 
     fn site(&self) -> usize {
@@ -227,5 +253,30 @@ impl RoutedHead {
     /// The method.
     pub(super) fn method(&self) -> Method {
         self.head.method()
+    }
+
+    /// The method for which a route is looked for: a WebSocket is asked for by GET, over HTTP/2 and 3 too.
+    pub(super) fn routed_method(&self) -> &[u8] {
+        if self.is_tunnel() { b"GET" } else { self.head.value(Name::Method).unwrap_or_default() }
+    }
+
+    /// The request as a service sees it.
+    ///
+    /// # Errors
+    /// Nothing was kept of it: it arrived before there was any service.
+    pub(super) fn seen(&self) -> Result<RequestHead<'_>, &'static str> {
+        let whole = self.whole.kept()?;
+        Ok(if self.is_tunnel() { whole.as_get() } else { whole })
+    }
+
+    /// An extended CONNECT.
+    #[cold]
+    fn on_connect(&mut self, protocol: &[u8]) {
+        //= rfc9220/3#2
+        if !protocol.eq_ignore_ascii_case(b"websocket") {
+            return self.head.refuse(501, "websocket is the only protocol that is spoken here");
+        }
+        self.offered_by = OfferedBy::Connect;
+        self.offer = Some(HeaderValue::from_static("websocket"));
     }
 }

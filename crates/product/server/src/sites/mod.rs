@@ -48,6 +48,6 @@ pub use live::LiveSites;
 pub use names::{HostName, HostNameError};
 pub use prefix::{Prefix, PrefixError};
 pub(crate) use router::Router;
-pub use service::{Permit, RouteError, RouteFuture, RouteService, ServiceOf, UpgradeOffer};
+pub use service::{OfferedBy, Permit, RouteError, RouteFuture, RouteService, ServiceOf, UpgradeOffer};
 pub use site::{Action, FilesOf, Fixed, Pages, Route, Site, Sites};
 pub use template::{Template, TemplateError};

@@ -16,7 +16,7 @@ use crate::file_requests::DISK_SHARE;
 use crate::files::MAX_TARGET;
 use crate::files::path::split_query;
 use crate::handler::{FileOptions, Files, Search};
-use crate::low::{Context, Handler, Request, Response as LowResponse, Shared, Upload as _};
+use crate::low::{Context, Handler, Head as _, Request, Response as LowResponse, Shared, Upload as _};
 use crate::readers::{Readers, ResultWaker};
 use crate::request::{Head, Method, Name, Refusal};
 use crate::response::{Fields, Response, Value};
@@ -233,8 +233,9 @@ impl Router {
                 ));
             }
             was_sound = true;
-            let method = head.head.value(Name::Method).unwrap_or_default();
-            let Some(rest) = route.prefix.rest(path).filter(|_| route.takes(method)) else { continue };
+            let Some(rest) = route.prefix.rest(path).filter(|_| route.takes(head.routed_method())) else {
+                continue;
+            };
             let Action::Rewrite(to) = &route.action else {
                 return Ok(RouteMatch {
                     version: self.version,
@@ -300,6 +301,10 @@ impl Router {
                 let mut response = plain.refuse(*status, "", turn.now);
                 response.fields.push("location", Value::copied(target));
                 response
+            }
+            // RFC 8441 §5: it would open a tunnel.
+            Action::Fixed(Fixed { status: 200..=299, .. }) if head.is_tunnel() => {
+                plain.refuse(405, "", turn.now)
             }
             Action::Fixed(Fixed { status, content, .. }) if content.is_empty() && *status >= 400 => {
                 plain.refuse(*status, "", turn.now)

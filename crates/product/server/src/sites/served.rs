@@ -3,7 +3,7 @@
 use super::edit::{Edit, EditedFields};
 use super::head::{Progress, RouteMatch, RoutedHead, Served};
 use super::service::{
-    Answer, Called, Permit, RouteError, RouteService, RoutedContent, ServiceOf, UpgradeOffer,
+    Answer, Called, OfferedBy, Permit, RouteError, RouteService, RoutedContent, ServiceOf, UpgradeOffer,
 };
 use super::site::Route;
 use super::template::push_path;
@@ -14,6 +14,7 @@ use crate::response_fields::{self, DateField, HasContent};
 use crate::service::{Arrival, Inlet, Polled, ServiceContent, ServiceFields};
 use ::body::Body;
 use http::StatusCode;
+use http::header::CONTENT_LENGTH;
 use http_body::Body as _;
 use std::sync::Arc;
 use std::task::Poll;
@@ -21,9 +22,8 @@ use std::task::Poll;
 /// Has a service asked, for the path that the matched `route` leads to.
 pub(super) fn begin(head: &mut RoutedHead, matched: RouteMatch, route: &Route, of: &ServiceOf) {
     let mut request = head.served.take().unwrap_or_default();
-    match head.whole.kept() {
-        Ok(whole) => request.on_request(&whole),
-        // It arrived before there was any service.
+    match head.seen() {
+        Ok(seen) => request.on_request(&seen),
         Err(_) => request.on_refused(503),
     }
     let (path, query) = split_query(head.head.target());
@@ -54,9 +54,8 @@ pub(super) fn ask(
     of: &Arc<dyn RouteService>,
 ) {
     let mut request = head.served.take().unwrap_or_default();
-    match head.whole.kept() {
-        Ok(whole) => request.on_request(&whole),
-        // It arrived before there was any service.
+    match head.seen() {
+        Ok(seen) => request.on_request(&seen),
         Err(_) => request.on_refused(503),
     }
     head.served = Some(request);
@@ -91,7 +90,8 @@ pub(super) fn poll_permit(
         head.progress = Progress::Routed(served.matched);
         return Poll::Ready(Ok(None));
     }
-    if response.status().is_informational() {
+    let opens = response.status().is_success() && head.offered_by == OfferedBy::Connect;
+    if response.status().is_informational() || opens {
         return failed(502);
     }
     let edit = (served.edit.clone(), head.head.target());
@@ -114,12 +114,13 @@ pub(super) fn poll(
     }
     let mut arrival = arrival;
     if let Some(protocols) = &head.offer {
-        // Nothing of it is still to come, and what is would be another protocol.
-        arrival.received = Received::Whole;
         if !request.has_begun() {
-            let content = arrival.upload.body(Received::Open, cx);
-            request.extend(UpgradeOffer::new(protocols.clone(), content));
+            // An extended CONNECT may have said all that it says by the other protocol.
+            let content = arrival.upload.body(arrival.received, cx);
+            request.extend(UpgradeOffer::new(protocols.clone(), content, head.offered_by));
         }
+        // Nothing of the request is still to come, and what is would be another protocol.
+        arrival.received = Received::Whole;
     }
     match request.poll(&mut served.service, arrival, cx) {
         Polled::Pending => Poll::Pending,
@@ -130,9 +131,18 @@ pub(super) fn poll(
             if response.status() == StatusCode::SWITCHING_PROTOCOLS && head.offer.is_some() =>
         {
             let edit = (served.edit.clone(), head.head.target());
-            Poll::Ready(Ok(switch(response, edit, date, cx)))
+            Poll::Ready(Ok(switch(response, head.offered_by, edit, (date, cx))))
         }
         Polled::Answered(response) if response.status().is_informational() => failed(502),
+        // RFC 8441 §5: it would open a tunnel, and the service has not agreed to another protocol.
+        Polled::Answered(response)
+            if response.status().is_success() && head.offered_by == OfferedBy::Connect =>
+        {
+            Poll::Ready(Err(RouteError {
+                status: 502,
+                what: "the server behind this one speaks no WebSocket here",
+            }))
+        }
         Polled::Answered(response) => {
             let edit = (served.edit.clone(), head.head.target());
             Poll::Ready(Ok(respond(request.method(), response, edit, date, cx)))
@@ -140,14 +150,19 @@ pub(super) fn poll(
     }
 }
 
-/// The response 101: its content follows it on the connection.
+/// The response 101, after which its content follows on the connection; or 200 in its place, on the stream. RFC 8441 §5.
 fn switch(
     response: http::Response<Body>,
+    by: OfferedBy,
     (edit, target): (Option<Arc<Edit>>, &[u8]),
-    date: &mut DateField,
-    cx: &Context<'_>,
+    (date, cx): (&mut DateField, &Context<'_>),
 ) -> Answer {
-    let (http::response::Parts { status, headers: map, .. }, body) = response.into_parts();
+    let (http::response::Parts { mut status, headers: mut map, .. }, body) = response.into_parts();
+    if by == OfferedBy::Connect {
+        status = StatusCode::OK;
+        response_fields::remove_connection_fields(&mut map);
+        map.remove(CONTENT_LENGTH);
+    }
     let fields = ServiceFields { date: date.beside(&map, cx.now()), map };
     let status = status.as_u16();
     let fields = EditedFields::of_service(fields, status, edit, target);

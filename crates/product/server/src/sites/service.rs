@@ -36,19 +36,35 @@ pub trait RouteService: fmt::Debug + Send + Sync {
     fn end(&self) {}
 }
 
-/// The client would go on by another protocol on its connection: among the extensions of a request that has no content. RFC 9110 §7.8.
+/// The client would go on by another protocol on its connection, or over HTTP/2 and 3 on the stream: among the extensions of a request
+/// that has no content. RFC 9110 §7.8, RFC 8441, RFC 9220.
 ///
 /// A service that agrees answers 101 (Switching Protocols) with the field Upgrade. Then the content of the response is what the client is
-/// sent from there on, and [`UpgradeOffer::content`] what it sends.
+/// sent from there on, and [`UpgradeOffer::content`] what it sends. An extended CONNECT is seen as GET, and its client gets 200 for 101.
 #[derive(Clone, Debug)]
 pub struct UpgradeOffer {
     protocols: HeaderValue,
     content: Arc<Mutex<Option<Body>>>,
+    by: OfferedBy,
+}
+
+/// How a client offers another protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfferedBy {
+    /// By the field Upgrade of HTTP/1.1.
+    Upgrade,
+    /// By an extended CONNECT over HTTP/2 or 3, in which a WebSocket has no Sec-WebSocket-Key. RFC 8441 §5.
+    Connect,
 }
 
 impl UpgradeOffer {
-    pub(super) fn new(protocols: HeaderValue, content: Body) -> UpgradeOffer {
-        UpgradeOffer { protocols, content: Arc::new(Mutex::new(Some(content))) }
+    pub(super) fn new(protocols: HeaderValue, content: Body, by: OfferedBy) -> UpgradeOffer {
+        UpgradeOffer { protocols, content: Arc::new(Mutex::new(Some(content))), by }
+    }
+
+    /// How the client offers it.
+    pub fn by(&self) -> OfferedBy {
+        self.by
     }
 
     /// The protocols that the client has named, in its order, as the field Upgrade has them.

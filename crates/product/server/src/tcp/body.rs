@@ -41,6 +41,8 @@ pub(super) struct RequestGuard {
     pub(super) sent: u64,
     /// Bytes of content that count as read ahead of the client.
     pub(super) ahead: u64,
+    /// It goes on by another protocol, on its stream.
+    pub(super) is_stream_tunnel: bool,
 }
 
 impl RequestGuard {
@@ -53,7 +55,16 @@ impl RequestGuard {
         context.timeouts.on_request(began);
         let mut head = context.thread_state.head();
         target::take(request, &mut head);
-        RequestGuard { context: Rc::clone(context), head, began, site: 0, status: 0, sent: 0, ahead: 0 }
+        let context = Rc::clone(context);
+        let is_stream_tunnel = false;
+        RequestGuard { context, head, began, site: 0, status: 0, sent: 0, ahead: 0, is_stream_tunnel }
+    }
+
+    /// The request goes on by another protocol, on its stream.
+    pub(super) fn on_stream_tunnel(&mut self) {
+        if !std::mem::replace(&mut self.is_stream_tunnel, true) {
+            self.context.timeouts.on_stream_tunnel();
+        }
     }
 
     /// Tells a client of HTTP/1.1 that its next request belongs to another connection, if so. RFC 9112 §9.6.
@@ -68,6 +79,9 @@ impl Drop for RequestGuard {
     fn drop(&mut self) {
         let now = monotonic::now();
         let ConnectionContext { thread_state, timeouts, info, protocol, .. } = &*self.context;
+        if self.is_stream_tunnel {
+            timeouts.on_stream_tunnel_over();
+        }
         timeouts.on_response(now);
         timeouts.release(self.ahead);
         if self.status > 0 {

@@ -8,6 +8,7 @@ use super::plain;
 use super::stream::{Handshake, NextProtocol, Stream};
 use super::thread_state::ThreadState;
 use super::timeouts::{ConnectionTimeouts, NextAction};
+use super::tunnel;
 use crate::access_log::Protocol;
 use crate::challenges;
 use crate::connection_info::ConnectionInfo;
@@ -76,6 +77,12 @@ impl<A: Answer> ConnectionOptions<A> {
         http2.initial_connection_window_size(WINDOW).initial_stream_window_size(WINDOW);
         http2.max_frame_size(MAX_FRAME);
         ConnectionOptions { tls, openings, thread_state, answer, limits, http1, http2 }
+    }
+
+    /// Extended CONNECT is taken over HTTP/2. RFC 8441 §3.
+    pub(super) fn announce_extended_connect(&mut self) {
+        //= rfc8441/3#2
+        self.http2.enable_connect_protocol();
     }
 
     /// How a connection becomes secure, and how one of a certificate authority does, if it may be one.
@@ -306,10 +313,14 @@ pub(super) struct InPlace;
 
 impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for InPlace {
     fn execute(&self, future: F) {
+        let cut = tunnel::take_cut();
         let mut future = Box::pin(future);
         // A future that is not done becomes a task. Its next poll registers the waker.
         if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-            tokio::task::spawn_local(future);
+            let task = tokio::task::spawn_local(future);
+            if let Some(cut) = cut {
+                let _ = cut.set(task.abort_handle());
+            }
         }
     }
 }

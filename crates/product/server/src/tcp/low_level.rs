@@ -20,10 +20,12 @@ use crate::informational;
 use crate::low::{self, Content as _, Handler, Head as _, Received, Upload as _};
 use crate::monotonic;
 use crate::response_fields as fields;
+use crate::target;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http3::HeadBuffer;
 use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
 use std::cell::RefCell;
 use std::future::Future;
 use std::io;
@@ -69,7 +71,7 @@ impl<H: Handler> hyper::service::Service<Request<Incoming>> for Requests<H> {
     type Error = io::Error;
     type Future = Pin<Box<Answering<H>>>;
 
-    fn call(&self, request: Request<Incoming>) -> Pin<Box<Answering<H>>> {
+    fn call(&self, mut request: Request<Incoming>) -> Pin<Box<Answering<H>>> {
         let account = RequestGuard::new(&self.context, &request, monotonic::now());
         // RFC 6585 §5: 431.
         let refusal = account.head.refusal().map(|(status, _)| status);
@@ -79,8 +81,11 @@ impl<H: Handler> hyper::service::Service<Request<Incoming>> for Requests<H> {
             self.context.protocol == Protocol::Http1 && informational::is_known_to(request.version());
         let offer = has_interims.then(|| tunnel::offer(&request)).flatten().filter(|_| refusal.is_none());
         let may_upgrade = offer.zip(head.as_mut()).is_some_and(|(offer, head)| head.on_upgrade(&offer));
+        let is_tunnel = head.as_ref().is_some_and(H::Head::is_tunnel);
+        let tunnel = is_tunnel.then(|| hyper::upgrade::on(&mut request));
         Box::pin(Answering {
             may_upgrade,
+            tunnel,
             handler: Rc::clone(&self.handler),
             info: self.context.info.clone(),
             interims: has_interims.then(|| self.context.stream.clone()),
@@ -97,7 +102,12 @@ impl<H: Handler> hyper::service::Service<Request<Incoming>> for Requests<H> {
 /// What the handler keeps of the head of `request`, or of its refusal.
 fn take_head<T: low::Head>(request: &Request<Incoming>, refusal: Option<u16>) -> T {
     let mut head = T::default();
-    match (refusal, HeadBuffer::default().request(request)) {
+    let mut buffer = HeadBuffer::default();
+    let read = match target::protocol(request) {
+        Some(protocol) => buffer.extended_connect(request, protocol),
+        None => buffer.request(request),
+    };
+    match (refusal, read) {
         (Some(status), _) => head.on_refused(status),
         (None, Ok(request)) => head.on_request(&request),
         (None, Err(_)) => head.on_refused(400),
@@ -111,6 +121,8 @@ pub(super) struct Answering<H: Handler> {
     info: ConnectionInfo,
     /// Whether the handler may answer 101.
     may_upgrade: bool,
+    /// The stream of HTTP/2 on which it may speak another protocol.
+    tunnel: Option<OnUpgrade>,
     /// Where informational responses are written, if the version has them.
     interims: Option<Stream>,
     /// `None`: what keeps it has panicked.
@@ -138,7 +150,7 @@ impl<H: Handler> Answering<H> {
         let (Some(head), Some(account)) = (head, account) else { return Poll::Pending };
         if let Some(content) = self.content.take() {
             let timeouts = Rc::clone(&account.context.timeouts);
-            *receiving = Some(match self.may_upgrade {
+            *receiving = Some(match self.may_upgrade || self.tunnel.is_some() {
                 true => Receiving::of_upgrade(timeouts),
                 false => Receiving::new(content, timeouts),
             });
@@ -214,6 +226,22 @@ impl<H: Handler> Answering<H> {
         }
         respond(status, map, Content::of_upgrade(self.waker.clone()))
     }
+
+    /// The response of 2xx, after which the handler speaks another protocol on `stream`. RFC 8441 §5.
+    fn open(
+        &mut self,
+        (status, map): (StatusCode, HeaderMap),
+        (body, receiving, mut account): (H::Content, Receiving<H::Upload>, RequestGuard),
+        stream: OnUpgrade,
+    ) -> Response<Content<H>> {
+        account.status = status.as_u16();
+        account.site = self.head.as_ref().map_or(0, low::Head::site);
+        account.ahead = account.context.timeouts.reserve(u64::MAX);
+        account.on_stream_tunnel();
+        let tunnel = Tunnel::<H>::new(body, receiving, account, self.waker.clone());
+        tokio::task::spawn_local(tunnel.run(stream, tunnel::expect_cut()));
+        respond(status, map, Content::of_upgrade(self.waker.clone()))
+    }
 }
 
 impl<H: Handler> Future for Answering<H> {
@@ -237,6 +265,13 @@ impl<H: Handler> Future for Answering<H> {
                 return Poll::Ready(Ok(this.upgrade(map, (body, receiving, account))));
             }
             // It had no content, and what follows is the next request.
+            receiving.received = Received::Whole;
+        }
+        if let Some(stream) = this.tunnel.take() {
+            if status.is_success() {
+                return Poll::Ready(Ok(this.open((status, map), (body, receiving, account), stream)));
+            }
+            // hyper resets what else the client sends.
             receiving.received = Received::Whole;
         }
         announce(&mut map, &account, receiving.received);

@@ -54,6 +54,8 @@ pub struct Setup {
     pub recorder: Recorder,
     /// What clients may hold.
     pub limits: Limits,
+    /// Whether extended CONNECT is announced over HTTP/2. RFC 8441 §3.
+    pub extended_connect: bool,
     /// For how long clients may remember that there is HTTP/3 at the port of their connection, if that is announced.
     pub alt_svc: Option<std::time::Duration>,
     /// Tells the thread to stop.
@@ -104,7 +106,11 @@ where
     let traffic = Rc::new(Traffic::default());
     let publisher = Rc::new(Publisher::new(Rc::clone(&thread_state), Rc::clone(&traffic), setup.board));
     let tls = (setup.tls, setup.openings);
-    let manner = Rc::new(ConnectionOptions::new(tls, Rc::clone(&thread_state), answer, setup.limits));
+    let mut manner = ConnectionOptions::new(tls, Rc::clone(&thread_state), answer, setup.limits);
+    if setup.extended_connect {
+        manner.announce_extended_connect();
+    }
+    let manner = Rc::new(manner);
     let front = TcpServer {
         listeners: listeners.collect::<io::Result<_>>()?,
         shutdown_signal: setup.shutdown_signal,

@@ -16,8 +16,10 @@ use crate::budget::{ConnectionShare, Level};
 use base::time::{Duration, Instant};
 use core::net::IpAddr;
 use std::cell::{Cell, RefCell};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::Waker;
+use tokio::sync::Notify;
 
 /// What a connection holds beside its content, in bytes: the state of TLS and hyper, and their buffers.
 const CONNECTION: u64 = 48 * 1024;
@@ -57,8 +59,12 @@ pub(super) struct ConnectionTimeouts {
     phase: Cell<Phase>,
     order: Cell<NextAction>,
     waker: RefCell<Option<Waker>>,
+    /// Told when the connection begins no more requests and ends.
+    finishing: Notify,
     /// Requests under way.
     open: Cell<u32>,
+    /// Those among them that speak another protocol on their stream. The handler says how long they may rest.
+    tunnels: Cell<u32>,
     /// Whether there was one.
     has_asked: Cell<bool>,
     /// Whether a request was answered without its content.
@@ -87,7 +93,9 @@ impl ConnectionTimeouts {
             phase: Cell::new(Phase::Handshake),
             order: Cell::new(NextAction::Serve),
             waker: RefCell::default(),
+            finishing: Notify::new(),
             open: Cell::new(0),
+            tunnels: Cell::new(0),
             has_asked: Cell::new(false),
             unread: Cell::new(false),
             owed: Cell::new(0),
@@ -173,6 +181,25 @@ impl ConnectionTimeouts {
         }
     }
 
+    /// A request goes on by another protocol, on its stream.
+    pub(super) fn on_stream_tunnel(&self) {
+        self.tunnels.set(self.tunnels.get().saturating_add(1));
+    }
+
+    /// Such a request is over. [`ConnectionTimeouts::on_response`] follows.
+    pub(super) fn on_stream_tunnel_over(&self) {
+        self.tunnels.set(self.tunnels.get().saturating_sub(1));
+    }
+
+    /// Waits until the connection begins no more requests and ends: tunnels on its streams end with it.
+    pub(super) async fn finishes(&self) {
+        let mut told = pin!(self.finishing.notified());
+        told.as_mut().enable();
+        if self.order.get() < NextAction::Finish {
+            told.await;
+        }
+    }
+
     /// A request was answered and its content was not received.
     pub(super) fn on_unread(&self) {
         self.unread.set(true);
@@ -219,6 +246,9 @@ impl ConnectionTimeouts {
     pub(super) fn tell(&self, order: NextAction) {
         if order > self.order.get() {
             self.order.set(order);
+            if order >= NextAction::Finish {
+                self.finishing.notify_waiters();
+            }
             if let Some(waker) = self.waker.borrow_mut().take() {
                 waker.wake();
             }
@@ -296,6 +326,10 @@ impl ConnectionTimeouts {
                 NextAction::Close
             }
             Phase::Serving if self.open.get() == 0 && elapsed >= limits.idle => NextAction::Finish,
+            // All that is under way may rest.
+            Phase::Serving if self.open.get() > 0 && self.open.get() == self.tunnels.get() => {
+                NextAction::Serve
+            }
             Phase::Serving if self.open.get() > 0 && elapsed >= limits.progress => {
                 if has_moved {
                     self.begin_span(now);
@@ -368,6 +402,26 @@ mod tests {
         timeouts.on_response(at(100_000));
         timeouts.on_linger(at(100_000));
         assert_eq!(ordered(&timeouts, 100_010), NextAction::Close);
+    }
+
+    /// Deleted, a quiet tunnel could be cut after a minute with all other streams of its connection, or protect a request that stalls.
+    #[test]
+    fn tunnels_on_streams_rest_and_requests_beside_them_do_not() {
+        let timeouts = timeouts();
+        timeouts.on_secure(at(0));
+        timeouts.on_request(at(1));
+        timeouts.on_stream_tunnel();
+        assert_eq!(ordered(&timeouts, 10_000), NextAction::Serve);
+        timeouts.on_request(at(10_000));
+        timeouts.on_response(at(10_001));
+        assert_eq!(ordered(&timeouts, 20_000), NextAction::Serve);
+        timeouts.on_stream_tunnel_over();
+        timeouts.on_response(at(20_000));
+        assert_eq!(ordered(&timeouts, 20_029), NextAction::Serve, "idle since then");
+        timeouts.on_request(at(20_029));
+        timeouts.on_stream_tunnel();
+        timeouts.on_request(at(20_029));
+        assert_eq!(ordered(&timeouts, 20_200), NextAction::Close, "a request has stalled beside it");
     }
 
     /// Deleted, the end of a response could be lost to a client that reads slowly, or one that reads nothing keep its connection.

@@ -1,8 +1,12 @@
-//! What follows a response 101: another protocol, whose bytes go to and from the handler. RFC 9110 §7.8.
+//! What follows a response 101 over HTTP/1.1, or one of 2xx to an extended CONNECT over HTTP/2: another protocol, whose bytes go to and
+//! from the handler, on the connection or on the stream. RFC 9110 §7.8, RFC 8441 §5.
 //!
 //! The handler sees content of the request and of the response, as of any other, so that a slow end holds back the other one. Either
 //! direction ends by itself: the client's with its close_notify, the handler's with the end of its content. What follows a request that
 //! was not answered by 101 is the next request, as ever: no byte of it reached the handler.
+//!
+//! hyper has a stream of HTTP/2 sent by a task of its own, for which the end of what it is given is the end of the stream. One that breaks
+//! off must not look complete: that task is dropped ([`take_cut`]), and h2 resets the stream with CANCEL.
 
 use super::body::RequestGuard;
 use super::exchange::{PIECE, Receiving, RequestWaker, context};
@@ -14,12 +18,16 @@ use http::header::{self, HeaderValue};
 use http::{HeaderMap, Request};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use hyper::rt::{Read as _, ReadBuf, Write as _};
-use hyper::upgrade::OnUpgrade;
+use hyper::rt::{ReadBuf, Write as _};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use std::cell::{Cell, OnceCell};
+use std::future::{Future as _, poll_fn};
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
+use tokio::task::AbortHandle;
 
 /// So many bytes are read at once.
 const READ: usize = 16 << 10;
@@ -75,7 +83,7 @@ impl<H: Handler> Tunnel<H> {
     }
 
     /// Has the handler take what the client sends.
-    fn receive(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> io::Result<()> {
+    fn receive(&mut self, stream: &mut impl Ends, cx: &mut Context<'_>) -> io::Result<()> {
         while let Some(receiving) = &mut self.receiving {
             if !receiving.upload.is_wanted() {
                 self.receiving = None;
@@ -91,6 +99,11 @@ impl<H: Handler> Tunnel<H> {
                 Poll::Ready(ended) => ended?,
             }
             if read.filled().is_empty() {
+                match stream.poll_ended(cx) {
+                    Poll::Pending => break,
+                    // Dropped, the upload is aborted.
+                    Poll::Ready(ended) => ended?,
+                }
                 receiving.upload.on_end();
                 self.receiving = None;
                 return Ok(());
@@ -104,7 +117,7 @@ impl<H: Handler> Tunnel<H> {
     }
 
     /// Sends what the handler has, and then the end.
-    fn poll_send(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_send(&mut self, stream: &mut impl Ends, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut stream = Pin::new(stream);
         loop {
             while !self.outgoing.is_empty() {
@@ -128,6 +141,127 @@ impl<H: Handler> Tunnel<H> {
             }
         }
     }
+
+    /// Moves bytes in both directions. Ready when no more will; an error if they were not all.
+    fn poll_both(&mut self, stream: &mut impl Ends, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.waker.0.set(cx);
+        let polled = poll_caught(|| {
+            if let Err(error) = self.receive(stream, cx) {
+                return Poll::Ready(Err(error));
+            }
+            let sent = ready!(self.poll_send(stream, cx));
+            if sent.is_ok() && self.receiving.is_some() { Poll::Pending } else { Poll::Ready(sent) }
+        });
+        polled.map(|ended| ended.unwrap_or_else(|()| Err(io::Error::other("the handler has panicked"))))
+    }
+
+    /// Goes on by the protocol on a stream of HTTP/2, until that ends or the connection does.
+    pub(super) async fn run(mut self, stream: OnUpgrade, cut: Cut) {
+        let context = Rc::clone(&self.account.context);
+        let Ok(io) = stream.await else { return };
+        let mut stream = Http2Stream { io, end: StreamEnd::Unknown };
+        let mut finishes = pin!(context.timeouts.finishes());
+        let mut is_told = false;
+        let ended = poll_fn(|cx| {
+            if !is_told && finishes.as_mut().poll(cx).is_ready() {
+                is_told = true;
+                self.finish();
+            }
+            self.poll_both(&mut stream, cx)
+        });
+        if ended.await.is_err()
+            && let Some(task) = cut.get()
+        {
+            task.abort();
+        }
+    }
+}
+
+/// Where a protocol is spoken.
+pub(super) trait Ends: hyper::rt::Read + hyper::rt::Write + Unpin {
+    /// Nothing more can be read. An error if the client has broken off.
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+}
+
+impl Ends for Stream {
+    /// Without a close_notify, reading has failed.
+    fn poll_ended(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A stream of HTTP/2.
+struct Http2Stream {
+    io: Upgraded,
+    end: StreamEnd,
+}
+
+/// How a stream has ended, as far as that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StreamEnd {
+    Unknown,
+    /// The task that sends has been polled since.
+    Told,
+}
+
+impl Ends for Http2Stream {
+    /// hyper reads the end of the stream where the client has reset it with CANCEL. Its task that sends has then ended.
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.end == StreamEnd::Unknown {
+            self.end = StreamEnd::Told;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        match Pin::new(&mut self.io).poll_flush(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) | Poll::Pending => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl hyper::rt::Read for Http2Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: hyper::rt::ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, into)
+    }
+}
+
+impl hyper::rt::Write for Http2Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+/// The task by which hyper sends on a stream, once it runs.
+pub(super) type Cut = Rc<OnceCell<AbortHandle>>;
+
+thread_local! {
+    /// Of the tunnel whose response hyper has been given last: the next task that it starts is that tunnel's.
+    static NEXT: Cell<Option<Cut>> = const { Cell::new(None) };
+}
+
+/// What hears of the task that hyper starts for the tunnel whose response it is given now.
+pub(super) fn expect_cut() -> Cut {
+    let cut = Cut::default();
+    NEXT.set(Some(Rc::clone(&cut)));
+    cut
+}
+
+/// What hears of the task that hyper starts now, if that is a tunnel's. hyper starts it as soon as it has the response, and none before it.
+/// If the client has gone it starts none: then the tunnel does not begin, and looks at no task.
+pub(super) fn take_cut() -> Option<Cut> {
+    NEXT.take()
 }
 
 impl<H: Handler> NextProtocol for Tunnel<H> {
@@ -138,16 +272,8 @@ impl<H: Handler> NextProtocol for Tunnel<H> {
     }
 
     fn poll(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<()> {
-        self.waker.0.set(cx);
-        let polled = poll_caught(|| {
-            if let Err(error) = self.receive(stream, cx) {
-                return Poll::Ready(Err(error));
-            }
-            let sent = ready!(self.poll_send(stream, cx));
-            if sent.is_ok() && self.receiving.is_some() { Poll::Pending } else { Poll::Ready(sent) }
-        });
         // Whatever ended it, no one is left to be told.
-        polled.map(drop)
+        self.poll_both(stream, cx).map(drop)
     }
 
     fn finish(&mut self) {

@@ -19,6 +19,8 @@ pub(super) struct Timers {
     pub(super) probed_at: Instant,
     /// Probe timeouts in a row. Source: RFC 9002 §6.2.1.
     pub(super) pto_count: u32,
+    /// A PING is sent when the connection was quiet for so long.
+    pub(super) keep_alive: Option<Duration>,
     /// PINGs sent since the peer has sent anything but acknowledgements.
     pub(super) pings: u32,
 }
@@ -32,6 +34,7 @@ impl Timers {
             handshake_deadline: Some(now + config.handshake_timeout),
             probed_at: now,
             pto_count: 0,
+            keep_alive: config.keep_alive,
             pings: 0,
         }
     }

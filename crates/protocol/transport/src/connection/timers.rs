@@ -154,8 +154,17 @@ impl Connection {
         if !may_ask {
             return None;
         }
-        let interval = [self.config.keep_alive, self.patience()].into_iter().flatten().min()?;
+        let interval = [self.timers.keep_alive, self.patience()].into_iter().flatten().min()?;
         Some(self.timers.active_at + interval)
+    }
+
+    /// Sends a PING when the connection was quiet for so long, or for a third of the idle timeout of both ends if that is less. `None`:
+    /// as the configuration says. To be called after the handshake: an end that is quiet for long would else be taken for one that has
+    /// gone. Source: RFC 9000 §10.1.2.
+    pub fn set_keep_alive(&mut self, interval: Option<Duration>) {
+        let idle = self.timers.idle_timeout;
+        let most = if idle.is_zero() { Duration::MAX } else { idle / 3 };
+        self.timers.keep_alive = interval.map(|interval| interval.min(most)).or(self.config.keep_alive);
     }
 
     /// How long a client that waits for an answer listens before it asks whether the server still reaches it. Where an address

@@ -36,6 +36,30 @@ fn the_streams_of_the_start() {
     assert_eq!(late.quic.streams.len(), 3);
 }
 
+/// RFC 9220 §3: a request may name a protocol where the server has said so, and nowhere else.
+#[test]
+fn extended_connect_is_what_was_announced() {
+    let websocket = headers(&[
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "https"),
+        (":authority", "a.example"),
+        (":path", "/chat"),
+    ]);
+    for enable_connect_protocol in [false, true] {
+        let config = Config { enable_connect_protocol, ..Config::server() };
+        let mut end = End::new(Side::Server, config);
+        let control = &end.quic.streams[&StreamId::new(Side::Server, Dir::Uni, 0)].bytes;
+        let settings = Settings::parse(&control[3..]).unwrap();
+        assert_eq!(settings.enable_connect_protocol, enable_connect_protocol);
+        end.receive(request_stream(0), &websocket, Fin::Open);
+        end.turn();
+        assert_eq!(end.closed_with(), None);
+        let seen: &[&str] = if enable_connect_protocol { &["0 request CONNECT /chat"] } else { &[] };
+        assert_eq!(end.sink.log, seen);
+    }
+}
+
 /// RFC 9114 §6.2.1: whatever ends a critical stream, on either end, ends the connection.
 #[test]
 fn critical_streams_must_stay() {
