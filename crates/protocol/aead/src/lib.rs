@@ -101,6 +101,17 @@ impl Key {
         self.0.seal(split(nonce), packet, header_len);
     }
 
+    /// The same for a payload that ends elsewhere: its last bytes are those of `rest`. What is in the packet in their place does not
+    /// matter, and is overwritten. A long payload of which at most 16 bytes are in front of `rest` is not copied, but for the ends of
+    /// `rest`: sealing reads it there.
+    ///
+    /// # Panics
+    /// If the packet is shorter than header, `rest` and tag, or longer than [`MAX_PACKET_LEN`].
+    #[inline]
+    pub fn seal_with(&self, nonce: [u8; 12], packet: &mut [u8], header_len: usize, rest: &[u8]) {
+        self.0.seal_with(split(nonce), packet, header_len, rest);
+    }
+
     /// Decrypts a packet in place and returns how many bytes of plaintext begin at `header_len`.
     ///
     /// # Errors

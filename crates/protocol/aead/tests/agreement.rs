@@ -4,8 +4,8 @@
 
 mod common;
 
-use aead::{Instructions, TAG_LEN};
-use common::{Random, check, kernels, libraries};
+use aead::{Instructions, Key, TAG_LEN};
+use common::{Random, check, kernels, libraries, split};
 use std::time::{Duration, Instant};
 
 const LONGEST: usize = 16_384;
@@ -43,7 +43,7 @@ fn every_length_and_alignment() {
     assert!(Instructions::fastest().is_none() || compared > 2 * LONGEST, "{compared} packets were compared");
 }
 
-/// Random trains of random packets by random instructions: equal to one library or the other, and each packet with a flipped bit is
+/// Random trains of random packets by random instructions, half of them with payloads that are partly elsewhere: equal to one library or the other, and each packet with a flipped bit is
 /// refused. `AEAD_PACKETS` is how many, a million if it is not set; `AEAD_SEED` the first seed.
 #[test]
 fn random_trains() {
@@ -65,6 +65,15 @@ fn random_trains() {
 #[expect(clippy::disallowed_methods, reason = "a test that is bounded in time")]
 fn now() -> Instant {
     Instant::now()
+}
+
+/// Seals a packet whose payload goes on elsewhere from some byte on, where the packet has something else.
+fn seal_with(key: &Key, nonce: [u8; 12], packet: &mut [u8], header_len: usize, random: &mut Random) {
+    let end = packet.len() - TAG_LEN;
+    let start = header_len + split(random.bytes(), end - header_len);
+    let rest = packet[start..end].to_vec();
+    random.fill(&mut packet[start..end]);
+    key.seal_with(nonce, packet, header_len, &rest);
 }
 
 fn random_train(random: &mut Random) -> u64 {
@@ -104,8 +113,13 @@ fn random_train(random: &mut Random) -> u64 {
     for (at, packet) in expected[shift..].chunks_mut(size).enumerate() {
         reference.seal(nonce(at), packet, header_len);
     }
+    let is_elsewhere = random.below(2) == 0;
     for (at, packet) in sealed[shift..].chunks_mut(size).enumerate() {
-        kernel.seal(nonce(at), packet, header_len);
+        if is_elsewhere {
+            seal_with(kernel, nonce(at), packet, header_len, random);
+        } else {
+            kernel.seal(nonce(at), packet, header_len);
+        }
     }
     assert!(
         sealed == expected,

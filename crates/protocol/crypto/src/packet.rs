@@ -94,10 +94,12 @@ fn agrees() -> bool {
         own.seal(1, &mut packet, HEADER_LEN);
         let mut sealed = packet;
         let end = plain.len() - TAG_LEN;
+        let mut sealed_with = plain;
+        own.seal_with(1, &mut sealed_with, HEADER_LEN, &plain[HEADER_LEN + 7..end]);
         let opens = |key: &PacketKey, packet: &mut [u8]| {
             key.open(1, packet, HEADER_LEN).is_ok() && packet[..end] == plain[..end]
         };
-        opens(&other, &mut sealed) && opens(&own, &mut packet)
+        sealed_with == sealed && opens(&other, &mut sealed) && opens(&own, &mut packet)
     })
 }
 
@@ -163,6 +165,24 @@ impl PacketKey {
             unreachable!("the assembler leaves room for the tag");
         };
         self.cipher.seal(nonce, header, payload, tag);
+    }
+
+    /// The same for a payload that ends elsewhere: its last bytes are those of `rest`. What is in the packet in their place does not
+    /// matter. Tercel's own kernel reads a long `rest` where it is; for libraries it is copied first.
+    ///
+    /// # Panics
+    /// If `packet` is shorter than header, `rest` and tag, or longer than a datagram can be.
+    #[inline]
+    pub fn seal_with(&self, pn: u64, packet: &mut [u8], header_len: usize, rest: &[u8]) {
+        if let Cipher::Kernel(key) = &self.cipher {
+            return key.seal_with(self.nonce(pn), packet, header_len, rest);
+        }
+        let place = packet.len().checked_sub(TAG_LEN + rest.len()).filter(|start| *start >= header_len);
+        let Some(place) = place.and_then(|start| packet.get_mut(start..)?.get_mut(..rest.len())) else {
+            unreachable!("the assembler leaves room for the rest and the tag");
+        };
+        place.copy_from_slice(rest);
+        self.seal(pn, packet, header_len);
     }
 
     /// Decrypts a packet in place and returns how many bytes of plaintext begin at `header_len`.

@@ -7,6 +7,16 @@ use crate::sent::SentFrame;
 use recovery::packet::PacketFlags;
 use wire::writer::Writer;
 
+/// The bytes at the end of a packet's payload that stay in a stream's buffer until the packet is sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rest {
+    /// The stream's place among those of the connection.
+    pub(crate) place: u32,
+    /// Where the bytes begin in the stream.
+    pub(crate) offset: u64,
+    pub(crate) len: usize,
+}
+
 /// Room for frames, and the record of those written.
 #[derive(Debug)]
 pub(crate) struct PacketBuilder<'a> {
@@ -18,12 +28,57 @@ pub(crate) struct PacketBuilder<'a> {
     flags: PacketFlags,
     /// What is not the packet's all the same.
     withheld: PacketFlags,
+    rest: Elsewhere,
+}
+
+/// Whether the payload's last bytes are in the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Elsewhere {
+    /// All bytes are, because something else than sealing reads them.
+    Never,
+    /// They are so far.
+    No,
+    Rest(Rest),
 }
 
 impl<'a> PacketBuilder<'a> {
     pub(crate) fn new(writer: Writer<'a>, frames: &'a mut Vec<SentFrame>) -> PacketBuilder<'a> {
         frames.clear();
-        PacketBuilder { writer, frames, flags: PacketFlags::NONE, withheld: PacketFlags::NONE }
+        PacketBuilder {
+            writer,
+            frames,
+            flags: PacketFlags::NONE,
+            withheld: PacketFlags::NONE,
+            rest: Elsewhere::Never,
+        }
+    }
+
+    /// The payload's last bytes may stay in the buffer of a stream: sealing asks for [`PacketBuilder::rest`].
+    #[inline]
+    pub(crate) fn allow_rest(&mut self) {
+        self.rest = Elsewhere::No;
+    }
+
+    /// Whether the payload's last bytes may stay where they are.
+    #[inline]
+    pub(crate) fn takes_rest(&self) -> bool {
+        self.rest == Elsewhere::No
+    }
+
+    /// The payload's last bytes stay where they are. They fill the packet, so that nothing can be written behind them.
+    #[inline]
+    pub(crate) fn set_rest(&mut self, rest: Rest) {
+        debug_assert_eq!(rest.len, self.remaining(), "the rest ends with the packet");
+        self.rest = Elsewhere::Rest(rest);
+    }
+
+    /// The payload's last bytes, if they are elsewhere. What the packet has in their place is not theirs.
+    #[inline]
+    pub(crate) fn rest(&self) -> Option<Rest> {
+        match self.rest {
+            Elsewhere::Rest(rest) => Some(rest),
+            Elsewhere::Never | Elsewhere::No => None,
+        }
     }
 
     /// Bytes of payload that still fit.

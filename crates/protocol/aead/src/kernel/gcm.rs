@@ -18,7 +18,7 @@ use super::vector::Vector;
 use core::arch::x86_64::*;
 
 /// Vectors of a chunk.
-const CHUNK: usize = 8;
+pub(super) const CHUNK: usize = 8;
 
 /// Vectors from here on keep their first bytes only, one fewer with each byte.
 static HEADS: [u8; 128] = {
@@ -109,14 +109,19 @@ unsafe fn begin<V: Vector, const N: usize>(material: &Material, counters: &mut V
     }
 }
 
-/// The last round, and the data.
+/// The last round, and the data, from `source`.
 #[inline(always)]
-unsafe fn end<V: Vector, const N: usize>(material: &Material, states: [V; N], data: *mut u8) {
+unsafe fn end<V: Vector, const N: usize>(
+    material: &Material,
+    states: [V; N],
+    source: *const u8,
+    data: *mut u8,
+) {
     unsafe {
         let key = V::splat(material.round_key(material.rounds()));
         for (at, state) in states.into_iter().enumerate() {
-            let data = data.add(at * V::BYTES);
-            state.last_round(key.xor(V::load(data))).store(data);
+            let at = at * V::BYTES;
+            state.last_round(key.xor(V::load(source.add(at)))).store(data.add(at));
         }
     }
 }
@@ -131,10 +136,11 @@ unsafe fn round<V: Vector, const N: usize>(states: &mut [V; N], key: __m128i) {
     }
 }
 
-/// Encrypts or decrypts a chunk. Meanwhile GHASH takes in the chunk at `hashed`.
+/// Encrypts or decrypts a chunk, from `source` to `data`. Meanwhile GHASH takes in the chunk at `hashed`.
 #[inline(always)]
 unsafe fn crypt_chunk<V: Vector>(
     material: &Material,
+    source: *const u8,
     data: *mut u8,
     counters: &mut V,
     hashed: *const u8,
@@ -160,14 +166,19 @@ unsafe fn crypt_chunk<V: Vector>(
             at = opaque(at + 1);
         }
         let hash = products.reduce();
-        end(material, states, data);
+        end(material, states, source, data);
         hash
     }
 }
 
-/// Encrypts the first chunk.
+/// Encrypts the first chunk: its first vector where it is, the others from `rest`.
 #[inline(always)]
-unsafe fn crypt_first_chunk<V: Vector>(material: &Material, data: *mut u8, counters: &mut V) {
+unsafe fn crypt_first_chunk<V: Vector>(
+    material: &Material,
+    rest: *const u8,
+    data: *mut u8,
+    counters: &mut V,
+) {
     unsafe {
         let mut states: [V; CHUNK] = begin(material, counters);
         let mut at = opaque(1);
@@ -175,12 +186,16 @@ unsafe fn crypt_first_chunk<V: Vector>(material: &Material, data: *mut u8, count
             round(&mut states, material.round_key(at));
             at = opaque(at + 1);
         }
-        end(material, states, data);
+        let [first, others @ ..] = states;
+        end(material, [first], data, data);
+        end(material, others, rest, data.add(V::BYTES));
     }
 }
 
 /// What a packet's last blocks need.
 struct Tail<V> {
+    /// Where whole vectors are read, but for the last one.
+    source: *const u8,
     data: *mut u8,
     /// Bytes of the payload that are left, less than a chunk.
     len: usize,
@@ -197,7 +212,7 @@ impl<V: Vector> Tail<V> {
     #[inline(always)]
     unsafe fn finish<const N: usize, const OPENS: bool>(self, material: &Material) -> __m128i {
         unsafe {
-            let Tail { data, len, mut counters, hash, mask, lengths } = self;
+            let Tail { source, data, len, mut counters, hash, mask, lengths } = self;
             let mut states: [V; N] = begin(material, &mut counters);
             let mut mask = [mask.xor(material.round_key(0))];
             let mut at = opaque(1);
@@ -226,7 +241,8 @@ impl<V: Vector> Tail<V> {
             let mut last = V::zero();
             for (at, state) in states.into_iter().enumerate() {
                 if at < whole {
-                    end(material, [state], data.add(at * V::BYTES));
+                    let at = at * V::BYTES;
+                    end(material, [state], source.add(at), data.add(at));
                 } else {
                     last = state;
                 }
@@ -276,8 +292,12 @@ pub(crate) struct Nonce {
 /// Encrypts or decrypts the payload and returns the tag that it should have. The packet is `header_len` bytes of header, `len` of
 /// payload and room for a tag, which is not written.
 ///
+/// When it encrypts a payload of a chunk or more, all but its first vector and its last one, which may be short, is read from `rest`:
+/// that is where the payload's second vector begins.
+///
 /// # Safety
-/// The CPU has the instructions of `V`, and `packet` is valid, for reading and writing, for `header_len`, `len` and 16 bytes.
+/// The CPU has the instructions of `V`, and `packet` is valid, for reading and writing, for `header_len`, `len` and 16 bytes. `rest` is
+/// valid for reading what is read there, and nothing else writes it; it may be in the packet where that has its second vector.
 #[inline(always)]
 pub(super) unsafe fn crypt<V: Vector, const OPENS: bool>(
     material: &Material,
@@ -285,6 +305,7 @@ pub(super) unsafe fn crypt<V: Vector, const OPENS: bool>(
     packet: *mut u8,
     header_len: usize,
     payload_len: usize,
+    rest: *const u8,
 ) -> __m128i {
     const { assert!(CHUNK * V::BLOCKS <= POWERS) };
     unsafe {
@@ -294,20 +315,24 @@ pub(super) unsafe fn crypt<V: Vector, const OPENS: bool>(
         let mut counters = V::splat(first).add(V::counting());
         let mut hash = hash_header(material, packet, header_len);
         let mut data = packet.add(header_len);
+        let mut source = data.cast_const();
         let mut len = payload_len;
         let chunk = CHUNK * V::BYTES;
         if len >= chunk {
             if OPENS {
                 while len >= chunk {
-                    hash = crypt_chunk(material, data, &mut counters, data, hash);
+                    hash = crypt_chunk(material, data, data, &mut counters, data, hash);
                     data = data.add(chunk);
                     len -= chunk;
                 }
+                source = data;
             } else {
-                crypt_first_chunk(material, data, &mut counters);
+                crypt_first_chunk(material, rest, data, &mut counters);
+                source = rest.add(chunk - V::BYTES);
                 len -= chunk;
                 while len >= chunk {
-                    hash = crypt_chunk(material, data.add(chunk), &mut counters, data, hash);
+                    hash = crypt_chunk(material, source, data.add(chunk), &mut counters, data, hash);
+                    source = source.add(chunk);
                     data = data.add(chunk);
                     len -= chunk;
                 }
@@ -318,7 +343,7 @@ pub(super) unsafe fn crypt<V: Vector, const OPENS: bool>(
             }
         }
         let lengths = _mm_set_epi64x(header_len as i64 * 8, payload_len as i64 * 8);
-        let tail = Tail { data, len, counters, hash, mask: first.reverse(), lengths };
+        let tail = Tail { source, data, len, counters, hash, mask: first.reverse(), lengths };
         tail.finish_any::<OPENS>(material)
     }
 }

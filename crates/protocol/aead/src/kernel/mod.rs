@@ -16,6 +16,9 @@ use core::arch::x86_64::*;
 pub(crate) use gcm::Nonce;
 use material::Material;
 
+/// Bytes of the widest vector.
+const WIDEST: usize = 64;
+
 /// A key, and the proof that the CPU has the instructions that it is for.
 pub(crate) struct Kernel(Material);
 
@@ -26,7 +29,7 @@ macro_rules! width {
             use super::*;
 
             /// # Safety
-            /// The CPU has the features, `packet` is valid for header, payload and tag.
+            /// The CPU has the features, `packet` is valid for header, payload and tag, `rest` as `gcm::crypt` has it.
             #[target_feature(enable = $features)]
             pub(super) unsafe fn seal(
                 key: &Material,
@@ -34,10 +37,11 @@ macro_rules! width {
                 packet: *mut u8,
                 header: usize,
                 payload: usize,
+                rest: *const u8,
             ) {
                 // SAFETY: the caller's promise.
                 unsafe {
-                    let tag = gcm::crypt::<$vector, false>(key, nonce, packet, header, payload);
+                    let tag = gcm::crypt::<$vector, false>(key, nonce, packet, header, payload, rest);
                     _mm_storeu_si128(packet.add(header + payload).cast(), tag);
                 }
             }
@@ -56,7 +60,7 @@ macro_rules! width {
             ) -> bool {
                 // SAFETY: the caller's promise.
                 unsafe {
-                    let tag = gcm::crypt::<$vector, true>(key, nonce, packet, header, payload);
+                    let tag = gcm::crypt::<$vector, true>(key, nonce, packet, header, payload, packet);
                     let found = _mm_loadu_si128(packet.add(header + payload).cast());
                     let difference = _mm_xor_si128(tag, found);
                     let is_right = _mm_testz_si128(difference, difference) == 1;
@@ -98,14 +102,61 @@ impl Kernel {
         let Some(payload) = payload_len(packet, header_len) else {
             unreachable!("a packet has a header, a tag, and fewer than 65,536 bytes")
         };
-        let (key, packet) = (&self.0, packet.as_mut_ptr());
-        // SAFETY: a kernel exists only if the CPU has the instructions; header, payload and tag are the whole slice.
+        let packet = packet.as_mut_ptr();
+        let rest = packet.wrapping_add(header_len + self.vector_len());
+        // SAFETY: header, payload and tag are the whole slice, and `rest` is where the payload's second vector is, if it has one.
+        unsafe { self.seal_at(nonce, packet, header_len, payload, rest) }
+    }
+
+    /// The same. The payload's last bytes are read from `rest`, not from the packet.
+    ///
+    /// # Panics
+    /// If the packet is shorter than header, `rest` and tag, or 64 KiB or longer.
+    #[inline]
+    pub(crate) fn seal_with(&self, nonce: Nonce, packet: &mut [u8], header_len: usize, rest: &[u8]) {
+        let payload = payload_len(packet, header_len);
+        let before = payload.and_then(|payload| payload.checked_sub(rest.len()));
+        let place = before.and_then(|before| packet.get_mut(header_len + before..));
+        let (Some(payload), Some(before), Some(place)) = (payload, before, place) else {
+            unreachable!("a packet has a header, the rest of the payload, a tag, and fewer than 65,536 bytes")
+        };
+        let vector = self.vector_len();
+        let ends = rest.first_chunk::<WIDEST>().zip(rest.last_chunk::<WIDEST>());
+        let Some((first, last)) = ends.filter(|_| before <= vector && payload >= gcm::CHUNK * vector) else {
+            place[..rest.len()].copy_from_slice(rest);
+            return self.seal(nonce, packet, header_len);
+        };
+        // The first vector and the last one are read in the packet.
+        place[..WIDEST].copy_from_slice(first);
+        place[rest.len() - WIDEST..rest.len()].copy_from_slice(last);
+        let packet = packet.as_mut_ptr();
+        // SAFETY: header, payload and tag are the whole slice. The payload's second vector begins in `rest`, which goes on until the
+        // payload's end, and which the borrows say is not in the packet.
+        unsafe { self.seal_at(nonce, packet, header_len, payload, rest.as_ptr().add(vector - before)) }
+    }
+
+    /// # Safety
+    /// `packet` is valid for header, payload and tag, and `rest` as `gcm::crypt` has it.
+    #[inline]
+    unsafe fn seal_at(&self, nonce: Nonce, packet: *mut u8, header: usize, payload: usize, rest: *const u8) {
+        let key = &self.0;
+        // SAFETY: a kernel exists only if the CPU has the instructions; the rest is the caller's promise.
         unsafe {
             match self.instructions() {
-                Instructions::Aes128Bits => one::seal(key, nonce, packet, header_len, payload),
-                Instructions::Vaes256Bits => two::seal(key, nonce, packet, header_len, payload),
-                Instructions::Vaes512Bits => four::seal(key, nonce, packet, header_len, payload),
+                Instructions::Aes128Bits => one::seal(key, nonce, packet, header, payload, rest),
+                Instructions::Vaes256Bits => two::seal(key, nonce, packet, header, payload, rest),
+                Instructions::Vaes512Bits => four::seal(key, nonce, packet, header, payload, rest),
             }
+        }
+    }
+
+    /// Bytes of a vector.
+    #[inline]
+    fn vector_len(&self) -> usize {
+        match self.instructions() {
+            Instructions::Aes128Bits => 16,
+            Instructions::Vaes256Bits => 32,
+            Instructions::Vaes512Bits => WIDEST,
         }
     }
 
@@ -119,7 +170,7 @@ impl Kernel {
     ) -> Result<usize, OpenError> {
         let payload = payload_len(packet, header_len).ok_or(OpenError)?;
         let (key, packet) = (&self.0, packet.as_mut_ptr());
-        // SAFETY: as in `seal`.
+        // SAFETY: a kernel exists only if the CPU has the instructions; header, payload and tag are the whole slice.
         let is_right = unsafe {
             match self.instructions() {
                 Instructions::Aes128Bits => one::open(key, nonce, packet, header_len, payload),

@@ -28,7 +28,9 @@ fn sealed_by_ring(suite: Suite, pn: u64, plain: &[u8], header_len: usize) -> Vec
 proptest! {
     /// If libraries differed, a connection would break with the CPU it runs on.
     #[test]
-    fn libraries_agree(pn: u64, header_len in 0usize..60, len in 0usize..3_000, fill: u8) {
+    fn libraries_agree(
+        pn: u64, header_len in 0usize..60, len in 0usize..3_000, fill: u8, before in 0usize..60,
+    ) {
         for suite in Suite::ALL {
             let plain: Vec<u8> = (0..header_len + len + TAG_LEN).map(|at| fill ^ at as u8).collect();
             let sealed = sealed_by_ring(suite, pn, &plain, header_len);
@@ -36,6 +38,11 @@ proptest! {
                 let mut packet = plain.clone();
                 key(library, suite).seal(pn, &mut packet, header_len);
                 prop_assert_eq!(&sealed, &packet);
+                let (start, end) = (header_len + before.min(len), header_len + len);
+                let mut packet = plain.clone();
+                packet[start..].fill(0x77);
+                key(library, suite).seal_with(pn, &mut packet, header_len, &plain[start..end]);
+                prop_assert_eq!(&sealed, &packet, "with the rest from elsewhere");
             }
             for library in Library::ALL {
                 let mut packet = sealed.clone();

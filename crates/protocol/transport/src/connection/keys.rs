@@ -230,14 +230,15 @@ impl OneRttKeys {
         self.phase
     }
 
-    /// Encrypts a packet in place: `packet` is header, plaintext and room for the tag.
+    /// Encrypts a packet in place: `packet` is header, plaintext and room for the tag. The last bytes of the plaintext are those of
+    /// `rest`.
     #[inline]
-    pub(super) fn seal(&mut self, pn: u64, packet: &mut [u8], header_len: usize) {
+    pub(super) fn seal(&mut self, pn: u64, packet: &mut [u8], header_len: usize, rest: &[u8]) {
         self.sealed += 1;
         if self.first_sent.is_none() {
             self.first_sent = Some(pn);
         }
-        self.local.seal(pn, packet, header_len);
+        self.local.seal_with(pn, packet, header_len, rest);
     }
 
     /// Decrypts a packet in place and follows the peer's key update. Returns the length of the plaintext.

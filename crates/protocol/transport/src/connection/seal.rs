@@ -5,7 +5,7 @@ use super::close::close_period;
 use super::handshake::discard_space;
 use super::keys::KeyUsage;
 use super::trace::Plain;
-use crate::builder::PacketBuilder;
+use crate::builder::{PacketBuilder, Rest};
 use crate::error::TransportError;
 use crate::event::CloseReason;
 use crate::sent::SentFrame;
@@ -79,7 +79,8 @@ impl Assembly<'_> {
         }
     }
 
-    /// Header, frames, encryption, ledger: one packet at the start of the room.
+    /// Header, frames, encryption, ledger: one packet at the start of the room. Stream data up to its end is encrypted where the
+    /// application has it, unless a trace reads the plaintext first.
     pub(super) fn write_packet(&mut self, draft: Draft<'_>, fill: impl Fill) -> Option<Sealed> {
         let Draft { departure, space: id, dcid, min_len, room } = draft;
         if id == SpaceId::Application {
@@ -101,12 +102,15 @@ impl Assembly<'_> {
         let mut frames = core::mem::take(&mut self.scratch.frames);
         let payload = room.get_mut(header_len..size.checked_sub(TAG_LEN)?)?;
         let mut builder = PacketBuilder::new(Writer::new(payload), &mut frames);
+        if self.trace.is_none() {
+            builder.allow_rest();
+        }
         fill(self, &mut builder);
         let nothing = builder.is_empty() && min_len == 0;
         // RFC 9001 §5.4.2: the sample needs four bytes of packet number and payload.
         //= rfc9001/5.4.2#1
         builder.pad_to((4 - pn_len).max(min_len.saturating_sub(header_len + TAG_LEN)));
-        let flags = builder.flags();
+        let (flags, rest) = (builder.flags(), builder.rest());
         let len = header_len + builder.writer.position() + TAG_LEN;
         if !nothing {
             if let Some(mark) = mark {
@@ -118,7 +122,7 @@ impl Assembly<'_> {
                 let key_phase = self.counters.key_updates;
                 trace.on_sent(departure.at, &Plain { space: id, long, key_phase, pn, dcid, len, payload });
             }
-            self.seal(id, pn, header_len, room.get_mut(..len)?);
+            self.seal(id, pn, header_len, room.get_mut(..len)?, rest)?;
             let size = len.min(usize::from(u16::MAX)) as u16;
             let flags = flags.with(PacketFlags::of_ecn(departure.ecn));
             self.note_sent(id, departure.ecn, SentPacket { pn, sent_at: departure.at, size, flags }, &frames);
@@ -166,15 +170,35 @@ impl Assembly<'_> {
         (Some(mark), mark.pn_offset)
     }
 
-    fn seal(&mut self, id: SpaceId, pn: u64, header_len: usize, packet: &mut [u8]) {
+    /// Encrypts the packet. `None` if the rest of its payload is gone, which ends the connection.
+    #[inline]
+    fn seal(
+        &mut self,
+        id: SpaceId,
+        pn: u64,
+        header_len: usize,
+        packet: &mut [u8],
+        rest: Option<Rest>,
+    ) -> Option<()> {
+        let rest = match rest {
+            None => &[],
+            Some(rest) => match self.components.streams.rest(&rest) {
+                Some(bytes) => bytes,
+                None => {
+                    self.fault = Some(CloseReason::Violation(REST_IS_GONE));
+                    return None;
+                }
+            },
+        };
         match (id, &mut self.keys.one_rtt) {
-            (SpaceId::Application, Some(keys)) => keys.seal(pn, packet, header_len),
+            (SpaceId::Application, Some(keys)) => keys.seal(pn, packet, header_len, rest),
             _ => {
                 if let Some(keys) = self.long_keys(id) {
-                    keys.packet.seal(pn, packet, header_len);
+                    keys.packet.seal_with(pn, packet, header_len, rest);
                 }
             }
         }
+        Some(())
     }
 
     /// The ledger learns of the packet. Source: RFC 9002 appendix A.5.
@@ -219,6 +243,10 @@ impl Assembly<'_> {
         (!exhausted).then_some(())
     }
 }
+
+/// Nothing between filling a packet and sealing it takes bytes from a stream.
+const REST_IS_GONE: TransportError =
+    TransportError::new(Code::INTERNAL_ERROR, "stream data is gone before its packet is sealed");
 
 /// Masks the first byte and the packet number. Source: RFC 9001 §5.4.1.
 #[inline]

@@ -2,8 +2,8 @@
 //!
 //! *Plan* (plan.rs) says what may go. *Fill* lets the components write their frames in the order of their table
 //! (components.rs). *Seal* (seal.rs) encrypts the packet where it lies and notes it in the ledger; header protection follows
-//! for the whole train in one pass. A train is built straight into the data path's memory, and stream data is copied once,
-//! to its final place.
+//! for the whole train in one pass. A train is built straight into the data path's memory. Stream data that fills a packet is not
+//! copied there: sealing reads it where the application has it, and writes the ciphertext.
 //!
 //! To a data path that holds trains until they depart the pacer releases some before their time. All that is in such a train
 //! is dated by its departure, the packets in the ledger as well as the delays of acknowledgements.

@@ -98,10 +98,32 @@ impl SendBuffer {
     /// Fills `room` with the bytes from `offset` on, which must be the first never sent.
     #[inline]
     pub(super) fn copy_next(&mut self, offset: u64, room: &mut [u8]) {
+        self.advance_to(offset);
+        self.copy_from(self.cursor, offset, room);
+    }
+
+    /// Whether the `len` bytes from `offset` on, which must be the first never sent, are in one chunk. [`SendBuffer::slice`] lends them
+    /// until the next bytes are asked for.
+    #[inline]
+    pub(super) fn is_next_contiguous(&mut self, offset: u64, len: usize) -> bool {
+        self.advance_to(offset);
+        self.slice(offset, len).is_some()
+    }
+
+    /// The `len` bytes from `offset` on, if they are in the chunk at the cursor.
+    #[inline]
+    pub(super) fn slice(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        let chunk = self.chunks.get(self.cursor)?;
+        let start = usize::try_from(offset.checked_sub(chunk.start)?).ok()?;
+        chunk.bytes().get(start..)?.get(..len)
+    }
+
+    /// Moves the cursor to the chunk with the byte at `offset`.
+    #[inline]
+    fn advance_to(&mut self, offset: u64) {
         while self.chunks.get(self.cursor).is_some_and(|chunk| chunk.end() <= offset) {
             self.cursor += 1;
         }
-        self.copy_from(self.cursor, offset, room);
     }
 
     /// Fills `room` with the bytes from `offset` on, which must be held.

@@ -2,13 +2,13 @@
 //!
 //! Control frames go in front of data: they are few and unblock the peer. Among data the most urgent stream goes
 //! first; within an urgency what was lost goes before what is new. The packet that matters is the one with a single
-//! STREAM frame up to its end: a look at two queues, a header of six to eight bytes, one copy.
+//! STREAM frame up to its end: a look at two queues, and a header of six to eight bytes; sealing reads the data in the stream's buffer.
 
 use super::Streams;
 use super::send::{Reset, ResetAt};
 use super::slots::Slot;
 use super::stream::{Stream, Writer};
-use crate::builder::PacketBuilder;
+use crate::builder::{PacketBuilder, Rest};
 use crate::sent::SentFrame;
 use crate::stream_id::Dir;
 use wire::frame;
@@ -67,7 +67,7 @@ impl Streams {
     fn write_fresh(&mut self, slot: Slot, packet: &mut PacketBuilder<'_>) -> bool {
         let credit = self.credit.available(self.fresh.rank());
         let Stream { id, priority, writer, send, .. } = &mut self.slots[slot];
-        let written = send.write_next(*id, credit, packet);
+        let written = send.write_next(*id, slot.0, credit, packet);
         if written == 0 {
             return false;
         }
@@ -89,6 +89,12 @@ impl Streams {
             self.check_writer(slot);
         }
         true
+    }
+
+    /// The bytes that the packet written last ends with and that were not copied into it.
+    #[inline]
+    pub(crate) fn rest(&self, rest: &Rest) -> Option<&[u8]> {
+        self.slots[Slot(rest.place)].send.rest(rest)
     }
 
     fn write_resend(&mut self, slot: Slot, packet: &mut PacketBuilder<'_>) -> bool {

@@ -18,7 +18,7 @@
 use super::buffer::SendBuffer;
 use super::config::WriteError;
 use crate::announce::Announce;
-use crate::builder::PacketBuilder;
+use crate::builder::{PacketBuilder, Rest};
 use crate::flow::Credit;
 use crate::sent::SentFrame;
 use crate::stream_id::StreamId;
@@ -309,9 +309,16 @@ impl SendStream {
         self.unsent() > 0 && self.is_sending()
     }
 
-    /// Writes a frame of new data, at most `credit` bytes of it. Returns how many; 0 when the packet has no room.
+    /// Writes a frame of new data, at most `credit` bytes of it. Returns how many; 0 when the packet has no room. Data up to the
+    /// packet's end stays in the buffer if the packet allows it, see [`PacketBuilder::rest`].
     #[inline]
-    pub(super) fn write_next(&mut self, id: StreamId, credit: u64, packet: &mut PacketBuilder<'_>) -> u64 {
+    pub(super) fn write_next(
+        &mut self,
+        id: StreamId,
+        place: u32,
+        credit: u64,
+        packet: &mut PacketBuilder<'_>,
+    ) -> u64 {
         let offset = self.sent();
         //= rfc9000/4.1#5
         let available = self.unsent().min(self.credit.available()).min(credit);
@@ -319,12 +326,21 @@ impl SendStream {
         self.credit.use_up(layout.len as u64);
         let fin = self.take_fin(offset + layout.len as u64);
         stream_header(&mut packet.writer, id.as_u64(), offset, fin, layout.length_field);
-        if let Some(room) = packet.writer.room(layout.len) {
+        let may_stay = packet.takes_rest() && layout.length_field.is_none();
+        if may_stay && self.buffer.is_next_contiguous(offset, layout.len) {
+            packet.set_rest(Rest { place, offset, len: layout.len });
+        } else if let Some(room) = packet.writer.room(layout.len) {
             self.buffer.copy_next(offset, room);
         }
         packet.writer.advance(layout.len);
         packet.sent(SentFrame::Stream { id, offset, len: layout.len as u16, fin });
         layout.len as u64
+    }
+
+    /// The bytes of a packet's rest.
+    #[inline]
+    pub(super) fn rest(&self, rest: &Rest) -> Option<&[u8]> {
+        self.buffer.slice(rest.offset, rest.len)
     }
 
     /// Writes a frame of lost data, or a FIN without data. Returns whether the packet had room.

@@ -55,7 +55,7 @@ impl Forged<'_> {
         let pn_offset = write_short(&mut writer, &dcid, Spin::Zero, keys.phase(), self.pn, 2);
         writer.bytes(self.payload);
         packet[0] ^= self.bits;
-        keys.seal(self.pn, &mut packet, pn_offset + 2);
+        keys.seal(self.pn, &mut packet, pn_offset + 2, &[]);
         let mask = keys.local_header.mask(packet[pn_offset + 4..].first_chunk().expect("a sample"));
         protect(&mut packet, pn_offset, mask, 0x1f);
         packet

@@ -31,6 +31,35 @@ fn bulk_data_fills_packets_to_the_last_byte() {
     assert!(!client.streams.has_unsent());
 }
 
+/// What fills a packet is not copied into it, for sealing reads it where the application has it. What comes from two of the
+/// application's buffers, does not fill the packet or goes again is copied.
+#[test]
+fn data_that_fills_a_packet_stays_in_the_applications_buffer() {
+    let [mut client, _] = pair(&StreamConfig::default());
+    let id = client.streams.open(Dir::Bidi).unwrap();
+    let buffer = bytes::Bytes::from(bytes_of(id, 0, 2_000));
+    client.streams.write(id, buffer.clone()).unwrap();
+    client.write(id, 2_000, 2_000);
+    let packet = |client: &mut End| {
+        let (mut bytes, mut frames) = ([0xff; 1_000], Vec::new());
+        let mut builder = PacketBuilder::new(Writer::new(&mut bytes), &mut frames);
+        builder.allow_rest();
+        client.streams.write_data(&mut builder);
+        let rest = builder.rest();
+        rest.map(|rest| client.streams.rest(&rest).unwrap().as_ptr_range()).ok_or(frames)
+    };
+    let first = packet(&mut client).unwrap();
+    assert_eq!((first.start, first.end), (buffer.as_ptr(), buffer[998..].as_ptr()));
+    let second = packet(&mut client).unwrap();
+    assert_eq!((second.start, second.end), (first.end, buffer[1_994..].as_ptr()));
+    let sent = |offset, len| SentFrame::Stream { id, offset, len, fin: false };
+    assert_eq!(packet(&mut client).unwrap_err(), [sent(1_994, 996)], "from two buffers");
+    assert!(packet(&mut client).is_ok());
+    assert_eq!(packet(&mut client).unwrap_err(), [sent(3_986, 14)], "not up to the packet's end");
+    client.streams.on_frame_lost(&sent(0, 998));
+    assert_eq!(packet(&mut client).unwrap_err(), [sent(0, 998)], "again");
+}
+
 #[test]
 fn small_frames_share_a_packet_and_the_end_travels_with_the_data() {
     let [mut client, mut server] = pair(&StreamConfig::default());

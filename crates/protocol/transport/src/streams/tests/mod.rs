@@ -91,10 +91,16 @@ impl End {
     fn packet(&mut self, size: usize) -> Option<Sent> {
         let (mut bytes, mut frames) = (vec![0xff; size], Vec::new());
         let mut builder = PacketBuilder::new(Writer::new(&mut bytes), &mut frames);
+        builder.allow_rest();
         self.streams.write_control(&mut builder);
         self.streams.write_data(&mut builder);
-        let len = builder.writer.position();
+        let (len, rest) = (builder.writer.position(), builder.rest());
         bytes.truncate(len);
+        if let Some(rest) = rest {
+            let place = &mut bytes[len - rest.len..];
+            assert!(place.iter().all(|byte| *byte == 0xff), "what sealing reads elsewhere is not copied");
+            place.copy_from_slice(self.streams.rest(&rest).expect("the bytes of the rest"));
+        }
         (len > 0).then_some(Sent { bytes, frames })
     }
 
