@@ -25,6 +25,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri does not know TIOCOUTQ")]
     fn what_a_peer_has_not_read_is_unacknowledged_beyond_its_window() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
