@@ -104,8 +104,9 @@ pub(super) const ELSEWHERE: [&str; 5] = [
      server's CPU time: on a real link the card or the driver would do that in either case.",
     "AF_XDP in its other modes, and against each way through the kernel, is study E1.",
     "How tercel is built, and cannot be switched off: streams own their data, and information is sent again, never packets; nothing \
-     is allocated per packet; buffers are contiguous and copied once on the way out; the state of a connection lies in one slab of \
-     its worker, without virtual calls for each packet; a packet whose frames are in order takes the shortest way.",
+     is allocated per packet; buffers are contiguous, and stream data that fills a packet is encrypted from them without a copy; the \
+     state of a connection lies in one slab of its worker, without virtual calls for each packet; a packet whose frames are in order \
+     takes the shortest way.",
     "Header protection inside the payload's encryption is not built; the row on header protection compares masks for a whole train \
      with masks for each packet.",
     "Of the four congestion controllers the table has CUBIC and BBR; NewReno and Prague are chosen by --congestion, too.",
