@@ -82,8 +82,8 @@ pub fn run(context: &mut Context<'_>) -> io::Result<Study> {
         format!("Measured on loopback, where TCP's segments are as large as 64 KB, because no two namespaces can be made: {why}")
     }));
     let pairings = measured.pairings();
-    let mut findings = pairing::findings(&pairings);
-    findings.extend(between_versions(&measured.versions));
+    let mut findings: Vec<String> = between_versions(&measured.versions).into_iter().collect();
+    findings.extend(pairing::findings(&pairings));
     Ok(Study {
         id: "e6".to_owned(),
         title: "Can HTTP/3 be as cheap as HTTP/2 and HTTP/1.1?".to_owned(),

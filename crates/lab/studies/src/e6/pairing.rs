@@ -105,16 +105,21 @@ pub(super) fn findings(pairings: &[Pairing<'_>]) -> Vec<String> {
     [worth("server", &server), worth("client", &client)].concat()
 }
 
-/// One sentence on what is worth something at this end, dearest first, and one on what is not.
+/// A sentence on what is worth most at this end, one on what else is worth something, dearest first, and one on what is not. The table has
+/// the figures.
 fn worth(end: &str, ratios: &[(&str, Ratio)]) -> Vec<String> {
     let mut clear: Vec<&(&str, Ratio)> = ratios.iter().filter(|(_, ratio)| !ratio.spans_one()).collect();
     clear.sort_by(|(_, a), (_, b)| b.ratio.total_cmp(&a.ratio));
     let open: Vec<&str> =
         ratios.iter().filter(|(_, ratio)| ratio.spans_one()).map(|(name, _)| *name).collect();
-    let mut sentences: Vec<String> = clear
-        .into_iter()
-        .map(|(name, ratio)| format!("{name}: the {end}'s CPU time was {}.", saving(ratio)))
-        .collect();
+    let mut sentences = Vec::new();
+    if let Some(((name, ratio), others)) = clear.split_first() {
+        sentences.push(format!("{name}: the {end}'s CPU time was {}.", saving(ratio)));
+        let others: Vec<&str> = others.iter().map(|(name, _)| *name).collect();
+        if !others.is_empty() {
+            sentences.push(format!("A smaller difference to the {end}: {}.", others.join("; ")));
+        }
+    }
     if !open.is_empty() {
         sentences.push(format!("No measurable difference to the {end}: {}.", open.join("; ")));
     }
