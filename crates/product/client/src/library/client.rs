@@ -58,8 +58,9 @@ const MAX_RETRIES: u32 = 3;
 /// ```
 ///
 /// Futures run on any executor: connections and timers have threads of their own. Dropping the future of a request, or the
-/// content of its response, cancels the exchange; connections of HTTP/2 and 3 stay. When the last clone is dropped, exchanges that
-/// run are finished and then all connections are closed.
+/// content of its response, cancels the exchange; connections of HTTP/2 and 3 stay. Over HTTP/2, a request that has not been sent
+/// whole keeps its stream, when only the content of its response is dropped, until it is sent or its own content fails. When the last
+/// clone is dropped, exchanges that run are finished and then all connections are closed.
 #[derive(Clone)]
 pub struct Client {
     connector: Arc<Connector>,

@@ -18,6 +18,7 @@ mod connection;
 mod connector;
 mod content;
 mod error;
+mod holding;
 mod http3;
 mod hyper_error;
 mod informational;

@@ -1,14 +1,12 @@
 //! Requests to one origin at a time: a permit for each, which the content of the response holds until it has ended.
 
+use super::holding::Holding;
 use super::origin::Origin;
-use ::body::{Body, BodyError};
-use bytes::Bytes;
-use http_body::{Body as _, Frame, SizeHint};
+use ::body::Body;
+use http_body::Body as _;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Places that were given out or are waited for, by origin.
@@ -46,37 +44,8 @@ impl RequestPermit {
     /// The same content, which holds the permit until it has ended or is dropped.
     pub(crate) fn hold(self, content: Body) -> Body {
         match self.0 {
-            Some(permit) if !content.is_end_stream() => Body::new(Holding { content, permit: Some(permit) }),
+            Some(permit) if !content.is_end_stream() => Holding::wrap(content, permit),
             _ => content,
         }
-    }
-}
-
-struct Holding {
-    content: Body,
-    permit: Option<OwnedSemaphorePermit>,
-}
-
-impl http_body::Body for Holding {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let polled = Pin::new(&mut self.content).poll_frame(cx);
-        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
-            self.permit = None;
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.content.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.content.size_hint()
     }
 }

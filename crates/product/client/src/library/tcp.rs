@@ -5,7 +5,7 @@ use super::content::Content;
 use super::error::{Error, Kind};
 use super::hyper_error::of_hyper;
 use super::refused::Refused;
-use super::upload::Upload;
+use super::upload::EndWithUpload;
 use crate::fault::refusal;
 use crate::tasks::{Tasks, spawn};
 use body::Body;
@@ -127,7 +127,7 @@ pub(crate) async fn send_http1(
 ) -> Result<Response<Content>, Refused> {
     let mut guard = AbortOnDrop(Some(&connection.task));
     let (head, content) = request.into_parts();
-    let (content, end) = Upload::watch(content, &connection.task);
+    let (content, end) = EndWithUpload::watch(content, &connection.task);
     let sent = connection.sender.try_send_request(Request::from_parts(head, content)).await;
     let sent = sent.map(|response| response.map(|content| Content::http1(content, end)));
     let sent = sent.map_err(|error| refused(error, &connection.received));
@@ -135,8 +135,8 @@ pub(crate) async fn send_http1(
     sent
 }
 
-/// Sends a request. Dropping the future, or the content of the response, resets the stream, if the request is complete. hyper
-/// keeps the stream of one that waits for the server's flow control.
+/// Sends a request. Dropping the future, or the content of the response, resets the stream if the request is complete. hyper keeps
+/// the stream of one that is not until it is sent, or its content fails.
 pub(crate) async fn send_http2(
     connection: &mut Http2,
     request: Request<Body>,
