@@ -17,7 +17,7 @@ use crate::frame::{FrameHeader, HeaderReader, Kind};
 use crate::sink::MessageSink;
 use crate::trace::Trace;
 use base::time::Instant;
-use qpack::{FieldSection, Limits};
+use qpack::SectionDecoder;
 use transport::{Fin, Priority, StreamId};
 use wire::Side;
 
@@ -66,11 +66,9 @@ enum Expected {
 pub(crate) struct Shared<'a, S> {
     /// The side that receives.
     pub(crate) side: Side,
-    /// Decoded into for every head; reused.
-    pub(crate) section: &'a mut FieldSection,
-    /// What `section` was decoded from, if it may come again; else empty.
-    pub(crate) encoded: &'a mut Vec<u8>,
-    pub(crate) limits: &'a Limits,
+    /// Of every head.
+    pub(crate) sections: &'a mut SectionDecoder,
+    pub(crate) max_field_section_size: u64,
     pub(crate) extended_connect: ExtendedConnect,
     pub(crate) abuse_budgets: &'a mut AbuseBudgets,
     /// Bytes of unfinished field sections on all streams, and how many there may be.
@@ -254,7 +252,7 @@ impl Message {
                 }
                 // A decoded section counts 32 bytes a line more than its text, so an encoded one beyond the limit on the
                 // decoded size is too large whatever it holds (but for Huffman codes that no encoder would choose).
-                let limit = shared.limits.max_field_section_size;
+                let limit = shared.max_field_section_size;
                 let left = usize::try_from(header.length).ok().filter(|_| header.length <= limit);
                 let left = left.ok_or(Violation::TooLarge)?;
                 self.frame = Frame::Headers { left };
@@ -332,15 +330,15 @@ impl Message {
         self.frame = Frame::None;
         let len = self.partial.len() + piece.len();
         if self.partial.is_empty() {
-            decode(piece, shared)?;
+            shared.sections.decode(piece)?;
         } else {
             *shared.buffered = shared.buffered.saturating_sub(self.partial.len());
             let mut whole = core::mem::take(&mut self.partial);
             whole.extend_from_slice(piece);
-            decode(&whole, shared)?;
+            shared.sections.decode(&whole)?;
         }
         if let Some(trace) = &mut shared.trace {
-            trace.on_section(id, len, shared.section);
+            trace.on_section(id, len, shared.sections.section());
         }
         self.on_section(id, shared)?;
         Ok(rest)
@@ -351,11 +349,11 @@ impl Message {
         id: StreamId,
         shared: &mut Shared<'_, S>,
     ) -> Result<(), Violation> {
+        let section = shared.sections.section();
         match (self.stage, shared.side) {
             (Stage::Head, Side::Server) => {
                 self.pace.since = shared.now;
-                let head =
-                    fields::request(shared.section, shared.extended_connect).map_err(Violation::malformed)?;
+                let head = fields::request(section, shared.extended_connect).map_err(Violation::malformed)?;
                 let connect = head.method() == b"CONNECT";
                 self.stage = if connect { Stage::Tunnel } else { Stage::Content };
                 self.expected = match head.content_length().filter(|_| !connect) {
@@ -366,7 +364,7 @@ impl Message {
                 shared.sink.on_request(id, &head);
             }
             (Stage::Head, Side::Client) => {
-                let head = fields::response(shared.section).map_err(Violation::malformed)?;
+                let head = fields::response(section).map_err(Violation::malformed)?;
                 //= rfc9114/4.1#3
                 if head.is_interim() {
                     shared.abuse_budgets.on_idle_work(1)?;
@@ -376,7 +374,7 @@ impl Message {
                 shared.sink.on_response(id, &head);
             }
             _ => {
-                let trailers = fields::trailers(shared.section).map_err(Violation::malformed)?;
+                let trailers = fields::trailers(section).map_err(Violation::malformed)?;
                 self.stage = Stage::Trailed;
                 self.pace = Pace { since: shared.now, bytes: 0, paused: false };
                 shared.sink.on_trailers(id, &trailers);
@@ -448,23 +446,6 @@ impl Message {
             _ => None,
         }
     }
-}
-
-/// Sections that are longer, in encoded bytes, are not compared with the next.
-const MAX_REPEATED: usize = 512;
-
-/// Decodes a field section, unless it is the one before, byte for byte: without a dynamic table equal bytes mean equal
-/// lines. Answers to the same question within a second often are. Requests differ in their paths, so a server does not ask.
-fn decode<S>(bytes: &[u8], shared: &mut Shared<'_, S>) -> Result<(), Violation> {
-    if !bytes.is_empty() && shared.encoded == bytes {
-        return Ok(());
-    }
-    shared.encoded.clear();
-    shared.section.decode(bytes, shared.limits)?;
-    if shared.side.is_client() && bytes.len() <= MAX_REPEATED {
-        shared.encoded.extend_from_slice(bytes);
-    }
-    Ok(())
 }
 
 /// The first `most` bytes, or all.

@@ -10,6 +10,10 @@ use crate::integer::{self, Invalid};
 use crate::section::{FieldSection, Flags, LINE_OVERHEAD};
 use crate::static_table::Index;
 
+mod successive;
+
+pub use successive::SectionDecoder;
+
 /// How much a field section may hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {

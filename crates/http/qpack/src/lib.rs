@@ -1,7 +1,7 @@
 //! QPACK field compression, RFC 9204, with the static table and without a dynamic one.
 //!
 //! [`encode`] writes an encoded field section; [`FieldSection`] decodes one into memory that is reused from section to
-//! section. We announce a dynamic table capacity of 0 and never insert into the peer's, so sections never block, nothing
+//! section, and [`SectionDecoder`] those of one sender after each other. We announce a dynamic table capacity of 0 and never insert into the peer's, so sections never block, nothing
 //! is tracked between them, and a section may be encoded once and sent many times. [`instructions`] holds the rules that
 //! the two QPACK streams follow then.
 //!
@@ -22,7 +22,7 @@ mod integer;
 mod section;
 pub mod static_table;
 
-pub use decoder::Limits;
+pub use decoder::{Limits, SectionDecoder};
 pub use encoder::{encode, write_line, write_prefix};
 pub use error::{Code, DecodeError, Error};
 pub use huffman::{InvalidHuffman, decode as huffman_decode, encode as huffman_encode};

@@ -5,6 +5,7 @@
 //! lines are used.
 
 use crate::static_table::{self, Index};
+use core::ops::Range;
 
 /// Texts kept beyond this many bytes are given back after use: one large section must not cost memory for ever.
 const KEPT_TEXT: usize = 16 * 1024;
@@ -73,6 +74,22 @@ impl FieldSection {
         self.text.extend_from_slice(&other.text);
         self.entries.extend_from_slice(&other.entries);
         self.size = other.size;
+    }
+
+    /// Adds these lines of `other` at the end, whose text lies there. Returns their size, as RFC 9114 §4.2.2 counts it.
+    pub(crate) fn append(&mut self, other: &FieldSection, lines: Range<usize>, text: Range<usize>) -> usize {
+        let (from, here) = (text.start as u32, self.text.len() as u32);
+        self.text.extend_from_slice(other.text.get(text).unwrap_or(&[]));
+        let moved = |span: Span| match span.start & STATIC {
+            0 => Span { start: span.start.saturating_sub(from) + here, len: span.len },
+            _ => span,
+        };
+        let mut size = 0;
+        self.entries.extend(other.entries.get(lines).unwrap_or(&[]).iter().map(|entry| {
+            size += entry.name.len as usize + entry.value.len as usize + LINE_OVERHEAD;
+            FieldSpans { name: moved(entry.name), value: moved(entry.value), ..*entry }
+        }));
+        size
     }
 
     /// Bytes that it holds.

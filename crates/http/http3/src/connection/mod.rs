@@ -32,7 +32,7 @@ use crate::unidirectional::PeerStreams;
 use base::time::Instant;
 use local::LocalStreams;
 use peer_settings::PeerSettings;
-use qpack::FieldSection;
+use qpack::SectionDecoder;
 use receive::Action;
 use std::sync::Arc;
 use transport::Priority;
@@ -44,10 +44,8 @@ pub struct Connection {
     side: Side,
     config: Arc<Config>,
     exchanges: StreamTable<Exchange>,
-    /// Decoded into for every head of every stream.
-    section: FieldSection,
-    /// What `section` was decoded from, if it may come again; else empty.
-    encoded: Vec<u8>,
+    /// Of every head of every stream.
+    sections: SectionDecoder,
     /// Bytes of unfinished field sections on all streams.
     buffered: usize,
     arena: Arena,
@@ -76,10 +74,9 @@ impl Connection {
         let abuse_budgets = AbuseBudgets::new(config.idle_work, config.withdrawn, now);
         Connection {
             side,
+            sections: SectionDecoder::new(config.limits()),
             config,
             exchanges: StreamTable::default(),
-            section: FieldSection::new(),
-            encoded: Vec::new(),
             buffered: 0,
             arena: Arena::default(),
             peer_streams: PeerStreams::new(side.other()),

@@ -81,9 +81,8 @@ impl Connection {
         let mut priority = None;
         let mut shared = Shared {
             side: self.side,
-            section: &mut self.section,
-            encoded: &mut self.encoded,
-            limits: &self.config.limits(),
+            sections: &mut self.sections,
+            max_field_section_size: self.config.max_field_section_size,
             extended_connect: self.config.extended_connect(),
             abuse_budgets: &mut self.abuse_budgets,
             buffered: &mut self.buffered,

@@ -1,6 +1,6 @@
 //! Heads of HTTP/1.1 and 2 in the shape of HTTP/3's, for what reads heads of every version.
 
-use super::head::{RequestHead, Trailers};
+use super::head::{Judgement, RequestHead, Trailers};
 use super::target::{ExtendedConnect, Malformed};
 use super::validate;
 use http::header::{self, HeaderMap, HeaderName};
@@ -19,7 +19,11 @@ const LEFT_OUT: [HeaderName; 6] = [
 
 /// Memory for one head.
 #[derive(Debug, Default)]
-pub struct HeadBuffer(FieldSection);
+pub struct HeadBuffer {
+    section: FieldSection,
+    /// Of a head that is kept.
+    judgement: Option<Judgement>,
+}
 
 impl HeadBuffer {
     /// The head of `request`, copied as HTTP/3 would have brought it: RFC 9114 §4.3.1. A request without a scheme came over TLS.
@@ -47,8 +51,8 @@ impl HeadBuffer {
         request: &Request<B>,
         protocol: Option<&[u8]>,
     ) -> Result<RequestHead<'_>, Malformed> {
-        let (section, uri, fields) = (&mut self.0, request.uri(), request.headers());
-        section.clear();
+        self.clear();
+        let (section, uri, fields) = (&mut self.section, request.uri(), request.headers());
         section.push(b":method", request.method().as_str().as_bytes());
         if let Some(protocol) = protocol {
             section.push(b":protocol", protocol);
@@ -70,26 +74,24 @@ impl HeadBuffer {
 
     /// Keeps a copy of `head`, in memory that is used again.
     pub fn keep(&mut self, head: &RequestHead<'_>) {
-        self.0.copy(head.section);
+        self.section.copy(head.section);
+        self.judgement = Some(head.judgement);
     }
 
-    /// The head that was kept last.
-    ///
-    /// # Errors
-    /// None was kept.
-    pub fn kept(&self) -> Result<RequestHead<'_>, Malformed> {
-        // Whether it may name a protocol was judged before.
-        validate::request(&self.0, ExtendedConnect::Announced)
+    /// The head that was kept last; `None` if none was.
+    pub fn kept(&self) -> Option<RequestHead<'_>> {
+        self.judgement.map(|judgement| validate::judged(&self.section, judgement))
     }
 
     /// Forgets the head, and keeps the memory unless it is much.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.section.clear();
+        self.judgement = None;
     }
 
     /// Bytes that it holds.
     pub fn memory(&self) -> usize {
-        self.0.memory()
+        self.section.memory()
     }
 
     /// Trailer fields.
@@ -97,9 +99,9 @@ impl HeadBuffer {
     /// # Errors
     /// They break a rule of fields; says which.
     pub fn trailers(&mut self, fields: &HeaderMap) -> Result<Trailers<'_>, Malformed> {
-        self.0.clear();
-        push(&mut self.0, fields);
-        validate::trailers(&self.0)
+        self.clear();
+        push(&mut self.section, fields);
+        validate::trailers(&self.section)
     }
 }
 
@@ -147,7 +149,7 @@ mod tests {
         let request = Request::options("https://h/*").header("content-length", "7").body(()).unwrap();
         assert_eq!(buffer.request(&request).unwrap().content_length(), Some(7));
         let mut kept = HeadBuffer::default();
-        assert!(kept.kept().is_err());
+        assert!(kept.kept().is_none());
         kept.keep(&buffer.request(&request).unwrap());
         let head = kept.kept().unwrap();
         assert_eq!((head.path(), head.authority()), (Some(&b"/*"[..]), Some(&b"h"[..])));

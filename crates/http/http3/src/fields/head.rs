@@ -9,15 +9,23 @@ use transport::Priority;
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'a> {
     pub(super) section: &'a FieldSection,
-    /// How many lines at the front are pseudo-header fields.
-    pub(super) pseudo_lines: usize,
+    pub(super) judgement: Judgement,
     pub(super) method: &'a [u8],
     pub(super) scheme: Option<&'a [u8]>,
     pub(super) authority: Option<&'a [u8]>,
     pub(super) path: Option<&'a [u8]>,
     pub(super) protocol: Option<&'a [u8]>,
+}
+
+/// What a request's head is beside the text of its lines: a copy of the lines with it is the same head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Judgement {
+    /// How many lines at the front are pseudo-header fields.
+    pub(super) pseudo_lines: usize,
     pub(super) content_length: Option<u64>,
     pub(super) priority: Option<Priority>,
+    /// Whether an extended CONNECT is shown as GET.
+    pub(super) is_as_get: bool,
 }
 
 impl<'a> RequestHead<'a> {
@@ -53,17 +61,18 @@ impl<'a> RequestHead<'a> {
     #[doc(hidden)]
     #[must_use]
     pub fn as_get(&self) -> RequestHead<'a> {
-        RequestHead { method: b"GET", protocol: None, ..*self }
+        let judgement = Judgement { is_as_get: true, ..self.judgement };
+        RequestHead { judgement, method: b"GET", protocol: None, ..*self }
     }
 
     /// The number of bytes that the content will have, when the request says so. It is held to it.
     pub fn content_length(&self) -> Option<u64> {
-        self.content_length
+        self.judgement.content_length
     }
 
     /// What the `priority` field asks for. RFC 9218 §5.
     pub fn priority(&self) -> Option<Priority> {
-        self.priority
+        self.judgement.priority
     }
 
     /// Its size when decoded, in bytes: names, values, and 32 for each line. RFC 9114 §4.2.2.
@@ -78,7 +87,7 @@ impl<'a> RequestHead<'a> {
 
     /// The fields in their order, without pseudo-header fields.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = Line<'a>> + Clone {
-        self.section.lines_from(self.pseudo_lines)
+        self.section.lines_from(self.judgement.pseudo_lines)
     }
 
     /// The first value of `name`.

@@ -4,7 +4,7 @@
 //! What is wrong is a sentence; the caller makes a stream error H3_MESSAGE_ERROR of it.
 
 use super::characters as chars;
-use super::head::{RequestHead, ResponseHead, Trailers};
+use super::head::{Judgement, RequestHead, ResponseHead, Trailers};
 use super::names::Name;
 use super::target::{ExtendedConnect, Malformed, Target};
 use crate::priority;
@@ -120,15 +120,40 @@ pub(crate) fn request(
     let target = Target { method, scheme, authority, host: ordinary.host, path, protocol };
     Ok(RequestHead {
         section,
-        pseudo_lines,
+        judgement: Judgement {
+            pseudo_lines,
+            content_length: ordinary.content_length,
+            priority: ordinary.priority,
+            is_as_get: false,
+        },
         method,
         scheme,
         authority: target.judge()?,
         path,
         protocol,
-        content_length: ordinary.content_length,
-        priority: ordinary.priority,
     })
+}
+
+/// The head in a section whose lines were judged before, and were valid.
+pub(crate) fn judged(section: &FieldSection, judgement: Judgement) -> RequestHead<'_> {
+    let mut pseudo = RequestPseudo::default();
+    for line in section.lines().take(judgement.pseudo_lines) {
+        // It is one of the five, and the first of its kind.
+        let taken = pseudo.take(&line, Name::of(&line), ExtendedConnect::Announced);
+        debug_assert_eq!(taken, Ok(()));
+    }
+    let RequestPseudo { method, scheme, authority, path, protocol } = pseudo;
+    let host = || section.lines_from(judgement.pseudo_lines).find(|line| Name::of(line) == Name::Host);
+    let head = RequestHead {
+        section,
+        judgement,
+        method: method.unwrap_or_default(),
+        scheme,
+        authority: authority.or_else(|| host().map(|line| line.value)),
+        path,
+        protocol,
+    };
+    if judgement.is_as_get { head.as_get() } else { head }
 }
 
 /// Judges the header section of a response, interim or final.

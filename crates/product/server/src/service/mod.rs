@@ -8,7 +8,6 @@
 //! |---|---|
 //! | request.rs | a request's head, and its future while it runs |
 //! | upload.rs | its content, by a queue to a [`body::Body`] |
-//! | logged.rs | what the access log says of it |
 //! | fields.rs | the response's fields |
 //! | content.rs | the response's content |
 //! | http_service.rs | what a server takes as a service |
@@ -19,7 +18,6 @@ mod content;
 mod fields;
 mod function;
 mod http_service;
-mod logged;
 mod request;
 mod shared;
 mod upload;
@@ -99,7 +97,7 @@ impl<S: HttpService> Handler for ServiceHandler<S> {
         cx: &Context<'_>,
     ) -> Poll<Response<ServiceFields, ServiceContent<S::Content>>> {
         let Request { head, upload, received, connection } = request;
-        if let Some(status) = head.refusal() {
+        if let Err(status) = head.prepare() {
             return Poll::Ready(self.plain(status, cx));
         }
         match head.poll(&mut self.service, Arrival { upload, received, connection }, cx) {

@@ -1,7 +1,6 @@
 //! The head of a request, and the future that answers it.
 
 use super::http_service::HttpService;
-use super::logged::Logged;
 use super::upload::Inlet;
 use crate::access_log::RequestLine;
 use crate::caught::caught;
@@ -10,7 +9,7 @@ use crate::informational::Outlet;
 use crate::low::{Context, Head, Interim, Received};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
-use http3::{HeadMemory, RequestHead};
+use http3::{HeadBuffer, HeadMemory, RequestHead};
 use rustls_pki_types::CertificateDer;
 use std::future::Future;
 use std::pin::Pin;
@@ -25,13 +24,14 @@ const KEPT: usize = 4_096;
 
 /// A request and the future that answers it, in memory that is reused.
 pub struct ServiceHead<F> {
-    /// Until the service is called.
-    request: Option<http::Request<()>>,
+    /// The head as it came.
+    came: HeadBuffer,
+    stage: Stage,
+    method: Method,
     refusal: Option<StatusCode>,
     expects_continue: bool,
     /// Bytes of the head as it came, and what each field costs beside.
     size: usize,
-    logged: Logged,
     /// The text of the request's fields.
     memory: HeadMemory,
     future: Pin<Box<Option<F>>>,
@@ -41,6 +41,20 @@ pub struct ServiceHead<F> {
     outlet: Option<Arc<Outlet>>,
     /// What TLS says of the connection, once it is read. It stays, as heads stay with their connection.
     secured: Option<Secured>,
+}
+
+/// How far a request has come on its way to the service.
+///
+/// Its `http` types are made shortly before the service is called, one request after the other: the memory of the last one is free
+/// again then, and is in the cache. Rejected: to make them when the head arrives, which is when those of a whole packet do.
+#[derive(Default)]
+#[expect(clippy::large_enum_variant, reason = "it lies in memory that is used again")]
+enum Stage {
+    /// There is none, or it was refused, or the service has it.
+    #[default]
+    Over,
+    Arrived,
+    Prepared(http::Request<()>),
 }
 
 /// What TLS says of a connection.
@@ -112,11 +126,12 @@ pub(crate) enum Polled<B, E> {
 impl<F> Default for ServiceHead<F> {
     fn default() -> ServiceHead<F> {
         ServiceHead {
-            request: None,
+            came: HeadBuffer::default(),
+            stage: Stage::Over,
+            method: Method::default(),
             refusal: None,
             expects_continue: false,
             size: 0,
-            logged: Logged::default(),
             memory: HeadMemory::default(),
             future: Box::pin(None),
             call: None,
@@ -127,31 +142,58 @@ impl<F> Default for ServiceHead<F> {
 }
 
 impl<F> ServiceHead<F> {
-    pub(crate) fn refusal(&self) -> Option<StatusCode> {
-        self.refusal
+    /// Makes the request of `http` types, if it is not made yet. To be called before [`ServiceHead::poll`].
+    ///
+    /// # Errors
+    /// The request is refused, by this status.
+    pub(crate) fn prepare(&mut self) -> Result<(), StatusCode> {
+        if matches!(self.stage, Stage::Arrived) {
+            let mut request = http::Request::new(());
+            let written = self.came.kept().map(|head| head.write_request(&mut request, &mut self.memory));
+            // A head can be valid for HTTP/3, and not for the types of `http`.
+            match written {
+                Some(Ok(())) => {
+                    self.method.clone_from(request.method());
+                    self.stage = Stage::Prepared(request);
+                }
+                Some(Err(_)) | None => self.refuse(StatusCode::BAD_REQUEST),
+            }
+        }
+        self.refusal.map_or(Ok(()), Err)
     }
 
+    fn refuse(&mut self, status: StatusCode) {
+        self.stage = Stage::Over;
+        self.refusal = Some(status);
+    }
+
+    /// The request, before the service has it.
+    fn prepared(&mut self) -> Option<&mut http::Request<()>> {
+        match self.prepare().map(|()| &mut self.stage) {
+            Ok(Stage::Prepared(request)) => Some(request),
+            _ => None,
+        }
+    }
+
+    /// The method of a request that was prepared.
     pub(crate) fn method(&self) -> &Method {
-        self.logged.method()
+        &self.method
     }
 
     /// The request is for this target instead of the one that was sent.
     pub(crate) fn replace_target(&mut self, target: &[u8]) {
-        let Some(request) = &mut self.request else { return };
+        let Some(request) = self.prepared() else { return };
         let mut parts = std::mem::take(request.uri_mut()).into_parts();
         parts.path_and_query = PathAndQuery::try_from(target).ok();
         match http::Uri::from_parts(parts) {
             Ok(uri) if uri.path_and_query().is_some() => *request.uri_mut() = uri,
-            _ => {
-                self.request = None;
-                self.refusal = Some(StatusCode::BAD_REQUEST);
-            }
+            _ => self.refuse(StatusCode::BAD_REQUEST),
         }
     }
 
     /// The request has these fields, in place of what a client may have sent by names that many applications take for the same.
     pub(crate) fn replace_fields(&mut self, fields: Vec<(HeaderName, Vec<HeaderValue>)>) {
-        let Some(request) = &mut self.request else { return };
+        let Some(request) = self.prepared() else { return };
         let map = request.headers_mut();
         for (name, values) in fields {
             let is_alike =
@@ -164,12 +206,12 @@ impl<F> ServiceHead<F> {
 
     /// The request has `extension` among its extensions.
     pub(crate) fn extend<T: Clone + Send + Sync + 'static>(&mut self, extension: T) {
-        if let Some(request) = &mut self.request {
+        if let Some(request) = self.prepared() {
             request.extensions_mut().insert(extension);
         }
     }
 
-    /// Calls the service, or polls its future if that was woken.
+    /// Calls the service with the request that was prepared, or polls its future if that was woken.
     pub(crate) fn poll<S: HttpService<Future = F>>(
         &mut self,
         service: &mut S,
@@ -180,7 +222,7 @@ impl<F> ServiceHead<F> {
         F: Future<Output = Result<http::Response<S::Content>, S::Error>>,
     {
         let call = self.call.take().unwrap_or_else(|| Call::new(cx));
-        if !call.handle.is_made.swap(false, Ordering::AcqRel) && self.request.is_none() {
+        if !call.handle.is_made.swap(false, Ordering::AcqRel) && matches!(self.stage, Stage::Over) {
             self.call = Some(call);
             return Polled::Pending;
         }
@@ -204,14 +246,14 @@ impl<F> ServiceHead<F> {
         F: Future<Output = Result<http::Response<S::Content>, S::Error>>,
     {
         let mut task = std::task::Context::from_waker(waker);
-        if self.request.is_some() {
+        if matches!(self.stage, Stage::Prepared(_)) {
             match service.poll_ready(&mut task) {
                 Poll::Pending => return Polled::Pending,
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(_)) => return Polled::Unready,
             }
         }
-        if let Some(mut request) = self.request.take() {
+        if let Stage::Prepared(mut request) = std::mem::take(&mut self.stage) {
             request.extensions_mut().insert(self.info(arrival.connection, waker));
             let content = arrival.upload.body(arrival.received, cx);
             self.future.set(Some(service.call(request.map(|()| content))));
@@ -249,13 +291,11 @@ impl<F> ServiceHead<F> {
 impl<F> Head for ServiceHead<F> {
     fn on_request(&mut self, head: &RequestHead<'_>) {
         self.size = usize::try_from(head.size()).unwrap_or(0) + FIELD * head.lines().len();
-        self.expects_continue = self.logged.keep(head);
-        let request = self.request.insert(http::Request::new(()));
-        if head.write_request(request, &mut self.memory).is_err() {
-            // Valid for HTTP/3, and not for the types of `http`.
-            self.request = None;
-            self.refusal = Some(StatusCode::BAD_REQUEST);
-        }
+        // RFC 9110 §10.1.1
+        let expected = head.field(b"expect");
+        self.expects_continue = expected.is_some_and(|what| what.eq_ignore_ascii_case(b"100-continue"));
+        self.came.keep(head);
+        self.stage = Stage::Arrived;
     }
 
     fn on_refused(&mut self, status: u16) {
@@ -265,18 +305,25 @@ impl<F> Head for ServiceHead<F> {
     fn recycle(&mut self) {
         self.end();
         self.outlet.iter().for_each(|outlet| outlet.close());
-        self.request = None;
+        self.stage = Stage::Over;
         self.refusal = None;
         self.expects_continue = false;
         self.size = 0;
-        self.logged.clear();
+        self.came.clear();
+        if self.came.memory() > KEPT {
+            self.came = HeadBuffer::default();
+        }
         if self.memory.bytes() > KEPT {
             self.memory = HeadMemory::default();
         }
     }
 
     fn memory(&self) -> usize {
-        size_of::<ServiceHead<F>>() + size_of::<Option<F>>() + self.size + self.memory.bytes()
+        size_of::<ServiceHead<F>>()
+            + size_of::<Option<F>>()
+            + self.size
+            + self.came.memory()
+            + self.memory.bytes()
     }
 
     fn expects_continue(&self) -> bool {
@@ -286,7 +333,7 @@ impl<F> Head for ServiceHead<F> {
     fn next_interim(&mut self) -> Option<Interim> {
         let outlet = self.outlet.as_ref()?;
         let next = outlet.take();
-        if next.is_none() && self.request.is_none() && self.future.is_none() {
+        if next.is_none() && matches!(self.stage, Stage::Over) && self.future.is_none() {
             // The final response follows.
             outlet.close();
         }
@@ -298,7 +345,14 @@ impl<F> Head for ServiceHead<F> {
     }
 
     fn line(&self) -> RequestLine<'_> {
-        self.logged.line()
+        let Some(head) = self.came.kept() else { return RequestLine::default() };
+        RequestLine {
+            method: Some(head.method()),
+            host: head.authority(),
+            target: head.path(),
+            referer: head.field(b"referer"),
+            user_agent: head.field(b"user-agent"),
+        }
     }
 }
 

@@ -260,13 +260,9 @@ impl RoutedHead {
         if self.is_tunnel() { b"GET" } else { self.head.value(Name::Method).unwrap_or_default() }
     }
 
-    /// The request as a service sees it.
-    ///
-    /// # Errors
-    /// Nothing was kept of it: it arrived before there was any service.
-    pub(super) fn seen(&self) -> Result<RequestHead<'_>, &'static str> {
-        let whole = self.whole.kept()?;
-        Ok(if self.is_tunnel() { whole.as_get() } else { whole })
+    /// The request as a service sees it. `None`: nothing was kept of it, as it arrived before there was any service.
+    pub(super) fn seen(&self) -> Option<RequestHead<'_>> {
+        self.whole.kept().map(|whole| if self.is_tunnel() { whole.as_get() } else { whole })
     }
 
     /// An extended CONNECT.

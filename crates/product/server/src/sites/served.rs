@@ -23,8 +23,8 @@ use std::task::Poll;
 pub(super) fn begin(head: &mut RoutedHead, matched: RouteMatch, route: &Route, of: &ServiceOf) {
     let mut request = head.served.take().unwrap_or_default();
     match head.seen() {
-        Ok(seen) => request.on_request(&seen),
-        Err(_) => request.on_refused(503),
+        Some(seen) => request.on_request(&seen),
+        None => request.on_refused(503),
     }
     let (path, query) = split_query(head.head.target());
     if let Some(rest) = route.prefix.rest(path).filter(|_| of.is_below_prefix) {
@@ -55,8 +55,8 @@ pub(super) fn ask(
 ) {
     let mut request = head.served.take().unwrap_or_default();
     match head.seen() {
-        Ok(seen) => request.on_request(&seen),
-        Err(_) => request.on_refused(503),
+        Some(seen) => request.on_request(&seen),
+        None => request.on_refused(503),
     }
     head.served = Some(request);
     let service = Called(Arc::clone(of));
@@ -74,7 +74,7 @@ pub(super) fn poll_permit(
     let (Some(request), Progress::Asking(served)) = (&mut head.served, &mut head.progress) else {
         return failed(500);
     };
-    if let Some(status) = request.refusal() {
+    if let Err(status) = request.prepare() {
         return failed(status.as_u16());
     }
     let arrival = Arrival { upload: &mut Inlet::default(), received: Received::Whole, connection };
@@ -109,7 +109,7 @@ pub(super) fn poll(
     let (Some(request), Progress::Served(served)) = (&mut head.served, &mut head.progress) else {
         return failed(500);
     };
-    if let Some(status) = request.refusal() {
+    if let Err(status) = request.prepare() {
         return failed(status.as_u16());
     }
     let mut arrival = arrival;
