@@ -37,6 +37,13 @@ impl<T> StreamTable<T> {
         StreamTable { places: Vec::new(), len: 0, displaced: 0, next: 0, kept }
     }
 
+    /// Gives the memory back if there is no value.
+    pub fn release_memory(&mut self) {
+        if self.is_empty() {
+            self.places = Vec::new();
+        }
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len == 0

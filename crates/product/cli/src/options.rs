@@ -237,7 +237,7 @@ impl QuicArgs {
     /// The TLS settings. Secrets are logged where SSLKEYLOGFILE says. What encrypts packets holds for the whole process from now on.
     pub(crate) fn tls(&self) -> TlsOptions {
         if self.aead == Aead::Library {
-            crypto::packet::prefer_libraries();
+            crypto::prefer_libraries();
         }
         TlsOptions {
             suites: match self.cipher {

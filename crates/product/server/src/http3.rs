@@ -554,6 +554,10 @@ impl<H: Handler> App for Server<H> {
             _ => {}
         }
         self.settle(now, connection, state);
+        if connection.is_quiet() {
+            state.session.connection.release_memory();
+            state.session.messages.release_memory();
+        }
         let watched = self.watch(now, connection, state);
         self.count_if_closed(now, connection, state);
         let deadline = state.shutdown.next_timeout(now);

@@ -140,6 +140,11 @@ impl RangeSet {
         self.ranges.clear();
     }
 
+    /// Gives back memory that the ranges of now do not need.
+    pub fn shrink(&mut self) {
+        self.ranges.shrink_to_fit();
+    }
+
     /// Forgets the lowest ranges until at most `count` are left.
     pub fn keep_highest(&mut self, count: usize) {
         let excess = self.ranges.len().saturating_sub(count);

@@ -1,8 +1,12 @@
 //! The keys of one encryption level, and the secrets from which the next 1-RTT keys come. RFC 9001 §5, §6.
 
+use crate::derived::DerivedKey;
 use crate::header::HeaderKey;
+use crate::library::Library;
 use crate::packet::PacketKey;
-use crate::secret::Secret;
+use crate::secret::{RawKey, Secret};
+use crate::suite::Suite;
+use core::fmt;
 use wire::{Side, Version};
 
 /// Keys for packets that we send and for packets that the peer sent.
@@ -31,17 +35,15 @@ impl Keys {
 
 impl DirectionalKeys {
     pub(crate) fn new(version: Version, secret: &Secret) -> DirectionalKeys {
-        let header = secret.header_key(version);
         DirectionalKeys {
-            header: HeaderKey::new(secret.suite(), &header[..secret.suite().key_len()]),
-            packet: packet_key(version, secret),
+            header: header_key(secret.suite(), &secret.header_key(version)),
+            packet: DerivedKey::new(version, secret).expand(0),
         }
     }
 }
 
-fn packet_key(version: Version, secret: &Secret) -> PacketKey {
-    let (key, iv) = secret.packet_key(version);
-    PacketKey::new(secret.suite(), &key[..secret.suite().key_len()], &iv)
+fn header_key(suite: Suite, key: &RawKey) -> HeaderKey {
+    HeaderKey::with_library(Library::fastest(suite), suite, &key[..suite.key_len()])
 }
 
 /// The keys of Initial packets, which follow from the destination connection ID of the client's first Initial packet (after
@@ -54,30 +56,84 @@ pub fn initial_keys(version: Version, dcid: &[u8], side: Side) -> Keys {
     }
 }
 
-/// Where the next generations of 1-RTT packet keys come from. RFC 9001 §6.1.
-#[derive(Debug)]
+/// What 1-RTT keys are made of, those in use and those of the next key phases. RFC 9001 §6.1.
+///
+/// It is a fifth of the keys themselves: a connection that is idle keeps no more than this.
 pub struct OneRttSecrets {
     version: Version,
-    local: Secret,
-    peer: Secret,
+    /// The path whose packets the keys are for. draft-ietf-quic-multipath §2.4.
+    path: u32,
+    local: DirectionSecrets,
+    peer: DirectionSecrets,
+}
+
+/// The same of one direction. The next key is derived ahead.
+struct DirectionSecrets {
+    header: RawKey,
+    in_use: DerivedKey,
+    next: DerivedKey,
+    /// The secret of the next key.
+    secret: Secret,
+}
+
+impl DirectionSecrets {
+    fn new(version: Version, mut secret: Secret) -> DirectionSecrets {
+        let (header, in_use) = (secret.header_key(version), DerivedKey::new(version, &secret));
+        //= rfc9001/6.1#3
+        secret.update(version);
+        DirectionSecrets { header, in_use, next: DerivedKey::new(version, &secret), secret }
+    }
+
+    fn advance(&mut self, version: Version) {
+        self.secret.update(version);
+        self.in_use = core::mem::replace(&mut self.next, DerivedKey::new(version, &self.secret));
+    }
+
+    fn keys(&self, path: u32) -> DirectionalKeys {
+        DirectionalKeys {
+            header: header_key(self.secret.suite(), &self.header),
+            packet: self.in_use.expand(path),
+        }
+    }
 }
 
 impl OneRttSecrets {
-    /// The secrets of the generation in use.
+    /// The secrets of the first generation.
     pub(crate) fn new(version: Version, local: Secret, peer: Secret) -> OneRttSecrets {
-        OneRttSecrets { version, local, peer }
+        let [local, peer] = [local, peer].map(|secret| DirectionSecrets::new(version, secret));
+        OneRttSecrets { version, path: 0, local, peer }
     }
 
-    /// Moves on by one key phase: the packet keys of the local side, then of the peer. Header keys stay.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "not an iterator: it never ends and each call costs four HMACs"
-    )]
-    pub fn next(&mut self) -> (PacketKey, PacketKey) {
-        //= rfc9001/6.1#3
-        self.local.update(self.version);
-        self.peer.update(self.version);
-        (packet_key(self.version, &self.local), packet_key(self.version, &self.peer))
+    /// The keys in use.
+    pub fn keys(&self) -> Keys {
+        Keys { local: self.local.keys(self.path), peer: self.peer.keys(self.path) }
+    }
+
+    /// The packet keys in use: the local side's, then the peer's.
+    pub fn packet_keys(&self) -> (PacketKey, PacketKey) {
+        (self.local.in_use.expand(self.path), self.peer.in_use.expand(self.path))
+    }
+
+    /// The packet key of the peer's next key phase.
+    pub fn next_peer(&self) -> PacketKey {
+        self.peer.next.expand(self.path)
+    }
+
+    /// Moves on by one key phase. Header keys stay.
+    pub fn advance(&mut self) {
+        self.local.advance(self.version);
+        self.peer.advance(self.version);
+    }
+
+    /// Keys made from now on are for packets of path `to`; of path 0 at first.
+    pub fn set_path(&mut self, to: u32) {
+        self.path = to;
+    }
+}
+
+impl fmt::Debug for OneRttSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OneRttSecrets")
     }
 }
 

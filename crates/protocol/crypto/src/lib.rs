@@ -14,13 +14,16 @@
 //! and for key shares, and tickets use the same.
 #![forbid(unsafe_code)]
 
+mod choice;
 pub mod config;
+mod derived;
 mod fault;
 pub mod header;
 mod hello;
 mod key_capture;
 pub mod keys;
 pub mod level;
+mod library;
 pub mod packet;
 pub mod reset;
 pub mod resumption;
@@ -36,6 +39,7 @@ mod undecided;
 mod vectors;
 mod voucher;
 
+pub use choice::prefer_libraries;
 pub use config::{
     Authorities, ClientAuth, ClientTls, ConfigError, Ech, EchConfigs, Identities, Identity, KeyExchange,
     KeyLines, KeyLog, Roots, ServerTls, SharedIdentities, TlsOptions, tcp_client, tcp_server,
@@ -43,6 +47,7 @@ pub use config::{
 pub use header::{HeaderKey, SAMPLE_LEN};
 pub use keys::{DirectionalKeys, Keys, OneRttSecrets, initial_keys};
 pub use level::Level;
+pub use library::Library;
 pub use packet::{OpenError, PacketKey, TAG_LEN};
 pub use reset::StatelessResetKey;
 pub use resumption::{

@@ -1,19 +1,16 @@
 //! Packet protection: AEAD keys that seal and open whole packets in place. RFC 9001 §5.3.
 //!
 //! A key is a closed enum over library and suite, not a trait object: the call is a jump that predicts well, and the
-//! compiler sees through it. Which library does which suite on which CPU is decided once, from measurements:
-//! docs/decisions/002 and 021. AES-GCM is done by tercel's own kernel (`aead`) where the CPU has the instructions, unless a process says
-//! otherwise. The nonce is the IV with the packet number added by exclusive or; the IV is kept as two integers so
+//! compiler sees through it. Which library does which suite is decided in choice.rs. The nonce is the IV with the packet number added by exclusive or; the IV is kept as two integers so
 //! that this is one operation.
 //!
 //! Invariants: the associated data is everything before the payload, which must be final (packet number included) but not
 //! yet header-protected. A failed `open` leaves the ciphertext destroyed, except for the last 16 bytes, which a caller may
 //! still compare with stateless reset tokens. The IV is wiped when a key is dropped, and so is what the kernel and aws-lc hold.
 
+use crate::library::Library;
 use crate::suite::Suite;
 use core::fmt;
-use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::LazyLock;
 use zeroize::Zeroize;
 
 pub use aead::{OpenError, TAG_LEN};
@@ -37,79 +34,8 @@ enum Cipher {
     AwsLc(aws_lc_rs::aead::LessSafeKey),
 }
 
-/// What implements the AEADs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Library {
-    /// Tercel's own, for AES-GCM on CPUs with the instructions; elsewhere aws-lc-rs.
-    Kernel,
-    /// aws-lc-rs.
-    AwsLc,
-}
-
-impl Library {
-    /// What is compiled in.
-    pub const ALL: [Library; 2] = [Library::Kernel, Library::AwsLc];
-
-    /// The fastest for the suite on this CPU. Decided by its features, from the measurements in docs/decisions/002 and 021; asked
-    /// once per key.
-    pub fn fastest(suite: Suite) -> Library {
-        match suite {
-            Suite::Aes128Gcm | Suite::Aes256Gcm if uses_kernel() => Library::Kernel,
-            Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => Library::AwsLc,
-        }
-    }
-}
-
-/// Whether a part of the process has asked for libraries.
-static PREFERS_LIBRARIES: AtomicBool = AtomicBool::new(false);
-
-/// What this process's environment and CPU say. The answer stays.
-static HAS_KERNEL: LazyLock<bool> =
-    LazyLock::new(|| std::env::var_os("TERCEL_AEAD").is_none_or(|value| value != "library") && agrees());
-
-/// Keys made from now on, in the whole process, are those of libraries, not of tercel's own kernel. The variable
-/// `TERCEL_AEAD=library` in the environment says the same.
-pub fn prefer_libraries() {
-    PREFERS_LIBRARIES.store(true, Ordering::Relaxed);
-}
-
-fn uses_kernel() -> bool {
-    !PREFERS_LIBRARIES.load(Ordering::Relaxed) && *HAS_KERNEL
-}
-
-/// Whether this CPU has the kernel's instructions, and aws-lc opens what they seal. So a processor, an emulator or a compiler that does them
-/// wrongly costs speed, and no connection.
-fn agrees() -> bool {
-    const HEADER_LEN: usize = 13;
-    if aead::Instructions::fastest().is_none() {
-        return false;
-    }
-    [Suite::Aes128Gcm, Suite::Aes256Gcm].into_iter().all(|suite| {
-        let key: [u8; 32] = core::array::from_fn(|at| at as u8);
-        let [own, other] = [Library::Kernel, Library::AwsLc]
-            .map(|library| PacketKey::with_library(library, suite, &key[..suite.key_len()], &[0x5c; 12]));
-        // More than a chunk of the widest vectors, and a part of one.
-        let plain: [u8; 700] = core::array::from_fn(|at| at as u8);
-        let mut packet = plain;
-        own.seal(1, &mut packet, HEADER_LEN);
-        let mut sealed = packet;
-        let end = plain.len() - TAG_LEN;
-        let mut sealed_with = plain;
-        own.seal_with(1, &mut sealed_with, HEADER_LEN, &plain[HEADER_LEN + 7..end]);
-        let opens = |key: &PacketKey, packet: &mut [u8]| {
-            key.open(1, packet, HEADER_LEN).is_ok() && packet[..end] == plain[..end]
-        };
-        sealed_with == sealed && opens(&other, &mut sealed) && opens(&own, &mut packet)
-    })
-}
-
 impl PacketKey {
-    /// The key of `key` and `iv` in the library that is fastest here.
-    pub(crate) fn new(suite: Suite, key: &[u8], iv: &[u8; 12]) -> PacketKey {
-        PacketKey::with_library(Library::fastest(suite), suite, key, iv)
-    }
-
-    /// The key of `key` and `iv` in the given library; for tests and measurements.
+    /// The key of `key` and `iv` in the given library.
     ///
     /// # Panics
     /// If `key` does not have the suite's length.

@@ -67,9 +67,9 @@ impl core::error::Error for TlsError {}
 #[derive(Debug)]
 pub enum KeyChange {
     /// Keys of Handshake packets.
-    Handshake(Keys),
-    /// Keys of 1-RTT packets, and where the next generations come from.
-    OneRtt(Keys, OneRttSecrets),
+    Handshake(Box<Keys>),
+    /// What keys of 1-RTT packets are made of, and those of the next generations.
+    OneRtt(Box<OneRttSecrets>),
 }
 
 /// What TLS wrote at one level, and the keys of the next.
@@ -404,6 +404,8 @@ impl TlsSession {
                 return self.ours(&change);
             }
         }
+        // TLS has nothing more to say for a long time, mostly never.
+        self.flights = VecDeque::new();
         None
     }
 
@@ -413,11 +415,12 @@ impl TlsSession {
         let (rustls::quic::KeyChange::Handshake { keys } | rustls::quic::KeyChange::OneRtt { keys, .. }) =
             change;
         let (local, peer) = (take_secret(suite, &keys.local), take_secret(suite, &keys.remote));
-        let keys = Keys::new(self.version, &local, &peer);
         Some(match change {
-            rustls::quic::KeyChange::Handshake { .. } => KeyChange::Handshake(keys),
+            rustls::quic::KeyChange::Handshake { .. } => {
+                KeyChange::Handshake(Box::new(Keys::new(self.version, &local, &peer)))
+            }
             rustls::quic::KeyChange::OneRtt { .. } => {
-                KeyChange::OneRtt(keys, OneRttSecrets::new(self.version, local, peer))
+                KeyChange::OneRtt(Box::new(OneRttSecrets::new(self.version, local, peer)))
             }
         })
     }

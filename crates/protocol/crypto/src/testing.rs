@@ -68,11 +68,12 @@ impl End {
             }
             match change {
                 Some(KeyChange::Handshake(keys)) => {
-                    self.handshake = Some(keys);
+                    self.handshake = Some(*keys);
                     self.level = Level::Handshake;
                 }
-                Some(KeyChange::OneRtt(keys, secrets)) => {
-                    self.one_rtt = Some((keys, secrets));
+                Some(KeyChange::OneRtt(secrets)) => {
+                    let keys = secrets.keys();
+                    self.one_rtt = Some((keys, *secrets));
                     self.level = Level::OneRtt;
                 }
                 None => return output,

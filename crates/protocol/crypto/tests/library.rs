@@ -1,8 +1,7 @@
 //! What implements AES-GCM: tercel's own kernel, unless the process says otherwise. Each case needs a process of its own.
 
 use aead::Instructions;
-use crypto::Suite;
-use crypto::packet::{Library, prefer_libraries};
+use crypto::{Library, Suite, prefer_libraries};
 use std::process::Command;
 
 /// The name by which this program starts itself.

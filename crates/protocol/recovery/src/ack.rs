@@ -138,6 +138,11 @@ pub struct AckTracker {
 }
 
 impl AckTracker {
+    /// Gives back what only packets to come need.
+    pub fn release_memory(&mut self) {
+        self.received.shrink();
+    }
+
     /// Nothing received yet.
     pub const fn new(policy: AckPolicy) -> AckTracker {
         AckTracker {

@@ -42,6 +42,13 @@ impl CryptoStream {
         self.outgoing.extend_from_slice(bytes);
     }
 
+    /// Gives back what only bytes to come need.
+    pub(crate) fn release_memory(&mut self) {
+        self.outgoing.shrink_to_fit();
+        self.acked.shrink();
+        self.lost.shrink();
+    }
+
     #[inline]
     pub(crate) fn wants(&self) -> bool {
         self.sent < self.outgoing.len() || !self.lost.is_empty()

@@ -5,7 +5,7 @@ use crate::builder::PacketBuilder;
 use crate::crypto_stream::CryptoStream;
 use crate::lane_id::LaneId;
 use crate::sent::SentFrame;
-use base::rng::Rng;
+use base::rng::SparseRng;
 use base::time::Instant;
 use recovery::ack::{AckTracker, AckUrgency};
 use recovery::ledger::Ledger;
@@ -42,7 +42,7 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    pub(crate) fn new(acks: AckTracker, rng: &mut Rng) -> Space {
+    pub(crate) fn new(acks: AckTracker, rng: &mut SparseRng) -> Space {
         Space {
             ledger: Ledger::new(),
             acks,
@@ -66,9 +66,16 @@ impl Space {
         self.acks.largest().map_or(0, |largest| largest + 1)
     }
 
+    /// Gives back what only packets to come need.
+    pub(crate) fn release_memory(&mut self) {
+        self.ledger.release_memory();
+        self.acks.release_memory();
+        self.crypto.release_memory();
+    }
+
     /// The number of the next packet to be sent.
     #[inline]
-    pub(crate) fn next_packet_number(&mut self, rng: &mut Rng) -> u64 {
+    pub(crate) fn next_packet_number(&mut self, rng: &mut SparseRng) -> u64 {
         //= rfc9000/21.4#1
         if self.next_pn == self.skip_at {
             self.next_pn += 1;
@@ -257,7 +264,7 @@ mod tests {
     /// without end.
     #[test]
     fn who_only_acknowledges_asks_now_and_then() {
-        let mut space = Space::new(AckTracker::new(AckPolicy::EVERY_SECOND), &mut Rng::from_u64(1));
+        let mut space = Space::new(AckTracker::new(AckPolicy::EVERY_SECOND), &mut SparseRng::from_u64(1));
         let mut asked = 0;
         for _ in 0..1_000 {
             let (mut room, mut frames) = ([0; 50], Vec::new());

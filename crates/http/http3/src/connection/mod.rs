@@ -102,6 +102,17 @@ impl Connection {
         }
     }
 
+    /// Gives back memory that requests to come would use again: for a connection that is quiet
+    /// ([`transport::Connection::is_quiet`]).
+    pub fn release_memory(&mut self) {
+        self.exchanges.release_memory();
+        self.section = FieldSection::new();
+        self.encoded = Vec::new();
+        self.arena = Arena::default();
+        self.actions.shrink_to_fit();
+        self.early_priorities.shrink_to_fit();
+    }
+
     /// Client or server.
     pub fn side(&self) -> Side {
         self.side

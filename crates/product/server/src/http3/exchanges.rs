@@ -233,6 +233,22 @@ impl<H: Handler> Exchanges<H> {
         Exchanges { judges_methods: rule == EarlyData::SafeMethods, ..Exchanges::default() }
     }
 
+    /// Gives back memory that requests to come would use again.
+    pub(super) fn release_memory(&mut self) {
+        self.spare = Vec::new();
+        for list in [&mut self.waiting, &mut self.receiving, &mut self.looking] {
+            list.shrink_to_fit();
+        }
+        for list in [&mut self.reading, &mut self.paused, &mut self.panicked, &mut self.writable] {
+            list.shrink_to_fit();
+        }
+        self.replies.shrink_to_fit();
+        self.uploads.shrink_to_fit();
+        self.given_up.shrink_to_fit();
+        self.unacknowledged.release_memory();
+        self.count_heads();
+    }
+
     /// A head that keeps what `fill` says; `None` if that panics.
     fn take_head(&mut self, id: StreamId, fill: impl FnOnce(&mut H::Head)) -> Option<Box<H::Head>> {
         let mut head = self.spare.pop().unwrap_or_default();
@@ -363,12 +379,16 @@ impl<H: Handler> Exchanges<H> {
     /// Bytes that heads hold; counted anew when they may be many.
     pub(super) fn head_bytes(&mut self) -> usize {
         if self.head_bytes > HEADS_NOTICED {
-            let asked = [&self.waiting, &self.receiving, &self.looking].into_iter().flatten();
-            let begun = self.replies.iter().map(|reply| &reply.record).chain(&self.given_up);
-            let answered = begun.chain(self.unacknowledged.iter()).map(|record| &record.head);
-            let heads = asked.map(|asked| &asked.head).chain(answered).chain(&self.spare);
-            self.head_bytes = heads.map(|head| head.memory()).sum();
+            self.count_heads();
         }
         self.head_bytes
+    }
+
+    fn count_heads(&mut self) {
+        let asked = [&self.waiting, &self.receiving, &self.looking].into_iter().flatten();
+        let begun = self.replies.iter().map(|reply| &reply.record).chain(&self.given_up);
+        let answered = begun.chain(self.unacknowledged.iter()).map(|record| &record.head);
+        let heads = asked.map(|asked| &asked.head).chain(answered).chain(&self.spare);
+        self.head_bytes = heads.map(|head| head.memory()).sum();
     }
 }

@@ -138,6 +138,12 @@ impl<H: Handler> Unacknowledged<H> {
         !self.over.is_empty()
     }
 
+    /// Gives back memory that responses to come would use again.
+    pub(super) fn release_memory(&mut self) {
+        self.records.shrink_to_fit();
+        self.over.shrink_to_fit();
+    }
+
     /// All that wait.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Record<H>> {
         self.records.iter()

@@ -6,6 +6,7 @@ mod budget;
 mod client;
 mod counting;
 mod disk;
+mod idle;
 
 use base::slab::Handle;
 use base::time::Duration;

@@ -27,6 +27,19 @@ impl Kernel {
     }
 }
 
+/// A key that does not exist.
+pub(crate) enum Aes {}
+
+impl Aes {
+    pub(crate) fn new(_: &[u8]) -> Option<Aes> {
+        None
+    }
+
+    pub(crate) fn encrypt<const N: usize>(&self, _: &mut [[u8; 16]; N]) {
+        match *self {}
+    }
+}
+
 /// A nonce, as two numbers in network order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Nonce {

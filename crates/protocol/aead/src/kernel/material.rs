@@ -1,4 +1,5 @@
-//! What is computed of a key once: the round keys of AES and the powers of the hash key. FIPS 197 §5.2, SP 800-38D §6.3.
+//! What is computed of a key once: the round keys of AES and the powers of the hash key; and AES alone, by the former. FIPS 197 §5.2,
+//! SP 800-38D §6.3.
 
 use super::ghash::multiply;
 use super::vector::Vector;
@@ -12,32 +13,33 @@ pub(super) const POWERS: usize = 32;
 /// Zeros behind the powers, for the lanes of a vector that is not full.
 const PADDING: usize = 4;
 
+/// A key as AES alone uses it.
+#[repr(C, align(16))]
+pub(crate) struct RoundKeys {
+    keys: [[u8; 16]; 15],
+    rounds: u32,
+    /// Here, where there is room anyway.
+    instructions: Instructions,
+}
+
 /// A key as the kernel uses it.
 #[repr(C, align(64))]
 pub(crate) struct Material {
     /// The highest power first, the first one last; bytes reversed, with one factor of x more. Then zeros.
     powers: [[u8; 16]; POWERS + PADDING],
-    round_keys: [[u8; 16]; 15],
-    rounds: usize,
-    /// Here, where there is room anyway.
-    instructions: Instructions,
+    round_keys: RoundKeys,
 }
 
-impl Material {
-    /// The material of a key of 16 or 32 bytes.
+impl RoundKeys {
+    /// The round keys of a key of 16 or 32 bytes.
     ///
     /// Code without these features calls it in `unsafe`: the CPU has AES-NI, PCLMULQDQ and AVX.
     #[target_feature(enable = "aes,pclmulqdq,avx")]
-    pub(super) fn new(instructions: Instructions, key: &[u8]) -> Material {
-        let mut material = Material {
-            powers: [[0; 16]; POWERS + PADDING],
-            round_keys: [[0; 16]; 15],
-            rounds: key.len() / 4 + 6,
-            instructions,
-        };
-        material.expand(key);
-        material.raise();
-        material
+    pub(super) fn new(instructions: Instructions, key: &[u8]) -> RoundKeys {
+        let mut round_keys =
+            RoundKeys { keys: [[0; 16]; 15], rounds: key.len() as u32 / 4 + 6, instructions };
+        round_keys.expand(key);
+        round_keys
     }
 
     /// FIPS 197 §5.2. The S-box is that of the last round of AES, whose shift of rows does nothing to four equal columns.
@@ -52,7 +54,7 @@ impl Material {
             *word = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         }
         let mut constant = 1;
-        for at in key_words..4 * (self.rounds + 1) {
+        for at in key_words..4 * (self.rounds() + 1) {
             let mut word: u32 = words[at - 1];
             if at % key_words == 0 {
                 word = substitute(word).rotate_right(8) ^ constant;
@@ -62,26 +64,69 @@ impl Material {
             }
             words[at] = words[at - key_words] ^ word;
         }
-        for (bytes, word) in self.round_keys.as_flattened_mut().chunks_exact_mut(4).zip(&words) {
+        for (bytes, word) in self.keys.as_flattened_mut().chunks_exact_mut(4).zip(&words) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
         words.zeroize();
     }
 
+    /// Encrypts blocks that do not depend on each other, at once. Code without these features calls it in `unsafe`.
+    #[target_feature(enable = "aes,pclmulqdq,avx")]
+    pub(super) fn encrypt<const N: usize>(&self, blocks: &mut [[u8; 16]; N]) {
+        // SAFETY: round 0 exists.
+        let whitening = unsafe { self.get(0) };
+        // SAFETY: each array has 16 bytes.
+        let mut states = blocks
+            .each_ref()
+            .map(|block| _mm_xor_si128(unsafe { _mm_loadu_si128(block.as_ptr().cast()) }, whitening));
+        for at in 1..self.rounds() {
+            // SAFETY: the round is below the last one.
+            let key = unsafe { self.get(at) };
+            for state in &mut states {
+                *state = _mm_aesenc_si128(*state, key);
+            }
+        }
+        // SAFETY: the last round exists.
+        let key = unsafe { self.get(self.rounds()) };
+        for (block, state) in blocks.iter_mut().zip(states) {
+            // SAFETY: the array has 16 bytes.
+            unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), _mm_aesenclast_si128(state, key)) };
+        }
+    }
+
+    /// How often AES goes round: 10 or 14 times.
+    #[inline(always)]
+    fn rounds(&self) -> usize {
+        self.rounds as usize
+    }
+
+    /// The key of a round, which is at most [`RoundKeys::rounds`].
+    #[inline(always)]
+    unsafe fn get(&self, round: usize) -> __m128i {
+        debug_assert!(round <= 14);
+        // SAFETY: rounds are at most 14, keys one more.
+        unsafe { _mm_load_si128(self.keys.as_ptr().add(round).cast()) }
+    }
+}
+
+impl Material {
+    /// The material of a key of 16 or 32 bytes.
+    ///
+    /// Code without these features calls it in `unsafe`: the CPU has AES-NI, PCLMULQDQ and AVX.
+    #[target_feature(enable = "aes,pclmulqdq,avx")]
+    pub(super) fn new(instructions: Instructions, key: &[u8]) -> Material {
+        let mut material =
+            Material { powers: [[0; 16]; POWERS + PADDING], round_keys: RoundKeys::new(instructions, key) };
+        material.raise();
+        material
+    }
+
     /// The powers of the hash key, which is zero, encrypted.
     #[target_feature(enable = "aes,pclmulqdq,avx")]
     fn raise(&mut self) {
-        // SAFETY: the features are this function's.
-        let mut block = unsafe { self.round_key(0) };
-        for at in 1..self.rounds {
-            // SAFETY: as above.
-            block = _mm_aesenc_si128(block, unsafe { self.round_key(at) });
-        }
-        // SAFETY: as above.
-        block = _mm_aesenclast_si128(block, unsafe { self.round_key(self.rounds) });
-        let mut hash_key = [0; 16];
-        // SAFETY: the array has 16 bytes.
-        unsafe { _mm_storeu_si128(hash_key.as_mut_ptr().cast(), block) };
+        let mut blocks = [[0; 16]];
+        self.round_keys.encrypt(&mut blocks);
+        let [mut hash_key] = blocks;
         // Times x. The constant is the polynomial, in reverse; taken away when the highest coefficient leaves.
         let mut number = u128::from_be_bytes(hash_key);
         number = number << 1 ^ (number >> 127).wrapping_neg() & (0xc2 << 120 | 1);
@@ -95,6 +140,7 @@ impl Material {
             // SAFETY: the features are this function's.
             power = unsafe { multiply(power, first) };
         }
+        blocks.zeroize();
         hash_key.zeroize();
         number.zeroize();
     }
@@ -102,21 +148,20 @@ impl Material {
     /// What the key is for.
     #[inline(always)]
     pub(super) fn instructions(&self) -> Instructions {
-        self.instructions
+        self.round_keys.instructions
     }
 
     /// How often AES goes round: 10 or 14 times.
     #[inline(always)]
     pub(super) fn rounds(&self) -> usize {
-        self.rounds
+        self.round_keys.rounds()
     }
 
     /// The key of a round, which is at most [`Material::rounds`].
     #[inline(always)]
     pub(super) unsafe fn round_key(&self, round: usize) -> __m128i {
-        debug_assert!(round <= 14);
-        // SAFETY: rounds are at most 14, keys one more.
-        unsafe { _mm_load_si128(self.round_keys.as_ptr().add(round).cast()) }
+        // SAFETY: the caller's promise.
+        unsafe { self.round_keys.get(round) }
     }
 
     /// The powers from the given one downwards, as many as the vector has lanes. After the first power come zeros.
@@ -128,9 +173,14 @@ impl Material {
     }
 }
 
+impl Drop for RoundKeys {
+    fn drop(&mut self) {
+        self.keys.zeroize();
+    }
+}
+
 impl Drop for Material {
     fn drop(&mut self) {
         self.powers.zeroize();
-        self.round_keys.zeroize();
     }
 }

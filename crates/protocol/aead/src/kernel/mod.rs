@@ -14,7 +14,7 @@ mod vector;
 use crate::{Instructions, OpenError, TAG_LEN};
 use core::arch::x86_64::*;
 pub(crate) use gcm::Nonce;
-use material::Material;
+use material::{Material, RoundKeys};
 
 /// Bytes of the widest vector.
 const WIDEST: usize = 64;
@@ -81,11 +81,9 @@ width!(four, __m512i, "aes,pclmulqdq,avx2,vaes,vpclmulqdq,avx512f,avx512bw,avx51
 impl Kernel {
     /// The kernel for a key of 16 or 32 bytes; `None` for other lengths, or if the CPU lacks the instructions.
     pub(crate) fn new(instructions: Instructions, key: &[u8]) -> Option<Kernel> {
-        if !instructions.are_available() || !matches!(key.len(), 16 | 32) {
-            return None;
-        }
+        let is_possible = instructions.are_available() && matches!(key.len(), 16 | 32);
         // SAFETY: all of the instructions include AES-NI, PCLMULQDQ and AVX.
-        Some(Kernel(unsafe { Material::new(instructions, key) }))
+        is_possible.then(|| Kernel(unsafe { Material::new(instructions, key) }))
     }
 
     #[inline]
@@ -179,6 +177,25 @@ impl Kernel {
             }
         };
         if is_right { Ok(payload) } else { Err(OpenError) }
+    }
+}
+
+/// A key of AES alone, and the proof that the CPU has the instructions that it is for.
+pub(crate) struct Aes(RoundKeys);
+
+impl Aes {
+    /// The key of 16 or 32 bytes; `None` for other lengths, or if the CPU lacks the instructions.
+    pub(crate) fn new(key: &[u8]) -> Option<Aes> {
+        let instructions = Instructions::fastest().filter(|_| matches!(key.len(), 16 | 32))?;
+        // SAFETY: all of the instructions include AES-NI, PCLMULQDQ and AVX.
+        Some(Aes(unsafe { RoundKeys::new(instructions, key) }))
+    }
+
+    /// Encrypts each block by itself.
+    #[inline]
+    pub(crate) fn encrypt<const N: usize>(&self, blocks: &mut [[u8; 16]; N]) {
+        // SAFETY: a key exists only if the CPU has the instructions.
+        unsafe { self.0.encrypt(blocks) }
     }
 }
 

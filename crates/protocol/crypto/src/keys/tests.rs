@@ -1,7 +1,7 @@
 //! Whole packets of RFC 9001 §A.2, §A.3, §A.5 and RFC 9369 §A.2, §A.3, §A.5, made and read again.
 
 use super::*;
-use crate::packet::{Library, TAG_LEN};
+use crate::packet::TAG_LEN;
 use crate::suite::Suite;
 use crate::vectors::{DCID, Vectors, both};
 
@@ -65,7 +65,7 @@ fn chacha20_short_header_packet_of_the_appendices() {
             let key = vectors.of("chacha_key");
             let suite = Suite::ChaCha20Poly1305;
             let keys = DirectionalKeys {
-                header: HeaderKey::new(suite, vectors.of("chacha_hp")),
+                header: HeaderKey::with_library(library, suite, vectors.of("chacha_hp")),
                 packet: PacketKey::with_library(library, suite, key, &vectors.array("chacha_iv")),
             };
             let header = vectors.of("chacha_header");
@@ -86,13 +86,34 @@ fn key_updates_keep_both_sides_in_step() {
         let mut theirs = OneRttSecrets::new(version, server, client);
         let mut earlier: Vec<Vec<u8>> = Vec::new();
         for _ in 0..3 {
-            let (local, _) = ours.next();
-            let (_, peer) = theirs.next();
+            let next = theirs.next_peer();
+            ours.advance();
+            theirs.advance();
+            let ((local, _), (_, peer)) = (ours.packet_keys(), theirs.packet_keys());
             let mut packet = vec![5; 100];
             local.seal(9, &mut packet, 20);
             assert!(!earlier.contains(&packet), "each phase has keys of its own");
             earlier.push(packet.clone());
+            assert_eq!(next.open(9, &mut packet.clone(), 20), Ok(64), "what was derived ahead");
             assert_eq!(peer.open(9, &mut packet, 20), Ok(64));
         }
+    }
+}
+
+/// What an idle connection keeps makes the same keys again, whatever the phase and the path.
+#[test]
+fn keys_are_made_again_from_their_secrets() {
+    let (client, server) = Secret::initial(Version::V1, &DCID);
+    let mut secrets = OneRttSecrets::new(Version::V1, client, server);
+    for path in [0, 7] {
+        secrets.set_path(path);
+        let [keys, again] = [secrets.keys(), secrets.keys()];
+        assert_eq!(keys.local.header.mask(&[3; 16]), again.local.header.mask(&[3; 16]));
+        let mut packet = [5; 100];
+        keys.peer.packet.seal(9, &mut packet, 20);
+        assert_eq!(again.peer.packet.open(9, &mut packet, 20), Ok(64));
+        secrets.advance();
+        keys.peer.packet.seal(9, &mut packet, 20);
+        assert!(secrets.keys().peer.packet.open(9, &mut packet, 20).is_err(), "another phase");
     }
 }

@@ -55,7 +55,10 @@ fn check_complete(pair: &mut Pair, suite: Suite) {
     let (server_keys, server_secrets) = server.one_rtt.as_mut().unwrap();
     check_keys(client_keys, server_keys, suite);
     for _ in 0..3 {
-        let ((ours, our_peer), (theirs, their_peer)) = (client_secrets.next(), server_secrets.next());
+        client_secrets.advance();
+        server_secrets.advance();
+        let ((ours, our_peer), (theirs, their_peer)) =
+            (client_secrets.packet_keys(), server_secrets.packet_keys());
         for (from, to) in [(ours, their_peer), (theirs, our_peer)] {
             let mut packet = [7; 60 + TAG_LEN];
             from.seal(3, &mut packet, 20);

@@ -34,6 +34,11 @@ impl LossMemory {
         pn < self.forgotten_below
     }
 
+    /// Whether a packet that was declared lost may still be acknowledged, or one is about to be lost.
+    pub(super) fn remembers(&self) -> bool {
+        !self.events.is_empty() || self.loss_time.is_some()
+    }
+
     pub(super) fn forget_below(&mut self, pn: u64) {
         self.forgotten_below = self.forgotten_below.max(pn);
     }

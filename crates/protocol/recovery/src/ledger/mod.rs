@@ -40,7 +40,7 @@ use slot::{SkippedNumbers, Slot, SlotRing, State};
 /// Unacknowledged packets that are not in flight (acknowledgements, mostly) beyond this push the oldest ones out.
 pub const MAX_ACK_ONLY: u32 = 16_384;
 /// Frames that the second ring starts with.
-const FIRST_FRAMES: usize = 64;
+const FIRST_FRAMES: usize = 16;
 
 /// The sent packets of one space and, for each, the frames it carried, described by a caller's `F`.
 #[derive(Clone, Debug)]
@@ -305,6 +305,18 @@ impl<F: Copy> Ledger<F> {
         //= rfc9000/17.2.5.3#2
         *self = Ledger { base: next, first_outstanding: next, next, acked_end, ..Ledger::new() };
         bytes
+    }
+
+    /// Gives the memory of both rings back if nothing is in them but packets that only acknowledge, which are forgotten. The next packet
+    /// allocates again.
+    pub fn release_memory(&mut self) {
+        if self.flight.bytes > 0 || self.flight.ack_eliciting > 0 || self.losses.remembers() {
+            return;
+        }
+        (self.base, self.first_outstanding) = (self.next, self.next);
+        self.flight = Flight::default();
+        self.slots = SlotRing::new();
+        self.frames = FrameRing::new();
     }
 
     /// Bytes in flight in this space.

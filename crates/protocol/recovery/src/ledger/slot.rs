@@ -4,7 +4,7 @@ use crate::packet::{PacketFlags, SentPacket};
 use base::time::Instant;
 
 /// Slots that a ring starts with.
-const FIRST_SLOTS: u64 = 64;
+const FIRST_SLOTS: u64 = 16;
 /// Skipped numbers that are remembered after their slot is gone.
 const REMEMBERED_SKIPS: usize = 8;
 

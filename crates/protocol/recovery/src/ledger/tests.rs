@@ -283,6 +283,24 @@ fn memory_stays_as_the_window_slides() {
     assert_eq!(ledger.slots.capacity(), 1_024);
 }
 
+/// What a connection that is idle gives back, and what it must not.
+#[test]
+fn memory_goes_when_nothing_but_acknowledgements_is_outstanding() {
+    let mut ledger = filled(3);
+    ledger.release_memory();
+    assert_eq!(ledger.span(), 3, "data may still be acknowledged");
+    ack(&mut ledger, &[0..=2]).0.unwrap();
+    ledger.on_sent(SentPacket { flags: PacketFlags::NONE, ..data(3, ms(3)) }, &[3]);
+    ledger.release_memory();
+    assert_eq!((ledger.span(), ledger.slots.capacity(), ledger.frames.capacity()), (0, 0, 0));
+    assert_eq!(ack(&mut ledger, &[0..=3]).0.unwrap().packets, 0, "it was forgotten");
+    assert!(ack(&mut ledger, &[4..=4]).0.is_err(), "never sent");
+    for pn in 4..100 {
+        ledger.on_sent(data(pn, ms(pn)), &[pn]);
+    }
+    assert_eq!(ack(&mut ledger, &[0..=99]).1, (4..100).collect::<Vec<_>>());
+}
+
 #[test]
 fn positions_of_frames_wrap() {
     let mut ring = FrameRing::with_capacity(8, 0u64);

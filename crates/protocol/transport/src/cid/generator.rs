@@ -20,7 +20,7 @@
 //!
 //! Rejected: IDs counted and then encrypted, which cannot collide. Every connection would need the endpoint for each new ID.
 
-use base::rng::Rng;
+use base::rng::{Rng, SparseRng};
 use crypto::StatelessResetKey;
 use std::sync::Arc;
 use wire::cid::ConnectionId;
@@ -101,13 +101,13 @@ impl CidLayout {
 /// The source of our connection IDs; every connection has its own.
 pub(crate) struct CidGenerator {
     layout: CidLayout,
-    rng: Rng,
+    rng: SparseRng,
     reset_key: Arc<StatelessResetKey>,
 }
 
 impl CidGenerator {
-    pub(crate) fn new(layout: CidLayout, rng: Rng, reset_key: Arc<StatelessResetKey>) -> CidGenerator {
-        CidGenerator { layout, rng, reset_key }
+    pub(crate) fn new(layout: CidLayout, mut rng: Rng, reset_key: Arc<StatelessResetKey>) -> CidGenerator {
+        CidGenerator { layout, rng: SparseRng::of(&mut rng), reset_key }
     }
 
     /// Another generator, whose values tell nothing about this one's.

@@ -516,6 +516,7 @@ impl Connection {
     pub fn update_keys(&mut self, now: Instant) -> bool {
         let keep = close_period(&self.paths, &self.components);
         let is_confirmed = self.handshake.is_confirmed();
+        self.keys.wake();
         //= rfc9001/6.1#1
         match self.keys.one_rtt.as_mut().filter(|_| is_confirmed) {
             Some(keys) => {

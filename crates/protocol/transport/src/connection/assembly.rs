@@ -15,7 +15,7 @@ use crate::config::TransportConfig;
 use crate::event::CloseReason;
 use crate::path::Paths;
 use crate::space::Spaces;
-use base::rng::Rng;
+use base::rng::SparseRng;
 use wire::Side;
 
 /// The parts of a connection that building packets needs.
@@ -30,7 +30,7 @@ pub(super) struct Assembly<'a> {
     pub(super) paths: &'a mut Paths,
     pub(super) timers: &'a mut Timers,
     pub(super) counters: &'a mut Counters,
-    pub(super) rng: &'a mut Rng,
+    pub(super) rng: &'a mut SparseRng,
     pub(super) scratch: &'a mut Scratch,
     /// What the current lane carries.
     pub(super) usage: LaneUse,

@@ -279,14 +279,14 @@ impl Connection {
             }
             match change {
                 Some(KeyChange::Handshake(keys)) => {
-                    self.keys.install(SpaceId::Handshake, keys);
+                    self.keys.install(SpaceId::Handshake, *keys);
                     if self.side.is_server() {
                         self.keys.early = early::opening(&self.handshake.tls);
                     }
                     self.handshake.write_space = SpaceId::Handshake;
                 }
-                Some(KeyChange::OneRtt(keys, secrets)) => {
-                    self.keys.one_rtt = Some(Box::new(OneRttKeys::new(keys, secrets)));
+                Some(KeyChange::OneRtt(secrets)) => {
+                    self.keys.one_rtt = Some(Box::new(OneRttKeys::new(secrets)));
                     self.handshake.write_space = SpaceId::Application;
                 }
                 None => break,

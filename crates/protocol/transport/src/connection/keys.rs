@@ -1,8 +1,12 @@
 //! The keys of a connection and what may still be done with them. Source: RFC 9001 §4.9, §6.
 //!
 //! The keys of the 1-RTT space come in generations. At any time the ring holds the generation in use, the next one,
-//! derived ahead so that a key update takes no longer than any other packet (RFC 9001 §9.5), and for a while the previous
-//! one of the peer, for packets that were reordered across the update.
+//! derived ahead so that a key update takes little longer than any other packet (RFC 9001 §9.5), and for a while the previous
+//! one of the peer, for packets that were reordered across the update. The next one is expanded by the first packet that asks for it,
+//! and stays so however many are forged: most connections never update their keys, and it would be a third of their memory.
+//!
+//! Keys that are not used for a while are dropped, and what they are made of is kept (`sleep`). The next packet of either side makes
+//! them again (`wake`).
 
 use crate::config::TransportConfig;
 use crate::error::TransportError;
@@ -19,6 +23,8 @@ pub(super) struct KeyRing {
     initial: Option<Box<Keys>>,
     handshake: Option<Box<Keys>>,
     pub(super) one_rtt: Option<Box<OneRttKeys>>,
+    /// The same while they are not used.
+    asleep: Option<Box<SleepingKeys>>,
     pub(super) early: EarlyKeys,
     /// On a server that has moved to another version, what opens Initial packets of a client that has not heard of it.
     first_version: Option<Box<Keys>>,
@@ -106,7 +112,7 @@ impl KeyRing {
         match space {
             SpaceId::Initial => (self.initial, self.first_version) = (None, None),
             SpaceId::Handshake => self.handshake = None,
-            SpaceId::Application => self.one_rtt = None,
+            SpaceId::Application => (self.one_rtt, self.asleep) = (None, None),
         }
     }
 
@@ -119,8 +125,26 @@ impl KeyRing {
 
     pub(super) fn has(&self, space: SpaceId) -> bool {
         match space {
-            SpaceId::Application => self.one_rtt.is_some() || self.early.local().is_some(),
+            SpaceId::Application => {
+                self.one_rtt.is_some() || self.asleep.is_some() || self.early.local().is_some()
+            }
             long => self.long(long).is_some(),
+        }
+    }
+
+    /// Drops the 1-RTT keys, if nothing but the next packet needs them, and keeps what they are made of.
+    pub(super) fn sleep(&mut self) {
+        if let Some(keys) = self.one_rtt.take_if(|keys| keys.previous_peer.is_none()) {
+            let OneRttKeys { secrets, usage, .. } = *keys;
+            self.asleep = Some(Box::new(SleepingKeys { secrets, usage }));
+        }
+    }
+
+    /// Makes the 1-RTT keys again that `sleep` has dropped. To be called before packets are opened or sealed.
+    #[inline]
+    pub(super) fn wake(&mut self) {
+        if let Some(keys) = self.asleep.take() {
+            self.one_rtt = Some(keys.wake());
         }
     }
 }
@@ -131,10 +155,16 @@ pub(super) struct OneRttKeys {
     pub(super) peer_header: HeaderKey,
     local: PacketKey,
     peer: PacketKey,
-    next_local: PacketKey,
-    next_peer: PacketKey,
-    previous_peer: Option<(PacketKey, Instant)>,
-    secrets: OneRttSecrets,
+    /// The peer's next key, once a packet came that seems to be sealed with it.
+    tried_peer: Option<Box<PacketKey>>,
+    previous_peer: Option<Box<(PacketKey, Instant)>>,
+    usage: Usage,
+    secrets: Box<OneRttSecrets>,
+}
+
+/// What was done with 1-RTT keys.
+#[derive(Clone, Copy, Debug)]
+struct Usage {
     phase: KeyPhase,
     /// Packets sealed with the local key in use.
     sealed: u64,
@@ -152,6 +182,19 @@ pub(super) struct OneRttKeys {
     lane: LaneId,
     /// A packet of this phase was received, on whichever lane.
     is_answered: bool,
+}
+
+/// 1-RTT keys that are not used for a while.
+struct SleepingKeys {
+    secrets: Box<OneRttSecrets>,
+    usage: Usage,
+}
+
+impl SleepingKeys {
+    #[cold]
+    fn wake(self) -> Box<OneRttKeys> {
+        Box::new(OneRttKeys::of(self.secrets, self.usage))
+    }
 }
 
 /// What the keys remember of the packet numbers of a lane while they serve another one.
@@ -180,17 +223,8 @@ pub(super) enum OpenFailure {
 }
 
 impl OneRttKeys {
-    pub(super) fn new(keys: Keys, mut secrets: OneRttSecrets) -> OneRttKeys {
-        let (next_local, next_peer) = secrets.next();
-        OneRttKeys {
-            local_header: keys.local.header,
-            peer_header: keys.peer.header,
-            local: keys.local.packet,
-            peer: keys.peer.packet,
-            next_local,
-            next_peer,
-            previous_peer: None,
-            secrets,
+    pub(super) fn new(secrets: Box<OneRttSecrets>) -> OneRttKeys {
+        let usage = Usage {
             phase: KeyPhase::Zero,
             sealed: 0,
             first_sent: None,
@@ -200,43 +234,60 @@ impl OneRttKeys {
             forged: 0,
             lane: LaneId::FIRST,
             is_answered: false,
+        };
+        OneRttKeys::of(secrets, usage)
+    }
+
+    fn of(secrets: Box<OneRttSecrets>, usage: Usage) -> OneRttKeys {
+        let Keys { local, peer } = secrets.keys();
+        OneRttKeys {
+            local_header: local.header,
+            peer_header: peer.header,
+            local: local.packet,
+            peer: peer.packet,
+            tried_peer: None,
+            previous_peer: None,
+            usage,
+            secrets,
         }
     }
 
     /// From now on the keys seal and open the packets of another lane. `marks` are those of that lane, and then those of the one that
     /// is left.
     pub(super) fn change_path(&mut self, to: LaneId, marks: &mut PhaseMarks) {
-        let from = core::mem::replace(&mut self.lane, to);
-        let keys = [&mut self.local, &mut self.peer, &mut self.next_local, &mut self.next_peer];
-        for key in keys.into_iter().chain(self.previous_peer.as_mut().map(|(key, _)| key)) {
+        let from = core::mem::replace(&mut self.usage.lane, to);
+        let previous = self.previous_peer.as_mut().map(|previous| &mut previous.0);
+        let others = self.tried_peer.as_deref_mut().into_iter().chain(previous);
+        for key in [&mut self.local, &mut self.peer].into_iter().chain(others) {
             key.change_path(from.0, to.0);
         }
+        self.secrets.set_path(to.0);
         let left = PhaseMarks {
-            first_sent: self.first_sent,
-            lowest_received: self.lowest_received,
-            updates: self.updates,
+            first_sent: self.usage.first_sent,
+            lowest_received: self.usage.lowest_received,
+            updates: self.usage.updates,
         };
         // What was noted before the last update says nothing about this phase.
         let found = core::mem::replace(marks, left);
-        let found = if found.updates == self.updates { found } else { PhaseMarks::default() };
-        (self.first_sent, self.lowest_received) = (found.first_sent, found.lowest_received);
+        let found = if found.updates == self.usage.updates { found } else { PhaseMarks::default() };
+        (self.usage.first_sent, self.usage.lowest_received) = (found.first_sent, found.lowest_received);
     }
 
     pub(super) fn updates(&self) -> u64 {
-        self.updates
+        self.usage.updates
     }
 
     pub(super) fn phase(&self) -> KeyPhase {
-        self.phase
+        self.usage.phase
     }
 
     /// Encrypts a packet in place: `packet` is header, plaintext and room for the tag. The last bytes of the plaintext are those of
     /// `rest`.
     #[inline]
     pub(super) fn seal(&mut self, pn: u64, packet: &mut [u8], header_len: usize, rest: &[u8]) {
-        self.sealed += 1;
-        if self.first_sent.is_none() {
-            self.first_sent = Some(pn);
+        self.usage.sealed += 1;
+        if self.usage.first_sent.is_none() {
+            self.usage.first_sent = Some(pn);
         }
         self.local.seal_with(pn, packet, header_len, rest);
     }
@@ -251,12 +302,12 @@ impl OneRttKeys {
         packet: &mut [u8],
         header_len: usize,
     ) -> Result<usize, OpenFailure> {
-        if phase != self.phase {
+        if phase != self.usage.phase {
             return self.open_across_update(arrived, pn, packet, header_len);
         }
         match self.peer.open(pn, packet, header_len) {
             Ok(len) => {
-                if self.lowest_received.is_none_or(|lowest| pn < lowest) {
+                if self.usage.lowest_received.is_none_or(|lowest| pn < lowest) {
                     self.on_lowest(arrived, pn);
                 }
                 Ok(len)
@@ -270,11 +321,11 @@ impl OneRttKeys {
     #[cold]
     fn on_lowest(&mut self, arrived: Arrived<impl FnOnce() -> Duration>, pn: u64) {
         //= rfc9001/6.5#1
-        if let Some((_, until)) = self.previous_peer.as_mut().filter(|_| !self.is_answered) {
+        if let Some((_, until)) = self.previous_peer.as_deref_mut().filter(|_| !self.usage.is_answered) {
             *until = (*until).max(arrived.at + (arrived.keep)());
         }
-        self.is_answered = true;
-        self.lowest_received = Some(pn);
+        self.usage.is_answered = true;
+        self.usage.lowest_received = Some(pn);
     }
 
     /// The phase bit differs: an old packet that was reordered, or the peer's update.
@@ -287,23 +338,24 @@ impl OneRttKeys {
         header_len: usize,
     ) -> Result<usize, OpenFailure> {
         //= rfc9001/6.4#1
-        if self.lowest_received.is_some_and(|lowest| pn < lowest) {
-            let opened = match &self.previous_peer {
+        if self.usage.lowest_received.is_some_and(|lowest| pn < lowest) {
+            let opened = match self.previous_peer.as_deref() {
                 Some((key, until)) if now < *until => key.open(pn, packet, header_len).ok(),
                 _ => None,
             };
             return opened.ok_or_else(|| self.on_forged());
         }
-        let is_old = |(_, until): &(PacketKey, Instant)| !self.is_answered || now < *until;
-        if self.lowest_received.is_none() && self.previous_peer.as_ref().is_some_and(is_old) {
+        let is_old = |(_, until): &(PacketKey, Instant)| !self.usage.is_answered || now < *until;
+        if self.usage.lowest_received.is_none() && self.previous_peer.as_deref().is_some_and(is_old) {
             // We updated and the peer has not answered yet, or not on this lane: this is still its old phase.
             let opened =
-                self.previous_peer.as_ref().and_then(|(key, _)| key.open(pn, packet, header_len).ok());
+                self.previous_peer.as_deref().and_then(|(key, _)| key.open(pn, packet, header_len).ok());
             return opened.ok_or_else(|| self.on_forged());
         }
-        let Ok(len) = self.next_peer.open(pn, packet, header_len) else { return Err(self.on_forged()) };
+        let next = self.tried_peer.get_or_insert_with(|| Box::new(self.secrets.next_peer()));
+        let Ok(len) = next.open(pn, packet, header_len) else { return Err(self.on_forged()) };
         //= rfc9001/6.2#2
-        if self.sealed == 0 && self.previous_peer.as_ref().is_some_and(|(_, until)| now < *until) {
+        if self.usage.sealed == 0 && self.previous_peer.as_deref().is_some_and(|(_, until)| now < *until) {
             // RFC 9001 §6.2: a second update before we could acknowledge the first.
             return Err(OpenFailure::Close(TransportError::new(
                 Code::KEY_UPDATE_ERROR,
@@ -312,22 +364,22 @@ impl OneRttKeys {
         }
         //= rfc9001/6.2#1
         self.rotate(now + keep());
-        self.is_answered = true;
-        self.lowest_received = Some(pn);
+        self.usage.is_answered = true;
+        self.usage.lowest_received = Some(pn);
         Ok(len)
     }
 
     /// All but this many of the forged packets that the keys endure have come.
     #[cfg(test)]
     pub(super) fn endure_forged(&mut self, count: u64) {
-        self.forged = self.peer.integrity_limit() - count;
+        self.usage.forged = self.peer.integrity_limit() - count;
     }
 
     fn on_forged(&mut self) -> OpenFailure {
-        self.forged += 1;
+        self.usage.forged += 1;
         // RFC 9001 §6.6: the connection must not outlive the integrity limit.
         //= rfc9001/6.6#2
-        if self.forged >= self.peer.integrity_limit() {
+        if self.usage.forged >= self.peer.integrity_limit() {
             return OpenFailure::Close(TransportError::new(
                 Code::AEAD_LIMIT_REACHED,
                 "too many forged packets",
@@ -338,26 +390,24 @@ impl OneRttKeys {
 
     fn rotate(&mut self, keep_until: Instant) {
         //= rfc9001/6.3#1
-        let (mut next_local, mut next_peer) = self.secrets.next();
-        for key in [&mut next_local, &mut next_peer] {
-            key.change_path(0, self.lane.0);
-        }
-        self.local = core::mem::replace(&mut self.next_local, next_local);
-        let peer = core::mem::replace(&mut self.next_peer, next_peer);
-        self.previous_peer = Some((core::mem::replace(&mut self.peer, peer), keep_until));
-        self.phase = self.phase.flipped();
-        self.updates += 1;
-        self.sealed = 0;
-        self.first_sent = None;
-        self.lowest_received = None;
-        self.is_answered = false;
-        self.update_after = None;
+        self.secrets.advance();
+        let (local, peer) = self.secrets.packet_keys();
+        self.local = local;
+        self.tried_peer = None;
+        self.previous_peer = Some(Box::new((core::mem::replace(&mut self.peer, peer), keep_until)));
+        self.usage.phase = self.usage.phase.flipped();
+        self.usage.updates += 1;
+        self.usage.sealed = 0;
+        self.usage.first_sent = None;
+        self.usage.lowest_received = None;
+        self.usage.is_answered = false;
+        self.usage.update_after = None;
     }
 
     /// Whether an acknowledgement of packet `pn` is the first one of this phase.
     #[inline]
     pub(super) fn confirms_phase(&self, pn: u64) -> bool {
-        self.update_after.is_none() && self.first_sent.is_some_and(|first| pn >= first)
+        self.usage.update_after.is_none() && self.usage.first_sent.is_some_and(|first| pn >= first)
     }
 
     /// The peer has acknowledged a packet of this phase: it has these keys, and needs the last ones for `keep` longer.
@@ -365,13 +415,13 @@ impl OneRttKeys {
     pub(super) fn on_phase_confirmed(&mut self, now: Instant, keep: Duration) {
         // RFC 9001 §6.5: packets sent under the last keys may still be on their way. The first keys follow none.
         //= rfc9001/6.5#2
-        self.update_after = Some(if self.updates == 0 { now } else { now + keep });
+        self.usage.update_after = Some(if self.usage.updates == 0 { now } else { now + keep });
     }
 
     /// Whether RFC 9001 §6.1 and §6.5 allow us to start an update: the last one is acknowledged, and that was a while ago.
     //= rfc9001/6.1#2
     fn may_update(&self, now: Instant) -> bool {
-        self.update_after.is_some_and(|at| now >= at)
+        self.usage.update_after.is_some_and(|at| now >= at)
     }
 
     /// Starts a key update if that is allowed, and keeps the keys that it replaces for `keep`; says whether it has.
@@ -390,7 +440,7 @@ impl OneRttKeys {
 
     /// Forgets the previous generation when its time is over.
     pub(super) fn on_time(&mut self, now: Instant) {
-        if self.previous_peer.as_ref().is_some_and(|(_, until)| now >= *until) && self.is_answered {
+        if self.previous_peer.as_deref().is_some_and(|(_, until)| now >= *until) && self.usage.is_answered {
             self.previous_peer = None;
         }
     }
@@ -398,10 +448,10 @@ impl OneRttKeys {
     /// What the number of packets sealed asks for.
     #[inline]
     pub(super) fn usage(&self, config: &TransportConfig) -> KeyUsage {
-        if self.sealed < config.key_update_after.min(self.local.confidentiality_limit() / 2) {
+        if self.usage.sealed < config.key_update_after.min(self.local.confidentiality_limit() / 2) {
             KeyUsage::Fresh
         //= rfc9001/6.6#1
-        } else if self.sealed < self.local.confidentiality_limit() {
+        } else if self.usage.sealed < self.local.confidentiality_limit() {
             KeyUsage::UpdateDue
         } else {
             KeyUsage::Exhausted

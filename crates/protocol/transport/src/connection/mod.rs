@@ -64,7 +64,7 @@ use crate::path::Paths;
 use crate::sent::SentFrame;
 use crate::space::Spaces;
 use base::net::Addresses;
-use base::rng::Rng;
+use base::rng::SparseRng;
 use close::Lifecycle;
 use components::Components;
 use handshake::Handshake;
@@ -89,8 +89,8 @@ pub struct Connection {
     handshake: Box<Handshake>,
     events: VecDeque<Event>,
     counters: Counters,
-    rng: Rng,
-    scratch: Box<Scratch>,
+    rng: SparseRng,
+    scratch: Scratch,
     path_memory: PathMemory,
     /// What is recorded of it, if anything is.
     trace: Option<Box<Tracing>>,
@@ -108,6 +108,13 @@ struct PathMemory {
 /// Memory that is used within one call and kept so that no packet pays for making it.
 #[derive(Default)]
 struct Scratch {
-    masks: Masks,
+    masks: Option<Box<Masks>>,
     frames: Vec<SentFrame>,
+}
+
+impl Scratch {
+    #[inline]
+    fn masks(&mut self) -> &mut Masks {
+        self.masks.get_or_insert_default()
+    }
 }

@@ -36,6 +36,7 @@ impl Connection {
     /// Takes in the datagrams of a train, which the endpoint has routed to this connection. In-order stream data is lent
     /// to `sink` on the spot; what else happened is told by `next_event`.
     pub fn receive<S: StreamSink>(&mut self, now: Instant, train: Train<'_>, sink: &mut S) {
+        self.keys.wake();
         if self.components.lanes.is_none() {
             self.receive_train(now, train, sink);
         } else {

@@ -9,14 +9,14 @@ use super::keys::KeyRing;
 use super::lanes::Lanes;
 use super::timer_state::Timers;
 use super::trace::{Opening, Tracing};
-use super::{Connection, PathMemory};
+use super::{Connection, PathMemory, Scratch};
 use crate::cid::{LocalCids, MAX_ACTIVE, PeerCids};
 use crate::config::{PreferredAddresses, Switch, TransportConfig};
 use crate::path::{AddressState, Paths};
 use crate::space::{Space, SpaceId, Spaces};
 use crate::streams::Streams;
 use base::net::{Addresses, Ecn};
-use base::rng::Rng;
+use base::rng::SparseRng;
 use base::time::Instant;
 use crypto::{EarlyTerms, TlsSession, initial_keys};
 use qlog::RecoveryParametersSet;
@@ -35,7 +35,7 @@ pub(crate) struct ConnectionSetup {
     pub addresses: Addresses,
     pub version: Version,
     pub local_cids: LocalCids,
-    pub rng: Rng,
+    pub rng: SparseRng,
 }
 
 /// What a server knows from the client's first Initial packet and its token.
@@ -189,7 +189,7 @@ impl Connection {
             events: VecDeque::new(),
             counters: Counters::default(),
             rng,
-            scratch: Box::default(),
+            scratch: Scratch::default(),
             path_memory: PathMemory::default(),
             trace: None,
             config,

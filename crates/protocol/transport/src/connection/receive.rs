@@ -131,7 +131,7 @@ impl Connection {
             self.counters.received_datagrams += 1;
             let outcome = match masked_from {
                 Some(from) if !is_long(datagram[0]) => {
-                    let mask = self.scratch.masks.masks[index - from];
+                    let mask = self.scratch.masks().masks[index - from];
                     self.receive_short(context, datagram, mask, sink)
                 }
                 _ => self.receive_datagram(context, datagram, sink),
@@ -150,14 +150,14 @@ impl Connection {
         let is_complete = self.handshake.is_complete();
         let Some(keys) = self.keys.one_rtt.as_ref().filter(|_| is_complete) else { return false };
         let mut count = 0;
-        for (sample, datagram) in self.scratch.masks.samples.iter_mut().zip(chunk.chunks(segment_size)) {
+        let Masks { samples, masks } = self.scratch.masks();
+        for (sample, datagram) in samples.iter_mut().zip(chunk.chunks(segment_size)) {
             if let Some(bytes) = datagram.get(SAMPLE_OFFSET..MIN_SHORT) {
                 sample.copy_from_slice(bytes);
             }
             count += 1;
         }
         let pass = if self.config.without.has(Technique::TrainMasks) { 1 } else { BATCH };
-        let Masks { samples, masks } = &mut self.scratch.masks;
         for (samples, masks) in samples[..count].chunks(pass).zip(masks[..count].chunks_mut(pass)) {
             keys.peer_header.masks(samples, masks);
         }
@@ -345,7 +345,7 @@ impl Connection {
             self.handshake.keep_early(context.arrived, context.ecn, packet);
             return Ok(());
         }
-        let mask = self.scratch.masks.masks[0];
+        let mask = self.scratch.masks().masks[0];
         self.receive_short(context, packet, mask, sink)
     }
 

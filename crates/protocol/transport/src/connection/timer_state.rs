@@ -23,7 +23,12 @@ pub(super) struct Timers {
     pub(super) keep_alive: Option<Duration>,
     /// PINGs sent since the peer has sent anything but acknowledgements.
     pub(super) pings: u32,
+    /// The idle period in which memory was given back last, by its beginning.
+    quiet_since: Instant,
 }
+
+/// A connection that was idle for so long gives memory back: longer than most pauses between the requests of a page.
+const QUIET: Duration = Duration::from_secs(1);
 
 impl Timers {
     pub(super) fn new(now: Instant, config: &TransportConfig) -> Timers {
@@ -36,7 +41,24 @@ impl Timers {
             pto_count: 0,
             keep_alive: config.keep_alive,
             pings: 0,
+            quiet_since: now,
         }
+    }
+
+    /// When the connection gives memory back, if it has not in this idle period.
+    #[inline]
+    pub(super) fn quiet_at(&self) -> Option<Instant> {
+        (!self.is_quiet()).then(|| self.active_at + QUIET)
+    }
+
+    /// Whether memory was given back in this idle period.
+    #[inline]
+    pub(super) fn is_quiet(&self) -> bool {
+        self.quiet_since == self.active_at
+    }
+
+    pub(super) fn on_quiet(&mut self) {
+        self.quiet_since = self.active_at;
     }
 
     pub(super) fn started_at(&self) -> Instant {

@@ -3,9 +3,9 @@
 //! Deadlines are computed when asked for, from the state of the components; none is armed or cancelled, so none can be
 //! forgotten. A worker asks once per turn, not once per packet.
 
-use super::Connection;
 use super::lanes::LaneUse;
 use super::own_moves::SILENT_PTOS;
+use super::{Connection, Scratch};
 use crate::event::CloseReason;
 use crate::path::Expiry;
 use crate::space::{Space, SpaceId};
@@ -38,12 +38,13 @@ impl Connection {
             self.loss_timer().map(|timer| timer.at),
             self.paths.next_timeout(&self.components.peer_cids),
         ];
+        let quiet_at = self.timers.quiet_at().filter(|_| self.handshake.is_complete());
         let of_lanes = self
             .components
             .lanes
             .as_ref()
             .and_then(|lanes| lanes.next_timeout(self.components.ack_frequency.peer_max_ack_delay()));
-        ends.into_iter().chain(self.departures()).chain([of_lanes]).flatten().min()
+        ends.into_iter().chain(self.departures()).chain([quiet_at, of_lanes]).flatten().min()
     }
 
     /// When something should leave. Nothing may as long as the amplification limit is reached: it then waits for the peer,
@@ -91,6 +92,33 @@ impl Connection {
             self.timers.pings = self.timers.pings.saturating_add(1);
         }
         self.keys.on_time(now);
+        if self.timers.quiet_at().is_some_and(|at| now >= at) && self.handshake.is_complete() {
+            self.timers.on_quiet();
+            self.release_memory();
+        }
+    }
+
+    /// Whether the connection has been idle for so long that it has given memory back which packets would use again. Who keeps memory for
+    /// it can do the same.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.timers.is_quiet()
+    }
+
+    /// Gives back what is there so that packets need not make it. What waits for something stays.
+    fn release_memory(&mut self) {
+        self.components.streams.release_memory();
+        self.events.shrink_to_fit();
+        self.scratch = Scratch::default();
+        if !self.spaces.handshaking() {
+            self.spaces.application.release_memory();
+        }
+        if self.components.lanes.is_none()
+            && self.handshake.is_confirmed()
+            && self.spaces.in_flight_bytes() == 0
+        {
+            self.keys.sleep();
+        }
     }
 
     /// Time has passed for the current lane.

@@ -50,6 +50,7 @@ impl Assembly<'_> {
             //= rfc9002/7.7#1
             let paced = self.paced(now);
             let Some(plan) = self.plan(now, paced) else { break };
+            self.keys.wake();
             let path = self.paths.path(plan.path);
             let ecn = path.map_or(Ecn::NotEct, |path| path.ecn.mark());
             let Some(addresses) = path.map(|path| path.addresses) else { break };
@@ -156,7 +157,7 @@ impl Assembly<'_> {
     /// Header protection of a whole train in one pass. Source: RFC 9001 §5.4.
     fn protect_train(&mut self, count: usize, pn_offset: usize, sink: &mut impl PacketSink) {
         let Some(keys) = &self.keys.one_rtt else { return };
-        let masks = &mut self.scratch.masks;
+        let masks = self.scratch.masks();
         for (index, sample) in masks.samples.iter_mut().take(count).enumerate() {
             if let Some(bytes) = sink.packet(index).get(pn_offset + 4..pn_offset + 4 + sample.len()) {
                 sample.copy_from_slice(bytes);

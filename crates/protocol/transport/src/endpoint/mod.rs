@@ -48,7 +48,7 @@ use crate::config::MIN_PACKET_SIZE;
 use crate::connection::PathSummary;
 use crate::path::AddressState;
 use base::net::{Addresses, Ecn, Train};
-use base::rng::Rng;
+use base::rng::{Rng, SparseRng};
 use base::slab::Handle;
 use base::time::{Duration, Instant};
 use crypto::token::{NONCE_LEN, RETRY_TOKEN_LEN, ReceivedToken};
@@ -464,8 +464,8 @@ impl Endpoint {
     }
 
     /// Randomness for a new connection.
-    pub(crate) fn fork_rng(&mut self) -> Rng {
-        self.rng.fork()
+    pub(crate) fn fork_rng(&mut self) -> SparseRng {
+        SparseRng::of(&mut self.rng)
     }
 
     /// The connection `handle` is the one of this client: copies of its Initial packets go there from now on, and its

@@ -7,7 +7,7 @@ use crate::builder::PacketBuilder;
 use crate::config::{MIN_PACKET_SIZE, Switch, TransportConfig};
 use crate::sent::SentFrame;
 use base::net::Addresses;
-use base::rng::Rng;
+use base::rng::SparseRng;
 use base::time::{Duration, Instant};
 use recovery::congestion::{Algorithm, Controller, SavedParameters, SlowStart};
 use recovery::ecn::EcnValidator;
@@ -328,7 +328,7 @@ impl Path {
 
     /// Writes the responses owed and the challenge that is due. The datagram will be as large as the credit allows, up to
     /// 1,200 bytes.
-    pub(super) fn write_probe(&mut self, now: Instant, rng: &mut Rng, packet: &mut PacketBuilder<'_>) {
+    pub(super) fn write_probe(&mut self, now: Instant, rng: &mut SparseRng, packet: &mut PacketBuilder<'_>) {
         for place in &mut self.responses {
             let Some(data) = place.filter(|_| packet.remaining() >= frame::PathResponse::SIZE) else { break };
             frame::PathResponse(data).write(&mut packet.writer);

@@ -26,7 +26,7 @@ use crate::builder::PacketBuilder;
 use crate::cid::{Beside, PeerCids};
 use crate::config::TransportConfig;
 use base::net::Addresses;
-use base::rng::Rng;
+use base::rng::SparseRng;
 use base::time::{Duration, Instant};
 use recovery::congestion::{Algorithm, SavedParameters};
 use recovery::pacer::Release;
@@ -479,7 +479,7 @@ impl Paths {
         &mut self,
         now: Instant,
         id: PathId,
-        rng: &mut Rng,
+        rng: &mut SparseRng,
         packet: &mut PacketBuilder<'_>,
     ) {
         let is_active = self.active.id() == id;

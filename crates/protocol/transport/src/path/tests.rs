@@ -8,7 +8,7 @@ use crate::builder::PacketBuilder;
 use crate::cid::PeerCids;
 use crate::config::TransportConfig;
 use base::net::Addresses;
-use base::rng::Rng;
+use base::rng::SparseRng;
 use base::time::{Duration, Instant};
 use proptest::prelude::*;
 use wire::Side;
@@ -33,7 +33,7 @@ const AGAIN: &str = "203.0.113.10:1000";
 
 struct Server {
     paths: Paths,
-    rng: Rng,
+    rng: SparseRng,
 }
 
 /// What a probe held.
@@ -51,7 +51,7 @@ impl Server {
     fn fresh(state: AddressState) -> Server {
         let config = TransportConfig { max_packet_size: 1_400, ..TransportConfig::default() };
         let paths = Paths::new(at(0), Side::Server, &config, from(HOME), state);
-        Server { paths, rng: Rng::from_u64(1) }
+        Server { paths, rng: SparseRng::from_u64(1) }
     }
 
     /// A server with a confirmed handshake.

@@ -193,6 +193,11 @@ impl SendBuffer {
         core::mem::take(&mut self.retained)
     }
 
+    /// Gives back what only bytes to come need.
+    pub(super) fn release_memory(&mut self) {
+        self.chunks.shrink_to_fit();
+    }
+
     /// Makes it the buffer of a new stream; a little memory stays.
     pub(super) fn recycle(&mut self) {
         self.clear();

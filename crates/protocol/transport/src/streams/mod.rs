@@ -338,6 +338,15 @@ impl Streams {
         }
     }
 
+    /// Gives back what only streams and bytes to come need.
+    pub(crate) fn release_memory(&mut self) {
+        self.slots.release_memory();
+        self.resend.release_memory();
+        self.fresh.release_memory();
+        self.control.shrink_to_fit();
+        self.events.shrink_to_fit();
+    }
+
     /// Whether a bidirectional stream of ours is not over: the peer has been asked something.
     #[inline]
     pub(crate) fn awaits_answers(&self) -> bool {

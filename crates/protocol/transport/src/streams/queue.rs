@@ -60,6 +60,13 @@ impl SendQueue {
         }
     }
 
+    /// Gives back what only streams to come need.
+    pub(super) fn release_memory(&mut self) {
+        if self.is_empty() {
+            self.links = Vec::new();
+        }
+    }
+
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.occupied == 0

@@ -110,6 +110,13 @@ impl SendStream {
         self.is_withheld = false;
     }
 
+    /// Gives back what only bytes to come need.
+    pub(super) fn release_memory(&mut self) {
+        self.buffer.release_memory();
+        self.acked_beyond.shrink();
+        self.lost.shrink();
+    }
+
     /// Nothing of what was sent has arrived or will: it begins anew, once the peer permits the stream.
     pub(super) fn rewind(&mut self) {
         match &mut self.state {

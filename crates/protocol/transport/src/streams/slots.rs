@@ -101,6 +101,18 @@ impl Slots {
         }
     }
 
+    /// Gives back the places at the end that no stream has, and what the others hold for bytes to come.
+    pub(super) fn release_memory(&mut self) {
+        let free = |stream: &mut Stream| stream.is_vacant() && !stream.in_events && !stream.in_control;
+        while self.streams.pop_if(free).is_some() {}
+        let places = self.streams.len();
+        self.free.retain(|slot| slot.index() < places);
+        self.free.shrink_to_fit();
+        self.by_id.shrink_to_fit();
+        self.streams.shrink_to_fit();
+        self.streams.iter_mut().for_each(|stream| stream.send.release_memory());
+    }
+
     /// How many streams exist.
     pub(super) fn len(&self) -> usize {
         self.by_id.len()

@@ -90,6 +90,11 @@ impl Stream {
         self.recv.recycle();
     }
 
+    /// Whether no stream has the place.
+    pub(super) fn is_vacant(&self) -> bool {
+        self.send.is_absent() && self.recv.is_absent()
+    }
+
     /// Whether both parts are over and the application has heard of it.
     #[inline]
     pub(super) fn is_over(&self) -> bool {

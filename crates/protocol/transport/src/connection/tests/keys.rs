@@ -60,3 +60,41 @@ fn the_last_keys_open_what_comes_late_for_three_timeouts() {
     assert_eq!(pair.client().counters().received_packets, before + count);
     assert_eq!(pair.client().counters().dropped_forged, 0);
 }
+
+/// Both ends are idle for a second.
+fn sleep(pair: &mut Pair) {
+    pair.run(100);
+    pair.now = pair.now + Duration::from_secs(2);
+    let now = pair.now;
+    assert!(
+        pair.client.send(now).is_empty() && pair.server.send(now).is_empty(),
+        "nobody has anything to say"
+    );
+    for end in [&pair.client, &pair.server] {
+        let end = end.connection.as_ref().expect("a connection");
+        assert!(end.is_quiet() && end.keys.one_rtt.is_none(), "the keys are gone");
+        assert!(end.next_timeout().is_some_and(|at| at > now), "and no timer is due");
+    }
+}
+
+/// Deleted, an idle connection could be lost with its keys, or hold them for ever.
+#[test]
+fn keys_of_an_idle_connection_go_and_come_again() {
+    let mut pair = connected();
+    for update in [false, true, false] {
+        pair.transfer(20_000);
+        sleep(&mut pair);
+        let id = pair.server().open(Dir::Uni).expect("stream");
+        pair.server().write(id, Bytes::from_static(b"the server wakes first")).expect("writes");
+        pair.run(2);
+        assert!(pair.client.sink.received.ends_with(b"first") && !pair.client().is_quiet());
+        sleep(&mut pair);
+        if update {
+            let now = pair.now;
+            assert!(pair.client().update_keys(now), "also in their sleep");
+        }
+    }
+    pair.transfer(20_000);
+    assert_eq!(pair.server().counters().key_updates, 1);
+    assert_eq!(pair.server().counters().dropped_forged + pair.client().counters().dropped_forged, 0);
+}
