@@ -6,7 +6,7 @@ use crate::crypto_stream::CryptoStream;
 use crate::lane_id::LaneId;
 use crate::sent::SentFrame;
 use base::rng::SparseRng;
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use recovery::ack::{AckTracker, AckUrgency};
 use recovery::ledger::Ledger;
 use recovery::packet::PacketFlags;
@@ -67,8 +67,8 @@ impl Space {
     }
 
     /// Gives back what only packets to come need.
-    pub(crate) fn release_memory(&mut self) {
-        self.ledger.release_memory();
+    pub(crate) fn release_memory(&mut self, now: Instant, forget_after: Duration) {
+        self.ledger.release_memory(now, forget_after);
         self.acks.release_memory();
         self.crypto.release_memory();
     }

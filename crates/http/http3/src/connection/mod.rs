@@ -106,8 +106,7 @@ impl Connection {
     /// ([`transport::Connection::is_quiet`]).
     pub fn release_memory(&mut self) {
         self.exchanges.release_memory();
-        self.section = FieldSection::new();
-        self.encoded = Vec::new();
+        self.sections = SectionDecoder::new(self.config.limits());
         self.arena = Arena::default();
         self.actions.shrink_to_fit();
         self.early_priorities.shrink_to_fit();

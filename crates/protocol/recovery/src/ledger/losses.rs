@@ -50,7 +50,7 @@ impl LossMemory {
     }
 
     /// Forgets what was declared lost longer than `horizon` ago. Returns whether there was any.
-    fn forget(&mut self, now: Instant, horizon: Duration) -> bool {
+    pub(super) fn forget(&mut self, now: Instant, horizon: Duration) -> bool {
         let before = self.forgotten_below;
         while let Some(&(end, at)) = self.events.front() {
             if now.saturating_since(at) <= horizon {

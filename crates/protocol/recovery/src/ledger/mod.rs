@@ -31,7 +31,7 @@ mod tests;
 pub use outcome::{AckError, AckOutcome, LargestAcked, LossOutcome};
 
 use crate::packet::{PacketFlags, SentPacket};
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use core::ops::RangeInclusive;
 use frames::FrameRing;
 use losses::LossMemory;
@@ -307,9 +307,10 @@ impl<F: Copy> Ledger<F> {
         bytes
     }
 
-    /// Gives the memory of both rings back if nothing is in them but packets that only acknowledge, which are forgotten. The next packet
-    /// allocates again.
-    pub fn release_memory(&mut self) {
+    /// Gives the memory of both rings back if nothing is in them but packets that only acknowledge, which are forgotten, and such as
+    /// were lost longer than `forget_after` ago. The next packet allocates again.
+    pub fn release_memory(&mut self, now: Instant, forget_after: Duration) {
+        self.losses.forget(now, forget_after);
         if self.flight.bytes > 0 || self.flight.ack_eliciting > 0 || self.losses.remembers() {
             return;
         }

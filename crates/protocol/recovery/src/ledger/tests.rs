@@ -287,11 +287,11 @@ fn memory_stays_as_the_window_slides() {
 #[test]
 fn memory_goes_when_nothing_but_acknowledgements_is_outstanding() {
     let mut ledger = filled(3);
-    ledger.release_memory();
+    ledger.release_memory(ms(9), Duration::ZERO);
     assert_eq!(ledger.span(), 3, "data may still be acknowledged");
     ack(&mut ledger, &[0..=2]).0.unwrap();
     ledger.on_sent(SentPacket { flags: PacketFlags::NONE, ..data(3, ms(3)) }, &[3]);
-    ledger.release_memory();
+    ledger.release_memory(ms(9), Duration::ZERO);
     assert_eq!((ledger.span(), ledger.slots.capacity(), ledger.frames.capacity()), (0, 0, 0));
     assert_eq!(ack(&mut ledger, &[0..=3]).0.unwrap().packets, 0, "it was forgotten");
     assert!(ack(&mut ledger, &[4..=4]).0.is_err(), "never sent");

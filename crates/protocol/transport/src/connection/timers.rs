@@ -3,6 +3,7 @@
 //! Deadlines are computed when asked for, from the state of the components; none is armed or cancelled, so none can be
 //! forgotten. A worker asks once per turn, not once per packet.
 
+use super::close::close_period;
 use super::lanes::LaneUse;
 use super::own_moves::SILENT_PTOS;
 use super::{Connection, Scratch};
@@ -94,7 +95,7 @@ impl Connection {
         self.keys.on_time(now);
         if self.timers.quiet_at().is_some_and(|at| now >= at) && self.handshake.is_complete() {
             self.timers.on_quiet();
-            self.release_memory();
+            self.release_memory(now);
         }
     }
 
@@ -106,12 +107,13 @@ impl Connection {
     }
 
     /// Gives back what is there so that packets need not make it. What waits for something stays.
-    fn release_memory(&mut self) {
+    fn release_memory(&mut self, now: Instant) {
         self.components.streams.release_memory();
         self.events.shrink_to_fit();
         self.scratch = Scratch::default();
         if !self.spaces.handshaking() {
-            self.spaces.application.release_memory();
+            let forget_after = close_period(&self.paths, &self.components);
+            self.spaces.application.release_memory(now, forget_after);
         }
         if self.components.lanes.is_none()
             && self.handshake.is_confirmed()
