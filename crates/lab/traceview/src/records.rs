@@ -50,9 +50,18 @@ const RECORD: char = '\u{1e}';
 /// # Errors
 /// The file cannot be read, or is no trace.
 pub fn read(path: &Path) -> Result<Vec<Trace>, Unreadable> {
-    let told = |reason: String| Unreadable(format!("{}: {reason}", path.display()));
-    let bytes = std::fs::read(path).map_err(|error| told(error.to_string()))?;
-    parse(&String::from_utf8_lossy(&bytes)).map_err(told)
+    contents(path).and_then(|text| parse(&text)).map_err(|reason| Unreadable::of(path, &reason))
+}
+
+impl Unreadable {
+    pub(crate) fn of(path: &Path, reason: &str) -> Unreadable {
+        Unreadable(format!("{}: {reason}", path.display()))
+    }
+}
+
+pub(crate) fn contents(path: &Path) -> Result<String, String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 pub(crate) fn parse(text: &str) -> Result<Vec<Trace>, String> {
@@ -82,7 +91,14 @@ fn of_document(document: &Value, trace: &Value) -> Option<Trace> {
 }
 
 /// A header and a record for each event.
-fn of_sequence(text: &str) -> Result<Trace, String> {
+pub(crate) struct Sequence {
+    pub(crate) header: Value,
+    pub(crate) records: Vec<Value>,
+    /// Records that are not whole.
+    pub(crate) torn: usize,
+}
+
+pub(crate) fn sequence(text: &str) -> Result<Sequence, String> {
     let mut records = text.split([RECORD, '\n']).map(str::trim).filter(|record| !record.is_empty());
     let first = records.next().and_then(|record| serde_json::from_str::<Value>(record).ok());
     let is_header = |header: &Value| {
@@ -90,23 +106,22 @@ fn of_sequence(text: &str) -> Result<Trace, String> {
             .iter()
             .any(|name| header.get(name).is_some())
     };
-    let Some(document) = first.filter(is_header) else {
+    let Some(header) = first.filter(is_header) else {
         return Err("this is no qlog: neither a document with traces nor a sequence with a header".to_owned());
     };
+    let (records, torn): (Vec<_>, Vec<_>) =
+        records.map(serde_json::from_str::<Value>).partition(Result::is_ok);
+    Ok(Sequence { header, records: records.into_iter().flatten().collect(), torn: torn.len() })
+}
+
+fn of_sequence(text: &str) -> Result<Trace, String> {
+    let Sequence { header: document, records, torn } = sequence(text)?;
     let mut trace = header(&document, document.get("trace").unwrap_or(&Value::Null));
-    let mut events = Vec::new();
-    let mut torn = 0;
-    for record in records {
-        match serde_json::from_str::<Value>(record) {
-            Ok(event) => events.push(of_event(&event, None)),
-            Err(_) => torn += 1,
-        }
-    }
     if torn > 0 {
         let what = if torn == 1 { "a record is".to_owned() } else { format!("{torn} records are") };
         trace.notes.push(format!("{what} not whole: the program may still write, or was killed"));
     }
-    trace.finish(events);
+    trace.finish(records.iter().map(|event| of_event(event, None)).collect());
     Ok(trace)
 }
 

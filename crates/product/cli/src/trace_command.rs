@@ -3,10 +3,12 @@
 use crate::print_error;
 use clap::Args;
 use report::model::{Block, Run, Study};
-use std::io::IsTerminal as _;
+use std::fs::File;
+use std::io::{IsTerminal as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use traceview::{Summary, Trace};
+use traceview::{Document, Summary, Trace};
 
 /// Flags of `tercel qlog`.
 #[derive(Args)]
@@ -18,7 +20,8 @@ know. It can read a trace that is still being written.
 Examples:
   tercel qlog traces/0123456789abcdef_client.sqlog
   tercel qlog --json traces/*_server.sqlog | jq .lost
-  tercel qlog --page connection.html traces/0123456789abcdef_*.sqlog")]
+  tercel qlog --page connection.html traces/0123456789abcdef_*.sqlog
+  tercel qlog --document connection.qlog traces/0123456789abcdef_*.sqlog")]
 pub(crate) struct TraceArgs {
     /// Traces of connections.
     #[arg(value_name = "FILE", required = true)]
@@ -29,6 +32,9 @@ pub(crate) struct TraceArgs {
     /// Write a page with the course of each connection: requests, sequence of packets, content, window, round-trip time.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
+    /// Write the traces as one document of qlog 0.3, which qvis and other viewers open. They read no later version.
+    #[arg(long, value_name = "FILE")]
+    document: Option<PathBuf>,
 }
 
 /// Reads, prints and writes.
@@ -58,10 +64,28 @@ fn show(args: &TraceArgs) -> Result<(), String> {
         }
     }
     if let Some(page) = &args.page {
-        let written = std::fs::write(page, report::html::titled("Connections", &run));
-        written.map_err(|error| format!("{}: {error}", page.display()))?;
+        write(page, &report::html::titled("Connections", &run))?;
+    }
+    if let Some(path) = &args.document {
+        // Viewers tell formats apart by the name, and traces are not written over by a forgotten argument.
+        if path.extension().is_some_and(|extension| extension == "sqlog") {
+            let told = "a document of qlog 0.3 is no sequence: give it a name that ends in .qlog";
+            return Err(format!("{}: {told}", path.display()));
+        }
+        let mut document = Document::default();
+        for file in &args.files {
+            document.add(file).map_err(|error| error.to_string())?;
+        }
+        write(path, &document.to_json()?)?;
     }
     Ok(())
+}
+
+/// Writes a file for its owner alone, as traces are: it has their addresses and names.
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    let opened = File::options().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn line(file: &Path, trace: &Trace, summary: &Summary) -> Result<serde_json::Value, String> {

@@ -214,3 +214,50 @@ fn a_summary_agrees_with_the_report_of_the_download() {
     assert!(words.contains("QUIC version 1, application protocol h3."), "{words}");
     assert!(words.contains("GET") && words.contains("/bytes/3MB"), "{words}");
 }
+
+/// Deleted, no public viewer could open a trace: they read qlog 0.3 at most.
+#[test]
+fn both_ends_of_a_connection_are_one_document_of_the_version_that_viewers_read() {
+    let place = TempDir::new().expect("a folder");
+    let folder = place.path().join("traces");
+    let server = Server::start(&["--qlog", folder.to_str().expect("UTF-8")]);
+    let mut process = Process::start(server.get("300kB").arg("--qlog").arg(&folder));
+    assert_eq!(process.wait(), Some(0));
+    drop(server.stop());
+    let mut files: Vec<_> =
+        fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    let convert = |name: &str| {
+        let path = place.path().join(name);
+        let output = Command::new(PROGRAM).args(["qlog", "--document"]).arg(&path).args(&files).output();
+        (path, output.expect("it runs"))
+    };
+    let (path, output) = convert("connection.qlog");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = fs::read(path).expect("a document");
+    // qvis looks for both in the first 1,024 bytes.
+    assert!(text.starts_with(br#"{"qlog_version":"0.3","qlog_format":"JSON","#));
+    let document = qlog::check::document(&text).expect("a valid document");
+    let traces = document["traces"].as_array().expect("traces");
+    assert_eq!(traces.len(), 2);
+    for (trace, file) in traces.iter().zip(&files) {
+        let written = qlog::check::records(&fs::read(file).expect("a file")).expect("a valid trace");
+        assert_eq!(trace["common_fields"]["ODCID"], written[0]["trace"]["common_fields"]["group_id"]);
+        let events = trace["events"].as_array().expect("events");
+        assert_eq!(events.len() + 1, written.len(), "an event for each, and none for the header");
+        for (name, older) in [
+            ("quic:packet_sent", "transport:packet_sent"),
+            ("quic:recovery_metrics_updated", "recovery:metrics_updated"),
+            ("quic:parameters_set", "transport:parameters_set"),
+            ("quic:key_updated", "security:key_updated"),
+            ("http3:frame_created", "http:frame_created"),
+        ] {
+            assert!(count(&written, name) > 0, "{name}");
+            assert_eq!(count(events, older), count(&written, name), "{name}");
+        }
+    }
+    let (path, output) = convert("connection.sqlog");
+    assert!(!output.status.success() && !path.exists());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("give it a name that ends in .qlog"), "{said}");
+}

@@ -2,7 +2,8 @@
 //! their types. Compiled with the feature `check` only.
 //!
 //! The schema is a text of our own (check/schema.txt), which lists what tercel records. A member that it does not list is an error,
-//! although the drafts permit extensions: tercel records none.
+//! although the drafts permit extensions: tercel records none. check/schema-0.3.txt does so for documents of qlog 0.3, into which
+//! `tercel qlog` converts traces.
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -11,6 +12,7 @@ use std::collections::HashMap;
 struct Schema<'a>(HashMap<&'a str, &'a str>);
 
 const TEXT: &str = include_str!("check/schema.txt");
+const TEXT_0_3: &str = include_str!("check/schema-0.3.txt");
 
 /// Reads a JSON text sequence and checks the header and all events. Returns the records, the header first.
 ///
@@ -36,6 +38,27 @@ pub fn records(bytes: &[u8]) -> Result<Vec<Value>, String> {
         found.push(value);
     }
     if found.is_empty() { Err("no header".to_owned()) } else { Ok(found) }
+}
+
+/// Reads a document of qlog 0.3 and checks it with all its events.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn document(bytes: &[u8]) -> Result<Value, String> {
+    let document: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let joined = joined(TEXT_0_3);
+    let schema = Schema::of(&joined);
+    schema.check("Document", &document)?;
+    let traces = document["traces"].as_array().into_iter().flatten();
+    for events in traces.filter_map(|trace| trace["events"].as_array()) {
+        if !events.iter().filter_map(|event| event["time"].as_f64()).is_sorted() {
+            return Err("events that are not in the order of time".to_owned());
+        }
+        events
+            .iter()
+            .try_for_each(|event| schema.event(event).map_err(|error| format!("{error}: {event}")))?;
+    }
+    Ok(document)
 }
 
 /// Lines that begin with a space go on with the line before.
