@@ -270,6 +270,57 @@ fn any_path_may_end_and_another_may_follow() {
     assert_eq!((past.len(), past[0].id, past[3].id), (4, SECOND, last[0].id), "the last four");
 }
 
+/// Draft §3.4: deleted, two PATH_ABANDON frames that cross could end a path twice, or each end could wait for the other's for ever.
+#[test]
+fn both_ends_may_abandon_one_path_at_the_same_time() {
+    for first in [false, true] {
+        for loses in [0, 3, 4] {
+            let mut world = on_two_paths(multipath(Scheduler::RoundRobin), Box::new(|_| Fate::Arrives));
+            // The frames go again where their packets are lost.
+            world.judge = Box::new(move |datagram| {
+                let is_lost = loses > 0 && datagram.number % loses == 0;
+                if is_lost { Fate::Lost } else { Fate::Arrives }
+            });
+            let ended = if first { LaneId::FIRST } else { SECOND };
+            let id = begin(&mut world, 400_000);
+            world.run_for(Duration::from_millis(25));
+            let now = world.now;
+            for side in [Side::Client, Side::Server] {
+                assert!(world.connection(side).abandon_path(now, ended), "{side:?}");
+            }
+            world.run_until("the download", |world| has_ended(world, id));
+            world.judge = Box::new(|_| Fate::Arrives);
+            world.run_for(Duration::from_secs(3));
+            for side in [Side::Client, Side::Server] {
+                let told = closed(&mut world, side);
+                assert_eq!(told, [(ended, Code::APPLICATION_ABANDON_PATH)], "{side:?} {first} {loses}");
+                assert_eq!(world.connection(side).paths().len(), 1);
+                let past: Vec<LaneId> =
+                    world.connection(side).past_paths().iter().map(|path| path.id).collect();
+                assert_eq!(past, [ended], "{side:?}");
+            }
+            let (now, local) = (world.now, if first { home() } else { other_home() });
+            assert_eq!(world.connection(Side::Client).open_path(now, local), Ok(LaneId(2)));
+            world.run_for(Duration::from_millis(500));
+            assert_eq!(world.connection(Side::Server).paths().len(), 2);
+            world.transfer(Side::Client, 50_000);
+        }
+    }
+}
+
+/// Deleted, a connection whose ends have each given up the path that the other one keeps could stay for ever: neither reads what comes on
+/// the path that it has abandoned, so neither hears of it.
+#[test]
+fn ends_that_abandon_each_others_last_path_at_the_same_time_end_by_their_idle_timeout() {
+    let mut world = on_two_paths(multipath(Scheduler::LowestRtt), Box::new(|_| Fate::Arrives));
+    let now = world.now;
+    assert!(world.connection(Side::Client).abandon_path(now, LaneId::FIRST));
+    assert!(world.connection(Side::Server).abandon_path(now, SECOND));
+    world.run_for(Duration::from_secs(60));
+    assert_eq!(world.client.ends(), [CloseReason::IdleTimeout]);
+    assert_eq!(world.server.ends(), [CloseReason::IdleTimeout]);
+}
+
 /// Draft §3.3: deleted, a path that is meant as a backup could carry data.
 #[test]
 fn a_backup_carries_data_only_when_no_other_path_does() {

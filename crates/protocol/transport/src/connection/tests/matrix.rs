@@ -45,6 +45,9 @@ const fn row(
 /// NEW_CONNECTION_ID with a number that is far ahead, and the same for a path.
 const NEW_CID: [u8; 28] = new_cid([0x18, 7, 7, 8]);
 const PATH_NEW_CID: [u8; 30] = new_cid([0x7e, 0x78, 1, 7, 7, 8]);
+/// The same that retires itself, and of a path above the limit.
+const SELF_RETIRING_CID: [u8; 28] = new_cid([0x18, 7, 8, 8]);
+const FAR_PATH_CID: [u8; 30] = new_cid([0x7e, 0x78, 0x3f, 7, 7, 8]);
 
 const fn new_cid<const HEAD: usize, const LEN: usize>(head: [u8; HEAD]) -> [u8; LEN] {
     let mut frame = [9; LEN];
@@ -161,6 +164,129 @@ const MATRIX: &[Row] = &[
     row("PATHS_BLOCKED", &[0x7e, 0x7b, 3], ["PV", "PV", "PV", "ok"], ["PV", "PV", "ok"], Some("FE")),
     row("PATH_CIDS_BLOCKED", &[0x7e, 0x7c, 1, 2], ["PV", "PV", "PV", "ok"], ["PV", "PV", "ok"], Some("FE")),
     row("TIMESTAMP", &[0x42, 0xf5, 9], ["PV", "PV", "PV", "ok"], ["PV", "PV", "ok"], Some("FE")),
+    // What the frame says is wrong, beside where it stands.
+    row("NEW_TOKEN without a token", &[0x07, 0], ["PV", "PV", "PV", "PV"], ["PV", "PV", "FE"], None),
+    row(
+        "CRYPTO beyond what is kept",
+        &[0x06, 0x9f, 0, 0, 0, 1, 5],
+        ["CB", "CB", "PV", "CB"],
+        ["CB", "CB", "CB"],
+        None,
+    ),
+    row(
+        "NEW_CONNECTION_ID that retires itself",
+        &SELF_RETIRING_CID,
+        ["PV", "PV", "FE", "FE"],
+        ["PV", "PV", "FE"],
+        None,
+    ),
+    row(
+        "RESET_STREAM beyond the window",
+        &[0x04, 0, 1, 0xbf, 0, 0, 0],
+        ["PV", "PV", "FC", "FC"],
+        ["PV", "PV", "SS"],
+        None,
+    ),
+    row(
+        "RESET_STREAM_AT above its end",
+        &[0x24, 0, 1, 2, 3],
+        ["PV", "PV", "FE", "FE"],
+        ["PV", "PV", "FE"],
+        None,
+    ),
+    row("DATAGRAM above the limit", &[0x30; 1_300], ["PV", "PV", "PV", "PV"], ["PV", "PV", "PV"], Some("PV")),
+    row(
+        "ACK_FREQUENCY below the limit",
+        &[0x40, 0xaf, 0, 1, 1, 1],
+        ["PV", "PV", "PV", "PV"],
+        ["PV", "PV", "PV"],
+        Some("FE"),
+    ),
+    row(
+        "PATH_ACK of none",
+        &[0x3e, 0, 0x80, 0xff, 0xff, 0, 0, 0, 0],
+        ["PV", "PV", "PV", "PV"],
+        ["PV", "PV", "PV"],
+        Some("FE"),
+    ),
+    row(
+        "PATH_ACK above the limit",
+        &[0x3e, 0x3f, 0, 0, 0, 0],
+        ["PV", "PV", "PV", "PV"],
+        ["PV", "PV", "PV"],
+        Some("FE"),
+    ),
+    row(
+        "PATH_ABANDON of the only path",
+        &[0x7e, 0x75, 0, 0],
+        ["PV", "PV", "PV", "NE"],
+        ["PV", "PV", "NE"],
+        Some("FE"),
+    ),
+    row(
+        "PATH_ABANDON above the limit",
+        &[0x7e, 0x75, 0x3f, 0],
+        ["PV", "PV", "PV", "PV"],
+        ["PV", "PV", "PV"],
+        Some("FE"),
+    ),
+    row(
+        "PATH_STATUS_BACKUP above the limit",
+        &[0x7e, 0x76, 0x3f, 1],
+        ["PV", "PV", "PV", "PV"],
+        ["PV", "PV", "PV"],
+        Some("FE"),
+    ),
+    row(
+        "PATH_STATUS_AVAILABLE above the limit",
+        &[0x7e, 0x77, 0x3f, 1],
+        ["PV", "PV", "PV", "PV"],
+        ["PV", "PV", "PV"],
+        Some("FE"),
+    ),
+    row(
+        "PATH_NEW_CONNECTION_ID above the limit",
+        &FAR_PATH_CID,
+        ["PV", "PV", "PV", "PV"],
+        ["PV", "PV", "PV"],
+        Some("FE"),
+    ),
+    row(
+        "PATH_RETIRE_CONNECTION_ID of none",
+        &[0x7e, 0x79, 1, 0x3f],
+        ["PV", "PV", "PV", "PV"],
+        ["PV", "PV", "PV"],
+        Some("FE"),
+    ),
+    row(
+        "MAX_PATH_ID above 2^32 - 1",
+        &[0x7e, 0x7a, 0xc0, 0, 0, 1, 0, 0, 0, 0],
+        ["PV", "PV", "PV", "PV"],
+        ["PV", "PV", "PV"],
+        Some("FE"),
+    ),
+    row(
+        "MAX_PATH_ID below the handshake's",
+        &[0x7e, 0x7a, 0],
+        ["PV", "PV", "PV", "PV"],
+        ["PV", "PV", "PV"],
+        Some("FE"),
+    ),
+    row(
+        "PATHS_BLOCKED above the limit",
+        &[0x7e, 0x7b, 0x3f],
+        ["PV", "PV", "PV", "PV"],
+        ["PV", "PV", "PV"],
+        Some("FE"),
+    ),
+    row(
+        "PATH_CIDS_BLOCKED far ahead",
+        &[0x7e, 0x7c, 1, 0x3f],
+        ["PV", "PV", "PV", "PV"],
+        ["PV", "PV", "PV"],
+        Some("FE"),
+    ),
+    row("TIMESTAMP cut off", &[0x42, 0xf5], ["PV", "PV", "PV", "FE"], ["PV", "PV", "FE"], Some("FE")),
     row("an unknown type", &[0x32], ["FE", "FE", "FE", "FE"], ["FE", "FE", "FE"], None),
     row("a type that is not minimal", &[0x40, 0x01], ["PV", "PV", "PV", "PV"], ["PV", "PV", "PV"], None),
 ];
@@ -175,6 +301,8 @@ fn short(outcome: Result<(), TransportError>) -> String {
         Code::STREAM_LIMIT_ERROR => "SL".to_owned(),
         Code::FLOW_CONTROL_ERROR => "FC".to_owned(),
         Code::CONNECTION_ID_LIMIT_ERROR => "CL".to_owned(),
+        Code::CRYPTO_BUFFER_EXCEEDED => "CB".to_owned(),
+        Code::NO_ERROR => "NE".to_owned(),
         other => format!("{other:?}"),
     }
 }
