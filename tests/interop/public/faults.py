@@ -118,6 +118,19 @@ FAULTS = [
         said="ationFailure at tech.kwik",
     ),
     Fault(
+        "handshakecorruption", "kwik", "tercel", "kwik's",
+        "one byte of a long header was damaged so that its Length is larger than 2^31. kwik closes with 0x7 for that (LongHeaderPacket.parse) before it has "
+        "opened the packet, where RFC 9000 §12.2 has packets dropped that are not authentic. One such packet, made by hand, ends any handshake of kwik's.",
+        said="code 0x7, FRAME_ENCODING_ERROR",
+    ),
+    Fault(
+        "handshakecorruption", "tercel", "kwik", "kwik's",
+        "one byte of a long header was damaged so that its Length is larger than 2^31. kwik gives the handshake up for that without a reason "
+        "(LongHeaderPacket.parse), before it has opened the packet, where RFC 9000 §12.2 has packets dropped that are not authentic. One such packet, made by "
+        "hand, ends its client with these words.",
+        said="shake error: at tech.kwik",
+    ),
+    Fault(
         "handshakecorruption", "quinn", "tercel", "quinn's",
         "one byte of the client's datagram was damaged, the first one of its Handshake packet, which then has the type of a Retry. quinn's server closes with "
         "0x0a for a packet that nothing protects, where RFC 9000 §5.2 has those dropped that do not fit the state.",
