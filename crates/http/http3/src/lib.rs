@@ -45,7 +45,7 @@ pub use config::{Config, InvalidConfig};
 pub use connection::{Connection, EncodedHead, EncodedRequest, Goaway, RequestError};
 pub use error::{Code, ConnectionError};
 pub use fields::{
-    HeadBuffer, HeadMemory, InvalidHead, RequestHead, ResponseHead, Target, Trailers, is_authority,
+    HeadBuffer, HeadMemory, InvalidHead, Protocol, RequestHead, ResponseHead, Target, Trailers, is_authority,
     is_trimmed,
 };
 pub use outgoing::{BodyLength, SendError};

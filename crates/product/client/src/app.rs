@@ -281,6 +281,12 @@ impl<C: Responses> Active<'_, C> {
         self.session.messages.life == Life::Open
     }
 
+    /// What the server has said of itself; `None` until it has.
+    #[inline]
+    pub fn peer_settings(&self) -> Option<&http3::Settings> {
+        self.session.connection.peer_settings()
+    }
+
     /// Whether requests may be sent before the handshake is complete. Source: RFC 9001 §4.6.
     pub fn may_send_early(&self) -> bool {
         self.session.messages.life == Life::Connecting && self.quic.early_status() == EarlyStatus::Offered

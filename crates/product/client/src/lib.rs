@@ -43,6 +43,7 @@ pub mod usage;
 pub use ::body::Body;
 pub use crypto::Roots;
 pub use fetch::{FetchOptions, Fetcher};
+pub use http3::Protocol;
 pub use library::{
     BodySink, BuildError, Builder, Client, ClientDriver, Control, EarlyData, Error, Http3Connection,
     Http3Endpoint, HttpChoice, Kind, Phase, Pool, Received, Redirects, Stats, Timeout, Unanswered, Used,

@@ -21,11 +21,6 @@ pub enum Address {
 }
 
 impl Address {
-    /// Whether HTTP/1.1 may be spoken there.
-    pub(crate) fn speaks_http1(&self) -> bool {
-        !self.is_shared()
-    }
-
     /// Whether a connection there surely takes several requests at a time.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self.scheme(), Scheme::H2c | Scheme::H3)

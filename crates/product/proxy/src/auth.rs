@@ -96,7 +96,8 @@ async fn permit(asked: Arc<Asked>, request: Request<Body>) -> Result<Response<Bo
     parts.headers.insert(forward::X_FORWARDED_URI, uri);
     let target = format!("GET {path} for {} {}", parts.method, parts.uri);
     (parts.method, parts.uri) = (Method::GET, Uri::from(path.clone()));
-    let client = Client { key, sender: Sender::Client { from: info.peer, to: info.local }, target: &target };
+    let sender = Sender::Client { from: info.peer, to: info.local };
+    let client = Client { key, sender, hints: None, target: &target };
     let answered = ask(route, parts, (Body::empty(), None), client).await;
     let response = answered.map_err(|failure| failure.answer())?;
     if !response.status().is_success() {

@@ -3,17 +3,18 @@
 use crate::address::{Address, Scheme};
 use crate::content::Sent;
 use crate::failure::{Failure, Refused};
+use crate::http2::{self, Http2};
 use crate::http3::Http3;
 use crate::tls::Tls;
 use body::{Body, BoxError};
 use bytes::Bytes;
-use client::tasks::{Tasks, spawn};
+use client::tasks::spawn;
 use http::header::{CONNECTION, HOST, HeaderValue, TE, UPGRADE};
 use http::uri::{Authority, Parts, Uri};
 use http::{Request, Response, Version};
 use http_body::{Frame, SizeHint};
-use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use server::proxy_protocol::{Sender, header};
 use std::future::Future;
 use std::io;
@@ -28,13 +29,6 @@ use tokio_rustls::TlsConnector;
 
 /// What hyper holds of a response over HTTP/1.1 that was not read, and the longest head, in bytes.
 const BUFFER: usize = 128 << 10;
-/// HTTP/2's window for each stream, in bytes: what waits for a reader at most.
-const STREAM_WINDOW: u32 = 256 << 10;
-/// HTTP/2's window for a connection, in bytes.
-const CONNECTION_WINDOW: u32 = 8 << 20;
-/// The longest head of a response over HTTP/2, in bytes.
-const LONGEST_HEAD: u32 = 64 << 10;
-
 /// A socket, or TLS over one. hyper is compiled for this one type: a call by pointer is little beside a read of a socket.
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
@@ -71,8 +65,10 @@ pub(crate) enum Connection {
 
 /// The content of a response.
 pub(crate) enum Incoming {
-    /// Over HTTP/1.1 and 2.
-    Hyper(hyper::body::Incoming),
+    /// Over HTTP/1.1.
+    Http1(hyper::body::Incoming),
+    /// Over HTTP/2.
+    Http2(http2::Content),
     /// Over HTTP/3.
     Http3(Body),
 }
@@ -86,21 +82,24 @@ impl http_body::Body for Incoming {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut *self {
-            Incoming::Hyper(content) => Pin::new(content).poll_frame(cx).map_err(BoxError::from),
+            Incoming::Http1(content) => Pin::new(content).poll_frame(cx).map_err(BoxError::from),
+            Incoming::Http2(content) => Pin::new(content).poll_frame(cx),
             Incoming::Http3(content) => Pin::new(content).poll_frame(cx).map_err(BoxError::from),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Incoming::Hyper(content) => content.is_end_stream(),
+            Incoming::Http1(content) => content.is_end_stream(),
+            Incoming::Http2(content) => content.is_end_stream(),
             Incoming::Http3(content) => content.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Incoming::Hyper(content) => content.size_hint(),
+            Incoming::Http1(content) => content.size_hint(),
+            Incoming::Http2(content) => content.size_hint(),
             Incoming::Http3(content) => content.size_hint(),
         }
     }
@@ -114,13 +113,6 @@ pub(crate) struct Http1 {
     task: AbortHandle,
 }
 
-/// A connection of HTTP/2. It is closed when the last clone and the last stream have gone.
-#[derive(Clone, Debug)]
-pub(crate) struct Http2 {
-    sender: http2::SendRequest<Sent>,
-    scheme: Scheme,
-}
-
 impl Drop for Http1 {
     fn drop(&mut self) {
         self.task.abort();
@@ -132,7 +124,7 @@ impl Connection {
     pub(crate) fn is_ready(&self) -> bool {
         match self {
             Connection::Http1(connection) => connection.sender.is_ready(),
-            Connection::Http2(connection) => connection.sender.is_ready(),
+            Connection::Http2(connection) => connection.is_ready(),
             Connection::Http3(connection) => connection.is_ready(),
         }
     }
@@ -140,7 +132,7 @@ impl Connection {
     pub(crate) fn is_closed(&self) -> bool {
         match self {
             Connection::Http1(connection) => connection.sender.is_closed(),
-            Connection::Http2(connection) => connection.sender.is_closed(),
+            Connection::Http2(connection) => connection.is_closed(),
             Connection::Http3(connection) => connection.is_closed(),
         }
     }
@@ -151,6 +143,15 @@ impl Connection {
             Connection::Http1(_) => None,
             Connection::Http2(connection) => Some(Connection::Http2(connection.clone())),
             Connection::Http3(connection) => Some(Connection::Http3(connection.clone())),
+        }
+    }
+
+    /// Whether the upstream takes extended CONNECT on it, once it has said so.
+    pub(crate) async fn takes_extended_connect(&self) -> bool {
+        match self {
+            Connection::Http1(_) => false,
+            Connection::Http2(connection) => connection.takes_extended_connect().await,
+            Connection::Http3(connection) => connection.takes_extended_connect().await,
         }
     }
 
@@ -165,8 +166,8 @@ impl Connection {
                 (Some(connection.sender.try_send_request(request)), None, None)
             }
             Connection::Http2(connection) => {
-                to_http2(&mut request, connection.scheme);
-                (None, Some(connection.sender.try_send_request(request)), None)
+                to_http2(&mut request, connection.scheme());
+                (None, Some(connection.send(request)), None)
             }
             Connection::Http3(connection) => {
                 to_http2(&mut request, Scheme::H3);
@@ -176,12 +177,12 @@ impl Connection {
         };
         async move {
             let answered = match (of_one, of_two, of_three) {
-                (Some(sent), _, _) => sent.await,
-                (_, Some(sent), _) => sent.await,
-                (_, _, Some(sent)) => return Ok(sent.await?.map(Incoming::Http3)),
+                (Some(sent), _, _) => sent.await?.map(Incoming::Http1),
+                (_, Some(sent), _) => sent.await?.map(Incoming::Http2),
+                (_, _, Some(sent)) => sent.await?.map(Incoming::Http3),
                 (None, None, None) => std::future::pending().await,
             };
-            Ok(answered?.map(Incoming::Hyper))
+            Ok(answered)
         }
     }
 }
@@ -275,6 +276,13 @@ async fn begin_tls(stream: TcpStream, host: &str, (tls, purpose): (&Tls, Purpose
     }
 }
 
+/// Whether a connection was refused because the upstream speaks HTTP/2 alone. RFC 7301 §3.2.
+pub(crate) fn is_for_want_of_http1(error: &io::Error) -> bool {
+    use rustls::{AlertDescription, Error};
+    let alert = Error::AlertReceived(AlertDescription::NoApplicationProtocol);
+    error.get_ref().and_then(|error| error.downcast_ref::<Error>()) == Some(&alert)
+}
+
 async fn begin_http1(stream: Box<dyn Stream>, purpose: Purpose) -> io::Result<Connection> {
     let mut builder = http1::Builder::new();
     let handshake = builder.max_buf_size(BUFFER).handshake(TokioIo::new(stream));
@@ -290,16 +298,5 @@ async fn begin_http1(stream: Box<dyn Stream>, purpose: Purpose) -> io::Result<Co
 }
 
 async fn begin_http2(stream: Box<dyn Stream>, scheme: Scheme) -> io::Result<Connection> {
-    let (sender, connection) = http2::Builder::new(Tasks)
-        .timer(TokioTimer::new())
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_header_list_size(LONGEST_HEAD)
-        .handshake(TokioIo::new(stream))
-        .await
-        .map_err(io::Error::other)?;
-    spawn(Box::pin(async move {
-        let _ = connection.await;
-    }));
-    Ok(Connection::Http2(Http2 { sender, scheme }))
+    Ok(Connection::Http2(http2::begin(stream, scheme).await?))
 }

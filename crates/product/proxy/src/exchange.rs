@@ -4,16 +4,18 @@
 //! content. What an upstream may have acted on otherwise is not asked twice.
 
 use crate::balance::Tried;
-use crate::connect::{Connection, Incoming, Manner, Purpose, connect};
+use crate::connect::{Connection, Incoming, Manner, Purpose, connect, is_for_want_of_http1};
 use crate::content::{Progress, Sent, State};
 use crate::failure::Failure;
 use crate::forward;
 use crate::health::Change;
+use crate::informational::Hints;
 use crate::log::{say, shown};
 use crate::response::{Lease, Received};
 use crate::route::Route;
 use crate::runtime::Realm;
-use crate::upgrade::{self, Offered};
+use crate::tunnel::{Held, join, join_stream};
+use crate::upgrade::{self, Connecting, Offered};
 use crate::upstream::{Underway, Upstream};
 use body::Body;
 use bytes::Bytes;
@@ -29,7 +31,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::runtime::Handle;
-use tokio::time::{Duration, Instant, sleep_until};
+use tokio::time::{Duration, Instant, sleep_until, timeout};
 
 /// Answers a request. Called in a runtime of tokio's.
 pub(crate) async fn exchange(
@@ -47,14 +49,12 @@ pub(crate) async fn exchange(
     if offer.as_ref().is_some_and(|offer| offer.by() == OfferedBy::Connect && !route.settings.upgrade) {
         return Err(RouteError { status: 501, what: "there are no WebSockets here" });
     }
-    let offer = offer.filter(|_| route.settings.upgrade);
-    let mut offered = offer.as_ref().and_then(Offered::new);
+    let mut offered = offer.filter(|_| route.settings.upgrade).as_ref().and_then(Offered::new);
     if forward::request(&mut parts, &info, &route.settings).is_none() {
         return Err(RouteError { status: 400, what: "" });
     }
-    if let (Some(offered), Some(offer)) = (&mut offered, offer) {
-        let said = offered.say(&mut parts.headers, offer.by());
-        said.map_err(|_| RouteError { status: 500, what: "" })?;
+    if let Some(offered) = &mut offered {
+        offered.say(&mut parts.headers).map_err(|_| RouteError { status: 500, what: "" })?;
     }
     let target = format!("{} {}", parts.method, parts.uri);
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
@@ -62,17 +62,20 @@ pub(crate) async fn exchange(
         Err(Failure::TooLarge)
     } else {
         let sender = Sender::Client { from: info.peer, to: info.local };
-        ask(&route, parts, (body, offered), Client { key, sender, target: &target }).await
+        let client = Client { key, sender, hints: Hints::of(&info), target: &target };
+        ask(&route, parts, (body, offered), client).await
     };
     answered.map_err(|failure| failure.answer())
 }
 
 /// Who asks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Client<'a> {
     /// What is hashed, if anything is.
     pub(crate) key: u64,
     pub(crate) sender: Sender,
+    /// Hears informational responses, if it does.
+    pub(crate) hints: Option<Hints>,
     /// For the log.
     pub(crate) target: &'a str,
 }
@@ -86,12 +89,18 @@ struct Asked<'a> {
     again: Option<Request<()>>,
     /// The protocols that the request offers, and what the client sends by one of them.
     upgrade: Option<Offered>,
-    sender: Sender,
-    /// For the log.
-    target: &'a str,
+    /// It was sent as an extended CONNECT.
+    connecting: Option<Connecting>,
+    client: Client<'a>,
 }
 
 impl Asked<'_> {
+    /// Whether it can be an extended CONNECT.
+    fn may_connect(&self) -> bool {
+        let both = self.upgrade.as_ref().zip(self.request.as_ref());
+        both.is_some_and(|(offered, request)| offered.may_connect(request))
+    }
+
     fn repeat(&mut self) -> bool {
         if self.request.is_none()
             && let Some(again) = &self.again
@@ -109,8 +118,9 @@ pub(crate) async fn ask(
     route: &Route,
     parts: Parts,
     (mut body, upgrade): (Body, Option<Offered>),
-    Client { key, sender, target }: Client<'_>,
+    client: Client<'_>,
 ) -> Result<Response<Body>, Failure> {
+    let Client { key, target, .. } = client;
     let is_safe = parts.method.is_safe();
     let first = if is_safe && !parts.headers.contains_key(CONTENT_LENGTH) {
         // Mostly there is no content, and only its end is still to come.
@@ -122,7 +132,7 @@ pub(crate) async fn ask(
     let request = Request::from_parts(parts, content);
     let may_repeat = is_safe && route.settings.retries.attempts > 0 && request.body().is_end_stream();
     let again = may_repeat.then(|| copy(&request));
-    let mut asked = Asked { request: Some(request), progress, again, upgrade, sender, target };
+    let mut asked = Asked { request: Some(request), progress, again, upgrade, connecting: None, client };
     let mut tried: Tried = 0;
     let mut left = route.settings.retries.attempts;
     loop {
@@ -181,10 +191,10 @@ async fn attempt(
     let upstream = underway.upstream().clone();
     let timeouts = &route.settings.timeouts;
     let purpose = match asked.upgrade {
-        Some(_) if upstream.address().speaks_http1() => Purpose::Upgrade,
+        Some(_) if !upstream.address().is_shared() => Purpose::Upgrade,
         _ => Purpose::Requests,
     };
-    let sender = route.settings.proxy_protocol.then_some(asked.sender);
+    let sender = route.settings.proxy_protocol.then_some(asked.client.sender);
     let manner = Manner { tls: route.settings.tls.as_ref(), purpose, sender };
     let mut found = find(route, &upstream, manner).await?;
     loop {
@@ -193,10 +203,13 @@ async fn attempt(
             Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 return switch(response, underway, asked, timeouts.tunnel).await;
             }
+            Ok(response) if response.status().is_success() && asked.connecting.is_some() => {
+                return open_tunnel((response, connection), underway, asked, timeouts.tunnel);
+            }
             Ok(response) => {
                 let lease = Lease { connection, underway, realm: Realm::here(), runtime: Handle::current() };
                 let progress = Arc::clone(&asked.progress);
-                return Ok(respond(response, lease, progress, timeouts.idle, asked.target));
+                return Ok(respond(response, lease, progress, timeouts.idle, asked.client.target));
             }
             Err(failure) => failure,
         };
@@ -205,7 +218,7 @@ async fn attempt(
         if !may_be_stale || !asked.repeat() {
             return Err(failure);
         }
-        found = (Box::pin(open(route, &upstream, manner)).await?, true);
+        found = (Box::pin(open_for(route, &upstream, manner)).await?, true);
     }
 }
 
@@ -214,14 +227,33 @@ async fn find(route: &Route, upstream: &Upstream, manner: Manner<'_>) -> Result<
     let pool = upstream.pool();
     let kept = match manner.purpose {
         Purpose::Requests => pool.take(Instant::now()),
-        // One that has waited may be closed just now, and one of HTTP/2 is of no use.
-        Purpose::Upgrade => None,
+        // One of HTTP/1.1 that has waited may be closed just now.
+        Purpose::Upgrade => match pool.shared() {
+            Some(connection) => {
+                let takes =
+                    timeout(route.settings.timeouts.connect, connection.takes_extended_connect()).await;
+                takes.is_ok_and(|takes| takes).then_some(connection)
+            }
+            None => None,
+        },
     };
     match kept {
         Some(connection) => Ok((connection, false)),
         // Boxed, because connections are rare and the state of a request should be small.
         None if upstream.address().is_shared() => Box::pin(pool.share(open(route, upstream, manner))).await,
-        None => Ok((Box::pin(open(route, upstream, manner)).await?, true)),
+        None => Ok((Box::pin(open_for(route, upstream, manner)).await?, true)),
+    }
+}
+
+/// A new connection to an upstream whose version of HTTP is not known: for another protocol it is HTTP/1.1 where the upstream speaks that.
+async fn open_for(route: &Route, upstream: &Upstream, manner: Manner<'_>) -> Result<Connection, Failure> {
+    match open(route, upstream, manner).await {
+        Err(Failure::Connect(error))
+            if manner.purpose == Purpose::Upgrade && is_for_want_of_http1(&error) =>
+        {
+            open(route, upstream, Manner { purpose: Purpose::Requests, ..manner }).await
+        }
+        opened => opened,
     }
 }
 
@@ -241,7 +273,17 @@ async fn send(
     asked: &mut Asked<'_>,
     patience: Duration,
 ) -> Result<Response<Incoming>, Failure> {
-    let Some(request) = asked.request.take() else { return Err(Failure::Client) };
+    asked.connecting = None;
+    let mut connects = asked.may_connect();
+    if connects {
+        let takes = timeout(patience, connection.takes_extended_connect()).await;
+        connects = takes.map_err(|_| Failure::Silent)?;
+    }
+    let Some(mut request) = asked.request.take() else { return Err(Failure::Client) };
+    if let Some(offered) = asked.upgrade.as_ref().filter(|_| connects) {
+        asked.connecting = Some(offered.connect(&mut request));
+    }
+    asked.client.hints.iter().for_each(|hints| hints.pass(connection, &mut request));
     let progress = Arc::clone(&asked.progress);
     let mut sent = pin!(connection.send(request));
     let mut silence = pin!(sleep_until(progress.due(patience)));
@@ -287,7 +329,25 @@ async fn switch(
     let (mut parts, _) = response.into_parts();
     forward::response(&mut parts.headers);
     upgrade::name(&mut parts.headers, protocol);
-    let content = upgrade::join(upgraded, sent, underway, patience, asked.target);
+    let content = join(upgraded, sent, Held { underway, patience, target: asked.client.target });
+    Ok(Response::from_parts(parts, content))
+}
+
+/// Goes on by a WebSocket on the stream of an extended CONNECT.
+fn open_tunnel(
+    (response, connection): (Response<Incoming>, Connection),
+    underway: Underway,
+    asked: &mut Asked<'_>,
+    patience: Duration,
+) -> Result<Response<Body>, Failure> {
+    let (Some(connecting), Some(offered)) = (asked.connecting.take(), asked.upgrade.take()) else {
+        return Err(Failure::Unasked(response.status()));
+    };
+    let (mut parts, received) = response.into_parts();
+    forward::response(&mut parts.headers);
+    let opener = connecting.agree(&mut parts);
+    let held = Held { underway, patience, target: asked.client.target };
+    let content = join_stream((received, connection), (opener, offered.content), held);
     Ok(Response::from_parts(parts, content))
 }
 

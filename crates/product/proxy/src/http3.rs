@@ -49,6 +49,11 @@ impl Http3 {
         !self.0.is_open()
     }
 
+    /// Whether the upstream takes extended CONNECT, once it has said so.
+    pub(crate) async fn takes_extended_connect(&self) -> bool {
+        self.0.takes_extended_connect().await
+    }
+
     /// Sends a request; the head of the response is to come.
     pub(crate) fn send(
         &self,

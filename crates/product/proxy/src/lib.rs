@@ -16,6 +16,7 @@
 //! | balance.rs | which upstream gets a request |
 //! | connect.rs | new connections |
 //! | tls.rs | how upstreams with TLS are known |
+//! | http2.rs | connections of HTTP/2 |
 //! | http3.rs, quic.rs | connections of HTTP/3; how they behave |
 //! | pool.rs | connections that wait for the next request |
 //! | forward.rs | heads on their way: hop-by-hop fields, X-Forwarded-*, Forwarded, Via |
@@ -23,9 +24,11 @@
 //! | exchange.rs | one request |
 //! | content.rs | the content of a request |
 //! | response.rs | the content of a response, with its timeout |
+//! | informational.rs | informational responses, which come before it |
 //! | route.rs | what the exchanges of a route share |
 //! | proxy.rs | a proxied route, as the server knows it |
-//! | upgrade.rs | other protocols than HTTP, after a response 101 |
+//! | upgrade.rs | other protocols than HTTP: what is offered, and agreed |
+//! | tunnel.rs | what is said by another protocol |
 //! | websocket.rs | the key of a WebSocket, where the client sends none |
 //! | auth.rs | another server is asked whether a request may go on |
 //! | failure.rs | why there is no response |
@@ -52,7 +55,9 @@ mod exchange;
 mod failure;
 mod forward;
 mod health;
+mod http2;
 mod http3;
+mod informational;
 mod log;
 mod pool;
 mod proxy;
@@ -64,6 +69,7 @@ mod runtime;
 mod settings;
 mod tally;
 mod tls;
+mod tunnel;
 mod upgrade;
 mod upstream;
 mod watch;

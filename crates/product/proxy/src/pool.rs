@@ -68,6 +68,14 @@ impl Pool {
         Some(waiting.remove(place).connection)
     }
 
+    /// One that takes several requests and can be used at once, if there is one.
+    pub(crate) fn shared(&self) -> Option<Connection> {
+        let mut lists = self.lists.lock();
+        let List { waiting, .. } = lists.get_mut(&Realm::here())?;
+        let mut ready = waiting.iter().rev().filter(|waiting| waiting.connection.is_ready());
+        ready.find_map(|waiting| waiting.connection.share())
+    }
+
     /// A connection that takes several requests, and whether it is new. `connect` makes one and puts it here, one at a time, however many
     /// requests wait for it; all that wait for one that fails fail with it.
     ///

@@ -57,8 +57,8 @@ pub(crate) struct Received {
 #[derive(Debug)]
 pub(crate) enum BrokenOff {
     Upstream(BoxError),
-    /// After a response 101.
-    Tunnel(std::io::Error),
+    /// Of another protocol.
+    Tunnel(BoxError),
     Silent,
 }
 

@@ -1,34 +1,20 @@
-//! Other protocols than HTTP, such as WebSocket: a request offers one, and an upstream that answers 101 speaks it. RFC 9110 §7.8.
+//! Other protocols than HTTP, such as WebSocket: a request offers one, and an upstream that answers 101 speaks it (RFC 9110 §7.8), or one
+//! that answers an extended CONNECT by 2xx (RFC 8441, RFC 9220).
 //!
-//! From there on bytes go in both directions, each with its own end: the client's by a task, the upstream's as the content of the
-//! response. Nothing that the client sends reaches the upstream before its 101 has come, so that what follows a refusal is a request to
-//! this server and to no other.
+//! Nothing that the client sends reaches the upstream before it has agreed, so that what follows a refusal is a request to this server and
+//! to no other. What is said from there on is tunnel.rs's.
 
-use crate::log::shown;
-use crate::response::BrokenOff;
-use crate::upstream::Underway;
-use crate::websocket::SentKey;
+use crate::content::Sent;
+use crate::tunnel::{Gate, Opener};
+use crate::websocket::{SentKey, answer_to};
 use body::Body;
-use bytes::{Bytes, BytesMut};
-use client::tasks::spawn;
-use http::HeaderMap;
-use http::header::{self, HeaderValue};
-use http_body::{Body as _, Frame};
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
+use http::header::{self, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
+use http::{HeaderMap, Method, Request, StatusCode, response};
 use server::sites::{OfferedBy, UpgradeOffer};
-use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead as _, AsyncWriteExt as _, ReadBuf, ReadHalf, WriteHalf};
-use tokio::task::AbortHandle;
-use tokio::time::{Duration, Instant, Sleep};
 
-/// So many bytes are read at once.
-const READ: usize = 16 << 10;
+/// The protocol that an extended CONNECT is sent for.
+const WEBSOCKET: &str = "websocket";
 
 /// Protocols that no proxy may pass on: other versions of HTTP, in which requests would pass that were not judged, and TLS. Without
 /// their versions, in lower case.
@@ -37,7 +23,8 @@ const REFUSED: [&[u8]; 4] = [b"h2c", b"h2", b"http", b"tls"];
 /// What a request offers, and what the client sends by it.
 pub(crate) struct Offered {
     pub(crate) protocols: HeaderValue,
-    content: Body,
+    pub(crate) content: Body,
+    by: OfferedBy,
     /// The key of the proxy's own, where the client has sent none.
     key: Option<SentKey>,
 }
@@ -45,16 +32,17 @@ pub(crate) struct Offered {
 impl Offered {
     /// What goes on of an offer; `None` if nothing does.
     pub(crate) fn new(offer: &UpgradeOffer) -> Option<Offered> {
-        Some(Offered { protocols: permitted(offer.protocols())?, content: offer.content(), key: None })
+        let (protocols, by) = (permitted(offer.protocols())?, offer.by());
+        Some(Offered { protocols, content: offer.content(), by, key: None })
     }
 
-    /// Says in the head of a request what is offered, `by` which means the client has done so.
+    /// Says in the head of a request what is offered.
     ///
     /// # Errors
     /// The system has no randomness.
-    pub(crate) fn say(&mut self, fields: &mut HeaderMap, by: OfferedBy) -> io::Result<()> {
+    pub(crate) fn say(&mut self, fields: &mut HeaderMap) -> io::Result<()> {
         name(fields, self.protocols.clone());
-        if by == OfferedBy::Connect {
+        if self.by == OfferedBy::Connect {
             self.key = Some(SentKey::add(fields)?);
         }
         Ok(())
@@ -65,6 +53,47 @@ impl Offered {
         let protocol = agreed(fields, &self.protocols)?;
         let is_accepted = self.key.is_none_or(|key| key.take_answer(fields));
         is_accepted.then_some((protocol, self.content))
+    }
+
+    /// Whether `request`, which says this offer, can be an extended CONNECT: it is one for a WebSocket as RFC 6455 §4.1 has it.
+    pub(crate) fn may_connect<B>(&self, request: &Request<B>) -> bool {
+        let mut protocols = self.protocols.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        protocols.any(|protocol| protocol.eq_ignore_ascii_case(WEBSOCKET.as_bytes()))
+            && request.method() == Method::GET
+            && request.headers().get_all(SEC_WEBSOCKET_KEY).iter().count() == 1
+    }
+
+    /// Makes `request` an extended CONNECT, in which a WebSocket has no key (RFC 8441 §5).
+    pub(crate) fn connect(&self, request: &mut Request<Sent>) -> Connecting {
+        let key = request.headers_mut().remove(SEC_WEBSOCKET_KEY);
+        let answer = key.filter(|_| self.by == OfferedBy::Upgrade).and_then(|key| answer_to(&key));
+        request.headers_mut().remove(header::CONTENT_LENGTH);
+        *request.method_mut() = Method::CONNECT;
+        // Each version has its own.
+        request.extensions_mut().insert(h2::ext::Protocol::from_static(WEBSOCKET));
+        request.extensions_mut().insert(client::Protocol(WEBSOCKET));
+        let (opener, content) = Gate::new();
+        (*request.body_mut(), _) = Sent::new(None, content, u64::MAX);
+        Connecting { opener, answer }
+    }
+}
+
+/// An extended CONNECT that an upstream is asked.
+pub(crate) struct Connecting {
+    opener: Opener,
+    /// What the client's own key demands, if it has sent one.
+    answer: Option<HeaderValue>,
+}
+
+impl Connecting {
+    /// Makes the head of a response of 2xx the one that agrees to a WebSocket. Returns what lets the client's bytes go.
+    pub(crate) fn agree(self, head: &mut response::Parts) -> Opener {
+        head.status = StatusCode::SWITCHING_PROTOCOLS;
+        head.headers.remove(header::CONTENT_LENGTH);
+        head.headers.remove(SEC_WEBSOCKET_ACCEPT);
+        name(&mut head.headers, HeaderValue::from_static(WEBSOCKET));
+        self.answer.into_iter().for_each(|answer| _ = head.headers.insert(SEC_WEBSOCKET_ACCEPT, answer));
+        self.opener
     }
 }
 
@@ -91,168 +120,6 @@ fn agreed(fields: &HeaderMap, offered: &HeaderValue) -> Option<HeaderValue> {
 pub(crate) fn name(fields: &mut HeaderMap, protocols: HeaderValue) {
     fields.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     fields.insert(header::UPGRADE, protocols);
-}
-
-/// When bytes last moved, in either direction.
-#[derive(Debug)]
-struct Activity {
-    began: Instant,
-    /// Milliseconds since `began`.
-    moved: AtomicU64,
-    patience: Duration,
-}
-
-impl Activity {
-    fn on_moved(&self) {
-        let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.moved.store(elapsed, Ordering::Relaxed);
-    }
-
-    fn due(&self) -> Instant {
-        self.began + Duration::from_millis(self.moved.load(Ordering::Relaxed)) + self.patience
-    }
-
-    /// Ready when nothing has moved for too long. `sleep` is this direction's own.
-    fn poll_idle(&self, mut sleep: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<()> {
-        while sleep.as_mut().poll(cx).is_ready() {
-            let due = self.due();
-            if due <= Instant::now() {
-                return Poll::Ready(());
-            }
-            sleep.as_mut().reset(due);
-        }
-        Poll::Pending
-    }
-}
-
-type Io = TokioIo<Upgraded>;
-
-/// Begins to move bytes between the client, whose bytes are `sent`, and an upstream. Returns what goes to the client. Called in a runtime
-/// of tokio's.
-pub(crate) fn join(
-    upgraded: Upgraded,
-    sent: Body,
-    underway: Underway,
-    patience: Duration,
-    target: &str,
-) -> Body {
-    let (reader, writer) = tokio::io::split(TokioIo::new(upgraded));
-    let activity = Arc::new(Activity { began: Instant::now(), moved: AtomicU64::new(0), patience });
-    let task = spawn(Box::pin(send(sent, writer, Arc::clone(&activity))));
-    let idle = Box::pin(tokio::time::sleep_until(activity.due()));
-    let (buffer, target) = (BytesMut::new(), target.into());
-    Body::new(Receiving {
-        reader,
-        buffer,
-        activity,
-        idle,
-        underway,
-        task: task.abort_handle(),
-        state: State::Open,
-        target,
-    })
-}
-
-/// Sends what the client sends, until either of the two ends.
-async fn send(mut sent: Body, mut writer: WriteHalf<Io>, activity: Arc<Activity>) {
-    let mut idle = pin!(tokio::time::sleep_until(activity.due()));
-    let mut moved = pin!(async {
-        while let Some(frame) = poll_fn(|cx| Pin::new(&mut sent).poll_frame(cx)).await {
-            // The client breaks off: so does this, with all that is dropped here.
-            let Ok(frame) = frame else { return Err(io::ErrorKind::ConnectionAborted.into()) };
-            let Ok(mut bytes) = frame.into_data() else { continue };
-            activity.on_moved();
-            writer.write_all_buf(&mut bytes).await?;
-            writer.flush().await?;
-            activity.on_moved();
-        }
-        writer.shutdown().await
-    });
-    let _: io::Result<()> = poll_fn(|cx| {
-        let moved = moved.as_mut().poll(cx);
-        if moved.is_pending() && activity.poll_idle(idle.as_mut(), cx).is_ready() {
-            return Poll::Ready(Ok(()));
-        }
-        moved
-    })
-    .await;
-}
-
-/// Whether more comes of the upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Open,
-    /// The client's direction goes on.
-    Ended,
-}
-
-/// What an upstream sends, as the content of the response 101.
-struct Receiving {
-    reader: ReadHalf<Io>,
-    buffer: BytesMut,
-    activity: Arc<Activity>,
-    idle: Pin<Box<Sleep>>,
-    underway: Underway,
-    /// The other direction.
-    task: AbortHandle,
-    state: State,
-    /// For the log.
-    target: Box<str>,
-}
-
-impl Receiving {
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
-        let mut bytes = [0; READ];
-        let mut read = ReadBuf::new(&mut bytes);
-        ready!(Pin::new(&mut self.reader).poll_read(cx, &mut read))?;
-        self.activity.on_moved();
-        self.buffer.extend_from_slice(read.filled());
-        Poll::Ready(Ok(self.buffer.split().freeze()))
-    }
-}
-
-impl http_body::Body for Receiving {
-    type Data = Bytes;
-    type Error = BrokenOff;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        let this = &mut *self;
-        let Poll::Ready(read) = this.poll_read(cx) else {
-            ready!(this.activity.poll_idle(this.idle.as_mut(), cx));
-            return Poll::Ready(Some(Err(BrokenOff::Silent)));
-        };
-        Poll::Ready(match read {
-            Ok(bytes) if bytes.is_empty() => {
-                this.state = State::Ended;
-                None
-            }
-            Ok(bytes) => Some(Ok(Frame::data(bytes))),
-            Err(error) => {
-                let upstream = this.underway.upstream();
-                let say = || {
-                    format!(
-                        "{}: {}: the connection broke off: {error}",
-                        upstream.address(),
-                        shown(&this.target)
-                    )
-                };
-                upstream.notice().warn(Instant::now(), say);
-                Some(Err(BrokenOff::Tunnel(error)))
-            }
-        })
-    }
-}
-
-impl Drop for Receiving {
-    fn drop(&mut self) {
-        // The client has gone, or nothing moves any more.
-        if self.state == State::Open {
-            self.task.abort();
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The key of a WebSocket's handshake over HTTP/1.1. RFC 6455 §4.
 //!
 //! Over HTTP/2 and 3 a client sends none (RFC 8441 §5), and HTTP/1.1 demands one: the proxy sends its own, and looks at the answer in the
-//! client's place.
+//! client's place; or it answers in the upstream's.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -40,6 +40,11 @@ impl SentKey {
         fields.remove(SEC_WEBSOCKET_ACCEPT);
         is_right && is_one
     }
+}
+
+/// What a server answers to a client's key.
+pub(crate) fn answer_to(key: &HeaderValue) -> Option<HeaderValue> {
+    HeaderValue::from_str(&accept(key.as_bytes().trim_ascii())).ok()
 }
 
 /// What a server answers to `key`. RFC 6455 §4.2.2.

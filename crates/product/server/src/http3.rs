@@ -462,9 +462,14 @@ fn put_back<H: Handler>(connection: &mut Connection, state: &mut State<H>, mut a
 
 /// Lends content again that paused and is taken now, and asks for no more of what is not wanted.
 #[inline]
-fn resume<H: Handler>(now: Instant, connection: &mut Connection, session: &mut Session<Exchanges<H>>) {
+fn resume<H: Handler>(now: Instant, connection: &mut Connection, state: &mut State<H>) {
+    let State { session, tunnels, .. } = state;
     while let Some(id) = session.messages.take_unwanted() {
-        session.connection.discard(id, MAX_DISCARDED);
+        match tunnels.has(id) {
+            // Its client need not have an end of its own.
+            true => session.connection.stop_reading(connection, id),
+            false => session.connection.discard(id, MAX_DISCARDED),
+        }
     }
     // Each once in a turn: it may pause again.
     for _ in 0..session.messages.paused.len() {
@@ -538,7 +543,7 @@ impl<H: Handler> App for Server<H> {
         if state.session.messages.put_back() > 0 && (is_called || !state.call.calls_back()) {
             state.session.messages.try_again();
         }
-        resume(now, connection, &mut state.session);
+        resume(now, connection, state);
         self.answer(now, connection, state);
         if state.tunnels.are_open() {
             self.look_after_tunnels(now, connection, state);

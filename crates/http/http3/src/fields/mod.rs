@@ -15,6 +15,7 @@ pub use convert::{HeadMemory, InvalidHead};
 pub use head::{RequestHead, ResponseHead, Trailers};
 pub use target::{Target, is_authority, is_trimmed};
 
+pub use encode::Protocol;
 pub(crate) use encode::{write_lines, write_request, write_response, write_trailers};
 pub(crate) use target::ExtendedConnect;
 pub(crate) use validate::{request, response, trailers};

@@ -318,6 +318,28 @@ fn memory_of_heads_is_used_again_once_nothing_of_the_last_one_is_kept() {
     assert!(memory.bytes() < 4_096);
 }
 
+/// RFC 8441 §4. Deleted, a server could take a WebSocket for a tunnel to a host, or a protocol reach it by another method.
+#[test]
+fn an_extended_connect_has_a_protocol_and_a_target() {
+    let encode = |method: &str, protocol: Option<Protocol>| {
+        let mut head =
+            http::Request::builder().method(method).uri("https://example.com/chat?a").body(()).unwrap();
+        protocol.into_iter().for_each(|protocol| _ = head.extensions_mut().insert(protocol));
+        let (mut encoded, mut section) = (Vec::new(), FieldSection::new());
+        let size = write_request(&head.into_parts().0, &mut encoded);
+        section.decode(&encoded, &Limits { max_field_section_size: size, max_lines: 20 }).unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        section.lines().map(|line| text(line.name) + "=" + &text(line.value)).collect::<Vec<_>>().join(" ")
+    };
+    let websocket = Some(Protocol("websocket"));
+    assert_eq!(
+        encode("CONNECT", websocket),
+        ":method=CONNECT :protocol=websocket :scheme=https :authority=example.com :path=/chat?a"
+    );
+    assert_eq!(encode("CONNECT", None), ":method=CONNECT :authority=example.com");
+    assert_eq!(encode("GET", websocket), ":method=GET :scheme=https :authority=example.com :path=/chat?a");
+}
+
 #[test]
 fn what_http3_does_not_have_is_not_sent() {
     let parts = http::Request::builder()

@@ -1,5 +1,6 @@
 //! Servers of HTTP/3 behind the proxy, in the test's process: services of the library, and one written out by hand.
 
+use rustls::pki_types::PrivatePkcs8KeyDer;
 use std::convert::Infallible;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -34,7 +35,17 @@ impl Certificate {
         }
     }
 
-    fn identity(&self) -> Identity {
+    /// TLS over TCP by it, for one protocol.
+    pub(crate) fn tls(&self, protocol: &[u8]) -> rustls::ServerConfig {
+        let key = PrivatePkcs8KeyDer::from(self.key_der.clone()).into();
+        let chain = vec![self.der.clone().into()];
+        let config = rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key);
+        let mut config = config.expect("a configuration");
+        config.alpn_protocols = vec![protocol.to_vec()];
+        config
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
         Identity::from_der(vec![self.der.clone()], self.key_der.clone()).expect("an identity")
     }
 

@@ -11,6 +11,7 @@ mod compression;
 mod configuration;
 mod early;
 mod forward_auth;
+mod hints;
 mod http3;
 mod http3_upstream;
 mod http3_upstreams;
@@ -37,7 +38,9 @@ mod upstream;
 mod upstreams;
 mod validation;
 mod websocket;
-mod websocket_streams;
+mod websocket_refusals;
+mod websocket_upstream;
+mod websockets;
 
 use message::{Answer, Ask};
 use server::{PROGRAM, Server};

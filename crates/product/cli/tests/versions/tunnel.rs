@@ -1,5 +1,6 @@
-//! A stream of HTTP/2 or 3 on which a WebSocket was agreed to by an extended CONNECT (RFC 8441, RFC 9220), as a blocking stream: HTTP/2 by
-//! h2, HTTP/3 written out by hand over QUIC. What is read here and not there waits in the client's windows, and a socket pair.
+//! A client's end of a WebSocket, as a blocking stream: a connection of HTTP/1.1 after a 101, or a stream of HTTP/2 or 3 on which it was agreed
+//! to by an extended CONNECT (RFC 8441, RFC 9220). HTTP/2 is h2's, HTTP/1.1 and 3 are written out by hand. What is read here and not there
+//! waits in the client's windows, and a socket pair.
 
 use crate::http3_upstream::section;
 use crate::tcp;
@@ -14,47 +15,74 @@ use std::thread;
 use std::time::Duration;
 use tercel::quic::{ClientConfig, Connection, Endpoint, ReadError, ReadExactError, RecvStream, SendStream};
 use tercel::tls::Roots;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
+use tokio_rustls::client::TlsStream;
+use tungstenite::handshake::derive_accept_key;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Which version carries the stream.
+/// Which version carries a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
+    One,
     Two,
     Three,
 }
 
+/// Those in which it is a stream.
 pub(crate) const BOTH: [Version; 2] = [Version::Two, Version::Three];
+pub(crate) const ALL: [Version; 3] = [Version::One, Version::Two, Version::Three];
 
 impl Version {
     /// As the field Via and the log have it.
     pub(crate) fn digit(self) -> &'static str {
         match self {
+            Version::One => "1.1",
             Version::Two => "2",
             Version::Three => "3",
         }
     }
 
+    /// The status that agrees to it.
+    pub(crate) fn agreed(self) -> u16 {
+        if self == Version::One { 101 } else { 200 }
+    }
+
     /// The code of a stream that breaks off. RFC 8441 §5: CANCEL. RFC 9220 §3: H3_REQUEST_CANCELLED.
     pub(crate) fn cancelled(self) -> u64 {
         match self {
+            Version::One => LOST,
             Version::Two => 8,
             Version::Three => 0x10c,
         }
     }
 }
 
-/// A WebSocket's stream.
+/// The code of what breaks off without one.
+pub(crate) const LOST: u64 = u64::MAX;
+
+/// What an end gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GivenUp {
+    Stream,
+    Connection,
+}
+
+/// A client's end of a WebSocket. Dropped, its connection is gone.
 #[derive(Debug)]
 pub(crate) struct Tunnel {
     stream: UnixStream,
     pub(crate) status: u16,
-    pub(crate) fields: BTreeMap<String, String>,
-    /// Dropped, the connection is gone.
-    reset: mpsc::UnboundedSender<()>,
+    pub(crate) fields: Fields,
+    reset: mpsc::UnboundedSender<GivenUp>,
     breaks: Receiver<u64>,
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        let _ = self.reset.send(GivenUp::Connection);
+    }
 }
 
 impl Tunnel {
@@ -65,7 +93,7 @@ impl Tunnel {
 
     /// Gives the stream up.
     pub(crate) fn reset(&self) {
-        self.reset.send(()).expect("it is open");
+        self.reset.send(GivenUp::Stream).expect("it is open");
     }
 
     /// The code with which the server has given the stream up.
@@ -102,7 +130,9 @@ impl Write for Tunnel {
 }
 
 /// The head of a response.
-type Head = (u16, BTreeMap<String, String>);
+type Head = (u16, Fields);
+
+pub(crate) type Fields = BTreeMap<String, String>;
 
 /// Asks for a WebSocket at `path`, with these `fields`. `early` is sent before the answer has come.
 pub(crate) fn open(
@@ -124,6 +154,7 @@ pub(crate) fn open(
             let far = tokio::net::UnixStream::from_std(far).expect("a socket");
             let ends = Ends { far, resets, broken };
             match version {
+                Version::One => over_http1(port, (path, fields, early), tell, ends).await,
                 Version::Two => over_http2(port, (path, fields, early), tell, ends).await,
                 Version::Three => over_http3(port, (path, fields, early), tell, ends).await,
             }
@@ -134,13 +165,45 @@ pub(crate) fn open(
 }
 
 /// The thread's ends of a tunnel.
-struct Ends {
-    far: tokio::net::UnixStream,
-    resets: mpsc::UnboundedReceiver<()>,
-    broken: Sender<u64>,
+pub(crate) struct Ends {
+    pub(crate) far: tokio::net::UnixStream,
+    pub(crate) resets: mpsc::UnboundedReceiver<GivenUp>,
+    pub(crate) broken: Sender<u64>,
 }
 
 type Asked = (String, Vec<(&'static str, &'static str)>, Vec<u8>);
+
+async fn over_http1(port: u16, (path, fields, early): Asked, tell: Sender<Head>, ends: Ends) {
+    const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+    let mut stream = tcp::connect(port, "http/1.1").await;
+    let mut text = format!(
+        "GET {path} HTTP/1.1\r\nhost: localhost:{port}\r\nconnection: Upgrade\r\nupgrade: WebSocket\r\nsec-websocket-key: {KEY}\r\n"
+    );
+    fields.iter().for_each(|(name, value)| text += &format!("{name}: {value}\r\n"));
+    text += "\r\n";
+    stream.write_all(&[text.into_bytes(), early].concat()).await.expect("sent");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.expect("a head"));
+    }
+    let head = String::from_utf8(head).expect("text");
+    let (line, rest) = head.split_once("\r\n").expect("lines");
+    let status = line.get(9..12).and_then(|status| status.parse().ok()).expect("a status");
+    let fields = rest.lines().filter_map(|line| line.split_once(": "));
+    let mut fields: Fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    if status == 101 {
+        let said = ["sec-websocket-accept", "connection", "upgrade"].map(|name| fields.remove(name));
+        let [accept, connection, upgrade] = said.map(|value| value.expect("each is said"));
+        assert_eq!(accept, derive_accept_key(KEY.as_bytes()));
+        assert!(
+            connection.eq_ignore_ascii_case("upgrade") && upgrade.eq_ignore_ascii_case("websocket"),
+            "{head}"
+        );
+    }
+    tell.send((status, fields)).expect("the test waits");
+    let (reader, writer) = tokio::io::split(stream);
+    pump((To::Http1(writer), From::Http1(reader)), ends).await;
+}
 
 async fn over_http2(port: u16, (path, fields, early): Asked, tell: Sender<Head>, ends: Ends) {
     let stream = tcp::connect(port, "h2").await;
@@ -197,7 +260,9 @@ async fn over_http3(port: u16, (path, fields, early): Asked, tell: Sender<Head>,
     assert_eq!(kind, 1, "HEADERS");
     let mut head = vec![0; usize::try_from(length).expect("short")];
     recv.read_exact(&mut head).await.expect("a head");
-    tell.send(decoded(&head)).expect("the test waits");
+    let mut fields = decoded(&head);
+    let status = fields.remove(":status").expect("a status").parse().expect("digits");
+    tell.send((status, fields)).expect("the test waits");
     pump((To::Http3(send), From::Http3(recv, 0)), ends).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     connection.close(0x100_u32.into(), b"");
@@ -228,17 +293,17 @@ async fn announced(connection: &Connection) -> Vec<RecvStream> {
     }
 }
 
-fn decoded(head: &[u8]) -> Head {
+/// The lines of a section.
+pub(crate) fn decoded(head: &[u8]) -> Fields {
     let limits = qpack::Limits { max_field_section_size: 1 << 16, max_lines: 100 };
     let mut section = qpack::FieldSection::new();
     section.decode(head, &limits).expect("a section");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
-    let mut fields: BTreeMap<String, String> =
-        section.lines().map(|line| (text(line.name), text(line.value))).collect();
-    (fields.remove(":status").expect("a status").parse().expect("digits"), fields)
+    section.lines().map(|line| (text(line.name), text(line.value))).collect()
 }
 
-fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+/// A frame of HTTP/3.
+pub(crate) fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![kind];
     wire::varint::append(&mut frame, payload.len() as u64);
     frame.extend_from_slice(payload);
@@ -246,7 +311,7 @@ fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A varint. RFC 9000 §16. An error is the code of the stream's end, or none.
-async fn number(stream: &mut RecvStream) -> Result<u64, Option<u64>> {
+pub(crate) async fn number(stream: &mut RecvStream) -> Result<u64, Option<u64>> {
     let mut bytes = [0; 8];
     exactly(stream, &mut bytes[..1]).await?;
     let length = 1 << (bytes[0] >> 6);
@@ -259,20 +324,20 @@ async fn exactly(stream: &mut RecvStream, into: &mut [u8]) -> Result<(), Option<
     stream.read_exact(into).await.map_err(|error| match error {
         ReadExactError::FinishedEarly(_) => None,
         ReadExactError::ReadError(error) => Some(code(&error)),
-        _ => Some(u64::MAX),
+        _ => Some(LOST),
     })
 }
 
-/// `u64::MAX`: the connection is lost.
 fn code(error: &ReadError) -> u64 {
     match error {
         ReadError::Reset(code) => code.into_inner(),
-        _ => u64::MAX,
+        _ => LOST,
     }
 }
 
 /// Where bytes go.
-enum To {
+pub(crate) enum To {
+    Http1(WriteHalf<TlsStream<tokio::net::TcpStream>>),
     Http2(h2::SendStream<Bytes>),
     Http3(SendStream),
 }
@@ -280,6 +345,10 @@ enum To {
 impl To {
     async fn send(&mut self, bytes: &[u8]) -> Result<(), ()> {
         match self {
+            To::Http1(stream) => {
+                stream.write_all(bytes).await.map_err(drop)?;
+                stream.flush().await.map_err(drop)
+            }
             To::Http2(stream) => {
                 let mut left = Bytes::copy_from_slice(bytes);
                 while !left.is_empty() {
@@ -295,8 +364,9 @@ impl To {
         }
     }
 
-    fn finish(&mut self) {
+    async fn finish(&mut self) {
         match self {
+            To::Http1(stream) => _ = stream.shutdown().await,
             To::Http2(stream) => _ = stream.send_data(Bytes::new(), true),
             To::Http3(stream) => _ = stream.finish(),
         }
@@ -304,6 +374,7 @@ impl To {
 
     fn reset(&mut self) {
         match self {
+            To::Http1(_) => {}
             To::Http2(stream) => stream.send_reset(h2::Reason::CANCEL),
             To::Http3(stream) => _ = stream.reset(0x10c_u32.into()),
         }
@@ -311,7 +382,8 @@ impl To {
 }
 
 /// Where bytes come from.
-enum From {
+pub(crate) enum From {
+    Http1(ReadHalf<TlsStream<tokio::net::TcpStream>>),
     Http2(h2::RecvStream),
     /// With how much of a frame is still to come.
     Http3(RecvStream, u64),
@@ -321,9 +393,16 @@ impl From {
     /// `None` at the end; an error is the code with which the stream was reset.
     async fn next(&mut self) -> Option<Result<Bytes, u64>> {
         match self {
+            From::Http1(stream) => {
+                let mut piece = vec![0; 16 << 10];
+                let read = stream.read(&mut piece).await;
+                piece.truncate(*read.as_ref().unwrap_or(&0));
+                // Without a close_notify it has broken off.
+                if matches!(read, Ok(0)) { None } else { Some(read.map(|_| piece.into()).map_err(|_| LOST)) }
+            }
             From::Http2(stream) => Some(match stream.data().await? {
                 Ok(bytes) => Ok(bytes),
-                Err(error) => Err(error.reason().map_or(u64::MAX, |reason| u32::from(reason).into())),
+                Err(error) => Err(error.reason().map_or(LOST, |reason| u32::from(reason).into())),
             }),
             From::Http3(stream, left) => {
                 while *left == 0 {
@@ -354,8 +433,8 @@ impl From {
     }
 }
 
-/// Moves bytes between the test and the server, until both directions have ended or one is given up.
-async fn pump((mut to, mut from): (To, From), ends: Ends) {
+/// Moves bytes between the test and the other end, until both directions have ended or the test gives it up.
+pub(crate) async fn pump((mut to, mut from): (To, From), ends: Ends) {
     let Ends { far, mut resets, broken } = ends;
     let (mut reader, mut writer) = far.into_split();
     let moved = async {
@@ -364,16 +443,15 @@ async fn pump((mut to, mut from): (To, From), ends: Ends) {
             loop {
                 match reader.read(&mut piece).await {
                     Ok(bytes @ 1..) if to.send(&piece[..bytes]).await.is_ok() => {}
-                    Ok(0) => return to.finish(),
+                    Ok(0) => return to.finish().await,
                     Ok(_) | Err(_) => return,
                 }
             }
         };
         let down = async {
             while let Some(next) = from.next().await {
-                let Ok(bytes) = next.map_err(|code| broken.send(code).expect("the test waits")) else {
-                    break;
-                };
+                // The test may have no use for the code.
+                let Ok(bytes) = next.map_err(|code| broken.send(code)) else { break };
                 if writer.write_all(&bytes).await.is_err() {
                     break;
                 }
@@ -383,8 +461,16 @@ async fn pump((mut to, mut from): (To, From), ends: Ends) {
         };
         tokio::join!(up, down);
     };
+    let given_up = async {
+        match resets.recv().await {
+            Some(what) => what,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
+        // What is given up comes to no end of its own.
+        biased;
+        what = given_up => if what == GivenUp::Stream { to.reset() },
         () = moved => {}
-        _ = resets.recv() => to.reset(),
     }
 }

@@ -1,22 +1,20 @@
-//! Other protocols than HTTP through the proxy, such as WebSocket: with tungstenite at both ends, and by hand what is hostile.
+//! Other protocols than HTTP through the proxy by HTTP/1.1, such as WebSocket: with tungstenite at both ends, and by hand what is hostile.
+//! WebSockets over each version of HTTP are in websockets.rs.
 
 use crate::configuration::folder;
 use crate::message::Who;
-use crate::proxy::{proxy, proxy_with};
-use crate::server::Server;
+use crate::proxy::proxy;
 use crate::sites::start;
 use crate::upstream::Upstream;
 use crypto::Roots;
 use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
-use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use tokio::time::Instant;
 use tungstenite::handshake::server::{ErrorResponse, Request, Response};
 use tungstenite::{Message, WebSocket, accept_hdr};
 
@@ -68,25 +66,6 @@ pub(crate) fn listen(serve: impl Fn(TcpStream) + Clone + Send + 'static) -> Stri
         }
     });
     format!("http://127.0.0.1:{port}")
-}
-
-/// One that speaks a protocol without messages; `serve` is called after the 101.
-fn raw(serve: impl Fn(TcpStream) + Clone + Send + 'static) -> String {
-    listen(move |mut stream| {
-        let head = head(&mut stream);
-        assert!(head.contains("upgrade: raw\r\n") && head.contains("connection: upgrade\r\n"), "{head}");
-        stream.write_all(AGREED).expect("sent");
-        serve(stream);
-    })
-}
-
-/// A connection on which the protocol without messages is spoken.
-fn switched(server: &Server) -> Client {
-    let mut stream = connect(server.port);
-    stream.write_all(RAW.as_bytes()).expect("sent");
-    let head = head(&mut stream);
-    assert!(head.starts_with("HTTP/1.1 101 ") && head.contains("upgrade: raw\r\n"), "{head}");
-    stream
 }
 
 /// Sends back what comes, with the fields of the request that are told of the client. Returns the stream at the end.
@@ -193,258 +172,10 @@ fn messages_go_both_ways_to_each_kind_of_upstream() {
     assert_eq!(log.matches(" HTTP/1.1\" 101 ").count(), 3, "{log}");
 }
 
-/// Deleted, a slow end could fill the server's memory, or bytes be lost when it goes on.
-#[test]
-fn a_slow_end_holds_back_the_other() {
-    const MUCH: usize = 64 << 20;
-    let (go, wait) = channel::<()>();
-    let wait = Arc::new(Mutex::new(wait));
-    let url = raw(move |mut stream| {
-        wait.lock().expect("no panic").recv().expect("a word");
-        let read = io::copy(&mut Read::by_ref(&mut stream).take(MUCH as u64), &mut io::sink()).expect("read");
-        stream.write_all(&read.to_be_bytes()).expect("sent");
-        stream.set_nonblocking(true).expect("set");
-        let (piece, mut sent, began) = (vec![7; 1 << 16], 0_u64, Instant::now());
-        let mut idle = Duration::ZERO;
-        while idle < Duration::from_secs(1) && began.elapsed() < Duration::from_secs(10) {
-            match stream.write(&piece) {
-                Ok(bytes) => (sent, idle) = (sent + bytes as u64, Duration::ZERO),
-                Err(_) => {
-                    thread::sleep(Duration::from_millis(10));
-                    idle += Duration::from_millis(10);
-                }
-            }
-        }
-        assert!(sent < MUCH as u64, "{sent} bytes are somewhere");
-        let _ = stream.shutdown(Shutdown::Write);
-        wait.lock().expect("no panic").recv().expect("a word");
-    });
-    let (_place, server) = proxy(&format!("to = '{url}'"));
-    let mut stream = switched(&server);
-    stream.sock.set_write_timeout(Some(Duration::from_secs(1))).expect("a timeout");
-    // rustls reads, too, where it cannot write.
-    stream.sock.set_read_timeout(Some(Duration::from_secs(1))).expect("a timeout");
-    let piece = vec![7; 1 << 16];
-    let (mut sent, began) = (0, Instant::now());
-    // A socket whose window is all but shut takes a little now and then.
-    while began.elapsed() < Duration::from_secs(5)
-        && let Ok(bytes) = stream.write(&piece)
-    {
-        sent += bytes;
-        assert!(sent < MUCH, "{sent} bytes are somewhere");
-    }
-    go.send(()).expect("the upstream waits");
-    stream.sock.set_write_timeout(Some(PATIENCE)).expect("a timeout");
-    stream.sock.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    let rest = vec![7; MUCH - sent];
-    stream.write_all(&rest).expect("sent");
-    stream.flush().expect("sent");
-    let mut read = [0; 8];
-    stream.read_exact(&mut read).expect("a number");
-    assert_eq!(u64::from_be_bytes(read), MUCH as u64);
-    thread::sleep(Duration::from_secs(3));
-    let mut all = Vec::new();
-    stream.read_to_end(&mut all).expect("the end");
-    assert!(all.len() > 100_000 && all.iter().all(|byte| *byte == 7), "{}", all.len());
-    go.send(()).expect("the upstream waits");
-    server.stop();
-}
-
-/// Deleted, the last words of one end could be lost when the other has said all.
-#[test]
-fn each_direction_has_its_own_end() {
-    let url = raw(|mut stream| {
-        let mut all = Vec::new();
-        stream.read_to_end(&mut all).expect("the end");
-        thread::sleep(Duration::from_millis(200));
-        all.reverse();
-        stream.write_all(&all).expect("sent");
-    });
-    let (_place, server) = proxy(&format!("to = '{url}'"));
-    let mut stream = switched(&server);
-    stream.write_all(b"abc").expect("sent");
-    stream.conn.send_close_notify();
-    stream.flush().expect("sent");
-    let mut all = Vec::new();
-    stream.read_to_end(&mut all).expect("the end, and TLS says so");
-    assert_eq!(all, b"cba");
-    server.stop();
-    // The upstream has said all first.
-    let (heard, hears) = channel();
-    let heard = Arc::new(Mutex::new(heard));
-    let url = raw(move |mut stream| {
-        stream.write_all(b"all").expect("sent");
-        stream.shutdown(Shutdown::Write).expect("the end");
-        let mut all = Vec::new();
-        stream.read_to_end(&mut all).expect("the end");
-        heard.lock().expect("no panic").send(all).expect("the test waits");
-    });
-    let (_place, server) = proxy(&format!("to = '{url}'"));
-    let mut stream = switched(&server);
-    let mut all = Vec::new();
-    stream.read_to_end(&mut all).expect("the end");
-    assert_eq!(all, b"all");
-    stream.write_all(b"later").expect("sent");
-    stream.conn.send_close_notify();
-    stream.flush().expect("sent");
-    assert_eq!(hears.recv_timeout(PATIENCE).expect("bytes"), b"later");
-    server.stop();
-}
-
-/// The upstream tells when a connection is over, and what came on it.
-fn watched() -> (String, Receiver<Vec<u8>>) {
-    let (heard, hears) = channel();
-    let heard = Arc::new(Mutex::new(heard));
-    let url = raw(move |mut stream| {
-        stream.write_all(b"hello").expect("sent");
-        let mut all = Vec::new();
-        let mut piece = [0; 100];
-        while let Ok(bytes @ 1..) = stream.read(&mut piece) {
-            all.extend_from_slice(&piece[..bytes]);
-        }
-        heard.lock().expect("no panic").send(all).expect("the test waits");
-    });
-    (url, hears)
-}
-
 fn hello(stream: &mut Client) {
     let mut hello = [0; 5];
     stream.read_exact(&mut hello).expect("a word");
     assert_eq!(&hello, b"hello");
-}
-
-/// Deleted, connections without use could stay for ever, or those in use be cut.
-#[test]
-fn a_connection_at_rest_ends_and_one_in_use_does_not() {
-    let (url, ends) = watched();
-    let (_place, server) = proxy(&format!("to = '{url}', tunnel-timeout = 2"));
-    let mut stream = switched(&server);
-    hello(&mut stream);
-    let began = Instant::now();
-    for _ in 0..8 {
-        thread::sleep(Duration::from_millis(500));
-        stream.write_all(b"x").expect("sent");
-        stream.flush().expect("sent");
-    }
-    assert!(began.elapsed() > Duration::from_secs(3) && ends.try_recv().is_err());
-    let ended = stream.read_to_end(&mut Vec::new());
-    assert!(ended.is_err(), "it was cut: {ended:?}");
-    assert!(began.elapsed() > Duration::from_millis(5_500) && began.elapsed() < Duration::from_secs(20));
-    assert_eq!(ends.recv_timeout(PATIENCE).expect("the end"), b"xxxxxxxx");
-    server.stop();
-}
-
-/// Deleted, a client that has gone could leave its connection to the upstream behind.
-#[test]
-fn an_end_that_breaks_off_ends_the_other() {
-    let (url, ends) = watched();
-    let (_place, server) = proxy(&format!("to = '{url}'"));
-    let mut stream = switched(&server);
-    hello(&mut stream);
-    drop(stream);
-    assert_eq!(ends.recv_timeout(PATIENCE).expect("the end"), b"");
-    server.stop();
-    let url = raw(|mut stream| {
-        stream.write_all(b"hello").expect("sent");
-        thread::sleep(Duration::from_millis(200));
-        // Bytes that are not read make the end a reset.
-        stream.read_exact(&mut [0]).expect("a byte");
-    });
-    let (_place, server) = proxy(&format!("to = '{url}'"));
-    let mut stream = switched(&server);
-    hello(&mut stream);
-    stream.write_all(&[1; 10_000]).expect("sent");
-    let ended = stream.read_to_end(&mut Vec::new());
-    assert!(ended.is_err(), "TLS does not say that it ended well: {ended:?}");
-    assert!(server.wait_for("said", ("the connection broke off", 1)).contains("GET /raw"));
-    server.stop();
-}
-
-/// Deleted, a reload could cut connections, or a server that ends wait for them without end.
-#[test]
-fn a_reload_cuts_nothing_and_the_end_of_the_server_ends_it() {
-    let (url, ends) = watched();
-    let (_place, mut server) = proxy(&format!("to = '{url}'"));
-    let mut stream = switched(&server);
-    hello(&mut stream);
-    server.signal("HUP");
-    server.wait_for("said", ("tercel: reloaded", 1));
-    stream.write_all(b"after").expect("sent");
-    stream.flush().expect("sent");
-    thread::sleep(Duration::from_millis(200));
-    let began = Instant::now();
-    server.ask_to_end();
-    stream.read_to_end(&mut Vec::new()).expect("the end, and TLS says so");
-    assert_eq!(ends.recv_timeout(PATIENCE).expect("the end"), b"after");
-    drop(stream);
-    assert!(server.wait().success());
-    assert!(began.elapsed() < Duration::from_secs(20));
-}
-
-/// Deleted, a reload or an upgrade could cut connections, or the old process stay when the last of them is over.
-#[test]
-fn what_is_open_at_a_reload_and_an_upgrade_goes_on_in_the_old_process_to_its_end() {
-    let (url, ends) = watched();
-    let (_place, mut server) = proxy(&format!("to = '{url}'"));
-    let mut first = switched(&server);
-    hello(&mut first);
-    let mut say = |word: &[u8]| {
-        first.write_all(word).expect("sent");
-        first.flush().expect("sent");
-    };
-    say(b"a");
-    server.signal("HUP");
-    server.wait_for("said", ("tercel: reloaded", 1));
-    say(b"b");
-    server.upgrade();
-    say(b"c");
-    // The new process has its own, which an upgrade leaves to it.
-    let mut second = switched(&server);
-    hello(&mut second);
-    server.upgrade();
-    say(b"d");
-    second.write_all(b"x").expect("sent");
-    second.flush().expect("sent");
-    thread::sleep(Duration::from_millis(500));
-    assert!(ends.try_recv().is_err(), "both go on");
-    say(b"e");
-    first.conn.send_close_notify();
-    first.flush().expect("sent");
-    first.read_to_end(&mut Vec::new()).expect("the end, and TLS says so");
-    assert_eq!(ends.recv_timeout(PATIENCE).expect("the end"), b"abcde");
-    assert!(server.wait().success(), "the first process has nothing left");
-    second.write_all(b"y").expect("sent");
-    second.conn.send_close_notify();
-    second.flush().expect("sent");
-    second.read_to_end(&mut Vec::new()).expect("the end, and TLS says so");
-    assert_eq!(ends.recv_timeout(PATIENCE).expect("the end"), b"xy");
-    server.stop();
-}
-
-/// Deleted, a connection without an end of its own could keep an old process for ever, or the limit end it too early.
-#[test]
-fn the_drain_timeout_ends_what_is_open_in_the_old_process_and_nothing_else() {
-    let (url, ends) = watched();
-    let (_place, mut server) = proxy_with(&format!("to = '{url}'"), "drain-timeout = 3");
-    let mut old = switched(&server);
-    hello(&mut old);
-    let began = Instant::now();
-    server.upgrade();
-    let mut new = switched(&server);
-    hello(&mut new);
-    old.write_all(b"old").expect("sent");
-    old.flush().expect("sent");
-    let _ = old.read_to_end(&mut Vec::new());
-    assert!(began.elapsed() >= Duration::from_secs(3), "{:?}", began.elapsed());
-    assert_eq!(ends.recv_timeout(PATIENCE).expect("the end"), b"old");
-    assert!(server.wait().success());
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    new.write_all(b"new").expect("sent");
-    new.conn.send_close_notify();
-    new.flush().expect("sent");
-    new.read_to_end(&mut Vec::new()).expect("the end, and TLS says so");
-    assert_eq!(ends.recv_timeout(PATIENCE).expect("the end"), b"new");
-    server.stop();
 }
 
 /// The next response: its head, and its content.

@@ -107,9 +107,18 @@ impl Http3Connection {
         Arc::strong_count(&self.0)
     }
 
+    /// Whether the server takes extended CONNECT, once it has said so. `false` if the connection ends before.
+    /// Source: RFC 9220 §3.
+    pub fn takes_extended_connect(&self) -> impl Future<Output = bool> + use<> {
+        let held = Arc::clone(&self.0);
+        async move { held.0.takes_extended_connect().await }
+    }
+
     /// Sends a request; the future is that of the response's head. What the server sends beyond 256 KiB that are not read stays in its
     /// window. A request for which the server permits no stream waits. Dropping the future, or the content of the response, cancels the
     /// exchange (RESET_STREAM and STOP_SENDING).
+    /// With a [`Protocol`](crate::Protocol) in its extensions CONNECT is an extended one, whose content and response are what the two ends
+    /// say to each other, each with its own end.
     ///
     /// # Errors
     /// There is no response.

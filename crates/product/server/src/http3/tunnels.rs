@@ -28,6 +28,11 @@ impl Tunnels {
         self.is_asked || !self.opened.is_empty()
     }
 
+    /// Whether a stream that has not ended is one.
+    pub(super) fn has(&self, id: StreamId) -> bool {
+        self.opened.contains(&id)
+    }
+
     #[cold]
     pub(super) fn on_open(&mut self, id: StreamId) {
         self.opened.push(id);

@@ -100,11 +100,7 @@ struct Interims {
 impl Interims {
     /// Writes those that wait. If the response to an earlier request has not left, they wait on.
     fn write(&self) {
-        while self.stream.is_between()
-            && let Some(interim) = self.outlet.take()
-        {
-            self.stream.write_between(&informational::to_http1(&interim));
-        }
+        self.stream.write_between(|| self.outlet.take());
     }
 }
 

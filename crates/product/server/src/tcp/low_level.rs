@@ -331,10 +331,9 @@ impl<H: Handler> Call<'_, H> {
             connection: ConnectionView { viewed: Viewed::Tcp(self.info), early: None },
         };
         let polled = handler.handle(request, &context(self.waker));
-        while let Some(interim) = self.head.next_interim() {
-            if let Some(stream) = interims.filter(|stream| stream.is_between()) {
-                stream.write_between(&informational::to_http1(&interim));
-            }
+        match interims {
+            Some(stream) => stream.write_between(|| self.head.next_interim()),
+            None => while self.head.next_interim().is_some() {},
         }
         polled
     }

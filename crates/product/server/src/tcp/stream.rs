@@ -9,6 +9,7 @@
 use super::frames::Frames;
 use super::timeouts::ConnectionTimeouts;
 use crate::challenges;
+use crate::informational::{self, Interim};
 use bytes::Bytes;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use rustls::pki_types::CertificateDer;
@@ -34,7 +35,7 @@ const RECORD: usize = 16 << 10;
 /// Writes up to this many bytes are gathered.
 const SHORT: usize = 4 * 1024;
 
-/// The longest message that is written beside hyper.
+/// The longest text that is written beside hyper.
 const BETWEEN: usize = 64 * 1024;
 /// So many bytes are thrown away at the end, in all.
 const DISCARD: usize = 4 << 20;
@@ -167,17 +168,23 @@ impl Stream {
         self.0.borrow_mut().left = TURN;
     }
 
-    /// Whether all that was answered has left, so that [`Stream::write_between`] writes between two messages of HTTP/1.1.
-    pub(super) fn is_between(&self) -> bool {
-        let tls = self.0.borrow();
-        tls.is_flushed && tls.gathered.is_empty() && !tls.session.wants_write()
-    }
-
-    /// Writes `bytes` beside hyper, if they are few.
-    pub(super) fn write_between(&self, bytes: &[u8]) {
-        if bytes.len() <= BETWEEN {
-            // The buffer is empty, so all of them fit.
-            let _ = io::Write::write(&mut self.0.borrow_mut().session.writer(), bytes);
+    /// Writes informational responses beside hyper, if all that was answered has left: between two messages of HTTP/1.1. Otherwise they are
+    /// not asked for.
+    pub(super) fn write_between(&self, mut next: impl FnMut() -> Option<Interim>) {
+        let is_between = {
+            let tls = self.0.borrow();
+            tls.is_flushed && tls.gathered.is_empty() && !tls.session.wants_write()
+        };
+        let mut text = Vec::new();
+        while is_between && let Some(interim) = next() {
+            let interim = informational::to_http1(&interim);
+            if text.len() + interim.len() <= BETWEEN {
+                text.extend_from_slice(&interim);
+            }
+        }
+        if !text.is_empty() {
+            // The buffer is empty, so all of it fits.
+            let _ = io::Write::write(&mut self.0.borrow_mut().session.writer(), &text);
         }
     }
 

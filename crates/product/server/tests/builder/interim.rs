@@ -14,6 +14,10 @@ async fn app(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let informational = request.extensions().get::<ConnectionInfo>().unwrap().informational();
     let fields = HeaderMap::from_iter([(http::header::LINK, "</style.css>".parse().unwrap())]);
     let sent = informational.send(StatusCode::EARLY_HINTS, fields);
+    if request.uri().path() == "/twice" {
+        let more = informational.send(StatusCode::PROCESSING, HeaderMap::new());
+        return Ok(Response::new(format!("{more:?} 0").into()));
+    }
     if request.uri().path() == "/refused" {
         return Ok(Response::builder().status(403).body(format!("{sent:?}").into()).unwrap());
     }
@@ -37,6 +41,12 @@ fn hints_leave_before_the_response_over_http_1_1_and_never_over_1_0() {
     assert_eq!(lines(&text), (vec!["1 103 Early Hints", "1 200 OK"], "Ok(()) 0"), "{text}");
     assert!(
         text.starts_with("HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\nHTTP/1.1 200 OK\r\n"),
+        "{text}"
+    );
+    let (text, _) = ask(address, "localhost", &get("1.1").replace("/ ", "/twice "));
+    assert_eq!(
+        lines(&text),
+        (vec!["1 103 Early Hints", "1 102 Processing", "1 200 OK"], "Ok(()) 0"),
         "{text}"
     );
     let (text, _) = ask(address, "localhost", &get("1.0"));

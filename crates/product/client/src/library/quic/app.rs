@@ -38,6 +38,8 @@ pub(super) struct State {
     waiting: VecDeque<Job>,
     /// It has had a request.
     is_used: bool,
+    /// The server's SETTINGS have come.
+    has_settings: bool,
     /// Since when there is no request.
     idle_since: Option<Instant>,
     /// Makes the connection act.
@@ -216,6 +218,7 @@ impl Connections {
             connecting,
             waiting: VecDeque::new(),
             is_used: false,
+            has_settings: false,
             idle_since: None,
             waker,
             ended: Vec::new(),
@@ -273,6 +276,13 @@ impl Requests for Connections {
         if active.is_leaving() {
             let text = "the server takes no more requests on the connection";
             active.state().refuse_requests(&Error::new(Kind::Lost, text));
+        }
+        if !active.state().has_settings
+            && let Some(settings) = active.peer_settings()
+        {
+            let extended_connect = settings.enable_connect_protocol;
+            active.state().has_settings = true;
+            active.state().handle.on_settings(extended_connect);
         }
         if active.state().handle.call().take() {
             let state = active.state();

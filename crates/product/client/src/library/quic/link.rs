@@ -9,6 +9,7 @@ use http::request;
 use http_body::Body as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Wake as _;
+use tokio::sync::watch;
 
 /// A request on its way to the worker.
 pub(super) struct Job {
@@ -51,6 +52,8 @@ struct State {
 /// An HTTP/3 connection as its handles see it.
 pub(crate) struct QuicConnection {
     state: Mutex<State>,
+    /// Whether the server takes extended CONNECT; `None` until its SETTINGS have come.
+    extended_connect: watch::Sender<Option<bool>>,
     call: Arc<Call>,
 }
 
@@ -58,6 +61,7 @@ impl QuicConnection {
     pub(super) fn new(call: Arc<Call>) -> QuicConnection {
         QuicConnection {
             state: Mutex::new(State { jobs: Vec::new(), closed: None, is_released: false }),
+            extended_connect: watch::Sender::new(None),
             call,
         }
     }
@@ -65,6 +69,18 @@ impl QuicConnection {
     /// Whether it takes requests.
     pub(crate) fn is_open(&self) -> bool {
         self.change(|state| state.closed.is_none())
+    }
+
+    /// Whether the server takes extended CONNECT (RFC 9220 §3), once it has said so or the connection takes no more requests.
+    pub(crate) async fn takes_extended_connect(&self) -> bool {
+        let mut told = self.extended_connect.subscribe();
+        let told = told.wait_for(Option::is_some).await;
+        told.is_ok_and(|told| *told == Some(true))
+    }
+
+    /// The server's SETTINGS have come.
+    pub(super) fn on_settings(&self, extended_connect: bool) {
+        self.extended_connect.send_replace(Some(extended_connect));
     }
 
     /// No more requests come.
@@ -105,6 +121,7 @@ impl QuicConnection {
 
     /// Takes no more requests, and says why to those that come: a server may refuse a connection just after it is complete.
     pub(super) fn close(&self, why: &Error) -> Vec<Job> {
+        self.extended_connect.send_if_modified(|told| told.is_none() && told.replace(false).is_none());
         self.change(|state| {
             state.closed.get_or_insert_with(|| why.clone());
             std::mem::take(&mut state.jobs)
