@@ -1,7 +1,12 @@
 """Headless Chromium, told what to do through a pipe by its DevTools protocol.
 
 Chromium is optional: Debian has it as chromium-headless-shell and as chromium. On a page of the server, a script downloads at a limited rate and
-asks for small files beside that. The browser tells the protocol of each request, so that a fall back to another version of HTTP is found.
+asks for small files beside that. The browser tells the protocol of each request, so that a fall back to another version of HTTP is found, and
+why a request has failed, which a script does not hear.
+
+Chromium 156 fails a request with ERR_CONNECTION_CLOSED where a GOAWAY of HTTP/3 arrives between its choice of the connection and the making of
+the stream (by its net log: the job is attached to the session, GOAWAY is received, and the request ends as the stream is made). Nothing of it was
+sent, and Chromium does not send it elsewhere. Such requests are told apart, as `unsent`: their fields were never handed to a connection.
 """
 
 import base64
@@ -114,9 +119,11 @@ class Browser:
         for descriptor in [theirs_in, theirs_out, *high]:
             os.close(descriptor)
         self.buffer, self.number, self.session = b"", 0, None
+        self.urls, self.sent, self.failed = {}, set(), {}
         try:
             target = self.call("Target.createTarget", 60, url="about:blank")["targetId"]
             self.session = self.call("Target.attachToTarget", 20, targetId=target, flatten=True)["sessionId"]
+            self.call("Network.enable", 20)
             told = self.call("Page.navigate", 60, url=f"{url}/page.html")
             if "errorText" in told:
                 raise OSError(f"Chromium does not open {url}/page.html: {told['errorText']}")
@@ -153,10 +160,31 @@ class Browser:
                 self.buffer += data
             one, self.buffer = self.buffer.split(b"\0", 1)
             answer = json.loads(one)
+            self.note(answer.get("method"), answer.get("params", {}))
             if answer.get("id") == self.number:
                 if "error" in answer:
                     raise OSError(f"{method}: {answer['error']}")
                 return answer["result"]
+
+    def note(self, event, params):
+        """Keeps what is told of requests that have not ended well."""
+        request = params.get("requestId")
+        if event == "Network.requestWillBeSent":
+            self.urls[request] = params["request"]["url"]
+        elif event == "Network.requestWillBeSentExtraInfo":
+            self.sent.add(request)
+        elif event == "Network.loadingFailed":
+            self.failed[request] = params["errorText"]
+        elif event == "Network.loadingFinished":
+            self.urls.pop(request, None)
+            self.sent.discard(request)
+
+    def take_failed(self):
+        """The requests that have failed, each as its address, why, and whether anything of it was sent."""
+        told = [(self.urls.pop(request, ""), why, request in self.sent) for request, why in self.failed.items()]
+        self.sent -= set(self.failed)
+        self.failed = {}
+        return told
 
     def download(self, size, rate, period, small, patience):
         """A download of `size` bytes, and small requests beside it: what the script found."""
@@ -164,7 +192,10 @@ class Browser:
         told = self.call("Runtime.evaluate", patience, expression=f"{SCRIPT}({words})", awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in told:
             raise OSError(f"the script in Chromium failed: {told['exceptionDetails'].get('exception', {}).get('description')}")
-        return json.loads(told["result"]["value"])
+        found, failed = json.loads(told["result"]["value"]), self.take_failed()
+        found["unsent"] = [(url, why) for url, why, is_sent in failed if not is_sent and why == "net::ERR_CONNECTION_CLOSED"]
+        found["why"] = [f"{url}: {why}" for url, why, is_sent in failed if is_sent or why != "net::ERR_CONNECTION_CLOSED"]
+        return found
 
     def close(self):
         """Ends it, with all of its processes, which are a group of their own."""

@@ -150,7 +150,7 @@ def table(runs):
     for found in runs:
         for kind, of in found["clients"].items():
             print(f"| {title(found)} | {kind} | " + " | ".join(str(of[name]) for name in [*NUMBERS, "bytes"]) + " |")
-    print("\n| server | requests | failed requests | broken connections | wrong bytes | not repeated by h2load |\n|---|---|---|---|---|---|")
+    print("\n| server | requests | failed requests | broken connections | wrong bytes | not repeated by h2load and Chromium |\n|---|---|---|---|---|---|")
     for found in runs:
         sums = [sum(of[name] for of in found["clients"].values()) for name in NUMBERS]
         print(f"| {title(found)} | " + " | ".join(f"{one:,}" for one in sums) + " |")
