@@ -16,12 +16,13 @@ use crate::bound::Bound;
 use crate::challenges::Challenges;
 use crate::cores::{Cores, Workers};
 use crate::early_data::EarlyData;
+use crate::http_settings::AltSvc;
 use crate::limits::Limits;
 use crate::listen::Listen;
 use crate::network::Network;
 use crate::running::{Handle, Running};
 use crate::service::HttpService;
-use crate::settings::{AltSvc, Settings, State, WarningsTo};
+use crate::settings::{Settings, State, WarningsTo};
 use crate::tickets::Tickets;
 use crate::upgrade::Inheritance;
 use crate::versions::Versions;
@@ -68,14 +69,14 @@ impl Builder {
 
     /// The certificate and its key. Default: the development certificate, which `tercel serve` makes and uses too.
     pub fn identity(mut self, of: Identity) -> Builder {
-        self.settings.identity = Some(of);
+        self.settings.certificates.default = Some(of);
         self
     }
 
     /// Another certificate for the same clients, with another kind of key: a client gets the first that it can check. May be called
     /// for several.
     pub fn additional_identity(mut self, of: Identity) -> Builder {
-        self.settings.additional.push(of);
+        self.settings.certificates.additional.push(of);
         self
     }
 
@@ -83,7 +84,7 @@ impl Builder {
     /// ask for another name, or none, get the default one. May be called for many names, and for a name with several kinds of keys.
     /// Source: RFC 6066 §3.
     pub fn identity_for(mut self, name: &str, of: Identity) -> Builder {
-        self.settings.named.push((name.to_owned(), of));
+        self.settings.certificates.named.push((name.to_owned(), of));
         self
     }
 
@@ -127,19 +128,19 @@ impl Builder {
     /// Clients of HTTP/3 may use several paths at once, up to four; `scheduler` says which of them carries responses. Works with peers
     /// that follow the draft as of March 2026. Default: one path. Source: draft-ietf-quic-multipath, docs/decisions/013.
     pub fn multipath(mut self, scheduler: Scheduler) -> Builder {
-        self.settings.transport.multipath = Some(scheduler);
+        self.settings.quic.transport.multipath = Some(scheduler);
         self
     }
 
     /// Traces connections of HTTP/3 (qlog). Default: none.
     pub fn qlog(mut self, to: &Qlog) -> Builder {
-        self.settings.qlog = Some(to.clone());
+        self.settings.quic.qlog = Some(to.clone());
         self
     }
 
     /// Whether responses over HTTP/1.1 and 2 announce HTTP/3. Default: for a day.
     pub fn alt_svc(mut self, announced: AltSvc) -> Builder {
-        self.settings.alt_svc = announced;
+        self.settings.http.alt_svc = announced;
         self
     }
 
@@ -151,14 +152,14 @@ impl Builder {
 
     /// Where requests are logged. Default: nowhere.
     pub fn access_log(mut self, to: Target) -> Builder {
-        self.settings.access_log = to;
+        self.settings.access_log.0 = to;
         self
     }
 
     /// What lines of the log look like, and which requests have one. Default: all, in the combined format. Outside semver.
     #[doc(hidden)]
     pub fn access_log_style(mut self, style: Style) -> Builder {
-        self.settings.log_style = style;
+        self.settings.access_log.1 = style;
         self
     }
 
@@ -199,7 +200,7 @@ impl Builder {
     /// too, or on every address.
     /// Default: none. Source: RFC 9000 §9.6.
     pub fn preferred_address(mut self, ip: IpAddr) -> Builder {
-        self.settings.preferred.push(ip);
+        self.settings.quic.preferred.push(ip);
         self
     }
 
@@ -223,15 +224,15 @@ impl Builder {
     #[doc(hidden)]
     pub fn transport(mut self, settings: transport::TransportConfig) -> Builder {
         // What was said of several paths holds, unless the settings say something else.
-        let multipath = settings.multipath.or(self.settings.transport.multipath);
-        self.settings.transport = transport::TransportConfig { multipath, ..settings };
+        let multipath = settings.multipath.or(self.settings.quic.transport.multipath);
+        self.settings.quic.transport = transport::TransportConfig { multipath, ..settings };
         self
     }
 
     /// When clients must prove their address by a Retry. Outside semver.
     #[doc(hidden)]
     pub fn retry(mut self, when: transport::RetryPolicy) -> Builder {
-        self.settings.retry = Some(when);
+        self.settings.quic.retry = Some(when);
         self
     }
 
@@ -263,7 +264,7 @@ impl Builder {
     /// never see such a request: it is refused where it was not announced. Source: RFC 8441, RFC 9220. Outside semver.
     #[doc(hidden)]
     pub fn extended_connect(mut self) -> Builder {
-        self.settings.extended_connect = true;
+        self.settings.http.extended_connect = true;
         self
     }
 
@@ -277,7 +278,7 @@ impl Builder {
     /// Whether encoded response heads are remembered. Outside semver.
     #[doc(hidden)]
     pub fn head_cache(mut self, cache: crate::http3::HeadCache) -> Builder {
-        self.settings.heads = cache;
+        self.settings.http.heads = cache;
         self
     }
 

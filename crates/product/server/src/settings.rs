@@ -5,15 +5,17 @@ use crate::bind_error::BindError;
 use crate::bound::{Bound, TcpConfig};
 use crate::budget::Budget;
 use crate::certificate;
+use crate::certificates::Certificates;
 use crate::cores::{Cores, Workers};
 use crate::credentials::Credentials;
 use crate::early_data::EarlyData;
-use crate::http3::HeadCache;
+use crate::http_settings::HttpSettings;
 use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::listen::Listen;
 use crate::listeners::{self, Copies, Listeners, Opening};
 use crate::low::Shared;
+use crate::quic_settings::QuicSettings;
 use crate::report::Report;
 use crate::tcp;
 use crate::tickets::Tickets;
@@ -27,36 +29,15 @@ use datapath::Port;
 use ports::{DataPath, Memory};
 use std::fmt;
 use std::io::{self, Write};
-use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use traces::Qlog;
-use transport::{EndpointConfig, RetryPolicy, ServerConfig, TransportConfig};
+use transport::{EndpointConfig, ServerConfig};
 
 /// Datagrams of early data that wait for the Initial packet which they have overtaken, of all workers.
 const HELD_DATAGRAMS: usize = 256;
 /// What a server without kept keys cannot do.
 const CONSEQUENCE: &str = "after a crash clients notice by a timeout only";
-
-/// Whether responses over HTTP/1.1 and 2 announce HTTP/3. Source: RFC 7838 §3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AltSvc {
-    /// Clients may remember it for so long, in whole seconds.
-    On {
-        /// `ma`, the default is a day.
-        max_age: Duration,
-    },
-    /// It is not announced.
-    Off,
-}
-
-impl Default for AltSvc {
-    fn default() -> AltSvc {
-        AltSvc::On { max_age: Duration::from_secs(86_400) }
-    }
-}
 
 /// Where warnings go.
 pub(crate) enum WarningsTo {
@@ -89,34 +70,21 @@ pub(crate) enum State {
 pub(crate) struct Settings {
     /// All of the default port if there are none.
     pub(crate) listen: Vec<Listen>,
-    pub(crate) identity: Option<Identity>,
-    /// Those with other kinds of keys.
-    pub(crate) additional: Vec<Identity>,
-    /// Those for names of their own.
-    pub(crate) named: Vec<(String, Identity)>,
+    pub(crate) certificates: Certificates,
     pub(crate) versions: Versions,
     pub(crate) workers: Workers,
     pub(crate) cores: Cores,
     pub(crate) data_path: DataPath,
     pub(crate) limits: Limits,
-    pub(crate) transport: TransportConfig,
-    /// Traces of connections.
-    pub(crate) qlog: Option<Qlog>,
-    pub(crate) retry: Option<RetryPolicy>,
+    pub(crate) quic: QuicSettings,
+    pub(crate) http: HttpSettings,
     pub(crate) tls: TlsOptions,
-    pub(crate) heads: HeadCache,
-    pub(crate) alt_svc: AltSvc,
     pub(crate) drain: Option<Duration>,
-    pub(crate) access_log: Target,
-    pub(crate) log_style: Style,
+    pub(crate) access_log: (Target, Style),
     pub(crate) warnings: WarningsTo,
     pub(crate) state: State,
     pub(crate) tickets: Tickets,
     pub(crate) early_data: EarlyData,
-    /// Whether extended CONNECT is announced.
-    pub(crate) extended_connect: bool,
-    /// Where clients of HTTP/3 are asked to go on after the handshake.
-    pub(crate) preferred: Vec<IpAddr>,
     /// What connections over TCP may begin with beside a client's handshake.
     pub(crate) openings: tcp::Openings,
     /// What a process before or a service manager has left; `None`, the default: nothing, and no process takes the place of this one.
@@ -127,29 +95,21 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             listen: Vec::new(),
-            identity: None,
-            additional: Vec::new(),
-            named: Vec::new(),
+            certificates: Certificates::default(),
             versions: Versions::default(),
             workers: Workers::default(),
             cores: Cores::default(),
             data_path: DataPath::default(),
             limits: Limits::default(),
-            transport: TransportConfig::default(),
-            qlog: None,
-            retry: None,
+            quic: QuicSettings::default(),
+            http: HttpSettings::default(),
             tls: TlsOptions::default(),
-            heads: HeadCache::default(),
-            alt_svc: AltSvc::default(),
             drain: None,
-            access_log: Target::Off,
-            log_style: Style::default(),
+            access_log: (Target::Off, Style::default()),
             warnings: WarningsTo::StandardError,
             state: State::Nowhere,
             tickets: Tickets::default(),
             early_data: EarlyData::Off,
-            extended_connect: false,
-            preferred: Vec::new(),
             openings: tcp::Openings::default(),
             inheritance: None,
         }
@@ -182,8 +142,8 @@ impl Settings {
             tls,
             openings: self.openings.clone(),
             limits: self.tcp_limits(threads),
-            extended_connect: self.extended_connect,
-            alt_svc: self.alt_svc(),
+            extended_connect: self.http.extended_connect,
+            alt_svc: self.http.announcement(self.versions),
         };
         let tcp = tcp_tls.map(tcp);
         let endpoint =
@@ -191,7 +151,7 @@ impl Settings {
         let ports = opened.udp.map(|udp| udp.ports).unwrap_or_default();
         let ports = self.data_path.captured(ports).map_err(BindError::Capture)?;
         let cores = self.cores.assign(threads.max(report.workers), &allowed).map_err(BindError::Cores)?;
-        let quic = self.quic_settings(&report.addresses)?;
+        let quic = self.quic.build(&report.addresses, self.limits.handshake_timeout())?;
         let http3 = self.http3();
         let (warnings, printer) = start_warnings(self.warnings).map_err(BindError::System)?;
         if self.tickets.are_shared() {
@@ -204,7 +164,7 @@ impl Settings {
             worker: worker::Config { spin: self.data_path.spin_span() },
             http3: Arc::new(http3),
             early_data: self.early_data,
-            heads: self.heads,
+            heads: self.http.heads,
             progress: self.limits.response_progress(),
             drain: self.drain.map(Into::into),
             shared: Shared {
@@ -221,7 +181,7 @@ impl Settings {
             worker,
             tcp,
             identities,
-            access_log: (self.access_log, self.log_style),
+            access_log: self.access_log,
             printer,
             succession: is_upgradable.then_some(succession),
         })
@@ -253,13 +213,7 @@ impl Settings {
     }
 
     pub(crate) fn identities(&self) -> Result<Identities, BindError> {
-        let default = self.identity.clone().map_or_else(|| development(&self.state), Ok)?;
-        let mut identities = Identities::from(&default);
-        self.additional.iter().for_each(|identity| identities.insert_default(identity));
-        for (name, identity) in &self.named {
-            identities.insert(name, identity).map_err(|error| BindError::Identity(error.to_string()))?;
-        }
-        Ok(identities)
+        self.certificates.identities(|| development(&self.state))
     }
 
     /// The configurations of QUIC and, if it is needed, of TLS over TCP.
@@ -334,7 +288,7 @@ impl Settings {
         let limits = self.limits.of_thread(workers);
         EndpointConfig {
             workers: u8::try_from(workers).unwrap_or(u8::MAX),
-            retry: self.retry.unwrap_or(defaults.retry),
+            retry: self.quic.retry.unwrap_or(defaults.retry),
             token_key: Some(keys.token_key()),
             reset_key: Some(keys.reset_key(report.address)),
             held_datagrams: match self.early_data {
@@ -351,51 +305,18 @@ impl Settings {
         }
     }
 
-    fn quic_settings(&self, addresses: &[SocketAddr]) -> Result<TransportConfig, BindError> {
-        let mut settings = self.transport.clone();
-        if let Some(qlog) = &self.qlog {
-            settings.qlog = Some(qlog.tracer());
-        }
-        for &ip in &self.preferred {
-            let reaches =
-                |at: &&SocketAddr| Listen::At(**at).includes(Listen::At(SocketAddr::new(ip, at.port())));
-            let Some(address) = addresses.iter().find(reaches) else {
-                let text = format!(
-                    "clients do not reach the server at its preferred address {ip}: listen there too, or on every address, by a \
-                     port alone"
-                );
-                return Err(BindError::Setting(text));
-            };
-            let preferred = SocketAddr::new(ip, address.port());
-            settings.preferred_address = settings.preferred_address.with(preferred);
-        }
-        let mut settings = settings.build().map_err(|error| BindError::Setting(error.to_string()))?;
-        if let Some(at_most) = self.limits.handshake_timeout() {
-            settings.handshake_timeout = at_most.into();
-        }
-        Ok(settings)
-    }
-
     /// How messages over HTTP/3 are taken.
     fn http3(&self) -> http3::Config {
-        http3::Config { enable_connect_protocol: self.extended_connect, ..self.limits.http3() }
+        http3::Config { enable_connect_protocol: self.http.extended_connect, ..self.limits.http3() }
     }
 
     fn tcp_limits(&self, threads: usize) -> tcp::Limits {
         let never = base::time::Duration::MAX;
-        let idle = Some(self.transport.idle_timeout).filter(|idle| *idle > base::time::Duration::ZERO);
+        let idle = Some(self.quic.transport.idle_timeout).filter(|idle| *idle > base::time::Duration::ZERO);
         tcp::Limits {
             idle: idle.unwrap_or(never),
             drain: self.drain.map(Into::into),
             ..self.limits.tcp(threads)
-        }
-    }
-
-    /// For how long HTTP/3 is announced, if it is.
-    fn alt_svc(&self) -> Option<Duration> {
-        match self.alt_svc {
-            AltSvc::On { max_age } if self.versions.contains(Versions::HTTP3) => Some(max_age),
-            AltSvc::On { .. } | AltSvc::Off => None,
         }
     }
 }
@@ -433,7 +354,8 @@ mod tests {
         let key = made.signing_key.serialize_pem();
         let identity = Identity::from_pem(made.cert.pem().as_bytes(), key.as_bytes()).ok();
         let listen = vec![Listen::At(([127, 0, 0, 1], 0).into())];
-        Settings { identity, listen, limits, warnings: WarningsTo::Nowhere, ..Settings::default() }
+        let certificates = Certificates { default: identity, ..Certificates::default() };
+        Settings { certificates, listen, limits, warnings: WarningsTo::Nowhere, ..Settings::default() }
             .bind()
             .unwrap()
     }

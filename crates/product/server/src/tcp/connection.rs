@@ -8,7 +8,6 @@ use super::plain;
 use super::stream::{Handshake, NextProtocol, Stream};
 use super::thread_state::ThreadState;
 use super::timeouts::{ConnectionTimeouts, NextAction};
-use super::tunnel;
 use crate::access_log::Protocol;
 use crate::challenges;
 use crate::connection_info::ConnectionInfo;
@@ -71,7 +70,7 @@ impl<A: Answer> ConnectionOptions<A> {
         // Not max_headers: with any bound but its own, of 100 fields, hyper allocates and fills two tables of that length for each
         // request.
         http1.max_buf_size(BUFFER).header_read_timeout(None);
-        let mut http2 = http2::Builder::new(InPlace);
+        let mut http2 = http2::Builder::new(InPlace(Rc::clone(&thread_state)));
         http2.auto_date_header(false).max_concurrent_streams(limits.streams);
         http2.max_header_list_size(MAX_FIELDS_SIZE as u32 * 2).max_send_buf_size(STREAM_BUFFER);
         http2.initial_connection_window_size(WINDOW).initial_stream_window_size(WINDOW);
@@ -308,12 +307,12 @@ async fn go_on(mut next: Box<dyn NextProtocol>, mut stream: Stream, timeouts: &C
 }
 
 /// Runs what hyper starts for each HTTP/2 request: once where it is, which is all that most need, and as a task otherwise.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct InPlace;
+#[derive(Clone)]
+pub(super) struct InPlace(Rc<ThreadState>);
 
 impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for InPlace {
     fn execute(&self, future: F) {
-        let cut = tunnel::take_cut();
+        let cut = self.0.next_cut.take();
         let mut future = Box::pin(future);
         // A future that is not done becomes a task. Its next poll registers the waker.
         if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {

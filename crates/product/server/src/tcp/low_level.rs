@@ -238,8 +238,9 @@ impl<H: Handler> Answering<H> {
         account.site = self.head.as_ref().map_or(0, low::Head::site);
         account.ahead = account.context.timeouts.reserve(u64::MAX);
         account.on_stream_tunnel();
+        let cut = account.context.thread_state.next_cut.expect();
         let tunnel = Tunnel::<H>::new(body, receiving, account, self.waker.clone());
-        tokio::task::spawn_local(tunnel.run(stream, tunnel::expect_cut()));
+        tokio::task::spawn_local(tunnel.run(stream, cut));
         respond(status, map, Content::of_upgrade(self.waker.clone()))
     }
 }

@@ -12,7 +12,7 @@
 //! | service.rs, body.rs, fields.rs | a request to the handler of files and back |
 //! | application.rs | a request to a service of the application's and back |
 //! | low_level.rs, exchange.rs | a request to a low-level handler and back |
-//! | tunnel.rs | another protocol after a response 101 |
+//! | tunnel.rs, cut.rs | another protocol after a response 101, or 2xx to an extended CONNECT; the task by which hyper sends on its stream |
 //! | thread_state.rs | what the connections of a thread share |
 //! | limiter.rs | how many connections there may be, in all and from each network |
 //! | timeouts.rs, limits.rs | time limits of connections |
@@ -26,6 +26,7 @@ mod application;
 mod body;
 mod connection;
 mod counters;
+mod cut;
 mod exchange;
 mod fields;
 mod frames;

@@ -1,6 +1,7 @@
 //! What the connections of a thread share beside what answers: the log, the clock, the counters. One thread, so no lock.
 
 use super::ThreadCounters;
+use super::cut::NextCut;
 use crate::access_log::{Entry, Protocol, Recorder};
 use crate::low::Shared;
 use crate::metrics::RequestTally;
@@ -42,6 +43,7 @@ pub(super) struct ThreadState {
     pub(super) counters: RefCell<ThreadCounters>,
     pub(super) requests: RefCell<RequestTally>,
     pub(super) warnings: Warnings,
+    pub(super) next_cut: NextCut,
     date: RefCell<DateField>,
     spare: RefCell<Spare>,
 }
@@ -54,6 +56,7 @@ impl ThreadState {
             counters: RefCell::default(),
             requests: RefCell::default(),
             warnings: shared.warnings.clone(),
+            next_cut: NextCut::default(),
             date: RefCell::new(DateField::new(shared.clock)),
             spare: RefCell::default(),
         }

@@ -6,9 +6,10 @@
 //! was not answered by 101 is the next request, as ever: no byte of it reached the handler.
 //!
 //! hyper has a stream of HTTP/2 sent by a task of its own, for which the end of what it is given is the end of the stream. One that breaks
-//! off must not look complete: that task is dropped ([`take_cut`]), and h2 resets the stream with CANCEL.
+//! off must not look complete: that task is dropped (cut.rs), and h2 resets the stream with CANCEL.
 
 use super::body::RequestGuard;
+use super::cut::Cut;
 use super::exchange::{PIECE, Receiving, RequestWaker, context};
 use super::stream::{NextProtocol, Stream};
 use crate::caught::poll_caught;
@@ -20,14 +21,12 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::rt::{ReadBuf, Write as _};
 use hyper::upgrade::{OnUpgrade, Upgraded};
-use std::cell::{Cell, OnceCell};
 use std::future::{Future as _, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
-use tokio::task::AbortHandle;
 
 /// So many bytes are read at once.
 const READ: usize = 16 << 10;
@@ -241,27 +240,6 @@ impl hyper::rt::Write for Http2Stream {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
     }
-}
-
-/// The task by which hyper sends on a stream, once it runs.
-pub(super) type Cut = Rc<OnceCell<AbortHandle>>;
-
-thread_local! {
-    /// Of the tunnel whose response hyper has been given last: the next task that it starts is that tunnel's.
-    static NEXT: Cell<Option<Cut>> = const { Cell::new(None) };
-}
-
-/// What hears of the task that hyper starts for the tunnel whose response it is given now.
-pub(super) fn expect_cut() -> Cut {
-    let cut = Cut::default();
-    NEXT.set(Some(Rc::clone(&cut)));
-    cut
-}
-
-/// What hears of the task that hyper starts now, if that is a tunnel's. hyper starts it as soon as it has the response, and none before it.
-/// If the client has gone it starts none: then the tunnel does not begin, and looks at no task.
-pub(super) fn take_cut() -> Option<Cut> {
-    NEXT.take()
 }
 
 impl<H: Handler> NextProtocol for Tunnel<H> {
