@@ -145,7 +145,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn new() -> (Opener, Body) {
+    /// One that is shut, as content, and what opens it.
+    pub(crate) fn shut() -> (Opener, Body) {
         let (opener, opening) = oneshot::channel();
         (Opener(opener), Body::new(Gate { opening, opened: None }))
     }

@@ -72,7 +72,7 @@ impl Offered {
         // Each version has its own.
         request.extensions_mut().insert(h2::ext::Protocol::from_static(WEBSOCKET));
         request.extensions_mut().insert(client::Protocol(WEBSOCKET));
-        let (opener, content) = Gate::new();
+        let (opener, content) = Gate::shut();
         (*request.body_mut(), _) = Sent::new(None, content, u64::MAX);
         Connecting { opener, answer }
     }

@@ -12,6 +12,7 @@ mod configuration;
 mod early;
 mod forward_auth;
 mod hints;
+mod http2_upstreams;
 mod http3;
 mod http3_upstream;
 mod http3_upstreams;
