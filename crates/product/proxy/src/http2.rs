@@ -6,14 +6,13 @@
 use crate::address::Scheme;
 use crate::content::Sent;
 use crate::failure::Refused;
-use crate::informational::Hints;
 use body::BoxError;
 use bytes::Bytes;
 use client::tasks::spawn;
 use h2::client::{Builder, ResponseFuture, SendRequest};
 use h2::{Ping, PingPong, Reason, RecvStream, SendStream};
-use http::header::CONTENT_LENGTH;
-use http::{Request, Response};
+use http::header::{CONTENT_LENGTH, HeaderMap};
+use http::{Request, Response, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -35,6 +34,13 @@ const LONGEST_HEAD: u32 = 64 << 10;
 const SEND_BUFFER: usize = 1 << 20;
 /// So many streams are used before the upstream has said how many there may be.
 const FIRST_STREAMS: usize = 100;
+
+/// Called with the head of an informational response.
+type Callback = dyn Fn(StatusCode, &HeaderMap) + Send + Sync;
+
+/// What hears informational responses to a request, in its extensions.
+#[derive(Clone)]
+pub(crate) struct OnInformational(pub(crate) Arc<Callback>);
 
 /// A connection. It is closed when the last clone and the last stream have gone.
 #[derive(Clone)]
@@ -117,12 +123,12 @@ impl Http2 {
                 return Err(Refused { request: Some(request), error: error.into() });
             }
             let (mut head, content) = request.into_parts();
-            let hints: Option<Hints> = head.extensions.remove();
+            let told: Option<OnInformational> = head.extensions.remove();
             let is_empty = content.is_end_stream();
             let sent = sender.send_request(Request::from_parts(head, ()), is_empty);
             let (mut response, stream) = sent.map_err(refused)?;
             let upload = if is_empty { Upload(None) } else { Upload::begin(content, stream).await };
-            let answered = poll_fn(|cx| poll_response(&mut response, hints.as_ref(), cx));
+            let answered = poll_fn(|cx| poll_response(&mut response, told.as_ref(), cx));
             let response = answered.await.map_err(refused)?;
             let length = response.headers().get(CONTENT_LENGTH);
             let left = length.and_then(|value| value.to_str().ok()?.parse().ok());
@@ -137,11 +143,11 @@ fn refused(error: h2::Error) -> Refused {
 
 fn poll_response(
     response: &mut ResponseFuture,
-    hints: Option<&Hints>,
+    told: Option<&OnInformational>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Response<RecvStream>, h2::Error>> {
     while let Poll::Ready(Some(Ok(interim))) = response.poll_informational(cx) {
-        hints.into_iter().for_each(|hints| hints.send(interim.status(), interim.headers()));
+        told.into_iter().for_each(|told| (told.0)(interim.status(), interim.headers()));
     }
     Pin::new(response).poll(cx)
 }

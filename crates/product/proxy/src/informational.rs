@@ -6,9 +6,11 @@
 use crate::connect::Connection;
 use crate::content::Sent;
 use crate::forward;
+use crate::http2::OnInformational;
 use http::header::HeaderMap;
 use http::{Request, StatusCode};
 use server::{ConnectionInfo, Informational};
+use std::sync::Arc;
 
 /// Sends informational responses to a client.
 #[derive(Clone, Debug)]
@@ -27,7 +29,10 @@ impl Hints {
             Connection::Http1(_) => hyper::ext::on_informational(request, move |interim| {
                 hints.send(interim.status(), interim.headers());
             }),
-            Connection::Http2(_) => _ = request.extensions_mut().insert(hints),
+            Connection::Http2(_) => {
+                let told = OnInformational(Arc::new(move |status, fields| hints.send(status, fields)));
+                request.extensions_mut().insert(told);
+            }
             Connection::Http3(_) => client::on_informational(request, move |interim| {
                 hints.send(interim.status(), interim.headers());
             }),
@@ -35,7 +40,7 @@ impl Hints {
     }
 
     /// Sends one of them on.
-    pub(crate) fn send(&self, status: StatusCode, fields: &HeaderMap) {
+    fn send(&self, status: StatusCode, fields: &HeaderMap) {
         // The server tells clients itself when the upstream takes content.
         if status != StatusCode::CONTINUE {
             let mut fields = fields.clone();
