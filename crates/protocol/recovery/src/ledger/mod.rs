@@ -382,7 +382,7 @@ impl<F: Copy> Ledger<F> {
         let mut capacity = (self.frames.capacity() * 2).max(FIRST_FRAMES);
         loop {
             let mut grown = FrameRing::with_capacity(capacity, filler);
-            if let Some(start) = self.move_frames(&mut grown).and_then(|()| grown.push(added)) {
+            if let Some(start) = self.move_frames(&mut grown, added) {
                 self.frames = grown;
                 return start;
             }
@@ -390,19 +390,20 @@ impl<F: Copy> Ledger<F> {
         }
     }
 
-    /// Copies the frames of all slots to `target`. On failure the slots are half moved, and the caller tries again with
-    /// a larger target: the old ring is intact, so positions are only written once everything fits.
-    fn move_frames(&mut self, target: &mut FrameRing<F>) -> Option<()> {
+    /// Copies the frames of all slots to `target`, `added` behind them, and returns where those are. `None` if they do not all fit: then
+    /// nothing has changed, because a slot whose frames had moved would be wrong about the old ring.
+    fn move_frames(&mut self, target: &mut FrameRing<F>, added: &[F]) -> Option<u32> {
         let mut trial = target.clone();
         for pn in self.base..self.next {
             let slot = self.slots.at(pn);
             trial.push(self.frames.slice(slot.frames_start, slot.frames_count))?;
         }
+        trial.push(added)?;
         for pn in self.base..self.next {
             let slot = self.slots.at_mut(pn);
             slot.frames_start = target.push(self.frames.slice(slot.frames_start, slot.frames_count))?;
         }
-        Some(())
+        target.push(added)
     }
 
     /// Too many packets that the peer may never acknowledge: the oldest go. One that is in flight or ack-eliciting is
