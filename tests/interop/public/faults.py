@@ -119,15 +119,15 @@ FAULTS = [
     ),
     Fault(
         "handshakecorruption", "kwik", "tercel", "kwik's",
-        "one byte of a long header was damaged so that its Length is larger than 2^31. kwik closes with 0x7 for that (LongHeaderPacket.parse) before it has "
-        "opened the packet, where RFC 9000 §12.2 has packets dropped that are not authentic. One such packet, made by hand, ends any handshake of kwik's.",
+        "kwik closes with 0x7 where it cannot read the Length of a long header (LongHeaderPacket.parse), before it has opened the packet; RFC 9000 §12.2 has "
+        "packets dropped that are not authentic. That a byte of the Length was damaged in this run is inferred from the code.",
         said="code 0x7, FRAME_ENCODING_ERROR",
     ),
     Fault(
         "handshakecorruption", "tercel", "kwik", "kwik's",
-        "one byte of a long header was damaged so that its Length is larger than 2^31. kwik gives the handshake up for that without a reason "
-        "(LongHeaderPacket.parse), before it has opened the packet, where RFC 9000 §12.2 has packets dropped that are not authentic. One such packet, made by "
-        "hand, ends its client with these words.",
+        "kwik gives the handshake up where it cannot read the Length of a long header (LongHeaderPacket.parse), before it has opened the packet; RFC 9000 "
+        "§12.2 has packets dropped that are not authentic. One such packet, made by hand, ends its client with these words; that a byte of the Length was "
+        "damaged in this run is inferred.",
         said="shake error: at tech.kwik",
     ),
     Fault(
