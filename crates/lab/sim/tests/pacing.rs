@@ -26,8 +26,8 @@ struct Measured {
 }
 
 /// A download over 200 Mbit/s and 50 ms, from a server whose port holds trains, or sends at once what it gets.
-fn download(departure_times: bool) -> Result<Measured, String> {
-    let mut scenario = Scenario::interop(7);
+fn download(departure_times: bool, seed: u64) -> Result<Measured, String> {
+    let mut scenario = Scenario::interop(seed);
     let nodes = || {
         vec![
             Node::Rate { bits_per_second: PER_MS * 8_000, queue_bytes: PER_MS * 50 },
@@ -65,14 +65,26 @@ fn download(departure_times: bool) -> Result<Measured, String> {
 
 #[test]
 fn a_path_that_holds_trains_lets_the_sender_sleep_longer() {
-    let (plain, held) = (download(false).expect("a download"), download(true).expect("a download"));
-    println!("at once: {plain:?}\nheld:    {held:?}");
-    assert!(held.turns * 10 < plain.turns * 7, "{} turns instead of {}", held.turns, plain.turns);
-    assert!(held.seconds < plain.seconds * 1.03, "{} s instead of {}", held.seconds, plain.seconds);
-    assert!(held.densest <= plain.densest * 11 / 10, "{} bytes instead of {}", held.densest, plain.densest);
-    // Counted from hand-over instead of departure, round trips would seem longer, and losses would be found where none are.
-    assert!(held.counters.lost_packets <= plain.counters.lost_packets * 11 / 10 + 50, "{held:?}");
-    assert_eq!(held.counters.probe_timeouts, plain.counters.probe_timeouts);
+    const DOWNLOADS: u64 = 8;
+    let mut lost = [0, 0];
+    for seed in 0..DOWNLOADS {
+        let [plain, held] = [false, true].map(|held| download(held, seed).expect("a download"));
+        println!("at once: {plain:?}\nheld:    {held:?}");
+        assert!(held.turns * 10 < plain.turns * 7, "{} turns instead of {}", held.turns, plain.turns);
+        assert!(held.seconds < plain.seconds * 1.03, "{} s instead of {}", held.seconds, plain.seconds);
+        assert!(
+            held.densest <= plain.densest * 11 / 10,
+            "{} bytes instead of {}",
+            held.densest,
+            plain.densest
+        );
+        assert_eq!(held.counters.probe_timeouts, plain.counters.probe_timeouts);
+        lost[0] += plain.counters.lost_packets;
+        lost[1] += held.counters.lost_packets;
+    }
+    // Counted from hand-over instead of departure, round trips would seem longer, and losses would be found where none are. Where the
+    // queue overflows is chance in one download: of trains that are held it drops 281 or 344 packets, of others 262.
+    assert!(lost[1] <= lost[0] * 11 / 10 + 50 * DOWNLOADS, "{} packets lost instead of {}", lost[1], lost[0]);
 }
 
 /// What a download over 100 Mbit/s and 20 ms with this pacing was like.
