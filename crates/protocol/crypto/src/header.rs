@@ -78,6 +78,10 @@ impl HeaderKey {
     #[inline]
     pub fn masks(&self, samples: &[[u8; SAMPLE_LEN]], masks: &mut [[u8; 5]]) {
         assert_eq!(samples.len(), masks.len(), "one mask per sample");
+        if let ([sample], [mask]) = (samples, &mut *masks) {
+            *mask = self.mask(sample);
+            return;
+        }
         match &self.0 {
             Cipher::Kernel(key) => eight_by_eight(samples, masks, |blocks| key.encrypt(blocks)),
             Cipher::Aes128(key) => aes_masks(&**key, samples, masks),
