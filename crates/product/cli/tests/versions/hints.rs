@@ -1,6 +1,7 @@
 //! Informational responses of upstreams on their way through the proxy. RFC 9110 §15.2, RFC 8297.
 
 use crate::configuration::folder;
+use crate::http2_upstreams::by_h2;
 use crate::http3_upstream::Http3Upstream;
 use crate::proxy::{CHOICES, client, proxy};
 use crate::sites::start;
@@ -10,7 +11,6 @@ use crate::websocket;
 use http::{HeaderMap, HeaderName, StatusCode};
 use std::convert::Infallible;
 use std::io::{Read as _, Write};
-use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tercel::client::{HttpChoice, on_informational};
@@ -44,34 +44,19 @@ fn by_http1() -> Upstream {
 
 /// The same over HTTP/2, by h2. Returns the port.
 fn by_http2() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.set_nonblocking(true).expect("set");
-    let port = listener.local_addr().expect("an address").port();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(async {
-            let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
-            while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(async move {
-                    let mut connection = h2::server::handshake(socket).await.expect("a preface");
-                    while let Some(Ok((request, mut answer))) = connection.accept().await {
-                        for (status, fields) in HINTS {
-                            // h2 sends no field that concerns a connection.
-                            let fields = fields.iter().filter(|(name, _)| *name != "keep-alive");
-                            let mut hint = http::Response::builder().status(status);
-                            for (name, value) in fields {
-                                hint = hint.header(*name, *value);
-                            }
-                            answer.send_informational(hint.body(()).expect("a hint")).expect("it leaves");
-                        }
-                        let mut content = answer.send_response(http::Response::new(()), false).expect("sent");
-                        content.send_data(request.uri().path().to_owned().into(), true).expect("sent");
-                    }
-                });
+    by_h2(|request, mut answer| {
+        for (status, fields) in HINTS {
+            // h2 sends no field that concerns a connection.
+            let fields = fields.iter().filter(|(name, _)| *name != "keep-alive");
+            let mut hint = http::Response::builder().status(status);
+            for (name, value) in fields {
+                hint = hint.header(*name, *value);
             }
-        });
-    });
-    port
+            answer.send_informational(hint.body(()).expect("a hint")).expect("it leaves");
+        }
+        let mut content = answer.send_response(http::Response::new(()), false).expect("sent");
+        content.send_data(request.uri().path().to_owned().into(), true).expect("sent");
+    })
 }
 
 /// The same over HTTP/3.

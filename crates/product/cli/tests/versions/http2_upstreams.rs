@@ -2,13 +2,14 @@
 
 use crate::proxy::{CHOICES, client, proxy};
 use crate::tcp::run;
-use h2::Reason;
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream};
 use std::net::TcpListener;
 use tercel::Body;
 
-/// Answers each request by its path: `/cancel`, `/no-error` and `/internal` reset the stream in the midst of the response; `/unread` is
-/// complete, and nothing of the request is read. Returns the port.
-fn resetting() -> u16 {
+/// An upstream of HTTP/2, by h2. Each of its requests goes to `answer`. Returns the port.
+pub(crate) fn by_h2(answer: fn(http::Request<RecvStream>, SendResponse<Bytes>)) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("set");
     let port = listener.local_addr().expect("an address").port();
@@ -19,8 +20,8 @@ fn resetting() -> u16 {
             while let Ok((socket, _)) = listener.accept().await {
                 tokio::spawn(async move {
                     let mut connection = h2::server::handshake(socket).await.expect("a preface");
-                    while let Some(Ok((request, answer))) = connection.accept().await {
-                        tokio::spawn(respond(request, answer));
+                    while let Some(Ok((request, response))) = connection.accept().await {
+                        answer(request, response);
                     }
                 });
             }
@@ -29,7 +30,9 @@ fn resetting() -> u16 {
     port
 }
 
-async fn respond(request: http::Request<h2::RecvStream>, mut answer: h2::server::SendResponse<bytes::Bytes>) {
+/// Answers each request by its path: `/cancel`, `/no-error` and `/internal` reset the stream in the midst of the response; `/unread` is
+/// complete, and nothing of the request is read.
+async fn respond(request: http::Request<RecvStream>, mut answer: SendResponse<Bytes>) {
     let mut content = answer.send_response(http::Response::new(()), false).expect("it is open");
     let reason = match request.uri().path() {
         "/cancel" => Reason::CANCEL,
@@ -45,7 +48,7 @@ async fn respond(request: http::Request<h2::RecvStream>, mut answer: h2::server:
 /// Deleted, half a file could look like a whole one behind an upstream of HTTP/2, or a whole one like half of it whose upload was not read.
 #[test]
 fn a_response_by_http2_that_is_reset_does_not_look_complete() {
-    let port = resetting();
+    let port = by_h2(|request, response| drop(tokio::spawn(respond(request, response))));
     let (_place, server) = proxy(&format!("to = 'h2c://127.0.0.1:{port}', max-failures = 1000000"));
     for http in CHOICES {
         let client = client(http);

@@ -4,6 +4,7 @@
 use crate::configuration::folder;
 use crate::message::Who;
 use crate::proxy::proxy;
+use crate::server::Server;
 use crate::sites::start;
 use crate::upstream::Upstream;
 use crypto::Roots;
@@ -15,6 +16,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+use tempfile::TempDir;
 use tungstenite::handshake::server::{ErrorResponse, Request, Response};
 use tungstenite::{Message, WebSocket, accept_hdr};
 
@@ -107,9 +109,8 @@ pub(crate) fn listen_by_tls() -> (String, String) {
     (url.replace("http://127.0.0.1", "https://localhost"), key.cert.pem())
 }
 
-/// Deleted, no WebSocket could pass, or one could differ by what is behind the server.
-#[test]
-fn messages_go_both_ways_to_each_kind_of_upstream() {
+/// A server with an upstream behind `/tcp`, `/tls` and `/socket` each, which echo.
+pub(crate) fn in_front_of_each_kind() -> (TempDir, Server) {
     let (by_tls, certificate) = listen_by_tls();
     let place = folder(&[("site/index.html", "home"), ("ca.pem", &certificate)]);
     let listener = UnixListener::bind(place.path().join("app.sock")).expect("a socket");
@@ -121,6 +122,7 @@ fn messages_go_both_ways_to_each_kind_of_upstream() {
         root = 'site'
         [[site.route]]
         path = '/tcp'
+        methods = ['GET']
         proxy = {{ to = '{}' }}
         headers = {{ set = {{ x-route = 'tcp' }} }}
         [[site.route]]
@@ -133,6 +135,13 @@ fn messages_go_both_ways_to_each_kind_of_upstream() {
         listen(|stream| drop(echo(stream))),
     );
     let server = start(place.path(), &configuration);
+    (place, server)
+}
+
+/// Deleted, no WebSocket could pass, or one could differ by what is behind the server.
+#[test]
+fn messages_go_both_ways_to_each_kind_of_upstream() {
+    let (_place, server) = in_front_of_each_kind();
     for path in ["/tcp", "/tls", "/socket"] {
         let (mut socket, response) = websocket(server.port, path);
         assert_eq!(response.status(), 101);

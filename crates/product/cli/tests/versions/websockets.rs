@@ -1,15 +1,12 @@
 //! WebSockets through the proxy, over each version of HTTP to each: HTTP/1.1's Upgrade, and an extended CONNECT on a stream of HTTP/2 or 3 (RFC
 //! 8441, RFC 9220). What only HTTP/1.1 has is in websocket.rs.
 
-use crate::configuration::folder;
 use crate::proxy::{proxy, proxy_with};
 use crate::server::Server;
-use crate::sites::start;
 use crate::tunnel::{ALL, BOTH, PATIENCE, Tunnel, Version, open};
-use crate::websocket::{echo, listen, listen_by_tls};
+use crate::websocket::in_front_of_each_kind;
 use crate::websocket_upstream::{self, End, agreeing, agreeing_by_tls, agreeing_when};
 use std::io::{self, Read, Write};
-use std::os::unix::net::UnixListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -129,30 +126,7 @@ fn upstreams_with_tls_are_spoken_with_as_they_can() {
 /// Deleted, a WebSocket over HTTP/2 or 3 could differ by what is behind the server.
 #[test]
 fn messages_go_both_ways_to_each_kind_of_upstream() {
-    let (by_tls, certificate) = listen_by_tls();
-    let place = folder(&[("site/index.html", "home"), ("ca.pem", &certificate)]);
-    let listener = UnixListener::bind(place.path().join("app.sock")).expect("a socket");
-    thread::spawn(move || listener.incoming().flatten().for_each(|stream| drop(echo(stream))));
-    let configuration = format!(
-        "
-        [[site]]
-        names = '*'
-        root = 'site'
-        [[site.route]]
-        path = '/tcp'
-        methods = ['GET']
-        proxy = {{ to = '{}' }}
-        headers = {{ set = {{ x-route = 'tcp' }} }}
-        [[site.route]]
-        path = '/tls'
-        proxy = {{ to = '{by_tls}', tls-ca = 'ca.pem' }}
-        [[site.route]]
-        path = '/socket'
-        proxy = {{ to = 'unix:app.sock' }}
-        ",
-        listen(|stream| drop(echo(stream))),
-    );
-    let server = start(place.path(), &configuration);
+    let (_place, server) = in_front_of_each_kind();
     for (version, path) in
         BOTH.into_iter().flat_map(|version| ["/tcp", "/tls", "/socket"].map(|path| (version, path)))
     {

@@ -68,7 +68,7 @@ fn sleep(pair: &mut Pair) {
     let now = pair.now;
     assert!(
         pair.client.send(now).is_empty() && pair.server.send(now).is_empty(),
-        "nobody has anything to say"
+        "neither end has anything to send"
     );
     for end in [&pair.client, &pair.server] {
         let end = end.connection.as_ref().expect("a connection");
