@@ -1,9 +1,11 @@
-//! What tests need of the machine: privileges, programs, abilities of the kernel.
+//! What tests need of the machine: privileges, programs, abilities of the kernel, ports.
 //!
 //! A test that lacks one of them cannot say anything. On a developer's machine it prints why and passes. Where the
 //! environment variable `CI` is set it fails: a check that did not run is not a check that passed. All tests use this
 //! crate for it, as a dev-dependency; `cargo xtask tests` finds those that print "skipped" on their own.
 #![forbid(unsafe_code)]
+
+pub mod ports;
 
 use std::fmt::Display;
 

@@ -257,7 +257,7 @@ fn the_versions_that_were_chosen_are_served_on_one_port() {
 
     let server = Server::start(root.path(), &["--http", "1", "--workers", "2", "--pin"]);
     assert_eq!(server.ready["tcp_port"], server.ready["port"]);
-    assert!(std::net::UdpSocket::bind(("127.0.0.1", server.port)).is_ok(), "nothing is there over UDP");
+    assert!(requirements::ports::is_free_over_udp(([127, 0, 0, 1], server.port).into()));
     let hello = Ask::get("/hello.txt");
     for _ in 0..8 {
         let answer = tcp::run(tcp::http1(server.port, std::slice::from_ref(&hello))).remove(0);

@@ -257,9 +257,8 @@ fn a_server_that_is_not_root_any_more_keeps_its_port() {
 #[test]
 fn sockets_of_a_service_manager_are_served_and_passed_on() {
     let root = site();
-    let tcp = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let (tcp, udp) = requirements::ports::over_tcp_and_udp();
     let address = tcp.local_addr().expect("an address");
-    let udp = UdpSocket::bind(address).expect("a socket");
     let copies = (tcp.try_clone().expect("a copy"), udp.try_clone().expect("a copy"));
     // Standard input and output stand for the descriptors that a service manager passes.
     let script = "exec 3<&0 4<&1 </dev/null >/dev/null; \

@@ -236,9 +236,8 @@ mod tests {
 
     #[test]
     fn sockets_of_a_service_manager_are_found_by_where_they_are_bound() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (listener, udp) = requirements::ports::over_tcp_and_udp();
         let at = ListenAddress { address: listener.local_addr().unwrap(), device: None };
-        let udp = UdpSocket::bind(at.address).unwrap();
         let mut passed = PassedSockets::of_service_manager(vec![udp.into(), listener.into()]).unwrap();
         assert!(passed.has(&at) && !passed.has(&place("127.0.0.1:1")));
         assert!(!passed.has(&ListenAddress { device: Some("lo"), ..at }));

@@ -2,14 +2,13 @@
 
 use crate::world::PATIENCE;
 use http::{Request, StatusCode, Version};
-use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tercel::client::{Family, HttpChoice, Used};
 use tercel::tls::Roots;
 use tercel::{Body, Client};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 const LARGE: usize = 3_000_000;
@@ -39,13 +38,7 @@ impl Server {
         std::fs::write(folder.join("files/hello"), "hello").unwrap();
         std::fs::write(folder.join("files/large"), large()).unwrap();
         // A port that is free for both at the moment: Caddy does not tell which one it was given.
-        let port = loop {
-            let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let port = tcp.local_addr().unwrap().port();
-            if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
-                break port;
-            }
-        };
+        let port = requirements::ports::over_tcp_and_udp().0.local_addr().unwrap().port();
         let at = folder.display();
         let config = format!(
             "{{\n admin off\n auto_https off\n default_sni localhost\n servers {{\n protocols h1 h2 h3\n }}\n}}\n\

@@ -9,7 +9,7 @@ use http::Request;
 use std::time::Duration;
 use tercel::client::{Error, HttpChoice, Kind, Phase};
 use tercel::{Body, BodyError, Client};
-use tokio::net::{TcpListener, UdpSocket};
+use tokio::net::TcpListener;
 use tokio::time::timeout;
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -113,15 +113,11 @@ async fn an_upload_that_advances_is_not_silent() {
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_a_handshake_is_given_up() {
-    let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (tcp, _udp) = requirements::ports::over_tcp_and_udp();
     let port = tcp.local_addr().unwrap().port();
-    let udp = UdpSocket::bind(("127.0.0.1", port)).await;
     let world = World::new(silent());
     let url = format!("https://localhost:{port}/");
     for version in [HttpChoice::Http1, HttpChoice::Http2, HttpChoice::Http3, HttpChoice::Auto] {
-        if udp.is_err() && matches!(version, HttpChoice::Http3 | HttpChoice::Auto) {
-            continue;
-        }
         let client = world.builder(version).connect_timeout(SHORT).build().unwrap();
         let error = timeout(PATIENCE, client.get(&url)).await.unwrap().unwrap_err();
         assert_eq!(error.kind(), Kind::Timeout(Phase::Connect), "{version:?}: {error}");

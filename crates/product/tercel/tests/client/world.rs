@@ -83,13 +83,9 @@ pub(crate) struct Relay {
 
 impl Relay {
     pub(crate) async fn new(to: SocketAddr, udp: Udp) -> Relay {
-        let (listener, socket) = loop {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            // A port that is free for TCP may be in use for UDP.
-            if let Ok(socket) = UdpSocket::bind(listener.local_addr().unwrap()) {
-                break (listener, socket);
-            }
-        };
+        let (listener, socket) = requirements::ports::over_tcp_and_udp();
+        listener.set_nonblocking(true).unwrap();
+        let listener = TcpListener::from_std(listener).unwrap();
         let (port, connections) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
         let count = Arc::clone(&connections);
         tokio::spawn(async move {
